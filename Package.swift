@@ -1,0 +1,63 @@
+// swift-tools-version: 6.3
+import PackageDescription
+
+let package = Package(
+  name: "ondol",
+  platforms: [.macOS(.v26), .iOS(.v26), .tvOS(.v26), .watchOS(.v26), .visionOS(.v26)],
+  products: [
+    .library(name: "Ondol", targets: ["Ondol"]),
+    .executable(name: "ondol", targets: ["OndolInspect"]),
+    .executable(name: "ondol-demo", targets: ["OndolDemo"]),
+  ],
+  dependencies: [
+    .package(url: "https://github.com/apple/swift-log", from: "1.16.2"),
+    .package(url: "https://github.com/apple/swift-argument-parser", from: "1.8.2"),
+  ],
+  targets: [
+    // C only where Swift cannot say it: checksum instructions and missing constants.
+    .target(name: "COndol"),
+    .systemLibrary(
+      name: "CLZ4", pkgConfig: "liblz4", providers: [.apt(["liblz4-dev"]), .brew(["lz4"])]),
+
+    // The lower floor: ordered bytes that survive a crash.
+    .target(name: "OndolEngine", dependencies: ["COndol", "CLZ4"]),
+    // The upper floor, the product: values, collections, indexes, queries.
+    .target(
+      name: "Ondol", dependencies: ["OndolEngine", .product(name: "Logging", package: "swift-log")]
+    ),
+
+    .executableTarget(
+      name: "OndolInspect",
+      dependencies: [
+        "Ondol", "OndolEngine",
+        .product(name: "ArgumentParser", package: "swift-argument-parser"),
+      ]),
+    .executableTarget(
+      name: "OndolDemo",
+      dependencies: [
+        "Ondol", .product(name: "ArgumentParser", package: "swift-argument-parser"),
+      ]),
+
+    .target(name: "OndolTestKit", dependencies: ["OndolEngine"], path: "Tests/OndolTestKit"),
+    .testTarget(name: "OndolEngineTests", dependencies: ["OndolEngine", "OndolTestKit"]),
+    .testTarget(name: "OndolTests", dependencies: ["Ondol", "OndolEngine", "OndolTestKit"]),
+    .testTarget(name: "SimulationTests", dependencies: ["OndolEngine", "Ondol", "OndolTestKit"]),
+    .testTarget(name: "TidyTests"),
+  ],
+  swiftLanguageModes: [.v6])
+
+for target in package.targets where target.type != .system && target.name != "COndol" {
+  target.swiftSettings =
+    (target.swiftSettings ?? []) + [
+      .enableUpcomingFeature("ExistentialAny"),
+      .enableUpcomingFeature("InternalImportsByDefault"),
+      .enableUpcomingFeature("MemberImportVisibility"),
+      .enableUpcomingFeature("NonisolatedNonsendingByDefault"),
+      .enableUpcomingFeature("InferIsolatedConformances"),
+      .enableUpcomingFeature("ImmutableWeakCaptures"),
+      // Spans as results of our own functions; swift-collections and swift-nio rely on it too.
+      .enableExperimentalFeature("Lifetimes"),
+      .strictMemorySafety(),
+      .treatAllWarnings(as: .error),
+    ]
+}

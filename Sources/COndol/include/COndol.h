@@ -1,0 +1,18 @@
+// What Swift cannot say: the processor's CRC32C instruction and constants the importer drops.
+
+#ifndef CONDOL_H
+#define CONDOL_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+/// Continues a CRC32C (Castagnoli) over `length` bytes. Start with 0; feed the result back in to
+/// continue. Uses the processor's instruction where there is one, in three interleaved streams from
+/// 1 KiB on, and a table otherwise.
+uint32_t ondol_crc32c(uint32_t crc, const void *bytes, size_t length);
+
+/// Locks the whole of an open file for its open file description (not its process), so that two
+/// opens in one process exclude each other too. Returns 0, or the errno of the refusal.
+int ondol_lock_exclusive(int descriptor);
+
+#endif

@@ -1,0 +1,130 @@
+// Reads fields out of bytes that may be hostile: every length is checked before it is used, every number
+// must be in its shortest form, and running off the end is an error with the place, never a trap.
+
+/// Why bytes could not be read. The caller adds the file.
+package struct MalformedBytes: Error, Sendable, Equatable {
+  /// Where in the bytes given.
+  package var offset: Int
+  package var reason: String
+
+  package init(at offset: Int, _ reason: String) {
+    self.offset = offset
+    self.reason = reason
+  }
+}
+
+/// A cursor over borrowed bytes.
+package struct ByteReader: ~Escapable {
+  package let bytes: RawSpan
+  package private(set) var offset = 0
+
+  @_lifetime(copy bytes)
+  package init(_ bytes: RawSpan) {
+    self.bytes = bytes
+  }
+
+  package var remaining: Int { bytes.byteCount - offset }
+  package var isAtEnd: Bool { remaining == 0 }
+
+  /// An integer, low byte first.
+  @_lifetime(self: copy self)
+  package mutating func littleEndian<Integer: FixedWidthInteger>(
+    _: Integer.Type = Integer.self
+  ) throws(MalformedBytes) -> Integer {
+    let width = Integer.bitWidth / 8
+    guard remaining >= width else { throw MalformedBytes(at: offset, "ends within a number") }
+    var value: Integer = 0
+    for index in 0..<width {
+      value |= Integer(truncatingIfNeeded: bytes.byte(at: offset + index)) << Integer(index * 8)
+    }
+    offset += width
+    return value
+  }
+
+  /// A variable-length integer in its shortest form.
+  @_lifetime(self: copy self)
+  package mutating func varint() throws(MalformedBytes) -> UInt64 {
+    var value: UInt64 = 0
+    var shift: UInt64 = 0
+    let start = offset
+    while true {
+      guard offset < bytes.byteCount else {
+        throw MalformedBytes(at: start, "ends within a number")
+      }
+      let byte = bytes.byte(at: offset)
+      offset += 1
+      guard shift < 63 || byte <= 1 else {
+        throw MalformedBytes(at: start, "a number over 64 bits")
+      }
+      value |= UInt64(byte & 0x7f) << shift
+      if byte < 0x80 {
+        guard byte != 0 || shift == 0 else {
+          throw MalformedBytes(at: start, "a number longer than needed")
+        }
+        return value
+      }
+      shift += 7
+    }
+  }
+
+  /// A variable-length count or length that must not exceed `limit`.
+  @_lifetime(self: copy self)
+  package mutating func count(atMost limit: Int) throws(MalformedBytes) -> Int {
+    let start = offset
+    let value = try varint()
+    guard value <= UInt64(limit) else {
+      throw MalformedBytes(at: start, "\(value) where at most \(limit) is possible")
+    }
+    return Int(value)
+  }
+
+  @_lifetime(self: copy self)
+  package mutating func byte() throws(MalformedBytes) -> UInt8 {
+    guard offset < bytes.byteCount else { throw MalformedBytes(at: offset, "ends too early") }
+    defer { offset += 1 }
+    return bytes.byte(at: offset)
+  }
+
+  /// The next `count` bytes, borrowed.
+  @_lifetime(self: copy self)
+  @_lifetime(copy self)
+  package mutating func take(_ count: Int) throws(MalformedBytes) -> RawSpan {
+    guard count >= 0, count <= remaining else {
+      throw MalformedBytes(at: offset, "\(count) bytes wanted, \(remaining) left")
+    }
+    defer { offset += count }
+    return bytes.extracting(offset..<(offset + count))
+  }
+
+  /// Bytes with a variable-length length in front.
+  @_lifetime(self: copy self)
+  @_lifetime(copy self)
+  package mutating func lengthPrefixed() throws(MalformedBytes) -> RawSpan {
+    try take(try count(atMost: remaining))
+  }
+}
+
+extension RawSpan {
+  /// The byte at `offset`, which must be in bounds (checked).
+  package func byte(at offset: Int) -> UInt8 {
+    // Safe: any bits are a UInt8, and the load checks its bounds.
+    unsafe unsafeLoad(fromByteOffset: offset, as: UInt8.self)
+  }
+
+  /// A copy as an array.
+  package var array: [UInt8] {
+    unsafe withUnsafeBytes { unsafe [UInt8]($0) }
+  }
+
+  /// Bytewise order: negative, zero or positive, as `memcmp`, a prefix before what it begins.
+  package func compare(_ other: RawSpan) -> Int {
+    let common = Swift.min(byteCount, other.byteCount)
+    // Safe: both buffers hold at least `common` bytes.
+    let order = unsafe withUnsafeBytes { left in
+      unsafe other.withUnsafeBytes { right in
+        common == 0 ? 0 : unsafe compareBytes(left.baseAddress!, right.baseAddress!, common)
+      }
+    }
+    return order != 0 ? order : byteCount - other.byteCount
+  }
+}

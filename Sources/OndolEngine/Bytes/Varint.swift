@@ -1,0 +1,70 @@
+// Unsigned LEB128: seven bits a byte, low first, the top bit says that more follow. Only the shortest form
+// is accepted, so that equal numbers are equal bytes.
+
+/// Lengths and decoding of variable-length integers.
+package enum Varint {
+  /// The longest encoding of a 64-bit integer.
+  package static let maximumLength = 10
+
+  /// Bytes that `value` takes.
+  package static func length(_ value: UInt64) -> Int {
+    value == 0 ? 1 : (70 - value.leadingZeroBitCount) / 7
+  }
+}
+
+extension Array where Element == UInt8 {
+  /// Appends `value` in its shortest form.
+  package mutating func appendVarint(_ value: UInt64) {
+    var rest = value
+    while rest >= 0x80 {
+      append(UInt8(truncatingIfNeeded: rest) | 0x80)
+      rest >>= 7
+    }
+    append(UInt8(truncatingIfNeeded: rest))
+  }
+
+  /// Appends a non-negative `value` in its shortest form.
+  package mutating func appendVarint(_ value: Int) {
+    appendVarint(UInt64(value))
+  }
+
+  /// Appends an integer, low byte first.
+  package mutating func appendLittleEndian<Integer: FixedWidthInteger>(_ value: Integer) {
+    var rest = value.littleEndian
+    for _ in 0..<(Integer.bitWidth / 8) {
+      append(UInt8(truncatingIfNeeded: rest))
+      rest >>= 8
+    }
+  }
+
+  /// Appends an integer, high byte first.
+  package mutating func appendBigEndian<Integer: FixedWidthInteger>(_ value: Integer) {
+    for shift in stride(from: Integer.bitWidth - 8, through: 0, by: -8) {
+      append(UInt8(truncatingIfNeeded: value >> Integer(shift)))
+    }
+  }
+
+  /// Appends a copy of `bytes`.
+  package mutating func append(_ bytes: RawSpan) {
+    // Safe: the buffer is read within the closure only.
+    unsafe bytes.withUnsafeBytes { unsafe append(contentsOf: $0) }
+  }
+
+  /// Writes `value`, low byte first, over the bytes at `offset`.
+  package mutating func overwriteLittleEndian<Integer: FixedWidthInteger>(
+    _ value: Integer, at offset: Int
+  ) {
+    for index in 0..<(Integer.bitWidth / 8) {
+      self[offset + index] = UInt8(truncatingIfNeeded: value >> Integer(index * 8))
+    }
+  }
+
+  /// The bytes, borrowed.
+  package var bytes: RawSpan {
+    @_lifetime(borrow self)
+    get {
+      // Safe: bytes of an array of bytes are all initialised, and the span borrows the array.
+      unsafe self.span.bytes
+    }
+  }
+}

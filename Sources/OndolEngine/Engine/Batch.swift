@@ -1,0 +1,118 @@
+// What a commit is made of: rows to put and to delete, written straight into the bytes that go to the log,
+// so that committing copies nothing. Stage 2 of the write path ends with a batch; stage 3 begins with it.
+//
+// A row's key begins with its keyspace, four bytes, high byte first; the floor above decides what keyspaces
+// are. Keyspaces whose numbers agree above the low twelve bits are kept together in one shard.
+//
+// A row may need to hold the commit's own sequence number or time, which nobody knows before the commit is
+// sequenced. Such places are stamps: eight bytes each, filled in by the sequencer, never by readers.
+
+/// The position of a commit in the one order of all commits. The first is 1.
+package struct SequenceNumber: RawRepresentable, Sendable, Hashable, Comparable {
+  package var rawValue: UInt64
+
+  package init(rawValue: UInt64) {
+    self.rawValue = rawValue
+  }
+
+  package static func < (left: Self, right: Self) -> Bool { left.rawValue < right.rawValue }
+
+  package static var zero: Self { Self(rawValue: 0) }
+  package var next: Self { Self(rawValue: rawValue + 1) }
+}
+
+/// What a commit survives once it has been acknowledged.
+package enum Durability: Sendable, Hashable {
+  /// The process's own life only: the frame reaches the system with the next stronger commit or flush.
+  case memory
+  /// The process being killed, but not a power cut.
+  case process
+  /// A power cut.
+  case power
+}
+
+/// What an operation in a batch or a row in a memtable does.
+package enum RowKind: UInt8, Sendable {
+  case put = 1
+  case delete = 2
+}
+
+/// How a stamp is written.
+package enum StampForm: Sendable {
+  /// The sequence number, low byte first.
+  case sequence
+  /// The commit time in microseconds, two's complement, low byte first.
+  case time
+  /// The commit time in microseconds, sign bit flipped, high byte first: ordered as bytes.
+  case orderedTime
+  /// The complement of `orderedTime`: ordered as bytes, latest first.
+  case descendingTime
+}
+
+/// A list of changes that happen together or not at all.
+package struct Batch: Sendable {
+  struct Stamp: Sendable {
+    var offset: Int
+    var form: StampForm
+  }
+
+  /// Room for a frame's header, then the payload: varint count is not stored here; operations follow each
+  /// other as `kind, key length, key[, value length, value]`.
+  private(set) var frame = [UInt8](repeating: 0, count: FrameHeader.length)
+  private(set) var operationCount = 0
+  private(set) var stamps: [Stamp] = []
+  /// The rows that must not have changed after `basis`.
+  private(set) var guardedKeys: [[UInt8]] = []
+
+  /// The snapshot this batch was derived from. Required when `guard(_:)` was called.
+  package var basis: SequenceNumber?
+
+  package init() {}
+
+  package var isEmpty: Bool { operationCount == 0 }
+  package var operations: Int { operationCount }
+  /// Bytes this batch takes in the log, without frame headers.
+  package var payloadLength: Int { frame.count - FrameHeader.length }
+
+  /// Sets the row at `key` to `value`. A later operation on the same key wins.
+  ///
+  /// `stamps` are places in `value`, eight bytes each, which get the commit's number or time.
+  package mutating func put(
+    _ key: RawSpan, _ value: RawSpan, stamps valueStamps: [(offset: Int, form: StampForm)] = [],
+    keyStamps: [(offset: Int, form: StampForm)] = []
+  ) {
+    appendKey(.put, key, keyStamps)
+    frame.appendVarint(value.byteCount)
+    note(valueStamps, within: value)
+    frame.append(value)
+  }
+
+  /// Removes the row at `key`, which need not exist.
+  package mutating func delete(
+    _ key: RawSpan, keyStamps: [(offset: Int, form: StampForm)] = []
+  ) {
+    appendKey(.delete, key, keyStamps)
+  }
+
+  /// Makes the commit fail with `.stale` when the row at `key` was changed after `basis`.
+  package mutating func guardUnchanged(_ key: RawSpan) {
+    guardedKeys.append(key.array)
+  }
+
+  private mutating func appendKey(
+    _ kind: RowKind, _ key: RawSpan, _ keyStamps: [(offset: Int, form: StampForm)]
+  ) {
+    operationCount += 1
+    frame.append(kind.rawValue)
+    frame.appendVarint(key.byteCount)
+    note(keyStamps, within: key)
+    frame.append(key)
+  }
+
+  private mutating func note(_ places: [(offset: Int, form: StampForm)], within bytes: RawSpan) {
+    for place in places {
+      precondition(place.offset >= 0 && place.offset + 8 <= bytes.byteCount, "a stamp outside")
+      stamps.append(Stamp(offset: frame.count + place.offset, form: place.form))
+    }
+  }
+}

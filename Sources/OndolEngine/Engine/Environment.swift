@@ -1,0 +1,55 @@
+// Everything the engine takes from outside itself: files, time, chance and threads. Handed in once, at
+// open, so that a test can replace the world by one that is deterministic and can fail.
+
+/// The world as the engine sees it.
+package struct Environment: Sendable {
+  package var fileSystem: any FileSystem
+  /// Wall clock in microseconds since 1970.
+  package var now: @Sendable () -> Int64
+  /// Sixty-four random bits.
+  package var random: @Sendable () -> UInt64
+  /// Threads for calls that block.
+  package var threads: any ThreadSource
+
+  package init(
+    fileSystem: any FileSystem, now: @escaping @Sendable () -> Int64,
+    random: @escaping @Sendable () -> UInt64, threads: any ThreadSource
+  ) {
+    self.fileSystem = fileSystem
+    self.now = now
+    self.random = random
+    self.threads = threads
+  }
+}
+
+/// Makes the engine's worker threads.
+package protocol ThreadSource: Sendable {
+  func makeWorker(named name: String) -> any Worker
+}
+
+/// One thread that runs jobs in the order given. Blocking calls belong here and not on the cooperative pool.
+package protocol Worker: AnyObject, Sendable {
+  /// Runs `job` after the jobs before it.
+  func enqueue(_ job: @escaping @Sendable () -> Void)
+
+  /// Waits until all jobs have run, and ends the thread.
+  func stop() async
+}
+
+extension Worker {
+  /// Runs `body` on the worker's thread and gives back what it makes.
+  package func perform<R: Sendable, E: Error>(
+    _ body: @escaping @Sendable () throws(E) -> R
+  ) async throws(E) -> R {
+    let result: Result<R, E> = await withCheckedContinuation { continuation in
+      enqueue {
+        do throws(E) {
+          continuation.resume(returning: .success(try body()))
+        } catch {
+          continuation.resume(returning: .failure(error))
+        }
+      }
+    }
+    return try result.get()
+  }
+}

@@ -1,0 +1,55 @@
+// Everything that can go wrong on the lower floor. Each case carries the place, so that whoever reads
+// the message at night knows which file to look into. The upper floor turns it into `DatabaseError` in
+// one initialiser.
+
+/// What the engine throws.
+package enum EngineError: Error, Sendable, Equatable {
+  /// A system call failed. `offset` is the place in the file where one is known.
+  case io(operation: String, file: String, offset: UInt64?, errno: Int32)
+  /// Bytes that were written whole are damaged.
+  case corrupt(file: String, offset: UInt64, reason: String)
+  /// The file was written by a newer version, or needs a feature this one lacks.
+  case needsNewerVersion(file: String, reason: String)
+  /// There is no database at the path, or the files are not Ondol's.
+  case notADatabase(path: String, reason: String)
+  /// Another open holds the directory. `holder` is what the lock file says of it.
+  case inUse(path: String, holder: String)
+  /// The engine was closed.
+  case closed
+  /// An earlier write or sync failed; nothing is written any more until the database is opened again.
+  case poisoned(reason: String)
+  /// A row that the batch was derived from has changed since; derive it again.
+  case stale
+  /// A batch over the limit for one commit.
+  case tooLarge(bytes: Int, limit: Int)
+  /// A key or value no file can hold.
+  case invalid(reason: String)
+}
+
+extension EngineError: CustomStringConvertible {
+  package var description: String {
+    switch self {
+    case .io(let operation, let file, let offset, let errno):
+      let place = offset.map { " at byte \($0)" } ?? ""
+      return "\(operation) of \(file)\(place) failed: \(systemMessage(errno))"
+    case .corrupt(let file, let offset, let reason):
+      return "\(file) is damaged at byte \(offset): \(reason)"
+    case .needsNewerVersion(let file, let reason):
+      return "\(file) needs a newer version: \(reason)"
+    case .notADatabase(let path, let reason):
+      return "\(path) is not an Ondol database: \(reason)"
+    case .inUse(let path, let holder):
+      return "\(path) is already open\(holder.isEmpty ? "" : " (\(holder))")"
+    case .closed:
+      return "the database is closed"
+    case .poisoned(let reason):
+      return "an earlier write failed and the database must be opened again: \(reason)"
+    case .stale:
+      return "a row changed while the batch was prepared"
+    case .tooLarge(let bytes, let limit):
+      return "the commit has \(bytes) bytes and may have \(limit)"
+    case .invalid(let reason):
+      return reason
+    }
+  }
+}

@@ -1,0 +1,59 @@
+// All that the engine asks of a file system, as a protocol, because there are two: the disk, and the
+// simulation that loses power in the middle of a write. Calls block; whoever calls runs on a thread that
+// may. Names are generated from numbers, never taken from a file's contents, so no name leaves the
+// directory.
+
+/// Opens database directories.
+package protocol FileSystem: Sendable {
+  /// Opens the directory at `path`; creates it, durably, when `create` says so and it is missing.
+  func openDirectory(at path: String, create: Bool) throws(EngineError) -> any Directory
+}
+
+/// An open database directory.
+package protocol Directory: AnyObject, Sendable {
+  var path: String { get }
+
+  /// The names in it, in no order.
+  func list() throws(EngineError) -> [String]
+
+  /// Opens a regular file. A missing one is an error with `ENOENT`.
+  func open(_ name: String, access: FileAccess) throws(EngineError) -> any File
+
+  /// Makes a new file; one that exists is an error with `EEXIST`. The name survives a power cut only after
+  /// `sync()`.
+  func create(_ name: String) throws(EngineError) -> any File
+
+  func remove(_ name: String) throws(EngineError)
+
+  /// Makes the names made and removed so far survive a power cut (`fsync` of the directory).
+  func sync() throws(EngineError)
+
+  /// Takes the directory's lock for this open, or throws `.inUse`. Given back when the lock is released.
+  func lock(owner: String) throws(EngineError) -> any DirectoryLock
+}
+
+package enum FileAccess: Sendable {
+  case readOnly
+  case readWrite
+}
+
+/// An open file. Offsets are in bytes.
+package protocol File: AnyObject, Sendable {
+  var name: String { get }
+
+  /// The bytes from `offset`, `count` of them, or fewer where the file ends (`pread`).
+  func read(at offset: UInt64, count: Int) throws(EngineError) -> [UInt8]
+
+  /// Writes all of `bytes` at `offset`, making the file longer where needed (`pwrite`).
+  func write(_ bytes: RawSpan, at offset: UInt64) throws(EngineError)
+
+  /// Makes everything written so far survive a power cut (`fdatasync`; `F_FULLFSYNC` on Apple's systems).
+  func sync() throws(EngineError)
+
+  func size() throws(EngineError) -> UInt64
+}
+
+/// A held lock; letting go of it releases the directory.
+package protocol DirectoryLock: AnyObject, Sendable {
+  func release()
+}
