@@ -97,7 +97,8 @@ package struct CrashTest: Sendable {
   private func shrink(_ violation: CrashViolation) -> CrashViolation {
     var smallest = violation
     var thorough = self
-    thorough.damagesPerOperation *= 3
+    thorough.damagesPerOperation *= 8
+    thorough.recoveriesPerSecondCrash = 1
     var budget = 20_000
     var length = max(1, smallest.workload.steps.count / 2)
     while length >= 1 {

@@ -89,41 +89,33 @@ struct CrashTrial {
     let fileSystem = SimulatedFileSystem(storage: disk, sabotage: test.sabotage)
     if keepingPictures { fileSystem.keepPictures() }
     let history = History(for: fileSystem)
-    let found: (first: Recovered, last: Recovered)
+    let outcome: LifeOutcome
     do {
-      found = try run(steps, on: fileSystem, history)
+      outcome = try LivingStore.live(
+        steps, on: fileSystem, history, seed: random.next(), options: workload.options,
+        open: test.open)
     } catch {
-      throw Failure(place: crash.place, reason: "it failed with \(error)")
+      throw Failure(place: crash.place, reason: "\(error)")
     }
-    if let fault = past.fault(in: found.first, allowing: crash.possible) {
+    guard let first = outcome.first, let last = outcome.last, outcome.error == nil else {
+      throw Failure(
+        place: crash.place, reason: "it failed with: \(outcome.error ?? "no error at all")")
+    }
+    if let fault = past.fault(in: first, allowing: crash.possible) {
       throw Failure(place: crash.place, reason: fault)
     }
-    let state = Int(found.first.sequence)
+    let state = Int(first.sequence)
     // What was found after a power cut is on the disk. What was found after a kill may be in the system's
     // memory only, until the recovery has made it safe.
     let safe = crash.kind == .powerCut ? state : min(crash.safe, state)
     var timeline = past.past(upTo: state, floors: [.powerCut: safe, .kill: state])
     let fault =
       timeline.append(history.value)
-      ?? timeline.fault(in: found.last, allowing: timeline.newest...timeline.newest)
+      ?? timeline.fault(in: last, allowing: timeline.newest...timeline.newest)
     if let fault {
       throw Failure(place: "\(crash.place), at the end of the life after it", reason: fault)
     }
     return Life(timeline: timeline, pictures: fileSystem.takePictures())
-  }
-
-  private mutating func run(
-    _ steps: [Workload.Step], on fileSystem: SimulatedFileSystem, _ history: History
-  ) throws -> (first: Recovered, last: Recovered) {
-    let seed = random.next()
-    let open = test.open
-    let options = workload.options
-    return try SimulationExecutor.run(seed: seed) { executor in
-      let world = SimulatedWorld(fileSystem: fileSystem, seed: seed, threads: executor)
-      let store = LivingStore(
-        open: { try await open(world.environment, options) }, history: history)
-      return try await store.live(steps)
-    }
   }
 }
 

@@ -19,13 +19,16 @@ final class History: Sendable {
     case opened(Int)
     case began
     case acknowledged(Int, Durability)
-    /// All commits acknowledged before are safe.
-    case saved
+    /// All commits up to this one are safe.
+    case saved(Int)
   }
 
   struct Record: Sendable {
     var events: [Event] = []
     var commits: [Int: [Change]] = [:]
+    /// Begun and not acknowledged.
+    var unfinished: [[Change]] = []
+    var newestAcknowledged = 0
   }
 
   private let record = Guarded(Record())
@@ -37,17 +40,32 @@ final class History: Sendable {
   }
 
   func note(_ event: Event) {
-    fileSystem.note(
-      record.withLock { record in
-        record.events.append(event)
-        return record.events.count
-      })
+    let count = record.withLock { record in
+      record.events.append(event)
+      if case .opened(let state) = event { record.newestAcknowledged = state }
+      return record.events.count
+    }
+    fileSystem.note(count)
+  }
+
+  func began(_ changes: [Change]) {
+    record.withLock { $0.unfinished.append(changes) }
+    note(.began)
   }
 
   func acknowledged(_ sequence: UInt64, _ changes: [Change], _ durability: Durability) {
-    record.withLock { $0.commits[Int(clamping: sequence)] = changes }
-    note(.acknowledged(Int(clamping: sequence), durability))
+    let number = Int(clamping: sequence)
+    record.withLock { record in
+      record.commits[number] = changes
+      record.newestAcknowledged = max(record.newestAcknowledged, number)
+      if let index = record.unfinished.firstIndex(of: changes) {
+        record.unfinished.remove(at: index)
+      }
+    }
+    note(.acknowledged(number, durability))
   }
+
+  var newestAcknowledged: Int { record.withLock { $0.newestAcknowledged } }
 
   var value: Record { record.withLock { $0 } }
 }
@@ -61,6 +79,8 @@ struct Timeline: Sendable {
   /// How many commits were there when this life began.
   var firstCommit: Int
   var events: [History.Event] = []
+  /// Commits that failed: each may have happened after all, in any order, behind all others.
+  var unfinished: [[Change]] = []
 
   /// A store that does not exist yet.
   static var empty: Timeline {
@@ -75,6 +95,7 @@ struct Timeline: Sendable {
   /// Adds what a life recorded. Returns what is wrong with it, if anything is.
   mutating func append(_ record: History.Record) -> String? {
     events = record.events
+    unfinished = record.unfinished
     for sequence in record.commits.keys.sorted() {
       guard sequence == states.count, let changes = record.commits[sequence] else {
         return "commit \(states.count) was followed by commit \(sequence)"
@@ -90,21 +111,18 @@ struct Timeline: Sendable {
   func possibleStates(after count: Int, crash: CrashKind) -> ClosedRange<Int> {
     var floor = floors[crash] ?? 0
     var newest = firstCommit
-    var acknowledged = floor
     for event in events.prefix(count) {
       switch event {
       case .opened(let state):
         floor = max(floor, state)
-        acknowledged = max(acknowledged, state)
       case .began:
         newest += 1
       case .acknowledged(let sequence, let durability):
-        acknowledged = max(acknowledged, sequence)
         if durability == .power || (durability == .process && crash == .kill) {
           floor = max(floor, sequence)
         }
-      case .saved:
-        floor = max(floor, acknowledged)
+      case .saved(let sequence):
+        floor = max(floor, sequence)
       }
     }
     return floor...max(floor, newest)
@@ -122,6 +140,9 @@ struct Timeline: Sendable {
       if possible.contains(state) { return nil }
       return "it is in the state after commit \(state); only \(possible) were possible"
     }
+    if state > newest, possible.contains(state), couldBe(rows, behind: state - newest) {
+      return nil
+    }
     if let other = states.lastIndex(of: rows) {
       return "it calls itself \(sequence) and is in the state after commit \(other)"
     }
@@ -130,6 +151,21 @@ struct Timeline: Sendable {
     }
     return "it has a state that never was; against the one after commit \(sequence) "
       + difference(between: states[state], and: rows)
+  }
+
+  /// Whether `rows` can come of `count` of the unfinished commits after the newest state.
+  private func couldBe(_ rows: Rows, behind count: Int) -> Bool {
+    func search(_ state: Rows, _ rest: [[Change]], _ count: Int) -> Bool {
+      if count == 0 { return state == rows }
+      return rest.indices.contains { index in
+        var next = state
+        next.apply(rest[index])
+        var others = rest
+        others.remove(at: index)
+        return search(next, others, count - 1)
+      }
+    }
+    return search(states[newest], unfinished, count)
   }
 
   private func difference(between model: Rows, and rows: Rows) -> String {

@@ -1,5 +1,6 @@
 // One life of a store in a crash test: opened, used, closed; everything it was promised goes into the
-// history. The crash comes from outside, in the pictures of the disk.
+// history. The crash comes from outside, in the pictures of the disk; a fault comes from inside, as an
+// error thrown at some step, after which the store must still answer truthfully.
 
 internal import OndolEngine
 
@@ -9,36 +10,77 @@ struct Recovered: Sendable {
   var rows: Rows
 }
 
+/// What came of a life.
+struct LifeOutcome: Sendable {
+  /// What was there after opening; nil when that failed.
+  var first: Recovered?
+  /// What was there before closing, after the error if there was one; nil when it could not be read.
+  var last: Recovered?
+  /// The first error.
+  var error: String?
+}
+
 /// Does the steps of a workload and notes what it was promised.
 struct LivingStore: Sendable {
   let open: @Sendable () async throws -> any CrashSubject
   let history: History
 
-  /// What was there at the beginning and at the end.
-  func live(_ steps: [Workload.Step]) async throws -> (first: Recovered, last: Recovered) {
-    var store = try await open()
-    let first = try await contents(of: store)
-    history.note(.opened(Int(clamping: first.sequence)))
-    for step in steps {
-      switch step {
-      case .commit(let changes, let durability):
-        try await commit(changes, durability, to: store)
-      case .together(let commits):
-        try await commitTogether(commits, to: store)
-      case .flush:
-        try await store.flush()
-        history.note(.saved)
-      case .settle:
-        try await store.settle()
-        history.note(.saved)
-      case .reopen:
-        try await close(store)
-        store = try await open()
-      }
+  /// Runs `steps` on `fileSystem`, with everything else in the world drawn from `seed`.
+  static func live(
+    _ steps: [Workload.Step], on fileSystem: SimulatedFileSystem, _ history: History,
+    seed: UInt64, options: SubjectOptions, open: @escaping OpenSubject
+  ) throws -> LifeOutcome {
+    try SimulationExecutor.run(seed: seed) { executor in
+      let world = SimulatedWorld(fileSystem: fileSystem, seed: seed, threads: executor)
+      let store = LivingStore(
+        open: { try await open(world.environment, options) }, history: history)
+      return await store.live(steps)
     }
-    let last = try await contents(of: store)
-    try await close(store)
-    return (first, last)
+  }
+
+  private func live(_ steps: [Workload.Step]) async -> LifeOutcome {
+    var outcome = LifeOutcome()
+    var store: (any CrashSubject)?
+    do {
+      let opened = try await open()
+      store = opened
+      let first = try await contents(of: opened)
+      outcome.first = first
+      history.note(.opened(Int(clamping: first.sequence)))
+      for step in steps {
+        try await take(step, &store)
+      }
+    } catch {
+      outcome.error = "\(error)"
+    }
+    guard let store else { return outcome }
+    do {
+      outcome.last = try await contents(of: store)
+      try await close(store)
+    } catch {
+      outcome.error = outcome.error ?? "\(error)"
+      // Closing again must do no harm, and lets go of the directory.
+      try? await store.close()
+    }
+    return outcome
+  }
+
+  private func take(_ step: Workload.Step, _ store: inout (any CrashSubject)?) async throws {
+    guard let open = store else { return }
+    switch step {
+    case .commit(let changes, let durability):
+      try await commit(changes, durability, to: open)
+    case .together(let commits, let alsoFlush):
+      try await commitTogether(commits, alsoFlush: alsoFlush, to: open)
+    case .flush:
+      try await save { try await open.flush() }
+    case .settle:
+      try await save { try await open.settle() }
+    case .reopen:
+      try await close(open)
+      store = nil
+      store = try await self.open()
+    }
   }
 
   private func contents(of store: any CrashSubject) async throws -> Recovered {
@@ -47,28 +89,50 @@ struct LivingStore: Sendable {
   }
 
   private func close(_ store: any CrashSubject) async throws {
-    try await store.close()
-    history.note(.saved)
+    try await save { try await store.close() }
+  }
+
+  /// Does `work`, by which everything acknowledged before it becomes safe.
+  private func save(_ work: () async throws -> Void) async throws {
+    let newest = history.newestAcknowledged
+    try await work()
+    history.note(.saved(newest))
   }
 
   private func commit(
     _ changes: [Change], _ durability: Durability, to store: any CrashSubject
   ) async throws {
-    history.note(.began)
+    history.began(changes)
     let sequence = try await store.commit(changes, durability)
     history.acknowledged(sequence, changes, durability)
   }
 
+  /// Waits for all, and then throws the first error, if any.
   private func commitTogether(
-    _ commits: [(changes: [Change], durability: Durability)], to store: any CrashSubject
+    _ commits: [Workload.Commit], alsoFlush: Bool, to store: any CrashSubject
   ) async throws {
-    try await withThrowingTaskGroup { group in
-      for (changes, durability) in commits {
+    let error = await withTaskGroup(of: (any Error)?.self) { group in
+      for commit in commits {
         group.addTask {
-          try await commit(changes, durability, to: store)
+          await catching { try await self.commit(commit.changes, commit.durability, to: store) }
         }
       }
-      try await group.waitForAll()
+      if alsoFlush {
+        group.addTask { await catching { try await save { try await store.flush() } } }
+      }
+      var first: (any Error)?
+      for await error in group { first = first ?? error }
+      return first
     }
+    if let error { throw error }
+  }
+}
+
+private func catching(_ work: () async throws -> Void) async -> (any Error)? {
+  do {
+    try await work()
+    return nil
+  } catch {
+    return error
   }
 }

@@ -5,10 +5,15 @@
 package import OndolEngine
 
 package struct Workload: Sendable {
+  package struct Commit: Sendable {
+    package var changes: [Change]
+    package var durability: Durability
+  }
+
   package enum Step: Sendable {
     case commit([Change], Durability)
-    /// Commits by as many tasks at once.
-    case together([(changes: [Change], durability: Durability)])
+    /// Commits by as many tasks at once, perhaps with a flush among them.
+    case together([Commit], alsoFlush: Bool)
     case flush
     case settle
     case reopen
@@ -63,10 +68,16 @@ private struct WorkloadDraw {
   mutating func step() -> Workload.Step {
     switch random.below(100) {
     case 0..<65: .commit(changes(), durability())
-    case 65..<80: .together((0..<(2 + random.below(3))).map { _ in (changes(), durability()) })
+    case 65..<80: .together(commits(), alsoFlush: random.chance(1, in: 4))
     case 80..<88: .flush
     case 88..<93: .settle
     default: .reopen
+    }
+  }
+
+  private mutating func commits() -> [Workload.Commit] {
+    (0..<(2 + random.below(3))).map { _ in
+      Workload.Commit(changes: changes(), durability: durability())
     }
   }
 
@@ -117,9 +128,10 @@ extension Workload.Step: CustomStringConvertible {
   package var description: String {
     switch self {
     case .commit(let changes, let durability): Self.describe(changes, durability)
-    case .together(let commits):
+    case .together(let commits, let alsoFlush):
       "at once: "
         + commits.map { Self.describe($0.changes, $0.durability) }.joined(separator: "; ")
+        + (alsoFlush ? "; flush" : "")
     case .flush: "flush"
     case .settle: "settle"
     case .reopen: "close and open"
