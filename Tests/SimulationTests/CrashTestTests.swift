@@ -21,7 +21,7 @@ private func crashTest(
     #expect(report.points > 300)
   }
 
-  @Test(arguments: TinyStore.Mistake.allCases.filter { $0 != .none })
+  @Test(arguments: TinyStore.Mistake.allCases.filter { $0 != .none && $0 != .retriesSync })
   func `finds each mistake`(mistake: TinyStore.Mistake) throws {
     let report = crashTest(seed: 1, mistake).run(crashes: 5_000)
     let violation = try #require(report.violation)
@@ -38,5 +38,23 @@ private func crashTest(
     let first = crashTest(seed: 9, .trustsTheTail).run(crashes: 5_000)
     let second = crashTest(seed: 9, .trustsTheTail).run(crashes: 5_000)
     #expect(first.description == second.description)
+  }
+}
+
+@Suite struct `The fault test` {
+  @Test(arguments: [1, 2] as [UInt64])
+  func `passes a store that stops when something fails`(seed: UInt64) {
+    let test = FaultTest(seed: seed) { environment, _ in
+      try TinyStore.open(environment, mistake: .none)
+    }
+    let report = test.run(faults: 300)
+    #expect(report.violation == nil, "\(report)")
+  }
+
+  @Test func `finds a store that believes the second sync`() {
+    let test = FaultTest(seed: 1) { environment, _ in
+      try TinyStore.open(environment, mistake: .retriesSync)
+    }
+    #expect(test.run(faults: 1_000).violation != nil)
   }
 }

@@ -113,7 +113,7 @@ private func contents(_ fileSystem: SimulatedFileSystem, _ name: String) -> [UIn
     let file = try directory.create("LOG-1")
     for isSticky in [false, true] {
       fileSystem.inject([
-        Fault(failing: .write, of: .log, after: 1, errno: 28, isSticky: isSticky)
+        Fault(failing: [.write], of: .log, after: 1, errno: 28, isSticky: isSticky)
       ])
       let outcomes = (0..<4).map { _ in
         (try? file.write([1].bytes, at: 0)) != nil
@@ -130,7 +130,7 @@ private func contents(_ fileSystem: SimulatedFileSystem, _ name: String) -> [UIn
     try file.write([1].bytes, at: 0)
     try file.sync()
     try file.write([2].bytes, at: 0)
-    fileSystem.inject([Fault(failing: .sync, errno: 5)])
+    fileSystem.inject([Fault(failing: [.sync], errno: 5)])
     #expect(throws: EngineError.self) { try file.sync() }
     #expect(try file.read(at: 0, count: 1) == [2])
     try file.sync()

@@ -18,6 +18,8 @@ final class TinyStore: CrashSubject {
     case servesWhatIsNotSaved
     /// Each row of a commit is a frame of its own.
     case splitsCommits
+    /// A sync that failed is tried again, and its success believed.
+    case retriesSync
   }
 
   private struct State {
@@ -25,6 +27,8 @@ final class TinyStore: CrashSubject {
     var sequence: UInt64 = 0
     var end: UInt64 = 0
     var isClosed = false
+    /// A write or a sync failed; nothing is written any more.
+    var isPoisoned = false
   }
 
   private let state: Guarded<State>
@@ -133,19 +137,20 @@ final class TinyStore: CrashSubject {
   func commit(
     _ changes: [Change], _ durability: Durability
   ) async throws(EngineError) -> UInt64 {
-    let sequence = try state.withLock { [log, mistake] (state) throws(EngineError) in
-      guard !state.isClosed else { throw EngineError.closed }
-      let pieces = mistake == .splitsCommits ? changes.map { [$0] } : [changes]
-      for piece in pieces {
-        let frame = Self.frame(sequence: state.sequence + 1, changes: piece)
-        try log.write(frame.bytes, at: state.end)
-        state.end += UInt64(frame.count)
+    let sequence = try poisoning { () throws(EngineError) in
+      try state.withLock { [log, mistake] (state) throws(EngineError) in
+        let pieces = mistake == .splitsCommits ? changes.map { [$0] } : [changes]
+        for piece in pieces {
+          let frame = Self.frame(sequence: state.sequence + 1, changes: piece)
+          try log.write(frame.bytes, at: state.end)
+          state.end += UInt64(frame.count)
+        }
+        state.sequence += 1
+        for change in changes { state.rows[change.key] = change.value }
+        return state.sequence
       }
-      state.sequence += 1
-      for change in changes { state.rows[change.key] = change.value }
-      return state.sequence
     }
-    if durability == .power, mistake != .forgetsToSync { try log.sync() }
+    if durability == .power, mistake != .forgetsToSync { try sync() }
     return sequence
   }
 
@@ -153,13 +158,39 @@ final class TinyStore: CrashSubject {
     state.withLock { ($0.sequence, $0.rows) }
   }
 
-  func flush() async throws(EngineError) { try log.sync() }
+  func flush() async throws(EngineError) { try sync() }
 
-  func settle() async throws(EngineError) { try log.sync() }
+  func settle() async throws(EngineError) { try sync() }
 
   func close() async throws(EngineError) {
-    try log.sync()
-    state.withLock { $0.isClosed = true }
-    lock.release()
+    defer {
+      state.withLock { $0.isClosed = true }
+      lock.release()
+    }
+    try sync()
+  }
+
+  private func sync() throws(EngineError) {
+    try poisoning { () throws(EngineError) in
+      do throws(EngineError) {
+        try log.sync()
+      } catch {
+        guard mistake == .retriesSync else { throw error }
+        try log.sync()
+      }
+    }
+  }
+
+  /// Refuses what comes after a failure.
+  private func poisoning<R>(_ work: () throws(EngineError) -> R) throws(EngineError) -> R {
+    let (isClosed, isPoisoned) = state.withLock { ($0.isClosed, $0.isPoisoned) }
+    if isClosed { throw .closed }
+    if isPoisoned { throw .poisoned(reason: "an earlier failure") }
+    do throws(EngineError) {
+      return try work()
+    } catch {
+      state.withLock { $0.isPoisoned = true }
+      throw error
+    }
   }
 }

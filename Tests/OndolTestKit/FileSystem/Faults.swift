@@ -59,29 +59,36 @@ package enum Sabotage: String, Sendable, Hashable, CaseIterable {
 
 /// An operation that fails.
 package struct Fault: Sendable {
-  package var kind: OperationKind
+  package var kinds: Set<OperationKind>
   /// The files it applies to; nil for all.
   package var file: FileClass?
-  /// How many matching operations succeed first.
+  /// The number of the first operation it applies to.
+  package var first: Int
+  /// How many matching operations succeed before.
   package var after: Int
   package var errno: Int32
-  /// Whether the operations after that one fail too.
+  /// Whether the matching operations after that one fail too.
   package var isSticky: Bool
 
   package init(
-    failing kind: OperationKind, of file: FileClass? = nil, after: Int = 0, errno: Int32,
-    isSticky: Bool = false
+    failing kinds: Set<OperationKind>, of file: FileClass? = nil, from first: Int = 0,
+    after: Int = 0, errno: Int32, isSticky: Bool = false
   ) {
-    self.kind = kind
+    self.kinds = kinds
     self.file = file
+    self.first = first
     self.after = after
     self.errno = errno
     self.isSticky = isSticky
   }
 
   /// Whether this operation fails; counts it.
-  mutating func strikes(_ operation: OperationKind, of class: FileClass) -> Bool {
-    guard operation == kind, file == nil || file == `class` else { return false }
+  mutating func strikes(
+    _ kind: OperationKind, of class: FileClass, number: Int
+  ) -> Bool {
+    guard number >= first, kinds.contains(kind), file == nil || file == `class` else {
+      return false
+    }
     after -= 1
     return isSticky ? after < 0 : after == -1
   }

@@ -122,6 +122,7 @@ extension SimulatedFileSystem.State {
         errno: SimulatedFileSystem.inputOutputError)
     }
     counts[kind, default: 0] += 1
+    let number = operations
     if kind.isNumbered {
       if keepsPictures {
         pictures.append(
@@ -129,7 +130,9 @@ extension SimulatedFileSystem.State {
       }
       operations += 1
     }
-    for index in faults.indices where faults[index].strikes(kind, of: FileClass(name: file)) {
+    let fileClass = FileClass(name: file)
+    for index in faults.indices
+    where faults[index].strikes(kind, of: fileClass, number: number) {
       throw EngineError.io(
         operation: kind.rawValue, file: file, offset: offset, errno: faults[index].errno)
     }
