@@ -1,6 +1,6 @@
-// The one error every call throws. The code says what a program can do about it, the message says to a
-// person which document or file it was and what to change. The lower floor's errors become these in one
-// initialiser, at the end.
+// The one error every call throws. The code says what a program can do about it, the message says
+// to a person which document or file it was and what to change. The lower floor's errors become
+// these in one initialiser, at the end.
 
 internal import OndolEngine
 
@@ -64,7 +64,8 @@ public struct DatabaseError: Error, Sendable, Hashable {
   public struct Conflict: Sendable, Hashable {
     /// The fields as they are stored, or nil when there is no document.
     public var stored: [String: Value]?
-    /// The fields as the write would have left them, or nil when it would have deleted the document.
+    /// The fields as the write would have left them, or nil when it would have deleted the
+    /// document.
     public var attempted: [String: Value]?
 
     /// Pairs the two versions.
