@@ -1,7 +1,11 @@
 // What the document encoder and decoder share: which Swift types a field stores natively, how the path to
 // a value is kept, and how it is shown in a message.
 
-internal import FoundationEssentials
+#if canImport(FoundationEssentials)
+  internal import FoundationEssentials
+#else
+  internal import Foundation
+#endif
 
 /// The keys from the document's root to a value, kept as a list that grows at its end, so that going down
 /// one level costs one object and nothing is copied until a message needs the path.
@@ -63,39 +67,48 @@ func dotted(_ keys: [any CodingKey]) -> String {
   return text
 }
 
-/// An unsigned number that a field cannot hold.
-struct NumberTooLarge: Error {
-  let text: String
-}
-
 /// What a field stores for `value` without asking its `encode(to:)`; nil for all other types.
-func directInput<Content: Encodable>(of value: Content) throws -> FieldInput? {
+func directInput<Content: Encodable>(
+  of value: Content
+) throws(DatabaseError) -> FieldInput? {
   switch value {
-  // Foundation's own numbers are not met here: a `Decimal` goes through its own coding and stays exact.
-  case let value as String: .value(.string(value))
-  case let value as Bool: .value(.boolean(value))
-  case let value as Int: .value(.integer(Int64(value)))
-  case let value as Double: .value(.double(value))
-  case let value as Float: .value(.double(Double(value)))
-  case let value as any FixedWidthInteger: .value(.integer(try narrowed(value)))
-  case let value as Date: .value(.timestamp(Timestamp(date: value)))
-  case let value as Data: .value(.bytes([UInt8](value)))
-  case let value as URL: .value(.string(value.absoluteString))
-  case let value as any DirectlyEncoded: try value.encodeField()
+  case let value as any DirectlyCoded: try value.encodeField()
+  case let value as URL: FieldInput(.string(value.absoluteString))
   default: nil
   }
 }
 
-private func narrowed(_ value: some FixedWidthInteger) throws -> Int64 {
-  guard let narrow = Int64(exactly: value) else { throw NumberTooLarge(text: "\(value)") }
-  return narrow
-}
-
-/// A type that stands in a field as itself, whatever its `encode(to:)` says.
-protocol DirectlyEncoded: FieldContent {}
-
-/// A type that is read from a field as itself, whatever its `init(from:)` says.
-protocol DirectlyDecoded {
-  /// Nil when the value is of another type.
+/// A type that stands in a field as itself, whatever its own coding says.
+protocol DirectlyCoded: FieldContent {
+  /// Nil when the value is of another type or does not fit.
   static func decodeField(_ value: Value, in context: DecodingContext) -> Self?
 }
+
+extension DirectlyCoded where Self: FieldReadable {
+  static func decodeField(_ value: Value, in context: DecodingContext) -> Self? {
+    Self(fieldValue: value)
+  }
+}
+
+extension Bool: DirectlyCoded {}
+extension String: DirectlyCoded {}
+extension Int: DirectlyCoded {}
+extension Int8: DirectlyCoded {}
+extension Int16: DirectlyCoded {}
+extension Int32: DirectlyCoded {}
+extension Int64: DirectlyCoded {}
+extension UInt: DirectlyCoded {}
+extension UInt8: DirectlyCoded {}
+extension UInt16: DirectlyCoded {}
+extension UInt32: DirectlyCoded {}
+extension UInt64: DirectlyCoded {}
+extension Double: DirectlyCoded {}
+extension Float: DirectlyCoded {}
+extension Date: DirectlyCoded {}
+extension Data: DirectlyCoded {}
+extension Array: DirectlyCoded where Element == UInt8 {}
+extension Value: DirectlyCoded {}
+extension Timestamp: DirectlyCoded {}
+extension GeoPoint: DirectlyCoded {}
+extension VectorValue: DirectlyCoded {}
+extension DocumentPath: DirectlyCoded {}

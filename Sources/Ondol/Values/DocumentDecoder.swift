@@ -3,7 +3,11 @@
 // any other message. Nothing is converted silently except where the meaning is equal: 1.0 reads as Int 1,
 // an integer as Double.
 
-public import FoundationEssentials
+#if canImport(FoundationEssentials)
+  internal import FoundationEssentials
+#else
+  internal import Foundation
+#endif
 
 /// Turns the fields of a document into a `Decodable` value.
 public struct DocumentDecoder: Sendable {
@@ -31,7 +35,7 @@ public struct DocumentDecoder: Sendable {
 /// What decoding knows beside the value.
 struct DecodingContext: Sendable {
   /// The database that references found in the document belong to.
-  var database: DatabaseCore?
+  var database: Database?
 }
 
 private struct ValueDecoder: Decoder {
@@ -51,7 +55,7 @@ private struct ValueDecoder: Decoder {
     switch value {
     case .array(let elements): return UnkeyedValues(elements: elements, path: path, context: context)
     case .vector(let vector):
-      let elements = vector.elements.map { Value.double($0) }
+      let elements = vector.components.map { Value.double($0) }
       return UnkeyedValues(elements: elements, path: path, context: context)
     default: throw mismatch([Value].self)
     }
@@ -63,11 +67,14 @@ private struct ValueDecoder: Decoder {
 
   /// Decodes a whole value: natively stored types directly, all others through their own coding.
   func decode<Content: Decodable>(_ type: Content.Type) throws -> Content {
-    guard let direct = type as? any DirectlyDecoded.Type else { return try Content(from: self) }
-    guard let found = direct.decodeField(value, in: context) as? Content else {
-      throw mismatch(type)
+    let found: Any?
+    switch type {
+    case let direct as any DirectlyCoded.Type: found = direct.decodeField(value, in: context)
+    case is URL.Type: found = value.string.flatMap { URL(string: $0) }
+    default: return try Content(from: self)
     }
-    return found
+    guard let result = found as? Content else { throw mismatch(type) }
+    return result
   }
 
   func mismatch(_ wanted: any Any.Type) -> DecodingError {

@@ -5,8 +5,6 @@
 // Rules: a nil optional is left out, a `nil` inside an array or written with `encodeNil` is null, an
 // unsigned number over Int64's end is refused, and the outermost value must be keyed.
 
-public import FoundationEssentials
-
 /// Turns `Encodable` values into the fields of a document.
 ///
 /// `Date` becomes a timestamp (microseconds, rounded down), `Data` bytes, `URL` a string. `nil` is omitted.
@@ -24,16 +22,16 @@ public struct DocumentEncoder: Sendable {
   ) throws(DatabaseError) -> [String: Value] {
     var fields: [String: Value] = [:]
     for (name, input) in try inputs(of: value) {
-      guard case .value(let plain) = try input.collapsed(at: name) else {
-        throw DatabaseError(
-          .invalidArgument, "Field '\(name)' holds a FieldValue, which only a write can resolve.")
+      do throws(DatabaseError) {
+        fields[name] = try input.plainValue()
+      } catch {
+        throw error.within(field: name)
       }
-      fields[name] = plain
     }
     return fields
   }
 
-  /// The fields of `value`, sentinels included.
+  /// The fields of `value`, instructions included.
   func inputs<Content: Encodable>(
     of value: Content
   ) throws(DatabaseError) -> [String: FieldInput] {
@@ -51,15 +49,14 @@ public struct DocumentEncoder: Sendable {
     } catch {
       throw DatabaseError(.invalidArgument, "\(Content.self) cannot be encoded: \(error)")
     }
-    if let failure = root.firstFailure() {
-      throw DatabaseError(.invalidArgument, failure)
-    }
-    guard case .map(let fields) = root.input else {
+    switch try root.input().form {
+    case .value(.map(let fields)): return fields.mapValues { FieldInput($0) }
+    case .map(let fields): return fields
+    case .value, .operation:
       throw DatabaseError(
         .invalidArgument,
-        "A document is a map of fields, but \(Content.self) encodes as a single value or a list.")
+        "a document is a map of fields, but \(Content.self) encodes as a single value or a list")
     }
-    return fields
   }
 
   private func describe(_ error: EncodingError, type: any Any.Type) -> String {
@@ -84,29 +81,34 @@ final class EncodedNode {
   var failure: String?
 
   /// The node as an input. A place nobody wrote to is an empty map, as in JSONEncoder.
-  var input: FieldInput {
+  func input() throws(DatabaseError) -> FieldInput {
+    if let failure { throw DatabaseError(.invalidArgument, failure) }
     switch content {
-    case .nothing: .map([:])
-    case .leaf(let input): input
-    case .map(let children): .map(children.mapValues { $0.input })
-    case .list(let children): .array(children.map { $0.input })
-    }
-  }
-
-  func firstFailure() -> String? {
-    if let failure { return failure }
-    switch content {
-    case .nothing, .leaf: return nil
+    case .nothing: return .map([:])
+    case .leaf(let input): return input
     case .map(let children):
-      for child in children.values {
-        if let found = child.firstFailure() { return found }
+      var fields: [String: FieldInput] = [:]
+      fields.reserveCapacity(children.count)
+      for (name, child) in children {
+        do throws(DatabaseError) {
+          fields[name] = try child.input()
+        } catch {
+          throw error.within(field: name)
+        }
       }
+      return .map(fields)
     case .list(let children):
-      for child in children {
-        if let found = child.firstFailure() { return found }
+      var elements: [Value] = []
+      elements.reserveCapacity(children.count)
+      for (index, child) in children.enumerated() {
+        do throws(DatabaseError) {
+          elements.append(try child.input().plainValue())
+        } catch {
+          throw error.within(index: index)
+        }
       }
+      return FieldInput(.array(elements))
     }
-    return nil
   }
 
   func child(_ key: String) -> EncodedNode {
@@ -179,10 +181,10 @@ private func encode<Content: Encodable>(
       node.content = .leaf(direct)
       return
     }
-  } catch let error as NumberTooLarge {
-    let context = EncodingError.Context(
-      codingPath: path().keys, debugDescription: "\(error.text) does not fit in 64 bits")
-    throw EncodingError.invalidValue(value, context)
+  } catch {
+    var error = error
+    error.field = dotted(path().keys)
+    throw error
   }
   try value.encode(to: NodeEncoder(node: node, path: path()))
 }
@@ -194,7 +196,7 @@ private struct KeyedNodes<Key: CodingKey>: KeyedEncodingContainerProtocol {
   var codingPath: [any CodingKey] { path.keys }
 
   mutating func encodeNil(forKey key: Key) throws {
-    node.child(key.stringValue).content = .leaf(.value(.null))
+    node.child(key.stringValue).content = .leaf(FieldInput(.null))
   }
 
   mutating func encode<Content: Encodable>(_ value: Content, forKey key: Key) throws {
@@ -227,7 +229,7 @@ private struct UnkeyedNodes: UnkeyedEncodingContainer {
   var count: Int { node.listCount }
 
   mutating func encodeNil() throws {
-    node.appendChild().content = .leaf(.value(.null))
+    node.appendChild().content = .leaf(FieldInput(.null))
   }
 
   mutating func encode<Content: Encodable>(_ value: Content) throws {
@@ -260,7 +262,7 @@ private struct SingleNode: SingleValueEncodingContainer {
   var codingPath: [any CodingKey] { path.keys }
 
   mutating func encodeNil() throws {
-    node.content = .leaf(.value(.null))
+    node.content = .leaf(FieldInput(.null))
   }
 
   mutating func encode<Content: Encodable>(_ value: Content) throws {
