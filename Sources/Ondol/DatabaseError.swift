@@ -13,6 +13,14 @@ internal import OndolEngine
 #endif
 
 /// What a call throws when it cannot do as it was asked.
+///
+/// ```swift
+/// do {
+///   try await items.document("b").create(["name": "Desk"])
+/// } catch let error where error.code == .alreadyExists {
+///   …
+/// }
+/// ```
 public struct DatabaseError: Error, Sendable, Hashable {
   /// What kind of failure it is: Firestore's codes, with its numbers.
   public enum Code: Int, Sendable, Hashable, CaseIterable {
@@ -87,13 +95,6 @@ public struct DatabaseError: Error, Sendable, Hashable {
     self.path = path
     self.field = field
     self.conflict = conflict
-  }
-}
-
-extension DatabaseError.Code {
-  /// Lets `catch DatabaseError.Code.alreadyExists` match.
-  public static func ~= (code: DatabaseError.Code, error: any Error) -> Bool {
-    (error as? DatabaseError)?.code == code
   }
 }
 

@@ -40,3 +40,14 @@ extension RawSpan {
     }
   }
 }
+
+extension Span<UInt8> {
+  /// The same bytes, untyped.
+  package var raw: RawSpan {
+    @_lifetime(copy self)
+    get {
+      // Safe: a `UInt8` has no bits that are not initialised.
+      unsafe bytes
+    }
+  }
+}

@@ -33,7 +33,8 @@ package final class MemoryFileSystem: FileSystem {
 private final class MemoryDirectory: Directory {
   let path: String
   private let files = Guarded<[String: MemoryFile]>([:])
-  private let isLocked = Guarded(false)
+  /// The lock that is held.
+  private let holder = Guarded<ObjectIdentifier?>(nil)
 
   init(path: String) {
     self.path = path
@@ -70,14 +71,18 @@ private final class MemoryDirectory: Directory {
   func sync() {}
 
   func lock(owner: String) throws(EngineError) -> any DirectoryLock {
-    let isFree = isLocked.withLock { isLocked in
-      defer { isLocked = true }
-      return !isLocked
+    let lock = Lock(directory: self)
+    let isTaken = holder.withLock { holder in
+      guard holder == nil else { return true }
+      holder = ObjectIdentifier(lock)
+      return false
     }
-    guard isFree else { throw .inUse(path: path, holder: "this process") }
-    return Lock(directory: self)
+    guard !isTaken else { throw .inUse(path: path, holder: "this process") }
+    return lock
   }
 
+  /// Released once only, or when nobody has it any more: a lock let go twice must not free the next
+  /// holder's.
   private final class Lock: DirectoryLock {
     private let directory: MemoryDirectory
 
@@ -85,8 +90,13 @@ private final class MemoryDirectory: Directory {
       self.directory = directory
     }
 
+    deinit { release() }
+
     func release() {
-      directory.isLocked.withLock { $0 = false }
+      let me = ObjectIdentifier(self)
+      directory.holder.withLock { holder in
+        if holder == me { holder = nil }
+      }
     }
   }
 }
@@ -102,12 +112,14 @@ private final class MemoryFile: File {
   func read(at offset: UInt64, count: Int) -> [UInt8] {
     bytes.withLock { bytes in
       guard let start = Int(exactly: offset), start < bytes.count else { return [] }
-      return Array(bytes[start..<min(bytes.count, start + count)])
+      return Array(bytes[start..<(start + min(bytes.count - start, count))])
     }
   }
 
   func write(_ new: RawSpan, at offset: UInt64) {
     let copy = new.array
+    // As with `pwrite`, nothing written makes nothing longer.
+    if copy.isEmpty { return }
     bytes.withLock { bytes in
       let start = Int(offset)
       let end = start + copy.count
