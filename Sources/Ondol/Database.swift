@@ -12,10 +12,13 @@ public final class Database: Sendable {
   let catalog = Catalog()
   let latches = Latches()
   let options: Options
+  /// Wall clock in microseconds since 1970.
+  let now: @Sendable () -> Int64
 
-  private init(engine: Engine, options: Options) {
+  private init(engine: Engine, options: Options, now: @escaping @Sendable () -> Int64) {
     self.engine = engine
     self.options = options
+    self.now = now
   }
 
   /// Opens the database in the directory at `path`, making one when there is none. What a crash left is
@@ -53,7 +56,7 @@ public final class Database: Sendable {
     } catch {
       throw DatabaseError(error)
     }
-    let database = Database(engine: engine, options: options)
+    let database = Database(engine: engine, options: options, now: environment.now)
     try await database.finishIndexes()
     return database
   }

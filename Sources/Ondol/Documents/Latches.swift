@@ -12,6 +12,8 @@ enum LatchKey: Sendable, Hashable {
   case document(DocumentPath)
   /// The catalog rows of a root collection.
   case family(ExactText)
+  /// The building of an index.
+  case index(Keyspace)
 }
 
 /// First come, first served.

@@ -54,7 +54,7 @@ extension Database {
       let prepared = try await WritePreparation.prepare(
         writes, catalog: catalog, at: try snapshot())
       guard !prepared.batch.isEmpty else {
-        return CompletedCommit(documents: prepared.documents, receipt: nil, now: engineTime())
+        return CompletedCommit(documents: prepared.documents, receipt: nil, now: now())
       }
       // Whoever changes the catalog waits for its turn, and then looks again what there is to change.
       if !prepared.changedFamilies.isEmpty, !queue.hasFamilies {
@@ -75,10 +75,6 @@ extension Database {
         throw DatabaseError(error)
       }
     }
-  }
-
-  private func engineTime() -> Int64 {
-    engine.now()
   }
 }
 
