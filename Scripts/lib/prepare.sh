@@ -84,8 +84,8 @@ install_package() {
     say "Installing $3 with Homebrew."
     quietly brew install "$3" || fail "Homebrew could not install $3."
   else
-    fail "$3 is missing, and none of apt-get, dnf and brew is here to install it." \
-      "Install it by hand (packages: $1, $2 or $3) and try again."
+    fail "$1 is missing, and none of apt-get, dnf and brew is here to install it." \
+      "Install it by hand and try again."
   fi
 }
 
