@@ -1,0 +1,210 @@
+// The commit log's bytes: what a log file begins with and what a frame looks like. The manifest's edits use
+// the same frames.
+//
+// A log file is 4,096 bytes of header (the same 256 bytes twice, at 0 and 2,048), then frames, each at a
+// multiple of eight, each a 56-byte header and a payload padded with zeros to eight. What follows the last
+// frame is zeros or nothing.
+//
+// Positions count bytes over all logs: a log's `base` is its predecessor's base plus the length at which the
+// predecessor ended, so an offset in any log has one place in one line. Every frame carries
+// `syncedThrough`, the position up to which the line was known to be on the device when the frame was made.
+// That tells a torn tail from damage: at the first frame that cannot be read, position P, recovery goes on
+// looking. If any later readable frame, in this log or a later one, was made when the line had been synced
+// beyond P, then P was acknowledged once and has been damaged since: an error, never a silent cut. If none
+// was, P is where the power went.
+//
+// A log that follows another needs no seal in its predecessor: its header says where the predecessor ended.
+// Only closing writes a seal.
+
+/// A place in the one line of all log bytes.
+struct LogPosition: RawRepresentable, Sendable, Hashable, Comparable {
+  var rawValue: UInt64
+
+  static func < (left: Self, right: Self) -> Bool { left.rawValue < right.rawValue }
+  static var zero: Self { Self(rawValue: 0) }
+}
+
+enum FrameKind: UInt8, Sendable {
+  /// A whole commit.
+  case commit = 1
+  /// A piece of a commit too long for one frame; the last piece is `lastPart`.
+  case part = 2
+  case lastPart = 3
+  /// The log was closed in good order, and nothing follows.
+  case seal = 5
+  /// A change to the manifest.
+  case edit = 6
+}
+
+/// The 56 bytes in front of a frame's payload.
+struct FrameHeader: Sendable, Equatable {
+  static let length = 56
+  /// The longest payload of one frame.
+  static let maximumPayload = 4 << 20
+  static let version: UInt16 = 1
+
+  var kind: FrameKind
+  var payloadLength: Int
+  var sequence: SequenceNumber
+  /// Microseconds since 1970.
+  var time: Int64
+  var operationCount: Int
+  var syncedThrough: LogPosition
+  var payloadChecksum: UInt32
+
+  /// Bytes of the whole frame, padding included.
+  var frameLength: Int { Self.frameLength(payload: payloadLength) }
+
+  static func frameLength(payload: Int) -> Int {
+    (length + payload + 7) & ~7
+  }
+
+  /// Writes the header over the first 56 bytes of `frame`, for a frame that will stand at `offset`.
+  func write(into frame: inout [UInt8], salt: UInt64, offset: UInt64) {
+    frame.overwriteLittleEndian(UInt32(payloadLength), at: 0)
+    frame[4] = kind.rawValue
+    frame[5] = 0
+    frame.overwriteLittleEndian(Self.version, at: 6)
+    frame.overwriteLittleEndian(sequence.rawValue, at: 8)
+    frame.overwriteLittleEndian(time, at: 16)
+    frame.overwriteLittleEndian(UInt32(operationCount), at: 24)
+    frame.overwriteLittleEndian(UInt32(payloadLength), at: 28)
+    frame.overwriteLittleEndian(syncedThrough.rawValue, at: 32)
+    frame.overwriteLittleEndian(payloadChecksum, at: 40)
+    frame.overwriteLittleEndian(UInt32(0), at: 44)
+    let checksum = seededChecksum(
+      contextSeed(salt: salt, offset: offset), frame.bytes.extracting(first: 48))
+    frame.overwriteLittleEndian(checksum, at: 48)
+  }
+
+  /// The header at the front of `bytes`, or nil when there is no sound one.
+  static func read(_ bytes: RawSpan, salt: UInt64, offset: UInt64) -> FrameHeader? {
+    guard bytes.byteCount >= length else { return nil }
+    var reader = ByteReader(bytes)
+    do throws(MalformedBytes) {
+      let stored: UInt32 = try reader.littleEndian()
+      guard stored <= maximumPayload, let kind = FrameKind(rawValue: try reader.byte()),
+        try reader.byte() == 0, try reader.littleEndian(UInt16.self) == version
+      else { return nil }
+      let sequence: UInt64 = try reader.littleEndian()
+      let time: Int64 = try reader.littleEndian()
+      let operations: UInt32 = try reader.littleEndian()
+      let raw: UInt32 = try reader.littleEndian()
+      let synced: UInt64 = try reader.littleEndian()
+      let payloadChecksum: UInt32 = try reader.littleEndian()
+      let reserved: UInt32 = try reader.littleEndian()
+      let checksum: UInt64 = try reader.littleEndian()
+      let seed = contextSeed(salt: salt, offset: offset)
+      guard raw == stored, reserved == 0,
+        checksum == seededChecksum(seed, bytes.extracting(first: 48))
+      else { return nil }
+      return FrameHeader(
+        kind: kind, payloadLength: Int(stored), sequence: SequenceNumber(rawValue: sequence),
+        time: time, operationCount: Int(operations), syncedThrough: LogPosition(rawValue: synced),
+        payloadChecksum: payloadChecksum)
+    } catch {
+      return nil
+    }
+  }
+}
+
+/// The first 4,096 bytes of a log.
+struct LogHeader: Sendable, Equatable {
+  static let length = 4096
+  static let copyLength = 256
+  static let copyOffsets = [0, 2048]
+  static let magic: UInt64 = 0x0A1A_0A0D_474F_4C89  // 89 'LOG' 0D 0A 1A 0A
+  static let version: UInt32 = 1
+
+  enum Kind: UInt32, Sendable {
+    case normal = 0
+    /// Made by recovery, to stand in the place of the logs from the old floor on.
+    case replacement = 1
+  }
+
+  var number: FileNumber
+  var identity: DatabaseIdentity
+  var salt: UInt64
+  var kind: Kind
+  var base: LogPosition
+  /// The log before this one and the length at which it ended; both 0 in a replacement.
+  var previous: FileNumber
+  var previousLength: UInt64
+  /// The sequence of the first commit in it.
+  var firstSequence: SequenceNumber
+
+  /// All 4,096 bytes.
+  func encode() -> [UInt8] {
+    var copy: [UInt8] = []
+    copy.appendLittleEndian(Self.magic)
+    copy.appendLittleEndian(Self.version)
+    copy.appendLittleEndian(kind.rawValue)
+    copy.appendLittleEndian(number.rawValue)
+    copy.appendLittleEndian(identity.low)
+    copy.appendLittleEndian(identity.high)
+    copy.appendLittleEndian(salt)
+    copy.appendLittleEndian(base.rawValue)
+    copy.appendLittleEndian(previous.rawValue)
+    copy.appendLittleEndian(previousLength)
+    copy.appendLittleEndian(firstSequence.rawValue)
+    copy.append(contentsOf: [UInt8](repeating: 0, count: Self.copyLength - 8 - copy.count))
+    copy.appendLittleEndian(seededChecksum(Self.magic, copy.bytes))
+
+    var page = [UInt8](repeating: 0, count: Self.length)
+    for offset in Self.copyOffsets {
+      page.replaceSubrange(offset..<(offset + Self.copyLength), with: copy)
+    }
+    return page
+  }
+
+  /// What a log begins with.
+  enum Reading: Equatable {
+    case header(LogHeader)
+    /// All zeros, or nothing: a file made ahead of its use.
+    case blank
+    case unreadable
+  }
+
+  /// Reads the header from a log's first bytes; either copy will do.
+  static func read(_ page: RawSpan, file: String) throws(EngineError) -> Reading {
+    for offset in copyOffsets where page.byteCount >= offset + copyLength {
+      let copy = page.extracting(offset..<(offset + copyLength))
+      if let header = try readCopy(copy, file: file) { return .header(header) }
+    }
+    for offset in 0..<min(length, page.byteCount) where page.byte(at: offset) != 0 {
+      return .unreadable
+    }
+    return .blank
+  }
+
+  private static func readCopy(
+    _ copy: RawSpan, file: String
+  ) throws(EngineError) -> LogHeader? {
+    var reader = ByteReader(copy)
+    let header: LogHeader
+    let foundVersion: UInt32
+    do throws(MalformedBytes) {
+      guard try reader.littleEndian(UInt64.self) == magic else { return nil }
+      foundVersion = try reader.littleEndian()
+      guard let kind = Kind(rawValue: try reader.littleEndian()) else { return nil }
+      header = LogHeader(
+        number: FileNumber(rawValue: try reader.littleEndian()),
+        identity: DatabaseIdentity(
+          low: try reader.littleEndian(), high: try reader.littleEndian()),
+        salt: try reader.littleEndian(), kind: kind,
+        base: LogPosition(rawValue: try reader.littleEndian()),
+        previous: FileNumber(rawValue: try reader.littleEndian()),
+        previousLength: try reader.littleEndian(),
+        firstSequence: SequenceNumber(rawValue: try reader.littleEndian()))
+      var tail = ByteReader(copy.extracting(last: 8))
+      let body = copy.extracting(first: copyLength - 8)
+      guard try tail.littleEndian(UInt64.self) == seededChecksum(magic, body) else { return nil }
+    } catch {
+      return nil
+    }
+    guard foundVersion == version else {
+      throw .needsNewerVersion(file: file, reason: "log version \(foundVersion)")
+    }
+    return header
+  }
+}

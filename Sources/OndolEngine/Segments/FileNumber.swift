@@ -1,0 +1,39 @@
+// Names for the two numbers that every file of a database carries.
+
+/// The number of a file. One counter serves all files of a database, and no number is used twice.
+package struct FileNumber: RawRepresentable, Sendable, Hashable, Comparable {
+  package var rawValue: UInt64
+
+  package init(rawValue: UInt64) {
+    self.rawValue = rawValue
+  }
+
+  package static func < (left: Self, right: Self) -> Bool { left.rawValue < right.rawValue }
+
+  package static var zero: Self { Self(rawValue: 0) }
+
+  package var segmentName: String { "\(rawValue).seg" }
+  var logName: String { "LOG-\(rawValue)" }
+  var manifestName: String { "MANIFEST-\(rawValue)" }
+
+  /// The number in `name` when it is `prefix`, digits, `suffix`, and nothing else.
+  static func parse(_ name: String, prefix: String = "", suffix: String = "") -> FileNumber? {
+    guard name.hasPrefix(prefix), name.hasSuffix(suffix),
+      name.utf8.count > prefix.utf8.count + suffix.utf8.count
+    else { return nil }
+    let digits = name.dropFirst(prefix.count).dropLast(suffix.count)
+    guard let number = UInt64(digits), String(number) == digits else { return nil }
+    return FileNumber(rawValue: number)
+  }
+}
+
+/// Which database a file belongs to: 128 random bits, made at creation.
+package struct DatabaseIdentity: Sendable, Hashable {
+  package var low: UInt64
+  package var high: UInt64
+
+  package init(low: UInt64, high: UInt64) {
+    self.low = low
+    self.high = high
+  }
+}
