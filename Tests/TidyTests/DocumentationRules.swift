@@ -11,7 +11,7 @@ extension Rule {
       innocent: [
         Sample(
           "Sources/Ondol/A.swift",
-          "/// A.\n@frozen\n@available(\n  macOS 26, *)\npublic struct A {}\npublic import Logging\n"
+          "/// A.\n@frozen\n@available(\n  macOS 26, *)\npublic struct A {}\npublic import B\n"
         ),
         Sample(
           "Sources/Ondol/A.swift",
@@ -30,7 +30,7 @@ extension Rule {
       planted: Sample("Docs/A.md", "# A\n\nSee [b](Decisions/b.md#c).\n", line: 3),
       innocent: [
         Sample(
-          "Docs/A.md", "[one](https://a.b/c.md) [two](#part) [self](A.md) [up](../Docs/A.md)\n")
+          "Docs/A.md", "[one](https://a.b/c.md) [two](#part) [A](A.md) [up](../Docs/A.md)\n")
       ]
     ) { file, tree in
       guard file.path.hasSuffix(".md"), file.isIn("Docs/") || !file.path.contains("/") else {

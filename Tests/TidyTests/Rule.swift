@@ -33,7 +33,7 @@ struct Rule: Sendable, CustomStringConvertible {
   /// A pattern put together from pieces.
   static func pattern(_ text: String) -> Regex<AnyRegexOutput> {
     do {
-      return try Regex(text)
+      return try Regex(text).wordBoundaryKind(.simple)
     } catch {
       preconditionFailure("the rule's pattern is wrong: \(error)")
     }
@@ -59,8 +59,10 @@ struct Sample: Sendable {
 extension SourceFile {
   /// The lines of code at which `pattern` matches.
   func findings(
-    of pattern: sending Regex<Substring>, _ reason: String
+    of pattern: Regex<Substring>, _ reason: String
   ) -> [Finding] {
-    code.indices.filter { code[$0].contains(pattern) }.map { finding(line: $0, reason) }
+    // The simple boundary: by Unicode's own, `Clock.now` is a single word.
+    let pattern = pattern.wordBoundaryKind(.simple)
+    return code.indices.filter { code[$0].contains(pattern) }.map { finding(line: $0, reason) }
   }
 }

@@ -7,7 +7,10 @@ import Testing
   @Test(arguments: Rule.all)
   func `The sources keep the rule`(_ rule: Rule) {
     for finding in rule.findings(in: .shared) {
-      Issue.record("\(finding)")
+      // Shown at the place itself, so that an editor or a log leads there.
+      let place = SourceLocation(
+        fileID: "ondol/\(finding.path)", filePath: finding.path, line: finding.line, column: 1)
+      Issue.record("\(finding)", sourceLocation: place)
     }
   }
 
@@ -45,7 +48,7 @@ import Testing
     let expected = ##"""
       let a = "      (b as! C)      "
                                let d = 1
-      let e = #"              (g)"# + " "
+      let e = #"             (g)"# + " "
       let i = """
                (l)
         """ + m

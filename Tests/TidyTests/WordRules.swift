@@ -47,7 +47,7 @@ extension Rule {
     Rule(
       "Nothing is put off till later",
       planted: Sample("Sources/Ondol/A.swift", "let a = 1\n\n// TO\("DO"): b\n", line: 3),
-      innocent: [Sample("Sources/Ondol/A.swift", "let template = \"ondol-XXX\("XXX")\"\n")]
+      innocent: [Sample("Sources/Ondol/A.swift", "let template = \"ondol-XX\("XXXX")\"\n")]
     ) { file, _ in
       file.lines.indices.filter { file.lines[$0].contains(postponement) }
         .map { file.finding(line: $0, "do it, or leave it out") }
@@ -65,6 +65,22 @@ extension Rule {
       return file.findings(
         of: /\bTask(?:<[^>]*>)?\s*[{(]|\bTask\.(?:detached|immediate)/,
         "background work belongs to a worker of the environment, or to a task group")
+    },
+
+    Rule(
+      "A promise to the compiler says beside it why it is true",
+      planted: Sample(
+        "Sources/Ondol/A.swift", "/// A.\nfinal class A: @unchecked Sendable {\n}\n", line: 2),
+      innocent: [
+        Sample(
+          "Sources/Ondol/A.swift",
+          "final class A: @unchecked Sendable {\n  // Safe: only touched under the lock.\n}\n")
+      ]
+    ) { file, _ in
+      guard file.isIn("Sources/") else { return [] }
+      let reason = "say in a comment beside it why this is true"
+      return file.findings(of: /@unchecked\s+Sendable|nonisolated\(unsafe\)/, reason)
+        .filter { !file.hasComment(around: $0.line - 1) }
     },
 
     Rule(
@@ -114,5 +130,12 @@ extension SourceFile {
     return isIn("\(engine)Bytes/", "\(engine)FileSystem/", "\(engine)Cache/")
       || isIn("\(engine)Shard/") && (name.hasPrefix("Memtable") || name.contains("Arena"))
       || isIn("\(engine)Segments/") && name.hasPrefix("Block")
+  }
+
+  /// True when a plain comment stands within three lines of line `index`.
+  fileprivate func hasComment(around index: Int) -> Bool {
+    lines[max(0, index - 3)...min(lines.count - 1, index + 3)].contains { line in
+      line.contains("//") && !line.contains("///")
+    }
   }
 }
