@@ -1,11 +1,12 @@
-// Open-file-description locks: their constants sit behind _GNU_SOURCE on Linux, where Swift's
-// importer does not see them.
+// Calls that sit behind _GNU_SOURCE on Linux, where Swift's importer does not see them.
 
 #define _GNU_SOURCE
 #include "COndol.h"
 
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
+#include <string.h>
 #include <sys/file.h>
 
 int ondol_lock_exclusive(int descriptor) {
@@ -14,5 +15,15 @@ int ondol_lock_exclusive(int descriptor) {
   return fcntl(descriptor, F_OFD_SETLK, &whole) == 0 ? 0 : errno;
 #else
   return flock(descriptor, LOCK_EX | LOCK_NB) == 0 ? 0 : errno;
+#endif
+}
+
+void ondol_name_thread(const char *name) {
+  char cut[16] = {0};
+  strncpy(cut, name, sizeof(cut) - 1);
+#if defined(__APPLE__)
+  pthread_setname_np(cut);
+#else
+  pthread_setname_np(pthread_self(), cut);
 #endif
 }
