@@ -1,5 +1,5 @@
-// What the tool says when it could not do as it was told, and with which status it ends. Scripts depend on
-// the numbers: they are in Docs/Tools.md and never change their meaning.
+// What the tool says when it could not do as it was told, and with which status it ends. Scripts
+// depend on the numbers: they are in Docs/Tools.md and never change their meaning.
 
 import Ondol
 

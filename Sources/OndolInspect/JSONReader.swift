@@ -1,6 +1,6 @@
-// Reads one JSON text into a value. Our own, because a number must keep its kind: `1` is an integer to the
-// last of its 64 bits and `1.0` a double, a difference that general decoders round away. Input is hostile:
-// depth and positions are checked, and every complaint names its column.
+// Reads one JSON text into a value. Our own, because a number must keep its kind: `1` is an integer
+// to the last of its 64 bits and `1.0` a double, a difference that general decoders round away.
+// Input is hostile: depth and positions are checked, and every complaint names its column.
 
 import Ondol
 
@@ -22,7 +22,8 @@ struct JSONReader {
 
   /// The value written in `bytes`, which hold one JSON text and white space around it.
   ///
-  /// A number without fraction and exponent is an integer when it fits 64 bits; any other is a double.
+  /// A number without fraction and exponent is an integer when it fits 64 bits; any other is a
+  /// double.
   static func read(_ bytes: [UInt8]) throws(JSONError) -> Value {
     var reader = JSONReader(bytes: bytes)
     let value = try reader.readValue()

@@ -1,6 +1,7 @@
-// Writes values as JSON in one line: field names in the order of their bytes, so that equal documents are
-// equal lines. What JSON has no word for is written as an object with one `$` name, after MongoDB's
-// Extended JSON; `import` reads plain JSON and takes such an object for the map it is.
+// Writes values as JSON in one line: field names in the order of their bytes, so that equal
+// documents are equal lines. What JSON has no word for is written as an object with one `$` name,
+// after MongoDB's Extended JSON; `import` reads plain JSON and takes such an object for the map it
+// is.
 
 import Foundation
 import Ondol
@@ -118,8 +119,9 @@ extension JSONWriter {
   }
 
   /// The Gregorian date. Years begin in March here, so that the leap day is the last of its year.
-  private static func civilDate(daysSince1970 days: Int64) -> (year: Int64, month: Int64, day: Int64)
-  {
+  private static func civilDate(daysSince1970 days: Int64) -> (
+    year: Int64, month: Int64, day: Int64
+  ) {
     let (era, dayOfEra) = (days + 719_468).quotientAndRemainder(dividingByFloor: 146_097)
     let yearOfEra = (dayOfEra - dayOfEra / 1_460 + dayOfEra / 36_524 - dayOfEra / 146_096) / 365
     let dayOfYear = dayOfEra - (365 * yearOfEra + yearOfEra / 4 - yearOfEra / 100)

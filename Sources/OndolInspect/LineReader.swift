@@ -1,5 +1,5 @@
-// A file or standard input, line by line, in memory for one line at a time: an import may be larger than
-// the machine's memory.
+// A file or standard input, line by line, in memory for one line at a time: an import may be larger
+// than the machine's memory.
 
 import Foundation
 

@@ -1,5 +1,6 @@
-// `ondol`: see into a database, and fill one, from a shell. On no path of the library: it uses the public
-// interface as any program does. This file has the command line's root and turns errors into exit statuses.
+// `ondol`: see into a database, and fill one, from a shell. On no path of the library: it uses the
+// public interface as any program does. This file has the command line's root and turns errors into
+// exit statuses.
 
 import ArgumentParser
 

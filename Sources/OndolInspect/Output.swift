@@ -1,5 +1,6 @@
-// Where the tool writes: data to standard output, everything else to standard error, so that a pipe gets
-// data only. Lines are gathered and written in large pieces; `flush` before anything that must be seen.
+// Where the tool writes: data to standard output, everything else to standard error, so that a pipe
+// gets data only. Lines are gathered and written in large pieces; `flush` before anything that must
+// be seen.
 
 import Foundation
 
@@ -32,7 +33,8 @@ struct Output {
       try FileHandle.standardOutput.write(contentsOf: buffer)
       buffer.removeAll(keepingCapacity: true)
     } catch {
-      throw CommandFailure(.failed, "cannot write to standard output: \(error.localizedDescription)")
+      throw CommandFailure(
+        .failed, "cannot write to standard output: \(error.localizedDescription)")
     }
   }
 

@@ -1,5 +1,6 @@
-// Rows in columns, for a person at a terminal. Widths are those of a terminal's cells, so that Korean names
-// and pictures, two cells wide, line up; long cells are cut, because a table shows and a file keeps.
+// Rows in columns, for a person at a terminal. Widths are those of a terminal's cells, so that
+// Korean names and pictures, two cells wide, line up; long cells are cut, because a table shows and
+// a file keeps.
 
 /// A table that is printed when all its rows are known.
 struct TextTable {
@@ -30,7 +31,8 @@ struct TextTable {
         return numericColumns.contains(columns[index]) ? space + row[index] : row[index] + space
       }
       let line = cells.joined(separator: "  ")
-      return String(line[..<(line.lastIndex { $0 != " " }.map(line.index(after:)) ?? line.startIndex)])
+      return String(
+        line[..<(line.lastIndex { $0 != " " }.map(line.index(after:)) ?? line.startIndex)])
     }
   }
 
