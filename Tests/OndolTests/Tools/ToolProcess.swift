@@ -14,7 +14,7 @@ struct ToolResult {
 }
 
 /// A directory of its own for one test, removed at the end.
-final class Workplace {
+final class ScratchDirectory {
   let directory: URL
 
   init() throws {

@@ -6,16 +6,16 @@ import Ondol
 import Testing
 
 @Suite struct `The ondol program` {
-  let work: Workplace
+  let scratch: ScratchDirectory
   let shop: String
 
   init() throws {
-    work = try Workplace()
-    shop = work.path("shop.ondol")
+    scratch = try ScratchDirectory()
+    shop = scratch.path("shop.ondol")
   }
 
   private func importItems(_ lines: String...) async throws {
-    let result = try await work.ondol(
+    let result = try await scratch.ondol(
       "import", shop, "-", "--into", "upload", "--id-field", "id",
       input: lines.joined(separator: "\n"))
     try #require(result.status == 0, "\(result.messages)")
@@ -32,27 +32,27 @@ import Testing
       #"{"__name__":"tenth","value":0.1}"#,
       #"{"__name__":"불","value":{"가":[true,false,null,"\n\"\\😀"],"나":{}}}"#,
     ]
-    let result = try await work.ondol(
+    let result = try await scratch.ondol(
       "import", shop, "-", "--into", "values", "--id-field", "__name__",
       input: lines.joined(separator: "\n"))
     #expect(result.status == 0, "\(result.messages)")
     #expect(result.output == "")
-    let listed = try await work.ondol("ls", shop, "values")
+    let listed = try await scratch.ondol("ls", shop, "values")
     #expect(listed.status == 0)
     #expect(listed.lines == lines)
   }
 
   @Test func `An import from a file answers with the counts it has committed`() async throws {
     let lines = (1...2_500).map { #"{"id":\#($0),"half":\#($0 / 2)}"# }
-    let file = work.path("numbers.jsonl")
+    let file = scratch.path("numbers.jsonl")
     try lines.joined(separator: "\r\n").write(toFile: file, atomically: true, encoding: .utf8)
-    let result = try await work.ondol(
+    let result = try await scratch.ondol(
       "import", shop, file, "--into", "numbers", "--id-field", "id", "--acknowledge",
       "--durability", "process")
     #expect(result.status == 0, "\(result.messages)")
     #expect(result.output == "1000\n2000\n2500\n")
     #expect(result.messages.contains("2500"))
-    let listed = try await work.ondol("ls", shop, "numbers", "--ids")
+    let listed = try await scratch.ondol("ls", shop, "numbers", "--ids")
     #expect(Set(listed.lines) == Set((1...2_500).map(String.init)))
   }
 
@@ -68,13 +68,13 @@ import Testing
   func `A bad line ends the import with its number and its reason`(
     line: String, reason: String
   ) async throws {
-    let result = try await work.ondol(
+    let result = try await scratch.ondol(
       "import", shop, "-", "--into", "upload", "--id-field", "id",
       input: #"{"id":"a"}"# + "\n\n" + #"{"id":"b"}"# + "\n" + line + "\n" + #"{"id":"z"}"#)
     #expect(result.status == 1)
     #expect(result.messages.contains("line 4"), "\(result.messages)")
     #expect(result.messages.contains(reason), "\(result.messages)")
-    let listed = try await work.ondol("ls", shop, "upload", "--ids")
+    let listed = try await scratch.ondol("ls", shop, "upload", "--ids")
     #expect(listed.lines == ["a", "b"])
   }
 
@@ -82,17 +82,17 @@ import Testing
 
   @Test func `A document is printed as JSON, and a missing one is status 3`() async throws {
     try await importItems(#"{"id":"lamp","name":"라탄 조명","price":39000}"#)
-    let found = try await work.ondol("get", shop, "upload/lamp")
+    let found = try await scratch.ondol("get", shop, "upload/lamp")
     #expect(found.status == 0)
     #expect(found.output == #"{"id":"lamp","name":"라탄 조명","price":39000}"# + "\n")
-    let missing = try await work.ondol("get", shop, "upload/desk")
+    let missing = try await scratch.ondol("get", shop, "upload/desk")
     #expect(missing.status == 3)
     #expect(missing.output == "")
     #expect(missing.messages.contains("upload/desk"))
   }
 
   @Test func `Looking at a database that is not there makes none`() async throws {
-    let result = try await work.ondol("ls", shop, "upload")
+    let result = try await scratch.ondol("ls", shop, "upload")
     #expect(result.status == 3)
     #expect(result.messages.contains(shop))
     #expect(!FileManager.default.fileExists(atPath: shop))
@@ -100,10 +100,10 @@ import Testing
 
   @Test func `Offset and limit cut the list`() async throws {
     try await importItems(#"{"id":"a"}"#, #"{"id":"b"}"#, #"{"id":"c"}"#, #"{"id":"d"}"#)
-    let middle = try await work.ondol(
+    let middle = try await scratch.ondol(
       "ls", shop, "upload", "--ids", "--offset", "1", "--limit", "2")
     #expect(middle.lines == ["b", "c"])
-    let none = try await work.ondol("ls", shop, "upload", "--limit", "0")
+    let none = try await scratch.ondol("ls", shop, "upload", "--limit", "0")
     #expect(none.status == 0)
     #expect(none.output == "")
   }
@@ -111,7 +111,7 @@ import Testing
   @Test func `A table lines up, also where characters are two cells wide`() async throws {
     try await importItems(
       #"{"id":"a","name":"라탄 조명","price":39000}"#, #"{"id":"b","name":"Chair","price":5}"#)
-    let table = try await work.ondol("ls", shop, "upload", "--format", "table")
+    let table = try await scratch.ondol("ls", shop, "upload", "--format", "table")
     #expect(
       table.lines == [
         "__name__  id  name       price",
@@ -123,7 +123,7 @@ import Testing
 
   @Test func `JSON is one array`() async throws {
     try await importItems(#"{"id":"a"}"#, #"{"id":"b"}"#)
-    let listed = try await work.ondol("ls", shop, "upload", "--format", "json")
+    let listed = try await scratch.ondol("ls", shop, "upload", "--format", "json")
     let array = try JSONSerialization.jsonObject(with: Data(listed.output.utf8))
     let documents = try #require(array as? [[String: String]])
     #expect(documents.map { $0["__name__"] } == ["a", "b"])
@@ -141,7 +141,7 @@ import Testing
       "vector": VectorValue([1, 0.5]),
     ])
     try await database.close()
-    let found = try await work.ondol("get", shop, "kinds/all")
+    let found = try await scratch.ondol("get", shop, "kinds/all")
     #expect(
       found.output == """
         {"at":{"$date":"2024-02-29T00:00:00.000001Z"},"bytes":{"$binary":"AQL/"},"nothing":null,\
@@ -159,17 +159,17 @@ import Testing
   func `Wrong usage is status 2 and leaves standard output empty`(
     arguments: [String]
   ) async throws {
-    let result = try await work.ondol(arguments)
+    let result = try await scratch.ondol(arguments)
     #expect(result.status == 2)
     #expect(result.output == "")
     #expect(result.messages != "")
   }
 
   @Test func `Help and version are no mistakes`() async throws {
-    let help = try await work.ondol("--help")
+    let help = try await scratch.ondol("--help")
     #expect(help.status == 0)
     #expect(help.output.contains("import"))
-    let version = try await work.ondol("--version")
+    let version = try await scratch.ondol("--version")
     #expect(version.status == 0)
     #expect(version.output.hasPrefix("ondol "))
   }
@@ -177,23 +177,23 @@ import Testing
   @Test func `A database that is open elsewhere is status 5`() async throws {
     let database = try await Database.open(at: shop)
     try await database.collection("upload").document("a").setData(["x": 1])
-    let result = try await work.ondol("get", shop, "upload/a")
+    let result = try await scratch.ondol("get", shop, "upload/a")
     #expect(result.status == 5, "\(result.messages)")
     #expect(result.output == "")
     try await database.close()
-    #expect(try await work.ondol("get", shop, "upload/a").status == 0)
+    #expect(try await scratch.ondol("get", shop, "upload/a").status == 0)
   }
 
   @Test func `A name that cannot be is status 1 and says why`() async throws {
     try await importItems(#"{"id":"a"}"#)
-    let result = try await work.ondol("get", shop, "upload")
+    let result = try await scratch.ondol("get", shop, "upload")
     #expect(result.status == 1)
     #expect(result.messages.contains("upload"))
   }
 
   @Test func `Info names the collections and how much is in them`() async throws {
     try await importItems(#"{"id":"a"}"#, #"{"id":"b"}"#)
-    let result = try await work.ondol("info", shop)
+    let result = try await scratch.ondol("info", shop)
     #expect(result.status == 0, "\(result.messages)")
     #expect(result.output.contains("upload"))
     #expect(result.lines.contains { $0.contains("upload") && $0.contains("2") })
