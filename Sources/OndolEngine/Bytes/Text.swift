@@ -30,3 +30,13 @@ extension Hasher {
     unsafe bytes.withUnsafeBytes { unsafe combine(bytes: $0) }
   }
 }
+
+extension RawSpan {
+  /// The same bytes, with a subscript that checks its bounds.
+  package var octets: Span<UInt8> {
+    @_lifetime(copy self)
+    get {
+      Span<UInt8>(_bytes: self)
+    }
+  }
+}
