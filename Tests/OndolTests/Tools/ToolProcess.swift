@@ -4,6 +4,14 @@
 import Foundation
 import Testing
 
+#if canImport(Glibc)
+  import Glibc
+#elseif canImport(Musl)
+  import Musl
+#else
+  import Darwin
+#endif
+
 /// What a run of a tool left behind.
 struct ToolResult {
   var status: Int32
@@ -57,6 +65,34 @@ final class ScratchDirectory {
       status: process.terminationStatus,
       output: try String(contentsOfFile: path("output"), encoding: .utf8),
       messages: try String(contentsOfFile: path("messages"), encoding: .utf8))
+  }
+
+  /// Runs `ondol` until it has printed `count` lines, kills it, and gives back what it had printed
+  /// by then.
+  func ondol(
+    _ arguments: String..., killedAfterLines count: Int
+  ) async throws -> [String] {
+    let process = Process()
+    process.executableURL = try Self.executable(named: "ondol")
+    process.arguments = arguments
+    let pipe = Pipe()
+    process.standardOutput = pipe
+    process.standardError = try handle(path("messages"))
+    let ended = AsyncStream<Void> { continuation in
+      process.terminationHandler = { _ in continuation.finish() }
+    }
+    try process.run()
+    var text = ""
+    while text.count(where: { $0 == "\n" }) < count {
+      // Blocks until the program prints or ends, whichever comes first.
+      let piece = pipe.fileHandleForReading.availableData
+      guard !piece.isEmpty else { break }
+      text += String(decoding: piece, as: UTF8.self)
+    }
+    kill(process.processIdentifier, SIGKILL)
+    for await _ in ended {}
+    text += String(decoding: try pipe.fileHandleForReading.readToEnd() ?? Data(), as: UTF8.self)
+    return text.split(separator: "\n").map(String.init)
   }
 
   private func handle(_ path: String, content: String = "") throws -> FileHandle {

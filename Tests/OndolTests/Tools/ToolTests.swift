@@ -56,6 +56,26 @@ import Testing
     #expect(Set(listed.lines) == Set((1...2_500).map(String.init)))
   }
 
+  @Test(arguments: ["power", "process"])
+  func `A killed import has lost nothing it acknowledged, and half of no batch`(
+    durability: String
+  ) async throws {
+    let lines = (1...50_000).map { #"{"id":"\#($0)","text":"온돌 \#($0)"}"# }
+    let file = scratch.path("numbers.jsonl")
+    try lines.joined(separator: "\n").write(toFile: file, atomically: true, encoding: .utf8)
+    let printed = try await scratch.ondol(
+      "import", shop, file, "--into", "numbers", "--id-field", "id", "--acknowledge",
+      "--durability", durability, killedAfterLines: 3)
+    let acknowledged = try #require(printed.last.flatMap { Int($0) })
+    #expect(acknowledged >= 3_000)
+    let listed = try await scratch.ondol("ls", shop, "numbers", "--ids")
+    #expect(listed.status == 0, "\(listed.messages)")
+    let ids = listed.lines
+    #expect(ids.count >= acknowledged)
+    #expect(ids.count.isMultiple(of: 1_000))
+    #expect(Set(ids) == Set((1...ids.count).map(String.init)))
+  }
+
   @Test(arguments: [
     (#"{"id":"c","a":}"#, "value"),
     (#"{"name":"no id"}"#, "\"id\""),
