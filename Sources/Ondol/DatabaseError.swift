@@ -4,14 +4,6 @@
 
 internal import OndolEngine
 
-#if canImport(Glibc)
-  internal import Glibc
-#elseif canImport(Musl)
-  internal import Musl
-#elseif canImport(Darwin)
-  internal import Darwin
-#endif
-
 /// What a call throws when it cannot do as it was asked.
 ///
 /// ```swift
@@ -162,11 +154,11 @@ extension DatabaseError {
   }
 
   private static func code(ofSystemError errno: Int32) -> Code {
-    switch errno {
-    case ENOSPC, EDQUOT, EMFILE, ENFILE, ENOMEM: .resourceExhausted
-    case EACCES, EPERM, EROFS: .permissionDenied
-    case ENOENT: .notFound
-    default: .internal
+    switch SystemFailure(errno: errno) {
+    case .exhausted: .resourceExhausted
+    case .denied: .permissionDenied
+    case .missing: .notFound
+    case .other: .internal
     }
   }
 }
