@@ -10,7 +10,7 @@
     package static let version =
       "\(WIREDTIGER_VERSION_MAJOR).\(WIREDTIGER_VERSION_MINOR).\(WIREDTIGER_VERSION_PATCH)"
     package static let settings =
-      "cache_size 1 GiB, log on, block_compressor snappy where the build has it; .process: "
+      "cache_size 1 GiB, log on in files of 16 MB, block_compressor snappy where the build has it; .process: "
       + "transaction_sync method=none (written, not synced), .power: method=fsync; checkpointed before reads"
 
     private let connection: UnsafeMutablePointer<WT_CONNECTION>
@@ -29,7 +29,7 @@
     package static func open(_ options: OpenOptions) throws -> WiredTigerEngine {
       let method = options.durability == .process ? "none" : "fsync"
       let config =
-        "create,cache_size=\(options.cacheBytes),log=(enabled=true),"
+        "create,cache_size=\(options.cacheBytes),log=(enabled=true,file_max=16MB,prealloc=false),"
         + "transaction_sync=(enabled=true,method=\(method))"
       var compressor = "snappy"
       var connection: UnsafeMutablePointer<WT_CONNECTION>?
