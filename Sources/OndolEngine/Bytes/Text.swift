@@ -1,0 +1,32 @@
+// Strings as their UTF-8 bytes. Names and texts are ordered, compared and stored by their bytes: Swift's
+// own `==` and `<` on strings follow Unicode's equivalence, under which two different keys could be one.
+
+extension String {
+  /// The UTF-8 bytes, borrowed.
+  package var utf8Bytes: RawSpan {
+    @_lifetime(borrow self)
+    get {
+      // Safe: the code units are initialised bytes, and the span borrows the string.
+      unsafe self.utf8Span.span.bytes
+    }
+  }
+
+  /// The string whose UTF-8 is `bytes`, or nil when they are not UTF-8.
+  package init?(utf8 bytes: RawSpan) {
+    // Safe: the buffer is read within the closure only, and any bits are a `UInt8`.
+    let text = unsafe bytes.withUnsafeBytes { buffer in
+      unsafe String(validating: buffer, as: UTF8.self)
+    }
+    guard let text else { return nil }
+    self = text
+  }
+}
+
+extension Hasher {
+  /// Feeds the bytes, and how many they are.
+  package mutating func combine(_ bytes: RawSpan) {
+    combine(bytes.byteCount)
+    // Safe: the buffer is read within the closure only.
+    unsafe bytes.withUnsafeBytes { unsafe combine(bytes: $0) }
+  }
+}
