@@ -45,7 +45,8 @@ struct EngineBenchmarks: AsyncParsableCommand {
   @Option(help: "Runs per engine, at least three for a median worth the name.")
   var runs = 3
 
-  @Option(name: .customLong("engines"), help: "Engines to run, with commas between; all by default.")
+  @Option(
+    name: .customLong("engines"), help: "Engines to run, with commas between; all by default.")
   var engineNames: String?
 
   @Option(name: .customLong("workloads"), help: "Workloads to run, with commas between.")
