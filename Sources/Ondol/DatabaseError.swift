@@ -1,16 +1,8 @@
-// The one error every call throws. The code says what a program can do about it, the message says to a
-// person which document or file it was and what to change. The lower floor's errors become these in one
-// initialiser, at the end.
+// The one error every call throws. The code says what a program can do about it, the message says
+// to a person which document or file it was and what to change. The lower floor's errors become
+// these in one initialiser, at the end.
 
 internal import OndolEngine
-
-#if canImport(Glibc)
-  internal import Glibc
-#elseif canImport(Musl)
-  internal import Musl
-#elseif canImport(Darwin)
-  internal import Darwin
-#endif
 
 /// What a call throws when it cannot do as it was asked.
 ///
@@ -64,7 +56,8 @@ public struct DatabaseError: Error, Sendable, Hashable {
   public struct Conflict: Sendable, Hashable {
     /// The fields as they are stored, or nil when there is no document.
     public var stored: [String: Value]?
-    /// The fields as the write would have left them, or nil when it would have deleted the document.
+    /// The fields as the write would have left them, or nil when it would have deleted the
+    /// document.
     public var attempted: [String: Value]?
 
     /// Pairs the two versions.
@@ -161,11 +154,11 @@ extension DatabaseError {
   }
 
   private static func code(ofSystemError errno: Int32) -> Code {
-    switch errno {
-    case ENOSPC, EDQUOT, EMFILE, ENFILE, ENOMEM: .resourceExhausted
-    case EACCES, EPERM, EROFS: .permissionDenied
-    case ENOENT: .notFound
-    default: .internal
+    switch SystemFailure(errno: errno) {
+    case .exhausted: .resourceExhausted
+    case .denied: .permissionDenied
+    case .missing: .notFound
+    case .other: .internal
     }
   }
 }

@@ -1,7 +1,8 @@
-// Values as bytes that compare as the values do: what indexes and document ids are stored under. Every
-// index row is written here (stage 2 of the write path), every bound of a query's range too.
+// Values as bytes that compare as the values do: what indexes and document ids are stored under.
+// Every index row is written here (stage 2 of the write path), every bound of a query's range too.
 //
-// A key is a row of components behind each other. A component is a tag, which says the type, and a body:
+// A key is a row of components behind each other. A component is a tag, which says the type, and
+// its body:
 //
 //   05 end of a container       25 +infinity             58 array: components, 05
 //   10 null                     30 timestamp: 8 bytes    60 vector: dimension, 8 bytes each
@@ -11,21 +12,25 @@
 //   24 positive number          50 geo point: 2 x 8 bytes
 //
 // Invariants:
-// - The bytes of two components compare as the values do in ValueOrder, as far as the first 1,024 bytes
-//   tell. Values that compare equal have equal bytes: 1 and 1.0 are one key, and so are 0 and −0.0.
+// - The bytes of two components compare as the values do in ValueOrder, as far as the first 1,024
+//   bytes tell. Values that compare equal have equal bytes: 1 and 1.0 are one key, and so are 0 and
+//   −0.0.
 // - No component is the beginning of another, so components can follow each other, and a range that
 //   begins with a component holds exactly the rows with that value.
-// - A descending component is the complement of the ascending one. Tags are within 05...F8, so in neither
-//   direction does a component begin with 00 or FF: a key followed by FF is behind all that begin with it.
-// - Strings and bytes: 00 becomes 00 FF, and 00 01 ends. A shorter text is thus before its continuations.
-// - Numbers: see KeyNumber. Doubles in vectors and geo points: eight bytes, the sign bit flipped, negative
-//   ones complemented, NaN all zero.
-// - Timestamps: microseconds since 1970, sign bit flipped, high byte first. A pending one is noted as a
-//   stamp, which the sequencer fills in with the commit's time.
-// - A component longer than 1,024 bytes is cut there, and 04 follows; no whole component is that long. So
-//   all values that agree in 1,024 bytes share one key, and a reader that meets a cut component looks at
-//   the document. Because a stamp cannot be cut, the cut is in front of a timestamp's body that does not
-//   fit as a whole; all values that share those bytes have a timestamp there and are cut there too.
+// - A descending component is the complement of the ascending one. Tags are within 05...F8, so in
+//   neither direction does a component begin with 00 or FF: a key followed by FF is behind all that
+//   begin with it.
+// - Strings and bytes: 00 becomes 00 FF, and 00 01 ends. A shorter text is thus before its
+//   continuations.
+// - Numbers: see KeyNumber. Doubles in vectors and geo points: eight bytes, the sign bit flipped,
+//   negative ones complemented, NaN all zero.
+// - Timestamps: microseconds since 1970, sign bit flipped, high byte first. A pending one is noted
+//   as a stamp, which the sequencer fills in with the commit's time.
+// - A component longer than 1,024 bytes is cut there, and 04 follows; no whole component is that
+//   long. So all values that agree in 1,024 bytes share one key, and a reader that meets a cut
+//   component looks at the document. Because a stamp cannot be cut, the cut is in front of a
+//   timestamp's body that does not fit as a whole; all values that share those bytes have a
+//   timestamp there and are cut there too.
 
 internal import OndolEngine
 
@@ -65,7 +70,8 @@ enum KeyCoding {
     static let maximum: UInt8 = 0xf8
   }
 
-  /// The tags that values of the same type as `value` have, in ascending components. Numbers are one type.
+  /// The tags that values of the same type as `value` have, in ascending components. Numbers are
+  /// one type.
   static func tags(ofTypeOf value: Value) -> ClosedRange<UInt8> {
     switch value {
     case .null: Tag.null...Tag.null

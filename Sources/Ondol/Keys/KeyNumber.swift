@@ -1,11 +1,11 @@
 // Integers and doubles as one ordered run of bytes, exactly, and short for the numbers people use.
 //
-// With m = |value|, f = the largest double that is not above m, and r = m − f (zero for doubles, at most 1,023
-// for integers below 2^63): the 63 bits of f without its sign, followed by the 10 bits of r, compare as m does.
-// They are written seven bits a byte, high bits first; the low bit of each byte says whether anything but
-// zeros follows, and where nothing does the number ends. A number that stops earlier has a 0 there, where a
-// longer, larger one has a 1. Negative numbers have every byte complemented. Zero, NaN and the infinities
-// are tags without a body.
+// With m = |value|, f = the largest double that is not above m, and r = m − f (zero for doubles, at
+// most 1,023 for integers below 2^63): the 63 bits of f without its sign, followed by the 10 bits
+// of r, compare as m does. They are written seven bits a byte, high bits first; the low bit of each
+// byte says whether anything but zeros follows, and where nothing does the number ends. A number
+// that stops earlier has a 0 there, where a longer, larger one has a 1. Negative numbers have every
+// byte complemented. Zero, NaN and the infinities are tags without a body.
 
 /// The body of a number other than zero and the special ones.
 enum KeyNumber {
@@ -60,8 +60,8 @@ enum KeyNumber {
     }
   }
 
-  /// The number `parts` stand for: an integer whenever it is whole and fits an `Int64`. Nil when no number
-  /// is written so.
+  /// The number `parts` stand for: an integer whenever it is whole and fits an `Int64`. Nil when no
+  /// number is written so.
   static func value(_ parts: Parts, isNegative: Bool) -> Value? {
     let magnitude = Double(bitPattern: parts.bits)
     guard magnitude.isFinite, magnitude > 0 else { return nil }

@@ -1,8 +1,10 @@
-// Takes keys apart: for answers from an index alone, for cursors, and to find the document's id behind the
-// components. The bytes come from a file and may be hostile; format and invariants are in KeyCoding.
+// Takes keys apart: for answers from an index alone, for cursors, and to find the document's id
+// behind the components. The bytes come from a file and may be hostile; format and invariants are
+// in KeyCoding.
 //
-// What a key does not tell: whether a whole number was an integer or a double (it reads as an integer when
-// it fits, so 3.0 becomes 3 and −0.0 becomes 0), and which NaN it was. Everything else comes back as it was.
+// What a key does not tell: whether a whole number was an integer or a double (it reads as an
+// integer when it fits, so 3.0 becomes 3 and −0.0 becomes 0), and which NaN it was. Everything else
+// comes back as it was.
 
 internal import OndolEngine
 

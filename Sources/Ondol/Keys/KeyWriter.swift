@@ -9,7 +9,8 @@ struct KeyWriter {
   /// Where the commit's time is to be filled in.
   private(set) var stamps: [(offset: Int, form: StampForm)] = []
 
-  /// Where the component being written began, and where it is cut when a timestamp crosses the limit.
+  /// Where the component being written began, and where it is cut when a timestamp crosses the
+  /// limit.
   private var start = 0
   private var cut: Int?
 
@@ -24,8 +25,8 @@ struct KeyWriter {
     bytes.append(contentsOf: raw)
   }
 
-  /// Appends a component and answers whether it had to be cut, so that equal bytes need not be equal
-  /// values.
+  /// Appends a component and answers whether it had to be cut, so that equal bytes need not be
+  /// equal values.
   @discardableResult
   mutating func append(_ value: Value, descending: Bool = false) -> Bool {
     start = bytes.count
@@ -46,7 +47,8 @@ struct KeyWriter {
     if descending { complement(from: start, stampsFrom: stamps.count) }
   }
 
-  /// Appends what all texts that begin with `prefix` have in common, at most as long as a component.
+  /// Appends what all texts that begin with `prefix` have in common, at most as long as a
+  /// component.
   mutating func append(textPrefix prefix: String, descending: Bool = false) {
     start = bytes.count
     bytes.append(KeyCoding.Tag.string)
@@ -174,8 +176,8 @@ extension KeyWriter {
     appendEscaped(text.utf8Span.span, limit: limit, isWhole: isWhole)
   }
 
-  /// Appends `octets` with zeros escaped, and the end when `isWhole`. Stops behind `limit` bytes: whoever
-  /// gave it cuts the component anyway.
+  /// Appends `octets` with zeros escaped, and the end when `isWhole`. Stops behind `limit` bytes:
+  /// whoever gave it cuts the component anyway.
   private mutating func appendEscaped(_ octets: Span<UInt8>, limit: Int, isWhole: Bool = true) {
     for index in 0..<Swift.min(octets.count, limit) {
       let octet = octets[index]

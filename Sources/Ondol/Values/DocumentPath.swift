@@ -1,5 +1,6 @@
-// Where a document or a collection is: segments that alternate between collections and documents. Checked
-// when made, compared by UTF-8, never by Unicode's equivalence, because the bytes are the key on disk.
+// Where a document or a collection is: segments that alternate between collections and documents.
+// Checked when made, compared by UTF-8, never by Unicode's equivalence, because the bytes are the
+// key on disk.
 
 internal import OndolEngine
 
@@ -15,8 +16,9 @@ public struct DocumentPath: Sendable, Hashable {
 
   /// Reads a path. One leading and one trailing "/" are allowed.
   ///
-  /// Throws `.invalidArgument` when it is empty, contains "//", has an odd number of segments, is more than
-  /// 100 documents deep, or a segment is no name: over 1,500 bytes, ".", "..", or of the form `__…__`.
+  /// Throws `.invalidArgument` when it is empty, contains "//", has an odd number of segments, is
+  /// more than 100 documents deep, or a segment is no name: over 1,500 bytes, ".", "..", or of the
+  /// form `__…__`.
   public init(_ path: String) throws(DatabaseError) {
     try self.init(segments: ResourceName.segments(of: path))
   }
@@ -28,8 +30,8 @@ public struct DocumentPath: Sendable, Hashable {
     guard !segments.isEmpty, segments.count.isMultiple(of: 2) else {
       throw DatabaseError(
         .invalidArgument,
-        "a document's path must have an even number of segments, and this one has \(segments.count);"
-          + " append a document's id or leave the last segment out",
+        "a document's path must have an even number of segments, and this one has"
+          + " \(segments.count); append a document's id or leave the last segment out",
         path: segments.joined(separator: "/"))
     }
     try ResourceName.check(segments)
@@ -70,7 +72,8 @@ public struct CollectionPath: Sendable, Hashable {
 
   /// Reads a path. One leading and one trailing "/" are allowed.
   ///
-  /// Throws `.invalidArgument` as `DocumentPath.init(_:)` does, here when the number of segments is even.
+  /// Throws `.invalidArgument` as `DocumentPath.init(_:)` does, here when the number of segments is
+  /// even.
   public init(_ path: String) throws(DatabaseError) {
     try self.init(segments: ResourceName.segments(of: path))
   }
@@ -82,8 +85,8 @@ public struct CollectionPath: Sendable, Hashable {
     guard !segments.count.isMultiple(of: 2) else {
       throw DatabaseError(
         .invalidArgument,
-        "a collection's path must have an odd number of segments, and this one has \(segments.count);"
-          + " append a collection's name or leave the last segment out",
+        "a collection's path must have an odd number of segments, and this one has"
+          + " \(segments.count); append a collection's name or leave the last segment out",
         path: segments.joined(separator: "/"))
     }
     try ResourceName.check(segments)

@@ -1,6 +1,6 @@
-// A document read in place: a field is found without touching its siblings, and nothing is decoded that was
-// not asked for. Filters, sorting and index maintenance read documents this way; only what goes out to the
-// app is decoded as a whole. The bytes may be hostile, so every step is checked.
+// A document read in place: a field is found without touching its siblings, and nothing is decoded
+// that was not asked for. Filters, sorting and index maintenance read documents this way; only what
+// goes out to the app is decoded as a whole. The bytes may be hostile, so every step is checked.
 
 internal import OndolEngine
 
@@ -124,8 +124,8 @@ struct ValueView: ~Escapable {
     }
   }
 
-  /// How the value compares with `other`: negative, zero or positive. Texts and bytes are compared where
-  /// they are.
+  /// How the value compares with `other`: negative, zero or positive. Texts and bytes are compared
+  /// where they are.
   func compare(_ other: Value, _ symbols: SymbolTable) throws(MalformedBytes) -> Int {
     if case .offset(let offset) = place, let tag = octets.octet(at: offset) {
       switch (tag, other) {

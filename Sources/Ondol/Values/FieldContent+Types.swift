@@ -1,5 +1,6 @@
-// Swift's own types as fields: how each is written, and what each can be read from. A number is read
-// whenever its value fits: 3.0 as an `Int`, 3 as a `Double`, since the order of values takes them for one.
+// Swift's own types as fields: how each is written, and what each can be read from. A number is
+// read whenever its value fits: 3.0 as an `Int`, 3 as a `Double`, since the order of values takes
+// them for one.
 
 // MARK: - Ondol's own
 

@@ -1,6 +1,6 @@
-// What an app may write into a field, and how it becomes a `Value`. Dictionaries of literals are inferred
-// as `[String: (any FieldContent)?]`, so the containers conform without conditions and a wrong leaf throws
-// with its place; `FieldConvertible` is the part of it that can cross actors.
+// What an app may write into a field, and how it becomes a `Value`. Dictionaries of literals are
+// inferred as `[String: (any FieldContent)?]`, so the containers conform without conditions and a
+// wrong leaf throws with its place; `FieldConvertible` is the part of it that can cross actors.
 
 /// Something that can be written into a field.
 public protocol FieldContent {
@@ -19,7 +19,8 @@ public protocol FieldReadable {
   init?(fieldValue: Value)
 }
 
-/// What is written into a field: a value, a map with instructions somewhere in it, or an instruction.
+/// What is written into a field: a value, a map with instructions somewhere in it, or an
+/// instruction.
 public struct FieldInput: Sendable {
   indirect enum Form: Sendable {
     case value(Value)

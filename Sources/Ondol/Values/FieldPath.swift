@@ -1,17 +1,17 @@
-// Which field of a document is meant. In text form, dots lead into maps; names that contain dots stand in
-// backticks. A literal cannot throw, so a path that makes no sense keeps its problem and throws when a call
-// wants to use it.
+// Which field of a document is meant. In text form, dots lead into maps; names that contain dots
+// stand in backticks. A literal cannot throw, so a path that makes no sense keeps its problem and
+// throws when a call wants to use it.
 
 internal import OndolEngine
 
 /// The way to a field: a name, or names that lead through maps.
 ///
 /// A string literal is split at its dots: `"dimensions.height"` is the field `height` in the map
-/// `dimensions`. A name with other characters stands in backticks, as in ``"sizes.`5.5`"``, where `\`
-/// takes the next character literally. `FieldPath(["a.b"])` never splits.
+/// `dimensions`. A name with other characters stands in backticks, as in ``"sizes.`5.5`"``, where
+/// `\` takes the next character literally. `FieldPath(["a.b"])` never splits.
 ///
-/// A wrong path (empty, with an empty name, one over 1,500 bytes, a reserved `__…__`, or with one of
-/// `~ * / [ ]` outside backticks) makes the call it is given to throw `.invalidArgument`.
+/// A wrong path (empty, with an empty name, one over 1,500 bytes, a reserved `__…__`, or with one
+/// of `~ * / [ ]` outside backticks) makes the call it is given to throw `.invalidArgument`.
 public struct FieldPath: Sendable {
   enum Form: Sendable {
     case names([String])
@@ -138,7 +138,8 @@ extension FieldPath: CustomStringConvertible {
     return text
   }
 
-  /// Whether `name` is a letter or an underscore, then letters, underscores and digits, all of ASCII.
+  /// Whether `name` is a letter or an underscore, then letters, underscores and digits, all of
+  /// ASCII.
   private static func isIdentifier(_ name: String) -> Bool {
     var isFirst = true
     for byte in name.utf8 {

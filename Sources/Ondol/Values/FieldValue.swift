@@ -1,5 +1,5 @@
-// Instructions that stand where a value would, and are carried out by the commit itself: what they need is
-// read and written under the same order, so that no other write comes in between.
+// Instructions that stand where a value would, and are carried out by the commit itself: what they
+// need is read and written under the same order, so that no other write comes in between.
 
 /// An instruction to a write, in the place of a field's value.
 public struct FieldValue: Sendable {
@@ -40,7 +40,8 @@ public struct FieldValue: Sendable {
     FieldValue(operation: .increment(.double(amount)))
   }
 
-  /// Stores `value` where the field is larger, missing or no number. Keeps the stored one when equal.
+  /// Stores `value` where the field is larger, missing or no number. Keeps the stored one when
+  /// equal.
   public static func minimum(_ value: Int) -> FieldValue { minimum(Int64(value)) }
 
   /// Stores `value` where the field is larger, missing or no number.
@@ -54,7 +55,8 @@ public struct FieldValue: Sendable {
     FieldValue(operation: .minimum(.double(value)))
   }
 
-  /// Stores `value` where the field is smaller, missing or no number. Keeps the stored one when equal.
+  /// Stores `value` where the field is smaller, missing or no number. Keeps the stored one when
+  /// equal.
   public static func maximum(_ value: Int) -> FieldValue { maximum(Int64(value)) }
 
   /// Stores `value` where the field is smaller, missing or no number.
@@ -68,14 +70,14 @@ public struct FieldValue: Sendable {
     FieldValue(operation: .maximum(.double(value)))
   }
 
-  /// Appends the elements that are not yet in the array, in their order; a field that is no array becomes
-  /// one. 1 and 1.0 are the same element.
+  /// Appends the elements that are not yet in the array, in their order; a field that is no array
+  /// becomes one. 1 and 1.0 are the same element.
   public static func arrayUnion(_ elements: [(any FieldContent)?]) -> FieldValue {
     FieldValue(elements) { .arrayUnion($0) }
   }
 
-  /// Removes every element that is equal to one of these; a field that is no array becomes an empty one.
-  /// 1 and 1.0 are the same element.
+  /// Removes every element that is equal to one of these; a field that is no array becomes an empty
+  /// one. 1 and 1.0 are the same element.
   public static func arrayRemove(_ elements: [(any FieldContent)?]) -> FieldValue {
     FieldValue(elements) { .arrayRemove($0) }
   }
@@ -126,7 +128,7 @@ extension FieldValue.Operation {
   var misplaced: DatabaseError {
     DatabaseError(
       .invalidArgument,
-      "FieldValue.\(name)() cannot stand here; it must be the value of a field, not inside an array or"
-        + " in a query")
+      "FieldValue.\(name)() cannot stand here; it must be the value of a field, not inside an"
+        + " array or in a query")
   }
 }

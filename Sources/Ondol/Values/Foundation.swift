@@ -1,5 +1,5 @@
-// Where Ondol meets Foundation: `Date` and `Data`, the two types apps have in their models. Nothing else of
-// the value layer imports it, and of it only the small half that every platform has.
+// Where Ondol meets Foundation: `Date` and `Data`, the two types apps have in their models. Nothing
+// else of the value layer imports it, and of it only the small half that every platform has.
 
 #if canImport(FoundationEssentials)
   public import FoundationEssentials
@@ -11,9 +11,11 @@
 private let referenceDateMicroseconds: Int64 = 978_307_200_000_000
 
 extension Timestamp {
-  /// The microsecond nearest to `date`, so that a timestamp survives the way through a `Date` and back.
+  /// The microsecond nearest to `date`, so that a timestamp survives the way through a `Date` and
+  /// back.
   ///
-  /// Throws `.invalidArgument` outside the years 1 to 9999, which `Date.distantPast` is by two days.
+  /// Throws `.invalidArgument` outside the years 1 to 9999, which `Date.distantPast` is by two
+  /// days.
   public init(date: Date) throws(DatabaseError) {
     let microseconds = (date.timeIntervalSinceReferenceDate * 1_000_000).rounded()
     guard let exact = Int64(exactly: microseconds) else { throw Self.outOfRange }

@@ -1,5 +1,5 @@
-// The rules for names: of collections and documents (the segments of a path) and of fields. Everything that
-// takes a name from an app asks here, so that a message says the same everywhere.
+// The rules for names: of collections and documents (the segments of a path) and of fields.
+// Everything that takes a name from an app asks here, so that a message says the same everywhere.
 
 /// Checks of names and paths. The limits are Firestore's.
 enum ResourceName {
@@ -46,7 +46,8 @@ enum ResourceName {
     guard !inner.isEmpty else {
       throw DatabaseError(.invalidArgument, "a path must not be empty", path: path)
     }
-    // Split by code unit: a "/" followed by a combining mark is one `Character`, and still a separator.
+    // Split by code unit: a "/" followed by a combining mark is one `Character`, and still a
+    // separator.
     let parts = inner.utf8.split(separator: UInt8(ascii: "/"), omittingEmptySubsequences: false)
     guard parts.allSatisfy({ !$0.isEmpty }) else {
       throw DatabaseError(.invalidArgument, "a path must not contain \"//\"", path: path)

@@ -1,13 +1,13 @@
-// Documents of a collection repeat the same few names, so they store numbers and the collection stores the
-// names once. A name keeps its number for ever; new names get the next one, and whoever encodes a document
-// persists what was added in the same commit.
+// Documents of a collection repeat the same few names, so they store numbers and the collection
+// stores the names once. A name keeps its number for ever; new names get the next one, and whoever
+// encodes a document persists what was added in the same commit.
 
 internal import OndolEngine
 
 /// The names of fields in a collection, by number and the other way round.
 struct SymbolTable: Sendable {
-  /// Maps with a name beyond these store their names themselves: such maps are used as dictionaries, and
-  /// a table of all their keys would only be another copy of them.
+  /// Maps with a name beyond these store their names themselves: such maps are used as
+  /// dictionaries, and a table of all their keys would only be another copy of them.
   static let maximumCount = 60_000
 
   /// The names in the order of their numbers, from 0.
@@ -86,7 +86,8 @@ struct ExactText: Hashable, Sendable {
 struct ResolvedPath: Sendable {
   struct Step: Sendable {
     var name: String
-    /// Nil when the collection's table lacks the name; it can still be in a map that has its own names.
+    /// Nil when the collection's table lacks the name; it can still be in a map that has its own
+    /// names.
     var symbol: UInt32?
   }
 

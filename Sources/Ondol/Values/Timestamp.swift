@@ -1,6 +1,6 @@
-// A moment in microseconds: what a commit's clock gives, and what is stored and indexed. One value outside
-// the public range stands for "the moment of this commit" while a write is on its way; no public
-// initialiser makes it and no decoder accepts it, so it cannot be confused with data.
+// A moment in microseconds: what a commit's clock gives, and what is stored and indexed. One value
+// outside the public range stands for "the moment of this commit" while a write is on its way; no
+// public initialiser makes it and no decoder accepts it, so it cannot be confused with data.
 
 /// A moment, in whole microseconds, of the years 1 to 9999 in UTC.
 public struct Timestamp: Sendable, Hashable {
@@ -31,8 +31,8 @@ public struct Timestamp: Sendable, Hashable {
     microsecondsSince1970 = microseconds
   }
 
-  /// A moment in seconds since 1970 and nanoseconds after them, rounded down to a microsecond as Firestore
-  /// stores it.
+  /// A moment in seconds since 1970 and nanoseconds after them, rounded down to a microsecond as
+  /// Firestore stores it.
   ///
   /// Throws `.invalidArgument` outside the years 1 to 9999, or when the nanoseconds are not within
   /// 0..<1,000,000,000.

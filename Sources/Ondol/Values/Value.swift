@@ -1,10 +1,10 @@
-// The values a field can have, and nothing about bytes: those are in ValueCoding (documents) and KeyCoding
-// (index keys). How values compare is in ValueOrder.
+// The values a field can have, and nothing about bytes: those are in ValueCoding (documents) and
+// KeyCoding (index keys). How values compare is in ValueOrder.
 
 /// The value of a field, as reads give it back.
 ///
-/// Values are equal when they compare equal in the order that queries sort by: 1 equals 1.0, NaN equals
-/// NaN and −0.0 equals 0. Texts are equal when their UTF-8 is.
+/// Values are equal when they compare equal in the order that queries sort by: 1 equals 1.0, NaN
+/// equals NaN and −0.0 equals 0. Texts are equal when their UTF-8 is.
 public enum Value: Sendable {
   /// Null, which is not the same as a field that is missing.
   case null

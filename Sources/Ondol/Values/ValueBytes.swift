@@ -1,6 +1,6 @@
-// Reading numbers and tables out of a document's bytes. Whatever can be out of bounds answers nil or
-// throws; the readers of symbols and slots rely on `container(at:)` having checked that the tables are
-// there.
+// Reading numbers and tables out of a document's bytes. Whatever can be out of bounds answers nil
+// or throws; the readers of symbols and slots rely on `container(at:)` having checked that the
+// tables are there.
 
 internal import OndolEngine
 

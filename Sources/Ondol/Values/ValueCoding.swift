@@ -1,5 +1,6 @@
-// Documents as bytes, form D1: what the log, the memtables and the segments hold as a document's row. Made
-// once by ValueEncoder on the write path; read in place by DocumentView, or as a whole by ValueDecoder.
+// Documents as bytes, form D1: what the log, the memtables and the segments hold as a document's
+// row. Made once by ValueEncoder on the write path; read in place by DocumentView, or as a whole by
+// ValueDecoder.
 //
 //   document  version u64, update time i64, create time i64 (microseconds), then one map
 //
@@ -19,15 +20,16 @@
 //             40 geo point 2 x f64     48 vector: varint count, f64 each     50 (kept for blobs)
 //   name      varint length, bytes
 //
-// All numbers are low byte first. A reader finds a field by its symbol's place in the table and jumps over
-// everything else. Because values leave no gaps, a whole document is read in one pass whose length is the
-// document's, whatever the offsets claim.
+// All numbers are low byte first. A reader finds a field by its symbol's place in the table and
+// jumps over everything else. Because values leave no gaps, a whole document is read in one pass
+// whose length is the document's, whatever the offsets claim.
 //
-// Narrow is the rule; wide is for containers of 60 KiB and more. A map with a name that has no symbol
-// (SymbolTable is full) has all its names itself. The same fields and the same table give the same bytes.
+// Narrow is the rule; wide is for containers of 60 KiB and more. A map with a name that has no
+// symbol (SymbolTable is full) has all its names itself. The same fields and the same table give
+// the same bytes.
 //
-// Timestamps of the commit itself, and the document's version and update time, are stamps: places that the
-// sequencer fills in.
+// Timestamps of the commit itself, and the document's version and update time, are stamps: places
+// that the sequencer fills in.
 
 internal import OndolEngine
 

@@ -1,6 +1,6 @@
-// Bytes into values. The bytes come from a file and may be anything: every length, offset, symbol and text
-// is checked, and a container's values must follow each other without gaps, so that a pass is never longer
-// than the bytes are. The form is in ValueCoding.
+// Bytes into values. The bytes come from a file and may be anything: every length, offset, symbol
+// and text is checked, and a container's values must follow each other without gaps, so that a pass
+// is never longer than the bytes are. The form is in ValueCoding.
 
 internal import OndolEngine
 

@@ -1,5 +1,6 @@
-// Documents into bytes. The form and its invariants are in ValueCoding. Runs on the caller's thread, before
-// a commit is sent on its way, so everything that is wrong with a document is found here.
+// Documents into bytes. The form and its invariants are in ValueCoding. Runs on the caller's
+// thread, before a commit is sent on its way, so everything that is wrong with a document is found
+// here.
 
 internal import OndolEngine
 
@@ -19,11 +20,11 @@ struct ValueEncoder {
     self.symbols = symbols
   }
 
-  /// The row of a document. `createTime` is nil when this commit creates it. Names that are new are added
-  /// to `symbols`, also when this throws.
+  /// The row of a document. `createTime` is nil when this commit creates it. Names that are new are
+  /// added to `symbols`, also when this throws.
   ///
-  /// Throws `.invalidArgument` naming the field when a name is wrong or values are nested too deep, and
-  /// `.resourceExhausted` when the document is too long.
+  /// Throws `.invalidArgument` naming the field when a name is wrong or values are nested too deep,
+  /// and `.resourceExhausted` when the document is too long.
   static func document(
     _ fields: [String: Value], createTime: Timestamp?, symbols: inout SymbolTable
   ) throws(DatabaseError) -> EncodedDocument {
@@ -252,8 +253,8 @@ extension ValueEncoder {
     }
   }
 
-  /// Makes a narrow container wide when what is appended next would be too far away for its slot. `names`
-  /// and `values` are how many slots of each kind have been set.
+  /// Makes a narrow container wide when what is appended next would be too far away for its slot.
+  /// `names` and `values` are how many slots of each kind have been set.
   private mutating func widenIfNeeded(_ layout: inout ContainerLayout, names: Int, values: Int) {
     guard !layout.isWide, bytes.count - layout.base >= ValueCoding.firstInline else { return }
     let narrow = layout

@@ -1,5 +1,6 @@
-// Two equalities. `==` is the order's: it decides what filters, unions and removals match. `isIdentical`
-// also tells 1 from 1.0 and −0.0 from 0: it decides whether a write changed a document.
+// Two equalities. `==` is the order's: it decides what filters, unions and removals match.
+// `isIdentical` also tells 1 from 1.0 and −0.0 from 0: it decides whether a write changed a
+// document.
 
 internal import OndolEngine
 

@@ -1,9 +1,11 @@
-// The one total order of values. Queries sort by it, index keys (KeyCoding) reproduce it in bytes, and
-// `==` follows it, so that a filter, an index and a comparison in memory never disagree:
+// The one total order of values. Queries sort by it, index keys (KeyCoding) reproduce it in bytes,
+// and `==` follows it, so that a filter, an index and a comparison in memory never disagree:
 //
-//   null < boolean < number < timestamp < string < bytes < reference < geo point < array < vector < map
+//   null < boolean < number < timestamp < string < bytes < reference < geo point
+//        < array < vector < map
 //
-// Integers and doubles are one type, compared exactly: no integer is ever rounded to a double on the way.
+// Integers and doubles are one type, compared exactly: no integer is ever rounded to a double on
+// the way.
 
 internal import OndolEngine
 

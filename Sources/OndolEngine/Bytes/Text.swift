@@ -1,5 +1,6 @@
-// Strings as their UTF-8 bytes. Names and texts are ordered, compared and stored by their bytes: Swift's
-// own `==` and `<` on strings follow Unicode's equivalence, under which two different keys could be one.
+// Strings as their UTF-8 bytes. Names and texts are ordered, compared and stored by their bytes:
+// Swift's own `==` and `<` on strings follow Unicode's equivalence, under which two different keys
+// could be one.
 
 extension String {
   /// The UTF-8 bytes, borrowed.

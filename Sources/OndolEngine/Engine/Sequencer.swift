@@ -71,6 +71,10 @@ final class Sequencer: Sendable {
     var publishWaiters: [(SequenceNumber, Waiter)] = []
     var syncWaiters: [(LogPosition, Waiter)] = []
     var isSyncing = false
+    /// Where each log since the floor begins.
+    var starts: [LogStart]
+    /// Set by closing: nothing new is placed.
+    var isClosing = false
     var failure: EngineError?
   }
 
@@ -93,7 +97,8 @@ final class Sequencer: Sendable {
       State(
         commits: CommitState(
           sequence: recovered.sequence, time: recovered.time, end: recovered.end),
-        previousLog: recovered.number, previousLength: recovered.length))
+        previousLog: recovered.number, previousLength: recovered.length,
+        starts: recovered.starts))
     self.views = views
     self.environment = environment
     self.options = options
@@ -108,6 +113,7 @@ final class Sequencer: Sendable {
     let time = environment.now()
     return try state.withLock { state throws(EngineError) -> Placement in
       if let failure = state.failure { throw failure }
+      if state.isClosing { throw .closed }
       try refuseStale(batch, state)
       if let placement = makeReady(&state, batch) { return placement }
       return .placed(append(&state, &batch, durability, now: time))
@@ -254,6 +260,10 @@ final class Sequencer: Sendable {
     }
     state.log = LogFile(
       number: spare.number, file: spare.file, salt: spare.salt, base: state.commits.placedEnd)
+    state.starts.append(
+      LogStart(
+        number: spare.number, base: state.commits.placedEnd,
+        sequence: state.commits.lastPlaced, time: state.commits.lastTime))
     state.offset = 0
     state.spare = nil
     state.sparePromised = false
@@ -283,18 +293,25 @@ final class Sequencer: Sendable {
     return true
   }
 
-  /// Hands in a log made ahead of its use. Refused, by returning false, when there is one already.
-  func offer(_ spare: SpareLog) -> Bool {
-    state.withLock { state in
-      guard state.spare == nil else { return false }
-      state.spare = spare
-      return true
-    }
+  /// Hands in a log made ahead of its use.
+  func offer(_ spare: SpareLog) {
+    state.withLock { $0.spare = spare }
   }
 
-  /// The number of the log being written and of the one waiting.
-  var liveLogs: [FileNumber] {
-    state.withLock { state in [state.log?.number, state.spare?.number].compactMap { $0 } }
+  var hasSpareLog: Bool {
+    state.withLock { $0.spare != nil }
+  }
+
+  /// The oldest log that recovery would need if `memtable` were flushed. Logs before it are forgotten.
+  func floor(without memtable: Memtable) -> LogStart {
+    state.withLock { state in
+      let held = views.current.shards.flatMap { [$0.active] + $0.sealed }
+        .filter { $0 !== memtable }.compactMap(\.firstLog).min()
+      let floor = held ?? state.log?.number ?? state.previousLog
+      state.starts.removeAll { $0.number < floor }
+      guard let start = state.starts.first else { preconditionFailure("the floor is a log") }
+      return start
+    }
   }
 
   // MARK: - Writing and publishing
@@ -487,23 +504,30 @@ final class Sequencer: Sendable {
 
   // MARK: - Upkeep
 
-  /// Seals every memtable that holds rows; returns their shards.
-  func sealAll() -> [Int] {
+  /// Seals every memtable that holds rows.
+  func sealAll() {
     state.withLock { _ in
-      views.current.shards.indices.filter { index in
-        !views.current.shards[index].active.isEmpty
-          && seal(shard: index, capacity: options.memtableSize)
+      for (index, shard) in views.current.shards.enumerated() where !shard.active.isEmpty {
+        _ = seal(shard: index, capacity: options.memtableSize)
       }
     }
   }
 
-  /// The last placed commit, its time, and where the log stands.
+  /// Places nothing more; what is placed still finishes.
+  func refuseCommits() {
+    state.withLock { $0.isClosing = true }
+  }
+
+  /// Whether a log was written to since the database was opened.
+  var hasWritten: Bool { state.withLock { $0.log != nil } }
+
+  /// Where the line of commits ends.
   var end: RecoveredLog {
     state.withLock { state in
       RecoveredLog(
         sequence: state.commits.lastPlaced, time: state.commits.lastTime,
         end: state.commits.placedEnd, number: state.log?.number ?? state.previousLog,
-        length: state.log == nil ? state.previousLength : state.offset)
+        length: state.log == nil ? state.previousLength : state.offset, starts: state.starts)
     }
   }
 }

@@ -21,6 +21,22 @@ final class LogFile: Sendable {
   }
 }
 
+extension LogFile {
+  /// Makes a log that ends where it begins: what a database has that was closed in good order.
+  static func writeSealed(
+    _ header: LogHeader, _ start: LogStart, directory: any Directory
+  ) throws(EngineError) {
+    let context = FrameContext(
+      sequence: start.sequence, time: start.time, syncedThrough: start.base)
+    let seal = FrameBuilder.buildSeal(
+      context, salt: header.salt, offset: UInt64(LogHeader.length))
+    let file = try directory.create(header.number.logName)
+    try file.write((header.encode() + seal).bytes, at: 0)
+    try file.sync()
+    try directory.sync()
+  }
+}
+
 /// A log made ahead of its use: its name is on the device, its bytes are not written yet.
 struct SpareLog: Sendable {
   let number: FileNumber

@@ -80,6 +80,11 @@ final class Memtable: @unchecked Sendable {
     if firstLog == nil { firstLog = log }
   }
 
+  /// Notes that recovery has moved its commits to another log.
+  func moveToLog(_ log: FileNumber) {
+    if firstLog != nil { firstLog = log }
+  }
+
   /// Inserts a row. Room must have been made sure of.
   func insert(_ key: RawSpan, _ sequence: SequenceNumber, _ kind: RowKind, _ value: RawSpan) {
     let height = randomHeight()
@@ -192,6 +197,22 @@ final class Memtable: @unchecked Sendable {
     }
   }
 
+  /// Whether two nodes have the same key.
+  func haveEqualKeys(_ left: Int, _ right: Int) -> Bool {
+    key(of: left).compare(key(of: right)) == 0
+  }
+
+  /// The newest version, no newer than `sequence`, of the key at `node`, or 0.
+  func version(of node: Int, upTo sequence: SequenceNumber) -> Int {
+    let version = firstNode(atOrAfter: key(of: node), upTo: sequence)
+    return version != 0 && haveEqualKeys(version, node) ? version : 0
+  }
+
+  /// The last node whose key is before that of `node`, or 0.
+  func lastNode(beforeKeyOf node: Int) -> Int {
+    lastNode(before: key(of: node))
+  }
+
   /// The last node whose key is before `key`, or 0.
   func lastNode(before key: RawSpan) -> Int {
     let head = keyHead(key)
@@ -246,6 +267,18 @@ final class Memtable: @unchecked Sendable {
     // Safe: as for keys.
     let span = unsafe RawSpan(_unsafeStart: start, byteCount: Int(length))
     return unsafe _overrideLifetime(span, borrowing: self)
+  }
+
+  /// The key of `node`, for a holder of this memtable.
+  @_lifetime(borrow owner)
+  func key<Owner: AnyObject>(of node: Int, heldBy owner: borrowing Owner) -> RawSpan {
+    held(key(of: node), by: owner)
+  }
+
+  /// The value of `node`, for a holder of this memtable.
+  @_lifetime(borrow owner)
+  func value<Owner: AnyObject>(of node: Int, heldBy owner: borrowing Owner) -> RawSpan {
+    held(value(of: node), by: owner)
   }
 
   func kind(of node: Int) -> RowKind {

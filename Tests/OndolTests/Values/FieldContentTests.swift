@@ -13,12 +13,14 @@ import Testing
     let nothing: Int? = nil
     let variables: [String: any FieldConvertible] = ["price": 80, "tags": ["oak", "new"]]
     let value = try encode([
-      "name": "Chair", "mixed": [1, "two", nil, [3.5, true]], "map": ["a": nil, "b": ["c": 1]], "n": ["c": nothing],
+      "name": "Chair", "mixed": [1, "two", nil, [3.5, true]], "map": ["a": nil, "b": ["c": 1]],
+      "n": ["c": nothing],
       "none": nil, "bytes": Data([1, 2]), "octets": [UInt8]([3]), "variables": variables,
       "empty": [String](), "vector": FieldValue.vector([1, 2]), "big": UInt64(5),
     ])
     let expected: Value = [
-      "name": "Chair", "mixed": [1, "two", nil, [3.5, true]], "map": ["a": nil, "b": ["c": 1]], "n": ["c": nil],
+      "name": "Chair", "mixed": [1, "two", nil, [3.5, true]], "map": ["a": nil, "b": ["c": 1]],
+      "n": ["c": nil],
       "none": nil, "bytes": .bytes([1, 2]), "octets": .bytes([3]),
       "variables": ["price": 80, "tags": ["oak", "new"]], "empty": [], "vector": .vector([1, 2]),
       "big": 5,

@@ -1,5 +1,5 @@
-// Values for tests, and an order of them that shares nothing with the product's: numbers are written out in
-// binary with every digit, so that comparing them needs no floating point.
+// Values for tests, and an order of them that shares nothing with the product's: numbers are
+// written out in binary with every digit, so that comparing them needs no floating point.
 
 import OndolEngine
 
@@ -213,8 +213,8 @@ struct ReferencePlace {
       isNegative: value < 0, significand: significand, exponent: Int(max(exponentBits, 1)) - 1_075)
   }
 
-  /// All binary digits, from 2^1087 down to 2^-1088, behind a byte for the sign; the digits of a negative
-  /// number are turned around.
+  /// All binary digits, from 2^1087 down to 2^-1088, behind a byte for the sign; the digits of a
+  /// negative number are turned around.
   private static func digits(isNegative: Bool, significand: UInt64, exponent: Int) -> [UInt8] {
     guard significand != 0 else { return [3] }
     var octets = [UInt8](repeating: 0, count: 272)

@@ -1,0 +1,45 @@
+// LZ4, and the rule when it is worth its decoding time. Blocks are compressed on their way into a segment
+// and decompressed once on their way into the cache, so only the ratio and the decoder's speed matter.
+
+internal import CLZ4
+
+/// LZ4 blocks.
+enum Compression {
+  /// The most that LZ4 can make of `stored` bytes: 255 for each, and some for the last token.
+  static func largestRaw(fromStored stored: Int) -> Int {
+    stored * 255 + 64
+  }
+
+  /// Appends `raw` compressed, and says so; appends nothing when that saves less than an eighth.
+  static func compress(_ raw: RawSpan, appendingTo output: inout [UInt8]) -> Bool {
+    let limit = raw.byteCount - raw.byteCount / 8 - 1
+    guard limit > 0, raw.byteCount <= 1 << 30 else { return false }
+    let start = output.count
+    output.append(contentsOf: repeatElement(0, count: limit))
+    // Safe: LZ4 reads `raw` only and writes at most the `limit` bytes just appended.
+    let length = unsafe raw.withUnsafeBytes { source in
+      unsafe output.withUnsafeMutableBytes { target in
+        unsafe LZ4_compress_default(
+          source.baseAddress, target.baseAddress.map { unsafe $0 + start },
+          Int32(truncatingIfNeeded: source.count), Int32(truncatingIfNeeded: limit))
+      }
+    }
+    output.removeLast(limit - max(0, Int(length)))
+    return length > 0
+  }
+
+  /// Fills all of `raw` from `stored`; false when `stored` is not exactly that many bytes compressed.
+  static func decompress(_ stored: RawSpan, into raw: inout MutableRawSpan) -> Bool {
+    guard stored.byteCount <= Int(Int32.max), raw.byteCount <= Int(Int32.max) else { return false }
+    let wanted = raw.byteCount
+    // Safe: the decoder checks every length in hostile input against both buffers' ends.
+    return unsafe stored.withUnsafeBytes { source in
+      unsafe raw.withUnsafeMutableBytes { target in
+        unsafe Int(
+          LZ4_decompress_safe(
+            source.baseAddress, target.baseAddress, Int32(truncatingIfNeeded: source.count),
+            Int32(truncatingIfNeeded: target.count))) == wanted
+      }
+    }
+  }
+}

@@ -1,0 +1,168 @@
+// Finding rows in a block. This is where a read spends its time: the order of loads matters more than their
+// number, so a search goes by heads, which lie side by side, and looks at one key at the end.
+
+extension Block {
+  /// The row with exactly this key.
+  /// - Complexity: O(log rows), mostly two or three cache lines.
+  @inline(__always)
+  func find(_ key: RawSpan) -> Int? {
+    let prefixLength = Int(header.prefixLength)
+    guard key.byteCount >= prefixLength else { return nil }
+    let head = Self.word(key, at: prefixLength)
+    let row = lowerBound(head: head, key, from: prefixLength)
+    guard row < rowCount, unsafe rows[row].head == head,
+      suffixEquals(row, key, from: prefixLength), prefixEquals(key, prefixLength)
+    else { return nil }
+    return row
+  }
+
+  /// The first row whose key is `key` or above; `rowCount` when there is none.
+  @inline(__always)
+  func lowerBound(_ key: RawSpan) -> Int {
+    let prefixLength = Int(header.prefixLength)
+    let order = comparePrefix(key, prefixLength)
+    if order != 0 { return order < 0 ? 0 : rowCount }
+    return lowerBound(head: Self.word(key, at: prefixLength), key, from: prefixLength)
+  }
+
+  /// The first row whose key, behind the prefix, is that of `key` or above.
+  @inline(__always)
+  private func lowerBound(head: UInt64, _ key: RawSpan, from prefixLength: Int) -> Int {
+    let row = firstHead(atLeast: head)
+    guard row < rowCount, unsafe rows[row].head == head else { return row }
+    return lowerBoundAmongEqual(row, head, key, prefixLength)
+  }
+
+  /// The first row whose head is `head` or above.
+  @inline(__always)
+  private func firstHead(atLeast head: UInt64) -> Int {
+    let header = self.header
+    let rows = unsafe self.rows
+    let count = Int(header.rowCount)
+    if head <= header.firstHead { return 0 }
+    if header.scale != 0 {
+      let guess = (head - header.firstHead).multipliedFullWidth(by: header.scale).high
+      var row = guess < UInt64(count) ? Int(truncatingIfNeeded: guess) : count - 1
+      // Safe: `row` stays within 0...count - 1 where it is read.
+      if unsafe rows[row].head < head {
+        repeat { row += 1 } while unsafe row < count && rows[row].head < head
+      } else {
+        while unsafe row > 0 && rows[row - 1].head >= head { row -= 1 }
+      }
+      return row
+    }
+    // Safe: `first + half` is below `count` all the way.
+    var first = 0
+    var rest = count
+    while rest > 1 {
+      let half = rest >> 1
+      first = unsafe rows[first + half - 1].head < head ? first + half : first
+      rest -= half
+    }
+    return unsafe first + (rows[first].head < head ? 1 : 0)
+  }
+
+  /// As `lowerBound`, when `first` is the first row with the wanted head: whole keys decide.
+  @inline(never)
+  private func lowerBoundAmongEqual(
+    _ first: Int, _ head: UInt64, _ key: RawSpan, _ prefixLength: Int
+  ) -> Int {
+    let wanted = key.extracting(droppingFirst: prefixLength)
+    if suffix(first).compare(wanted) >= 0 { return first }
+    var low = first + 1
+    // Safe: `low + step` and `middle` are below `rowCount` where they are read.
+    var step = 1
+    while unsafe low + step < rowCount && rows[low + step].head == head { step *= 2 }
+    var high = min(low + step, rowCount)
+    while low < high {
+      let middle = (low + high) >> 1
+      let isBelow =
+        unsafe rows[middle].head == head
+        ? suffix(middle).compare(wanted) < 0 : rows[middle].head < head
+      if isBelow { low = middle + 1 } else { high = middle }
+    }
+    return low
+  }
+
+  // MARK: - Comparing
+
+  @inline(__always)
+  private func suffixEquals(_ row: Int, _ key: RawSpan, from prefixLength: Int) -> Bool {
+    let range = suffixRange(row)
+    guard range.count == key.byteCount - prefixLength else { return false }
+    // The heads agree already.
+    guard range.count > 8 else { return true }
+    return unsafe Self.equal(
+      base + range.lowerBound + 8, key, at: prefixLength + 8, count: range.count - 8)
+  }
+
+  @inline(__always)
+  private func prefixEquals(_ key: RawSpan, _ prefixLength: Int) -> Bool {
+    let word = Self.word(key, at: 0)
+    if prefixLength < 8 {
+      return prefixLength == 0 || (word ^ header.prefixWord) >> UInt64(64 - 8 * prefixLength) == 0
+    }
+    guard word == header.prefixWord else { return false }
+    return unsafe Self.equal(
+      base + prefixOffset + 8, key, at: 8, count: prefixLength - 8)
+  }
+
+  /// The order of `key` against the prefix: 0 when it begins with it.
+  @inline(__always)
+  private func comparePrefix(_ key: RawSpan, _ prefixLength: Int) -> Int {
+    if prefixLength <= 8, key.byteCount >= 8 {
+      if prefixLength == 0 { return 0 }
+      let shift = UInt64(64 - 8 * prefixLength)
+      let word = Self.word(key, at: 0) >> shift
+      let wanted = header.prefixWord >> shift
+      return word < wanted ? -1 : word == wanted ? 0 : 1
+    }
+    let order = key.extracting(first: min(prefixLength, key.byteCount)).compare(prefix())
+    return order
+  }
+
+  /// Whether the `count` bytes at `bytes` are those of `key` at `offset`, which has them.
+  @inline(__always)
+  private static func equal(
+    _ bytes: UnsafeRawPointer, _ key: RawSpan, at offset: Int, count: Int
+  ) -> Bool {
+    // Safe: the caller has compared the lengths.
+    var index = 0
+    while index + 8 <= count {
+      let left = unsafe bytes.loadUnaligned(fromByteOffset: index, as: UInt64.self)
+      let right = unsafe key.unsafeLoadUnaligned(
+        fromUncheckedByteOffset: offset + index, as: UInt64.self)
+      if left != right { return false }
+      index += 8
+    }
+    while index < count {
+      let left = unsafe bytes.load(fromByteOffset: index, as: UInt8.self)
+      let right = unsafe key.unsafeLoad(fromUncheckedByteOffset: offset + index, as: UInt8.self)
+      if left != right { return false }
+      index += 1
+    }
+    return true
+  }
+
+  /// The eight bytes of `key` from `offset` on as a number that orders as they do, zeros where it ends.
+  @inline(__always)
+  static func word(_ key: RawSpan, at offset: Int) -> UInt64 {
+    let rest = key.byteCount - offset
+    if rest >= 8 {
+      // Safe: eight bytes are there.
+      return unsafe UInt64(
+        bigEndian: key.unsafeLoadUnaligned(fromUncheckedByteOffset: offset, as: UInt64.self))
+    }
+    if rest <= 0 { return 0 }
+    if key.byteCount >= 8 {
+      // Safe: eight bytes stand before the end; those before `offset` are shifted out.
+      let last = unsafe UInt64(
+        bigEndian: key.unsafeLoadUnaligned(
+          fromUncheckedByteOffset: key.byteCount - 8, as: UInt64.self))
+      return last << UInt64(64 - 8 * rest)
+    }
+    var word: UInt64 = 0
+    for index in 0..<rest { word = word << 8 | UInt64(key.byte(at: offset + index)) }
+    return word << UInt64(64 - 8 * rest)
+  }
+}

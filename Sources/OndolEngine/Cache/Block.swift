@@ -1,0 +1,141 @@
+// A block in memory, as every read searches it. One allocation holds what was stored (see BlockLayout) and,
+// in front of it, what one pass over the stored lengths derived:
+//
+//     0  a header of 48 bytes: what a search needs first, in one cache line with
+//    48  a row that stands in front of the first: its ends are the starts of keys and of values
+//    64  rows, 16 bytes each: head, end of the key, end of the value (with the kind in its top bit)
+//        the stored bytes
+//        16 bytes of slack, so that eight bytes can be loaded at any key
+//
+// A row's `head` is the first eight bytes of its key behind the prefix that all keys of the block share, as a
+// number that orders like the bytes do, so that a search compares integers that lie side by side and touches
+// a key once, at the end. Ends count from the start of the allocation: a row and the one before it give
+// all there is to know of where its bytes are, mostly in one cache line.
+//
+// Where heads are spread evenly, as those of random identifiers are, a search begins at the place that
+// proportion suggests and walks from there, mostly over two or three rows; otherwise it halves.
+//
+// The pass that derives is also the wall against hostile files: lengths add up exactly to the bytes there
+// are, keys ascend strictly, kinds are known. After it nothing that a block says is checked again, and this
+// file is one of the few that reads memory without bounds; everything it reads was bounded there.
+//
+// Tried and dropped: heads and ends in arrays of their own (three cache misses for a get in place of one or
+// two), and storing them (14 bytes a row that do not compress).
+
+/// A validated block. Someone else owns the memory: a block is valid as long as its pin, see PinnedBlock.
+@safe struct Block: @unchecked Sendable {
+  // Safe to share: nothing is written after `make`.
+  let base: UnsafeMutableRawPointer
+
+  struct Header {
+    var firstHead: UInt64
+    /// Rows for each unit of head distance, times 2^64; 0 when heads are not spread evenly.
+    var scale: UInt64
+    /// The first eight bytes of the prefix, high byte first, zeros behind it.
+    var prefixWord: UInt64
+    var rowCount: UInt32
+    var prefixLength: UInt32
+    var allocatedBytes: UInt32
+    var longestKey: UInt32
+    /// The cache that the memory is charged to.
+    var owner: UInt
+  }
+
+  struct Row {
+    var head: UInt64
+    var keyEnd: UInt32
+    /// The top bit is set in a tombstone.
+    var valueEnd: UInt32
+  }
+
+  static let rowsOffset = 64
+  static let slack = 16
+  static let tombstoneBit: UInt32 = 1 << 31
+
+  /// Bytes to allocate for a block.
+  static func allocationSize(rowCount: Int, rawLength: Int) -> Int {
+    rowsOffset + rowCount * MemoryLayout<Row>.stride + rawLength + slack
+  }
+
+  @inline(__always)
+  var header: Header { unsafe base.assumingMemoryBound(to: Header.self).pointee }
+
+  @inline(__always)
+  var rowCount: Int { Int(header.rowCount) }
+
+  @inline(__always)
+  var prefixOffset: Int {
+    Self.rowsOffset + rowCount * MemoryLayout<Row>.stride + BlockLayout.headerLength
+  }
+
+  /// Bytes of the longest key, prefix included.
+  var longestKey: Int { Int(header.longestKey) }
+
+  var allocatedBytes: Int { Int(header.allocatedBytes) }
+
+  /// Row -1 is the one in front of the first.
+  @inline(__always)
+  var rows: UnsafePointer<Row> {
+    unsafe UnsafePointer((base + Self.rowsOffset).assumingMemoryBound(to: Row.self))
+  }
+}
+
+// MARK: - Reading rows
+
+extension Block {
+  @inline(__always)
+  func kind(_ row: Int) -> RowKind {
+    unsafe rows[row].valueEnd & Self.tombstoneBit == 0 ? .put : .delete
+  }
+
+  /// Where the value of `row` is, from the start of the allocation.
+  @inline(__always)
+  func valueRange(_ row: Int) -> Range<Int> {
+    let start = unsafe Int(rows[row - 1].valueEnd & ~Self.tombstoneBit)
+    let end = unsafe Int(rows[row].valueEnd & ~Self.tombstoneBit)
+    return unsafe Range(uncheckedBounds: (start, end))
+  }
+
+  /// Where the key of `row`, without the block's prefix, is.
+  @inline(__always)
+  func suffixRange(_ row: Int) -> Range<Int> {
+    unsafe Range(uncheckedBounds: (Int(rows[row - 1].keyEnd), Int(rows[row].keyEnd)))
+  }
+
+  /// The value of `row`.
+  @inline(__always)
+  @_lifetime(borrow self)
+  func value(_ row: Int) -> RawSpan {
+    bytes(valueRange(row))
+  }
+
+  /// The value of `row`, for whoever has the block pinned.
+  @inline(__always)
+  @_lifetime(borrow owner)
+  func value<Owner: AnyObject>(_ row: Int, heldBy owner: borrowing Owner) -> RawSpan {
+    // Safe: the owner's pin keeps the bytes.
+    unsafe _overrideLifetime(value(row), borrowing: owner)
+  }
+
+  /// The key of `row` without the block's prefix.
+  @inline(__always)
+  @_lifetime(borrow self)
+  func suffix(_ row: Int) -> RawSpan {
+    bytes(suffixRange(row))
+  }
+
+  /// What all keys of the block begin with.
+  @_lifetime(borrow self)
+  func prefix() -> RawSpan {
+    let start = prefixOffset
+    return bytes(start..<(start + Int(header.prefixLength)))
+  }
+
+  @inline(__always)
+  @_lifetime(borrow self)
+  private func bytes(_ range: Range<Int>) -> RawSpan {
+    // Safe: ranges of a validated block lie in its allocation, which the pin keeps.
+    let span = unsafe RawSpan(_unsafeStart: base + range.lowerBound, byteCount: range.count)
+    return unsafe _overrideLifetime(span, borrowing: self)
+  }
+}

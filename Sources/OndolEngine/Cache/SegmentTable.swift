@@ -1,0 +1,42 @@
+// All that a get needs of an open segment when everything is in memory, in one small value that is copied
+// and not counted: the top of the index, the slots, the filter.
+
+/// The parts of an open segment that reads touch. A plain reference: its owner calls `free` at the end.
+@safe struct SegmentTable: BitwiseCopyable, @unchecked Sendable {
+  // Safe to share: not written after init; slots are atomic.
+
+  /// Points to the index blocks.
+  let top: Block
+  let slots: SlotTable
+  let filter: FilterBits
+  /// For each index block the slot of the first data block it points to, and one more: the end.
+  private let firstDataSlots: UnsafeMutablePointer<UInt32>
+
+  /// Index blocks have the first slots, data blocks those behind.
+  init(top: Block, slots: SlotTable, filter: FilterBits, firstDataSlots: [UInt32]) {
+    precondition(firstDataSlots.count == top.rowCount + 1, "a number for each index block")
+    self.top = top
+    self.slots = slots
+    self.filter = filter
+    unsafe self.firstDataSlots = .allocate(capacity: firstDataSlots.count)
+    unsafe self.firstDataSlots.initialize(from: firstDataSlots, count: firstDataSlots.count)
+  }
+
+  /// The slot of data block `row` of index block `index`, which points to so many.
+  @inline(__always)
+  func dataSlot(_ index: Int, _ row: Int) -> Int {
+    // Safe: `index` is a row of `top`.
+    unsafe Int(firstDataSlots[index]) + row
+  }
+
+  /// Bytes held, without slots and blocks.
+  var byteCount: Int {
+    top.allocatedBytes + filter.byteCount + (top.rowCount + 1) * MemoryLayout<UInt32>.stride
+  }
+
+  func free() {
+    unsafe firstDataSlots.deallocate()
+    filter.free()
+    top.free()
+  }
+}

@@ -1,0 +1,136 @@
+// Where the blocks of one open segment are in memory: one word for each block, so that a hit costs an index
+// and an atomic addition, no hash table and no lock.
+//
+//   bits 63...48   pins: how many readers hold the block just now
+//   bits 47...6    the block's address (blocks start at multiples of 64), or 0: not in memory
+//   bit 1          resident: stays until the table goes; read without a pin
+//   bit 0          referenced since the clock's hand came by
+//
+// A reader adds a pin and looks at the word that was there: an address is safe to read until the pin is taken
+// back; none means the pin is taken back at once, the block loaded and installed by a compare-and-exchange
+// that keeps the pins of readers who are just finding out the same. Of two who load the same block at once,
+// the second throws its copy away. The evictor exchanges a word without pins for zero: a reader that came
+// between changes the word, and the exchange fails.
+//
+// Should 32,768 readers hold one block, the next gets a copy of its own. The other half of the count is room
+// for threads that are just about to notice.
+
+import Synchronization
+
+/// The words of one segment's blocks. A plain reference: its owner calls `destroy` at the end.
+@safe struct SlotTable: BitwiseCopyable, @unchecked Sendable {
+  // Safe to share: words are atomic, and the owner outlives all readers.
+  let words: UnsafeMutablePointer<Atomic<UInt64>>
+  let count: Int
+
+  static let onePin: UInt64 = 1 << 48
+  private static let addressMask: UInt64 = onePin - 64
+  private static let referenced: UInt64 = 1
+  private static let resident: UInt64 = 2
+  private static let mostPins: UInt64 = 1 << 15
+
+  init(count: Int) {
+    unsafe words = .allocate(capacity: max(1, count))
+    self.count = count
+    for index in 0..<count { unsafe (words + index).initialize(to: Atomic(0)) }
+  }
+
+  /// Bytes that a table of `count` words takes.
+  static func size(_ count: Int) -> Int { count * MemoryLayout<UInt64>.stride }
+
+  // MARK: - Readers
+
+  /// The block in slot `index`, pinned, or nil when it is not in memory.
+  @inline(__always)
+  func pin(_ index: Int) -> PinnedBlock? {
+    // Safe: `index` comes from the table's own numbering.
+    let word = unsafe words + index
+    let old = unsafe word.pointee.add(Self.onePin, ordering: .acquiring).oldValue
+    if old & Self.addressMask != 0, old < Self.mostPins &* Self.onePin {
+      if old & Self.referenced == 0 {
+        unsafe word.pointee.bitwiseOr(Self.referenced, ordering: .relaxed)
+      }
+      return unsafe PinnedBlock(Self.block(old), countedIn: word)
+    }
+    unsafe word.pointee.subtract(Self.onePin, ordering: .releasing)
+    return nil
+  }
+
+  /// As `pin`, for blocks that may be resident: those are read without counting, so that threads do not
+  /// fight over the few words of index blocks.
+  @inline(__always)
+  func pinOrResident(_ index: Int) -> PinnedBlock? {
+    let old = unsafe words[index].load(ordering: .acquiring)
+    if old & Self.resident != 0 { return PinnedBlock(resident: Self.block(old)) }
+    return pin(index)
+  }
+
+  /// Puts a block that was just loaded into slot `index` and pins it. When another thread was faster,
+  /// `block` is freed and the other's taken. `isInstalled` says whether the slot holds `block` now.
+  func install(
+    _ block: Block, at index: Int, resident isResident: Bool, isInstalled: inout Bool
+  ) -> PinnedBlock {
+    isInstalled = false
+    let word = unsafe words + index
+    let address = unsafe UInt64(UInt(bitPattern: block.base))
+    precondition(address & ~Self.addressMask == 0, "an address of more than 47 bits, or unaligned")
+    while true {
+      let old = unsafe word.pointee.load(ordering: .relaxed)
+      guard old & Self.addressMask == 0, old < Self.mostPins &* Self.onePin else {
+        if let pin = pinOrResident(index) {
+          BlockCache.discard(block)
+          return pin
+        }
+        // Gone again, or held by too many.
+        if old >= Self.mostPins &* Self.onePin { return PinnedBlock(private: block) }
+        continue
+      }
+      let new =
+        (old &+ Self.onePin) | address | Self.referenced | (isResident ? Self.resident : 0)
+      let exchange = unsafe word.pointee.compareExchange(
+        expected: old, desired: new, ordering: .releasing)
+      if exchange.exchanged {
+        isInstalled = true
+        return unsafe PinnedBlock(block, countedIn: word)
+      }
+    }
+  }
+
+  // MARK: - Evictor and owner
+
+  /// Takes the block out of slot `index` when nobody holds it or has asked for it since the last call. The
+  /// caller frees what it gets.
+  func sweep(_ index: Int) -> Block? {
+    let word = unsafe words + index
+    let old = unsafe word.pointee.load(ordering: .relaxed)
+    guard old & Self.addressMask != 0, old < Self.onePin, old & Self.resident == 0 else {
+      return nil
+    }
+    if old & Self.referenced != 0 {
+      unsafe word.pointee.bitwiseAnd(~Self.referenced, ordering: .relaxed)
+      return nil
+    }
+    let exchange = unsafe word.pointee.compareExchange(
+      expected: old, desired: 0, ordering: .acquiring)
+    return exchange.exchanged ? Self.block(old) : nil
+  }
+
+  /// Frees the table, giving every block in it to `body` first, with whether it was resident. Nobody may
+  /// hold one.
+  func destroy(_ body: (Block, Bool) -> Void) {
+    for index in 0..<count {
+      let old = unsafe words[index].load(ordering: .acquiring)
+      precondition(old < Self.onePin, "a segment was let go of while a block of it was being read")
+      if old & Self.addressMask != 0 { body(Self.block(old), old & Self.resident != 0) }
+    }
+    unsafe words.deinitialize(count: count)
+    unsafe words.deallocate()
+  }
+
+  @inline(__always)
+  private static func block(_ word: UInt64) -> Block {
+    // Safe: an address in a word is that of a block that was installed.
+    unsafe Block(
+      base: UnsafeMutableRawPointer(bitPattern: UInt(word & addressMask)).unsafelyUnwrapped)
+  }
+}

@@ -1,0 +1,144 @@
+// A segment as reads see it. Opening a database opens no segment: the file is opened when a read first needs
+// it. From then on a get whose blocks are in memory is three searches (the top of the index, an index block,
+// a data block) over memory that is reached without locks or reference counts.
+
+/// What a search for a key in one run or segment came to.
+package enum Lookup: ~Copyable, ~Escapable {
+  /// The row, which may be a tombstone.
+  case found(PinnedRow)
+  case absent
+  /// The answer is in a block that is not in memory, and the caller did not want to wait for the file.
+  case wouldBlock
+}
+
+/// How a segment or run is asked for a key.
+package struct ReadOptions: Sendable {
+  /// Whether the caller may wait for the file.
+  package var mayBlock = true
+  /// Whether to ask the filter before searching blocks in memory. Right for runs that are young and small
+  /// beside others; for the oldest run, which holds most keys asked for, the filter is only asked before
+  /// a block is read from the file.
+  package var asksFilterFirst = false
+
+  package init(mayBlock: Bool = true, asksFilterFirst: Bool = false) {
+    self.mayBlock = mayBlock
+    self.asksFilterFirst = asksFilterFirst
+  }
+}
+
+/// An immutable sorted file of rows, opened when first needed.
+package final class Segment: Sendable {
+  package let metadata: SegmentMetadata
+  private let identity: DatabaseIdentity
+  private let shard: UInt32
+  private let directory: any Directory
+  private let cache: BlockCache
+
+  /// What gets go by; published after `opened` is set, which keeps it alive.
+  private let table = PublishedOnce<SegmentTable>()
+  private let opened = Guarded<OpenSegment?>(nil)
+
+  package init(
+    _ metadata: SegmentMetadata, identity: DatabaseIdentity, shard: UInt32,
+    directory: any Directory, cache: BlockCache
+  ) {
+    self.metadata = metadata
+    self.identity = identity
+    self.shard = shard
+    self.directory = directory
+    self.cache = cache
+  }
+
+  /// Searches for `key`, whose KeyHash is `hash`.
+  ///
+  /// - Complexity: O(log rows). Nothing is allocated or counted, and no lock taken, when the blocks are in
+  ///   memory; otherwise `pread` for each block that is not, and for the index once.
+  @inline(__always)
+  @_lifetime(borrow self)
+  package func get(
+    _ key: RawSpan, hash: UInt64, _ options: ReadOptions = ReadOptions()
+  ) throws(EngineError) -> Lookup {
+    guard let table = table.value else {
+      if !options.mayBlock { return .wouldBlock }
+      _ = try open()
+      return try get(key, hash: hash, options)
+    }
+    if options.asksFilterFirst, !table.filter.mayContain(hash) { return .absent }
+    let index = table.top.lowerBound(key)
+    guard index < table.top.rowCount else { return .absent }
+    if let indexPin = table.slots.pinOrResident(index) {
+      return try get(key, hash, options, table, index, indexPin)
+    }
+    return try loadIndexAndGet(key, hash, options, table, index)
+  }
+
+  @inline(__always)
+  @_lifetime(borrow self)
+  private func get(
+    _ key: RawSpan, _ hash: UInt64, _ options: ReadOptions, _ table: SegmentTable, _ index: Int,
+    _ indexPin: borrowing PinnedBlock
+  ) throws(EngineError) -> Lookup {
+    let row = indexPin.block.lowerBound(key)
+    guard row < indexPin.block.rowCount else { return .absent }
+    if let pin = table.slots.pin(table.dataSlot(index, row)) {
+      guard let row = pin.block.find(key) else { return .absent }
+      return .found(PinnedRow(pin, row: row, owner: self))
+    }
+    return try loadAndGet(key, hash, options, table, index, indexPin.block, row)
+  }
+
+  // MARK: - Reads that need the file
+
+  @inline(never)
+  @_lifetime(borrow self)
+  private func loadIndexAndGet(
+    _ key: RawSpan, _ hash: UInt64, _ options: ReadOptions, _ table: SegmentTable, _ index: Int
+  ) throws(EngineError) -> Lookup {
+    if !table.filter.mayContain(hash) { return .absent }
+    if !options.mayBlock { return .wouldBlock }
+    let pin = try open().loadIndexBlock(index, keep: true)
+    return try get(key, hash, options, table, index, pin)
+  }
+
+  @inline(never)
+  @_lifetime(borrow self)
+  private func loadAndGet(
+    _ key: RawSpan, _ hash: UInt64, _ options: ReadOptions, _ table: SegmentTable, _ index: Int,
+    _ indexBlock: Block, _ row: Int
+  ) throws(EngineError) -> Lookup {
+    if !table.filter.mayContain(hash) { return .absent }
+    if !options.mayBlock { return .wouldBlock }
+    let pin = try open().loadDataBlock(index, indexBlock, row, keep: true)
+    guard let row = pin.block.find(key) else { return .absent }
+    return .found(PinnedRow(pin, row: row, owner: self))
+  }
+
+  /// The open file, opened now when it was not yet. Blocks: several `pread` calls the first time.
+  @inline(never)
+  func open() throws(EngineError) -> OpenSegment {
+    try opened.withLock { (opened) throws(EngineError) in
+      if let opened { return opened }
+      let segment = try OpenSegment(
+        metadata, identity: identity, shard: shard, directory: directory, cache: cache)
+      opened = segment
+      table.publish(segment.table)
+      return segment
+    }
+  }
+
+  /// Index block `index`, pinned.
+  func indexBlock(_ index: Int, keep: Bool) throws(EngineError) -> PinnedBlock {
+    let segment = try open()
+    if let pin = segment.table.slots.pinOrResident(index) { return pin }
+    return try segment.loadIndexBlock(index, keep: keep)
+  }
+
+  /// Data block `row` of index block number `index`, which is `block`, pinned.
+  func dataBlock(
+    _ index: Int, _ block: Block, _ row: Int, keep: Bool
+  ) throws(EngineError) -> PinnedBlock {
+    let segment = try open()
+    if let pin = segment.table.slots.pin(segment.table.dataSlot(index, row)) { return pin }
+    return try segment.loadDataBlock(index, block, row, keep: keep)
+  }
+}

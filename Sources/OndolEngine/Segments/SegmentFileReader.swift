@@ -1,0 +1,145 @@
+// Reads and checks the fixed parts of a segment file when it is opened: footer, section table, top of the
+// index, filter. Also reads whole files for `verify`.
+
+/// The parts of a segment file outside its blocks.
+struct SegmentFileReader {
+  let file: any File
+  let errors: SegmentErrors
+  let size: UInt64
+  /// The checksum at the very end, as the manifest repeats it.
+  let footerChecksum: UInt64
+  private let footerBytes: [UInt8]
+
+  private init(file: any File, errors: SegmentErrors, size: UInt64, footerBytes: [UInt8]) {
+    self.file = file
+    self.errors = errors
+    self.size = size
+    self.footerBytes = footerBytes
+    var checksum: UInt64 = 0
+    for byte in footerBytes.suffix(8).reversed() { checksum = checksum << 8 | UInt64(byte) }
+    footerChecksum = checksum
+  }
+
+  static func open(
+    _ file: any File, _ errors: SegmentErrors
+  ) throws(EngineError) -> SegmentFileReader {
+    let size = try file.size()
+    let length = UInt64(SegmentFormat.footerLength)
+    guard size >= length + UInt64(SegmentFormat.headerLength) else {
+      throw errors.corrupt(at: size, "too short for a segment")
+    }
+    let footerBytes = try file.read(at: size - length, count: SegmentFormat.footerLength)
+    guard footerBytes.count == SegmentFormat.footerLength else {
+      throw errors.corrupt(at: size - length, "the file ends within the footer")
+    }
+    return SegmentFileReader(file: file, errors: errors, size: size, footerBytes: footerBytes)
+  }
+
+  private var footerOffset: UInt64 { size - UInt64(SegmentFormat.footerLength) }
+
+  func footer() throws(EngineError) -> SegmentFooter {
+    let footer = try SegmentFooter.parse(footerBytes.bytes, at: footerOffset, errors)
+    // Every block has a trailer, so a file has fewer blocks than bytes: numbers of slots fit.
+    let blocks = footer.dataBlocks.addingReportingOverflow(footer.indexBlocks)
+    guard footer.blocksEnd <= footerOffset, !blocks.overflow,
+      blocks.partialValue <= footer.blocksEnd / UInt64(SegmentFormat.trailerLength),
+      blocks.partialValue < UInt64(UInt32.max)
+    else { throw errors.corrupt(at: footerOffset, "more blocks than the file can hold") }
+    return footer
+  }
+
+  func sections(_ footer: SegmentFooter) throws(EngineError) -> [SegmentSection] {
+    let count = Int(footer.sectionCount)
+    guard count <= SegmentFormat.maximumSections else {
+      throw errors.corrupt(at: footerOffset, "\(count) sections")
+    }
+    let bytes = try checked(
+      at: footer.sectionTableOffset, length: UInt64(count * SegmentFormat.sectionEntryLength),
+      checksum: footer.sectionTableChecksum, salt: footer.salt, "section table")
+    let sections: [SegmentSection]
+    do throws(MalformedBytes) {
+      sections = try SegmentSection.parse(bytes.bytes)
+    } catch {
+      throw errors.corrupt(error, from: footer.sectionTableOffset)
+    }
+    for section in sections where SegmentSection.Kind(rawValue: section.kind) == nil {
+      guard section.flags & SegmentSection.mustUnderstand == 0 else {
+        throw .needsNewerVersion(file: errors.file, reason: "a section of kind \(section.kind)")
+      }
+    }
+    return sections
+  }
+
+  func indexTop(
+    _ sections: [SegmentSection], _ footer: SegmentFooter
+  ) throws(EngineError) -> Block {
+    guard let section = sections.first(where: { $0.kind == SegmentSection.Kind.indexTop.rawValue })
+    else { throw errors.corrupt(at: footer.sectionTableOffset, "no index") }
+    let bytes = try checked(section, footer.salt, "index")
+    guard footer.indexBlocks >= 1, footer.indexBlocks <= UInt64(BlockLayout.maximumRows) else {
+      throw errors.corrupt(at: footerOffset, "\(footer.indexBlocks) index blocks")
+    }
+    do throws(MalformedBytes) {
+      return try Block.make(rowCount: Int(footer.indexBlocks), bytes.bytes)
+    } catch {
+      throw errors.corrupt(error, from: section.offset)
+    }
+  }
+
+  /// Appends, for each index block, the slot behind its last data block's. `numbers` begins with the slot of
+  /// the first data block.
+  func numberDataBlocks(
+    _ top: Block, _ footer: SegmentFooter, _ numbers: inout [UInt32]
+  ) throws(EngineError) {
+    var end = UInt64(numbers[0])
+    for row in 0..<top.rowCount {
+      end += UInt64(try BlockHandle.parse(top.value(row), errors, footer.blocksEnd).rowCount)
+      guard end <= footer.dataBlocks + footer.indexBlocks else {
+        throw errors.corrupt(at: footer.blocksEnd, "the index points to too many blocks")
+      }
+      numbers.append(UInt32(end))
+    }
+    guard end == footer.dataBlocks + footer.indexBlocks else {
+      throw errors.corrupt(at: footer.blocksEnd, "the index points to too few blocks")
+    }
+  }
+
+  func filter(
+    _ sections: [SegmentSection], _ footer: SegmentFooter
+  ) throws(EngineError) -> FilterBits {
+    guard let section = sections.first(where: { $0.kind == SegmentSection.Kind.filter.rawValue })
+    else { return .none }
+    guard section.length % UInt64(Filter.lineBytes) == 0 else {
+      throw errors.corrupt(at: section.offset, "a filter of broken lines")
+    }
+    let bytes = try checked(section, footer.salt, "filter")
+    return FilterBits(bytes.bytes)
+  }
+
+  // MARK: - Checked bytes
+
+  private func checked(
+    _ section: SegmentSection, _ salt: UInt64, _ name: String
+  ) throws(EngineError) -> [UInt8] {
+    try checked(
+      at: section.offset, length: section.length, checksum: section.checksum, salt: salt, name)
+  }
+
+  /// Bytes from between the header and the footer, whose checksum is right.
+  private func checked(
+    at offset: UInt64, length: UInt64, checksum: UInt64, salt: UInt64, _ name: String
+  ) throws(EngineError) -> [UInt8] {
+    let (end, overflows) = offset.addingReportingOverflow(length)
+    guard !overflows, end <= footerOffset else {
+      throw errors.corrupt(at: offset, "the \(name) ends behind the file")
+    }
+    let bytes = try file.read(at: offset, count: Int(length))
+    guard bytes.count == Int(length) else {
+      throw errors.corrupt(at: offset, "the file ends within the \(name)")
+    }
+    guard seededChecksum(contextSeed(salt: salt, offset: offset), bytes.bytes) == checksum else {
+      throw errors.corrupt(at: offset, "the \(name)'s checksum does not match")
+    }
+    return bytes
+  }
+}

@@ -1,0 +1,175 @@
+// The bytes of a segment file: one immutable sorted list of rows.
+//
+//   header 64 | data blocks | index blocks | sections | section table | footer 256
+//
+// A segment holds one version of a key and no sequence number for each row: a view is captured when all rows
+// of its segments are published already, so no reader ever needs to tell them apart.
+//
+// Integers are little-endian. `X(offset, bytes)` is the seeded checksum of `bytes` at `offset` with the
+// file's salt (see Checksum). Reserved bytes are zero and checked.
+//
+// Header
+//    0   8  magic 89 'O' 'D' 'S' 0D 0A 1A 0A       32  16  database identity
+//    8   2  major version, 10  2  minor            48   4  shard, 52  4  reserved
+//   12   4  reserved                               56   8  X(0, bytes 0..<56)
+//   16   8  file number
+//   24   8  salt
+//
+// A stored block: its bytes, perhaps compressed, then a trailer of 16
+//    0   4  bytes before compression
+//    4   1  codec: 0 none, 1 LZ4
+//    5   1  kind, see BlockKind
+//    6   2  reserved
+//    8   8  X(offset of the block, stored bytes ++ trailer 0..<8)
+//
+// Index blocks are laid out as data blocks are (see BlockLayout); a row's key is an upper bound of a block's
+// keys, below all keys of the next block, and its value a handle: u64 offset, u32 stored length without the
+// trailer, u32 rows. Index blocks point to data blocks. The section `indexTop` is one more such block, never
+// compressed and without a trailer, that points to the index blocks. (Rows are in the handle because the
+// reader puts what it derives from them in front of the bytes, in one allocation.)
+//
+// Section table, for each section 32 bytes: u32 kind, u32 flags (bit 0: a reader that does not know the kind
+// must refuse the file), u64 offset, u64 length, u64 X(offset, bytes).
+//
+// Footer
+//    0   8  magic                    72   8  rows                      128   8  index blocks
+//    8   2  major, 10  2  minor      80   8  tombstones                136   8  section table: offset
+//   12   4  256                      88   8  lowest sequence           144   4  sections
+//   16   8  incompatible features    96   8  highest sequence          148   4  reserved
+//   24   8  compatible features     104   8  bytes of keys and values  152   8  X(offset, section table)
+//   32   8  file number             112   8  end of the last block     160  88  reserved
+//   40   8  salt                    120   8  data blocks               248   8  X(footer's offset,
+//   48  16  database identity                                                     bytes 0..<248)
+//   64   4  shard, 68  4  reserved
+//
+// Place, length, magic, version, incompatible features and the checksum of the footer stay what they are in
+// every version to come, so that every reader can tell damage from a file it is too old for.
+
+/// Numbers of the format.
+enum SegmentFormat {
+  static let magic: [UInt8] = [0x89, 0x4f, 0x44, 0x53, 0x0d, 0x0a, 0x1a, 0x0a]
+  static let majorVersion: UInt16 = 1
+  static let minorVersion: UInt16 = 0
+  static let headerLength = 64
+  static let footerLength = 256
+  static let trailerLength = 16
+  static let handleLength = 16
+  static let sectionEntryLength = 32
+  static let maximumSections = 64
+  /// Bytes of an index block before compression.
+  static let indexBlockSize = 8 << 10
+}
+
+/// What the first 64 bytes say.
+struct SegmentHeader: Equatable {
+  var number: FileNumber
+  var salt: UInt64
+  var identity: DatabaseIdentity
+  var shard: UInt32
+
+  func encode() -> [UInt8] {
+    var bytes = SegmentFormat.magic
+    bytes.appendLittleEndian(SegmentFormat.majorVersion)
+    bytes.appendLittleEndian(SegmentFormat.minorVersion)
+    bytes.appendLittleEndian(UInt32(0))
+    bytes.appendLittleEndian(number.rawValue)
+    bytes.appendLittleEndian(salt)
+    bytes.appendLittleEndian(identity.low)
+    bytes.appendLittleEndian(identity.high)
+    bytes.appendLittleEndian(shard)
+    bytes.appendLittleEndian(UInt32(0))
+    bytes.appendLittleEndian(
+      seededChecksum(contextSeed(salt: salt, offset: 0), bytes.bytes))
+    return bytes
+  }
+}
+
+/// A section's entry in the table.
+struct SegmentSection: Equatable {
+  enum Kind: UInt32 {
+    case indexTop = 1
+    case filter = 2
+  }
+
+  static let mustUnderstand: UInt32 = 1
+
+  var kind: UInt32
+  var flags: UInt32
+  var offset: UInt64
+  var length: UInt64
+  var checksum: UInt64
+}
+
+/// Where a block is.
+struct BlockHandle: Equatable {
+  var offset: UInt64
+  /// Without the trailer.
+  var storedLength: UInt32
+  var rowCount: UInt32
+
+  func append(to bytes: inout [UInt8]) {
+    bytes.appendLittleEndian(offset)
+    bytes.appendLittleEndian(storedLength)
+    bytes.appendLittleEndian(rowCount)
+  }
+
+  init(offset: UInt64, storedLength: UInt32, rowCount: UInt32) {
+    self.offset = offset
+    self.storedLength = storedLength
+    self.rowCount = rowCount
+  }
+
+  init(_ bytes: RawSpan) throws(MalformedBytes) {
+    var reader = ByteReader(bytes)
+    offset = try reader.littleEndian()
+    storedLength = try reader.littleEndian()
+    rowCount = try reader.littleEndian()
+    guard reader.isAtEnd else { throw MalformedBytes(at: 0, "a handle of another length") }
+  }
+}
+
+/// What the last 256 bytes say.
+struct SegmentFooter: Equatable {
+  var compatibleFeatures: UInt64 = 0
+  var number: FileNumber
+  var salt: UInt64
+  var identity: DatabaseIdentity
+  var shard: UInt32
+  var entries: UInt64
+  var tombstones: UInt64
+  var minSequence: SequenceNumber
+  var maxSequence: SequenceNumber
+  var rawBytes: UInt64
+  var blocksEnd: UInt64
+  var dataBlocks: UInt64
+  var indexBlocks: UInt64
+  var sectionTableOffset: UInt64
+  var sectionCount: UInt32
+  var sectionTableChecksum: UInt64
+
+  func encode(at offset: UInt64) -> (bytes: [UInt8], checksum: UInt64) {
+    var bytes = SegmentFormat.magic
+    bytes.appendLittleEndian(SegmentFormat.majorVersion)
+    bytes.appendLittleEndian(SegmentFormat.minorVersion)
+    bytes.appendLittleEndian(UInt32(SegmentFormat.footerLength))
+    bytes.appendLittleEndian(UInt64(0))
+    for field in [compatibleFeatures, number.rawValue, salt, identity.low, identity.high] {
+      bytes.appendLittleEndian(field)
+    }
+    bytes.appendLittleEndian(shard)
+    bytes.appendLittleEndian(UInt32(0))
+    for field in [
+      entries, tombstones, minSequence.rawValue, maxSequence.rawValue, rawBytes, blocksEnd,
+      dataBlocks, indexBlocks, sectionTableOffset,
+    ] {
+      bytes.appendLittleEndian(field)
+    }
+    bytes.appendLittleEndian(sectionCount)
+    bytes.appendLittleEndian(UInt32(0))
+    bytes.appendLittleEndian(sectionTableChecksum)
+    bytes.append(contentsOf: repeatElement(0, count: SegmentFormat.footerLength - 8 - bytes.count))
+    let checksum = seededChecksum(contextSeed(salt: salt, offset: offset), bytes.bytes)
+    bytes.appendLittleEndian(checksum)
+    return (bytes, checksum)
+  }
+}

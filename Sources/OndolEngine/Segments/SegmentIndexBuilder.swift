@@ -1,0 +1,57 @@
+// What a segment's writer remembers of each block until the end: where it is, and a key that separates it
+// from the next. The separator is not below the block's last key and below the next block's first, and as
+// short as that allows, so that an index holds many more blocks than whole keys would let it.
+
+/// Collects the entries of a segment's index.
+struct SegmentIndexBuilder {
+  private var separators: [UInt8] = []
+  private var separatorEnds: [Int] = []
+  private var handles: [BlockHandle] = []
+  /// The last key of the last block.
+  private(set) var lastKey: [UInt8] = []
+
+  var entryCount: Int { separatorEnds.count }
+
+  /// Notes a block. `separate(from:)` or `finish()` must follow before the next.
+  mutating func append(lastKey: RawSpan, _ handle: BlockHandle) {
+    precondition(handles.count == separatorEnds.count, "a block without a separator")
+    self.lastKey = lastKey.array
+    handles.append(handle)
+  }
+
+  /// Ends the last block's entry, `key` being the first of the next.
+  mutating func separate(from key: RawSpan) {
+    separators.append(contentsOf: Self.separator(lastKey.bytes, key))
+    separatorEnds.append(separators.count)
+  }
+
+  /// Ends the very last block's entry.
+  mutating func finish() {
+    separators.append(contentsOf: lastKey)
+    separatorEnds.append(separators.count)
+  }
+
+  /// Adds entry number `entry` to an index block.
+  func append(_ entry: Int, to block: inout BlockBuilder) {
+    let start = entry == 0 ? 0 : separatorEnds[entry - 1]
+    var value: [UInt8] = []
+    handles[entry].append(to: &value)
+    block.append(
+      .put, key: separators.bytes.extracting(start..<separatorEnds[entry]), value: value.bytes)
+  }
+
+  /// A short key that is not below `low` and is below `high`, which is above `low`.
+  static func separator(_ low: RawSpan, _ high: RawSpan) -> [UInt8] {
+    let shared = low.sharedPrefix(with: high, atMost: low.byteCount)
+    guard shared < low.byteCount else { return low.array }
+    let next = low.byte(at: shared) + 1
+    if next < high.byte(at: shared) || high.byteCount > shared + 1 {
+      return low.extracting(first: shared).array + [next]
+    }
+    // The only shorter key would be `high` itself: raise a later byte of `low` instead.
+    var end = shared + 1
+    while end < low.byteCount, low.byte(at: end) == 0xff { end += 1 }
+    guard end + 1 < low.byteCount else { return low.array }
+    return low.extracting(first: end).array + [low.byte(at: end) + 1]
+  }
+}

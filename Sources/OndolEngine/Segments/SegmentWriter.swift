@@ -1,0 +1,183 @@
+// Writes a segment, from rows in ascending order to a finished file: what a flush and a compaction pour into.
+// Rows gather in a block; a full block is compressed and appended to a chunk of output, so that the file
+// sees few and large writes; what readers need to find blocks is kept until the end. The caller syncs.
+
+/// Writes one segment file.
+package final class SegmentWriter {
+  private let file: any File
+  private let number: FileNumber
+  private let salt: UInt64
+  private let identity: DatabaseIdentity
+  private let shard: UInt32
+  private let options: SegmentOptions
+
+  private var block = BlockBuilder()
+  private var raw: [UInt8] = []
+  private var index = SegmentIndexBuilder()
+  private var hashes: [UInt64] = []
+
+  /// Bytes not yet given to the file, which has `written` already.
+  private var output: [UInt8]
+  private var written: UInt64 = 0
+  private var position: UInt64 { written + UInt64(output.count) }
+  private static let chunkBytes = 256 << 10
+
+  private var entries: UInt64 = 0
+  private var tombstones: UInt64 = 0
+  private var minKey: [UInt8] = []
+  /// Bytes of the keys and values added so far.
+  package private(set) var rawBytesWritten: UInt64 = 0
+
+  /// Bytes the file would have if it ended with the rows added so far, without index and filter, give or
+  /// take the block in progress.
+  package var bytesWritten: UInt64 { position + UInt64(block.isEmpty ? 0 : block.estimatedLength) }
+
+  /// A writer to `file`, which is new and empty.
+  package init(
+    file: any File, number: FileNumber, salt: UInt64, identity: DatabaseIdentity, shard: UInt32,
+    options: SegmentOptions = SegmentOptions()
+  ) {
+    self.file = file
+    self.number = number
+    self.salt = salt
+    self.identity = identity
+    self.shard = shard
+    self.options = options
+    output =
+      SegmentHeader(number: number, salt: salt, identity: identity, shard: shard).encode()
+    output.reserveCapacity(Self.chunkBytes + 2 * options.blockSize)
+  }
+
+  /// Adds a row. Its key must be above the last one's, and a tombstone has no value.
+  ///
+  /// - Throws: `.invalid` for a row over 64 MiB, and whatever the file throws.
+  package func add(_ kind: RowKind, key: RawSpan, value: RawSpan) throws(EngineError) {
+    let length = key.byteCount + value.byteCount
+    guard length <= BlockLayout.maximumRowLength else {
+      throw .invalid(reason: "a row of \(length) bytes; at most 64 MiB are possible")
+    }
+    precondition(kind == .put || value.isEmpty, "a tombstone with a value")
+    if block.isEmpty {
+      if entries == 0 { minKey = key.array } else { index.separate(from: key) }
+    } else {
+      let ascends = block.lastKey.compare(key) < 0
+      precondition(ascends, "keys must ascend")
+      if block.estimatedLength + length > options.blockSize
+        || block.rowCount == BlockLayout.maximumRows
+      {
+        try finishBlock()
+        index.separate(from: key)
+      }
+    }
+    block.append(kind, key: key, value: value)
+    if options.bitsPerKey > 0 { hashes.append(KeyHash.hash(key)) }
+    entries += 1
+    if kind == .delete { tombstones += 1 }
+    rawBytesWritten += UInt64(length)
+  }
+
+  /// Writes what is left, and the index, filter and footer. There must have been a row.
+  package func finish(
+    minSequence: SequenceNumber, maxSequence: SequenceNumber
+  ) throws(EngineError) -> SegmentMetadata {
+    precondition(entries > 0, "a segment without rows")
+    try finishBlock()
+    let maxKey = index.lastKey
+    index.finish()
+    let dataBlocks = UInt64(index.entryCount)
+    let (top, indexBlocks) = try writeIndex()
+    let blocksEnd = position
+
+    var sections = [try writeSection(.indexTop, flags: SegmentSection.mustUnderstand, top)]
+    if options.bitsPerKey > 0 {
+      let filter = Filter.build(hashes, bitsPerKey: options.bitsPerKey)
+      sections.append(try writeSection(.filter, flags: 0, filter))
+    }
+    let tableOffset = position
+    var table: [UInt8] = []
+    for section in sections { section.append(to: &table) }
+    output += table
+    let footer = SegmentFooter(
+      number: number, salt: salt, identity: identity, shard: shard, entries: entries,
+      tombstones: tombstones, minSequence: minSequence, maxSequence: maxSequence,
+      rawBytes: rawBytesWritten, blocksEnd: blocksEnd, dataBlocks: dataBlocks,
+      indexBlocks: indexBlocks, sectionTableOffset: tableOffset,
+      sectionCount: UInt32(sections.count),
+      sectionTableChecksum: seededChecksum(
+        contextSeed(salt: salt, offset: tableOffset), table.bytes))
+    let (footerBytes, footerChecksum) = footer.encode(at: position)
+    output += footerBytes
+    try flush(atLeast: 0)
+    return SegmentMetadata(
+      number: number, salt: salt, sizeBytes: position, footerChecksum: footerChecksum,
+      minKey: minKey,
+      maxKey: maxKey, entries: entries, tombstones: tombstones, rawBytes: rawBytesWritten,
+      minSequence: minSequence, maxSequence: maxSequence)
+  }
+
+  // MARK: - Pieces
+
+  private func finishBlock() throws(EngineError) {
+    guard !block.isEmpty else { return }
+    let handle = try write(block, .data)
+    index.append(lastKey: block.lastKey, handle)
+    block.removeAll()
+  }
+
+  private func write(_ builder: BlockBuilder, _ kind: BlockKind) throws(EngineError) -> BlockHandle
+  {
+    raw.removeAll(keepingCapacity: true)
+    builder.encode(into: &raw)
+    let offset = position
+    let length = StoredBlock.seal(
+      raw.bytes, kind: kind, compress: options.compress, salt: salt, offset: offset,
+      appendingTo: &output)
+    try flush(atLeast: Self.chunkBytes)
+    return BlockHandle(
+      offset: offset, storedLength: UInt32(length), rowCount: UInt32(builder.rowCount))
+  }
+
+  /// Writes the index blocks; gives back the block that points to them, and how many there are.
+  private func writeIndex() throws(EngineError) -> (top: [UInt8], blocks: UInt64) {
+    var top = BlockBuilder()
+    var builder = BlockBuilder()
+    var count: UInt64 = 0
+    var entry = 0
+    while entry < index.entryCount {
+      index.append(entry, to: &builder)
+      entry += 1
+      let isFull = builder.estimatedLength >= SegmentFormat.indexBlockSize
+      guard isFull || entry == index.entryCount else { continue }
+      let handle = try write(builder, .index)
+      var value: [UInt8] = []
+      handle.append(to: &value)
+      top.append(.put, key: builder.lastKey, value: value.bytes)
+      builder.removeAll()
+      count += 1
+    }
+    var bytes: [UInt8] = []
+    top.encode(into: &bytes)
+    return (bytes, count)
+  }
+
+  private func writeSection(
+    _ kind: SegmentSection.Kind, flags: UInt32, _ bytes: [UInt8]
+  ) throws(EngineError) -> SegmentSection {
+    let offset = position
+    output += bytes
+    try flush(atLeast: Self.chunkBytes)
+    return SegmentSection(
+      kind: kind.rawValue, flags: flags, offset: offset, length: UInt64(bytes.count),
+      checksum: seededChecksum(contextSeed(salt: salt, offset: offset), bytes.bytes))
+  }
+
+  private func flush(atLeast count: Int) throws(EngineError) {
+    guard output.count >= count else { return }
+    var chunk: [UInt8] = []
+    swap(&chunk, &output)
+    try file.write(chunk.bytes, at: written)
+    written += UInt64(chunk.count)
+    chunk.removeAll(keepingCapacity: true)
+    output = chunk
+  }
+}
