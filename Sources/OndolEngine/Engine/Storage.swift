@@ -84,7 +84,7 @@ final class Storage: Sendable {
         }, ()
       )
     }
-    for segment in segments { try directory.remove(segment.metadata.number.segmentName) }
+    for segment in segments { segment.removeWhenUnused() }
   }
 
   /// A run on disk and the edits that will make it count.
