@@ -8,7 +8,7 @@ import Peers
 
 /// The engines of this build, in the order of the table.
 private let engines: [any KeyValueEngine.Type] = {
-  var engines: [any KeyValueEngine.Type] = []
+  var engines: [any KeyValueEngine.Type] = [OndolEngineAdapter.self]
   #if PEER_LMDB
     engines.append(LMDBEngine.self)
   #endif
