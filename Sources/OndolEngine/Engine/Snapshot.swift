@@ -19,7 +19,8 @@ package struct Snapshot: Sendable {
   ///
   /// - Complexity: O(log n); no system call on a cache hit, one `pread` for each level missed.
   package func get(_ key: [UInt8]) async throws(EngineError) -> [UInt8]? {
-    if let answer = try find(key.bytes, blocking: false, { $0.array }) { return answer.value }
+    var value: [UInt8]?
+    if try search(key.bytes, blocking: false, { value = $0.array }) { return value }
     return try await reads.perform { () throws(EngineError) -> [UInt8]? in
       try getBlocking(key)
     }
@@ -32,48 +33,53 @@ package struct Snapshot: Sendable {
 
   /// Hands the value at `key` to `body` without copying it; nil when there is none. Blocks the thread while
   /// a block is read from disk.
+  ///
+  /// Inlined, so that the search below it need not be generic: a generic one looks types up in the runtime
+  /// on every call, which costs a third of a get of a hot key.
+  @inlinable
   package func withValue<R>(
     of key: RawSpan, _ body: (RawSpan) -> R
   ) throws(EngineError) -> R? {
-    try find(key, blocking: true, body)?.value
+    var result: R?
+    _ = try search(key, blocking: true) { result = body($0) }
+    return result
   }
 
-  /// What a search came to.
-  private struct Answer<R> {
-    var value: R?
-  }
-
-  /// Looks the key up, newest rows first; nil when a block is missing and may not be waited for.
-  private func find<R>(
-    _ key: RawSpan, blocking: Bool, _ body: (RawSpan) -> R
-  ) throws(EngineError) -> Answer<R>? {
+  /// Looks the key up, newest rows first, and hands its value to `body`, if it has one. False when a block
+  /// is missing and may not be waited for.
+  @usableFromInline
+  func search(
+    _ key: RawSpan, blocking: Bool, _ body: (RawSpan) -> Void
+  ) throws(EngineError) -> Bool {
     let shard = view.shards[view.shardIndex(of: key)]
-    if let answer = find(key, in: shard.active, body) { return answer }
-    for memtable in shard.sealed {
-      if let answer = find(key, in: memtable, body) { return answer }
-    }
-    guard !shard.runs.isEmpty else { return Answer(value: nil) }
+    if find(key, in: shard.active, body) { return true }
+    for memtable in shard.sealed where find(key, in: memtable, body) { return true }
+    guard !shard.runs.isEmpty else { return true }
     let hash = KeyHash.hash(key)
     for index in shard.runs.indices {
       let options = ReadOptions(
         mayBlock: blocking, asksFilterFirst: index < shard.runs.count - 1)
       let run = shard.runs[index]
       switch try run.get(key, hash: hash, options) {
-      case .found(let row): return Answer(value: row.kind == .put ? body(row.value) : nil)
+      case .found(let row):
+        if row.kind == .put { body(row.value) }
+        return true
       case .absent: continue
-      case .wouldBlock: return nil
+      case .wouldBlock: return false
       }
     }
-    return Answer(value: nil)
+    return true
   }
 
-  private func find<R>(
-    _ key: RawSpan, in memtable: Memtable, _ body: (RawSpan) -> R
-  ) -> Answer<R>? {
-    guard !memtable.isEmpty else { return nil }
-    return memtable.find(key, upTo: sequence) { kind, value in
-      Answer(value: kind == .put ? body(value) : nil)
+  /// Whether the memtable has a row of the key, whose value then went to `body` unless it is a deletion.
+  private func find(
+    _ key: RawSpan, in memtable: Memtable, _ body: (RawSpan) -> Void
+  ) -> Bool {
+    guard !memtable.isEmpty else { return false }
+    let found: Void? = memtable.find(key, upTo: sequence) { kind, value in
+      if kind == .put { body(value) }
     }
+    return found != nil
   }
 
   /// A cursor over the rows with keys from `lower` on and before `upper` (no bound when empty), which must
