@@ -51,9 +51,10 @@ final class OndolEngineAdapter: KeyValueEngine {
   func get(_ keys: KeyList) async throws -> UInt64 {
     var checksum: UInt64 = 0
     for index in 0..<keys.count {
-      let sum = try engine.snapshot().withValue(of: keys.key(index), sum)
-      guard let sum else { throw PeerError(Self.name, "get", "not found") }
-      checksum = peer_fold(checksum, sum)
+      let isFound = try engine.snapshot().withValue(of: keys.key(index)) { value in
+        checksum = peer_fold(checksum, sum(value))
+      }
+      guard isFound else { throw PeerError(Self.name, "get", "not found") }
     }
     return checksum
   }

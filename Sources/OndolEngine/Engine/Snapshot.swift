@@ -19,8 +19,8 @@ package struct Snapshot: Sendable {
   ///
   /// - Complexity: O(log n); no system call on a cache hit, one `pread` for each level missed.
   package func get(_ key: [UInt8]) async throws(EngineError) -> [UInt8]? {
-    var value: [UInt8]?
-    if try search(key.bytes, blocking: false, { value = $0.array }) { return value }
+    var copy: [UInt8]?
+    if try find(key.bytes, mayBlock: false, { copy = $0.array }) != .wouldBlock { return copy }
     return try await reads.perform { () throws(EngineError) -> [UInt8]? in
       try getBlocking(key)
     }
@@ -28,58 +28,67 @@ package struct Snapshot: Sendable {
 
   /// The value at `key`, or nil. Blocks the thread while a block is read from disk.
   package func getBlocking(_ key: [UInt8]) throws(EngineError) -> [UInt8]? {
-    try withValue(of: key.bytes) { $0.array }
+    var copy: [UInt8]?
+    _ = try find(key.bytes, mayBlock: true) { copy = $0.array }
+    return copy
   }
 
-  /// Hands the value at `key` to `body` without copying it; nil when there is none. Blocks the thread while
-  /// a block is read from disk.
+  /// Hands the value at `key` to `body` without copying it; false when there is none. Blocks the thread
+  /// while a block is read from disk.
   ///
-  /// Inlined, so that the search below it need not be generic: a generic one looks types up in the runtime
-  /// on every call, which costs a third of a get of a hot key.
-  @inlinable
-  package func withValue<R>(
-    of key: RawSpan, _ body: (RawSpan) -> R
-  ) throws(EngineError) -> R? {
-    var result: R?
-    _ = try search(key, blocking: true) { result = body($0) }
-    return result
+  /// The closure gives nothing back, because a generic result would be looked up at run time at each call:
+  /// the caller is in another module.
+  package func withValue(
+    of key: RawSpan, _ body: (RawSpan) -> Void
+  ) throws(EngineError) -> Bool {
+    try find(key, mayBlock: true, body) == .found
   }
 
-  /// Looks the key up, newest rows first, and hands its value to `body`, if it has one. False when a block
-  /// is missing and may not be waited for.
-  @usableFromInline
-  func search(
-    _ key: RawSpan, blocking: Bool, _ body: (RawSpan) -> Void
-  ) throws(EngineError) -> Bool {
+  /// What a search came to.
+  private enum Outcome {
+    case found
+    case absent
+    case wouldBlock
+  }
+
+  /// Looks the key up, newest rows first.
+  private func find(
+    _ key: RawSpan, mayBlock: Bool, _ body: (RawSpan) -> Void
+  ) throws(EngineError) -> Outcome {
     let shard = view.shards[view.shardIndex(of: key)]
-    if find(key, in: shard.active, body) { return true }
-    for memtable in shard.sealed where find(key, in: memtable, body) { return true }
-    guard !shard.runs.isEmpty else { return true }
-    let hash = KeyHash.hash(key)
-    for index in shard.runs.indices {
-      let options = ReadOptions(
-        mayBlock: blocking, asksFilterFirst: index < shard.runs.count - 1)
-      let run = shard.runs[index]
-      switch try run.get(key, hash: hash, options) {
-      case .found(let row):
-        if row.kind == .put { body(row.value) }
-        return true
-      case .absent: continue
-      case .wouldBlock: return false
+    if let outcome = find(key, in: shard.active, body) { return outcome }
+    if !shard.sealed.isEmpty {
+      for memtable in shard.sealed {
+        if let outcome = find(key, in: memtable, body) { return outcome }
       }
     }
-    return true
+    let runs = shard.runs
+    guard !runs.isEmpty else { return .absent }
+    let hash = KeyHash.hash(key)
+    for index in runs.indices {
+      let options = ReadOptions(mayBlock: mayBlock, asksFilterFirst: index < runs.count - 1)
+      let run = runs[index]
+      switch try run.get(key, hash: hash, options) {
+      case .found(let row):
+        guard row.kind == .put else { return .absent }
+        body(row.value)
+        return .found
+      case .absent: continue
+      case .wouldBlock: return .wouldBlock
+      }
+    }
+    return .absent
   }
 
-  /// Whether the memtable has a row of the key, whose value then went to `body` unless it is a deletion.
   private func find(
     _ key: RawSpan, in memtable: Memtable, _ body: (RawSpan) -> Void
-  ) -> Bool {
-    guard !memtable.isEmpty else { return false }
-    let found: Void? = memtable.find(key, upTo: sequence) { kind, value in
-      if kind == .put { body(value) }
+  ) -> Outcome? {
+    guard !memtable.isEmpty else { return nil }
+    switch memtable.find(key, upTo: sequence, body) {
+    case .put: return .found
+    case .delete: return .absent
+    case nil: return nil
     }
-    return found != nil
   }
 
   /// A cursor over the rows with keys from `lower` on and before `upper` (no bound when empty), which must

@@ -98,7 +98,7 @@ extension Engine {
 
   @Test(arguments: [1, 2, 3, 4, 5, 6, 7, 8])
   func `Random commits, flushes and reopenings agree with a dictionary`(seed: UInt64) async throws {
-    var random = SeededRandom(seed: seed)
+    var random = OndolTestKit.SeededRandom(seed: seed)
     let environment = Environment.memory()
     let options = tinyOptions()
     var engine = try await Engine.open(at: "db", options: options, environment: environment)
