@@ -98,6 +98,9 @@ final class ViewHolder: Sendable {
     }
   }
 
+  /// The last visible commit.
+  var published: SequenceNumber { SequenceNumber(rawValue: visible.load(ordering: .acquiring)) }
+
   /// Makes everything up to `sequence` visible.
   func publish(_ sequence: SequenceNumber) {
     visible.store(sequence.rawValue, ordering: .releasing)
