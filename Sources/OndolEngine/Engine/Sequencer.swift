@@ -236,12 +236,9 @@ final class Sequencer: Sendable {
   private func seal(shard index: Int, capacity: Int) -> Bool {
     let active = Memtable(capacity: capacity)
     return views.update { view in
-      let wasEmpty = view.shards[index].active.isEmpty
+      let shard = view.shards[index]
       return (
-        view.replacing(shard: index) { shard in
-          if !wasEmpty { shard.sealed.insert(shard.active, at: 0) }
-          shard.active = active
-        }, !wasEmpty
+        view.replacing(shard: index, with: shard.sealing(into: active)), !shard.active.isEmpty
       )
     }
   }
