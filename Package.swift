@@ -46,6 +46,38 @@ let package = Package(
   ],
   swiftLanguageModes: [.v6])
 
+// Benchmarks against peers, whose libraries no user should need. BENCH names the peers to build in, with
+// commas between, or is 1 for all; see Scripts/bench.
+if let bench = Context.environment["BENCH"] {
+  let libraries = [
+    "lmdb": "CLMDB", "leveldb": nil, "rocksdb": nil, "sqlite": "CSQLite",
+    "wiredtiger": "CWiredTiger",
+  ]
+  let peers = libraries.keys.sorted().filter { bench == "1" || bench.contains($0) }
+  let systemLibraries = peers.compactMap { libraries[$0] ?? nil }
+  let linkedCxxLibraries = peers.filter { libraries[$0] == .some(nil) }
+  let defines = peers.map { "PEER_" + $0.uppercased() }
+
+  package.cxxLanguageStandard = .cxx17
+  package.targets += systemLibraries.map {
+    .systemLibrary(name: $0, path: "Benchmarks/Libraries/\($0)")
+  }
+  package.targets += [
+    .target(
+      name: "CPeers", path: "Benchmarks/CPeers", cxxSettings: defines.map { .define($0) },
+      linkerSettings: linkedCxxLibraries.map { .linkedLibrary($0) }),
+    .target(
+      name: "Peers", dependencies: ["CPeers"] + systemLibraries.map { .target(name: $0) },
+      path: "Benchmarks/Peers", swiftSettings: defines.map { .define($0) }),
+    .executableTarget(
+      name: "EngineBenchmarks",
+      dependencies: [
+        "CPeers", "Peers", "OndolEngine",
+        .product(name: "ArgumentParser", package: "swift-argument-parser"),
+      ], path: "Benchmarks/EngineBenchmarks", swiftSettings: defines.map { .define($0) }),
+  ]
+}
+
 for target in package.targets where target.type != .system && target.name != "COndol" {
   target.swiftSettings =
     (target.swiftSettings ?? []) + [
@@ -57,7 +89,10 @@ for target in package.targets where target.type != .system && target.name != "CO
       .enableUpcomingFeature("ImmutableWeakCaptures"),
       // Spans as results of our own functions; swift-collections and swift-nio rely on it too.
       .enableExperimentalFeature("Lifetimes"),
-      .strictMemorySafety(),
       .treatAllWarnings(as: .error),
     ]
+  // The peers' adapters are calls into C from end to end.
+  if target.name != "Peers" {
+    target.swiftSettings?.append(.strictMemorySafety())
+  }
 }

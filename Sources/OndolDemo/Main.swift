@@ -1,1 +1,40 @@
-@main struct Main { static func main() {} }
+// `ondol-demo`: three small apps on a real database, each a story that prints what it does and what
+// it finds. They use the public interface only, as any app would.
+
+import ArgumentParser
+
+@main
+struct Main: AsyncParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "ondol-demo",
+    abstract: "Three small apps on a real Ondol database.",
+    discussion: """
+      Without a name all three run, one after another. Look at what they left behind with \
+      `ondol ls demo.ondol upload`.
+      """,
+    subcommands: [Everything.self, Shop.self, WorkDiary.self, Packages.self],
+    defaultSubcommand: Everything.self)
+}
+
+/// All apps, one after another, in one database.
+struct Everything: AsyncParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "all", abstract: "Runs shop, workdiary and packages, one after another.")
+
+  @OptionGroup var options: DemoOptions
+
+  func run() async throws {
+    try await Shop.tell(options)
+    try await WorkDiary.tell(options)
+    try await Packages.tell(options)
+  }
+}
+
+/// What all the apps are asked.
+struct DemoOptions: ParsableArguments {
+  @Option(name: .customLong("at"), help: "The database's directory.")
+  var directory = "demo.ondol"
+
+  @Flag(help: "Print each acknowledged write, and kill this process half-way.")
+  var kill = false
+}

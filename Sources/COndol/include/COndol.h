@@ -15,6 +15,9 @@ uint32_t ondol_crc32c(uint32_t crc, const void *bytes, size_t length);
 /// opens in one process exclude each other too. Returns 0, or the errno of the refusal.
 int ondol_lock_exclusive(int descriptor);
 
+/// Gives the calling thread a name for debuggers, cut to what the system takes.
+void ondol_name_thread(const char *name);
+
 /// Asks the processor to fetch the cache line at `address`, which need not be readable.
 static inline void ondol_prefetch(const void *address) { __builtin_prefetch(address); }
 

@@ -10,16 +10,16 @@ extension Block {
     guard key.byteCount >= prefixLength else { return nil }
     let head = Self.word(key, at: prefixLength)
     var row = firstHead(atLeast: head)
-    guard row < rowCount, unsafe rows[row].head == head else { return nil }
-    if !suffixEquals(row, key, from: prefixLength) {
-      // Another key with the same head, perhaps one of many.
-      guard row + 1 < rowCount, unsafe rows[row + 1].head == head else { return nil }
-      row = lowerBoundAmongEqual(row, head, key, prefixLength)
-      guard row < rowCount, suffixEquals(row, key, from: prefixLength),
-        unsafe rows[row].head == head
-      else { return nil }
-    }
-    return prefixEquals(key, prefixLength) ? row : nil
+    // Safe: `row` is below `rowCount` where it is read.
+    guard unsafe row < rowCount && rows[row].head == head, prefixEquals(key, prefixLength)
+    else { return nil }
+    // Rarely has another row the same head; then whole keys decide.
+    if suffixEquals(row, key, from: prefixLength) { return row }
+    row = lowerBoundAmongEqual(row, head, key, prefixLength)
+    guard unsafe row < rowCount && rows[row].head == head,
+      suffixEquals(row, key, from: prefixLength)
+    else { return nil }
+    return row
   }
 
   /// The first row whose key is `key` or above; `rowCount` when there is none.

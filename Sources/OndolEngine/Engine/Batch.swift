@@ -56,13 +56,19 @@ package struct Batch: Sendable {
     var form: StampForm
   }
 
-  /// Room for a frame's header, then the payload: varint count is not stored here; operations follow each
-  /// other as `kind, key length, key[, value length, value]`.
+  /// Bytes of the keyspace at the front of every key.
+  static let keyspaceLength = 4
+
+  /// Room for a frame's header, then the payload: operations follow each other as
+  /// `kind, key length, key[, value length, value]`, lengths as varints.
   private(set) var frame = [UInt8](repeating: 0, count: FrameHeader.length)
-  private(set) var operationCount = 0
+  package private(set) var operationCount = 0
   private(set) var stamps: [Stamp] = []
   /// The rows that must not have changed after `basis`.
   private(set) var guardedKeys: [[UInt8]] = []
+
+  /// The numbers of the keyspaces written to, without their low twelve bits.
+  private(set) var groups: [UInt32] = []
 
   /// The snapshot this batch was derived from. Required when `guard(_:)` was called.
   package var basis: SequenceNumber?
@@ -70,7 +76,6 @@ package struct Batch: Sendable {
   package init() {}
 
   package var isEmpty: Bool { operationCount == 0 }
-  package var operations: Int { operationCount }
   /// Bytes this batch takes in the log, without frame headers.
   package var payloadLength: Int { frame.count - FrameHeader.length }
 
@@ -99,10 +104,30 @@ package struct Batch: Sendable {
     guardedKeys.append(key.array)
   }
 
+  /// Fills the stamps in and gives the bytes away; the batch is empty afterwards.
+  mutating func takeFrame(stampedWith sequence: SequenceNumber, time: Int64) -> [UInt8] {
+    var frame = frame
+    self.frame = []
+    for stamp in stamps {
+      switch stamp.form {
+      case .sequence: frame.overwriteLittleEndian(sequence.rawValue, at: stamp.offset)
+      case .time: frame.overwriteLittleEndian(time, at: stamp.offset)
+      case .orderedTime:
+        frame.overwriteLittleEndian((time ^ .min).byteSwapped, at: stamp.offset)
+      case .descendingTime:
+        frame.overwriteLittleEndian((~(time ^ .min)).byteSwapped, at: stamp.offset)
+      }
+    }
+    return frame
+  }
+
   private mutating func appendKey(
     _ kind: RowKind, _ key: RawSpan, _ keyStamps: [(offset: Int, form: StampForm)]
   ) {
+    precondition(key.byteCount >= Self.keyspaceLength, "a key begins with its keyspace")
     operationCount += 1
+    let group = UInt32(keyHead(key) >> 44)
+    if groups.last != group, !groups.contains(group) { groups.append(group) }
     frame.append(kind.rawValue)
     frame.appendVarint(key.byteCount)
     note(keyStamps, within: key)

@@ -10,15 +10,19 @@ package struct Environment: Sendable {
   package var random: @Sendable () -> UInt64
   /// Threads for calls that block.
   package var threads: any ThreadSource
+  /// Where background tasks run; the default pool when nil.
+  package var executor: (any TaskExecutor)?
 
   package init(
     fileSystem: any FileSystem, now: @escaping @Sendable () -> Int64,
-    random: @escaping @Sendable () -> UInt64, threads: any ThreadSource
+    random: @escaping @Sendable () -> UInt64, threads: any ThreadSource,
+    executor: (any TaskExecutor)? = nil
   ) {
     self.fileSystem = fileSystem
     self.now = now
     self.random = random
     self.threads = threads
+    self.executor = executor
   }
 }
 

@@ -2,6 +2,8 @@
 // it. From then on a get whose blocks are in memory is three searches (the top of the index, an index block,
 // a data block) over memory that is reached without locks or reference counts.
 
+internal import Synchronization
+
 /// What a search for a key in one run or segment came to.
 package enum Lookup: ~Copyable, ~Escapable {
   /// The row, which may be a tombstone.
@@ -37,6 +39,8 @@ package final class Segment: Sendable {
   /// What gets go by; published when `opened` is set, which keeps it alive.
   private let published = PublishedOnce<SegmentTable>()
   private let opened = Guarded<OpenSegment?>(nil)
+  /// Set when a merge has replaced the segment: the file goes with the last view that reads it.
+  private let isObsolete = Atomic(false)
 
   package init(
     _ metadata: SegmentMetadata, identity: DatabaseIdentity, shard: UInt32,
@@ -47,6 +51,16 @@ package final class Segment: Sendable {
     self.shard = shard
     self.directory = directory
     self.cache = cache
+  }
+
+  deinit {
+    // A file that stays is removed by the next opening, since nobody names it.
+    if isObsolete.load(ordering: .relaxed) { try? directory.remove(metadata.number.segmentName) }
+  }
+
+  /// Has the file removed once nothing reads it any more.
+  func removeWhenUnused() {
+    isObsolete.store(true, ordering: .relaxed)
   }
 
   var table: PublishedOnce<SegmentTable>.Reader { published.reader }

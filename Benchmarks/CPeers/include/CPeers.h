@@ -1,0 +1,94 @@
+// What the adapters share in C: the way bytes are read so that every engine pays the same for it, the
+// clock, and the two peers whose C interfaces copy each value they give back. LevelDB and RocksDB are
+// therefore driven through their C++ interface here, in loops, so that nothing is paid per operation that a
+// C++ program would not pay as well.
+
+#ifndef CPEERS_H
+#define CPEERS_H
+
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/// Reads every byte once, eight at a time, and gives back their sum.
+static inline uint64_t peer_sum(const void *bytes, size_t length) {
+  const unsigned char *next = (const unsigned char *)bytes;
+  uint64_t sum = length;
+  size_t index = 0;
+  for (; index + 8 <= length; index += 8) {
+    uint64_t word;
+    memcpy(&word, next + index, 8);
+    sum += word;
+  }
+  for (; index < length; index += 1) sum += next[index];
+  return sum;
+}
+
+/// Adds one value's sum to a checksum. The order of the values matters.
+static inline uint64_t peer_fold(uint64_t checksum, uint64_t sum) {
+  return (checksum ^ sum) * UINT64_C(0x9E3779B97F4A7C15) + 1;
+}
+
+/// Nanoseconds on a clock that only runs forwards.
+static inline uint64_t peer_now(void) {
+  struct timespec time;
+  clock_gettime(CLOCK_MONOTONIC, &time);
+  return (uint64_t)time.tv_sec * UINT64_C(1000000000) + (uint64_t)time.tv_nsec;
+}
+
+/// Keys as they lie in memory: `count` of them, `stride` bytes apart, each `length` bytes at `offset`.
+struct peer_keys {
+  const unsigned char *bytes;
+  size_t count;
+  size_t stride;
+  size_t offset;
+  size_t length;
+};
+
+/// Keys with a value of `value_length` bytes each, the values one after another.
+struct peer_rows {
+  struct peer_keys keys;
+  const unsigned char *values;
+  size_t value_length;
+};
+
+/// Functions below return NULL, or a message that the caller must give to `peer_free`.
+static inline void peer_free(char *message) { free(message); }
+
+struct leveldb_peer;
+char *leveldb_peer_open(const char *path, size_t cache_bytes, struct leveldb_peer **peer);
+char *leveldb_peer_write(struct leveldb_peer *peer, struct peer_rows rows, int synced);
+char *leveldb_peer_write_each(
+    struct leveldb_peer *peer, struct peer_rows rows, int synced, uint64_t *nanoseconds);
+char *leveldb_peer_get(struct leveldb_peer *peer, struct peer_keys keys, uint64_t *checksum);
+char *leveldb_peer_scan(struct leveldb_peer *peer, uint64_t *count, uint64_t *checksum);
+char *leveldb_peer_seek(
+    struct leveldb_peer *peer, struct peer_keys keys, size_t limit, uint64_t *checksum);
+void leveldb_peer_settle(struct leveldb_peer *peer);
+void leveldb_peer_close(struct leveldb_peer *peer);
+const char *leveldb_peer_version(void);
+
+struct rocksdb_peer;
+char *rocksdb_peer_open(const char *path, size_t cache_bytes, struct rocksdb_peer **peer);
+char *rocksdb_peer_write(struct rocksdb_peer *peer, struct peer_rows rows, int synced);
+char *rocksdb_peer_write_each(
+    struct rocksdb_peer *peer, struct peer_rows rows, int synced, uint64_t *nanoseconds);
+char *rocksdb_peer_get(struct rocksdb_peer *peer, struct peer_keys keys, uint64_t *checksum);
+char *rocksdb_peer_scan(struct rocksdb_peer *peer, uint64_t *count, uint64_t *checksum);
+char *rocksdb_peer_seek(
+    struct rocksdb_peer *peer, struct peer_keys keys, size_t limit, uint64_t *checksum);
+char *rocksdb_peer_settle(struct rocksdb_peer *peer);
+void rocksdb_peer_close(struct rocksdb_peer *peer);
+const char *rocksdb_peer_version(void);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

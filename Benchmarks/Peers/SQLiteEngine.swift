@@ -1,0 +1,163 @@
+// SQLite: a B-tree with a write-ahead log, one table WITHOUT ROWID whose primary key is the document's key,
+// and statements prepared once. Values are read in place.
+
+#if PEER_SQLITE
+  import CPeers
+  import CSQLite
+
+  package final class SQLiteEngine: KeyValueEngine {
+    package static let name = "SQLite"
+    package static let version = SQLITE_VERSION
+    package static let settings =
+      "WAL, WITHOUT ROWID table with a BLOB key, prepared statements, cache_size 1 GiB, checkpoint every "
+      + "64 MiB of log; .process: synchronous=OFF, .power: synchronous=FULL"
+
+    private let database: OpaquePointer
+    private let begin: OpaquePointer
+    private let commit: OpaquePointer
+    private let insert: OpaquePointer
+    private let select: OpaquePointer
+    private let all: OpaquePointer
+    private let range: OpaquePointer
+
+    private init(database: OpaquePointer) throws {
+      self.database = database
+      begin = try Self.prepare("BEGIN IMMEDIATE", database)
+      commit = try Self.prepare("COMMIT", database)
+      insert = try Self.prepare("INSERT OR REPLACE INTO documents VALUES (?1, ?2)", database)
+      select = try Self.prepare("SELECT value FROM documents WHERE key = ?1", database)
+      all = try Self.prepare("SELECT key, value FROM documents ORDER BY key", database)
+      range = try Self.prepare(
+        "SELECT key, value FROM documents WHERE key >= ?1 ORDER BY key LIMIT ?2", database)
+    }
+
+    package static func open(_ options: OpenOptions) throws -> SQLiteEngine {
+      var database: OpaquePointer?
+      let code = sqlite3_open(options.directory + "/data.sqlite", &database)
+      guard code == SQLITE_OK, let database else {
+        throw PeerError(name, "sqlite3_open", "code \(code)")
+      }
+      let synchronous = options.durability == .process ? "OFF" : "FULL"
+      let setup = """
+        PRAGMA journal_mode = WAL;
+        PRAGMA synchronous = \(synchronous);
+        PRAGMA cache_size = -\(options.cacheBytes / 1024);
+        PRAGMA wal_autocheckpoint = 16384;
+        CREATE TABLE IF NOT EXISTS documents(
+          key BLOB NOT NULL PRIMARY KEY, value BLOB NOT NULL) WITHOUT ROWID;
+        """
+      try check(sqlite3_exec(database, setup, nil, nil, nil), "setup", database)
+      return try SQLiteEngine(database: database)
+    }
+
+    package func write(_ rows: RowList) throws {
+      try rows.withRows { rows in
+        try run(begin)
+        for index in 0..<rows.keys.count { try put(rows, index) }
+        try run(commit)
+      }
+    }
+
+    package func writeEach(_ rows: RowList) throws -> [UInt64] {
+      try rows.withRows { rows in
+        var nanoseconds = [UInt64](repeating: 0, count: rows.keys.count)
+        for index in 0..<rows.keys.count {
+          let start = peer_now()
+          try put(rows, index)
+          nanoseconds[index] = peer_now() - start
+        }
+        return nanoseconds
+      }
+    }
+
+    @inline(__always)
+    private func put(_ rows: peer_rows, _ index: Int) throws {
+      // Passing no destructor means that the bytes stay where they are until the step is done.
+      sqlite3_bind_blob(insert, 1, rows.keys[index], Int32(rows.keys.length), nil)
+      sqlite3_bind_blob(insert, 2, rows.value(index), Int32(rows.value_length), nil)
+      try run(insert)
+    }
+
+    @inline(__always)
+    private func run(_ statement: OpaquePointer) throws {
+      let code = sqlite3_step(statement)
+      sqlite3_reset(statement)
+      if code != SQLITE_DONE { try Self.check(code, "sqlite3_step", database) }
+    }
+
+    package func get(_ keys: KeyList) throws -> UInt64 {
+      try keys.withKeys { keys in
+        var checksum = Checksum()
+        for index in 0..<keys.count {
+          sqlite3_bind_blob(select, 1, keys[index], Int32(keys.length), nil)
+          guard sqlite3_step(select) == SQLITE_ROW else {
+            throw PeerError(Self.name, "get", "not found")
+          }
+          checksum.add(sqlite3_column_blob(select, 0), Int(sqlite3_column_bytes(select, 0)))
+          sqlite3_reset(select)
+        }
+        return checksum.value
+      }
+    }
+
+    package func scan() throws -> Scan {
+      var checksum = Checksum()
+      let count = try readRows(of: all, into: &checksum)
+      return Scan(count: count, checksum: checksum.value)
+    }
+
+    package func seek(_ keys: KeyList, limit: Int) throws -> UInt64 {
+      try keys.withKeys { keys in
+        var checksum = Checksum()
+        sqlite3_bind_int64(range, 2, Int64(limit))
+        for index in 0..<keys.count {
+          sqlite3_bind_blob(range, 1, keys[index], Int32(keys.length), nil)
+          _ = try readRows(of: range, into: &checksum)
+        }
+        return checksum.value
+      }
+    }
+
+    private func readRows(
+      of statement: OpaquePointer, into checksum: inout Checksum
+    ) throws -> UInt64 {
+      var count: UInt64 = 0
+      var code = sqlite3_step(statement)
+      while code == SQLITE_ROW {
+        checksum.add(sqlite3_column_blob(statement, 0), Int(sqlite3_column_bytes(statement, 0)))
+        checksum.add(sqlite3_column_blob(statement, 1), Int(sqlite3_column_bytes(statement, 1)))
+        count += 1
+        code = sqlite3_step(statement)
+      }
+      sqlite3_reset(statement)
+      if code != SQLITE_DONE { try Self.check(code, "sqlite3_step", database) }
+      return count
+    }
+
+    package func settle() throws {
+      try Self.check(
+        sqlite3_exec(database, "PRAGMA wal_checkpoint(TRUNCATE)", nil, nil, nil), "checkpoint",
+        database)
+    }
+
+    package func close() throws {
+      for statement in [begin, commit, insert, select, all, range] { sqlite3_finalize(statement) }
+      try Self.check(sqlite3_close(database), "sqlite3_close", database)
+    }
+
+    private static func prepare(_ text: String, _ database: OpaquePointer) throws -> OpaquePointer {
+      var statement: OpaquePointer?
+      let code = sqlite3_prepare_v3(
+        database, text, -1, UInt32(SQLITE_PREPARE_PERSISTENT), &statement, nil)
+      try check(code, "sqlite3_prepare_v3", database)
+      guard let statement else { throw PeerError(name, "sqlite3_prepare_v3", "no statement") }
+      return statement
+    }
+
+    private static func check(_ code: Int32, _ call: String, _ database: OpaquePointer) throws {
+      if code != SQLITE_OK {
+        throw PeerError(name, call, String(cString: sqlite3_errmsg(database)))
+      }
+    }
+  }
+#endif

@@ -1,0 +1,105 @@
+# What every script needs before its own work: a new enough Swift, and the liblz4 headers. Sourced, not
+# run; silent when nothing is missing, and what it says goes to standard error.
+
+say() { printf '%s\n' "$*" >&2; }
+fail() {
+  say "$(basename "$0"): $*"
+  exit 1
+}
+
+# Runs a command, and shows its output only when it fails.
+quietly() {
+  _quietly_output=$(mktemp "${TMPDIR:-/tmp}/ondol-output.XXXXXX")
+  if "$@" >"$_quietly_output" 2>&1 </dev/null; then
+    rm -f "$_quietly_output"
+  else
+    _quietly_status=$?
+    cat "$_quietly_output" >&2
+    rm -f "$_quietly_output"
+    return "$_quietly_status"
+  fi
+}
+
+# True when version $1.$2 is at least $3.$4. Compared as numbers: 6.10 is newer than 6.3.
+at_least() {
+  [ "$1" -gt "$3" ] || { [ "$1" -eq "$3" ] && [ "$2" -ge "$4" ]; }
+}
+
+require_swift() {
+  command -v swift >/dev/null 2>&1 ||
+    fail "Swift was not found. Install Swift 6.3 or newer from https://www.swift.org/install and try again."
+  _swift_text=$(swift --version 2>/dev/null) || fail "'swift --version' failed; is the toolchain whole?"
+  _swift_version=$(printf '%s\n' "$_swift_text" |
+    sed -n 's/.*Swift version \([0-9][0-9]*\)\.\([0-9][0-9]*\).*/\1 \2/p' | head -n 1)
+  [ -n "$_swift_version" ] || fail "cannot read Swift's version from: $_swift_text"
+  # Unquoted on purpose: the two numbers are two arguments.
+  # shellcheck disable=SC2086
+  at_least $_swift_version 6 3 ||
+    fail "Swift $(echo "$_swift_version" | tr ' ' .) is too old: 6.3 or newer is needed." \
+      "See https://www.swift.org/install."
+}
+
+have_lz4() {
+  if command -v pkg-config >/dev/null 2>&1 && pkg-config --exists liblz4 2>/dev/null; then
+    return 0
+  fi
+  for _directory in /usr/include /usr/local/include /opt/homebrew/include; do
+    [ ! -e "$_directory/lz4.h" ] || return 0
+  done
+  return 1
+}
+
+# Runs a command as root: plainly where we are root, by sudo where there is one.
+as_root() {
+  if [ "$(id -u)" -eq 0 ]; then
+    "$@"
+  elif command -v sudo >/dev/null 2>&1; then
+    sudo "$@"
+  else
+    fail "'$*' has to run as root, and there is no sudo here. Run it yourself and try again."
+  fi
+}
+
+# The package lists are fetched only where they are missing or turn out to be too old.
+apt_install() {
+  if apt-cache show "$1" >/dev/null 2>&1 &&
+    quietly as_root env DEBIAN_FRONTEND=noninteractive \
+      apt-get install --yes --no-install-recommends "$1" 2>/dev/null; then
+    return 0
+  fi
+  quietly as_root apt-get update &&
+    quietly as_root env DEBIAN_FRONTEND=noninteractive \
+      apt-get install --yes --no-install-recommends "$1"
+}
+
+# Installs a package by the manager that is here: `install_package APT DNF BREW`.
+install_package() {
+  if command -v apt-get >/dev/null 2>&1; then
+    say "Installing $1 with apt-get."
+    apt_install "$1" || fail "apt-get could not install $1."
+  elif command -v dnf >/dev/null 2>&1; then
+    say "Installing $2 with dnf."
+    quietly as_root dnf install --assumeyes "$2" || fail "dnf could not install $2."
+  elif command -v brew >/dev/null 2>&1; then
+    say "Installing $3 with Homebrew."
+    quietly brew install "$3" || fail "Homebrew could not install $3."
+  else
+    fail "$1 is missing, and none of apt-get, dnf and brew is here to install it." \
+      "Install it by hand and try again."
+  fi
+}
+
+require_lz4() {
+  have_lz4 && return 0
+  install_package liblz4-dev lz4-devel lz4
+  have_lz4 || fail "liblz4 was installed, but lz4.h is not where compilers look."
+}
+
+# The package manager fetches the two Swift dependencies with git.
+require_git() {
+  command -v git >/dev/null 2>&1 || install_package git git git
+}
+
+require_swift
+require_lz4
+require_git

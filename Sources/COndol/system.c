@@ -1,0 +1,29 @@
+// Calls that sit behind _GNU_SOURCE on Linux, where Swift's importer does not see them.
+
+#define _GNU_SOURCE
+#include "COndol.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <string.h>
+#include <sys/file.h>
+
+int ondol_lock_exclusive(int descriptor) {
+#if defined(F_OFD_SETLK)
+  struct flock whole = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
+  return fcntl(descriptor, F_OFD_SETLK, &whole) == 0 ? 0 : errno;
+#else
+  return flock(descriptor, LOCK_EX | LOCK_NB) == 0 ? 0 : errno;
+#endif
+}
+
+void ondol_name_thread(const char *name) {
+  char cut[16] = {0};
+  strncpy(cut, name, sizeof(cut) - 1);
+#if defined(__APPLE__)
+  pthread_setname_np(cut);
+#else
+  pthread_setname_np(pthread_self(), cut);
+#endif
+}

@@ -1,0 +1,169 @@
+// The catalog in memory: which families, collections, field names and indexes there are, as immutable
+// values behind one lock, so that reads and writes take what they need in nanoseconds.
+//
+// The rows in keyspace 0 are the truth, and the pictures here copies of them. A call works on a snapshot,
+// which may be older or newer than a picture. What keeps the two together:
+// - A family's row has a generation that every change of its keyspaces, names or indexes raises, and a
+//   picture is exactly what one generation was. Whoever plans a query or writes reads that row in his own
+//   snapshot, and gets the picture of that generation.
+// - Every write guards the family's row. A write that was prepared before an index was declared is refused
+//   and prepared again, so no document is ever missing from an index.
+// - Reading one document by its id needs only its keyspace's number, which never changes, and the names in
+//   it, which are only ever added. A document with a name the picture lacks has the family loaded again.
+
+internal import OndolEngine
+
+/// A collection pattern, as the catalog knows it.
+struct CollectionEntry: Sendable {
+  var keyspace: Keyspace
+  var symbols = SymbolTable()
+  var indexes: [IndexDefinition] = []
+}
+
+/// A root collection and everything below it.
+struct Family: Sendable {
+  let root: String
+  var row: FamilyRow
+  var collections: [CollectionPattern: CollectionEntry] = [:]
+}
+
+/// The pictures of all families met so far.
+final class Catalog: Sendable {
+  private let pictures = Guarded<[ExactText: Family]>([:])
+
+  /// The newest picture of the family, which may be newer or older than any snapshot. Nil when none is
+  /// known.
+  func picture(of root: String) -> Family? {
+    pictures.withLock { $0[ExactText(root)] }
+  }
+
+  /// The family as it was at `snapshot`. Nil when there was none.
+  ///
+  /// - Complexity: one row is read; all of the family's when the picture is of another generation.
+  func family(_ root: String, at snapshot: Snapshot) async throws(DatabaseError) -> Family? {
+    guard let row = try await familyRow(root, at: snapshot) else { return nil }
+    if let picture = picture(of: root), picture.row == row { return picture }
+    return try load(root, row, at: snapshot)
+  }
+
+  /// Every family at `snapshot`.
+  func families(at snapshot: Snapshot) throws(DatabaseError) -> [Family] {
+    var rows: [(String, FamilyRow)] = []
+    let prefix = CatalogKey.families
+    var walk = RangeWalk(snapshot, [KeyRange(lower: prefix, upper: prefix + [0xff])])
+    while try walk.next() {
+      do throws(MalformedBytes) {
+        guard let root = String(utf8: walk.cursor.key.extracting(prefix.count...)) else { continue }
+        rows.append((root, try FamilyRow(walk.cursor.value)))
+      } catch {
+        throw DatabaseError(catalog: error)
+      }
+    }
+    var families: [Family] = []
+    for (root, row) in rows {
+      families.append(try load(root, row, at: snapshot))
+    }
+    return families
+  }
+
+  /// Makes `family`, which was just committed or loaded, the picture, unless a newer one is there.
+  func install(_ family: Family) {
+    pictures.withLock { pictures in
+      let key = ExactText(family.root)
+      if let known = pictures[key], known.row.generation >= family.row.generation { return }
+      pictures[key] = family
+    }
+  }
+
+  private func familyRow(
+    _ root: String, at snapshot: Snapshot
+  ) async throws(DatabaseError) -> FamilyRow? {
+    guard let bytes = try await snapshot.row(CatalogKey.family(root)) else { return nil }
+    do throws(MalformedBytes) {
+      return try FamilyRow(bytes.bytes)
+    } catch {
+      throw DatabaseError(catalog: error)
+    }
+  }
+
+  /// Reads all rows of a family.
+  private func load(
+    _ root: String, _ row: FamilyRow, at snapshot: Snapshot
+  ) throws(DatabaseError) -> Family {
+    var reader = FamilyReader(Family(root: root, row: row))
+    let (lower, upper) = CatalogKey.keyspaces(ofFamily: row.number)
+    var walk = RangeWalk(snapshot, [KeyRange(lower: lower, upper: upper)])
+    while try walk.next() {
+      do throws(MalformedBytes) {
+        try reader.add(key: walk.cursor.key, value: walk.cursor.value)
+      } catch {
+        throw DatabaseError(catalog: error)
+      }
+    }
+    let family = reader.family
+    install(family)
+    return family
+  }
+}
+
+/// Puts a family together from its rows, which come in the order of their keys.
+private struct FamilyReader {
+  private(set) var family: Family
+  private var patterns: [Keyspace: CollectionPattern] = [:]
+
+  init(_ family: Family) {
+    self.family = family
+  }
+
+  mutating func add(key: RawSpan, value: RawSpan) throws(MalformedBytes) {
+    let (keyspace, symbol) = try CatalogKey.parse(key)
+    guard let symbol else {
+      switch try KeyspaceRow(value, of: keyspace) {
+      case .documents(let pattern):
+        patterns[keyspace] = pattern
+        family.collections[pattern] = CollectionEntry(keyspace: keyspace)
+      case .index(let index):
+        // Documents have the lower number, as there is no index before there is a collection.
+        guard let pattern = patterns[index.documents] else {
+          throw MalformedBytes(at: 0, "an index of an unknown collection")
+        }
+        family.collections[pattern]?.indexes.append(index)
+      }
+      return
+    }
+    guard let pattern = patterns[keyspace], let name = String(utf8: value),
+      family.collections[pattern]?.symbols.count == Int(symbol)
+    else { throw MalformedBytes(at: 0, "a field name out of order") }
+    try family.collections[pattern]?.symbols.define(name)
+  }
+}
+
+/// Runs `body` with the engine's errors turned into the product's.
+func rethrowing<R>(_ body: () throws(EngineError) -> R) throws(DatabaseError) -> R {
+  do throws(EngineError) {
+    return try body()
+  } catch {
+    throw DatabaseError(error)
+  }
+}
+
+extension Snapshot {
+  /// `get` with the product's errors.
+  func row(_ key: [UInt8]) async throws(DatabaseError) -> [UInt8]? {
+    do throws(EngineError) {
+      return try await get(key)
+    } catch {
+      throw DatabaseError(error)
+    }
+  }
+}
+
+extension DatabaseError {
+  /// A row of the catalog that cannot be read.
+  init(catalog error: MalformedBytes) {
+    self.init(
+      .dataLoss,
+      "the catalog is damaged: \(error.reason) at \(error.offset); restore a backup or salvage what is"
+        + " left")
+  }
+}

@@ -1,0 +1,114 @@
+// What a commit adds to the catalog: a collection met for the first time, new field names, an index. Part
+// of stage 2 of the write path. Everything is derived from the commit's own snapshot and guarded, so of
+// two commits that would both define something one is refused and derives again.
+
+internal import OndolEngine
+
+/// Changes of one family on the way into a batch.
+struct CatalogEdit {
+  /// The family with the changes.
+  private(set) var family: Family
+  let isNewFamily: Bool
+  private var changedRows: [(key: [UInt8], value: [UInt8])] = []
+  private var guardedKeys: [[UInt8]]
+  /// Whether the commit changes the catalog.
+  private(set) var isChanged = false
+
+  /// Begins with the family as it is.
+  init(_ family: Family) {
+    self.family = family
+    isNewFamily = false
+    guardedKeys = [CatalogKey.family(family.root)]
+  }
+
+  /// Begins with a family that is not there yet. `following` is the number of the last family that the same
+  /// commit made before.
+  init(
+    newFamily root: String, following last: UInt32?, at snapshot: Snapshot
+  ) async throws(DatabaseError) {
+    let key = CatalogKey.nextFamily
+    var number: UInt32 = 1
+    if let last {
+      number = last + 1
+    } else if let bytes = try await snapshot.row(key) {
+      do throws(MalformedBytes) {
+        var reader = ByteReader(bytes.bytes)
+        number = UInt32(try reader.count(atMost: Int(Keyspace.familyLimit)))
+      } catch {
+        throw DatabaseError(catalog: error)
+      }
+    }
+    guard number < Keyspace.familyLimit else {
+      throw DatabaseError(
+        .resourceExhausted,
+        "the database has had \(number - 1) root collections and can have no more", path: root)
+    }
+    family = Family(root: root, row: FamilyRow(number: number, generation: 0, nextMember: 0))
+    isNewFamily = true
+    guardedKeys = [CatalogKey.family(root), key]
+  }
+
+  /// The entry of a collection pattern, made when there is none.
+  mutating func collection(
+    _ pattern: CollectionPattern
+  ) throws(DatabaseError) -> CollectionEntry {
+    if let entry = family.collections[pattern] { return entry }
+    let entry = CollectionEntry(keyspace: try takeKeyspace())
+    family.collections[pattern] = entry
+    changedRows.append((CatalogKey.keyspace(entry.keyspace), KeyspaceRow.documents(pattern).bytes))
+    return entry
+  }
+
+  /// Adds the names that `symbols` has more than the catalog.
+  mutating func add(_ symbols: SymbolTable, to pattern: CollectionPattern) {
+    guard let entry = family.collections[pattern], symbols.count > entry.symbols.count else {
+      return
+    }
+    isChanged = true
+    for number in entry.symbols.count..<symbols.count {
+      let key = CatalogKey.symbol(UInt32(number), of: entry.keyspace)
+      changedRows.append((key, Array(symbols.names[number].utf8)))
+    }
+    family.collections[pattern]?.symbols = symbols
+  }
+
+  /// Adds an index, or replaces the one in its keyspace.
+  mutating func put(_ index: IndexDefinition, in pattern: CollectionPattern) {
+    isChanged = true
+    family.collections[pattern]?.indexes.removeAll { $0.keyspace == index.keyspace }
+    family.collections[pattern]?.indexes.append(index)
+    changedRows.append((CatalogKey.keyspace(index.keyspace), KeyspaceRow.index(index).bytes))
+  }
+
+  /// A number for a new keyspace of the family.
+  mutating func takeKeyspace() throws(DatabaseError) -> Keyspace {
+    guard family.row.nextMember < Keyspace.familyCapacity else {
+      throw DatabaseError(
+        .resourceExhausted,
+        "'\(family.root)' and what is below it have had \(Keyspace.familyCapacity) collections and"
+          + " indexes and can have no more", path: family.root)
+    }
+    isChanged = true
+    defer { family.row.nextMember += 1 }
+    return Keyspace(family: family.row.number, member: family.row.nextMember)
+  }
+
+  /// Puts everything into `batch`, with the guards. The family's row is guarded even when nothing changes.
+  mutating func write(to batch: inout Batch) {
+    for key in guardedKeys {
+      batch.guardUnchanged(key.bytes)
+    }
+    if isChanged {
+      family.row.generation += 1
+      changedRows.append((CatalogKey.family(family.root), family.row.bytes))
+    }
+    if isNewFamily {
+      var next: [UInt8] = []
+      next.appendVarint(UInt64(family.row.number + 1))
+      changedRows.append((CatalogKey.nextFamily, next))
+    }
+    for (key, value) in changedRows {
+      batch.put(key.bytes, value.bytes)
+    }
+  }
+}

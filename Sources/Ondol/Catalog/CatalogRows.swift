@@ -1,0 +1,186 @@
+// The catalog's rows as bytes. They are ordinary rows of keyspace 0, written in the very commit that first
+// uses what they define, so neither can exist without the other.
+//
+//   01                                       -> next family number
+//   02 root collection's name                -> family: number, generation, next member
+//   03 keyspace (u32 BE) 00                  -> what the keyspace is
+//   03 keyspace (u32 BE) 01 symbol (u32 BE)  -> the field name the symbol stands for, UTF-8
+//
+// Numbers are varints, texts and lists have their length in front. A family's generation changes with
+// every change of its keyspaces or indexes; the rows of one family stand together.
+
+internal import OndolEngine
+
+/// What row `02` says of a family.
+struct FamilyRow: Sendable, Equatable {
+  var number: UInt32
+  /// Counts the changes of the family's keyspaces and indexes.
+  var generation: UInt64
+  /// The number within the family that the next keyspace gets.
+  var nextMember: UInt32
+}
+
+/// What row `03 … 00` says of a keyspace.
+enum KeyspaceRow: Sendable, Equatable {
+  case documents(CollectionPattern)
+  case index(IndexDefinition)
+}
+
+/// Keys of catalog rows.
+enum CatalogKey {
+  static let nextFamily: [UInt8] = Keyspace.catalog.prefix + [0x01]
+
+  static func family(_ root: String) -> [UInt8] {
+    Keyspace.catalog.prefix + [0x02] + Array(root.utf8)
+  }
+
+  /// In front of all families' rows.
+  static let families: [UInt8] = Keyspace.catalog.prefix + [0x02]
+
+  static func keyspace(_ keyspace: Keyspace) -> [UInt8] { keyspaceRows(keyspace.rawValue) + [0x00] }
+
+  static func symbol(_ symbol: UInt32, of keyspace: Keyspace) -> [UInt8] {
+    var key = keyspaceRows(keyspace.rawValue) + [0x01]
+    key.appendBigEndian(symbol)
+    return key
+  }
+
+  /// The range of all keyspace and symbol rows of a family.
+  static func keyspaces(ofFamily number: UInt32) -> (lower: [UInt8], upper: [UInt8]) {
+    let first = Keyspace(family: number, member: 0).rawValue
+    let last = first + (Keyspace.familyCapacity - 1)
+    return (keyspaceRows(first), keyspaceRows(last) + [0xff])
+  }
+
+  private static func keyspaceRows(_ number: UInt32) -> [UInt8] {
+    var key = Keyspace.catalog.prefix + [0x03]
+    key.appendBigEndian(number)
+    return key
+  }
+
+  /// What a key of `keyspaces(ofFamily:)` is about: the keyspace, and the symbol when it is a symbol's.
+  static func parse(_ key: RawSpan) throws(MalformedBytes) -> (keyspace: Keyspace, symbol: UInt32?)
+  {
+    var reader = ByteReader(key)
+    _ = try reader.take(5)
+    let keyspace = Keyspace(rawValue: UInt32(bigEndian: try reader.littleEndian()))
+    guard try reader.byte() == 0x01 else { return (keyspace, nil) }
+    return (keyspace, UInt32(bigEndian: try reader.littleEndian()))
+  }
+}
+
+extension FamilyRow {
+  var bytes: [UInt8] {
+    var bytes: [UInt8] = []
+    bytes.appendVarint(UInt64(number))
+    bytes.appendVarint(generation)
+    bytes.appendVarint(UInt64(nextMember))
+    return bytes
+  }
+
+  init(_ bytes: RawSpan) throws(MalformedBytes) {
+    var reader = ByteReader(bytes)
+    number = UInt32(try reader.count(atMost: Int(Keyspace.familyLimit)))
+    generation = try reader.varint()
+    nextMember = UInt32(try reader.count(atMost: Int(Keyspace.familyCapacity)))
+  }
+}
+
+extension KeyspaceRow {
+  private enum Kind {
+    static let documents: UInt8 = 1
+    static let index: UInt8 = 2
+  }
+
+  private enum State {
+    static let ready: UInt8 = 0
+    static let buildingFromStart: UInt8 = 1
+    static let building: UInt8 = 2
+  }
+
+  /// The most collection ids in a pattern, names in a field's path, fields in an index.
+  private static let listLimit = 1_000
+
+  var bytes: [UInt8] {
+    var bytes: [UInt8] = []
+    switch self {
+    case .documents(let pattern):
+      bytes.append(Kind.documents)
+      bytes.append(texts: pattern.collectionIDs)
+    case .index(let index):
+      bytes.append(Kind.index)
+      bytes.appendVarint(UInt64(index.documents.rawValue))
+      bytes.append(texts: [index.name])
+      bytes.appendVarint(index.fields.count)
+      for field in index.fields {
+        bytes.append(field.descending ? 1 : 0)
+        bytes.append(texts: field.names)
+      }
+      switch index.state {
+      case .ready: bytes.append(State.ready)
+      case .building(nil): bytes.append(State.buildingFromStart)
+      case .building(let through?):
+        bytes.append(State.building)
+        bytes.append(contentsOf: through)
+      }
+    }
+    return bytes
+  }
+
+  init(_ bytes: RawSpan, of keyspace: Keyspace) throws(MalformedBytes) {
+    var reader = ByteReader(bytes)
+    switch try reader.byte() {
+    case Kind.documents:
+      self = .documents(CollectionPattern(try Self.texts(&reader)))
+    case Kind.index:
+      self = .index(try Self.index(&reader, keyspace))
+    case let kind:
+      throw MalformedBytes(at: 0, "a keyspace of the unknown kind \(kind)")
+    }
+  }
+
+  private static func index(
+    _ reader: inout ByteReader, _ keyspace: Keyspace
+  ) throws(MalformedBytes) -> IndexDefinition {
+    let documents = Keyspace(rawValue: UInt32(try reader.count(atMost: Int(UInt32.max))))
+    let name = try texts(&reader).first ?? ""
+    var fields: [IndexField] = []
+    for _ in 0..<(try reader.count(atMost: listLimit)) {
+      let descending = try reader.byte() == 1
+      fields.append(IndexField(try texts(&reader), descending: descending))
+    }
+    let state: IndexDefinition.State
+    switch try reader.byte() {
+    case State.ready: state = .ready
+    case State.buildingFromStart: state = .building(through: nil)
+    case State.building: state = .building(through: try reader.take(reader.remaining).array)
+    case let other:
+      throw MalformedBytes(at: reader.offset, "an index in the unknown state \(other)")
+    }
+    return IndexDefinition(
+      keyspace: keyspace, documents: documents, name: name, fields: fields, state: state)
+  }
+
+  private static func texts(_ reader: inout ByteReader) throws(MalformedBytes) -> [String] {
+    var texts: [String] = []
+    for _ in 0..<(try reader.count(atMost: listLimit)) {
+      let start = reader.offset
+      guard let text = String(utf8: try reader.lengthPrefixed()) else {
+        throw MalformedBytes(at: start, "a text that is not UTF-8")
+      }
+      texts.append(text)
+    }
+    return texts
+  }
+}
+
+extension [UInt8] {
+  /// Appends a list of texts, each with its length in front.
+  fileprivate mutating func append(texts: [String]) {
+    appendVarint(texts.count)
+    for text in texts {
+      appendVarint(text.utf8.count)
+      append(contentsOf: text.utf8)
+    }
+  }
+}

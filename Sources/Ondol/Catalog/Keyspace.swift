@@ -1,0 +1,112 @@
+// Which prefix is what. Every row's key begins with the number of its keyspace, four bytes, high byte
+// first. Keyspace 0 is the catalog. All others belong to a family: a root collection with everything
+// below it. The family's number is the upper twenty bits, so that the engine keeps a family in one shard
+// and a write to a document and its indexes never crosses shards.
+//
+//   document:  keyspace of its pattern ++ ids of its ancestors ++ its id
+//   index:     keyspace of the index   ++ ids of its ancestors ++ components ++ its id
+//
+// A pattern is a collection's path without the documents' ids: `workInfo/workHistory`. Ids are text
+// components, never cut, so rows are in the order of their ids' UTF-8 and no row's key begins another's.
+
+internal import OndolEngine
+
+/// The number of a keyspace. Numbers are never used twice.
+struct Keyspace: Sendable, Hashable {
+  let rawValue: UInt32
+
+  static let catalog = Keyspace(rawValue: 0)
+  /// Keyspaces in a family.
+  static let familyCapacity: UInt32 = 1 << 12
+  /// Families in a database; the first has number 1.
+  static let familyLimit: UInt32 = 1 << 20
+
+  init(rawValue: UInt32) {
+    self.rawValue = rawValue
+  }
+
+  init(family: UInt32, member: UInt32) {
+    rawValue = family * Self.familyCapacity + member
+  }
+
+  /// What every key in this keyspace begins with.
+  var prefix: [UInt8] {
+    var bytes: [UInt8] = []
+    bytes.appendBigEndian(rawValue)
+    return bytes
+  }
+}
+
+/// A collection's path without the ids of documents. Compared by UTF-8.
+struct CollectionPattern: Sendable, Hashable {
+  let collectionIDs: [String]
+
+  init(_ collectionIDs: [String]) {
+    self.collectionIDs = collectionIDs
+  }
+
+  init(_ path: CollectionPath) {
+    collectionIDs = stride(from: 0, to: path.segments.count, by: 2).map { path.segments[$0] }
+  }
+
+  /// The root collection's name, which is the family's.
+  var root: String { collectionIDs.first ?? "" }
+  /// Documents around a document of this pattern.
+  var ancestorCount: Int { collectionIDs.count - 1 }
+
+  static func == (left: CollectionPattern, right: CollectionPattern) -> Bool {
+    ValueOrder.compareSegments(left.collectionIDs, right.collectionIDs) == 0
+  }
+
+  func hash(into hasher: inout Hasher) {
+    hasher.combine(segments: collectionIDs)
+  }
+}
+
+extension CollectionPattern: CustomStringConvertible {
+  var description: String { collectionIDs.joined(separator: "/") }
+}
+
+extension CollectionPath {
+  /// The ids of the documents around this collection, outermost first.
+  var ancestorIDs: [String] {
+    stride(from: 1, to: segments.count, by: 2).map { segments[$0] }
+  }
+}
+
+/// The keys of documents.
+enum DocumentKey {
+  /// What the keys of all documents in one collection begin with.
+  static func prefix(_ keyspace: Keyspace, ancestors: [String]) -> [UInt8] {
+    var writer = KeyWriter(keyspace.prefix)
+    for id in ancestors {
+      writer.append(id: id)
+    }
+    return writer.bytes
+  }
+
+  static func key(_ keyspace: Keyspace, ancestors: [String], id: String) -> [UInt8] {
+    key(prefix: prefix(keyspace, ancestors: ancestors), id: id)
+  }
+
+  static func key(prefix: [UInt8], id: String) -> [UInt8] {
+    var writer = KeyWriter(prefix)
+    writer.append(id: id)
+    return writer.bytes
+  }
+
+  /// The ids in a document's key: those of its ancestors and, last, its own.
+  static func ids(in key: RawSpan, ancestorCount: Int) throws(DatabaseError) -> [String] {
+    do throws(MalformedBytes) {
+      var reader = KeyReader(key)
+      try reader.skip(raw: 4)
+      var ids: [String] = []
+      for _ in 0...ancestorCount {
+        ids.append(try reader.id())
+      }
+      return ids
+    } catch {
+      throw DatabaseError(.dataLoss, "a document's key is damaged: \(error.reason)")
+    }
+  }
+}

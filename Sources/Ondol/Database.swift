@@ -1,0 +1,112 @@
+// The front door: open a directory, and there is a database. Start reading here. A write goes on in
+// Documents/WritePath, a read of one document in Documents/ReadPath, a query in Query/Executor; all of them
+// stand on the engine's snapshots and commits.
+
+package import OndolEngine
+
+/// An open database: collections of documents in a directory, or in memory.
+///
+/// A database can be used from any task or actor. Reads never wait for writes.
+public final class Database: Sendable {
+  let engine: Engine
+  let catalog = Catalog()
+  let latches = Latches()
+  let options: Options
+  /// Wall clock in microseconds since 1970.
+  let now: @Sendable () -> Int64
+
+  private init(engine: Engine, options: Options, now: @escaping @Sendable () -> Int64) {
+    self.engine = engine
+    self.options = options
+    self.now = now
+  }
+
+  /// Opens the database in the directory at `path`, making one when there is none. What a crash left is
+  /// recovered, and indexes that were being built are finished.
+  ///
+  /// - Throws: `.failedPrecondition` naming the holder when another process, or this one, has the directory
+  ///   open; `.dataLoss` when files are damaged; `.permissionDenied`, `.resourceExhausted` or `.internal`
+  ///   when the system refuses.
+  public static func open(
+    at path: String, options: Options = Options()
+  ) async throws(DatabaseError) -> Database {
+    try await open(at: path, options: options, environment: .live())
+  }
+
+  /// Makes an empty database that lives in memory only: the same engine and semantics, without files.
+  public static func inMemory(
+    options: Options = Options()
+  ) async throws(DatabaseError) -> Database {
+    try await open(at: "/memory.ondol", options: options, environment: .memory())
+  }
+
+  /// Opens a database in a world of the caller's making.
+  package static func open(
+    at path: String, options: Options = Options(), environment: Environment,
+    engineOptions: EngineOptions = EngineOptions()
+  ) async throws(DatabaseError) -> Database {
+    var environment = environment
+    if let clock = options.clock { environment.now = clock }
+    var engineOptions = engineOptions
+    engineOptions.cacheSize = options.cacheSize
+    engineOptions.shardCount = options.shardCount
+    let engine: Engine
+    do throws(EngineError) {
+      engine = try await Engine.open(at: path, options: engineOptions, environment: environment)
+    } catch {
+      throw DatabaseError(error)
+    }
+    let database = Database(engine: engine, options: options, now: environment.now)
+    try await database.finishIndexes()
+    return database
+  }
+
+  /// Writes everything down, marks the database as closed in good order and gives the directory back.
+  /// Later calls throw `.failedPrecondition`; closing again does nothing.
+  ///
+  /// - Throws: `.internal`, `.resourceExhausted` or `.permissionDenied` when the system refuses; the database
+  ///   is closed all the same.
+  public func close() async throws(DatabaseError) {
+    do throws(EngineError) {
+      try await engine.close()
+    } catch {
+      throw DatabaseError(error)
+    }
+  }
+
+  /// The collection at `path`: an odd number of segments, as in `users` or `users/alice/posts`. A wrong path
+  /// makes the calls throw that use it.
+  public func collection(_ path: String) -> CollectionReference {
+    CollectionReference(
+      database: self,
+      place: Result { () throws(DatabaseError) in try CollectionPath(path) })
+  }
+
+  /// The collection at `path`.
+  public func collection(_ path: CollectionPath) -> CollectionReference {
+    CollectionReference(database: self, place: .success(path))
+  }
+
+  /// The document at `path`: an even number of segments, as in `users/alice`. A wrong path makes the calls
+  /// throw that use it.
+  public func document(_ path: String) -> DocumentReference {
+    DocumentReference(
+      database: self,
+      place: Result { () throws(DatabaseError) in try DocumentPath(path) })
+  }
+
+  /// The document at `path`, as a value of a field gives it.
+  public func document(_ path: DocumentPath) -> DocumentReference {
+    DocumentReference(database: self, place: .success(path))
+  }
+
+  func automaticID() -> String {
+    if let make = options.automaticID { return make() }
+    var generator = SystemRandomNumberGenerator()
+    return AutomaticID.make(using: &generator)
+  }
+
+  func snapshot() throws(DatabaseError) -> Snapshot {
+    try rethrowing { () throws(EngineError) in try engine.snapshot() }
+  }
+}

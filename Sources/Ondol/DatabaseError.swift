@@ -1,0 +1,164 @@
+// The one error every call throws. The code says what a program can do about it, the message says
+// to a person which document or file it was and what to change. The lower floor's errors become
+// these in one initialiser, at the end.
+
+internal import OndolEngine
+
+/// What a call throws when it cannot do as it was asked.
+///
+/// ```swift
+/// do {
+///   try await items.document("b").create(["name": "Desk"])
+/// } catch let error where error.code == .alreadyExists {
+///   …
+/// }
+/// ```
+public struct DatabaseError: Error, Sendable, Hashable {
+  /// What kind of failure it is: Firestore's codes, with its numbers.
+  public enum Code: Int, Sendable, Hashable, CaseIterable {
+    /// Never thrown; here so that the numbers agree with Firestore's.
+    case ok = 0
+    /// The task was cancelled before the write was in order, and the write has not happened.
+    case cancelled = 1
+    /// A failure of unknown kind.
+    case unknown = 2
+    /// The argument is wrong whatever is stored. Repeating the call is pointless.
+    case invalidArgument = 3
+    /// The time allowed ran out.
+    case deadlineExceeded = 4
+    /// What the call needs is not there.
+    case notFound = 5
+    /// What the call was to create is there already.
+    case alreadyExists = 6
+    /// The system does not let this process at the files.
+    case permissionDenied = 7
+    /// A limit or the disk is full.
+    case resourceExhausted = 8
+    /// The database or the document is not in the state the call needs.
+    case failedPrecondition = 9
+    /// Another write came first. Read again and repeat.
+    case aborted = 10
+    /// Past the end of what is there.
+    case outOfRange = 11
+    /// This version cannot do it.
+    case unimplemented = 12
+    /// An invariant of the database itself is broken, or the system refused a call.
+    case `internal` = 13
+    /// Not possible now; it may be after opening the database again.
+    case unavailable = 14
+    /// Stored bytes are damaged or missing.
+    case dataLoss = 15
+    /// Never thrown; here so that the numbers agree with Firestore's.
+    case unauthenticated = 16
+  }
+
+  /// The two versions of a document when a write's precondition failed.
+  public struct Conflict: Sendable, Hashable {
+    /// The fields as they are stored, or nil when there is no document.
+    public var stored: [String: Value]?
+    /// The fields as the write would have left them, or nil when it would have deleted the
+    /// document.
+    public var attempted: [String: Value]?
+
+    /// Pairs the two versions.
+    public init(stored: [String: Value]?, attempted: [String: Value]?) {
+      self.stored = stored
+      self.attempted = attempted
+    }
+  }
+
+  /// What kind of failure it is.
+  public var code: Code
+  /// What was wrong and what helps, for a person.
+  public var message: String
+  /// The path of the document, collection or file it is about.
+  public var path: String?
+  /// The field inside the document, as a field path.
+  public var field: String?
+  /// The stored and the attempted document, when a precondition on a version failed.
+  public var conflict: Conflict?
+
+  /// An error with its place.
+  public init(
+    _ code: Code, _ message: String, path: String? = nil, field: String? = nil,
+    conflict: Conflict? = nil
+  ) {
+    self.code = code
+    self.message = message
+    self.path = path
+    self.field = field
+    self.conflict = conflict
+  }
+}
+
+extension DatabaseError: CustomStringConvertible {
+  /// The code, the message and the place, in one line.
+  public var description: String {
+    let place = [path, field.map { "field \($0)" }].compactMap(\.self).joined(separator: ", ")
+    return place.isEmpty ? "\(code): \(message)" : "\(code): \(message) (\(place))"
+  }
+}
+
+extension DatabaseError {
+  /// The same error, about the document or collection at `path` when it names none yet.
+  func at(path newPath: @autoclosure () -> String) -> DatabaseError {
+    var error = self
+    error.path = path ?? newPath()
+    return error
+  }
+
+  /// The same error, one map further out: `name` is put in front of the field.
+  func within(field name: String) -> DatabaseError {
+    var error = self
+    let outer = FieldPath.quoted(name)
+    error.field = field.map { $0.hasPrefix("[") ? outer + $0 : "\(outer).\($0)" } ?? outer
+    return error
+  }
+
+  /// The same error, one array further out.
+  func within(index: Int) -> DatabaseError {
+    var error = self
+    error.field =
+      field.map { $0.hasPrefix("[") ? "[\(index)]\($0)" : "[\(index)].\($0)" } ?? "[\(index)]"
+    return error
+  }
+}
+
+extension DatabaseError {
+  /// What the engine threw, as the product says it.
+  init(_ error: EngineError) {
+    switch error {
+    case .io(_, let file, _, let errno):
+      self.init(Self.code(ofSystemError: errno), error.description, path: file)
+    case .corrupt(let file, _, _):
+      self.init(.dataLoss, "\(error); restore a backup or salvage what is left", path: file)
+    case .notADatabase(let path, _):
+      self.init(.dataLoss, "\(error); name the directory of a database, or a new one", path: path)
+    case .needsNewerVersion(let file, _):
+      self.init(.unimplemented, "\(error); open it with that version", path: file)
+    case .inUse(let path, _):
+      self.init(
+        .failedPrecondition, "\(error); close it there, or open it here with read-only access",
+        path: path)
+    case .closed:
+      self.init(.failedPrecondition, error.description)
+    case .poisoned:
+      self.init(.unavailable, error.description)
+    case .stale:
+      self.init(.aborted, "another write changed what this one was derived from; repeat it")
+    case .tooLarge:
+      self.init(.resourceExhausted, "\(error); split it, or open with a larger limit")
+    case .invalid(let reason):
+      self.init(.invalidArgument, reason)
+    }
+  }
+
+  private static func code(ofSystemError errno: Int32) -> Code {
+    switch SystemFailure(errno: errno) {
+    case .exhausted: .resourceExhausted
+    case .denied: .permissionDenied
+    case .missing: .notFound
+    case .other: .internal
+    }
+  }
+}

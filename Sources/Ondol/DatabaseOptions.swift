@@ -1,0 +1,48 @@
+// How a database is opened: what the app may choose, with its units and defaults.
+
+public import Logging
+
+/// What a commit survives once the write that made it has returned.
+public enum Durability: Sendable, Hashable {
+  /// The process's own life only: the commit reaches the system with the next stronger one.
+  case memory
+  /// The process being killed, but not a power cut.
+  case process
+  /// A power cut: the write returns when the device has the commit.
+  case power
+}
+
+extension Database {
+  /// How a database is opened.
+  public struct Options: Sendable {
+    /// What commits survive that do not say so themselves.
+    public var durability = Durability.power
+    /// Bytes of memory for blocks, filters and index tops: a hard budget.
+    public var cacheSize = 64 << 20
+    /// Parts of the storage that are maintained side by side; counts when the database is created.
+    public var shardCount = 4
+    /// Where the database says what it does in the background.
+    public var logger: Logger
+    /// Microseconds since 1970, for commit times. Nil stands for the system's clock.
+    ///
+    /// A commit's time is always later than that of the commit before, whatever the clock says.
+    public var clock: (@Sendable () -> Int64)?
+    /// Makes the ids of documents that are added without one. Nil stands for random ids of 20 letters and
+    /// digits; give another for tests that must repeat exactly.
+    public var automaticID: (@Sendable () -> String)?
+
+    /// The defaults.
+    public init(
+      durability: Durability = .power, cacheSize: Int = 64 << 20, shardCount: Int = 4,
+      logger: Logger = Logger(label: "ondol"), clock: (@Sendable () -> Int64)? = nil,
+      automaticID: (@Sendable () -> String)? = nil
+    ) {
+      self.durability = durability
+      self.cacheSize = cacheSize
+      self.shardCount = shardCount
+      self.logger = logger
+      self.clock = clock
+      self.automaticID = automaticID
+    }
+  }
+}

@@ -1,0 +1,229 @@
+// The public writes of one document. Each encodes and compiles its arguments at once, on the caller, so that
+// what is passed need not be Sendable and a mistake throws before anything is read; the rest is WritePath.
+
+extension DocumentReference {
+  /// Makes the document `data`, replacing it when there is one; with `merge`, sets the fields of `data` and
+  /// leaves all others. Keys are names, dots in them are dots.
+  ///
+  /// Merging goes into maps; arrays and empty maps are replaced as a whole.
+  ///
+  /// - Parameters:
+  ///   - returning: which states of the document the result shall have.
+  ///   - ifVersion: writes only while the document has this version; `.missing` only while there is none.
+  ///   - durability: what the commit survives; the database's own when nil.
+  /// - Throws: `.invalidArgument` naming the field when a name or value is not possible, `.aborted` with the
+  ///   stored and the attempted document when the version differs, `.resourceExhausted` when the document
+  ///   has over 16 MiB, `.cancelled` when the task was cancelled in time.
+  @discardableResult
+  public func setData(
+    _ data: [String: (any FieldContent)?], merge: Bool = false, returning: Returning = .nothing,
+    ifVersion version: Version? = nil, durability: Durability? = nil
+  ) async throws(DatabaseError) -> WriteResult {
+    let intent = try compile { () throws(DatabaseError) in
+      let fields = try FieldInput.fields(data)
+      return try merge ? WriteCompiler.merge(fields) : WriteCompiler.set(fields)
+    }
+    return try await write(intent, returning, version, durability)
+  }
+
+  /// Sets the listed fields to what `data` has there, and leaves all others. A listed map is replaced as a
+  /// whole; what `data` has beyond the list is ignored, but for a delete, which is refused.
+  ///
+  /// - Throws: as `setData(_:merge:returning:ifVersion:durability:)`, and `.invalidArgument` when a listed
+  ///   field is missing from `data` or lies inside another.
+  @discardableResult
+  public func setData(
+    _ data: [String: (any FieldContent)?], mergeFields: [FieldPath],
+    returning: Returning = .nothing, ifVersion version: Version? = nil,
+    durability: Durability? = nil
+  ) async throws(DatabaseError) -> WriteResult {
+    let intent = try compile { () throws(DatabaseError) in
+      try WriteCompiler.merge(FieldInput.fields(data), only: mergeFields)
+    }
+    return try await write(intent, returning, version, durability)
+  }
+
+  /// Makes the document what `content` encodes as, replacing it when there is one; with `merge`, sets those
+  /// fields and leaves all others. Optionals that are nil are left out.
+  ///
+  /// - Throws: as `setData(_:merge:returning:ifVersion:durability:)`.
+  @discardableResult
+  public func setData<Content: Encodable>(
+    from content: Content, merge: Bool = false, returning: Returning = .nothing,
+    ifVersion version: Version? = nil, durability: Durability? = nil
+  ) async throws(DatabaseError) -> WriteResult {
+    let intent = try compile { () throws(DatabaseError) in
+      let fields = try DocumentEncoder().inputs(of: content)
+      return try merge ? WriteCompiler.merge(fields) : WriteCompiler.set(fields)
+    }
+    return try await write(intent, returning, version, durability)
+  }
+
+  /// Sets the listed fields to what `content` encodes there, and leaves all others.
+  ///
+  /// - Throws: as `setData(_:mergeFields:returning:ifVersion:durability:)`.
+  @discardableResult
+  public func setData<Content: Encodable>(
+    from content: Content, mergeFields: [FieldPath], returning: Returning = .nothing,
+    ifVersion version: Version? = nil, durability: Durability? = nil
+  ) async throws(DatabaseError) -> WriteResult {
+    let intent = try compile { () throws(DatabaseError) in
+      try WriteCompiler.merge(DocumentEncoder().inputs(of: content), only: mergeFields)
+    }
+    return try await write(intent, returning, version, durability)
+  }
+
+  /// Replaces the fields the keys lead to, and leaves all others. Dots in keys lead into maps; names that
+  /// contain dots stand in backticks.
+  ///
+  /// - Throws: `.notFound` when there is no document; `.invalidArgument` when `data` is empty, a key is no
+  ///   field path, or one key lies inside another; otherwise as
+  ///   `setData(_:merge:returning:ifVersion:durability:)`.
+  @discardableResult
+  public func updateData(
+    _ data: [String: (any FieldContent)?], returning: Returning = .nothing,
+    ifVersion version: Version? = nil, durability: Durability? = nil
+  ) async throws(DatabaseError) -> WriteResult {
+    try await update(
+      data.map { (FieldPath($0.key), $0.value) }, returning, version, durability)
+  }
+
+  /// Replaces the fields the paths lead to, and leaves all others.
+  ///
+  /// - Throws: as the form with texts as keys.
+  @discardableResult
+  @_disfavoredOverload
+  public func updateData(
+    _ data: [FieldPath: (any FieldContent)?], returning: Returning = .nothing,
+    ifVersion version: Version? = nil, durability: Durability? = nil
+  ) async throws(DatabaseError) -> WriteResult {
+    try await update(data.map { ($0.key, $0.value) }, returning, version, durability)
+  }
+
+  /// Makes the document `data`, where there is none.
+  ///
+  /// - Throws: `.alreadyExists` when there is one; otherwise as
+  ///   `setData(_:merge:returning:ifVersion:durability:)`.
+  @discardableResult
+  public func create(
+    _ data: [String: (any FieldContent)?], returning: Returning = .nothing,
+    durability: Durability? = nil
+  ) async throws(DatabaseError) -> WriteResult {
+    let intent = try compile { () throws(DatabaseError) in
+      try WriteCompiler.create(FieldInput.fields(data))
+    }
+    return try await write(intent, returning, nil, durability)
+  }
+
+  /// Makes the document what `content` encodes as, where there is none.
+  ///
+  /// - Throws: as the form with a dictionary.
+  @discardableResult
+  public func create<Content: Encodable>(
+    from content: Content, returning: Returning = .nothing, durability: Durability? = nil
+  ) async throws(DatabaseError) -> WriteResult {
+    let intent = try compile { () throws(DatabaseError) in
+      try WriteCompiler.create(DocumentEncoder().inputs(of: content))
+    }
+    return try await write(intent, returning, nil, durability)
+  }
+
+  /// Removes the document; no error when there is none. Collections below it stay.
+  ///
+  /// - Throws: `.aborted` with the stored document when the version differs, `.cancelled` when the task was
+  ///   cancelled in time.
+  @discardableResult
+  public func delete(
+    returning: Returning = .nothing, ifVersion version: Version? = nil,
+    durability: Durability? = nil
+  ) async throws(DatabaseError) -> WriteResult {
+    try await write(WriteCompiler.delete(), returning, version, durability)
+  }
+
+  // MARK: - Helpers
+
+  private func update(
+    _ data: [(FieldPath, (any FieldContent)?)], _ returning: Returning, _ version: Version?,
+    _ durability: Durability?
+  ) async throws(DatabaseError) -> WriteResult {
+    let intent = try compile { () throws(DatabaseError) in
+      var inputs: [(path: FieldPath, input: FieldInput)] = []
+      for (path, content) in data {
+        do throws(DatabaseError) {
+          inputs.append((path, try content?.encodeField() ?? FieldInput(.null)))
+        } catch {
+          throw error.within(fieldPath: path)
+        }
+      }
+      return try WriteCompiler.update(
+        inputs, precondition: version.map { .version($0) } ?? .exists(true))
+    }
+    return try await write(intent, returning, version, durability)
+  }
+
+  private func write(
+    _ intent: WriteIntent, _ returning: Returning, _ version: Version?,
+    _ durability: Durability?
+  ) async throws(DatabaseError) -> WriteResult {
+    var intent = intent
+    if let version { intent.precondition = .version(version) }
+    return try await database.write(self, intent, returning: returning, durability: durability)
+  }
+
+  /// Names the document in what compiling throws.
+  private func compile(
+    _ body: () throws(DatabaseError) -> WriteIntent
+  ) throws(DatabaseError) -> WriteIntent {
+    let path = try place.get()
+    do throws(DatabaseError) {
+      return try body()
+    } catch {
+      throw error.at(path: "\(path)")
+    }
+  }
+}
+
+extension CollectionReference {
+  /// Adds a document with an automatic id, and gives back where it is.
+  ///
+  /// - Throws: as `DocumentReference.create(_:returning:durability:)`.
+  @discardableResult
+  public func addDocument(
+    _ data: [String: (any FieldContent)?], durability: Durability? = nil
+  ) async throws(DatabaseError) -> DocumentReference {
+    let reference = document()
+    try await reference.create(data, durability: durability)
+    return reference
+  }
+
+  /// Adds a document with an automatic id, and gives back where it is.
+  ///
+  /// - Throws: as `DocumentReference.create(_:returning:durability:)`.
+  @discardableResult
+  public func addDocument(
+    data: [String: (any FieldContent)?], durability: Durability? = nil
+  ) async throws(DatabaseError) -> DocumentReference {
+    try await addDocument(data, durability: durability)
+  }
+
+  /// Adds what `content` encodes as, with an automatic id, and gives back where it is.
+  ///
+  /// - Throws: as `DocumentReference.create(from:returning:durability:)`.
+  @discardableResult
+  public func addDocument<Content: Encodable>(
+    from content: Content, durability: Durability? = nil
+  ) async throws(DatabaseError) -> DocumentReference {
+    let reference = document()
+    try await reference.create(from: content, durability: durability)
+    return reference
+  }
+}
+
+extension DatabaseError {
+  /// The same error, inside the field `path` leads to.
+  func within(fieldPath path: FieldPath) -> DatabaseError {
+    var error = self
+    error.field = field.map { $0.hasPrefix("[") ? "\(path)\($0)" : "\(path).\($0)" } ?? "\(path)"
+    return error
+  }
+}

@@ -1,0 +1,112 @@
+// Where a document is, in which database. Making a reference reads nothing and cannot throw: what is wrong
+// with a path is kept and thrown by the call that uses the reference.
+
+/// A document's place in a database, whether there is a document or not.
+public struct DocumentReference: Sendable {
+  /// The database the document is in.
+  public let database: Database
+  let place: Result<DocumentPath, DatabaseError>
+
+  init(database: Database, place: Result<DocumentPath, DatabaseError>) {
+    self.database = database
+    self.place = place
+  }
+
+  /// The last segment of the path; empty when the path is wrong.
+  public var documentID: String {
+    if case .success(let path) = place { path.documentID } else { "" }
+  }
+
+  /// The path from the root, as in `users/alice/posts/p1`.
+  public var path: String {
+    switch place {
+    case .success(let path): path.description
+    case .failure(let error): error.path ?? ""
+    }
+  }
+
+  /// The collection the document is in.
+  public var parent: CollectionReference {
+    CollectionReference(database: database, place: place.map(\.collection))
+  }
+
+  /// A collection below this document; `path` may lead on through its documents.
+  public func collection(_ path: String) -> CollectionReference {
+    CollectionReference(
+      database: database,
+      place: place.appending(path) { (segments) throws(DatabaseError) in
+        try CollectionPath(segments: segments)
+      })
+  }
+}
+
+extension DocumentReference: Hashable {
+  /// Whether both are the same place in the same database.
+  public static func == (left: DocumentReference, right: DocumentReference) -> Bool {
+    left.database === right.database && left.place == right.place
+  }
+
+  /// Feeds the path.
+  public func hash(into hasher: inout Hasher) {
+    hasher.combine(place)
+  }
+}
+
+extension DocumentReference: CustomStringConvertible {
+  /// The path.
+  public var description: String { path }
+}
+
+extension DocumentReference: FieldConvertible {
+  /// A reference to the document. Throws when the path is wrong.
+  public func encodeField() throws(DatabaseError) -> FieldInput {
+    FieldInput(.reference(try place.get()))
+  }
+}
+
+extension DocumentReference: Codable, DirectlyCoded {
+  /// Reads the path as a text, where no database is at hand.
+  ///
+  /// - Throws: always: a reference needs its database, which only a document's decoder knows. Decode a
+  ///   `String` there, and make a reference with `Database.document(_:)`.
+  public init(from decoder: any Decoder) throws {
+    throw DecodingError.dataCorrupted(
+      .init(
+        codingPath: decoder.codingPath,
+        debugDescription: "a DocumentReference can only be decoded from a document"))
+  }
+
+  /// Writes the path as a text; inside a document it is stored as a reference.
+  public func encode(to encoder: any Encoder) throws {
+    var container = encoder.singleValueContainer()
+    try container.encode(path)
+  }
+
+  static func decodeField(_ value: Value, in context: DecodingContext) -> DocumentReference? {
+    guard let path = value.reference, let database = context.database else { return nil }
+    return DocumentReference(database: database, place: .success(path))
+  }
+}
+
+extension Result where Failure == DatabaseError {
+  /// A longer path: this one's segments and those of `path`, an earlier problem first.
+  func appending<Longer>(
+    _ path: String, _ make: ([String]) throws(DatabaseError) -> Longer
+  ) -> Result<Longer, DatabaseError> where Success: PathSegments {
+    flatMap { place in
+      do throws(DatabaseError) {
+        return .success(try make(place.segments + ResourceName.segments(of: path)))
+      } catch {
+        return .failure(error.at(path: "\(place)/\(path)"))
+      }
+    }
+  }
+}
+
+/// What the paths of documents and collections have in common.
+protocol PathSegments {
+  var segments: [String] { get }
+}
+
+extension DocumentPath: PathSegments {}
+extension CollectionPath: PathSegments {}

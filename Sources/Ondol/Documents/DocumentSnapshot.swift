@@ -1,0 +1,144 @@
+// A document as it was at one moment: the last step of the read path, and what writes give back when they
+// are asked to.
+
+/// The commit that made a state of a document. Later commits have higher versions, and no two documents'
+/// writes share one unless they were written together.
+public struct Version: Sendable, Hashable, Comparable, Codable, CustomStringConvertible {
+  /// The commit's number.
+  public let rawValue: UInt64
+
+  /// A version read back from where an app kept it.
+  public init(rawValue: UInt64) {
+    self.rawValue = rawValue
+  }
+
+  /// The version of a document that is not there: `ifVersion: .missing` writes only while there is none.
+  public static let missing = Version(rawValue: 0)
+
+  /// The earlier commit first.
+  public static func < (left: Version, right: Version) -> Bool { left.rawValue < right.rawValue }
+
+  /// The commit's number.
+  public var description: String { "\(rawValue)" }
+}
+
+/// What is stored beside a document's fields.
+struct DocumentStamps: Sendable, Hashable {
+  var version: Version
+  var updateTime: Timestamp
+  var createTime: Timestamp
+}
+
+/// A document, or its absence, as it was when it was read.
+public struct DocumentSnapshot: Sendable {
+  /// Where the document is.
+  public let reference: DocumentReference
+  /// Nil when there is no document.
+  let contents: Contents?
+
+  struct Contents: Sendable, Hashable {
+    var stamps: DocumentStamps
+    var fields: [String: Value]
+  }
+
+  init(reference: DocumentReference, contents: Contents?) {
+    self.reference = reference
+    self.contents = contents
+  }
+
+  /// Whether there is a document.
+  public var exists: Bool { contents != nil }
+
+  /// The document's id.
+  public var documentID: String { reference.documentID }
+
+  /// The commit that made this state; `.missing` when there is no document.
+  public var version: Version { contents?.stamps.version ?? .missing }
+
+  /// The moment of that commit; nil when there is no document.
+  public var updateTime: Timestamp? { contents?.stamps.updateTime }
+
+  /// The moment the document was created; nil when there is none.
+  public var createTime: Timestamp? { contents?.stamps.createTime }
+
+  /// All fields; none when there is no document.
+  public func data() -> [String: Value] { contents?.fields ?? [:] }
+
+  /// The value of a field, which may be one inside maps; nil when it is missing or the path is wrong.
+  public func get(_ field: FieldPath) -> Value? {
+    guard let contents, case .names(let names) = field.form else {
+      return field.isDocumentID ? .string(documentID) : nil
+    }
+    return lookUp(names[...], in: contents.fields)
+  }
+
+  /// The value of a field as a Swift type; nil when it is missing or of another type.
+  public func get<Field: FieldReadable>(_ field: FieldPath) -> Field? {
+    let value: Value? = get(field)
+    return value.flatMap { Field(fieldValue: $0) }
+  }
+
+  /// The value of a field, which may be one inside maps; nil when it is missing.
+  public subscript(field: FieldPath) -> Value? { self.get(field) }
+
+  /// The value of a field as a Swift type; nil when it is missing or of another type.
+  public subscript<Field: FieldReadable>(field: FieldPath) -> Field? { self.get(field) }
+
+  /// The document as a `Decodable` type.
+  ///
+  /// - Throws: `DatabaseError` with `.notFound` when there is no document, unless `type` is optional;
+  ///   `DecodingError` with the field's path and what stands there; whatever the type's own decoding throws.
+  public func data<Content: Decodable>(as type: Content.Type = Content.self) throws -> Content {
+    guard contents != nil || type is any ExpressibleByNilLiteral.Type else {
+      throw DatabaseError(
+        .notFound, "there is no document to decode as \(type)", path: reference.path)
+    }
+    let value = contents.map { Value.map($0.fields) } ?? .null
+    let context = DecodingContext(database: reference.database)
+    return try DocumentDecoder().decode(type, from: value, in: context)
+  }
+}
+
+extension DocumentSnapshot: Hashable {
+  /// Whether both are the same document in the same state.
+  public static func == (left: DocumentSnapshot, right: DocumentSnapshot) -> Bool {
+    left.reference == right.reference && left.contents == right.contents
+  }
+
+  /// Feeds the place and the version.
+  public func hash(into hasher: inout Hasher) {
+    hasher.combine(reference)
+    hasher.combine(version)
+  }
+}
+
+extension DocumentSnapshot: Identifiable {
+  /// The document's path.
+  public var id: String { reference.path }
+}
+
+extension DocumentSnapshot: CustomStringConvertible {
+  /// The path and the fields.
+  public var description: String {
+    exists ? "\(reference) \(Value.map(data()))" : "\(reference) (no document)"
+  }
+}
+
+/// The documents a query found, all as they were at one moment.
+public struct QuerySnapshot: Sendable, Hashable {
+  /// The query that was asked.
+  public let query: Query
+  /// The documents, in the query's order.
+  public let documents: [DocumentSnapshot]
+
+  init(query: Query, documents: [DocumentSnapshot]) {
+    self.query = query
+    self.documents = documents
+  }
+
+  /// Whether nothing was found.
+  public var isEmpty: Bool { documents.isEmpty }
+
+  /// How many documents were found.
+  public var count: Int { documents.count }
+}

@@ -1,0 +1,60 @@
+// Queues for writers of the same thing. Writers of one document would otherwise race: all derive from the
+// same state, one wins and the others derive again, until the last of a thousand has derived a thousand
+// times. So they queue, and each finds what the one before left. Part of the write path, around its loop.
+//
+// Latches are taken documents first, in the order of their paths, then families by name; so no two writers
+// wait for each other.
+
+internal import OndolEngine
+
+/// What only one writer at a time works on.
+enum LatchKey: Sendable, Hashable {
+  case document(DocumentPath)
+  /// The catalog rows of a root collection.
+  case family(ExactText)
+  /// The building of an index.
+  case index(Keyspace)
+}
+
+/// First come, first served.
+final class Latches: Sendable {
+  private typealias Waiters = [CheckedContinuation<Void, Never>]
+
+  /// A key is present while someone holds it; its value is who waits, the longest first.
+  private let held = Guarded<[LatchKey: Waiters]>([:])
+
+  /// Returns once nobody else holds `key`. Every call needs a `release`.
+  func acquire(_ key: LatchKey) async {
+    let isFree = held.withLock { held in
+      guard held[key] == nil else { return false }
+      held[key] = []
+      return true
+    }
+    if isFree { return }
+    await withCheckedContinuation { continuation in
+      let isFree = held.withLock { held in
+        guard held[key] == nil else {
+          held[key]?.append(continuation)
+          return false
+        }
+        held[key] = []
+        return true
+      }
+      if isFree { continuation.resume() }
+    }
+  }
+
+  /// Hands `key` to the one who waits longest.
+  func release(_ key: LatchKey) {
+    let next = held.withLock { held -> CheckedContinuation<Void, Never>? in
+      guard var waiters = held[key], !waiters.isEmpty else {
+        held[key] = nil
+        return nil
+      }
+      let next = waiters.removeFirst()
+      held[key] = waiters
+      return next
+    }
+    next?.resume()
+  }
+}

@@ -1,0 +1,133 @@
+// From an intent and the stored document to the new document. Pure: no catalog, no clock, no bytes. The
+// commit's time is not known yet, so a server timestamp becomes `Timestamp.pending`, which the encoder
+// turns into a stamp and which equals nothing that is stored.
+
+extension WriteIntent {
+  /// The document's fields after this write; nil when there is no document then.
+  ///
+  /// Preconditions are not looked at here.
+  /// - Complexity: O(fields of the document + elements of the arrays touched).
+  func apply(to before: [String: Value]?) -> [String: Value]? {
+    var fields: [String: Value]
+    switch change {
+    case .delete:
+      return nil
+    case .replace(let replacement):
+      fields = replacement
+    case .patch(let patch, let mask):
+      fields = before ?? [:]
+      for place in mask {
+        if let value = lookUp(place[...], in: patch) {
+          assign(value, at: place[...], in: &fields)
+        } else {
+          remove(place[...], from: &fields)
+        }
+      }
+    }
+    for transform in transforms {
+      let place = transform.path[...]
+      // A set replaces the document, so what its transforms meet is what the set left: nothing stored.
+      let result = transform.operation.result(for: lookUp(place, in: fields))
+      assign(result, at: place, in: &fields)
+    }
+    return fields
+  }
+}
+
+extension FieldValue.Operation {
+  /// What the field holds afterwards, when it holds `stored` now. Deletes are no transforms, and what could
+  /// not be encoded never gets here.
+  func result(for stored: Value?) -> Value {
+    switch self {
+    case .serverTimestamp: .timestamp(.pending)
+    case .increment(let amount): sum(stored, amount)
+    case .minimum(let limit): extreme(stored, limit) { $0 <= 0 }
+    case .maximum(let limit): extreme(stored, limit) { $0 >= 0 }
+    case .arrayUnion(let elements): union(stored, elements)
+    case .arrayRemove(let elements): difference(stored, elements)
+    case .delete, .invalid: .null
+    }
+  }
+}
+
+/// Integers saturate; one double makes the sum a double.
+private func sum(_ stored: Value?, _ amount: Value) -> Value {
+  switch (stored, amount) {
+  case (.integer(let left), .integer(let right)):
+    let (result, overflow) = left.addingReportingOverflow(right)
+    return .integer(overflow ? (right > 0 ? .max : .min) : result)
+  case (.integer(let left), .double(let right)): return .double(Double(left) + right)
+  case (.double(let left), .integer(let right)): return .double(left + Double(right))
+  case (.double(let left), .double(let right)): return .double(left + right)
+  default: return amount
+  }
+}
+
+/// The stored number or the operand, whichever `keepsStored` chooses by their order; equal numbers stay as
+/// stored, and NaN wins over every number.
+private func extreme(
+  _ stored: Value?, _ operand: Value, keepsStored: (Int) -> Bool
+) -> Value {
+  guard let stored, ValueOrder.rank(stored) == ValueOrder.rank(operand) else { return operand }
+  if isNaN(stored) { return stored }
+  if isNaN(operand) { return operand }
+  return keepsStored(ValueOrder.compare(stored, operand)) ? stored : operand
+}
+
+private func isNaN(_ value: Value) -> Bool {
+  if case .double(let number) = value { number.isNaN } else { false }
+}
+
+private func union(_ stored: Value?, _ elements: [Value]) -> Value {
+  var result: [Value] = []
+  if case .array(let existing) = stored { result = existing }
+  var seen = Set(result)
+  for element in elements where seen.insert(element).inserted {
+    result.append(element)
+  }
+  return .array(result)
+}
+
+private func difference(_ stored: Value?, _ elements: [Value]) -> Value {
+  guard case .array(let existing) = stored else { return .array([]) }
+  let removed = Set(elements)
+  return .array(existing.filter { !removed.contains($0) })
+}
+
+// MARK: - Places in nested maps
+
+/// The value at `place`; nil when a step is missing or goes through something that is not a map.
+func lookUp(_ place: ArraySlice<String>, in fields: [String: Value]) -> Value? {
+  guard let first = place.first, let value = fields[first] else { return nil }
+  let rest = place.dropFirst()
+  if rest.isEmpty { return value }
+  guard case .map(let nested) = value else { return nil }
+  return lookUp(rest, in: nested)
+}
+
+/// Puts `value` at `place`, making maps of whatever stands in the way.
+func assign(_ value: Value, at place: ArraySlice<String>, in fields: inout [String: Value]) {
+  guard let first = place.first else { return }
+  let rest = place.dropFirst()
+  if rest.isEmpty {
+    fields[first] = value
+    return
+  }
+  // Taken out first, so that the nested map is changed in place instead of copied.
+  var nested: [String: Value] = [:]
+  if case .map(let existing) = fields.updateValue(.null, forKey: first) { nested = existing }
+  assign(value, at: rest, in: &nested)
+  fields[first] = .map(nested)
+}
+
+/// Removes what stands at `place`. A way through something that is not a map leads to nothing.
+func remove(_ place: ArraySlice<String>, from fields: inout [String: Value]) {
+  guard let first = place.first else { return }
+  let rest = place.dropFirst()
+  if rest.isEmpty {
+    fields[first] = nil
+  } else if case .map(var nested) = fields[first] {
+    remove(rest, from: &nested)
+    fields[first] = .map(nested)
+  }
+}

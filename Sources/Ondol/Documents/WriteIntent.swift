@@ -1,0 +1,41 @@
+// What a write means, after compiling and before anything was read: the middle of the write path. A call
+// (`setData`, `updateData`, …) becomes an intent; an intent and the stored document become the new
+// document in WriteApplication. Keeping the two apart makes both pure, and the first comparable with the
+// conformance cases other implementations publish.
+
+/// The names from a document's root to a field, already checked.
+typealias FieldNames = [String]
+
+/// One write to one document.
+struct WriteIntent: Sendable {
+  /// What becomes of the document's plain fields.
+  enum Change: Sendable {
+    /// The document becomes exactly `fields`.
+    case replace(fields: [String: Value])
+    /// The places in `mask` become what `fields` holds there; places `fields` lacks are removed. No place
+    /// in the mask is inside another.
+    case patch(fields: [String: Value], mask: [FieldNames])
+    /// The document goes.
+    case delete
+  }
+
+  var change: Change
+  /// Applied after the change, in this order.
+  var transforms: [FieldTransform] = []
+  var precondition = Precondition.none
+}
+
+/// A change of one field that depends on what is stored, or on the commit itself.
+struct FieldTransform: Sendable {
+  var path: FieldNames
+  var operation: FieldValue.Operation
+}
+
+/// What must hold of the stored document for a write to happen.
+enum Precondition: Sendable, Hashable {
+  case none
+  case exists(Bool)
+  /// The version zero stands for a document that is not there.
+  case version(Version)
+  case updateTime(Timestamp)
+}

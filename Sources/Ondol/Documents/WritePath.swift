@@ -1,0 +1,168 @@
+// The write path from the caller's hands to the acknowledged commit:
+//
+//   compile    on the caller, without suspension: WriteCompiler refuses what is wrong with the arguments
+//   queue      one latch a document, so that writers of one document do not race
+//   prepare    WritePreparation derives a batch from a snapshot
+//   commit     the engine refuses the batch when something it was derived from has changed; then from
+//              the snapshot again
+//
+// Up to the commit's place in the order of commits, cancelling the task throws `.cancelled` and nothing has
+// happened; after it, the write completes.
+
+internal import OndolEngine
+
+extension Database {
+  /// Compiled on the caller, done here: the private half of every public write of one document.
+  func write(
+    _ reference: DocumentReference, _ intent: WriteIntent, returning: Returning,
+    durability: Durability?
+  ) async throws(DatabaseError) -> WriteResult {
+    let write = DocumentWrite(path: try reference.place.get(), intent: intent)
+    let commit = try await commit([write], durability: durability)
+    return commit.result(of: write.path, in: self, returning: returning)
+  }
+
+  /// Commits the writes, all or none.
+  @concurrent
+  func commit(
+    _ writes: [DocumentWrite], durability: Durability?
+  ) async throws(DatabaseError) -> CompletedCommit {
+    var queue = WriteQueue(latches)
+    for path in Set(writes.map(\.path)).sorted() {
+      await queue.enter(.document(path))
+    }
+    do throws(DatabaseError) {
+      let commit = try await commitInTurn(
+        writes, durability: durability ?? options.durability, &queue)
+      queue.leave()
+      return commit
+    } catch {
+      queue.leave()
+      throw error
+    }
+  }
+
+  private func commitInTurn(
+    _ writes: [DocumentWrite], durability: Durability, _ queue: inout WriteQueue
+  ) async throws(DatabaseError) -> CompletedCommit {
+    let roots = Set(writes.map { ExactText($0.path.segments[0]) })
+      .sorted { ValueOrder.compare($0.text, $1.text) < 0 }
+    while true {
+      guard !Task.isCancelled else {
+        throw DatabaseError(.cancelled, "the task was cancelled; nothing was written")
+      }
+      let prepared = try await WritePreparation.prepare(
+        writes, catalog: catalog, at: try snapshot())
+      guard !prepared.batch.isEmpty else {
+        return CompletedCommit(documents: prepared.documents, receipt: nil, now: now())
+      }
+      // Whoever changes the catalog waits for its turn, and then looks again what there is to change.
+      if !prepared.changedFamilies.isEmpty, !queue.hasFamilies {
+        for root in roots { await queue.enter(.family(root)) }
+        continue
+      }
+      do throws(EngineError) {
+        let receipt = try await engine.commit(
+          prepared.batch, durability: OndolEngine.Durability(durability))
+        for family in prepared.changedFamilies { catalog.install(family) }
+        return CompletedCommit(documents: prepared.documents, receipt: receipt, now: 0)
+      } catch .stale {
+        // The catalog changed under the batch. The change is visible once its writer has left the queue.
+        if !queue.hasFamilies {
+          for root in roots { await queue.enter(.family(root)) }
+        }
+      } catch {
+        throw DatabaseError(error)
+      }
+    }
+  }
+}
+
+/// The latches one commit holds.
+private struct WriteQueue {
+  private let latches: Latches
+  private var held: [LatchKey] = []
+  private(set) var hasFamilies = false
+
+  init(_ latches: Latches) {
+    self.latches = latches
+  }
+
+  mutating func enter(_ key: LatchKey) async {
+    if case .family = key { hasFamilies = true }
+    await latches.acquire(key)
+    held.append(key)
+  }
+
+  mutating func leave() {
+    for key in held.reversed() { latches.release(key) }
+    held = []
+  }
+}
+
+/// A commit that was acknowledged, or that had nothing to change.
+struct CompletedCommit: Sendable {
+  let documents: [WrittenDocument]
+  /// Nil when nothing was changed.
+  let receipt: CommitReceipt?
+  /// The time when nothing was changed.
+  let now: Int64
+
+  /// What the app is told about one of the documents.
+  func result(
+    of path: DocumentPath, in database: Database, returning: Returning
+  ) -> WriteResult {
+    let document = documents.first { $0.path == path }
+    let before = document?.before
+    let after = document.flatMap(contents)
+    let reference = DocumentReference(database: database, place: .success(path))
+    let stamps = after?.stamps ?? deletionStamps(document)
+    return WriteResult(
+      version: stamps.version, commitTime: stamps.updateTime,
+      before: returning.contains(.before)
+        ? DocumentSnapshot(reference: reference, contents: before) : nil,
+      after: returning.contains(.after)
+        ? DocumentSnapshot(reference: reference, contents: after) : nil)
+  }
+
+  /// The document after the commit, nothing pending any more.
+  private func contents(_ document: WrittenDocument) -> DocumentSnapshot.Contents? {
+    guard let after = document.after else { return nil }
+    guard document.isChanged, let receipt else { return document.before }
+    let time = Timestamp(unchecked: receipt.time)
+    return DocumentSnapshot.Contents(
+      stamps: DocumentStamps(
+        version: Version(rawValue: receipt.sequence.rawValue), updateTime: time,
+        createTime: document.before?.stamps.createTime ?? time),
+      fields: after.mapValues { $0.resolved(at: time) })
+  }
+
+  private func deletionStamps(_ document: WrittenDocument?) -> DocumentStamps {
+    let isChanged = document?.isChanged ?? false
+    let version = isChanged ? receipt?.sequence.rawValue ?? 0 : 0
+    let time = Timestamp(unchecked: receipt?.time ?? now)
+    return DocumentStamps(
+      version: Version(rawValue: version), updateTime: time, createTime: time)
+  }
+}
+
+extension Value {
+  /// The value with the commit's time wherever it is pending.
+  func resolved(at time: Timestamp) -> Value {
+    switch self {
+    case .timestamp(.pending): .timestamp(time)
+    case .map(let fields): .map(fields.mapValues { $0.resolved(at: time) })
+    default: self
+    }
+  }
+}
+
+extension OndolEngine.Durability {
+  init(_ durability: Durability) {
+    switch durability {
+    case .memory: self = .memory
+    case .process: self = .process
+    case .power: self = .power
+    }
+  }
+}

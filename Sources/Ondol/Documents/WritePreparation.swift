@@ -1,0 +1,219 @@
+// Stages 1 and 2 of the write path for one attempt: what is stored is read from a snapshot, intents are
+// applied, and the documents, their index rows and whatever the catalog gains become one batch. Nothing
+// outside is changed, so an attempt that turns out to be stale is simply dropped.
+
+internal import OndolEngine
+
+/// One write of a commit.
+struct DocumentWrite: Sendable {
+  var path: DocumentPath
+  var intent: WriteIntent
+}
+
+/// A document that a commit writes: what is stored, and what the commit makes of it.
+struct WrittenDocument: Sendable {
+  var path: DocumentPath
+  var before: DocumentSnapshot.Contents?
+  /// With `Timestamp.pending` where the commit's time will be.
+  var after: [String: Value]?
+
+  /// A write that changes nothing leaves the version as it is.
+  var isChanged: Bool {
+    switch (before, after) {
+    case (nil, nil): false
+    case (let before?, let after?): !before.fields.isIdentical(to: after)
+    default: true
+    }
+  }
+}
+
+/// A batch, and what it stands for.
+struct PreparedCommit: Sendable {
+  var batch: Batch
+  /// The documents in the order of their first write.
+  var documents: [WrittenDocument]
+  /// Families as they are after the commit, where it changes them.
+  var changedFamilies: [Family]
+}
+
+/// Derives a batch from a snapshot.
+struct WritePreparation {
+  private let catalog: Catalog
+  private let snapshot: Snapshot
+  private var edits: [ExactText: CatalogEdit] = [:]
+  private var documents: [WrittenDocument] = []
+  private var positions: [DocumentPath: Int] = [:]
+
+  private init(catalog: Catalog, snapshot: Snapshot) {
+    self.catalog = catalog
+    self.snapshot = snapshot
+  }
+
+  /// Prepares a commit of `writes`, several of which may be to one document.
+  ///
+  /// Throws what the preconditions and limits demand, naming the document.
+  static func prepare(
+    _ writes: [DocumentWrite], catalog: Catalog, at snapshot: Snapshot
+  ) async throws(DatabaseError) -> PreparedCommit {
+    var preparation = WritePreparation(catalog: catalog, snapshot: snapshot)
+    for write in writes {
+      do throws(DatabaseError) {
+        try await preparation.apply(write)
+      } catch {
+        throw error.at(path: "\(write.path)")
+      }
+    }
+    return try await preparation.finish()
+  }
+
+  // MARK: - Applying
+
+  private mutating func apply(_ write: DocumentWrite) async throws(DatabaseError) {
+    let position = try await position(of: write.path)
+    let document = documents[position]
+    let after = write.intent.apply(to: document.after)
+    try check(write.intent.precondition, document, attempted: after)
+    documents[position].after = after
+  }
+
+  /// Where the document stands in the list; read from the snapshot when it is met first.
+  private mutating func position(of path: DocumentPath) async throws(DatabaseError) -> Int {
+    if let position = positions[path] { return position }
+    let before = try await stored(path)
+    positions[path] = documents.count
+    documents.append(WrittenDocument(path: path, before: before, after: before?.fields))
+    return documents.count - 1
+  }
+
+  private mutating func stored(
+    _ path: DocumentPath
+  ) async throws(DatabaseError) -> DocumentSnapshot.Contents? {
+    let pattern = CollectionPattern(path.collection)
+    guard let entry = try await edit(pattern.root)?.family.collections[pattern] else { return nil }
+    let key = DocumentKey.key(entry.keyspace, path)
+    guard let row = try await snapshot.row(key) else { return nil }
+    do throws(MalformedBytes) {
+      return try DocumentSnapshot.Contents(row: row.bytes, symbols: entry.symbols)
+    } catch {
+      throw DatabaseError(error, documentAt: path)
+    }
+  }
+
+  /// The changes of the family so far; nil when there is no such family yet.
+  private mutating func edit(_ root: String) async throws(DatabaseError) -> CatalogEdit? {
+    if let edit = edits[ExactText(root)] { return edit }
+    guard let family = try await catalog.family(root, at: snapshot) else { return nil }
+    let edit = CatalogEdit(family)
+    edits[ExactText(root)] = edit
+    return edit
+  }
+
+  private func check(
+    _ precondition: Precondition, _ document: WrittenDocument, attempted: [String: Value]?
+  ) throws(DatabaseError) {
+    let exists = document.after != nil
+    switch precondition {
+    case .none:
+      break
+    case .exists(true):
+      guard !exists else { return }
+      throw DatabaseError(.notFound, "there is no document to update; setData or create makes one")
+    case .exists(false):
+      guard exists else { return }
+      throw DatabaseError(.alreadyExists, "there is a document already; setData replaces it")
+    case .version(let version):
+      let stored = document.before?.stamps.version ?? .missing
+      guard stored != version else { return }
+      throw DatabaseError(
+        .aborted,
+        "the document has version \(stored) and not \(version): another write came first",
+        conflict: .init(stored: document.before?.fields, attempted: attempted))
+    case .updateTime(let time):
+      guard document.before?.stamps.updateTime != time else { return }
+      throw DatabaseError(
+        .failedPrecondition, "the document was not updated at \(time)",
+        conflict: .init(stored: document.before?.fields, attempted: attempted))
+    }
+  }
+
+  // MARK: - Into bytes
+
+  private mutating func finish() async throws(DatabaseError) -> PreparedCommit {
+    var batch = Batch()
+    batch.basis = snapshot.sequence
+    for document in documents where document.isChanged {
+      do throws(DatabaseError) {
+        try await add(document, to: &batch)
+      } catch {
+        throw error.at(path: "\(document.path)")
+      }
+    }
+    guard !batch.isEmpty else {
+      return PreparedCommit(batch: batch, documents: documents, changedFamilies: [])
+    }
+    var changed: [Family] = []
+    // By number, because each new family says which number the next one gets.
+    for var edit in edits.values.sorted(by: { $0.family.row.number < $1.family.row.number }) {
+      edit.write(to: &batch)
+      if edit.isChanged { changed.append(edit.family) }
+    }
+    return PreparedCommit(batch: batch, documents: documents, changedFamilies: changed)
+  }
+
+  private mutating func add(
+    _ document: WrittenDocument, to batch: inout Batch
+  ) async throws(DatabaseError) {
+    let collection = document.path.collection
+    let pattern = CollectionPattern(collection)
+    let root = ExactText(pattern.root)
+    var edit: CatalogEdit
+    if let known = try await self.edit(pattern.root) {
+      edit = known
+    } else {
+      edit = try await CatalogEdit(
+        newFamily: pattern.root, following: lastNewFamily, at: snapshot)
+    }
+    let entry = try edit.collection(pattern)
+    let key = DocumentKey.key(entry.keyspace, document.path)
+    if let after = document.after {
+      var symbols = entry.symbols
+      let encoded = try ValueEncoder.document(
+        after, createTime: document.before?.stamps.createTime, symbols: &symbols)
+      edit.add(symbols, to: pattern)
+      batch.put(key.bytes, encoded.bytes.bytes, stamps: encoded.stamps)
+    } else {
+      batch.delete(key.bytes)
+    }
+    batch.guardUnchanged(key.bytes)
+    for index in entry.indexes {
+      let changes = index.changes(
+        from: document.before?.fields, to: document.after, ancestors: collection.ancestorIDs,
+        id: document.path.documentID)
+      batch.apply(changes)
+    }
+    edits[root] = edit
+  }
+
+  /// The highest number among the families this commit makes.
+  private var lastNewFamily: UInt32? {
+    edits.values.filter(\.isNewFamily).map(\.family.row.number).max()
+  }
+}
+
+extension DocumentKey {
+  static func key(_ keyspace: Keyspace, _ path: DocumentPath) -> [UInt8] {
+    key(keyspace, ancestors: path.collection.ancestorIDs, id: path.documentID)
+  }
+}
+
+extension Batch {
+  /// Adds changes of indexes.
+  mutating func apply(_ changes: [IndexChange]) {
+    for change in changes {
+      switch change {
+      case .put(let row): put(row.key.bytes, [UInt8]().bytes, keyStamps: row.stamps)
+      case .delete(let key): delete(key.bytes)
+      }
+    }
+  }
+}

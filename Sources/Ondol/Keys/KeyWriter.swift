@@ -1,0 +1,192 @@
+// Builds keys, component by component. Format and invariants are in KeyCoding.
+
+internal import OndolEngine
+
+/// A key under construction.
+struct KeyWriter {
+  /// The key so far.
+  private(set) var bytes: [UInt8]
+  /// Where the commit's time is to be filled in.
+  private(set) var stamps: [(offset: Int, form: StampForm)] = []
+
+  /// Where the component being written began, and where it is cut when a timestamp crosses the
+  /// limit.
+  private var start = 0
+  private var cut: Int?
+
+  /// Begins with `prefix`, as with the number of a keyspace.
+  init(_ prefix: [UInt8] = []) {
+    bytes = prefix
+    bytes.reserveCapacity(prefix.count + 48)
+  }
+
+  /// Appends bytes as they are.
+  mutating func append(raw: some Sequence<UInt8>) {
+    bytes.append(contentsOf: raw)
+  }
+
+  /// Appends a component and answers whether it had to be cut, so that equal bytes need not be
+  /// equal values.
+  @discardableResult
+  mutating func append(_ value: Value, descending: Bool = false) -> Bool {
+    start = bytes.count
+    cut = nil
+    let firstStamp = stamps.count
+    append(value, depth: 0)
+    let isCut = bytes.count - start > KeyCoding.maximumComponentLength
+    if isCut { cutComponent() }
+    if descending { complement(from: start, stampsFrom: firstStamp) }
+    return isCut
+  }
+
+  /// Appends a text that is never cut, for the ids of documents.
+  mutating func append(id: String, descending: Bool = false) {
+    start = bytes.count
+    bytes.append(KeyCoding.Tag.string)
+    appendEscaped(id, limit: .max)
+    if descending { complement(from: start, stampsFrom: stamps.count) }
+  }
+
+  /// Appends what all texts that begin with `prefix` have in common, at most as long as a
+  /// component.
+  mutating func append(textPrefix prefix: String, descending: Bool = false) {
+    start = bytes.count
+    bytes.append(KeyCoding.Tag.string)
+    appendEscaped(prefix, limit: KeyCoding.maximumComponentLength, isWhole: false)
+    bytes.removeLast(max(0, bytes.count - start - KeyCoding.maximumComponentLength))
+    if descending { complement(from: start, stampsFrom: stamps.count) }
+  }
+
+  private mutating func cutComponent() {
+    let end = cut ?? (start + KeyCoding.maximumComponentLength)
+    bytes.removeSubrange(end...)
+    bytes.append(KeyCoding.Tag.cut)
+    stamps.removeAll { $0.offset >= end }
+  }
+
+  private mutating func complement(from start: Int, stampsFrom firstStamp: Int) {
+    for index in start..<bytes.count {
+      bytes[index] = ~bytes[index]
+    }
+    for index in firstStamp..<stamps.count {
+      stamps[index].form = .descendingTime
+    }
+  }
+}
+
+// MARK: - Values, ascending
+
+extension KeyWriter {
+  /// Whether what follows would be cut off anyway.
+  private var isFull: Bool { bytes.count - start > KeyCoding.maximumComponentLength }
+
+  private mutating func append(_ value: Value, depth: Int) {
+    switch value {
+    case .null: bytes.append(KeyCoding.Tag.null)
+    case .boolean(let value): bytes.append(value ? KeyCoding.Tag.yes : KeyCoding.Tag.no)
+    case .integer(let value): append(value)
+    case .double(let value): append(value)
+    case .timestamp(let value): append(value)
+    case .string(let value):
+      bytes.append(KeyCoding.Tag.string)
+      appendEscaped(value, limit: KeyCoding.maximumComponentLength)
+    case .bytes(let value):
+      bytes.append(KeyCoding.Tag.bytes)
+      appendEscaped(value.span, limit: KeyCoding.maximumComponentLength)
+    case .reference(let value): append(value)
+    case .geoPoint(let value):
+      bytes.append(KeyCoding.Tag.geoPoint)
+      bytes.append(highFirst: KeyCoding.orderedBits(value.latitude))
+      bytes.append(highFirst: KeyCoding.orderedBits(value.longitude))
+    case .array(let elements): append(elements, depth: depth)
+    case .vector(let value): append(value)
+    case .map(let fields): append(fields, depth: depth)
+    }
+  }
+
+  private mutating func append(_ value: Int64) {
+    guard value != 0 else { return bytes.append(KeyCoding.Tag.zero) }
+    append(KeyNumber.parts(value), isNegative: value < 0)
+  }
+
+  private mutating func append(_ value: Double) {
+    if value.isNaN {
+      bytes.append(KeyCoding.Tag.notANumber)
+    } else if value.isInfinite {
+      bytes.append(value < 0 ? KeyCoding.Tag.negativeInfinity : KeyCoding.Tag.positiveInfinity)
+    } else if value == 0 {
+      bytes.append(KeyCoding.Tag.zero)
+    } else {
+      append(KeyNumber.parts(value), isNegative: value < 0)
+    }
+  }
+
+  private mutating func append(_ parts: KeyNumber.Parts, isNegative: Bool) {
+    bytes.append(isNegative ? KeyCoding.Tag.negative : KeyCoding.Tag.positive)
+    KeyNumber.append(parts, mask: isNegative ? 0xff : 0, to: &bytes)
+  }
+
+  private mutating func append(_ value: Timestamp) {
+    bytes.append(KeyCoding.Tag.timestamp)
+    let offset = bytes.count
+    if value.isPending { stamps.append((offset, .orderedTime)) }
+    let limit = start + KeyCoding.maximumComponentLength
+    if offset <= limit, offset + 8 > limit { cut = offset }
+    bytes.append(highFirst: UInt64(bitPattern: value.microsecondsSince1970) ^ 1 << 63)
+  }
+
+  private mutating func append(_ path: DocumentPath) {
+    bytes.append(KeyCoding.Tag.reference)
+    for segment in path.segments where !isFull {
+      bytes.append(KeyCoding.Tag.segment)
+      appendEscaped(segment, limit: KeyCoding.maximumComponentLength)
+    }
+    bytes.append(KeyCoding.Tag.end)
+  }
+
+  private mutating func append(_ elements: [Value], depth: Int) {
+    bytes.append(KeyCoding.Tag.array)
+    for element in elements {
+      guard !isFull else { return }
+      append(element, depth: depth + 1)
+    }
+    bytes.append(KeyCoding.Tag.end)
+  }
+
+  private mutating func append(_ vector: VectorValue) {
+    bytes.append(KeyCoding.Tag.vector)
+    bytes.append(bits: UInt64(UInt32(clamping: vector.components.count).byteSwapped), width: 4)
+    for component in vector.components where !isFull {
+      bytes.append(highFirst: KeyCoding.orderedBits(component))
+    }
+  }
+
+  private mutating func append(_ fields: [String: Value], depth: Int) {
+    bytes.append(KeyCoding.Tag.map)
+    for (name, value) in ValueOrder.sorted(fields) {
+      guard !isFull else { return }
+      bytes.append(KeyCoding.Tag.string)
+      appendEscaped(name, limit: KeyCoding.maximumComponentLength)
+      append(value, depth: depth + 1)
+    }
+    bytes.append(KeyCoding.Tag.end)
+  }
+
+  private mutating func appendEscaped(_ text: String, limit: Int, isWhole: Bool = true) {
+    appendEscaped(text.utf8Span.span, limit: limit, isWhole: isWhole)
+  }
+
+  /// Appends `octets` with zeros escaped, and the end when `isWhole`. Stops behind `limit` bytes:
+  /// whoever gave it cuts the component anyway.
+  private mutating func appendEscaped(_ octets: Span<UInt8>, limit: Int, isWhole: Bool = true) {
+    for index in 0..<Swift.min(octets.count, limit) {
+      let octet = octets[index]
+      bytes.append(octet)
+      if octet == 0 { bytes.append(0xff) }
+    }
+    if isWhole {
+      bytes.append(0)
+      bytes.append(1)
+    }
+  }
+}

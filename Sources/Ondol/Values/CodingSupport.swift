@@ -1,0 +1,114 @@
+// What the document encoder and decoder share: which Swift types a field stores natively, how the path to
+// a value is kept, and how it is shown in a message.
+
+#if canImport(FoundationEssentials)
+  internal import FoundationEssentials
+#else
+  internal import Foundation
+#endif
+
+/// The keys from the document's root to a value, kept as a list that grows at its end, so that going down
+/// one level costs one object and nothing is copied until a message needs the path.
+final class CodingPath {
+  private let parent: CodingPath?
+  private let key: (any CodingKey)?
+
+  static var root: CodingPath { CodingPath(parent: nil, key: nil) }
+
+  private init(parent: CodingPath?, key: (any CodingKey)?) {
+    self.parent = parent
+    self.key = key
+  }
+
+  func appending(_ key: some CodingKey) -> CodingPath {
+    CodingPath(parent: self, key: key)
+  }
+
+  var keys: [any CodingKey] {
+    var reversed: [any CodingKey] = []
+    var place: CodingPath? = self
+    while let current = place {
+      if let key = current.key { reversed.append(key) }
+      place = current.parent
+    }
+    return reversed.reversed()
+  }
+}
+
+/// A key made by the coder itself: an array's index, or "super".
+struct PlainKey: CodingKey {
+  let stringValue: String
+  let intValue: Int?
+
+  init(_ name: String) {
+    stringValue = name
+    intValue = nil
+  }
+
+  init(_ index: Int) {
+    stringValue = "\(index)"
+    intValue = index
+  }
+
+  init?(stringValue: String) { self.init(stringValue) }
+  init?(intValue: Int) { self.init(intValue) }
+}
+
+/// A path as a message shows it: `address.lines[2]`.
+func dotted(_ keys: [any CodingKey]) -> String {
+  var text = ""
+  for key in keys {
+    if let index = key.intValue {
+      text += "[\(index)]"
+    } else {
+      text += text.isEmpty ? key.stringValue : ".\(key.stringValue)"
+    }
+  }
+  return text
+}
+
+/// What a field stores for `value` without asking its `encode(to:)`; nil for all other types.
+func directInput<Content: Encodable>(
+  of value: Content
+) throws(DatabaseError) -> FieldInput? {
+  switch value {
+  case let value as any DirectlyCoded: try value.encodeField()
+  case let value as URL: FieldInput(.string(value.absoluteString))
+  default: nil
+  }
+}
+
+/// A type that stands in a field as itself, whatever its own coding says.
+protocol DirectlyCoded: FieldContent {
+  /// Nil when the value is of another type or does not fit.
+  static func decodeField(_ value: Value, in context: DecodingContext) -> Self?
+}
+
+extension DirectlyCoded where Self: FieldReadable {
+  static func decodeField(_ value: Value, in context: DecodingContext) -> Self? {
+    Self(fieldValue: value)
+  }
+}
+
+extension Bool: DirectlyCoded {}
+extension String: DirectlyCoded {}
+extension Int: DirectlyCoded {}
+extension Int8: DirectlyCoded {}
+extension Int16: DirectlyCoded {}
+extension Int32: DirectlyCoded {}
+extension Int64: DirectlyCoded {}
+extension UInt: DirectlyCoded {}
+extension UInt8: DirectlyCoded {}
+extension UInt16: DirectlyCoded {}
+extension UInt32: DirectlyCoded {}
+extension UInt64: DirectlyCoded {}
+extension Double: DirectlyCoded {}
+extension Float: DirectlyCoded {}
+extension Date: DirectlyCoded {}
+extension Data: DirectlyCoded {}
+extension Array: DirectlyCoded where Element == UInt8 {}
+extension Value: DirectlyCoded {}
+extension Timestamp: DirectlyCoded {}
+extension GeoPoint: DirectlyCoded {}
+extension VectorValue: DirectlyCoded {}
+extension DocumentPath: DirectlyCoded {}

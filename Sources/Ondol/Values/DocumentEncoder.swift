@@ -1,0 +1,271 @@
+// From a Codable value to the fields of a document. The encoder builds a tree of nodes rather than values,
+// because Codable may hand out a nested container and fill it later; the tree becomes field inputs at the
+// end. Types that a document stores natively (dates, bytes, points) never see their own `encode(to:)`.
+//
+// Rules: a nil optional is left out, a `nil` inside an array or written with `encodeNil` is null, an
+// unsigned number over Int64's end is refused, and the outermost value must be keyed.
+
+/// Turns `Encodable` values into the fields of a document.
+///
+/// `Date` becomes a timestamp (microseconds, rounded down), `Data` bytes, `URL` a string. `nil` is omitted.
+public struct DocumentEncoder: Sendable {
+  /// Makes an encoder.
+  public init() {}
+
+  /// The fields of `value`.
+  ///
+  /// - Throws: `.invalidArgument` naming the field, when `value` is not keyed, holds a number over 64 bits,
+  ///   or its own `encode(to:)` throws.
+  /// - Complexity: O(size of `value`).
+  public func encode<Content: Encodable>(
+    _ value: Content
+  ) throws(DatabaseError) -> [String: Value] {
+    var fields: [String: Value] = [:]
+    for (name, input) in try inputs(of: value) {
+      do throws(DatabaseError) {
+        fields[name] = try input.plainValue()
+      } catch {
+        throw error.within(field: name)
+      }
+    }
+    return fields
+  }
+
+  /// The fields of `value`, instructions included.
+  func inputs<Content: Encodable>(
+    of value: Content
+  ) throws(DatabaseError) -> [String: FieldInput] {
+    let root = EncodedNode()
+    do {
+      if let direct = try directInput(of: value) {
+        root.content = .leaf(direct)
+      } else {
+        try value.encode(to: NodeEncoder(node: root, path: CodingPath.root))
+      }
+    } catch let error as DatabaseError {
+      throw error
+    } catch let error as EncodingError {
+      throw DatabaseError(.invalidArgument, describe(error, type: Content.self))
+    } catch {
+      throw DatabaseError(.invalidArgument, "\(Content.self) cannot be encoded: \(error)")
+    }
+    switch try root.input().form {
+    case .value(.map(let fields)): return fields.mapValues { FieldInput($0) }
+    case .map(let fields): return fields
+    case .value, .operation:
+      throw DatabaseError(
+        .invalidArgument,
+        "a document is a map of fields, but \(Content.self) encodes as a single value or a list")
+    }
+  }
+
+  private func describe(_ error: EncodingError, type: any Any.Type) -> String {
+    guard case .invalidValue(_, let context) = error else { return "\(type): \(error)" }
+    let place = dotted(context.codingPath)
+    return "\(type)\(place.isEmpty ? "" : ", field '\(place)'"): \(context.debugDescription)"
+  }
+}
+
+/// One place in the tree that is being encoded. A class, because containers write into it after it has
+/// been handed out.
+final class EncodedNode {
+  enum Content {
+    case nothing
+    case leaf(FieldInput)
+    case map([String: EncodedNode])
+    case list([EncodedNode])
+  }
+
+  var content = Content.nothing
+  /// Why this place cannot be encoded, where Codable left no way to throw.
+  var failure: String?
+
+  /// The node as an input. A place nobody wrote to is an empty map, as in JSONEncoder.
+  func input() throws(DatabaseError) -> FieldInput {
+    if let failure { throw DatabaseError(.invalidArgument, failure) }
+    switch content {
+    case .nothing: return .map([:])
+    case .leaf(let input): return input
+    case .map(let children):
+      var fields: [String: FieldInput] = [:]
+      fields.reserveCapacity(children.count)
+      for (name, child) in children {
+        do throws(DatabaseError) {
+          fields[name] = try child.input()
+        } catch {
+          throw error.within(field: name)
+        }
+      }
+      return .map(fields)
+    case .list(let children):
+      var elements: [Value] = []
+      elements.reserveCapacity(children.count)
+      for (index, child) in children.enumerated() {
+        do throws(DatabaseError) {
+          elements.append(try child.input().plainValue())
+        } catch {
+          throw error.within(index: index)
+        }
+      }
+      return FieldInput(.array(elements))
+    }
+  }
+
+  func child(_ key: String) -> EncodedNode {
+    let made = EncodedNode()
+    guard case .map(var children) = content else { return made }
+    content = .nothing  // so that the dictionary is changed in place, not copied
+    children[key] = made
+    content = .map(children)
+    return made
+  }
+
+  func appendChild() -> EncodedNode {
+    let made = EncodedNode()
+    guard case .list(var children) = content else { return made }
+    content = .nothing
+    children.append(made)
+    content = .list(children)
+    return made
+  }
+
+  var listCount: Int {
+    if case .list(let children) = content { children.count } else { 0 }
+  }
+
+  func becomeMap(_ path: CodingPath) {
+    switch content {
+    case .nothing: content = .map([:])
+    case .map: break
+    case .leaf, .list: failure = "'\(dotted(path.keys))' was encoded twice, in two different forms"
+    }
+  }
+
+  func becomeList(_ path: CodingPath) {
+    switch content {
+    case .nothing: content = .list([])
+    case .list: break
+    case .leaf, .map: failure = "'\(dotted(path.keys))' was encoded twice, in two different forms"
+    }
+  }
+}
+
+private struct NodeEncoder: Encoder {
+  let node: EncodedNode
+  let path: CodingPath
+
+  var codingPath: [any CodingKey] { path.keys }
+  var userInfo: [CodingUserInfoKey: Any] { [:] }
+
+  func container<Key: CodingKey>(keyedBy type: Key.Type) -> KeyedEncodingContainer<Key> {
+    node.becomeMap(path)
+    return KeyedEncodingContainer(KeyedNodes<Key>(node: node, path: path))
+  }
+
+  func unkeyedContainer() -> any UnkeyedEncodingContainer {
+    node.becomeList(path)
+    return UnkeyedNodes(node: node, path: path)
+  }
+
+  func singleValueContainer() -> any SingleValueEncodingContainer {
+    SingleNode(node: node, path: path)
+  }
+}
+
+/// Writes `value` into `node`.
+private func encode<Content: Encodable>(
+  _ value: Content, into node: EncodedNode, at path: @autoclosure () -> CodingPath
+) throws {
+  do {
+    if let direct = try directInput(of: value) {
+      node.content = .leaf(direct)
+      return
+    }
+  } catch {
+    var error = error
+    error.field = dotted(path().keys)
+    throw error
+  }
+  try value.encode(to: NodeEncoder(node: node, path: path()))
+}
+
+private struct KeyedNodes<Key: CodingKey>: KeyedEncodingContainerProtocol {
+  let node: EncodedNode
+  let path: CodingPath
+
+  var codingPath: [any CodingKey] { path.keys }
+
+  mutating func encodeNil(forKey key: Key) throws {
+    node.child(key.stringValue).content = .leaf(FieldInput(.null))
+  }
+
+  mutating func encode<Content: Encodable>(_ value: Content, forKey key: Key) throws {
+    try Ondol.encode(value, into: node.child(key.stringValue), at: path.appending(key))
+  }
+
+  mutating func nestedContainer<Nested: CodingKey>(
+    keyedBy type: Nested.Type, forKey key: Key
+  ) -> KeyedEncodingContainer<Nested> {
+    childEncoder(key).container(keyedBy: type)
+  }
+
+  mutating func nestedUnkeyedContainer(forKey key: Key) -> any UnkeyedEncodingContainer {
+    childEncoder(key).unkeyedContainer()
+  }
+
+  mutating func superEncoder() -> any Encoder { childEncoder(PlainKey("super")) }
+  mutating func superEncoder(forKey key: Key) -> any Encoder { childEncoder(key) }
+
+  private func childEncoder(_ key: some CodingKey) -> NodeEncoder {
+    NodeEncoder(node: node.child(key.stringValue), path: path.appending(key))
+  }
+}
+
+private struct UnkeyedNodes: UnkeyedEncodingContainer {
+  let node: EncodedNode
+  let path: CodingPath
+
+  var codingPath: [any CodingKey] { path.keys }
+  var count: Int { node.listCount }
+
+  mutating func encodeNil() throws {
+    node.appendChild().content = .leaf(FieldInput(.null))
+  }
+
+  mutating func encode<Content: Encodable>(_ value: Content) throws {
+    let key = PlainKey(count)
+    try Ondol.encode(value, into: node.appendChild(), at: path.appending(key))
+  }
+
+  mutating func nestedContainer<Nested: CodingKey>(
+    keyedBy type: Nested.Type
+  ) -> KeyedEncodingContainer<Nested> {
+    childEncoder().container(keyedBy: type)
+  }
+
+  mutating func nestedUnkeyedContainer() -> any UnkeyedEncodingContainer {
+    childEncoder().unkeyedContainer()
+  }
+
+  mutating func superEncoder() -> any Encoder { childEncoder() }
+
+  private func childEncoder() -> NodeEncoder {
+    let key = PlainKey(count)
+    return NodeEncoder(node: node.appendChild(), path: path.appending(key))
+  }
+}
+
+private struct SingleNode: SingleValueEncodingContainer {
+  let node: EncodedNode
+  let path: CodingPath
+
+  var codingPath: [any CodingKey] { path.keys }
+
+  mutating func encodeNil() throws {
+    node.content = .leaf(FieldInput(.null))
+  }
+
+  mutating func encode<Content: Encodable>(_ value: Content) throws {
+    try Ondol.encode(value, into: node, at: path)
+  }
+}

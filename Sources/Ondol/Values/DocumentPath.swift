@@ -1,0 +1,148 @@
+// Where a document or a collection is: segments that alternate between collections and documents.
+// Checked when made, compared by UTF-8, never by Unicode's equivalence, because the bytes are the
+// key on disk.
+
+internal import OndolEngine
+
+/// The path of a document: an even number of segments, as in `users/alice/posts/p1`.
+public struct DocumentPath: Sendable, Hashable {
+  /// Collection, document, collection, document…
+  public let segments: [String]
+
+  /// Segments that are known to be names, an even number of them.
+  init(unchecked segments: [String]) {
+    self.segments = segments
+  }
+
+  /// Reads a path. One leading and one trailing "/" are allowed.
+  ///
+  /// Throws `.invalidArgument` when it is empty, contains "//", has an odd number of segments, is
+  /// more than 100 documents deep, or a segment is no name: over 1,500 bytes, ".", "..", or of the
+  /// form `__…__`.
+  public init(_ path: String) throws(DatabaseError) {
+    try self.init(segments: ResourceName.segments(of: path))
+  }
+
+  /// A path of `segments`, each taken literally.
+  ///
+  /// Throws `.invalidArgument` as `init(_:)` does, and when a segment contains "/".
+  public init(segments: [String]) throws(DatabaseError) {
+    guard !segments.isEmpty, segments.count.isMultiple(of: 2) else {
+      throw DatabaseError(
+        .invalidArgument,
+        "a document's path must have an even number of segments, and this one has"
+          + " \(segments.count); append a document's id or leave the last segment out",
+        path: segments.joined(separator: "/"))
+    }
+    try ResourceName.check(segments)
+    self.segments = segments
+  }
+
+  /// The last segment.
+  public var documentID: String { segments[segments.count - 1] }
+
+  /// The collection the document is in.
+  public var collection: CollectionPath { CollectionPath(unchecked: Array(segments.dropLast())) }
+
+  /// The path of a collection below this document.
+  ///
+  /// Throws `.invalidArgument` when `id` cannot name a collection.
+  public func collection(_ id: String) throws(DatabaseError) -> CollectionPath {
+    try CollectionPath(segments: segments + [id])
+  }
+
+  public static func == (left: DocumentPath, right: DocumentPath) -> Bool {
+    ValueOrder.compare(left, right) == 0
+  }
+
+  public func hash(into hasher: inout Hasher) {
+    hasher.combine(segments: segments)
+  }
+}
+
+/// The path of a collection: an odd number of segments, as in `users/alice/posts`.
+public struct CollectionPath: Sendable, Hashable {
+  /// Collection, document, collection…
+  public let segments: [String]
+
+  /// Segments that are known to be names, an odd number of them.
+  init(unchecked segments: [String]) {
+    self.segments = segments
+  }
+
+  /// Reads a path. One leading and one trailing "/" are allowed.
+  ///
+  /// Throws `.invalidArgument` as `DocumentPath.init(_:)` does, here when the number of segments is
+  /// even.
+  public init(_ path: String) throws(DatabaseError) {
+    try self.init(segments: ResourceName.segments(of: path))
+  }
+
+  /// A path of `segments`, each taken literally.
+  ///
+  /// Throws `.invalidArgument` as `init(_:)` does, and when a segment contains "/".
+  public init(segments: [String]) throws(DatabaseError) {
+    guard !segments.count.isMultiple(of: 2) else {
+      throw DatabaseError(
+        .invalidArgument,
+        "a collection's path must have an odd number of segments, and this one has"
+          + " \(segments.count); append a collection's name or leave the last segment out",
+        path: segments.joined(separator: "/"))
+    }
+    try ResourceName.check(segments)
+    self.segments = segments
+  }
+
+  /// The last segment.
+  public var collectionID: String { segments[segments.count - 1] }
+
+  /// The document the collection is below, or nil at the top.
+  public var parent: DocumentPath? {
+    segments.count > 1 ? DocumentPath(unchecked: Array(segments.dropLast())) : nil
+  }
+
+  /// The path of a document in this collection.
+  ///
+  /// Throws `.invalidArgument` when `id` cannot name a document.
+  public func document(_ id: String) throws(DatabaseError) -> DocumentPath {
+    try DocumentPath(segments: segments + [id])
+  }
+
+  public static func == (left: CollectionPath, right: CollectionPath) -> Bool {
+    ValueOrder.compareSegments(left.segments, right.segments) == 0
+  }
+
+  public func hash(into hasher: inout Hasher) {
+    hasher.combine(segments: segments)
+  }
+}
+
+extension DocumentPath: Comparable, CustomStringConvertible {
+  /// Segment by segment in the order of their UTF-8, then the shorter first.
+  public static func < (left: DocumentPath, right: DocumentPath) -> Bool {
+    ValueOrder.compare(left, right) < 0
+  }
+
+  /// The segments with "/" between them.
+  public var description: String { segments.joined(separator: "/") }
+}
+
+extension CollectionPath: Comparable, CustomStringConvertible {
+  /// Segment by segment in the order of their UTF-8, then the shorter first.
+  public static func < (left: CollectionPath, right: CollectionPath) -> Bool {
+    ValueOrder.compareSegments(left.segments, right.segments) < 0
+  }
+
+  /// The segments with "/" between them.
+  public var description: String { segments.joined(separator: "/") }
+}
+
+extension Hasher {
+  /// Feeds the bytes of each segment.
+  mutating func combine(segments: [String]) {
+    combine(segments.count)
+    for segment in segments {
+      combine(segment.utf8Bytes)
+    }
+  }
+}

@@ -1,0 +1,191 @@
+// A document read in place: a field is found without touching its siblings, and nothing is decoded
+// that was not asked for. Filters, sorting and index maintenance read documents this way; only what
+// goes out to the app is decoded as a whole. The bytes may be hostile, so every step is checked.
+
+internal import OndolEngine
+
+/// The row of a document, borrowed.
+struct DocumentView: ~Escapable {
+  /// The commit that last changed the document.
+  let version: SequenceNumber
+  /// When that was.
+  let updateTime: Timestamp
+  /// When the document came to be.
+  let createTime: Timestamp
+
+  private let octets: Span<UInt8>
+  private let root: ContainerLayout
+
+  /// Reads the envelope and the header of the fields.
+  @_lifetime(copy row)
+  init(_ row: RawSpan) throws(MalformedBytes) {
+    let octets = row.octets
+    guard let version = octets.word(at: 0), let update = octets.word(at: 8),
+      let create = octets.word(at: 16)
+    else { throw MalformedBytes(at: 0, "a document has no envelope") }
+    guard Timestamp.isInRange(Int64(bitPattern: update)),
+      Timestamp.isInRange(Int64(bitPattern: create))
+    else { throw MalformedBytes(at: 8, "a document has a time out of range") }
+    let root = try octets.container(at: ValueCoding.envelopeLength)
+    guard root.isMap else {
+      throw MalformedBytes(at: ValueCoding.envelopeLength, "a document has no fields")
+    }
+    self.version = SequenceNumber(rawValue: version)
+    updateTime = Timestamp(unchecked: Int64(bitPattern: update))
+    createTime = Timestamp(unchecked: Int64(bitPattern: create))
+    self.octets = octets
+    self.root = root
+  }
+
+  /// All fields.
+  ///
+  /// - Complexity: O(length of the document).
+  func fields(_ symbols: SymbolTable) throws(MalformedBytes) -> [String: Value] {
+    var reader = ValueReader(octets, at: ValueCoding.envelopeLength, symbols: symbols)
+    let fields = try reader.value()
+    guard reader.offset == octets.count, let map = fields.map else {
+      throw MalformedBytes(at: reader.offset, "a document goes on behind its fields")
+    }
+    return map
+  }
+
+  /// The field that `path` leads to, or nil when there is none.
+  ///
+  /// - Complexity: O(log n) in the fields of each map on the way.
+  @_lifetime(copy self)
+  func field(_ path: ResolvedPath) throws(MalformedBytes) -> ValueView? {
+    var layout = root
+    let last = path.steps.count - 1
+    // By index: iterating would count references to the names.
+    for step in path.steps.indices {
+      guard let index = try index(of: path, step, in: layout) else { return nil }
+      let place = try octets.place(index, of: layout)
+      if step == last { return ValueView(octets, place) }
+      guard case .offset(let offset) = place, octets.isMap(at: offset) else { return nil }
+      layout = try octets.container(at: offset)
+    }
+    return nil
+  }
+
+  private func index(
+    of path: ResolvedPath, _ step: Int, in layout: ContainerLayout
+  ) throws(MalformedBytes) -> Int? {
+    if layout.isNamed { return try index(of: path.steps[step].name, in: layout) }
+    guard let symbol = path.steps[step].symbol else { return nil }
+    return octets.index(ofSymbol: Int(symbol), in: layout)
+  }
+
+  /// Finds a name in a map that has its own.
+  private func index(
+    of name: String, in layout: ContainerLayout
+  ) throws(MalformedBytes) -> Int? {
+    var low = 0
+    var high = layout.count
+    while low < high {
+      let middle = (low + high) / 2
+      let offset = layout.base + octets.symbol(middle, of: layout)
+      guard offset >= layout.contentStart, let text = octets.lengthPrefixed(at: offset) else {
+        throw MalformedBytes(at: offset, "a document has a name out of bounds")
+      }
+      let order = text.compare(name.utf8Bytes)
+      if order == 0 { return middle }
+      if order < 0 { low = middle + 1 } else { high = middle }
+    }
+    return nil
+  }
+}
+
+/// A value inside a document, borrowed.
+struct ValueView: ~Escapable {
+  enum Place {
+    /// The value's tag is there.
+    case offset(Int)
+    /// The slot is the value; these are its twelve bits.
+    case inline(Int)
+  }
+
+  private let octets: Span<UInt8>
+  private let place: Place
+
+  @_lifetime(copy octets)
+  init(_ octets: Span<UInt8>, _ place: Place) {
+    self.octets = octets
+    self.place = place
+  }
+
+  /// The value, with everything in it.
+  func value(_ symbols: SymbolTable) throws(MalformedBytes) -> Value {
+    switch place {
+    case .inline(let code):
+      guard let value = ValueCoding.inlineValue(code) else {
+        throw MalformedBytes(at: 0, "a document has a slot without meaning, \(code)")
+      }
+      return value
+    case .offset(let offset):
+      if let number = octets.number(at: offset) { return number }
+      var reader = ValueReader(octets, at: offset, symbols: symbols)
+      return try reader.value()
+    }
+  }
+
+  /// How the value compares with `other`: negative, zero or positive. Texts and bytes are compared
+  /// where they are.
+  func compare(_ other: Value, _ symbols: SymbolTable) throws(MalformedBytes) -> Int {
+    if case .offset(let offset) = place, let tag = octets.octet(at: offset) {
+      switch (tag, other) {
+      case (ValueCoding.Tag.string, .string(let text)):
+        if let own = octets.lengthPrefixed(at: offset + 1) { return own.compare(text.utf8Bytes) }
+      case (ValueCoding.Tag.bytes, .bytes(let bytes)):
+        if let own = octets.lengthPrefixed(at: offset + 1) { return own.compare(bytes.bytes) }
+      default: break
+      }
+    }
+    return ValueOrder.compare(try value(symbols), other)
+  }
+}
+
+// MARK: - Finding
+
+extension Span<UInt8> {
+  /// Where the value of a slot is.
+  func place(_ index: Int, of layout: ContainerLayout) throws(MalformedBytes) -> ValueView.Place {
+    let slot = slot(index, of: layout)
+    if slot >= layout.firstInline {
+      return .inline(slot - layout.firstInline)
+    }
+    let offset = layout.base + slot
+    guard offset >= layout.contentStart, offset < count else {
+      throw MalformedBytes(at: layout.base, "a document has a value out of bounds")
+    }
+    return .offset(offset)
+  }
+
+  func isMap(at offset: Int) -> Bool {
+    octet(at: offset).map { $0 & 0xf8 == ValueCoding.Tag.map } ?? false
+  }
+
+  /// Finds a symbol in a map's table.
+  func index(ofSymbol symbol: Int, in layout: ContainerLayout) -> Int? {
+    var low = 0
+    var high = layout.count
+    while high - low > 8 {
+      let middle = (low + high) / 2
+      if self.symbol(middle, of: layout) < symbol { low = middle + 1 } else { high = middle + 1 }
+    }
+    while low < high {
+      let found = self.symbol(low, of: layout)
+      if found >= symbol { return found == symbol ? low : nil }
+      low += 1
+    }
+    return nil
+  }
+
+  /// Bytes behind their length, or nil when they are not all there.
+  @_lifetime(copy self)
+  func lengthPrefixed(at offset: Int) -> RawSpan? {
+    guard let varint = varint(at: offset) else { return nil }
+    let start = offset + varint.length
+    guard varint.value <= count - start else { return nil }
+    return extracting(start..<(start + varint.value)).raw
+  }
+}

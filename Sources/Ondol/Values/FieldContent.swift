@@ -1,0 +1,88 @@
+// What an app may write into a field, and how it becomes a `Value`. Dictionaries of literals are
+// inferred as `[String: (any FieldContent)?]`, so the containers conform without conditions and a
+// wrong leaf throws with its place; `FieldConvertible` is the part of it that can cross actors.
+
+/// Something that can be written into a field.
+public protocol FieldContent {
+  /// The value to store, or what the write is to do to the field.
+  ///
+  /// Throws `.invalidArgument` when there is no value for it.
+  func encodeField() throws(DatabaseError) -> FieldInput
+}
+
+/// Something that can be written into a field from any actor. Conform your own types to this.
+public protocol FieldConvertible: FieldContent, Sendable {}
+
+/// Something that can be read from a field.
+public protocol FieldReadable {
+  /// Nil when the value is of another type or does not fit.
+  init?(fieldValue: Value)
+}
+
+/// What is written into a field: a value, a map with instructions somewhere in it, or an
+/// instruction.
+public struct FieldInput: Sendable {
+  indirect enum Form: Sendable {
+    case value(Value)
+    /// A map in which at least one field is, or contains, an instruction.
+    case map([String: FieldInput])
+    case operation(FieldValue.Operation)
+  }
+
+  let form: Form
+
+  init(_ form: Form) {
+    self.form = form
+  }
+
+  /// Stores `value`.
+  public init(_ value: Value) {
+    form = .value(value)
+  }
+
+  /// The value when no instruction is in it, or nil.
+  var value: Value? { if case .value(let value) = form { value } else { nil } }
+
+  /// The value, where no instruction may stand.
+  ///
+  /// Throws `.invalidArgument` naming the instruction when there is one.
+  func plainValue() throws(DatabaseError) -> Value {
+    switch form {
+    case .value(let value): return value
+    case .operation(let operation): throw operation.misplaced
+    case .map(let fields):
+      for (name, input) in ValueOrder.sorted(fields) where input.value == nil {
+        do throws(DatabaseError) {
+          _ = try input.plainValue()
+        } catch {
+          throw error.within(field: name)
+        }
+      }
+      return .map(fields.compactMapValues(\.value))
+    }
+  }
+}
+
+extension FieldInput {
+  /// Encodes what a dictionary of an app contains, naming the field in what it throws.
+  static func fields(
+    _ content: [String: (any FieldContent)?]
+  ) throws(DatabaseError) -> [String: FieldInput] {
+    var fields: [String: FieldInput] = [:]
+    fields.reserveCapacity(content.count)
+    for (name, element) in content {
+      do throws(DatabaseError) {
+        fields[name] = try element?.encodeField() ?? FieldInput(.null)
+      } catch {
+        throw error.within(field: name)
+      }
+    }
+    return fields
+  }
+
+  /// A map of `fields`: a plain value when no instruction is among them.
+  static func map(_ fields: [String: FieldInput]) -> FieldInput {
+    let values = fields.compactMapValues(\.value)
+    return values.count == fields.count ? FieldInput(.map(values)) : FieldInput(Form.map(fields))
+  }
+}

@@ -1,0 +1,134 @@
+// Instructions that stand where a value would, and are carried out by the commit itself: what they
+// need is read and written under the same order, so that no other write comes in between.
+
+/// An instruction to a write, in the place of a field's value.
+public struct FieldValue: Sendable {
+  enum Operation: Sendable {
+    case delete
+    case serverTimestamp
+    /// The operand of these three is an integer or a double.
+    case increment(Value)
+    case minimum(Value)
+    case maximum(Value)
+    case arrayUnion([Value])
+    case arrayRemove([Value])
+    /// An operand could not be encoded; thrown when the instruction is used.
+    case invalid(DatabaseError)
+  }
+
+  let operation: Operation
+
+  /// Removes the field. Only at the top of an update, or anywhere in a merge.
+  public static func delete() -> FieldValue { FieldValue(operation: .delete) }
+
+  /// Stores the moment of the commit: the same for all fields of one commit.
+  public static func serverTimestamp() -> FieldValue { FieldValue(operation: .serverTimestamp) }
+
+  /// Adds to a number; a field that is missing or no number becomes `amount`.
+  ///
+  /// Two integers give an integer that stops at the ends of `Int64`; otherwise the sum is a double.
+  public static func increment(_ amount: Int) -> FieldValue { increment(Int64(amount)) }
+
+  /// Adds to a number; see `increment(_:)` for an `Int`.
+  @_disfavoredOverload
+  public static func increment(_ amount: Int64) -> FieldValue {
+    FieldValue(operation: .increment(.integer(amount)))
+  }
+
+  /// Adds to a number; the result is a double.
+  public static func increment(_ amount: Double) -> FieldValue {
+    FieldValue(operation: .increment(.double(amount)))
+  }
+
+  /// Stores `value` where the field is larger, missing or no number. Keeps the stored one when
+  /// equal.
+  public static func minimum(_ value: Int) -> FieldValue { minimum(Int64(value)) }
+
+  /// Stores `value` where the field is larger, missing or no number.
+  @_disfavoredOverload
+  public static func minimum(_ value: Int64) -> FieldValue {
+    FieldValue(operation: .minimum(.integer(value)))
+  }
+
+  /// Stores `value` where the field is larger, missing or no number.
+  public static func minimum(_ value: Double) -> FieldValue {
+    FieldValue(operation: .minimum(.double(value)))
+  }
+
+  /// Stores `value` where the field is smaller, missing or no number. Keeps the stored one when
+  /// equal.
+  public static func maximum(_ value: Int) -> FieldValue { maximum(Int64(value)) }
+
+  /// Stores `value` where the field is smaller, missing or no number.
+  @_disfavoredOverload
+  public static func maximum(_ value: Int64) -> FieldValue {
+    FieldValue(operation: .maximum(.integer(value)))
+  }
+
+  /// Stores `value` where the field is smaller, missing or no number.
+  public static func maximum(_ value: Double) -> FieldValue {
+    FieldValue(operation: .maximum(.double(value)))
+  }
+
+  /// Appends the elements that are not yet in the array, in their order; a field that is no array
+  /// becomes one. 1 and 1.0 are the same element.
+  public static func arrayUnion(_ elements: [(any FieldContent)?]) -> FieldValue {
+    FieldValue(elements) { .arrayUnion($0) }
+  }
+
+  /// Removes every element that is equal to one of these; a field that is no array becomes an empty
+  /// one. 1 and 1.0 are the same element.
+  public static func arrayRemove(_ elements: [(any FieldContent)?]) -> FieldValue {
+    FieldValue(elements) { .arrayRemove($0) }
+  }
+
+  /// A vector, which is a value and no instruction; it stands here as it does in Firestore.
+  public static func vector(_ components: [Double]) -> VectorValue { VectorValue(components) }
+
+  init(operation: Operation) {
+    self.operation = operation
+  }
+
+  private init(
+    _ elements: [(any FieldContent)?], _ operation: ([Value]) -> Operation
+  ) {
+    do throws(DatabaseError) {
+      let encoded = try elements.encodeField().value
+      self.operation = operation(encoded?.array ?? [])
+    } catch {
+      self.operation = .invalid(error)
+    }
+  }
+}
+
+extension FieldValue: FieldConvertible {
+  /// The instruction. Throws when one of its operands cannot be a field.
+  public func encodeField() throws(DatabaseError) -> FieldInput {
+    if case .invalid(let error) = operation { throw error }
+    return FieldInput(FieldInput.Form.operation(operation))
+  }
+}
+
+extension FieldValue.Operation {
+  /// What the app called it.
+  var name: String {
+    switch self {
+    case .delete: "delete"
+    case .serverTimestamp: "serverTimestamp"
+    case .increment: "increment"
+    case .minimum: "minimum"
+    case .maximum: "maximum"
+    case .arrayUnion: "arrayUnion"
+    case .arrayRemove: "arrayRemove"
+    case .invalid: "arrayUnion or arrayRemove"
+    }
+  }
+
+  /// The error for an instruction where only a value can stand.
+  var misplaced: DatabaseError {
+    DatabaseError(
+      .invalidArgument,
+      "FieldValue.\(name)() cannot stand here; it must be the value of a field, not inside an"
+        + " array or in a query")
+  }
+}

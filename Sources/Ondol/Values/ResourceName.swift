@@ -1,0 +1,73 @@
+// The rules for names: of collections and documents (the segments of a path) and of fields.
+// Everything that takes a name from an app asks here, so that a message says the same everywhere.
+
+/// Checks of names and paths. The limits are Firestore's.
+enum ResourceName {
+  /// Bytes in the name of a collection, a document or a field.
+  static let maximumLength = 1_500
+  /// Documents within documents.
+  static let maximumDepth = 100
+
+  /// Why `id` cannot name a collection or a document, or nil when it can.
+  static func problem(withID id: String) -> String? {
+    if id.isEmpty { return "it is empty" }
+    if id.utf8.count > maximumLength {
+      return "it has \(id.utf8.count) bytes of UTF-8, and may have \(maximumLength)"
+    }
+    if id.utf8.contains(UInt8(ascii: "/")) { return "it contains \"/\"" }
+    if id == "." || id == ".." { return "\".\" and \"..\" are no names" }
+    if isReserved(id) { return "names that begin and end with \"__\" are reserved" }
+    return nil
+  }
+
+  /// Why `name` cannot name a field, or nil when it can.
+  static func problem(withField name: String) -> String? {
+    if name.isEmpty { return "it is empty" }
+    if name.utf8.count > maximumLength {
+      return "it has \(name.utf8.count) bytes of UTF-8, and may have \(maximumLength)"
+    }
+    if isReserved(name) { return "names that begin and end with \"__\" are reserved" }
+    return nil
+  }
+
+  /// Whether `name` has the form `__…__`, which takes at least four bytes.
+  private static func isReserved(_ name: String) -> Bool {
+    let bytes = name.utf8
+    let underscore = UInt8(ascii: "_")
+    return bytes.count >= 4 && bytes.first == underscore && bytes.dropFirst().first == underscore
+      && bytes.last == underscore && bytes.dropLast().last == underscore
+  }
+
+  /// The segments of a path as an app writes it: one leading and one trailing "/" are allowed.
+  static func segments(of path: String) throws(DatabaseError) -> [String] {
+    var inner = path[...]
+    if inner.utf8.first == UInt8(ascii: "/") { inner = inner.dropFirst() }
+    if inner.utf8.last == UInt8(ascii: "/") { inner = inner.dropLast() }
+    guard !inner.isEmpty else {
+      throw DatabaseError(.invalidArgument, "a path must not be empty", path: path)
+    }
+    // Split by code unit: a "/" followed by a combining mark is one `Character`, and still a
+    // separator.
+    let parts = inner.utf8.split(separator: UInt8(ascii: "/"), omittingEmptySubsequences: false)
+    guard parts.allSatisfy({ !$0.isEmpty }) else {
+      throw DatabaseError(.invalidArgument, "a path must not contain \"//\"", path: path)
+    }
+    return parts.map { String(Substring($0)) }
+  }
+
+  /// Throws unless every segment can name a collection or a document and the path is not too deep.
+  static func check(_ segments: [String]) throws(DatabaseError) {
+    for segment in segments {
+      if let problem = problem(withID: segment) {
+        throw DatabaseError(
+          .invalidArgument, "\"\(segment)\" cannot name a collection or a document: \(problem)",
+          path: segments.joined(separator: "/"))
+      }
+    }
+    guard segments.count <= 2 * maximumDepth else {
+      throw DatabaseError(
+        .invalidArgument, "documents may be nested \(maximumDepth) deep",
+        path: segments.joined(separator: "/"))
+    }
+  }
+}

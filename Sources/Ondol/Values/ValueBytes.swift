@@ -1,0 +1,123 @@
+// Numbers and tables in a document's bytes, writing and reading. Whatever can be out of bounds
+// answers nil or throws; the readers of symbols and slots rely on `container(at:)` having checked
+// that the tables are there.
+
+internal import OndolEngine
+
+extension [UInt8] {
+  /// Appends the low `width` bytes of `bits`, low byte first. The engine's generic form is not
+  /// specialised across modules, and takes 25 times as long here.
+  mutating func append(bits: UInt64, width: Int) {
+    for index in 0..<width {
+      append(UInt8(truncatingIfNeeded: bits >> UInt64(8 * index)))
+    }
+  }
+
+  /// Appends eight bytes, high byte first.
+  mutating func append(highFirst bits: UInt64) {
+    append(bits: bits.byteSwapped, width: 8)
+  }
+
+  /// Writes the low `width` bytes of `bits`, low byte first, over those at `offset`.
+  mutating func set(bits: Int, width: Int, at offset: Int) {
+    for index in 0..<width {
+      self[offset + index] = UInt8(truncatingIfNeeded: bits >> (8 * index))
+    }
+  }
+}
+
+extension Span<UInt8> {
+  /// The octet at `offset`, or nil behind the end.
+  func octet(at offset: Int) -> UInt8? {
+    offset < count ? self[offset] : nil
+  }
+
+  /// The number of `width` bytes at `offset`, low byte first, or nil behind the end.
+  func littleEndian(at offset: Int, width: Int) -> UInt64? {
+    guard offset <= count - width else { return nil }
+    if width == 8 { return word(at: offset) }
+    var bits: UInt64 = 0
+    for index in 0..<width {
+      bits |= UInt64(self[offset + index]) << UInt64(8 * index)
+    }
+    return bits
+  }
+
+  /// The integer or double whose tag is at `offset`, or nil when there is none or not all of it.
+  func number(at offset: Int) -> Value? {
+    guard let tag = octet(at: offset), let width = ValueCoding.width(ofNumber: tag),
+      let bits = littleEndian(at: offset + 1, width: width)
+    else { return nil }
+    return switch tag {
+    case ValueCoding.Tag.int16: .integer(Int64(Int16(truncatingIfNeeded: bits)))
+    case ValueCoding.Tag.int32: .integer(Int64(Int32(truncatingIfNeeded: bits)))
+    case ValueCoding.Tag.int64: .integer(Int64(bitPattern: bits))
+    case ValueCoding.Tag.float32:
+      .double(Double(Float(bitPattern: UInt32(truncatingIfNeeded: bits))))
+    default: .double(Double(bitPattern: bits))
+    }
+  }
+
+  /// The variable-length number at `offset`, in its shortest form and of at most 35 bits, or nil.
+  func varint(at offset: Int) -> (value: Int, length: Int)? {
+    guard let first = octet(at: offset) else { return nil }
+    if first < 0x80 { return (Int(first), 1) }
+    var value = Int(first & 0x7f)
+    for index in 1..<5 {
+      guard let octet = octet(at: offset + index) else { return nil }
+      value |= Int(octet & 0x7f) << (7 * index)
+      if octet < 0x80 { return octet == 0 ? nil : (value, index + 1) }
+    }
+    return nil
+  }
+}
+
+// MARK: - Containers
+
+extension Span<UInt8> {
+  /// The container whose tag is at `base`. Its tables are known to be in bounds.
+  func container(at base: Int) throws(MalformedBytes) -> ContainerLayout {
+    guard base <= count - 4 else {
+      throw MalformedBytes(at: base, "a document ends within a table")
+    }
+    let tag = self[base]
+    let flags = tag & 7
+    let isMap = tag & 0xf8 == ValueCoding.Tag.map
+    let isWide = flags & ValueCoding.Flag.wide != 0
+    guard isMap || tag & 0xfe == ValueCoding.Tag.array, self[base + 1] == 0,
+      flags & (ValueCoding.Flag.named | ValueCoding.Flag.shortSymbols) != 6
+    else { throw MalformedBytes(at: base, "a document has an unknown kind of table, \(tag)") }
+    let low = Int(self[base + 2]) | Int(self[base + 3]) << 8
+    var layout = ContainerLayout(
+      base: base, count: low, isMap: isMap, isWide: isWide,
+      hasShortSymbols: flags & ValueCoding.Flag.shortSymbols != 0,
+      isNamed: flags & ValueCoding.Flag.named != 0)
+    if isWide {
+      guard low == 0, let wideCount = littleEndian(at: base + 4, width: 4) else {
+        throw MalformedBytes(at: base, "a document has a wrong table")
+      }
+      layout.count = Int(wideCount)
+    }
+    guard layout.contentStart <= count else {
+      throw MalformedBytes(at: base, "a document ends within a table")
+    }
+    return layout
+  }
+
+  /// The symbol at `index`, or in a map with names the slot of the name.
+  func symbol(_ index: Int, of layout: ContainerLayout) -> Int {
+    let offset = layout.symbolsStart + index * layout.symbolWidth
+    return layout.hasShortSymbols
+      ? Int(self[offset]) : number(at: offset, isWide: layout.isNamed && layout.isWide)
+  }
+
+  /// The slot at `index`.
+  func slot(_ index: Int, of layout: ContainerLayout) -> Int {
+    number(at: layout.slotsStart + index * layout.slotWidth, isWide: layout.isWide)
+  }
+
+  private func number(at offset: Int, isWide: Bool) -> Int {
+    let low = Int(self[offset]) | Int(self[offset + 1]) << 8
+    return isWide ? low | Int(self[offset + 2]) << 16 | Int(self[offset + 3]) << 24 : low
+  }
+}

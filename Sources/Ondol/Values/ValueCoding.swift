@@ -1,0 +1,135 @@
+// Documents as bytes, form D1: what the log, the memtables and the segments hold as a document's
+// row. Made once by ValueEncoder on the write path; read in place by DocumentView, or as a whole by
+// ValueReader.
+//
+//   document  version u64, update time i64, create time i64 (microseconds), then one map
+//
+//   map       tag E0 + flags, 0, count u16 | wide: tag, 0, 0, 0, count u32
+//             symbols  count x u16 | short: u8, ascending
+//                      named: count slots of names, in the order of the names
+//             slots    count x u16 | wide: u32
+//             names, then values, one behind the other in the order of their slots, without gaps
+//   array     the same with tag E8 and without symbols
+//
+//   slot      F000...FFFF: a value in 12 bits, null, false, true or an integer of -1024...1023
+//             otherwise where the value is, counted from the container's tag
+//             (wide: FFFFF000...FFFFFFFF, otherwise where the value is)
+//
+//   value     tag, then  10 i16   11 i32   12 i64   18 f64   19 f32   20 timestamp i64
+//             28 string  30 bytes  38 reference (its path): varint length, bytes
+//             40 geo point 2 x f64     48 vector: varint count, f64 each     50 (kept for blobs)
+//   name      varint length, bytes
+//
+// All numbers are low byte first. A reader finds a field by its symbol's place in the table and
+// jumps over everything else. Because values leave no gaps, a whole document is read in one pass
+// whose length is the document's, whatever the offsets claim.
+//
+// Narrow is the rule; wide is for containers of 60 KiB and more. A map with a name that has no
+// symbol (SymbolTable is full) has all its names itself. The same fields and the same table give
+// the same bytes.
+//
+// Timestamps of the commit itself, and the document's version and update time, are stamps: places
+// that the sequencer fills in.
+
+internal import OndolEngine
+
+/// Limits and marks of the form that documents have as bytes.
+enum ValueCoding {
+  /// How deep an app may nest arrays and maps in a document.
+  static let maximumDepth = 100
+  /// How deep they may be nested in what is read.
+  static let maximumDepthRead = 128
+  /// The longest document.
+  static let maximumLength = 16 << 20
+  /// Bytes in front of a document's map.
+  static let envelopeLength = 24
+
+  /// The first byte of a value that has a place of its own.
+  enum Tag {
+    static let int16: UInt8 = 0x10
+    static let int32: UInt8 = 0x11
+    static let int64: UInt8 = 0x12
+    static let float64: UInt8 = 0x18
+    static let float32: UInt8 = 0x19
+    static let timestamp: UInt8 = 0x20
+    static let string: UInt8 = 0x28
+    static let bytes: UInt8 = 0x30
+    static let reference: UInt8 = 0x38
+    static let geoPoint: UInt8 = 0x40
+    static let vector: UInt8 = 0x48
+    static let blob: UInt8 = 0x50
+    static let map: UInt8 = 0xe0
+    static let array: UInt8 = 0xe8
+  }
+
+  /// What a container's tag says besides its kind.
+  enum Flag {
+    static let wide: UInt8 = 1
+    static let shortSymbols: UInt8 = 2
+    static let named: UInt8 = 4
+  }
+
+  /// The smallest slot that is a value itself, in narrow containers and wide ones.
+  static let firstInline = 0xf000
+  static let firstWideInline = 0xffff_f000
+
+  /// The twelve bits of a value that fits a slot, or nil.
+  static func inlineCode(_ value: Value) -> Int? {
+    switch value {
+    case .null: 0
+    case .boolean(let value): value ? 2 : 1
+    case .integer(let value): value >= -1_024 && value < 1_024 ? 0x800 + Int(value) : nil
+    default: nil
+    }
+  }
+
+  /// The value of twelve bits, or nil when they mean none.
+  static func inlineValue(_ code: Int) -> Value? {
+    switch code {
+    case 0: .null
+    case 1: .boolean(false)
+    case 2: .boolean(true)
+    case 0x400...0xbff: .integer(Int64(code - 0x800))
+    default: nil
+    }
+  }
+}
+
+extension ValueCoding {
+  /// The bytes behind the tag of a number, or nil when `tag` is no number's.
+  static func width(ofNumber tag: UInt8) -> Int? {
+    switch tag {
+    case Tag.int16: 2
+    case Tag.int32, Tag.float32: 4
+    case Tag.int64, Tag.float64: 8
+    default: nil
+    }
+  }
+}
+
+/// Where the parts of a container are. The arithmetic of reading and writing, once.
+struct ContainerLayout: Sendable, Equatable {
+  /// Where the container's tag is.
+  var base: Int
+  var count: Int
+  var isMap: Bool
+  var isWide = false
+  var hasShortSymbols = false
+  /// Whether the map has names of its own instead of symbols.
+  var isNamed = false
+
+  var tag: UInt8 {
+    (isMap ? ValueCoding.Tag.map : ValueCoding.Tag.array)
+      | (isWide ? ValueCoding.Flag.wide : 0)
+      | (hasShortSymbols ? ValueCoding.Flag.shortSymbols : 0)
+      | (isNamed ? ValueCoding.Flag.named : 0)
+  }
+
+  var slotWidth: Int { isWide ? 4 : 2 }
+  var symbolWidth: Int { !isMap ? 0 : isNamed ? slotWidth : hasShortSymbols ? 1 : 2 }
+  var symbolsStart: Int { base + (isWide ? 8 : 4) }
+  var slotsStart: Int { symbolsStart + count * symbolWidth }
+  var contentStart: Int { slotsStart + count * slotWidth }
+  /// The smallest slot that is a value itself.
+  var firstInline: Int { isWide ? ValueCoding.firstWideInline : ValueCoding.firstInline }
+}

@@ -1,0 +1,284 @@
+// Documents into bytes. The form and its invariants are in ValueCoding. Runs on the caller's
+// thread, before a commit is sent on its way, so everything that is wrong with a document is found
+// here.
+
+internal import OndolEngine
+
+/// A document as the bytes of its row, and the places the sequencer fills in.
+struct EncodedDocument: Sendable {
+  var bytes: [UInt8]
+  var stamps: [(offset: Int, form: StampForm)]
+}
+
+/// Writes values.
+struct ValueEncoder {
+  private(set) var bytes: [UInt8] = []
+  private(set) var stamps: [(offset: Int, form: StampForm)] = []
+  private var symbols: SymbolTable
+
+  private init(_ symbols: consuming SymbolTable) {
+    self.symbols = symbols
+  }
+
+  /// The row of a document. `createTime` is nil when this commit creates it. Names that are new are
+  /// added to `symbols`, also when this throws.
+  ///
+  /// Throws `.invalidArgument` naming the field when a name is wrong or values are nested too deep,
+  /// and `.resourceExhausted` when the document is too long.
+  static func document(
+    _ fields: [String: Value], createTime: Timestamp?, symbols: inout SymbolTable
+  ) throws(DatabaseError) -> EncodedDocument {
+    var encoder = ValueEncoder(symbols)
+    // Lets go of the table here, so that adding names does not copy it.
+    symbols = SymbolTable()
+    defer { symbols = encoder.symbols }
+    encoder.appendEnvelope(createTime: createTime)
+    try encoder.append(fields, depth: 0)
+    guard encoder.bytes.count <= ValueCoding.maximumLength else {
+      throw DatabaseError(
+        .resourceExhausted,
+        "the document has \(encoder.bytes.count) bytes, and may have \(ValueCoding.maximumLength);"
+          + " store large content as a blob and refer to it")
+    }
+    return EncodedDocument(bytes: encoder.bytes, stamps: encoder.stamps)
+  }
+
+  private mutating func appendEnvelope(createTime: Timestamp?) {
+    bytes.reserveCapacity(512)
+    stamps = [(0, .sequence), (8, .time)]
+    if createTime == nil { stamps.append((16, .time)) }
+    bytes.append(bits: 0, width: 8)
+    bytes.append(bits: 0, width: 8)
+    bytes.append(bits: UInt64(bitPattern: createTime?.microsecondsSince1970 ?? 0), width: 8)
+  }
+}
+
+// MARK: - Values
+
+extension ValueEncoder {
+  /// Appends a value that does not fit a slot.
+  private mutating func append(_ value: Value, depth: Int) throws(DatabaseError) {
+    switch value {
+    case .null, .boolean: preconditionFailure("always fits a slot")
+    case .integer(let value): append(value)
+    case .double(let value): append(value)
+    case .timestamp(let value):
+      bytes.append(ValueCoding.Tag.timestamp)
+      if value.isPending { stamps.append((bytes.count, .time)) }
+      bytes.append(bits: UInt64(bitPattern: value.microsecondsSince1970), width: 8)
+    case .string(let value): append(ValueCoding.Tag.string, value)
+    case .bytes(let value):
+      bytes.append(ValueCoding.Tag.bytes)
+      bytes.appendVarint(value.count)
+      bytes.append(contentsOf: value)
+    case .reference(let value): append(ValueCoding.Tag.reference, value.description)
+    case .geoPoint(let value):
+      bytes.append(ValueCoding.Tag.geoPoint)
+      bytes.append(bits: value.latitude.bitPattern, width: 8)
+      bytes.append(bits: value.longitude.bitPattern, width: 8)
+    case .vector(let value):
+      bytes.append(ValueCoding.Tag.vector)
+      bytes.appendVarint(value.components.count)
+      for component in value.components {
+        bytes.append(bits: component.bitPattern, width: 8)
+      }
+    case .array(let elements): try append(elements, depth: depth)
+    case .map(let fields): try append(fields, depth: depth)
+    }
+  }
+
+  private mutating func append(_ value: Int64) {
+    let (tag, width) =
+      if Int16(exactly: value) != nil {
+        (ValueCoding.Tag.int16, 2)
+      } else if Int32(exactly: value) != nil {
+        (ValueCoding.Tag.int32, 4)
+      } else {
+        (ValueCoding.Tag.int64, 8)
+      }
+    bytes.append(tag)
+    bytes.append(bits: UInt64(bitPattern: value), width: width)
+  }
+
+  private mutating func append(_ value: Double) {
+    let short = Float(value)
+    if Double(short).bitPattern == value.bitPattern {
+      bytes.append(ValueCoding.Tag.float32)
+      bytes.append(bits: UInt64(short.bitPattern), width: 4)
+    } else {
+      bytes.append(ValueCoding.Tag.float64)
+      bytes.append(bits: value.bitPattern, width: 8)
+    }
+  }
+
+  private mutating func append(_ tag: UInt8, _ text: String) {
+    bytes.append(tag)
+    append(name: text)
+  }
+
+  private mutating func append(name: String) {
+    let octets = name.utf8Bytes
+    bytes.appendVarint(octets.byteCount)
+    bytes.append(octets)
+  }
+}
+
+// MARK: - Containers
+
+extension ValueEncoder {
+  private mutating func append(_ elements: [Value], depth: Int) throws(DatabaseError) {
+    try checkDepth(depth)
+    var layout = begin(ContainerLayout(base: bytes.count, count: elements.count, isMap: false))
+    for (index, element) in elements.enumerated() {
+      do throws(DatabaseError) {
+        try append(element, at: index, in: &layout, depth: depth)
+      } catch {
+        throw error.within(index: index)
+      }
+    }
+  }
+
+  private mutating func append(_ fields: [String: Value], depth: Int) throws(DatabaseError) {
+    try checkDepth(depth)
+    let entries = Array(fields)
+    // Symbol and position in one number: sorting these moves no values.
+    var order: [UInt64] = []
+    order.reserveCapacity(entries.count)
+    for position in entries.indices {
+      guard let symbol = try symbols.symbol(adding: entries[position].key) else {
+        return try appendNamed(fields, depth: depth)
+      }
+      order.append(UInt64(symbol) << 32 | UInt64(position))
+    }
+    order.sort()
+
+    var layout = begin(
+      ContainerLayout(
+        base: bytes.count, count: entries.count, isMap: true,
+        hasShortSymbols: (order.last ?? 0) >> 32 < 256))
+    for (index, entry) in order.enumerated() {
+      set(symbol: UInt32(entry >> 32), at: index, in: layout)
+    }
+    for (index, entry) in order.enumerated() {
+      let (name, value) = entries[Int(entry & 0xffff_ffff)]
+      try append(value, named: name, at: index, in: &layout, depth: depth)
+    }
+  }
+
+  /// Appends a map with names of its own.
+  private mutating func appendNamed(
+    _ fields: [String: Value], depth: Int
+  ) throws(DatabaseError) {
+    for name in fields.keys {
+      if let problem = ResourceName.problem(withField: name) {
+        throw DatabaseError(
+          .invalidArgument, "\"\(name)\" cannot name a field: \(problem)", field: name)
+      }
+    }
+    let entries = ValueOrder.sorted(fields)
+    var layout = begin(
+      ContainerLayout(base: bytes.count, count: entries.count, isMap: true, isNamed: true))
+    for (index, entry) in entries.enumerated() {
+      widenIfNeeded(&layout, names: index, values: 0)
+      set(
+        slot: bytes.count - layout.base, at: layout.symbolsStart + index * layout.slotWidth, layout)
+      append(name: entry.key)
+    }
+    for (index, entry) in entries.enumerated() {
+      try append(entry.value, named: entry.key, at: index, in: &layout, depth: depth)
+    }
+  }
+
+  private func checkDepth(_ depth: Int) throws(DatabaseError) {
+    guard depth < ValueCoding.maximumDepth else {
+      throw DatabaseError(
+        .invalidArgument, "arrays and maps may be nested \(ValueCoding.maximumDepth) deep")
+    }
+  }
+
+  private mutating func append(
+    _ value: Value, named name: String, at index: Int, in layout: inout ContainerLayout, depth: Int
+  ) throws(DatabaseError) {
+    do throws(DatabaseError) {
+      try append(value, at: index, in: &layout, depth: depth)
+    } catch {
+      throw error.within(field: name)
+    }
+  }
+
+  /// Appends an element of a container, or puts it into its slot.
+  private mutating func append(
+    _ value: Value, at index: Int, in layout: inout ContainerLayout, depth: Int
+  ) throws(DatabaseError) {
+    if let code = ValueCoding.inlineCode(value) {
+      set(slot: layout.firstInline + code, at: layout.slotsStart + index * layout.slotWidth, layout)
+      return
+    }
+    widenIfNeeded(&layout, names: layout.isNamed ? layout.count : 0, values: index)
+    set(
+      slot: bytes.count - layout.base, at: layout.slotsStart + index * layout.slotWidth, layout)
+    try append(value, depth: depth + 1)
+  }
+}
+
+// MARK: - Tables of containers
+
+extension ValueEncoder {
+  /// Appends a container's header and room for its tables.
+  private mutating func begin(_ proposed: ContainerLayout) -> ContainerLayout {
+    var layout = proposed
+    layout.isWide = layout.contentStart - layout.base >= ValueCoding.firstInline
+    bytes.append(layout.tag)
+    bytes.append(0)
+    if layout.isWide {
+      bytes.append(bits: UInt64(layout.count) << 16, width: 6)
+    } else {
+      bytes.append(bits: UInt64(layout.count), width: 2)
+    }
+    bytes.append(contentsOf: repeatElement(0, count: layout.contentStart - bytes.count))
+    return layout
+  }
+
+  private mutating func set(symbol: UInt32, at index: Int, in layout: ContainerLayout) {
+    let width = layout.hasShortSymbols ? 1 : 2
+    bytes.set(bits: Int(symbol), width: width, at: layout.symbolsStart + width * index)
+  }
+
+  private mutating func set(slot: Int, at offset: Int, _ layout: ContainerLayout) {
+    bytes.set(bits: slot, width: layout.slotWidth, at: offset)
+  }
+
+  /// Makes a narrow container wide when what is appended next would be too far away for its slot.
+  /// `names` and `values` are how many slots of each kind have been set.
+  private mutating func widenIfNeeded(_ layout: inout ContainerLayout, names: Int, values: Int) {
+    guard !layout.isWide, bytes.count - layout.base >= ValueCoding.firstInline else { return }
+    let narrow = layout
+    layout.isWide = true
+    let shift = layout.contentStart - narrow.contentStart
+    let table = Array(bytes[narrow.symbolsStart..<narrow.contentStart])
+    bytes.insert(contentsOf: repeatElement(0, count: shift), at: narrow.contentStart)
+    for index in stamps.indices where stamps[index].offset >= narrow.contentStart {
+      stamps[index].offset += shift
+    }
+
+    bytes[layout.base] = layout.tag
+    bytes.set(bits: layout.count << 16, width: 6, at: layout.base + 2)
+    if !layout.isNamed {
+      let length = layout.count * layout.symbolWidth
+      bytes.replaceSubrange(
+        layout.symbolsStart..<(layout.symbolsStart + length), with: table[..<length])
+    }
+    let moved = { (offset: Int) in
+      let slot = Int(table[offset]) | Int(table[offset + 1]) << 8
+      return slot >= ValueCoding.firstInline
+        ? slot - ValueCoding.firstInline + ValueCoding.firstWideInline : slot + shift
+    }
+    for index in 0..<names {
+      set(slot: moved(2 * index), at: layout.symbolsStart + 4 * index, layout)
+    }
+    let start = narrow.slotsStart - narrow.symbolsStart
+    for index in 0..<values {
+      set(slot: moved(start + 2 * index), at: layout.slotsStart + 4 * index, layout)
+    }
+  }
+}

@@ -1,0 +1,73 @@
+// Two equalities. `==` is the order's: it decides what filters, unions and removals match.
+// `isIdentical` also tells 1 from 1.0 and −0.0 from 0: it decides whether a write changed a
+// document.
+
+internal import OndolEngine
+
+extension Value: Hashable {
+  /// Whether the two compare equal in the order of values.
+  public static func == (left: Value, right: Value) -> Bool {
+    ValueOrder.compare(left, right) == 0
+  }
+
+  /// Feeds the same for values that are equal, so 1 and 1.0 hash alike.
+  public func hash(into hasher: inout Hasher) {
+    hasher.combine(ValueOrder.rank(self))
+    switch self {
+    case .null: break
+    case .boolean(let value): hasher.combine(value)
+    case .integer(let value): hasher.combine(value)
+    case .double(let value): value.hashAsNumber(into: &hasher)
+    case .timestamp(let value): hasher.combine(value)
+    case .string(let value): hasher.combine(value.utf8Bytes)
+    case .bytes(let value): hasher.combine(value.bytes)
+    case .reference(let value): hasher.combine(value)
+    case .geoPoint(let value): hasher.combine(value)
+    case .array(let elements): hasher.combine(elements)
+    case .vector(let value): hasher.combine(value)
+    case .map(let fields):
+      hasher.combine(fields.count)
+      for (name, value) in ValueOrder.sorted(fields) {
+        hasher.combine(name.utf8Bytes)
+        hasher.combine(value)
+      }
+    }
+  }
+}
+
+extension Double {
+  /// Feeds what is the same for all numbers of one place in the order.
+  func hashAsNumber(into hasher: inout Hasher) {
+    if let whole = Int64(exactly: self) {
+      hasher.combine(whole)
+    } else {
+      hasher.combine(isNaN ? Double.nan.bitPattern : bitPattern)
+    }
+  }
+}
+
+extension Value {
+  /// Whether the two are the same to the last bit: same types, same bits.
+  func isIdentical(to other: Value) -> Bool {
+    switch (self, other) {
+    case (.double(let left), .double(let right)): left.bitPattern == right.bitPattern
+    case (.integer, .double), (.double, .integer): false
+    case (.array(let left), .array(let right)):
+      left.count == right.count && zip(left, right).allSatisfy { $0.isIdentical(to: $1) }
+    case (.vector(let left), .vector(let right)):
+      left.components.elementsEqual(right.components) { $0.bitPattern == $1.bitPattern }
+    case (.map(let left), .map(let right)): left.isIdentical(to: right)
+    default: self == other
+    }
+  }
+}
+
+extension [String: Value] {
+  /// Whether the two have the same names with values that are the same to the last bit.
+  func isIdentical(to other: [String: Value]) -> Bool {
+    count == other.count
+      && zip(ValueOrder.sorted(self), ValueOrder.sorted(other)).allSatisfy { left, right in
+        ValueOrder.compare(left.key, right.key) == 0 && left.value.isIdentical(to: right.value)
+      }
+  }
+}

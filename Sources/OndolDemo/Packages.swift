@@ -1,0 +1,136 @@
+// Data that nobody made up: the list of packages installed on this machine, imported in batches and
+// asked by section, size and name.
+
+import ArgumentParser
+import Foundation
+import Ondol
+
+struct Packages: AsyncParsableCommand {
+  static let configuration = CommandConfiguration(
+    abstract: "This machine's own package list: `in`, ranges, prefixes.")
+
+  @OptionGroup var options: DemoOptions
+
+  func run() async throws {
+    try await Self.tell(options)
+  }
+}
+
+/// An installed package.
+struct Package: Codable, Equatable {
+  var name: String
+  var version: String
+  var section: String
+  /// In KiB; nil where the system does not say.
+  var size: Int?
+  var summary: String
+}
+
+extension Packages {
+  private static let batchSize = 100
+
+  static func tell(_ options: DemoOptions) async throws {
+    Story.chapter("This machine's packages, in \(options.directory)")
+    guard let installed = try installedPackages() else {
+      Story.say("Neither dpkg-query nor brew is here, so there is no list to import.")
+      return
+    }
+    let database = try await Database.open(at: options.directory)
+    let packages = database.collection("packages")
+    try await load(installed, into: packages, of: database, killing: options.kill)
+    try await packages.createIndex(on: ["section", "size"])
+    try await packages.createIndex(on: ["size"])
+    try await packages.createIndex(on: ["name"])
+    try await ask(packages)
+    try await database.close()
+  }
+
+  private static func load(
+    _ installed: [Package], into packages: CollectionReference, of database: Database, killing: Bool
+  ) async throws {
+    let found = try await packages.count.getAggregation().count
+    if found > 0 { Story.say("Found \(found) packages from an earlier run.") }
+    var acknowledged = Acknowledgements(killing: killing, done: 0, total: installed.count)
+    let clock = ContinuousClock()
+    let duration = try await clock.measure {
+      for start in stride(from: 0, to: installed.count, by: batchSize) {
+        let part = installed[start..<min(start + batchSize, installed.count)]
+        let batch = database.batch()
+        for package in part {
+          try batch.setData(from: package, forDocument: packages.document(package.name))
+        }
+        try await batch.commit()
+        acknowledged.add(part.count)
+      }
+    }
+    Story.say(
+      "Imported \(installed.count) packages, \(batchSize) in a commit, in"
+        + " \(Story.milliseconds(duration)).")
+  }
+
+  private static func ask(_ packages: CollectionReference) async throws {
+    let sections = ["devel", "python", "editors", "homebrew"]
+    let chosen = try await packages.whereField("section", in: sections)
+      .order(by: "size", descending: true).limit(to: 5).getDocuments()
+    Story.say("The largest in the sections \(sections.joined(separator: ", ")):")
+    try show(chosen)
+
+    let medium = try await packages.whereField("size", isGreaterThanOrEqualTo: 10_000)
+      .whereField("size", isLessThan: 50_000).order(by: "size").getDocuments()
+    Story.say("Between 10,000 and 50,000 KiB there are \(medium.documents.count); the smallest:")
+    try show(medium, first: 3)
+
+    let libraries = try await packages.whereField("name", hasPrefix: "lib").getDocuments()
+    Story.say("Names that begin with \"lib\": \(libraries.documents.count); the first:")
+    try show(libraries, first: 3)
+  }
+
+  private static func show(_ snapshot: QuerySnapshot, first count: Int = .max) throws {
+    for document in snapshot.documents.prefix(count) {
+      let package = try document.data(as: Package.self)
+      let size = package.size.map { "\($0) KiB" } ?? "size unknown"
+      Story.say("  \(package.name) \(package.version), \(package.section), \(size)")
+    }
+  }
+}
+
+// MARK: - The system's list
+
+extension Packages {
+  /// What the system's package manager says; nil where there is none that is known.
+  private static func installedPackages() throws -> [Package]? {
+    let format =
+      #"${binary:Package}\t${Version}\t${Section}\t${Installed-Size}\t${binary:Summary}\n"#
+    if let text = try output(of: "dpkg-query", ["--show", "--showformat", format]) {
+      return text.split(separator: "\n").map { line in
+        let cells = line.split(separator: "\t", omittingEmptySubsequences: false).map(String.init)
+        return Package(
+          name: cells[0], version: cell(cells, 1), section: cell(cells, 2),
+          size: Int(cell(cells, 3)), summary: cell(cells, 4))
+      }
+    }
+    return try output(of: "brew", ["list", "--versions"])?.split(separator: "\n").map { line in
+      let words = line.split(separator: " ").map(String.init)
+      return Package(
+        name: words[0], version: cell(words, 1), section: "homebrew", size: nil, summary: "")
+    }
+  }
+
+  private static func cell(_ cells: [String], _ index: Int) -> String {
+    index < cells.count ? cells[index] : ""
+  }
+
+  /// What a program prints; nil where there is no such program or it fails.
+  private static func output(of program: String, _ arguments: [String]) throws -> String? {
+    let process = Process()
+    process.executableURL = URL(filePath: "/usr/bin/env")
+    process.arguments = [program] + arguments
+    let pipe = Pipe()
+    process.standardOutput = pipe
+    process.standardError = FileHandle.nullDevice
+    try process.run()
+    let data = try pipe.fileHandleForReading.readToEnd() ?? Data()
+    process.waitUntilExit()
+    return process.terminationStatus == 0 ? String(decoding: data, as: UTF8.self) : nil
+  }
+}

@@ -1,0 +1,121 @@
+// A diary of working hours: settings in one document a person, one document a day below it. The
+// main screen wants a week by its dates, a write wants an answer, and a day goes through states by
+// small merges.
+
+import ArgumentParser
+import Ondol
+
+struct WorkDiary: AsyncParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "workdiary",
+    abstract: "A diary of working hours: subcollections, an index, merges, write results.")
+
+  @OptionGroup var options: DemoOptions
+
+  func run() async throws {
+    try await Self.tell(options)
+  }
+}
+
+/// One day in the diary.
+struct WorkDay: Codable, Equatable {
+  var workDate: String
+  var status: String
+  var planStartTime: String
+  var planEndTime: String
+  var actualStartTime: String?
+  var actualEndTime: String?
+}
+
+extension WorkDiary {
+  private static let person = "민지"
+  /// A Monday to a Sunday.
+  private static let week = (4...10).map { date(month: 5, day: $0) }
+
+  static func tell(_ options: DemoOptions) async throws {
+    Story.chapter("A work diary, in \(options.directory)")
+    let database = try await Database.open(at: options.directory)
+    let settings = database.collection("workInfo").document(person)
+    let diary = settings.collection("workHistory")
+    try await settings.setData(["name": person, "weeklyHours": 40, "zone": "Asia/Seoul"])
+    try await diary.createIndex(on: ["workDate"])
+    try await fill(diary, killing: options.kill)
+    try await showWeek(diary)
+    try await work(diary)
+    try await database.close()
+  }
+
+  /// Half a year of days, a document each, its date as the id.
+  private static func fill(_ diary: CollectionReference, killing: Bool) async throws {
+    let days = (1...6).flatMap { month in
+      (1...daysOfMonth[month - 1]).map { date(month: month, day: $0) }
+    }
+    let found = try await diary.count.getAggregation().count
+    if found > 0 {
+      Story.say("Found \(found) of \(days.count) days from an earlier run.")
+    }
+    // Written again where they exist: a day that was half-way through its states begins anew.
+    let start = found < days.count ? found : 0
+    var acknowledged = Acknowledgements(killing: killing, done: start, total: days.count)
+    for day in days[start...] {
+      let plan = WorkDay(
+        workDate: day, status: "prepare", planStartTime: "09:00", planEndTime: "18:00")
+      try await diary.document(day).setData(from: plan)
+      acknowledged.add()
+    }
+    Story.say("The diary has \(days.count) days, from \(days[0]) to \(days[days.count - 1]).")
+  }
+
+  private static func showWeek(_ diary: CollectionReference) async throws {
+    let clock = ContinuousClock()
+    let start = clock.now
+    let query = diary.whereField("workDate", in: week).order(by: "workDate")
+    let found = try await query.getDocuments()
+    Story.say(
+      "The week, by `in` over seven dates and an index: \(found.documents.count) days"
+        + " in \(Story.milliseconds(clock.now - start)).")
+    for document in found.documents {
+      let day = try document.data(as: WorkDay.self)
+      Story.say("  \(day.workDate)  \(day.planStartTime)-\(day.planEndTime)  \(day.status)")
+    }
+    let byID = try await diary.whereField(FieldPath.documentID(), in: week).getDocuments()
+    Story.say(
+      "The same by the documents' ids, no copied field needed: \(byID.documents.count) days.")
+  }
+
+  /// One day through its states. Each merge leaves the rest, and answers with what the document
+  /// became.
+  private static func work(_ diary: CollectionReference) async throws {
+    let today = diary.document(week[1])
+    Story.say("\(week[1]) begins:")
+    let begun = try await today.setData(
+      [
+        "status": "working", "actualStartTime": "08:57",
+        "history": FieldValue.arrayUnion([["at": "08:57", "event": "start"]]),
+      ], merge: true, returning: .after)
+    try describe(begun)
+    Story.say("and ends:")
+    let ended = try await today.updateData(
+      [
+        "status": "ended", "actualEndTime": "18:12",
+        "history": FieldValue.arrayUnion([["at": "18:12", "event": "end"]]),
+      ], returning: .after)
+    try describe(ended)
+    let done = try await diary.whereField("status", isEqualTo: "ended").getDocuments()
+    Story.say("Days that have ended: \(done.documents.map(\.documentID).joined(separator: ", ")).")
+  }
+
+  private static func describe(_ result: WriteResult) throws {
+    guard let day = try result.after?.data(as: WorkDay.self) else { return }
+    Story.say(
+      "  version \(result.version): \(day.status), \(day.actualStartTime ?? "-") to "
+        + "\(day.actualEndTime ?? "-"), planned \(day.planStartTime)-\(day.planEndTime)")
+  }
+
+  // 2026.
+  private static let daysOfMonth = [31, 28, 31, 30, 31, 30]
+
+  private static func date(month: Int, day: Int) -> String {
+    "2026-0\(month)-\(day < 10 ? "0" : "")\(day)"
+  }
+}

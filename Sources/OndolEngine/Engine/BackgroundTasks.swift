@@ -1,0 +1,45 @@
+// Work that nobody waits for has an owner here, so that closing can wait for it and nothing outlives the
+// database. The only unstructured tasks of the engine are made in this file.
+
+/// Tasks that run beside their maker.
+final class BackgroundTasks: Sendable {
+  private struct State {
+    var running: [Int: Task<Void, Never>] = [:]
+    var next = 0
+    var isFinished = false
+  }
+
+  private let state = Guarded(State())
+  private let executor: (any TaskExecutor)?
+
+  /// Tasks prefer `executor`, which a simulation gives to order them by its seed.
+  init(executor: (any TaskExecutor)?) {
+    self.executor = executor
+  }
+
+  /// Starts `work`, unless all is over.
+  func start(_ work: @escaping @Sendable () async -> Void) {
+    state.withLock { state in
+      guard !state.isFinished else { return }
+      let number = state.next
+      state.next += 1
+      state.running[number] = Task(executorPreference: executor) { [weak self] in
+        await work()
+        self?.end(number)
+      }
+    }
+  }
+
+  private func end(_ number: Int) {
+    state.withLock { _ = $0.running.removeValue(forKey: number) }
+  }
+
+  /// Starts nothing more and waits for what runs.
+  func finish() async {
+    let tasks = state.withLock { state in
+      state.isFinished = true
+      return Array(state.running.values)
+    }
+    for task in tasks { await task.value }
+  }
+}

@@ -1,0 +1,217 @@
+// The lower floor's front door: open a directory, commit batches, take snapshots, close. Start reading here.
+//
+// A write: `commit` places the batch (Sequencer: order, memtables), writes its frames to the log on the
+// caller's thread, waits for a sync when its durability asks for one, and returns once it is published.
+// A read: `snapshot` takes a view and the visible sequence; everything after that needs nobody.
+// Upkeep: shards flush full memtables into segments and merge segments, on the maintenance thread.
+
+internal import Synchronization
+
+/// What a commit became.
+package struct CommitReceipt: Sendable, Equatable {
+  package var sequence: SequenceNumber
+  /// Microseconds since 1970, later than that of every commit before.
+  package var time: Int64
+}
+
+/// An open database: ordered rows that survive a crash.
+package final class Engine: Sendable {
+  private let storage: Storage
+  private let shards: [Shard]
+  private let lock: any DirectoryLock
+  private let background: BackgroundTasks
+  private let reads: any Worker
+  private let logWorker: any Worker
+  private let isClosed = Atomic(false)
+
+  private init(
+    storage: Storage, lock: any DirectoryLock, background: BackgroundTasks, reads: any Worker,
+    logWorker: any Worker
+  ) {
+    self.storage = storage
+    self.lock = lock
+    self.background = background
+    self.reads = reads
+    self.logWorker = logWorker
+    shards = storage.views.current.shards.indices.map { Shard(index: $0, storage: storage) }
+  }
+
+  // MARK: - Opening
+
+  /// Opens the database in the directory at `path`, and makes one where there is none. Recovers what a
+  /// crash left. Reads the superblock, the manifest and the logs; no segment is touched.
+  package static func open(
+    at path: String, options: EngineOptions = EngineOptions(), environment: Environment = .live()
+  ) async throws(EngineError) -> Engine {
+    let maintenance = environment.threads.makeWorker(named: "ondol-upkeep")
+    let logWorker = environment.threads.makeWorker(named: "ondol-log")
+    do throws(EngineError) {
+      let opening = try await maintenance.perform { () throws(EngineError) in
+        try Opening(path: path, options: options, environment: environment)
+      }
+      return opening.makeEngine(maintenance: maintenance, logWorker: logWorker)
+    } catch {
+      await maintenance.stop()
+      throw error
+    }
+  }
+
+  convenience init(
+    storage: Storage, lock: any DirectoryLock, logWorker: any Worker
+  ) {
+    let environment = storage.environment
+    self.init(
+      storage: storage, lock: lock, background: BackgroundTasks(executor: environment.executor),
+      reads: environment.threads.makeWorker(named: "ondol-reads"), logWorker: logWorker)
+    maintain(storage.views.current.shards.indices.filter { hasSealed($0) })
+  }
+
+  private func hasSealed(_ shard: Int) -> Bool {
+    !storage.views.current.shards[shard].sealed.isEmpty
+  }
+
+  // MARK: - Writing
+
+  /// Commits `batch`: all of it, or nothing. Returns once it is visible to every later snapshot and has the
+  /// durability asked for.
+  ///
+  /// Throws `.stale` when a guarded row has changed since the batch's basis, and then nothing has happened;
+  /// `.poisoned` when writing failed, and then whether the batch survives is known only after opening again.
+  package func commit(
+    _ batch: consuming Batch, durability: Durability
+  ) async throws(EngineError) -> CommitReceipt {
+    guard batch.payloadLength <= storage.options.commitLimit else {
+      throw .tooLarge(bytes: batch.payloadLength, limit: storage.options.commitLimit)
+    }
+    var batch = batch
+    while true {
+      switch try storage.sequencer.place(&batch, durability) {
+      case .placed(let placed):
+        startUpkeep(after: placed)
+        let receipt = CommitReceipt(sequence: placed.sequence, time: placed.time)
+        try await storage.sequencer.finish(placed)
+        return receipt
+      case .needsLog:
+        try await makeSpareLog()
+      case .needsRoom(let shard):
+        try await shards[shard].maintain()
+      }
+    }
+  }
+
+  /// Makes every commit so far survive a power cut.
+  package func synchronize() async throws(EngineError) {
+    try await storage.sequencer.synchronize()
+  }
+
+  private func startUpkeep(after placed: PlacedCommit) {
+    maintain(placed.sealedShards)
+    if placed.wantsSpareLog {
+      background.start { [self] in try? await makeSpareLog() }
+    }
+  }
+
+  private func makeSpareLog() async throws(EngineError) {
+    do throws(EngineError) {
+      try await storage.maintenance.perform { [storage] () throws(EngineError) in
+        try storage.makeSpareLog()
+      }
+    } catch {
+      throw storage.sequencer.fail(error)
+    }
+  }
+
+  /// Has shards flush in the background. A failure stops writing, and the next commit is told.
+  private func maintain(_ indices: [Int]) {
+    for index in indices {
+      let shard = shards[index]
+      background.start { try? await shard.maintain() }
+    }
+  }
+
+  // MARK: - Reading
+
+  /// The rows as of now. Cheap, and holds nobody up however long it lives; it keeps the files it reads.
+  package func snapshot() throws(EngineError) -> Snapshot {
+    if isClosed.load(ordering: .relaxed) { throw .closed }
+    let (view, sequence) = storage.views.snapshot
+    return Snapshot(view, sequence, reads: reads)
+  }
+
+  // MARK: - Upkeep
+
+  /// Writes every row from memory into sorted files.
+  package func flush() async throws(EngineError) {
+    storage.sequencer.sealAll()
+    for shard in shards { try await shard.maintain() }
+  }
+
+  /// Writes every row from memory and merges every shard into one run, which is what reads like best.
+  package func settle() async throws(EngineError) {
+    storage.sequencer.sealAll()
+    for shard in shards { try await shard.settle() }
+  }
+
+  /// What the files hold, for people who look.
+  package var status: EngineStatus {
+    EngineStatus(views: storage.views, cache: storage.cache)
+  }
+
+  /// Flushes everything, marks the database as closed in good order and gives the directory back. Commits
+  /// begun before finish; later ones, and later snapshots, get `.closed`.
+  package func close() async throws(EngineError) {
+    guard !isClosed.exchange(true, ordering: .relaxed) else { return }
+    var failure: EngineError?
+    do throws(EngineError) {
+      try await writeEverything()
+    } catch {
+      failure = error
+    }
+    storage.sequencer.close()
+    await background.finish()
+    for worker in [storage.maintenance, logWorker, reads] { await worker.stop() }
+    lock.release()
+    if let failure { throw failure }
+  }
+
+  private func writeEverything() async throws(EngineError) {
+    storage.sequencer.refuseCommits()
+    try await flush()
+    guard storage.sequencer.hasWritten || storage.hasCommitsInLogs else { return }
+    try await storage.maintenance.perform { [storage] () throws(EngineError) in
+      try storage.sealLog()
+    }
+  }
+}
+
+/// Sizes and counts as of one moment.
+package struct EngineStatus: Sendable {
+  package struct ShardStatus: Sendable {
+    package var memtableRows: Int
+    package var memtableBytes: Int
+    package var runs: Int
+    package var segments: Int
+    package var rows: UInt64
+    package var bytes: UInt64
+  }
+
+  package var shards: [ShardStatus]
+  package var sequence: SequenceNumber
+  package var cachedBytes: Int
+
+  init(views: ViewHolder, cache: BlockCache) {
+    let (view, sequence) = views.snapshot
+    self.sequence = sequence
+    cachedBytes = cache.usedBytes
+    shards = view.shards.map { shard in
+      let memtables = [shard.active] + shard.sealed
+      let segments = shard.runs.flatMap(\.segments)
+      return ShardStatus(
+        memtableRows: memtables.map(\.rows).reduce(0, +),
+        memtableBytes: memtables.filter { !$0.isEmpty }.map(\.sizeBytes).reduce(0, +),
+        runs: shard.runs.count, segments: segments.count,
+        rows: segments.map(\.metadata.entries).reduce(0, +),
+        bytes: segments.map(\.metadata.sizeBytes).reduce(0, +))
+    }
+  }
+}

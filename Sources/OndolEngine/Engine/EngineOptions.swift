@@ -1,0 +1,30 @@
+// The engine's sizes and limits, each with its unit. Tests make them tiny so that every path is walked.
+
+/// How an engine is opened.
+package struct EngineOptions: Sendable {
+  /// Shards of a database being created; an existing one keeps its own.
+  package var shardCount = 4
+  /// Bytes for blocks, filters and index tops.
+  package var cacheSize = 64 << 20
+  /// Bytes of rows a shard gathers before they are flushed.
+  package var memtableSize = 8 << 20
+  /// Full memtables of a shard that may wait for their flush before writers wait.
+  package var sealedMemtables = 3
+  /// Bytes after which the log goes on in a new file.
+  package var logSize = 16 << 20
+  /// Bytes of `.memory` commits that may wait to be written.
+  package var deferredBytes = 1 << 20
+  /// Bytes of one commit.
+  package var commitLimit = 64 << 20
+  /// Runs of a shard above which they are merged into one.
+  package var runLimit = 8
+  /// Raw bytes of one segment file.
+  package var segmentSize = 64 << 20
+  /// Raw bytes of one block.
+  package var blockSize = 16 << 10
+  /// Bytes of edits after which the manifest is written anew, at least.
+  package var manifestSize = 64 << 10
+  package var compress = true
+
+  package init() {}
+}

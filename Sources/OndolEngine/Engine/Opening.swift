@@ -1,0 +1,174 @@
+// Opening, step by step: lock, superblock, manifest, logs; then, after an unclean end, a fresh log and
+// manifest. Blocks; runs on the maintenance thread. A directory without a database becomes one.
+
+/// Everything an engine is made of, read or made.
+struct Opening: Sendable {
+  private let options: EngineOptions
+  private let environment: Environment
+  private let directory: any Directory
+  private let lock: any DirectoryLock
+  private let manifest: Manifest
+  private let memtables: [[Memtable]]
+  private let recovered: RecoveredLog
+
+  init(
+    path: String, options: EngineOptions, environment: Environment
+  ) throws(EngineError) {
+    self.options = options
+    self.environment = environment
+    directory = try environment.fileSystem.openDirectory(at: path, create: true)
+    let names = try directory.list()
+    try Self.refuseForeign(names, path: path)
+    lock = try directory.lock(owner: "since \(environment.now())")
+    do throws(EngineError) {
+      // Listed again: whoever held the lock before may have made the database meanwhile.
+      let names = try directory.list()
+      manifest =
+        if try Self.isBlank(names, directory) {
+          try Self.create(names, directory, options, environment)
+        } else {
+          try Self.load(names, directory, options, environment)
+        }
+      var recovery = Recovery(
+        directory: directory, identity: manifest.superblock.identity, manifest: manifest.state,
+        memtableSize: options.memtableSize)
+      try recovery.replay(try directory.list())
+      if !recovery.isClean || manifest.hasTornTail {
+        try recovery.replaceLogs(manifest, environment: environment)
+      }
+      memtables = recovery.memtables
+      recovered = recovery.recovered
+      try Self.sweep(directory, manifest.state, manifest.superblock.manifest)
+    } catch {
+      lock.release()
+      throw error
+    }
+  }
+
+  // MARK: - Making a database
+
+  private static let firstManifest = FileNumber(rawValue: 1)
+  private static let firstLog = FileNumber(rawValue: 2)
+
+  /// Whether the files are those of a database that lost power while it was made, or none at all. The first
+  /// commit makes another log, so where there is none nothing can have been committed.
+  private static func isBlank(
+    _ names: [String], _ directory: any Directory
+  ) throws(EngineError) -> Bool {
+    let files = Set(names).subtracting(["LOCK"])
+    guard files.isSubset(of: [
+      firstManifest.manifestName, firstLog.logName, Superblock.name,
+    ]) else { return false }
+    guard files.contains(Superblock.name) else { return true }
+    guard files.count == 3 else { return false }
+    let file = try directory.open(Superblock.name, access: .readOnly)
+    return try !Superblock.hasSoundSlot(in: file)
+  }
+
+  /// Throws when the directory holds files of somebody else and no database.
+  private static func refuseForeign(_ names: [String], path: String) throws(EngineError) {
+    let ours = names.filter { $0 == "LOCK" || number(of: $0) != nil }
+    guard !names.contains(Superblock.name), !names.isEmpty else { return }
+    guard ours.count == names.count else {
+      throw .notADatabase(path: path, reason: "the directory holds other files")
+    }
+    let first = [firstManifest, firstLog]
+    guard names.allSatisfy({ name in number(of: name).map(first.contains) ?? true }) else {
+      throw .corrupt(file: Superblock.name, offset: 0, reason: "the superblock is missing")
+    }
+  }
+
+  private static func create(
+    _ names: [String], _ directory: any Directory, _ options: EngineOptions,
+    _ environment: Environment
+  ) throws(EngineError) -> Manifest {
+    for name in names where name != "LOCK" { try directory.remove(name) }
+    try directory.sync()
+    let identity = DatabaseIdentity(low: environment.random(), high: environment.random())
+    let start = LogStart(number: firstLog, base: .zero, sequence: .zero, time: 0)
+    let header = LogHeader(
+      number: firstLog, identity: identity, salt: environment.random(), kind: .normal,
+      base: .zero, previous: .zero, previousLength: 0, firstSequence: SequenceNumber.zero.next)
+    try LogFile.writeSealed(header, start, directory: directory)
+
+    let now = environment.now()
+    let superblock = Superblock(
+      identity: identity, epoch: 1, manifest: firstManifest,
+      shardCount: UInt32(options.shardCount), created: now, written: now)
+    let state = ManifestState(
+      nextFile: FileNumber(rawValue: 3), floor: start, newestLog: firstLog,
+      shards: Array(repeating: ShardState(), count: options.shardCount))
+    let manifest = try Manifest.create(
+      state, superblock: superblock, directory: directory, environment: environment,
+      rotationSize: options.manifestSize)
+    try directory.sync()
+    // Last, because a directory without a superblock is one where nothing has happened yet.
+    try superblock.write(to: try directory.create(Superblock.name))
+    try directory.sync()
+    return manifest
+  }
+
+  // MARK: - Reading a database
+
+  private static func load(
+    _ names: [String], _ directory: any Directory, _ options: EngineOptions,
+    _ environment: Environment
+  ) throws(EngineError) -> Manifest {
+    let superblock = try Superblock.read(
+      from: try directory.open(Superblock.name, access: .readOnly))
+    let manifest = try Manifest.load(
+      superblock, directory: directory, environment: environment,
+      rotationSize: options.manifestSize)
+    for name in names { if let number = number(of: name) { manifest.reserve(through: number) } }
+    return manifest
+  }
+
+  private static func number(of name: String) -> FileNumber? {
+    FileNumber.parse(name, prefix: "LOG-") ?? FileNumber.parse(name, prefix: "MANIFEST-")
+      ?? FileNumber.parse(name, suffix: ".seg")
+  }
+
+  /// Removes files of ours that nobody names: what flushes, merges and rotations left behind.
+  private static func sweep(
+    _ directory: any Directory, _ state: ManifestState, _ current: FileNumber
+  ) throws(EngineError) {
+    for name in try directory.list() {
+      let isDead =
+        if let log = FileNumber.parse(name, prefix: "LOG-") {
+          log < state.floor.number || log > state.newestLog
+        } else if let manifest = FileNumber.parse(name, prefix: "MANIFEST-") {
+          manifest != current
+        } else if let segment = FileNumber.parse(name, suffix: ".seg") {
+          !state.references(segment: segment)
+        } else {
+          false
+        }
+      if isDead { try directory.remove(name) }
+    }
+  }
+
+  // MARK: - The engine
+
+  /// Puts the parts together.
+  func makeEngine(maintenance: any Worker, logWorker: any Worker) -> Engine {
+    let cache = BlockCache(budgetBytes: options.cacheSize)
+    let shards = manifest.state.shards.enumerated().map { index, state in
+      ShardView(
+        active: memtables[index].last ?? Memtable(capacity: options.memtableSize),
+        sealed: memtables[index].dropLast().reversed(),
+        runs: state.runs.map { run in
+          Storage.makeRun(
+            run.segments, shard: index, identity: manifest.superblock.identity,
+            directory: directory, cache: cache)
+        }, flushedThrough: state.flushedThrough)
+    }
+    let views = ViewHolder(View(shards: shards), published: recovered.sequence)
+    let sequencer = Sequencer(
+      recovered: recovered, views: views, environment: environment, options: options,
+      identity: manifest.superblock.identity, syncWorker: logWorker)
+    let storage = Storage(
+      directory: directory, environment: environment, options: options, manifest: manifest,
+      views: views, sequencer: sequencer, cache: cache, maintenance: maintenance)
+    return Engine(storage: storage, lock: lock, logWorker: logWorker)
+  }
+}

@@ -1,0 +1,320 @@
+// From files to memory: what opening does before the first read. Logs from the manifest's floor on are read
+// in order and their rows put into memtables; a torn tail is told from damage as LogFormat says.
+//
+// After an unclean end nothing that was read is trusted to be on the device: after a failed sync a system's
+// cache may hold bytes that the disk lacks. So what was recovered is written into a new log, a replacement
+// for all before it, then the manifest is written anew with that log as its floor, and the superblock's
+// switch makes both count at once. A crash on the way leaves the old files as they were, and files that
+// nobody names.
+
+/// What recovery found: where the line of commits ends, and the logs it is in.
+struct RecoveredLog: Sendable {
+  var sequence: SequenceNumber
+  var time: Int64
+  var end: LogPosition
+  /// The last log and its length.
+  var number: FileNumber
+  var length: UInt64
+  /// The logs from the floor on.
+  var starts: [LogStart]
+}
+
+/// Reads logs back into memtables.
+struct Recovery {
+  private let directory: any Directory
+  private let identity: DatabaseIdentity
+  private let manifest: ManifestState
+  private let memtableSize: Int
+
+  /// Rows by shard, oldest memtable first.
+  private(set) var memtables: [[Memtable]]
+  private var sequence: SequenceNumber
+  private var time: Int64
+  private var end: LogPosition
+  private var last = FileNumber.zero
+  private var length: UInt64 = 0
+  private var starts: [LogStart] = []
+  /// Whole commits from the floor on, each the bytes of a batch with room for a header in front.
+  private var commits: [RecoveredCommit] = []
+  /// Pieces of a commit whose last frame has not come.
+  private var pieces: [UInt8] = []
+  private var piecesStart: Int?
+  private var isSealed = false
+  private var tear: Tear?
+
+  /// A commit's frame without its header.
+  struct RecoveredCommit {
+    var frame: [UInt8]
+    var operations: Int
+    var sequence: SequenceNumber
+    var time: Int64
+  }
+
+  /// Where the first frame that cannot be read stands.
+  private struct Tear {
+    var file: String
+    var offset: UInt64
+    var position: LogPosition
+  }
+
+  init(
+    directory: any Directory, identity: DatabaseIdentity, manifest: ManifestState,
+    memtableSize: Int
+  ) {
+    self.directory = directory
+    self.identity = identity
+    self.manifest = manifest
+    self.memtableSize = memtableSize
+    memtables = Array(repeating: [], count: manifest.shards.count)
+    sequence = manifest.floor.sequence
+    time = manifest.floor.time
+    end = manifest.floor.base
+  }
+
+  /// Whether the database was closed in good order, and nothing needs to be written before it is used.
+  var isClean: Bool { isSealed && tear == nil && last == manifest.newestLog }
+
+  var recovered: RecoveredLog {
+    RecoveredLog(
+      sequence: sequence, time: time, end: end, number: last, length: length, starts: starts)
+  }
+
+  // MARK: - Reading
+
+  /// Reads all logs among `names` from the floor on.
+  mutating func replay(_ names: [String]) throws(EngineError) {
+    let numbers = names.compactMap { FileNumber.parse($0, prefix: "LOG-") }
+      .filter { $0 >= manifest.floor.number && $0 <= manifest.newestLog }.sorted()
+    for needed in [manifest.floor.number, manifest.newestLog] where !numbers.contains(needed) {
+      throw .corrupt(file: needed.logName, offset: 0, reason: "the log is missing")
+    }
+    for number in numbers { try read(number) }
+    if let tear { end = tear.position }
+    for (index, shard) in manifest.shards.enumerated() where shard.flushedThrough > sequence {
+      throw .corrupt(
+        file: last.logName, offset: length,
+        reason: "commits up to \(shard.flushedThrough.rawValue) were flushed from shard \(index),"
+          + " and the log ends at \(sequence.rawValue)")
+    }
+  }
+
+  private mutating func read(_ number: FileNumber) throws(EngineError) {
+    let name = number.logName
+    let file = try directory.open(name, access: .readOnly)
+    guard let size = Int(exactly: try file.size()), size <= 4 << 30 else {
+      throw .corrupt(file: name, offset: 0, reason: "it is too long for a log")
+    }
+    let bytes = try file.read(at: 0, count: size)
+    switch try LogHeader.read(bytes.bytes.extracting(first: min(4096, size)), file: name) {
+    case .blank:
+      // A spare that was never used, unless a later log has something to say about it.
+      if number == manifest.floor.number { beginFloor(number) }
+      tearHere(name, at: 0, position: end)
+      return
+    case .unreadable:
+      if number == manifest.floor.number { beginFloor(number) }
+      tearHere(name, at: 0, position: end)
+    case .header(let header):
+      guard header.number == number, header.identity == identity else {
+        throw .corrupt(file: name, offset: 0, reason: "it belongs elsewhere")
+      }
+      var frames = FrameReader(bytes, salt: header.salt, from: LogHeader.length)
+      if try connect(header, name) { try take(&frames, header, name) }
+      try refuseDamage(frames)
+    }
+  }
+
+  /// Whether the log follows what was read so far; a tear before it is noted otherwise.
+  private mutating func connect(
+    _ header: LogHeader, _ name: String
+  ) throws(EngineError) -> Bool {
+    guard tear == nil else { return false }
+    if header.number == manifest.floor.number {
+      beginFloor(header.number)
+    } else {
+      guard header.kind == .normal, header.previous == last else {
+        throw .corrupt(file: name, offset: 0, reason: "the log before it is missing")
+      }
+      guard header.previousLength == length else {
+        // The log before ends early: its tail was lost, or was never written.
+        tearHere(last.logName, at: length, position: end)
+        return false
+      }
+      starts.append(LogStart(number: header.number, base: end, sequence: sequence, time: time))
+    }
+    guard header.base == end, header.firstSequence == sequence.next, !isSealed || length > 0 else {
+      throw .corrupt(file: name, offset: 0, reason: "it does not continue the log before it")
+    }
+    last = header.number
+    isSealed = false
+    return true
+  }
+
+  private mutating func beginFloor(_ number: FileNumber) {
+    last = number
+    length = 0
+    starts = [manifest.floor]
+  }
+
+  private mutating func tearHere(_ file: String, at offset: UInt64, position: LogPosition) {
+    if tear == nil { tear = Tear(file: file, offset: offset, position: position) }
+  }
+
+  /// Takes every sound frame.
+  private mutating func take(
+    _ frames: inout FrameReader, _ header: LogHeader, _ name: String
+  ) throws(EngineError) {
+    let base = header.base.rawValue
+    while !isSealed, let frame = frames.next() {
+      try take(frame, frames, name)
+    }
+    let stop = piecesStart ?? frames.offset
+    if piecesStart != nil || !(isSealed || frames.isBlankFromHere()) {
+      tearHere(name, at: UInt64(stop), position: LogPosition(rawValue: base + UInt64(stop)))
+    }
+    length = UInt64(stop)
+    end = LogPosition(rawValue: base + UInt64(stop))
+  }
+
+  private mutating func take(
+    _ frame: FrameReader.Frame, _ frames: FrameReader, _ name: String
+  ) throws(EngineError) {
+    let header = frame.header
+    let isCommit = header.kind != .seal
+    guard header.sequence == (isCommit ? sequence.next : sequence), header.kind != .edit else {
+      throw .corrupt(
+        file: name, offset: UInt64(frame.offset), reason: "a commit is missing before this one")
+    }
+    switch header.kind {
+    case .seal, .edit:
+      isSealed = true
+      time = max(time, header.time)
+    case .part:
+      if piecesStart == nil { piecesStart = frame.offset }
+      pieces += frames.bytes[frame.payload]
+    case .commit, .lastPart:
+      let payload = [UInt8](repeating: 0, count: FrameHeader.length) + pieces
+      pieces = []
+      piecesStart = nil
+      let commit = RecoveredCommit(
+        frame: payload + frames.bytes[frame.payload], operations: header.operationCount,
+        sequence: header.sequence, time: header.time)
+      do throws(MalformedBytes) {
+        try insert(commit)
+      } catch {
+        throw .corrupt(
+          file: name, offset: UInt64(frame.offset), reason: "in its rows: \(error.reason)")
+      }
+      commits.append(commit)
+      sequence = header.sequence
+      time = header.time
+    }
+  }
+
+  /// Throws when a later frame vouches for bytes at the tear.
+  private func refuseDamage(_ frames: FrameReader) throws(EngineError) {
+    let position = tear?.position ?? end
+    guard let claim = frames.furthestClaim(), claim > position else { return }
+    throw .corrupt(
+      file: tear?.file ?? last.logName, offset: tear?.offset ?? length,
+      reason: "acknowledged commits from \(sequence.next.rawValue) on are damaged")
+  }
+
+  // MARK: - Rows
+
+  private mutating func insert(_ commit: RecoveredCommit) throws(MalformedBytes) {
+    let payload = commit.frame.bytes.extracting(droppingFirst: FrameHeader.length)
+    var reader = OperationReader(payload)
+    while let operation = try reader.next() {
+      let shard = View.shardIndex(of: operation.key, count: memtables.count)
+      guard commit.sequence > manifest.shards[shard].flushedThrough else { continue }
+      let bytes = operation.key.byteCount + operation.value.byteCount
+      let memtable = memtable(in: shard, forBytes: bytes)
+      memtable.begin(commit.sequence, log: last)
+      memtable.insert(operation.key, commit.sequence, operation.kind, operation.value)
+    }
+  }
+
+  private mutating func memtable(in shard: Int, forBytes bytes: Int) -> Memtable {
+    if let memtable = memtables[shard].last, memtable.hasRoom(forRows: 1, bytes: bytes) {
+      return memtable
+    }
+    let memtable = Memtable(capacity: max(memtableSize, bytes + Memtable.nodeOverhead))
+    memtables[shard].append(memtable)
+    return memtable
+  }
+
+  // MARK: - Starting afresh
+
+  /// Writes what was recovered into a new log and makes it, sealed, the only one.
+  mutating func replaceLogs(
+    _ manifest: Manifest, environment: Environment
+  ) throws(EngineError) {
+    let number = manifest.allocate()
+    let salt = environment.random()
+    let start = LogStart(
+      number: number, base: end, sequence: manifest.state.floor.sequence,
+      time: manifest.state.floor.time)
+    let header = LogHeader(
+      number: number, identity: identity, salt: salt, kind: .replacement, base: end,
+      previous: .zero, previousLength: 0, firstSequence: start.sequence.next)
+    let file = try directory.create(number.logName)
+    var writer = LogRewriter(file: file, salt: salt, bytes: header.encode())
+    for commit in commits { try writer.append(commit) }
+    try writer.seal(sequence, time: time)
+    try directory.sync()
+
+    manifest.startAfresh(floor: start)
+    try manifest.rotate()
+    last = number
+    length = writer.offset
+    end = LogPosition(rawValue: start.base.rawValue + writer.offset)
+    starts = [start]
+    for memtable in memtables.joined() { memtable.moveToLog(number) }
+    commits = []
+  }
+
+  /// Lets go of the bytes that only a replacement would need.
+  mutating func forgetCommits() {
+    commits = []
+  }
+}
+
+/// Writes commits that were recovered into one new log.
+private struct LogRewriter {
+  private let file: any File
+  private let salt: UInt64
+  private var bytes: [UInt8]
+  private var written: UInt64 = 0
+
+  init(file: any File, salt: UInt64, bytes: [UInt8]) {
+    self.file = file
+    self.salt = salt
+    self.bytes = bytes
+  }
+
+  var offset: UInt64 { written + UInt64(bytes.count) }
+
+  mutating func append(_ commit: Recovery.RecoveredCommit) throws(EngineError) {
+    bytes += FrameBuilder.build(
+      commit.frame, operations: commit.operations, context(commit.sequence, commit.time),
+      salt: salt, offset: offset)
+    if bytes.count >= 1 << 20 { try flush() }
+  }
+
+  mutating func seal(_ sequence: SequenceNumber, time: Int64) throws(EngineError) {
+    bytes += FrameBuilder.buildSeal(context(sequence, time), salt: salt, offset: offset)
+    try flush()
+    try file.sync()
+  }
+
+  private func context(_ sequence: SequenceNumber, _ time: Int64) -> FrameContext {
+    FrameContext(sequence: sequence, time: time, syncedThrough: .zero)
+  }
+
+  private mutating func flush() throws(EngineError) {
+    try file.write(bytes.bytes, at: written)
+    written += UInt64(bytes.count)
+    bytes.removeAll(keepingCapacity: true)
+  }
+}

@@ -1,0 +1,236 @@
+// The disk. Thin: one system call a method, short transfers and interruptions looped over, every error with
+// the call, the file and the offset. Files are opened relative to the directory's descriptor, never
+// through a symbolic link, and only when they are regular.
+
+internal import COndol
+
+#if canImport(Glibc)
+  internal import Glibc
+#elseif canImport(Musl)
+  internal import Musl
+#else
+  internal import Darwin
+#endif
+
+/// The file system of the machine.
+package struct DiskFileSystem: FileSystem {
+  package init() {}
+
+  package func openDirectory(
+    at path: String, create: Bool
+  ) throws(EngineError) -> any Directory {
+    if create { try makeDirectory(path) }
+    let descriptor = try retrying("open", path) { unsafe open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC) }
+    return DiskDirectory(path: path, descriptor: descriptor)
+  }
+
+  /// Makes the directory and its name's entry in the parent durable.
+  private func makeDirectory(_ path: String) throws(EngineError) {
+    if unsafe mkdir(path, 0o700) != 0 {
+      let code = errno
+      if code == EEXIST { return }
+      throw .io(operation: "mkdir", file: path, offset: nil, errno: code)
+    }
+    var parts = path.split(separator: "/", omittingEmptySubsequences: true)
+    _ = parts.popLast()
+    let parent = (path.hasPrefix("/") ? "/" : "") + parts.joined(separator: "/")
+    let name = parent.isEmpty ? "." : parent
+    let descriptor = try retrying("open", name) { unsafe open(name, O_RDONLY | O_DIRECTORY | O_CLOEXEC) }
+    defer { close(descriptor) }
+    _ = try retrying("fsync", name) { fsync(descriptor) }
+  }
+}
+
+/// A directory by its descriptor (`openat`, `unlinkat`, `fsync`).
+final class DiskDirectory: Directory {
+  let path: String
+  private let descriptor: CInt
+
+  init(path: String, descriptor: CInt) {
+    self.path = path
+    self.descriptor = descriptor
+  }
+
+  deinit {
+    close(descriptor)
+  }
+
+  func list() throws(EngineError) -> [String] {
+    let copy = try retrying("openat", path) {
+      unsafe openat(descriptor, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC)
+    }
+    guard let stream = unsafe fdopendir(copy) else {
+      let code = errno
+      close(copy)
+      throw .io(operation: "fdopendir", file: path, offset: nil, errno: code)
+    }
+    defer { unsafe closedir(stream) }
+    var names: [String] = []
+    while true {
+      errno = 0
+      guard let entry = unsafe readdir(stream) else { break }
+      // Safe: the name ends within the entry.
+      let name = unsafe withUnsafePointer(to: &entry.pointee.d_name) { pointer in
+        unsafe pointer.withMemoryRebound(to: CChar.self, capacity: 256) { unsafe String(cString: $0) }
+      }
+      if name != "." && name != ".." { names.append(name) }
+    }
+    if errno != 0 { throw .io(operation: "readdir", file: path, offset: nil, errno: errno) }
+    return names
+  }
+
+  func open(_ name: String, access: FileAccess) throws(EngineError) -> any File {
+    try openFile(name, access == .readOnly ? O_RDONLY : O_RDWR)
+  }
+
+  func create(_ name: String) throws(EngineError) -> any File {
+    try openFile(name, O_RDWR | O_CREAT | O_EXCL)
+  }
+
+  private func openFile(_ name: String, _ flags: CInt) throws(EngineError) -> DiskFile {
+    let opened = try retrying("openat", name) {
+      unsafe openat(descriptor, name, flags | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0o600)
+    }
+    let file = DiskFile(name: name, descriptor: opened)
+    guard try file.status().st_mode & S_IFMT == S_IFREG else {
+      throw .io(operation: "openat", file: name, offset: nil, errno: EINVAL)
+    }
+    return file
+  }
+
+  func remove(_ name: String) throws(EngineError) {
+    _ = try retrying("unlinkat", name) { unsafe unlinkat(descriptor, name, 0) }
+  }
+
+  func sync() throws(EngineError) {
+    _ = try retrying("fsync", path) { fsync(descriptor) }
+  }
+
+  func lock(owner: String) throws(EngineError) -> any DirectoryLock {
+    let opened = try retrying("openat", "LOCK") {
+      unsafe openat(descriptor, "LOCK", O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0o600)
+    }
+    let file = DiskFile(name: "LOCK", descriptor: opened)
+    let refusal = ondol_lock_exclusive(opened)
+    guard refusal == 0 else {
+      guard refusal == EAGAIN || refusal == EACCES || refusal == EWOULDBLOCK else {
+        throw .io(operation: "lock", file: "LOCK", offset: nil, errno: refusal)
+      }
+      let holder = (try? file.read(at: 0, count: 200)) ?? []
+      throw .inUse(path: path, holder: String(decoding: holder, as: UTF8.self))
+    }
+    try file.replace(with: Array("process \(getpid()), \(owner)".utf8))
+    return DiskLock(file: file)
+  }
+}
+
+/// A file by its descriptor.
+final class DiskFile: File {
+  let name: String
+  private let descriptor: CInt
+
+  init(name: String, descriptor: CInt) {
+    self.name = name
+    self.descriptor = descriptor
+  }
+
+  deinit {
+    close(descriptor)
+  }
+
+  func read(at offset: UInt64, count: Int) throws(EngineError) -> [UInt8] {
+    guard let start = off_t(exactly: offset) else {
+      throw .io(operation: "pread", file: name, offset: offset, errno: EINVAL)
+    }
+    var failure: CInt = 0
+    let bytes = unsafe [UInt8](unsafeUninitializedCapacity: count) { buffer, filled in
+      filled = 0
+      while filled < count {
+        let left = unsafe UnsafeMutableRawBufferPointer(rebasing: UnsafeMutableRawBufferPointer(buffer)[filled...])
+        let got = unsafe pread(descriptor, left.baseAddress, left.count, start + off_t(filled))
+        if got > 0 {
+          filled += got
+        } else if got == 0 {
+          return
+        } else if errno != EINTR {
+          failure = errno
+          return
+        }
+      }
+    }
+    if failure != 0 { throw .io(operation: "pread", file: name, offset: offset, errno: failure) }
+    return bytes
+  }
+
+  func write(_ bytes: RawSpan, at offset: UInt64) throws(EngineError) {
+    var failure: CInt = 0
+    unsafe bytes.withUnsafeBytes { buffer in
+      var done = 0
+      while done < buffer.count {
+        let left = unsafe UnsafeRawBufferPointer(rebasing: buffer[done...])
+        let wrote = unsafe pwrite(
+          descriptor, left.baseAddress, left.count, off_t(offset) + off_t(done))
+        if wrote > 0 {
+          done += wrote
+        } else if wrote < 0, errno != EINTR {
+          failure = errno
+          return
+        } else if wrote == 0 {
+          failure = EIO
+          return
+        }
+      }
+    }
+    if failure != 0 { throw .io(operation: "pwrite", file: name, offset: offset, errno: failure) }
+  }
+
+  func sync() throws(EngineError) {
+    #if canImport(Darwin)
+      // `fsync` leaves bytes in the drive's cache there.
+      if fcntl(descriptor, F_FULLFSYNC) == 0 { return }
+      _ = try retrying("fsync", name) { fsync(descriptor) }
+    #else
+      _ = try retrying("fdatasync", name) { fdatasync(descriptor) }
+    #endif
+  }
+
+  func size() throws(EngineError) -> UInt64 {
+    UInt64(try status().st_size)
+  }
+
+  func status() throws(EngineError) -> stat {
+    var status = stat()
+    _ = try retrying("fstat", name) { unsafe fstat(descriptor, &status) }
+    return status
+  }
+
+  /// Makes the file hold `bytes` and nothing else.
+  func replace(with bytes: [UInt8]) throws(EngineError) {
+    _ = try retrying("ftruncate", name) { ftruncate(descriptor, 0) }
+    try write(bytes.bytes, at: 0)
+  }
+}
+
+/// The open file whose lock holds the directory; the kernel lets go when it is closed.
+private final class DiskLock: DirectoryLock {
+  private let file: Guarded<DiskFile?>
+
+  init(file: DiskFile) {
+    self.file = Guarded(file)
+  }
+
+  func release() {
+    file.withLock { $0 = nil }
+  }
+}
+
+/// Repeats `call` while signals interrupt it, and throws what it fails with.
+private func retrying(
+  _ operation: String, _ file: String, _ call: () -> CInt
+) throws(EngineError) -> CInt {
+  while true {
+    let result = call()
+    if result >= 0 { return result }
+    if errno != EINTR { throw .io(operation: operation, file: file, offset: nil, errno: errno) }
+  }
+}

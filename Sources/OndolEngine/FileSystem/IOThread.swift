@@ -1,0 +1,154 @@
+// A thread for calls that block. The cooperative pool has as many threads as cores, and two calls that
+// sleep in the kernel stop every task of the program; here they stop nobody.
+
+internal import COndol
+
+#if canImport(Glibc)
+  internal import Glibc
+#elseif canImport(Musl)
+  internal import Musl
+#else
+  internal import Darwin
+#endif
+
+/// Makes real threads.
+package struct IOThreads: ThreadSource {
+  package init() {}
+
+  package func makeWorker(named name: String) -> any Worker {
+    IOThread(named: name)
+  }
+}
+
+/// A thread that runs jobs in the order given. It starts with the first job and ends with `stop()`, or when
+/// nobody has it any more.
+package final class IOThread: Worker {
+  /// What the thread and its owner share. The thread holds on to this and not to the owner, so that the
+  /// owner can go and take the thread with it.
+  @safe
+  private final class Queue: @unchecked Sendable {
+    // Safe: everything below is touched between lock and unlock only.
+    private var jobs: [@Sendable () -> Void] = []
+    private var isStopped = false
+    private var isRunning = false
+    private let mutex: UnsafeMutablePointer<pthread_mutex_t>
+    private let condition: UnsafeMutablePointer<pthread_cond_t>
+
+    init() {
+      unsafe mutex = .allocate(capacity: 1)
+      unsafe condition = .allocate(capacity: 1)
+      unsafe pthread_mutex_init(mutex, nil)
+      unsafe pthread_cond_init(condition, nil)
+    }
+
+    deinit {
+      unsafe pthread_cond_destroy(condition)
+      unsafe pthread_mutex_destroy(mutex)
+      unsafe condition.deallocate()
+      unsafe mutex.deallocate()
+    }
+
+    /// Adds a job; true when a thread must be started for it.
+    func add(_ job: @escaping @Sendable () -> Void) -> Bool {
+      unsafe pthread_mutex_lock(mutex)
+      defer { unsafe pthread_mutex_unlock(mutex) }
+      jobs.append(job)
+      unsafe pthread_cond_signal(condition)
+      if isRunning { return false }
+      isRunning = true
+      isStopped = false
+      return true
+    }
+
+    /// Adds a job if the thread runs; false otherwise.
+    func addWhileRunning(_ job: @escaping @Sendable () -> Void) -> Bool {
+      unsafe pthread_mutex_lock(mutex)
+      defer { unsafe pthread_mutex_unlock(mutex) }
+      guard isRunning else { return false }
+      jobs.append(job)
+      unsafe pthread_cond_signal(condition)
+      return true
+    }
+
+    func stop() {
+      unsafe pthread_mutex_lock(mutex)
+      isStopped = true
+      unsafe pthread_cond_signal(condition)
+      unsafe pthread_mutex_unlock(mutex)
+    }
+
+    /// The thread's life: waits for jobs and runs them, until stopped with none left.
+    func run() {
+      while true {
+        unsafe pthread_mutex_lock(mutex)
+        while jobs.isEmpty, !isStopped { unsafe pthread_cond_wait(condition, mutex) }
+        let batch = jobs
+        jobs = []
+        if batch.isEmpty { isRunning = false }
+        unsafe pthread_mutex_unlock(mutex)
+        if batch.isEmpty { return }
+        for job in batch { job() }
+      }
+    }
+  }
+
+  private let name: String
+  private let queue = Queue()
+
+  init(named name: String) {
+    self.name = name
+  }
+
+  deinit {
+    queue.stop()
+  }
+
+  package func enqueue(_ job: @escaping @Sendable () -> Void) {
+    if queue.add(job) { start() }
+  }
+
+  package func stop() async {
+    await withCheckedContinuation { continuation in
+      // A thread that never ran, or has ended, is not started just to end it.
+      if !queue.addWhileRunning({ continuation.resume() }) { continuation.resume() }
+    }
+    queue.stop()
+  }
+
+  private func start() {
+    let queue = queue
+    let argument = unsafe Unmanaged.passRetained(ThreadArgument(name: name) { queue.run() })
+    #if canImport(Darwin)
+      var thread: pthread_t?
+    #else
+      var thread = pthread_t()
+    #endif
+    let failure = unsafe pthread_create(
+      &thread, nil,
+      { raw in
+        #if !canImport(Darwin)
+          guard let raw = unsafe raw else { return nil }
+        #endif
+        let argument = unsafe Unmanaged<ThreadArgument>.fromOpaque(raw).takeRetainedValue()
+        unsafe ondol_name_thread(argument.name)
+        argument.body()
+        return nil
+      }, argument.toOpaque())
+    precondition(failure == 0, "no thread can be made: \(systemMessage(failure))")
+    #if canImport(Darwin)
+      if let thread = unsafe thread { unsafe pthread_detach(thread) }
+    #else
+      pthread_detach(thread)
+    #endif
+  }
+
+  private final class ThreadArgument {
+    let name: String
+    let body: () -> Void
+
+    init(name: String, body: @escaping () -> Void) {
+      self.name = name
+      self.body = body
+    }
+  }
+}

@@ -1,0 +1,35 @@
+// The real world, as an `Environment`.
+
+#if canImport(Glibc)
+  internal import Glibc
+#elseif canImport(Musl)
+  internal import Musl
+#else
+  internal import Darwin
+#endif
+
+extension Environment {
+  /// The disk, the wall clock, the system's randomness and real threads.
+  package static func live() -> Environment {
+    Environment(
+      fileSystem: DiskFileSystem(), now: wallClock,
+      random: {
+        var generator = SystemRandomNumberGenerator()
+        return generator.next()
+      }, threads: IOThreads())
+  }
+
+  /// Files that live and die with the process; the rest as in `live()`.
+  package static func memory() -> Environment {
+    var environment = live()
+    environment.fileSystem = MemoryFileSystem()
+    return environment
+  }
+
+  /// Microseconds since 1970.
+  private static func wallClock() -> Int64 {
+    var time = timespec()
+    unsafe clock_gettime(CLOCK_REALTIME, &time)
+    return Int64(time.tv_sec) * 1_000_000 + Int64(time.tv_nsec) / 1_000
+  }
+}

@@ -1,0 +1,110 @@
+// Reads frames back. The reader trusts nothing: a frame counts only when its header's checksum, which knows
+// the file and the offset, and its payload's checksum both hold.
+
+/// Steps through the frames of one file that is in memory.
+struct FrameReader {
+  let bytes: [UInt8]
+  let salt: UInt64
+  /// The offset of the next frame, or of the first that could not be read.
+  private(set) var offset: Int
+
+  init(_ bytes: [UInt8], salt: UInt64, from offset: Int) {
+    self.bytes = bytes
+    self.salt = salt
+    self.offset = offset
+  }
+
+  /// A sound frame.
+  struct Frame {
+    var header: FrameHeader
+    var offset: Int
+    var payload: Range<Int>
+  }
+
+  /// The frame at `offset`, or nil when none is sound there; then `offset` stays.
+  mutating func next() -> Frame? {
+    guard let frame = frame(at: offset) else { return nil }
+    offset = frame.offset + frame.header.frameLength
+    return frame
+  }
+
+  private func frame(at place: Int) -> Frame? {
+    guard place <= bytes.count else { return nil }
+    let rest = bytes.bytes.extracting(droppingFirst: place)
+    guard let header = FrameHeader.read(rest, salt: salt, offset: UInt64(place)) else {
+      return nil
+    }
+    let start = place + FrameHeader.length
+    guard header.payloadLength <= bytes.count - start else { return nil }
+    let payload = start..<(start + header.payloadLength)
+    guard crc32c(bytes.bytes.extracting(payload)) == header.payloadChecksum else { return nil }
+    return Frame(header: header, offset: place, payload: payload)
+  }
+
+  /// The furthest position that any sound header behind `offset` vouches for. Payloads are not looked at:
+  /// the header's own checksum covers the claim.
+  func furthestClaim() -> LogPosition? {
+    var furthest: LogPosition?
+    var place = (offset + 7) & ~7
+    let all = bytes.bytes
+    while place + FrameHeader.length <= bytes.count {
+      // Kind, flags and version, zero in blank space: a cheap sieve before the checksum.
+      if all.byte(at: place + 4) != 0, all.byte(at: place + 6) == UInt8(FrameHeader.version),
+        let header = FrameHeader.read(
+          all.extracting(droppingFirst: place), salt: salt, offset: UInt64(place))
+      {
+        furthest = max(furthest ?? .zero, header.syncedThrough)
+      }
+      place += 8
+    }
+    return furthest
+  }
+
+  /// Whether nothing but zeros follows.
+  func isBlankFromHere() -> Bool {
+    let rest = bytes.bytes.extracting(droppingFirst: min(offset, bytes.count))
+    for index in 0..<rest.byteCount where rest.byte(at: index) != 0 { return false }
+    return true
+  }
+}
+
+/// One row of a commit's payload, borrowed.
+struct Operation: ~Escapable {
+  let kind: RowKind
+  let key: RawSpan
+  let value: RawSpan
+
+  @_lifetime(copy key, copy value)
+  init(kind: RowKind, key: RawSpan, value: RawSpan) {
+    self.kind = kind
+    self.key = key
+    self.value = value
+  }
+}
+
+/// Steps through the operations of a payload.
+struct OperationReader: ~Escapable {
+  private var reader: ByteReader
+
+  @_lifetime(copy payload)
+  init(_ payload: RawSpan) {
+    reader = ByteReader(payload)
+  }
+
+  /// The next operation, or nil at the end.
+  @_lifetime(self: copy self)
+  @_lifetime(copy self)
+  mutating func next() throws(MalformedBytes) -> Operation? {
+    guard !reader.isAtEnd else { return nil }
+    let start = reader.offset
+    guard let kind = RowKind(rawValue: try reader.byte()) else {
+      throw MalformedBytes(at: start, "an unknown operation")
+    }
+    let key = try reader.lengthPrefixed()
+    guard key.byteCount >= Batch.keyspaceLength else {
+      throw MalformedBytes(at: start, "a key without a keyspace")
+    }
+    let value = kind == .put ? try reader.lengthPrefixed() : key.extracting(first: 0)
+    return Operation(kind: kind, key: key, value: value)
+  }
+}

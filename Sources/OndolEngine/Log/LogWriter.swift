@@ -1,0 +1,128 @@
+// One log file that is being written. Offsets are given out by the sequencer; whoever commits writes its own
+// frames at its own offset, so writers do not wait for each other.
+
+/// An open log.
+final class LogFile: Sendable {
+  let number: FileNumber
+  let file: any File
+  let salt: UInt64
+  /// The position of the file's first byte in the line of all logs.
+  let base: LogPosition
+
+  init(number: FileNumber, file: any File, salt: UInt64, base: LogPosition) {
+    self.number = number
+    self.file = file
+    self.salt = salt
+    self.base = base
+  }
+
+  func position(of offset: UInt64) -> LogPosition {
+    LogPosition(rawValue: base.rawValue + offset)
+  }
+}
+
+extension LogFile {
+  /// Makes a log that ends where it begins: what a database has that was closed in good order.
+  static func writeSealed(
+    _ header: LogHeader, _ start: LogStart, directory: any Directory
+  ) throws(EngineError) {
+    let context = FrameContext(
+      sequence: start.sequence, time: start.time, syncedThrough: start.base)
+    let seal = FrameBuilder.buildSeal(
+      context, salt: header.salt, offset: UInt64(LogHeader.length))
+    let file = try directory.create(header.number.logName)
+    try file.write((header.encode() + seal).bytes, at: 0)
+    try file.sync()
+    try directory.sync()
+  }
+}
+
+/// A log made ahead of its use: its name is on the device, its bytes are not written yet.
+struct SpareLog: Sendable {
+  let number: FileNumber
+  let file: any File
+  let salt: UInt64
+}
+
+/// What every frame of one commit shares.
+struct FrameContext: Sendable {
+  var sequence: SequenceNumber
+  var time: Int64
+  var syncedThrough: LogPosition
+}
+
+/// Makes frames out of a batch's bytes.
+enum FrameBuilder {
+  /// Bytes that a payload takes in the log, headers and padding included.
+  static func length(ofPayload payload: Int) -> Int {
+    var length = 0
+    var rest = payload
+    repeat {
+      let piece = min(rest, FrameHeader.maximumPayload)
+      length += FrameHeader.frameLength(payload: piece)
+      rest -= piece
+    } while rest > 0
+    return length
+  }
+
+  /// The frame of `batch`, whose bytes begin with room for a header: written in place when one frame is
+  /// enough, which it almost always is.
+  static func build(
+    _ bytes: consuming [UInt8], operations: Int, _ context: FrameContext, salt: UInt64,
+    offset: UInt64
+  ) -> [UInt8] {
+    let payload = bytes.count - FrameHeader.length
+    if payload <= FrameHeader.maximumPayload {
+      seal(&bytes, .commit, operations: operations, context, salt: salt, offset: offset)
+      return bytes
+    }
+    var frames: [UInt8] = []
+    frames.reserveCapacity(length(ofPayload: payload))
+    var start = FrameHeader.length
+    while start < bytes.count {
+      let end = min(start + FrameHeader.maximumPayload, bytes.count)
+      var frame = [UInt8](repeating: 0, count: FrameHeader.length)
+      frame.append(contentsOf: bytes[start..<end])
+      seal(
+        &frame, end == bytes.count ? .lastPart : .part, operations: operations, context,
+        salt: salt, offset: offset + UInt64(frames.count))
+      frames += frame
+      start = end
+    }
+    return frames
+  }
+
+  /// A frame without payload.
+  static func buildSeal(_ context: FrameContext, salt: UInt64, offset: UInt64) -> [UInt8] {
+    var frame = [UInt8](repeating: 0, count: FrameHeader.length)
+    seal(&frame, .seal, operations: 0, context, salt: salt, offset: offset)
+    return frame
+  }
+
+  /// A manifest edit.
+  static func buildEdit(
+    _ payload: [UInt8], ordinal: UInt64, time: Int64, syncedThrough: UInt64, salt: UInt64,
+    offset: UInt64
+  ) -> [UInt8] {
+    var frame = [UInt8](repeating: 0, count: FrameHeader.length) + payload
+    let context = FrameContext(
+      sequence: SequenceNumber(rawValue: ordinal), time: time,
+      syncedThrough: LogPosition(rawValue: syncedThrough))
+    seal(&frame, .edit, operations: 0, context, salt: salt, offset: offset)
+    return frame
+  }
+
+  private static func seal(
+    _ frame: inout [UInt8], _ kind: FrameKind, operations: Int, _ context: FrameContext,
+    salt: UInt64, offset: UInt64
+  ) {
+    let payload = frame.count - FrameHeader.length
+    let header = FrameHeader(
+      kind: kind, payloadLength: payload, sequence: context.sequence, time: context.time,
+      operationCount: operations, syncedThrough: context.syncedThrough,
+      payloadChecksum: crc32c(frame.bytes.extracting(droppingFirst: FrameHeader.length)))
+    header.write(into: &frame, salt: salt, offset: offset)
+    frame.append(
+      contentsOf: repeatElement(0, count: header.frameLength - frame.count))
+  }
+}

@@ -1,0 +1,263 @@
+// The manifest on disk: a file of edits, each a frame that carries the checksum of the chain before it.
+// An edit counts when it is whole and synced; its writer waits for that before it acts on it. When the file
+// has grown well past what the state needs, the state is written anew into the next manifest, and the
+// superblock points there.
+//
+// All methods block, and only one thread at a time calls them: recovery, and after it the maintenance
+// thread.
+
+/// The open manifest.
+final class Manifest: @unchecked Sendable {
+  // Safe: recovery hands it to the maintenance thread, and nobody else touches it.
+
+  static let headerLength = 64
+  private static let magic: UInt64 = 0x0A1A_0A0D_4E4D_4C89  // 89 'LMN' 0D 0A 1A 0A
+  private static let version: UInt32 = 1
+
+  private(set) var state: ManifestState
+  private(set) var superblock: Superblock
+  private let directory: any Directory
+  private let environment: Environment
+  private let rotationSize: Int
+  private var file: any File
+  private var salt: UInt64
+  private var offset: UInt64
+  private var ordinal: UInt64
+  private var chain: UInt64
+  /// Bytes of the first edit.
+  private var snapshotLength: Int
+  /// The file ended in something that is no edit: the power went while one was written.
+  let hasTornTail: Bool
+
+  private init(
+    _ loaded: Loaded, superblock: Superblock, directory: any Directory, file: any File,
+    environment: Environment, rotationSize: Int
+  ) {
+    state = loaded.state
+    salt = loaded.salt
+    offset = loaded.offset
+    ordinal = loaded.ordinal
+    chain = loaded.chain
+    snapshotLength = loaded.snapshotLength
+    hasTornTail = loaded.hasTornTail
+    self.superblock = superblock
+    self.directory = directory
+    self.file = file
+    self.environment = environment
+    self.rotationSize = rotationSize
+  }
+
+  private struct Loaded {
+    var state: ManifestState
+    var salt: UInt64
+    var offset: UInt64
+    var ordinal: UInt64 = 0
+    var chain: UInt64 = 0
+    var snapshotLength = 0
+    var hasTornTail = false
+  }
+
+  // MARK: - Making and loading
+
+  /// Writes the first manifest of a database; the caller writes the superblock.
+  static func create(
+    _ state: ManifestState, superblock: Superblock, directory: any Directory,
+    environment: Environment, rotationSize: Int
+  ) throws(EngineError) -> Manifest {
+    let salt = environment.random()
+    let file = try directory.create(superblock.manifest.manifestName)
+    let manifest = Manifest(
+      Loaded(state: state, salt: salt, offset: UInt64(headerLength)), superblock: superblock,
+      directory: directory, file: file, environment: environment, rotationSize: rotationSize)
+    try manifest.writeSnapshot()
+    return manifest
+  }
+
+  /// Reads the manifest that the superblock names.
+  static func load(
+    _ superblock: Superblock, directory: any Directory, environment: Environment,
+    rotationSize: Int
+  ) throws(EngineError) -> Manifest {
+    let name = superblock.manifest.manifestName
+    let file = try directory.open(name, access: .readWrite)
+    guard let size = Int(exactly: try file.size()), size <= 1 << 30 else {
+      throw .corrupt(file: name, offset: 0, reason: "it is too long for a manifest")
+    }
+    let bytes = try file.read(at: 0, count: size)
+    let salt = try readHeader(bytes.bytes, superblock, name)
+    let loaded = try replay(FrameReader(bytes, salt: salt, from: headerLength), superblock, name)
+    return Manifest(
+      loaded, superblock: superblock, directory: directory, file: file, environment: environment,
+      rotationSize: rotationSize)
+  }
+
+  private static func replay(
+    _ frames: consuming FrameReader, _ superblock: Superblock, _ name: String
+  ) throws(EngineError) -> Loaded {
+    var frames = frames
+    let nothing = LogStart(number: .zero, base: .zero, sequence: .zero, time: 0)
+    var loaded = Loaded(
+      state: ManifestState(
+        nextFile: .zero, floor: nothing, newestLog: .zero,
+        shards: Array(repeating: ShardState(), count: Int(superblock.shardCount))),
+      salt: frames.salt, offset: 0)
+    while let frame = frames.next() {
+      do throws(MalformedBytes) {
+        try apply(frame, frames.bytes.bytes.extracting(frame.payload), to: &loaded)
+      } catch {
+        throw .corrupt(
+          file: name, offset: UInt64(frame.offset + error.offset), reason: error.reason)
+      }
+      if loaded.ordinal == 1 { loaded.snapshotLength = frame.header.frameLength }
+    }
+    loaded.offset = UInt64(frames.offset)
+    guard loaded.ordinal > 0 else {
+      throw .corrupt(file: name, offset: loaded.offset, reason: "its first edit cannot be read")
+    }
+    if let claim = frames.furthestClaim(), claim.rawValue > loaded.offset {
+      throw .corrupt(file: name, offset: loaded.offset, reason: "a synced edit is damaged")
+    }
+    loaded.hasTornTail = !frames.isBlankFromHere()
+    return loaded
+  }
+
+  private static func apply(
+    _ frame: FrameReader.Frame, _ payload: RawSpan, to loaded: inout Loaded
+  ) throws(MalformedBytes) {
+    guard frame.header.kind == .edit, frame.header.sequence.rawValue == loaded.ordinal + 1 else {
+      throw MalformedBytes(at: 0, "it is not the edit that should follow")
+    }
+    var reader = ByteReader(payload)
+    guard try reader.littleEndian(UInt64.self) == loaded.chain else {
+      throw MalformedBytes(at: 0, "the edit does not continue the one before")
+    }
+    for change in try ManifestChange.decodeAll(payload.extracting(droppingFirst: 8)) {
+      try loaded.state.apply(change)
+    }
+    loaded.ordinal += 1
+    loaded.chain = seededChecksum(loaded.chain, payload)
+  }
+
+  private static func readHeader(
+    _ bytes: RawSpan, _ superblock: Superblock, _ name: String
+  ) throws(EngineError) -> UInt64 {
+    guard bytes.byteCount >= headerLength else {
+      throw .corrupt(file: name, offset: 0, reason: "it ends within its header")
+    }
+    var reader = ByteReader(bytes)
+    let foundVersionIsKnown: Bool
+    let salt: UInt64
+    do throws(MalformedBytes) {
+      guard try reader.littleEndian(UInt64.self) == magic else {
+        throw MalformedBytes(at: 0, "it does not begin as a manifest does")
+      }
+      let foundVersion: UInt32 = try reader.littleEndian()
+      _ = try reader.littleEndian(UInt32.self)
+      let number: UInt64 = try reader.littleEndian()
+      let identity = DatabaseIdentity(
+        low: try reader.littleEndian(), high: try reader.littleEndian())
+      salt = try reader.littleEndian()
+      _ = try reader.littleEndian(UInt64.self)
+      let checksum: UInt64 = try reader.littleEndian()
+      guard checksum == seededChecksum(magic, bytes.extracting(first: headerLength - 8)) else {
+        throw MalformedBytes(at: headerLength - 8, "its header's checksum is wrong")
+      }
+      foundVersionIsKnown = foundVersion == version
+      guard number == superblock.manifest.rawValue, identity == superblock.identity else {
+        throw MalformedBytes(at: 16, "it belongs to another database")
+      }
+    } catch {
+      throw .corrupt(file: name, offset: UInt64(error.offset), reason: error.reason)
+    }
+    guard foundVersionIsKnown else {
+      throw .needsNewerVersion(file: name, reason: "the manifest's version is unknown")
+    }
+    return salt
+  }
+
+  // MARK: - Editing
+
+  /// Appends one edit, waits until it is durable, and moves to a new file when this one has grown.
+  func commit(_ changes: [ManifestChange]) throws(EngineError) {
+    let changes = [.nextFile(state.nextFile)] + changes
+    var next = state
+    do throws(MalformedBytes) {
+      for change in changes { try next.apply(change) }
+    } catch {
+      preconditionFailure("an edit of our own making cannot be refused: \(error.reason)")
+    }
+    try append(changes)
+    state = next
+    if offset > UInt64(max(rotationSize, 4 * snapshotLength)) { try rotate() }
+  }
+
+  private func append(_ changes: [ManifestChange]) throws(EngineError) {
+    var payload: [UInt8] = []
+    payload.appendLittleEndian(chain)
+    for change in changes { change.encode(into: &payload) }
+    let frame = FrameBuilder.buildEdit(
+      payload, ordinal: ordinal + 1, time: environment.now(), syncedThrough: offset, salt: salt,
+      offset: offset)
+    try file.write(frame.bytes, at: offset)
+    try file.sync()
+    offset += UInt64(frame.count)
+    ordinal += 1
+    chain = seededChecksum(chain, payload.bytes)
+  }
+
+  /// Writes the state into a new manifest and points the superblock there. Also what recovery does after
+  /// a crash, because bytes that were read may be in the system's cache and not on the device.
+  func rotate() throws(EngineError) {
+    let old = superblock.manifest
+    let number = state.nextFile
+    state.nextFile = FileNumber(rawValue: number.rawValue + 1)
+    file = try directory.create(number.manifestName)
+    salt = environment.random()
+    superblock.manifest = number
+    superblock.epoch += 1
+    superblock.written = environment.now()
+    try writeSnapshot()
+    try directory.sync()
+    let slots = try directory.open(Superblock.name, access: .readWrite)
+    try superblock.write(to: slots)
+    try directory.remove(old.manifestName)
+  }
+
+  /// Makes `floor`, a log that holds everything recovered, the first and only one; `rotate()` makes it count.
+  func startAfresh(floor: LogStart) {
+    state.floor = floor
+    state.newestLog = floor.number
+  }
+
+  private func writeSnapshot() throws(EngineError) {
+    var header: [UInt8] = []
+    header.appendLittleEndian(Self.magic)
+    header.appendLittleEndian(Self.version)
+    header.appendLittleEndian(UInt32(0))
+    header.appendLittleEndian(superblock.manifest.rawValue)
+    header.appendLittleEndian(superblock.identity.low)
+    header.appendLittleEndian(superblock.identity.high)
+    header.appendLittleEndian(salt)
+    header.appendLittleEndian(UInt64(0))
+    header.appendLittleEndian(seededChecksum(Self.magic, header.bytes))
+    try file.write(header.bytes, at: 0)
+    offset = UInt64(Self.headerLength)
+    ordinal = 0
+    chain = 0
+    try append(state.asChanges)
+    snapshotLength = Int(offset)
+  }
+
+  /// Gives out a file number. It is on the device with the next edit; until then a crash may leave a file
+  /// that nobody names, which the next opening steps over.
+  func allocate() -> FileNumber {
+    let number = state.nextFile
+    state.nextFile = FileNumber(rawValue: number.rawValue + 1)
+    return number
+  }
+
+  /// Steps over numbers that files in the directory already have.
+  func reserve(through number: FileNumber) {
+    state.nextFile = max(state.nextFile, FileNumber(rawValue: number.rawValue + 1))
+  }
+}

@@ -1,0 +1,125 @@
+// The file `SUPER`: where opening begins. Four slots of 4,096 bytes, two and two far apart; even epochs are
+// written to the first slot of each pair, odd ones to the second, so a write that tears leaves the last
+// good pair alone, and one bad sector leaves a copy. It says what database this is, which features one
+// must know to open it, and which manifest is current; all else is in the manifest.
+
+/// What the superblock says.
+struct Superblock: Sendable, Equatable {
+  static let name = "SUPER"
+  static let slotLength = 4096
+  static let slotOffsets: [UInt64] = [0, 4096, 65536, 69632]
+  /// Begins with a byte no text has and holds both kinds of line end, so that a copy in text mode shows.
+  static let magic: [UInt8] = [0x89, 0x4F, 0x44, 0x4C, 0x0D, 0x0A, 0x1A, 0x0A]
+  static let major: UInt16 = 1
+  static let minor: UInt16 = 0
+  private static let checksumOffset = 4088
+  private static let checksumSeed: UInt64 = 0x4F4E_444F_4C53_4221
+
+  var identity: DatabaseIdentity
+  var epoch: UInt64
+  var manifest: FileNumber
+  var shardCount: UInt32
+  /// Microseconds since 1970; for people only.
+  var created: Int64
+  var written: Int64
+
+  /// Writes the slots of this epoch and makes them durable.
+  func write(to file: any File) throws(EngineError) {
+    let parity = Int(epoch & 1)
+    for slot in [parity, parity + 2] {
+      try file.write(encode(slot: slot).bytes, at: Self.slotOffsets[slot])
+    }
+    try file.sync()
+  }
+
+  private func encode(slot: Int) -> [UInt8] {
+    var bytes = Self.magic
+    bytes.appendLittleEndian(Self.major)
+    bytes.appendLittleEndian(Self.minor)
+    bytes.appendLittleEndian(UInt32(Self.slotLength))
+    // Feature flags: to open at all, to write, and those one may ignore. None is in use.
+    for _ in 0..<3 { bytes.appendLittleEndian(UInt64(0)) }
+    bytes.appendLittleEndian(identity.low)
+    bytes.appendLittleEndian(identity.high)
+    bytes.appendLittleEndian(epoch)
+    bytes.appendLittleEndian(UInt64(0))
+    bytes.appendLittleEndian(manifest.rawValue)
+    bytes.appendLittleEndian(shardCount)
+    bytes.appendLittleEndian(UInt32(0))
+    bytes.appendLittleEndian(created)
+    bytes.appendLittleEndian(written)
+    bytes.append(contentsOf: repeatElement(0, count: Self.checksumOffset - bytes.count))
+    bytes.appendLittleEndian(seededChecksum(Self.checksumSeed ^ UInt64(slot), bytes.bytes))
+    return bytes
+  }
+
+  /// The newest sound slot.
+  static func read(from file: any File) throws(EngineError) -> Superblock {
+    var newest: Superblock?
+    var hasMagic = false
+    for slot in slotOffsets.indices {
+      let bytes = try file.read(at: slotOffsets[slot], count: slotLength)
+      hasMagic = hasMagic || bytes.starts(with: magic)
+      guard let found = try decode(bytes.bytes, slot: slot) else { continue }
+      if found.epoch > newest?.epoch ?? 0 { newest = found }
+    }
+    guard let newest else {
+      throw hasMagic
+        ? .corrupt(file: name, offset: 0, reason: "no superblock slot is sound")
+        : .notADatabase(path: file.name, reason: "it does not begin as a superblock does")
+    }
+    return newest
+  }
+
+  /// Whether any slot can be read.
+  static func hasSoundSlot(in file: any File) throws(EngineError) -> Bool {
+    for slot in slotOffsets.indices {
+      let bytes = try file.read(at: slotOffsets[slot], count: slotLength)
+      if try decode(bytes.bytes, slot: slot) != nil { return true }
+    }
+    return false
+  }
+
+  private static func decode(
+    _ bytes: RawSpan, slot: Int
+  ) throws(EngineError) -> Superblock? {
+    guard bytes.byteCount == slotLength else { return nil }
+    var reader = ByteReader(bytes)
+    let found: Superblock
+    let foundMajor: UInt16
+    let incompatible: UInt64
+    let readOnly: UInt64
+    do throws(MalformedBytes) {
+      guard try reader.take(8).array == magic else { return nil }
+      var tail = ByteReader(bytes.extracting(droppingFirst: checksumOffset))
+      let seed = checksumSeed ^ UInt64(slot)
+      let body = bytes.extracting(first: checksumOffset)
+      guard try tail.littleEndian(UInt64.self) == seededChecksum(seed, body) else { return nil }
+      foundMajor = try reader.littleEndian()
+      _ = try reader.littleEndian(UInt16.self)
+      guard try reader.littleEndian(UInt32.self) == UInt32(slotLength) else { return nil }
+      incompatible = try reader.littleEndian()
+      readOnly = try reader.littleEndian()
+      _ = try reader.littleEndian(UInt64.self)
+      let identity = DatabaseIdentity(
+        low: try reader.littleEndian(), high: try reader.littleEndian())
+      let epoch: UInt64 = try reader.littleEndian()
+      _ = try reader.littleEndian(UInt64.self)
+      let manifest: UInt64 = try reader.littleEndian()
+      let shardCount: UInt32 = try reader.littleEndian()
+      _ = try reader.littleEndian(UInt32.self)
+      found = Superblock(
+        identity: identity, epoch: epoch, manifest: FileNumber(rawValue: manifest),
+        shardCount: shardCount, created: try reader.littleEndian(),
+        written: try reader.littleEndian())
+    } catch {
+      return nil
+    }
+    guard foundMajor == major, incompatible == 0, readOnly == 0 else {
+      throw .needsNewerVersion(
+        file: name, reason: "format \(foundMajor), features \(incompatible | readOnly)")
+    }
+    guard (1...1024).contains(found.shardCount) else { return nil }
+    return found
+  }
+}

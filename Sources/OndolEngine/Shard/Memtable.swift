@@ -1,0 +1,333 @@
+// The newest rows of a shard, in memory, ordered: a skip list in one block of memory. The sequencer is the
+// only writer; any number of readers read beside it without a lock.
+//
+// Invariants: (1) a node is complete before the store-release that links it at level 0, so a reader that
+// follows a link with load-acquire sees a whole node; (2) nodes are never changed or removed, only the links
+// of their neighbours are; (3) the order is (key ascending, sequence descending), so the newest version of
+// a key comes first, and a reader passes over versions newer than its snapshot. The memory is freed as
+// a whole when the last view that uses the memtable goes.
+//
+// Links are offsets in units of eight bytes from the base: four bytes each, up to 32 GiB. The first eight
+// bytes of a key stand in its node as a number, so that most comparisons touch nothing else.
+
+internal import Synchronization
+
+/// An insert-only ordered map from (key, sequence) to rows.
+@safe
+final class Memtable: @unchecked Sendable {
+  // Safe: `used`, `height` and the counters are touched by the one writer alone, within the sequencer's
+  // lock; readers only follow atomic links into memory that is complete.
+
+  /// Where a node's parts are. Links follow the fixed part, then the key, then the value.
+  private enum Node {
+    static let head = 0  // UInt64: the key's first eight bytes, high byte first
+    static let tag = 8  // UInt64: sequence << 8 | kind
+    static let keyLength = 16  // UInt32
+    static let valueLength = 20  // UInt32
+    static let height = 24  // UInt32
+    static let links = 28  // height x UInt32
+  }
+
+  static let maximumHeight = 14
+
+  private let base: UnsafeMutableRawPointer
+  let capacity: Int
+  private var used: Int
+  private var random: UInt64 = 0x2545_F491_4F6C_DD1D
+  private let listHeight = Atomic<Int>(1)
+  private let rowCount = Atomic<Int>(0)
+
+  /// The smallest and the largest sequence in it; written by the sequencer before anything is published.
+  private(set) var sequences: ClosedRange<SequenceNumber>?
+  /// The log that holds the first commit in it.
+  private(set) var firstLog: FileNumber?
+
+  /// Makes room for `capacity` bytes of nodes; the system gives the memory as it is touched.
+  init(capacity: Int) {
+    let headLength = Node.links + 4 * Self.maximumHeight
+    self.capacity = (capacity + headLength + 15) & ~7
+    unsafe base = .allocate(byteCount: self.capacity, alignment: 64)
+    used = (headLength + 7) & ~7
+    unsafe base.initializeMemory(as: UInt8.self, repeating: 0, count: used)
+    for level in 0..<Self.maximumHeight {
+      unsafe link(of: 0, level).initialize(to: Atomic(0))
+    }
+  }
+
+  deinit {
+    unsafe base.deallocate()
+  }
+
+  var isEmpty: Bool { rowCount.load(ordering: .acquiring) == 0 }
+  var rows: Int { rowCount.load(ordering: .relaxed) }
+  /// Bytes in use.
+  var sizeBytes: Int { used }
+
+  /// Whether rows with so many bytes of keys and values are sure to fit.
+  func hasRoom(forRows count: Int, bytes: Int) -> Bool {
+    let (nodes, overflow) = count.multipliedReportingOverflow(by: Self.nodeOverhead)
+    return !overflow && nodes < capacity - used && bytes <= capacity - used - nodes
+  }
+
+  /// What a row takes at most beyond its key and value.
+  static let nodeOverhead = Node.links + 4 * maximumHeight + 8
+
+  // MARK: - Writing
+
+  /// Notes that the rows of commit `sequence`, which is in `log`, are about to be inserted.
+  func begin(_ sequence: SequenceNumber, log: FileNumber) {
+    sequences = (sequences?.lowerBound ?? sequence)...sequence
+    if firstLog == nil { firstLog = log }
+  }
+
+  /// Notes that recovery has moved its commits to another log.
+  func moveToLog(_ log: FileNumber) {
+    if firstLog != nil { firstLog = log }
+  }
+
+  /// Inserts a row. Room must have been made sure of.
+  func insert(_ key: RawSpan, _ sequence: SequenceNumber, _ kind: RowKind, _ value: RawSpan) {
+    let height = randomHeight()
+    let node = allocate(height: height, key: key, value: value, sequence, kind)
+    // In front of other rows of the same key and commit: the last one of a batch wins.
+    let tag = sequence.rawValue << 8 | 0xff
+    let head = keyHead(key)
+
+    var predecessor = 0
+    let tallest = listHeight.load(ordering: .relaxed)
+    if height > tallest { listHeight.store(height, ordering: .releasing) }
+    for level in stride(from: max(height, tallest) - 1, through: 0, by: -1) {
+      var next = load(predecessor, level)
+      while next != 0, isNode(next, beforeHead: head, key, tag: tag) {
+        predecessor = next
+        next = load(predecessor, level)
+      }
+      if level < height {
+        // The new node's own links are all set before the first link to it is.
+        pendingLinks[level] = predecessor
+        unsafe link(of: node, level).initialize(to: Atomic(UInt32(next >> 3)))
+      }
+    }
+    for level in 0..<height {
+      unsafe link(of: pendingLinks[level], level).pointee
+        .store(UInt32(node >> 3), ordering: .releasing)
+    }
+    rowCount.store(rowCount.load(ordering: .relaxed) + 1, ordering: .releasing)
+  }
+
+  private var pendingLinks = InlineArray<14, Int>(repeating: 0)
+
+  private func allocate(
+    height: Int, key: RawSpan, value: RawSpan, _ sequence: SequenceNumber, _ kind: RowKind
+  ) -> Int {
+    let links = Node.links + 4 * height
+    let length = (links + key.byteCount + value.byteCount + 7) & ~7
+    precondition(length <= capacity - used, "room is made sure of before rows are inserted")
+    let node = used
+    used += length
+    let place = unsafe base + node
+    unsafe place.storeBytes(of: keyHead(key), toByteOffset: Node.head, as: UInt64.self)
+    unsafe place.storeBytes(
+      of: sequence.rawValue << 8 | UInt64(kind.rawValue), toByteOffset: Node.tag, as: UInt64.self)
+    unsafe place.storeBytes(
+      of: UInt32(key.byteCount), toByteOffset: Node.keyLength, as: UInt32.self)
+    unsafe place.storeBytes(
+      of: UInt32(value.byteCount), toByteOffset: Node.valueLength, as: UInt32.self)
+    unsafe place.storeBytes(of: UInt32(height), toByteOffset: Node.height, as: UInt32.self)
+    unsafe copy(key, to: place + links)
+    unsafe copy(value, to: place + links + key.byteCount)
+    return node
+  }
+
+  private func copy(_ bytes: RawSpan, to place: UnsafeMutableRawPointer) {
+    unsafe bytes.withUnsafeBytes { source in
+      if let start = source.baseAddress {
+        unsafe place.copyMemory(from: start, byteCount: source.count)
+      }
+    }
+  }
+
+  /// One level more with a chance of one in four.
+  private func randomHeight() -> Int {
+    random ^= random << 13
+    random ^= random >> 7
+    random ^= random << 17
+    var height = 1
+    var bits = random
+    while height < Self.maximumHeight, bits & 3 == 0 {
+      height += 1
+      bits >>= 2
+    }
+    return height
+  }
+
+  // MARK: - Reading
+
+  /// The kind of the newest row of `key` no newer than `sequence`; its value, borrowed, goes to `body` when
+  /// it has one.
+  func find(_ key: RawSpan, upTo sequence: SequenceNumber, _ body: (RawSpan) -> Void) -> RowKind? {
+    let node = firstNode(atOrAfter: key, upTo: sequence)
+    guard node != 0, self.key(of: node).compare(key) == 0 else { return nil }
+    let kind = kind(of: node)
+    if kind == .put { body(value(of: node)) }
+    return kind
+  }
+
+  /// The sequence of the newest row of `key`.
+  func newestSequence(of key: RawSpan) -> SequenceNumber? {
+    let node = firstNode(atOrAfter: key, upTo: SequenceNumber(rawValue: .max >> 8))
+    guard node != 0, self.key(of: node).compare(key) == 0 else { return nil }
+    return self.sequence(of: node)
+  }
+
+  /// The first node with (key, sequence) at or after the pair given, or 0.
+  func firstNode(atOrAfter key: RawSpan, upTo sequence: SequenceNumber) -> Int {
+    let head = keyHead(key)
+    let tag = sequence.rawValue << 8 | 0xff
+    var predecessor = 0
+    var level = listHeight.load(ordering: .acquiring) - 1
+    while true {
+      let next = load(predecessor, level)
+      if next != 0, isNode(next, beforeHead: head, key, tag: tag) {
+        predecessor = next
+      } else if level == 0 {
+        return next
+      } else {
+        level -= 1
+      }
+    }
+  }
+
+  /// Whether two nodes have the same key.
+  func haveEqualKeys(_ left: Int, _ right: Int) -> Bool {
+    key(of: left).compare(key(of: right)) == 0
+  }
+
+  /// The newest version, no newer than `sequence`, of the key at `node`, or 0.
+  func version(of node: Int, upTo sequence: SequenceNumber) -> Int {
+    let version = firstNode(atOrAfter: key(of: node), upTo: sequence)
+    return version != 0 && haveEqualKeys(version, node) ? version : 0
+  }
+
+  /// The last node whose key is before that of `node`, or 0.
+  func lastNode(beforeKeyOf node: Int) -> Int {
+    lastNode(before: key(of: node))
+  }
+
+  /// The last node whose key is before `key`, or 0.
+  func lastNode(before key: RawSpan) -> Int {
+    let head = keyHead(key)
+    var predecessor = 0
+    var level = listHeight.load(ordering: .acquiring) - 1
+    while true {
+      let next = load(predecessor, level)
+      // No tag is above this one, so every version of `key` itself comes after.
+      if next != 0, isNode(next, beforeHead: head, key, tag: .max) {
+        predecessor = next
+      } else if level == 0 {
+        return predecessor
+      } else {
+        level -= 1
+      }
+    }
+  }
+
+  /// The last node of all, or 0.
+  func lastNode() -> Int {
+    var predecessor = 0
+    var level = listHeight.load(ordering: .acquiring) - 1
+    while true {
+      let next = load(predecessor, level)
+      if next != 0 {
+        predecessor = next
+      } else if level == 0 {
+        return predecessor
+      } else {
+        level -= 1
+      }
+    }
+  }
+
+  /// The node after `node`, or the first one after 0; 0 at the end.
+  func node(after node: Int) -> Int { load(node, 0) }
+
+  /// The key of `node`, borrowed.
+  @_lifetime(borrow self)
+  func key(of node: Int) -> RawSpan {
+    let start = unsafe base + node + Node.links + 4 * height(of: node)
+    // Safe: nodes live and stay as they are as long as the memtable does.
+    let span = unsafe RawSpan(_unsafeStart: start, byteCount: keyLength(of: node))
+    return unsafe _overrideLifetime(span, borrowing: self)
+  }
+
+  /// The value of `node`, borrowed.
+  @_lifetime(borrow self)
+  func value(of node: Int) -> RawSpan {
+    let start = unsafe base + node + Node.links + 4 * height(of: node) + keyLength(of: node)
+    let length = unsafe base.load(fromByteOffset: node + Node.valueLength, as: UInt32.self)
+    // Safe: as for keys.
+    let span = unsafe RawSpan(_unsafeStart: start, byteCount: Int(length))
+    return unsafe _overrideLifetime(span, borrowing: self)
+  }
+
+  /// The key of `node`, for a holder of this memtable.
+  @_lifetime(borrow owner)
+  func key<Owner: AnyObject>(of node: Int, heldBy owner: borrowing Owner) -> RawSpan {
+    held(key(of: node), by: owner)
+  }
+
+  /// The value of `node`, for a holder of this memtable.
+  @_lifetime(borrow owner)
+  func value<Owner: AnyObject>(of node: Int, heldBy owner: borrowing Owner) -> RawSpan {
+    held(value(of: node), by: owner)
+  }
+
+  func kind(of node: Int) -> RowKind {
+    tag(of: node) & 0xff == UInt64(RowKind.put.rawValue) ? .put : .delete
+  }
+
+  func sequence(of node: Int) -> SequenceNumber {
+    SequenceNumber(rawValue: tag(of: node) >> 8)
+  }
+
+  // MARK: - Nodes
+
+  private func tag(of node: Int) -> UInt64 {
+    unsafe base.load(fromByteOffset: node + Node.tag, as: UInt64.self)
+  }
+
+  private func keyLength(of node: Int) -> Int {
+    unsafe Int(base.load(fromByteOffset: node + Node.keyLength, as: UInt32.self))
+  }
+
+  private func height(of node: Int) -> Int {
+    unsafe Int(base.load(fromByteOffset: node + Node.height, as: UInt32.self))
+  }
+
+  private func link(of node: Int, _ level: Int) -> UnsafeMutablePointer<Atomic<UInt32>> {
+    unsafe (base + node + Node.links + 4 * level).assumingMemoryBound(to: Atomic<UInt32>.self)
+  }
+
+  private func load(_ node: Int, _ level: Int) -> Int {
+    unsafe Int(link(of: node, level).pointee.load(ordering: .acquiring)) << 3
+  }
+
+  /// Whether `node` comes before the pair of `key` and `tag`.
+  private func isNode(_ node: Int, beforeHead head: UInt64, _ key: RawSpan, tag: UInt64) -> Bool {
+    let nodeHead = unsafe base.load(fromByteOffset: node + Node.head, as: UInt64.self)
+    if nodeHead != head { return nodeHead < head }
+    let order = self.key(of: node).compare(key)
+    return order != 0 ? order < 0 : self.tag(of: node) > tag
+  }
+}
+
+/// The first eight bytes of `key`, zeros behind a shorter one, as a number that orders as the bytes do.
+func keyHead(_ key: RawSpan) -> UInt64 {
+  if key.byteCount >= 8 {
+    // Safe: any bits are an integer, and the load checks its bounds.
+    return unsafe UInt64(bigEndian: key.unsafeLoadUnaligned(as: UInt64.self))
+  }
+  var head: UInt64 = 0
+  for index in 0..<key.byteCount { head |= UInt64(key.byte(at: index)) << (56 - 8 * index) }
+  return head
+}

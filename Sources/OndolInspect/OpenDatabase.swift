@@ -1,0 +1,39 @@
+// The one way in which every command opens and closes a database: a command that only looks must
+// not create one, and whatever happens in between, the database is closed before the process ends.
+
+import ArgumentParser
+import Foundation
+import Ondol
+
+/// The database's directory, the first argument of every command.
+struct DatabaseArgument: ParsableArguments {
+  @Argument(help: "The database's directory.", completion: .directory)
+  var directory: String
+
+  /// Runs `body` with the database open.
+  ///
+  /// Without `creating`, a directory that is not there is status 3.
+  func withDatabase<Result>(
+    creating: Bool = false, _ body: (Database) async throws -> Result
+  ) async throws -> Result {
+    if !creating, !FileManager.default.fileExists(atPath: directory) {
+      throw CommandFailure(.notFound, "there is no database at \(directory)")
+    }
+    let database: Database
+    do {
+      database = try await Database.open(at: directory)
+    } catch let error as DatabaseError {
+      throw CommandFailure(opening: directory, error)
+    }
+    do {
+      let result = try await body(database)
+      try await database.close()
+      return result
+    } catch {
+      // What went wrong first is what to tell.
+      try? await database.close()
+      if let error = error as? DatabaseError { throw CommandFailure(error) }
+      throw error
+    }
+  }
+}

@@ -1,0 +1,64 @@
+// What a crash test needs of a store, and no more. The engine is one; the tests of the crash test have a
+// tiny one whose mistakes are known.
+
+package import OndolEngine
+
+/// The rows of a store, or of the model of one.
+package typealias Rows = [[UInt8]: [UInt8]]
+
+/// A row put (with a value) or deleted (without).
+package struct Change: Sendable, Hashable {
+  package var key: [UInt8]
+  package var value: [UInt8]?
+
+  package init(key: [UInt8], value: [UInt8]?) {
+    self.key = key
+    self.value = value
+  }
+}
+
+extension Rows {
+  mutating func apply(_ changes: [Change]) {
+    for change in changes {
+      self[change.key] = change.value
+    }
+  }
+}
+
+/// An open store.
+package protocol CrashSubject: Sendable {
+  /// Applies all of `changes` or none, and returns when that has survived what `durability` says.
+  ///
+  /// - Returns: The place of this commit in the one order of all commits; the first is 1.
+  func commit(_ changes: [Change], _ durability: Durability) async throws(EngineError) -> UInt64
+
+  /// The number of the last commit visible, and everything there is then.
+  func contents() async throws(EngineError) -> (sequence: UInt64, rows: Rows)
+
+  /// Moves what is in memory into files; all acknowledged commits survive a power cut afterwards.
+  func flush() async throws(EngineError)
+
+  /// Flushes, and merges what can be merged.
+  func settle() async throws(EngineError)
+
+  /// Ends in good order; all acknowledged commits survive a power cut afterwards.
+  func close() async throws(EngineError)
+}
+
+/// How small the limits of a store are, so that little work makes it do everything. All but the count are
+/// in bytes.
+package struct SubjectOptions: Sendable, Hashable {
+  package var shardCount: Int
+  package var memtableSize: Int
+  package var logSize: Int
+  package var manifestSize: Int
+  package var segmentSize: Int
+  package var blockSize: Int
+  /// Bytes of `.memory` commits that may wait to be written.
+  package var deferredBytes: Int
+  package var runLimit: Int
+}
+
+/// Opens the store in a world, and makes it where there is none.
+package typealias OpenSubject =
+  @Sendable (Environment, SubjectOptions) async throws -> any CrashSubject

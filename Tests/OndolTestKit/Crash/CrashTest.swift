@@ -1,0 +1,123 @@
+// Cuts the power at every operation of many small workloads, and looks at what comes back.
+//
+// One run of a workload leaves a picture of the disk before each of its operations. From each picture
+// several damaged disks are drawn; on each the store is opened and compared with the model. Some of these
+// recoveries are themselves pictured, go on with a few more steps, and are cut at a random operation; what
+// comes back then is compared too. Everything follows from the seed.
+
+/// What a crash test did.
+package struct CrashReport: Sendable, CustomStringConvertible {
+  /// Lives ended by a power cut or a kill, the second ones included.
+  package var crashes = 0
+  /// Different operations of different workloads before which that happened.
+  package var points = 0
+  package var workloads = 0
+  package var violation: CrashViolation?
+
+  package var description: String {
+    "\(crashes) crashes at \(points) points of \(workloads) workloads: "
+      + (violation.map { "\($0)" } ?? "no violation")
+  }
+}
+
+/// A promise broken.
+package struct CrashViolation: Error, Sendable, CustomStringConvertible {
+  package var seed: UInt64
+  /// Which of the seed's workloads.
+  package var number: Int
+  package var workload: Workload
+  /// The operation before which the crash came, and what it would have been.
+  package var place: String
+  package var reason: String
+
+  package var description: String {
+    "SEED=\(seed) WORKLOAD=\(number): \(reason)\n\(place)\n\(workload)"
+  }
+}
+
+package struct CrashTest: Sendable {
+  package var seed: UInt64
+  /// A promise that the disk breaks; the test should then find a violation.
+  package var sabotage: Sabotage?
+  /// Disks drawn for each operation.
+  package var damagesPerOperation = 3
+  /// One recovery in this many is crashed again.
+  package var recoveriesPerSecondCrash = 3
+  let open: OpenSubject
+
+  package init(seed: UInt64, sabotage: Sabotage? = nil, open: @escaping OpenSubject) {
+    self.seed = seed
+    self.sabotage = sabotage
+    self.open = open
+  }
+
+  /// Crashes until there have been `count` of them or one broke a promise, which is then made small.
+  package func run(crashes count: Int) -> CrashReport {
+    var report = CrashReport()
+    var number = 0
+    while report.crashes < count, report.violation == nil {
+      report.violation = run(workload: number, within: count, into: &report)
+      number += 1
+    }
+    if let violation = report.violation {
+      report.violation = shrink(violation)
+    }
+    return report
+  }
+
+  /// Crashes one workload at each of its operations, while `report` counts fewer than `limit` crashes.
+  package func run(
+    workload number: Int, within limit: Int = .max, into report: inout CrashReport
+  ) -> CrashViolation? {
+    enumerate(
+      Workload(seed: SeededRandom.derive(seed, number)), number, within: limit, into: &report)
+  }
+
+  private func enumerate(
+    _ workload: Workload, _ number: Int, within limit: Int, into report: inout CrashReport
+  ) -> CrashViolation? {
+    var trial = CrashTrial(test: self, workload: workload)
+    report.workloads += 1
+    do throws(CrashTrial.Failure) {
+      let life = try trial.firstLife()
+      for picture in life.pictures where report.crashes < limit {
+        report.points += 1
+        for _ in 0..<damagesPerOperation {
+          report.crashes += try trial.crash(life, at: picture)
+        }
+      }
+      return nil
+    } catch {
+      return CrashViolation(
+        seed: seed, number: number, workload: workload, place: error.place, reason: error.reason)
+    }
+  }
+
+  /// Leaves out steps as long as some crash still breaks a promise.
+  private func shrink(_ violation: CrashViolation) -> CrashViolation {
+    var smallest = violation
+    var thorough = self
+    thorough.damagesPerOperation *= 8
+    thorough.recoveriesPerSecondCrash = 1
+    var budget = 20_000
+    var length = max(1, smallest.workload.steps.count / 2)
+    while length >= 1 {
+      var start = 0
+      while start < smallest.workload.steps.count, budget > 0 {
+        var candidate = smallest.workload
+        let end = min(start + length, candidate.steps.count)
+        candidate.steps.removeSubrange(start..<end)
+        var report = CrashReport()
+        let found = thorough.enumerate(candidate, violation.number, within: budget, into: &report)
+        budget -= report.crashes + 1
+        if let found {
+          smallest = found
+        } else {
+          start += length
+        }
+      }
+      length /= 2
+    }
+    return smallest
+  }
+}

@@ -1,0 +1,185 @@
+// The model side of a crash test: all states a store went through, and what it had promised by when. A
+// recovered store must be in one of those states exactly, not older than the last promise kept through
+// this kind of crash, not newer than the last commit begun.
+
+internal import OndolEngine
+
+/// How a process ends without closing.
+package enum CrashKind: String, Sendable {
+  /// Memory is lost, and so may be everything not synced.
+  case powerCut
+  /// Only memory is lost.
+  case kill
+}
+
+/// What happened in one life of a store, from an open to a crash, in order.
+final class History: Sendable {
+  enum Event: Sendable {
+    /// The store opened in the state after this commit.
+    case opened(Int)
+    case began
+    case acknowledged(Int, Durability)
+    /// All commits up to this one are safe.
+    case saved(Int)
+  }
+
+  struct Record: Sendable {
+    var events: [Event] = []
+    var commits: [Int: [Change]] = [:]
+    /// Begun and not acknowledged.
+    var unfinished: [[Change]] = []
+    var newestAcknowledged = 0
+  }
+
+  private let record = Guarded(Record())
+  private let fileSystem: SimulatedFileSystem
+
+  /// Stamps the pictures of `fileSystem` with the number of events before them.
+  init(for fileSystem: SimulatedFileSystem) {
+    self.fileSystem = fileSystem
+  }
+
+  func note(_ event: Event) {
+    let count = record.withLock { record in
+      record.events.append(event)
+      if case .opened(let state) = event { record.newestAcknowledged = state }
+      return record.events.count
+    }
+    fileSystem.note(count)
+  }
+
+  func began(_ changes: [Change]) {
+    record.withLock { $0.unfinished.append(changes) }
+    note(.began)
+  }
+
+  func acknowledged(_ sequence: UInt64, _ changes: [Change], _ durability: Durability) {
+    let number = Int(clamping: sequence)
+    record.withLock { record in
+      record.commits[number] = changes
+      record.newestAcknowledged = max(record.newestAcknowledged, number)
+      if let index = record.unfinished.firstIndex(of: changes) {
+        record.unfinished.remove(at: index)
+      }
+    }
+    note(.acknowledged(number, durability))
+  }
+
+  var newestAcknowledged: Int { record.withLock { $0.newestAcknowledged } }
+
+  var value: Record { record.withLock { $0 } }
+}
+
+/// The states a store may be found in.
+struct Timeline: Sendable {
+  /// The rows after each commit; the first entry is the store before any commit.
+  var states: [Rows]
+  /// The oldest state that may be found after a crash before this life's first event.
+  var floors: [CrashKind: Int]
+  /// How many commits were there when this life began.
+  var firstCommit: Int
+  var events: [History.Event] = []
+  /// Commits that failed: each may have happened after all, in any order, behind all others.
+  var unfinished: [[Change]] = []
+
+  /// A store that does not exist yet.
+  static var empty: Timeline {
+    Timeline(states: [[:]], floors: [.powerCut: 0, .kill: 0], firstCommit: 0)
+  }
+
+  /// This timeline up to `state`, as the past of a store recovered in that state.
+  func past(upTo state: Int, floors: [CrashKind: Int]) -> Timeline {
+    Timeline(states: Array(states[...state]), floors: floors, firstCommit: state)
+  }
+
+  /// Adds what a life recorded. Returns what is wrong with it, if anything is.
+  mutating func append(_ record: History.Record) -> String? {
+    events = record.events
+    unfinished = record.unfinished
+    for sequence in record.commits.keys.sorted() {
+      guard sequence == states.count, let changes = record.commits[sequence] else {
+        return "commit \(states.count) was followed by commit \(sequence)"
+      }
+      var rows = states[states.count - 1]
+      rows.apply(changes)
+      states.append(rows)
+    }
+    return nil
+  }
+
+  /// The states possible after a crash when `count` events had happened.
+  func possibleStates(after count: Int, crash: CrashKind) -> ClosedRange<Int> {
+    var floor = floors[crash] ?? 0
+    var newest = firstCommit
+    for event in events.prefix(count) {
+      switch event {
+      case .opened(let state):
+        floor = max(floor, state)
+      case .began:
+        newest += 1
+      case .acknowledged(let sequence, let durability):
+        if durability == .power || (durability == .process && crash == .kill) {
+          floor = max(floor, sequence)
+        }
+      case .saved(let sequence):
+        floor = max(floor, sequence)
+      }
+    }
+    return floor...max(floor, newest)
+  }
+
+  /// The state after all commits.
+  var newest: Int { states.count - 1 }
+
+  /// What is wrong with a store that was found so; nil for nothing.
+  func fault(in found: Recovered, allowing possible: ClosedRange<Int>) -> String? {
+    let sequence = found.sequence
+    let rows = found.rows
+    let state = Int(clamping: sequence)
+    if states.indices.contains(state), states[state] == rows {
+      if possible.contains(state) { return nil }
+      return "it is in the state after commit \(state); only \(possible) were possible"
+    }
+    if state > newest, possible.contains(state), couldBe(rows, behind: state - newest) {
+      return nil
+    }
+    if let other = states.lastIndex(of: rows) {
+      return "it calls itself \(sequence) and is in the state after commit \(other)"
+    }
+    guard states.indices.contains(state) else {
+      return "it calls itself \(sequence); only \(possible) were possible"
+    }
+    return "it has a state that never was; against the one after commit \(sequence) "
+      + difference(between: states[state], and: rows)
+  }
+
+  /// Whether `rows` can come of `count` of the unfinished commits after the newest state.
+  private func couldBe(_ rows: Rows, behind count: Int) -> Bool {
+    func search(_ state: Rows, _ rest: [[Change]], _ count: Int) -> Bool {
+      if count == 0 { return state == rows }
+      return rest.indices.contains { index in
+        var next = state
+        next.apply(rest[index])
+        var others = rest
+        others.remove(at: index)
+        return search(next, others, count - 1)
+      }
+    }
+    return search(states[newest], unfinished, count)
+  }
+
+  private func difference(between model: Rows, and rows: Rows) -> String {
+    let keys = Set(model.keys).union(rows.keys).filter { model[$0] != rows[$0] }
+    let shown = keys.sorted { $0.lexicographicallyPrecedes($1) }.prefix(4).map { key in
+      let name = key.map { String($0, radix: 16) }.joined(separator: ".")
+      return "\(name) is \(describe(rows[key])) instead of \(describe(model[key]))"
+    }
+    return "\(keys.count) of \(model.count) rows differ: " + shown.joined(separator: ", ")
+  }
+
+  private func describe(_ value: [UInt8]?) -> String {
+    guard let value else { return "missing" }
+    let origin = states.lastIndex { $0.values.contains(value) }
+    return "<\(value.count)>" + (origin.map { " (last seen after \($0))" } ?? " (never written)")
+  }
+}

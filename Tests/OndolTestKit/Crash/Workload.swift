@@ -1,0 +1,156 @@
+// What a database lives through before the power goes: a list of steps drawn from a seed, small enough to
+// try a crash at every one of its writes. Keys come from a few dozen, so that rows are overwritten and
+// deleted all the time; limits are so low that a few commits flush a memtable and replace a log.
+
+package import OndolEngine
+
+package struct Workload: Sendable {
+  package struct Commit: Sendable {
+    package var changes: [Change]
+    package var durability: Durability
+  }
+
+  package enum Step: Sendable {
+    case commit([Change], Durability)
+    /// Commits by as many tasks at once, perhaps with a flush among them.
+    case together([Commit], alsoFlush: Bool)
+    case flush
+    case settle
+    case reopen
+  }
+
+  /// Keyspaces in use have numbers below this, times 4,096.
+  static let keyspaceGroups: UInt32 = 4
+
+  package var seed: UInt64
+  package var options: SubjectOptions
+  package var steps: [Step]
+}
+
+extension Workload {
+  /// The workload that belongs to `seed`.
+  package init(seed: UInt64) {
+    var draw = WorkloadDraw(random: SeededRandom(seed: seed))
+    self.seed = seed
+    options = draw.options()
+    steps = draw.steps()
+  }
+
+  /// What a database does after it was recovered: enough to show that it can be written again.
+  static func continuation(seed: UInt64, options: SubjectOptions) -> Workload {
+    var draw = WorkloadDraw(random: SeededRandom(seed: seed))
+    var steps: [Step] = []
+    for _ in 0..<(1 + draw.random.below(4)) {
+      steps.append(draw.step())
+    }
+    return Workload(seed: seed, options: options, steps: steps)
+  }
+}
+
+private struct WorkloadDraw {
+  /// More than one frame's payload.
+  private static let bigValue = 4 << 20
+
+  var random: SeededRandom
+
+  mutating func options() -> SubjectOptions {
+    SubjectOptions(
+      shardCount: 1 + random.below(3),
+      memtableSize: random.pick([1 << 10, 4 << 10, 16 << 10]),
+      logSize: random.pick([6 << 10, 12 << 10, 64 << 10]),
+      manifestSize: random.pick([500, 2 << 10, 16 << 10]),
+      segmentSize: random.pick([1 << 10, 8 << 10, 1 << 20]),
+      blockSize: random.pick([256, 1_024, 4_096]),
+      deferredBytes: random.pick([100, 1 << 10, 1 << 20]),
+      runLimit: 1 + random.below(4))
+  }
+
+  mutating func steps() -> [Workload.Step] {
+    if random.chance(1, in: 64) {
+      return [step(), bigCommit(), step(), step()]
+    }
+    return (0..<(6 + random.below(30))).map { _ in step() }
+  }
+
+  mutating func step() -> Workload.Step {
+    switch random.below(100) {
+    case 0..<65: .commit(changes(), durability())
+    case 65..<80: .together(commits(), alsoFlush: random.chance(1, in: 4))
+    case 80..<88: .flush
+    case 88..<93: .settle
+    default: .reopen
+    }
+  }
+
+  private mutating func commits() -> [Workload.Commit] {
+    (0..<(2 + random.below(3))).map { _ in
+      Workload.Commit(changes: changes(), durability: durability())
+    }
+  }
+
+  private mutating func bigCommit() -> Workload.Step {
+    var changes = changes()
+    changes.append(
+      Change(key: key(), value: [UInt8](repeating: 0xAB, count: Self.bigValue) + random.bytes(9)))
+    return .commit(changes, durability())
+  }
+
+  private mutating func durability() -> Durability {
+    random.pick([.power, .power, .process, .process, .memory])
+  }
+
+  private mutating func changes() -> [Change] {
+    let count = random.chance(1, in: 8) ? 10 + random.below(20) : 1 + random.below(4)
+    return (0..<count).map { _ in
+      Change(key: key(), value: random.chance(1, in: 4) ? nil : value())
+    }
+  }
+
+  /// A keyspace, of which several share a shard, and one of sixteen keys in it.
+  private mutating func key() -> [UInt8] {
+    var key: [UInt8] = []
+    key.appendBigEndian(random.pick([0, 0x1000, 0x1001, 0x2000, 0x3000] as [UInt32]))
+    key.append(contentsOf: [UInt8](repeating: 0x6B, count: random.below(3)))
+    key.append(UInt8(random.below(8)))
+    return key
+  }
+
+  private mutating func value() -> [UInt8] {
+    let count = random.chance(1, in: 10) ? 500 + random.below(3_000) : random.below(60)
+    // Half the values can be compressed.
+    guard random.chance(1, in: 2) else { return random.bytes(count) }
+    return [UInt8](repeating: UInt8(random.below(256)), count: count)
+  }
+}
+
+extension Workload: CustomStringConvertible {
+  /// One step a line, as short as can still be followed.
+  package var description: String {
+    let lines = steps.enumerated().map { "  \($0 + 1). \($1)" }
+    return (["\(options)"] + lines).joined(separator: "\n")
+  }
+}
+
+extension Workload.Step: CustomStringConvertible {
+  package var description: String {
+    switch self {
+    case .commit(let changes, let durability): Self.describe(changes, durability)
+    case .together(let commits, let alsoFlush):
+      "at once: "
+        + commits.map { Self.describe($0.changes, $0.durability) }.joined(separator: "; ")
+        + (alsoFlush ? "; flush" : "")
+    case .flush: "flush"
+    case .settle: "settle"
+    case .reopen: "close and open"
+    }
+  }
+
+  private static func describe(_ changes: [Change], _ durability: Durability) -> String {
+    let shown = changes.prefix(4).map { change in
+      let key = change.key.map { String($0, radix: 16) }.joined(separator: ".")
+      return change.value.map { "\(key)=<\($0.count)>" } ?? "delete \(key)"
+    }
+    let rest = changes.count > 4 ? " and \(changes.count - 4) more" : ""
+    return "commit .\(durability) \(shown.joined(separator: ", "))\(rest)"
+  }
+}

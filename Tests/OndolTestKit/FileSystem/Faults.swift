@@ -1,0 +1,95 @@
+// What can go wrong in a simulated file system other than losing power: an operation that fails, and a
+// sync that lies. Faults are values laid over the file system by a test.
+
+/// What an operation on the file system is.
+package enum OperationKind: String, Sendable, Hashable, CaseIterable {
+  case create
+  case open
+  case write
+  case sync
+  case syncDirectory
+  case remove
+  /// Reading bytes, a size or the names of a directory.
+  case read
+
+  /// Whether operations of this kind are numbered: a power cut can come before each of them.
+  package var isNumbered: Bool { self != .read }
+}
+
+/// The part that a file plays, told by its name.
+package enum FileClass: Sendable, Hashable, CaseIterable {
+  case superblock
+  case manifest
+  case log
+  case segment
+  case other
+
+  package init(name: String) {
+    if name == "SUPER" {
+      self = .superblock
+    } else if name.hasPrefix("MANIFEST-") {
+      self = .manifest
+    } else if name.hasPrefix("LOG-") {
+      self = .log
+    } else if name.hasSuffix(".seg") {
+      self = .segment
+    } else {
+      self = .other
+    }
+  }
+}
+
+/// A promise that the file system breaks: the call succeeds and makes nothing durable. Each is a sync that
+/// an engine might have forgotten; a crash test that does not notice is worth nothing.
+package enum Sabotage: String, Sendable, Hashable, CaseIterable {
+  case logSync
+  case directorySync
+  case segmentSync
+  case manifestSync
+
+  func ignores(_ kind: OperationKind, of file: FileClass) -> Bool {
+    switch self {
+    case .logSync: kind == .sync && file == .log
+    case .directorySync: kind == .syncDirectory
+    case .segmentSync: kind == .sync && file == .segment
+    case .manifestSync: kind == .sync && file == .manifest
+    }
+  }
+}
+
+/// An operation that fails.
+package struct Fault: Sendable {
+  package var kinds: Set<OperationKind>
+  /// The files it applies to; nil for all.
+  package var file: FileClass?
+  /// The number of the first operation it applies to.
+  package var first: Int
+  /// How many matching operations succeed before.
+  package var after: Int
+  package var errno: Int32
+  /// Whether the matching operations after that one fail too.
+  package var isSticky: Bool
+
+  package init(
+    failing kinds: Set<OperationKind>, of file: FileClass? = nil, from first: Int = 0,
+    after: Int = 0, errno: Int32, isSticky: Bool = false
+  ) {
+    self.kinds = kinds
+    self.file = file
+    self.first = first
+    self.after = after
+    self.errno = errno
+    self.isSticky = isSticky
+  }
+
+  /// Whether this operation fails; counts it.
+  mutating func strikes(
+    _ kind: OperationKind, of class: FileClass, number: Int
+  ) -> Bool {
+    guard number >= first, kinds.contains(kind), file == nil || file == `class` else {
+      return false
+    }
+    after -= 1
+    return isSticky ? after < 0 : after == -1
+  }
+}

@@ -1,0 +1,189 @@
+// What a simulated disk holds: for every file the bytes that programs see and the bytes that a power cut
+// leaves, for every directory the same of its names. All of it is one value, so taking a picture of the
+// whole world before an operation is an assignment.
+//
+// Content is cut into pages that are shared between pictures; a write replaces the pages it touches. A
+// page remembers every version since the last sync together with the sectors that version wrote, because
+// the system may have written any of them to the disk on its own, sector by sector.
+
+/// The smallest piece a disk writes whole or not.
+let sectorSize = 512
+/// The smallest piece that is shared between pictures.
+let pageSize = 4096
+private let zeroPage = [UInt8](repeating: 0, count: pageSize)
+
+/// Bytes in pages. Beyond the size the last page is zero.
+struct PagedBytes: Sendable {
+  var pages: [[UInt8]] = []
+  var size = 0
+
+  /// Up to `count` bytes from `offset`, fewer where the bytes end.
+  func read(at offset: Int, count: Int) -> [UInt8] {
+    let end = Swift.min(size, offset + Swift.min(count, size))
+    guard offset < end else { return [] }
+    var result: [UInt8] = []
+    result.reserveCapacity(end - offset)
+    var position = offset
+    while position < end {
+      let within = position % pageSize
+      let length = Swift.min(pageSize - within, end - position)
+      result.append(contentsOf: pages[position / pageSize][within..<(within + length)])
+      position += length
+    }
+    return result
+  }
+
+  func page(_ index: Int) -> [UInt8] {
+    index < pages.count ? pages[index] : zeroPage
+  }
+
+  /// Makes it `newSize` long: zeros are added or bytes cut off.
+  mutating func resize(to newSize: Int) {
+    let count = (newSize + pageSize - 1) / pageSize
+    if count < pages.count {
+      pages.removeLast(pages.count - count)
+    }
+    while pages.count < count {
+      pages.append(zeroPage)
+    }
+    if newSize < size, newSize % pageSize != 0 {
+      let kept = newSize % pageSize
+      pages[count - 1] =
+        Array(pages[count - 1][0..<kept]) + [UInt8](repeating: 0, count: pageSize - kept)
+    }
+    size = newSize
+  }
+}
+
+/// One content that a page had since the last sync.
+struct PageVersion: Sendable {
+  /// The number of the operation that wrote it.
+  var operation: Int
+  /// A bit for each sector that was written.
+  var sectors: UInt8
+  var bytes: [UInt8]
+}
+
+/// A file, whether it still has a name or not.
+struct StoredFile: Sendable {
+  /// What reads see.
+  var current = PagedBytes()
+  /// What certainly survives.
+  var durable = PagedBytes()
+  /// What the disk may hold instead, by page.
+  var unsynced: [Int: [PageVersion]] = [:]
+  /// The sizes since the last sync.
+  var unsyncedSizes: [(operation: Int, size: Int)] = []
+
+  mutating func write(_ bytes: [UInt8], at offset: Int, operation: Int) {
+    guard !bytes.isEmpty else { return }
+    let end = offset + bytes.count
+    if end > current.size {
+      current.resize(to: end)
+      unsyncedSizes.append((operation, end))
+    }
+    var position = offset
+    while position < end {
+      let index = position / pageSize
+      let within = position % pageSize
+      let length = Swift.min(pageSize - within, end - position)
+      let piece = bytes[(position - offset)..<(position - offset + length)]
+      let old = current.pages[index]
+      var page: [UInt8] = []
+      page.reserveCapacity(pageSize)
+      page.append(contentsOf: old[0..<within])
+      page.append(contentsOf: piece)
+      page.append(contentsOf: old[(within + length)...])
+      current.pages[index] = page
+      var sectors: UInt8 = 0
+      for sector in (within / sectorSize)...((within + length - 1) / sectorSize) {
+        sectors |= 1 << UInt8(sector)
+      }
+      unsynced[index, default: []].append(
+        PageVersion(operation: operation, sectors: sectors, bytes: page))
+      position += length
+    }
+  }
+
+  /// Everything written so far survives from now on.
+  mutating func sync() {
+    let written = unsynced
+    durable.resize(to: current.size)
+    for index in written.keys {
+      durable.pages[index] = current.pages[index]
+    }
+    forgetUnsynced()
+  }
+
+  /// What a failed sync leaves: the system counts the pages as clean, yet the disk never got them.
+  mutating func forgetUnsynced() {
+    unsynced = [:]
+    unsyncedSizes = []
+  }
+}
+
+/// The names of a directory.
+struct StoredDirectory: Sendable {
+  enum Change: Sendable {
+    case add(String, file: Int)
+    case remove(String)
+  }
+
+  var current: [String: Int] = [:]
+  var durable: [String: Int] = [:]
+  var unsynced: [(operation: Int, change: Change)] = []
+  /// The holder of the directory's lock, where one is held, and the number of that lock.
+  var lock: (owner: String, number: Int)?
+
+  mutating func make(_ change: Change, operation: Int) {
+    Self.apply(change, to: &current)
+    unsynced.append((operation, change))
+  }
+
+  mutating func sync() {
+    durable = current
+    unsynced = []
+  }
+
+  static func apply(_ change: Change, to names: inout [String: Int]) {
+    switch change {
+    case .add(let name, let file): names[name] = file
+    case .remove(let name): names[name] = nil
+    }
+  }
+}
+
+/// The whole disk.
+package struct SimulatedStorage: Sendable {
+  var files: [Int: StoredFile] = [:]
+  var directories: [String: StoredDirectory] = [:]
+  var nextNumber = 0
+
+  package init() {}
+
+  mutating func makeNumber() -> Int {
+    nextNumber += 1
+    return nextNumber
+  }
+
+  /// The bytes programs see in a file, for looking at a disk from a test.
+  package func contents(of name: String, in path: String) -> [UInt8]? {
+    guard let number = directories[path]?.current[name], let file = files[number] else {
+      return nil
+    }
+    return file.current.read(at: 0, count: file.current.size)
+  }
+
+  package func names(in path: String) -> [String] {
+    (directories[path]?.current.keys).map { $0.sorted() } ?? []
+  }
+
+  /// What the next process finds when this one is killed: everything written, synced or not, no locks.
+  package func afterKill() -> SimulatedStorage {
+    var rest = self
+    for path in rest.directories.keys {
+      rest.directories[path]?.lock = nil
+    }
+    return rest
+  }
+}

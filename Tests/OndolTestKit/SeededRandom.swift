@@ -1,0 +1,57 @@
+// Chance that can be had again. Every random decision of a simulation comes from one of these, so a
+// failure is repeated by its seed alone.
+
+/// SplitMix64: small, fast, and good enough to scatter test cases.
+package struct SeededRandom: RandomNumberGenerator, Sendable {
+  private var state: UInt64
+
+  package init(seed: UInt64) {
+    state = seed
+  }
+
+  package mutating func next() -> UInt64 {
+    state &+= 0x9E37_79B9_7F4A_7C15
+    return Self.scramble(state)
+  }
+
+  /// A number in `0..<bound`; `bound` is positive.
+  package mutating func below(_ bound: Int) -> Int {
+    Int(truncatingIfNeeded: next() % UInt64(bound))
+  }
+
+  /// True in `favourable` of `cases` draws.
+  package mutating func chance(_ favourable: Int, in cases: Int) -> Bool {
+    below(cases) < favourable
+  }
+
+  /// One of `elements`, which must not be empty.
+  package mutating func pick<Element>(_ elements: [Element]) -> Element {
+    elements[below(elements.count)]
+  }
+
+  package mutating func bytes(_ count: Int) -> [UInt8] {
+    var bytes: [UInt8] = []
+    bytes.reserveCapacity(count + 8)
+    while bytes.count < count {
+      var word = next()
+      for _ in 0..<8 {
+        bytes.append(UInt8(truncatingIfNeeded: word))
+        word >>= 8
+      }
+    }
+    bytes.removeLast(bytes.count - count)
+    return bytes
+  }
+
+  /// A seed of its own for every pair of numbers, so that one case does not shift the chance of another.
+  package static func derive(_ seed: UInt64, _ number: Int) -> UInt64 {
+    scramble(seed ^ scramble(UInt64(truncatingIfNeeded: number) &+ 0x9E37_79B9_7F4A_7C15))
+  }
+
+  private static func scramble(_ value: UInt64) -> UInt64 {
+    var mixed = value
+    mixed = (mixed ^ (mixed >> 30)) &* 0xBF58_476D_1CE4_E5B9
+    mixed = (mixed ^ (mixed >> 27)) &* 0x94D0_49BB_1331_11EB
+    return mixed ^ (mixed >> 31)
+  }
+}

@@ -1,0 +1,114 @@
+// Runs the built `ondol` as a shell would: arguments and standard input in, output and status out.
+// The program stands beside the test bundle, because both are built together.
+
+import Foundation
+import Testing
+
+#if canImport(Glibc)
+  import Glibc
+#elseif canImport(Musl)
+  import Musl
+#else
+  import Darwin
+#endif
+
+/// What a run of a tool left behind.
+struct ToolResult {
+  var status: Int32
+  var output: String
+  var messages: String
+
+  var lines: [String] { output.split(separator: "\n").map(String.init) }
+}
+
+/// A directory of its own for one test, removed at the end.
+final class ScratchDirectory {
+  let directory: URL
+
+  init() throws {
+    directory = FileManager.default.temporaryDirectory
+      .appending(path: "ondol-tool-\(UUID().uuidString)")
+    try FileManager.default.createDirectory(at: directory, withIntermediateDirectories: true)
+  }
+
+  deinit {
+    try? FileManager.default.removeItem(at: directory)
+  }
+
+  func path(_ name: String) -> String {
+    directory.appending(path: name).path(percentEncoded: false)
+  }
+
+  /// Runs `ondol` to its end.
+  func ondol(_ arguments: String..., input: String = "") async throws -> ToolResult {
+    try await ondol(arguments, input: input)
+  }
+
+  /// Runs `ondol` to its end. Output goes through files, which never fill up as pipes do.
+  func ondol(_ arguments: [String], input: String = "") async throws -> ToolResult {
+    let process = Process()
+    process.executableURL = try Self.executable(named: "ondol")
+    process.arguments = arguments
+    process.standardInput = try handle(path("input"), content: input)
+    process.standardOutput = try handle(path("output"))
+    process.standardError = try handle(path("messages"))
+    try await withCheckedThrowingContinuation { continuation in
+      process.terminationHandler = { _ in continuation.resume() }
+      do {
+        try process.run()
+      } catch {
+        process.terminationHandler = nil
+        continuation.resume(throwing: error)
+      }
+    }
+    return ToolResult(
+      status: process.terminationStatus,
+      output: try String(contentsOfFile: path("output"), encoding: .utf8),
+      messages: try String(contentsOfFile: path("messages"), encoding: .utf8))
+  }
+
+  /// Runs `ondol` until it has printed `count` lines, kills it, and gives back what it had printed
+  /// by then.
+  func ondol(
+    _ arguments: String..., killedAfterLines count: Int
+  ) async throws -> [String] {
+    let process = Process()
+    process.executableURL = try Self.executable(named: "ondol")
+    process.arguments = arguments
+    let pipe = Pipe()
+    process.standardOutput = pipe
+    process.standardError = try handle(path("messages"))
+    let ended = AsyncStream<Void> { continuation in
+      process.terminationHandler = { _ in continuation.finish() }
+    }
+    try process.run()
+    var text = ""
+    while text.count(where: { $0 == "\n" }) < count {
+      // Blocks until the program prints or ends, whichever comes first.
+      let piece = pipe.fileHandleForReading.availableData
+      guard !piece.isEmpty else { break }
+      text += String(decoding: piece, as: UTF8.self)
+    }
+    kill(process.processIdentifier, SIGKILL)
+    for await _ in ended {}
+    text += String(decoding: try pipe.fileHandleForReading.readToEnd() ?? Data(), as: UTF8.self)
+    return text.split(separator: "\n").map(String.init)
+  }
+
+  private func handle(_ path: String, content: String = "") throws -> FileHandle {
+    try Data(content.utf8).write(to: URL(filePath: path))
+    return try #require(FileHandle(forUpdatingAtPath: path))
+  }
+
+  private static func executable(named name: String) throws -> URL {
+    let bundles = Bundle.allBundles.map(\.bundleURL).filter { $0.pathExtension == "xctest" }
+    let runner = try #require(Bundle.main.executableURL)
+    let places = (bundles + [runner]).map {
+      $0.deletingLastPathComponent().appending(path: name)
+    }
+    return try #require(
+      places.first {
+        FileManager.default.isExecutableFile(atPath: $0.path(percentEncoded: false))
+      }, "\(name) was not built beside the tests: \(places)")
+  }
+}

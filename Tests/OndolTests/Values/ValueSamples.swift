@@ -1,0 +1,234 @@
+// Values for tests, and an order of them that shares nothing with the product's: numbers are
+// written out in binary with every digit, so that comparing them needs no floating point.
+
+import OndolEngine
+
+@testable import Ondol
+
+/// Numbers that follow from a seed, so that a failure can be repeated (SplitMix64).
+struct SeededNumbers: RandomNumberGenerator {
+  private var state: UInt64
+
+  init(seed: UInt64) {
+    state = seed
+  }
+
+  mutating func next() -> UInt64 {
+    state &+= 0x9e37_79b9_7f4a_7c15
+    var bits = state
+    bits = (bits ^ (bits >> 30)) &* 0xbf58_476d_1ce4_e5b9
+    bits = (bits ^ (bits >> 27)) &* 0x94d0_49bb_1331_11eb
+    return bits ^ (bits >> 31)
+  }
+
+  mutating func below(_ limit: Int) -> Int { Int(next() % UInt64(limit)) }
+  mutating func oneIn(_ count: Int) -> Bool { below(count) == 0 }
+}
+
+/// Makes values, most of them near the places where mistakes are.
+struct ValueSamples {
+  var random: SeededNumbers
+
+  init(seed: UInt64) {
+    random = SeededNumbers(seed: seed)
+  }
+
+  mutating func number() -> Value {
+    switch random.below(8) {
+    case 0: return .integer(Int64(random.below(2_100)) - 1_050)
+    case 1: return .integer(near([0, 1 << 53, -(1 << 53), .max, .min, 1 << 62, 1 << 54]))
+    case 2: return .double(Double(near([0, 1 << 53, -(1 << 53), .max, .min, 1 << 62, 1 << 54])))
+    case 3: return .integer(Int64(bitPattern: random.next() >> UInt64(random.below(64))))
+    case 4: return .double(Double(bitPattern: random.next()))
+    case 5:
+      return .double(
+        [
+          .nan, .infinity, -.infinity, 0, -0.0, 0x1p63, -0x1p63, .leastNonzeroMagnitude,
+          -.leastNonzeroMagnitude, .leastNormalMagnitude, .greatestFiniteMagnitude,
+          -.greatestFiniteMagnitude, 0.5, -0.5, 0x1.fffffffffffffp62, 0x1p63.nextUp,
+        ][random.below(16)])
+    case 6:
+      let double = Double(near([0, 1 << 53, 1 << 52, -(1 << 51)]))
+      return .double(random.oneIn(2) ? double.nextUp : double + 0.5)
+    default:
+      return .double(Double(random.below(1_000)) / Double(1 << random.below(12)))
+    }
+  }
+
+  private mutating func near(_ places: [Int64]) -> Int64 {
+    places[random.below(places.count)] &+ Int64(random.below(4_001)) &- 2_000
+  }
+
+  mutating func text(maximumLength: Int = 12) -> String {
+    let scalars: [Unicode.Scalar] = [
+      "\0", "\u{1}", "\u{5}", "a", "b", "ab", "é", "e", "\u{301}", "\u{ffff}", "\u{10ffff}", "😀",
+      "\u{7f}", "\u{80}", "한", "_", ".", "ÿ",
+    ].compactMap { $0.unicodeScalars.first }
+    var text = String.UnicodeScalarView()
+    for _ in 0..<random.below(maximumLength + 1) {
+      text.append(scalars[random.below(scalars.count)])
+    }
+    return String(text)
+  }
+
+  mutating func bytes(maximumLength: Int = 12) -> [UInt8] {
+    (0..<random.below(maximumLength + 1)).map { _ in
+      [0, 1, 5, 0xff, 0xfe, 0x7f, UInt8(random.below(256))][random.below(7)]
+    }
+  }
+
+  mutating func timestamp() -> Timestamp {
+    let range = Timestamp.minimum.microsecondsSince1970...Timestamp.maximum.microsecondsSince1970
+    switch random.below(4) {
+    case 0: return random.oneIn(2) ? .minimum : .maximum
+    case 1: return Timestamp(unchecked: Int64(random.below(5)) - 2)
+    default: return Timestamp(unchecked: Int64.random(in: range, using: &random))
+    }
+  }
+
+  mutating func path() -> DocumentPath {
+    let count = 2 * (1 + random.below(2))
+    return DocumentPath(
+      unchecked: (0..<count).map { _ in "x" + text(maximumLength: 3) })
+  }
+
+  mutating func geoPoint() -> GeoPoint {
+    let latitude = [0, -90, 90, 0.5, -0.5, 1e-300][random.below(6)]
+    let longitude = [0, -180, 180, 0.25, -0.25, -1e-300][random.below(6)]
+    return (try? GeoPoint(latitude: latitude, longitude: longitude)) ?? geoPoint()
+  }
+
+  mutating func vector() -> VectorValue {
+    VectorValue((0..<random.below(4)).map { _ in number().double ?? 1 })
+  }
+
+  /// Any value; containers hold others down to `depth`.
+  mutating func value(depth: Int = 3) -> Value {
+    switch random.below(depth > 0 ? 13 : 10) {
+    case 0: return .null
+    case 1: return .boolean(random.oneIn(2))
+    case 2, 3: return number()
+    case 4: return .timestamp(timestamp())
+    case 5, 6: return .string(text())
+    case 7: return .bytes(bytes())
+    case 8: return random.oneIn(2) ? .reference(path()) : .geoPoint(geoPoint())
+    case 9: return .vector(vector())
+    case 10, 11: return .array((0..<random.below(4)).map { _ in value(depth: depth - 1) })
+    default: return .map(fields(depth: depth - 1))
+    }
+  }
+
+  mutating func fields(depth: Int = 3, maximumCount: Int = 4) -> [String: Value] {
+    var fields: [String: Value] = [:]
+    for _ in 0..<random.below(maximumCount + 1) {
+      fields["n" + text(maximumLength: 2)] = value(depth: depth)
+    }
+    return fields
+  }
+
+  /// A value that differs from `value` in one place, or in none.
+  mutating func variant(of value: Value) -> Value {
+    switch value {
+    case .array(var elements):
+      if elements.isEmpty || random.oneIn(4) { return .array(elements + [self.value(depth: 0)]) }
+      let index = random.below(elements.count)
+      elements[index] = variant(of: elements[index])
+      return .array(elements)
+    case .map(var fields):
+      let names = fields.keys.sorted()
+      if names.isEmpty || random.oneIn(4) {
+        fields["n" + text(maximumLength: 2)] = self.value(depth: 0)
+      } else {
+        let name = names[random.below(names.count)]
+        fields[name] = variant(of: fields[name] ?? .null)
+      }
+      return .map(fields)
+    case .string(let text): return .string(text + self.text(maximumLength: 1))
+    case .bytes(let bytes): return .bytes(bytes + self.bytes(maximumLength: 1))
+    case .integer(let integer): return .double(Double(integer))
+    default: return value
+    }
+  }
+}
+
+/// Where a value stands in the order, spelt out.
+struct ReferencePlace {
+  private var rank: Int
+  private var octets: [UInt8] = []
+  private var parts: [ReferencePlace] = []
+  private var isCountFirst = false
+
+  init(_ value: Value) {
+    switch value {
+    case .null: rank = 0
+    case .boolean(let value): (rank, octets) = (1, [value ? 1 : 0])
+    case .integer(let value): (rank, octets) = (2, Self.digits(value))
+    case .double(let value): (rank, octets) = (2, Self.digits(value))
+    case .timestamp(let value):
+      let sinceYearOne =
+        value.microsecondsSince1970 - Timestamp.minimum.microsecondsSince1970
+      let text = String(sinceYearOne)
+      (rank, octets) = (3, Array((String(repeating: "0", count: 20 - text.count) + text).utf8))
+    case .string(let value): (rank, octets) = (4, Array(value.utf8))
+    case .bytes(let value): (rank, octets) = (5, value)
+    case .reference(let value): (rank, parts) = (6, value.segments.map { Self(.string($0)) })
+    case .geoPoint(let value):
+      (rank, parts) = (7, [Self(.double(value.latitude)), Self(.double(value.longitude))])
+    case .array(let elements): (rank, parts) = (8, elements.map { Self($0) })
+    case .vector(let value):
+      (rank, parts, isCountFirst) = (9, value.components.map { Self(.double($0)) }, true)
+    case .map(let fields):
+      rank = 10
+      let names = fields.keys.sorted { $0.utf8.lexicographicallyPrecedes($1.utf8) }
+      parts = names.flatMap { [Self(.string($0)), Self(fields[$0] ?? .null)] }
+    }
+  }
+
+  /// Negative, zero or positive.
+  func compare(_ other: Self) -> Int {
+    if rank != other.rank { return rank < other.rank ? -1 : 1 }
+    if octets != other.octets {
+      return octets.lexicographicallyPrecedes(other.octets) ? -1 : 1
+    }
+    if isCountFirst, parts.count != other.parts.count {
+      return parts.count < other.parts.count ? -1 : 1
+    }
+    for index in 0..<min(parts.count, other.parts.count) {
+      let order = parts[index].compare(other.parts[index])
+      if order != 0 { return order }
+    }
+    return parts.count - other.parts.count
+  }
+
+  private static func digits(_ value: Int64) -> [UInt8] {
+    digits(isNegative: value < 0, significand: value.magnitude, exponent: 0)
+  }
+
+  private static func digits(_ value: Double) -> [UInt8] {
+    if value.isNaN { return [0] }
+    if value.isInfinite { return [value < 0 ? 1 : 5] }
+    let exponentBits = value.exponentBitPattern
+    let significand = value.significandBitPattern | (exponentBits == 0 ? 0 : 1 << 52)
+    return digits(
+      isNegative: value < 0, significand: significand, exponent: Int(max(exponentBits, 1)) - 1_075)
+  }
+
+  /// All binary digits, from 2^1087 down to 2^-1088, behind a byte for the sign; the digits of a
+  /// negative number are turned around.
+  private static func digits(isNegative: Bool, significand: UInt64, exponent: Int) -> [UInt8] {
+    guard significand != 0 else { return [3] }
+    var octets = [UInt8](repeating: 0, count: 272)
+    for bit in 0..<64 where significand >> UInt64(bit) & 1 == 1 {
+      let place = 1_087 - (bit + exponent)
+      octets[place / 8] |= 0x80 >> UInt8(place % 8)
+    }
+    // Only what is before the last digit: a shorter number is the smaller one.
+    let end = (octets.lastIndex { $0 != 0 } ?? 0) + 1
+    return isNegative ? [2] + octets.map { ~$0 } : [4] + octets[..<end]
+  }
+}
+
+/// How two keys compare: -1, 0 or 1.
+func order(_ left: [UInt8], _ right: [UInt8]) -> Int {
+  left.bytes.compare(right.bytes).signum()
+}

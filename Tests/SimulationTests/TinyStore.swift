@@ -1,0 +1,196 @@
+// The smallest store that keeps its promises: all rows in memory, one log in front of them, a new log at
+// every open. It exists to be broken in known ways, so that the crash test can be seen to notice.
+
+import OndolEngine
+import OndolTestKit
+
+final class TinyStore: CrashSubject {
+  /// What the store does wrong.
+  enum Mistake: Sendable, CaseIterable {
+    case none
+    /// A commit is acknowledged before it is synced.
+    case forgetsToSync
+    /// Recovery does not look whether a frame is whole.
+    case trustsTheTail
+    /// The new log's name is not synced before the old log goes.
+    case forgetsTheName
+    /// Recovery goes on in the old log and serves what it read, synced or not.
+    case servesWhatIsNotSaved
+    /// Each row of a commit is a frame of its own.
+    case splitsCommits
+    /// A sync that failed is tried again, and its success believed.
+    case retriesSync
+  }
+
+  private struct State {
+    var rows: Rows = [:]
+    var sequence: UInt64 = 0
+    var end: UInt64 = 0
+    var isClosed = false
+    /// A write or a sync failed; nothing is written any more.
+    var isPoisoned = false
+  }
+
+  private let state: Guarded<State>
+  private let log: any File
+  private let lock: any DirectoryLock
+  private let mistake: Mistake
+
+  private init(_ state: State, _ log: any File, _ lock: any DirectoryLock, _ mistake: Mistake) {
+    self.state = Guarded(state)
+    self.log = log
+    self.lock = lock
+    self.mistake = mistake
+  }
+
+  // MARK: - Opening
+
+  static func open(_ environment: Environment, mistake: Mistake) throws(EngineError) -> TinyStore {
+    let directory = try environment.fileSystem.openDirectory(at: "/db", create: true)
+    let lock = try directory.lock(owner: "test")
+    let numbers = try directory.list().compactMap { Int($0.dropFirst("LOG-".count)) }.sorted()
+    var state = State()
+    // A log younger than a whole one was being made when the power went.
+    var source: (number: Int, file: any File)?
+    for number in numbers {
+      let file = try directory.open("LOG-\(number)", access: .readWrite)
+      let read = try replay(file, mistake: mistake)
+      if read.isWhole || mistake == .servesWhatIsNotSaved || source == nil {
+        state = read.state
+        source = (number, file)
+      }
+    }
+    if mistake == .servesWhatIsNotSaved, let source {
+      return TinyStore(state, source.file, lock, mistake)
+    }
+    let log = try rewrite(&state, as: (numbers.last ?? 0) + 1, in: directory, mistake: mistake)
+    for number in numbers { try directory.remove("LOG-\(number)") }
+    return TinyStore(state, log, lock, mistake)
+  }
+
+  /// A new log that begins with all rows and the word that it is whole.
+  private static func rewrite(
+    _ state: inout State, as number: Int, in directory: any Directory, mistake: Mistake
+  ) throws(EngineError) -> any File {
+    let log = try directory.create("LOG-\(number)")
+    let rows = state.rows.sorted { $0.key.lexicographicallyPrecedes($1.key) }
+      .map { Change(key: $0.key, value: $0.value) }
+    let frame = Self.frame(sequence: state.sequence, changes: rows)
+    try log.write(frame.bytes, at: 0)
+    state.end = UInt64(frame.count)
+    try log.sync()
+    if mistake != .forgetsTheName { try directory.sync() }
+    return log
+  }
+
+  private static func replay(
+    _ file: any File, mistake: Mistake
+  ) throws(EngineError) -> (state: State, isWhole: Bool) {
+    let bytes = try file.read(at: 0, count: Int(try file.size()))
+    var state = State()
+    var reader = ByteReader(bytes.bytes)
+    while !reader.isAtEnd {
+      do throws(MalformedBytes) {
+        let checksum: UInt32 = try reader.littleEndian()
+        let payload = try reader.lengthPrefixed()
+        guard mistake == .trustsTheTail || checksum == crc32c(payload, continuing: 1) else { break }
+        try apply(payload, to: &state)
+      } catch {
+        break
+      }
+      state.end = UInt64(reader.offset)
+    }
+    return (state, state.end > 0)
+  }
+
+  // MARK: - Frames
+
+  private static func frame(sequence: UInt64, changes: [Change]) -> [UInt8] {
+    var payload: [UInt8] = []
+    payload.appendVarint(sequence)
+    payload.appendVarint(changes.count)
+    for change in changes {
+      payload.appendVarint(change.key.count)
+      payload.append(contentsOf: change.key)
+      payload.appendVarint(change.value.map { $0.count + 1 } ?? 0)
+      payload.append(contentsOf: change.value ?? [])
+    }
+    var frame: [UInt8] = []
+    frame.appendLittleEndian(crc32c(payload.bytes, continuing: 1))
+    frame.appendVarint(payload.count)
+    return frame + payload
+  }
+
+  private static func apply(_ payload: RawSpan, to state: inout State) throws(MalformedBytes) {
+    var reader = ByteReader(payload)
+    let sequence = try reader.varint()
+    for _ in 0..<(try reader.count(atMost: 1 << 20)) {
+      let key = try reader.lengthPrefixed().array
+      let length = try reader.count(atMost: 1 << 24)
+      state.rows[key] = length == 0 ? nil : try reader.take(length - 1).array
+    }
+    state.sequence = sequence
+  }
+
+  // MARK: - Use
+
+  func commit(
+    _ changes: [Change], _ durability: Durability
+  ) async throws(EngineError) -> UInt64 {
+    let sequence = try poisoning { () throws(EngineError) in
+      try state.withLock { [log, mistake] (state) throws(EngineError) in
+        let pieces = mistake == .splitsCommits ? changes.map { [$0] } : [changes]
+        for piece in pieces {
+          let frame = Self.frame(sequence: state.sequence + 1, changes: piece)
+          try log.write(frame.bytes, at: state.end)
+          state.end += UInt64(frame.count)
+        }
+        state.sequence += 1
+        for change in changes { state.rows[change.key] = change.value }
+        return state.sequence
+      }
+    }
+    if durability == .power, mistake != .forgetsToSync { try sync() }
+    return sequence
+  }
+
+  func contents() async throws(EngineError) -> (sequence: UInt64, rows: Rows) {
+    state.withLock { ($0.sequence, $0.rows) }
+  }
+
+  func flush() async throws(EngineError) { try sync() }
+
+  func settle() async throws(EngineError) { try sync() }
+
+  func close() async throws(EngineError) {
+    defer {
+      state.withLock { $0.isClosed = true }
+      lock.release()
+    }
+    try sync()
+  }
+
+  private func sync() throws(EngineError) {
+    try poisoning { () throws(EngineError) in
+      do throws(EngineError) {
+        try log.sync()
+      } catch {
+        guard mistake == .retriesSync else { throw error }
+        try log.sync()
+      }
+    }
+  }
+
+  /// Refuses what comes after a failure.
+  private func poisoning<R>(_ work: () throws(EngineError) -> R) throws(EngineError) -> R {
+    let (isClosed, isPoisoned) = state.withLock { ($0.isClosed, $0.isPoisoned) }
+    if isClosed { throw .closed }
+    if isPoisoned { throw .poisoned(reason: "an earlier failure") }
+    do throws(EngineError) {
+      return try work()
+    } catch {
+      state.withLock { $0.isPoisoned = true }
+      throw error
+    }
+  }
+}
