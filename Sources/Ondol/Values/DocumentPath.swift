@@ -51,10 +51,12 @@ public struct DocumentPath: Sendable, Hashable {
     try CollectionPath(segments: segments + [id])
   }
 
+  /// Whether the UTF-8 of all segments is the same.
   public static func == (left: DocumentPath, right: DocumentPath) -> Bool {
     ValueOrder.compare(left, right) == 0
   }
 
+  /// Feeds the UTF-8 of all segments.
   public func hash(into hasher: inout Hasher) {
     hasher.combine(segments: segments)
   }
@@ -108,10 +110,12 @@ public struct CollectionPath: Sendable, Hashable {
     try DocumentPath(segments: segments + [id])
   }
 
+  /// Whether the UTF-8 of all segments is the same.
   public static func == (left: CollectionPath, right: CollectionPath) -> Bool {
     ValueOrder.compareSegments(left.segments, right.segments) == 0
   }
 
+  /// Feeds the UTF-8 of all segments.
   public func hash(into hasher: inout Hasher) {
     hasher.combine(segments: segments)
   }
