@@ -2,7 +2,7 @@
 // Documents/WritePath, a read of one document in Documents/ReadPath, a query in Query/Executor; all of them
 // stand on the engine's snapshots and commits.
 
-internal import OndolEngine
+package import OndolEngine
 
 /// An open database: collections of documents in a directory, or in memory.
 ///
@@ -42,7 +42,7 @@ public final class Database: Sendable {
 
   /// Opens a database in a world of the caller's making.
   package static func open(
-    at path: String, options: Options, environment: Environment,
+    at path: String, options: Options = Options(), environment: Environment,
     engineOptions: EngineOptions = EngineOptions()
   ) async throws(DatabaseError) -> Database {
     var environment = environment
@@ -80,6 +80,11 @@ public final class Database: Sendable {
     CollectionReference(
       database: self,
       place: Result { () throws(DatabaseError) in try CollectionPath(path) })
+  }
+
+  /// The collection at `path`.
+  public func collection(_ path: CollectionPath) -> CollectionReference {
+    CollectionReference(database: self, place: .success(path))
   }
 
   /// The document at `path`: an even number of segments, as in `users/alice`. A wrong path makes the calls

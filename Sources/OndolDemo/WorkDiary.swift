@@ -50,7 +50,7 @@ extension WorkDiary {
     let days = (1...6).flatMap { month in
       (1...daysOfMonth[month - 1]).map { date(month: month, day: $0) }
     }
-    let found = try await diary.count.getAggregation().count
+    let found = try await diary.getDocuments().count
     if found > 0 {
       Story.say("Found \(found) of \(days.count) days from an earlier run.")
     }

@@ -38,7 +38,8 @@ struct ImportCommand: AsyncParsableCommand {
   func run() async throws {
     var lines = try LineReader(path: file)
     try await database.withDatabase(creating: true) { database in
-      let collection = try database.collection(CollectionPath(into))
+      // Refused here, and not at the first line.
+      let collection = database.collection(try CollectionPath(into).description)
       var progress = ImportProgress(isAcknowledging: acknowledge, isQuiet: quiet)
       var failure: CommandFailure?
       var isAtEnd = false

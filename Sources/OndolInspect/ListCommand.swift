@@ -60,7 +60,7 @@ struct ListCommand: AsyncParsableCommand {
   }
 
   private func documents(in database: Database) async throws -> [DocumentSnapshot] {
-    let collection = try database.collection(CollectionPath(collection))
+    let collection = database.collection(collection)
     guard limit != 0 else { return [] }
     var query = collection.order(by: FieldPath.documentID())
     if let limit {
@@ -71,11 +71,11 @@ struct ListCommand: AsyncParsableCommand {
   }
 
   private static func json(_ document: DocumentSnapshot) -> String {
-    JSONWriter.line(id: document.documentID, document.data() ?? [:])
+    JSONWriter.line(id: document.documentID, document.data())
   }
 
   private static func table(of documents: [DocumentSnapshot]) -> TextTable {
-    let rows = documents.map { ($0.documentID, $0.data() ?? [:]) }
+    let rows = documents.map { ($0.documentID, $0.data()) }
     let names = Set(rows.flatMap(\.1.keys)).sorted { $0.utf8.lexicographicallyPrecedes($1.utf8) }
     var table = TextTable(columns: [JSONWriter.documentIDName] + names)
     table.numericColumns = Set(

@@ -49,16 +49,14 @@ final class Catalog: Sendable {
   /// Every family at `snapshot`.
   func families(at snapshot: Snapshot) throws(DatabaseError) -> [Family] {
     var rows: [(String, FamilyRow)] = []
-    let lower = CatalogKey.families
-    let upper = lower + [0xff]
-    try rethrowing { () throws(EngineError) in
-      let cursor = snapshot.cursor(from: lower, to: upper)
-      try cursor.seekToFirst()
-      while cursor.isValid {
-        if let root = String(utf8: cursor.key.extracting(lower.count...)) {
-          rows.append((root, try decodingCatalog { () throws(MalformedBytes) in try FamilyRow(cursor.value) }))
-        }
-        try cursor.next()
+    let prefix = CatalogKey.families
+    var walk = RangeWalk(snapshot, [KeyRange(lower: prefix, upper: prefix + [0xff])])
+    while try walk.next() {
+      do throws(MalformedBytes) {
+        guard let root = String(utf8: walk.cursor.key.extracting(prefix.count...)) else { continue }
+        rows.append((root, try FamilyRow(walk.cursor.value)))
+      } catch {
+        throw DatabaseError(catalog: error)
       }
     }
     var families: [Family] = []
@@ -80,11 +78,11 @@ final class Catalog: Sendable {
   private func familyRow(
     _ root: String, at snapshot: Snapshot
   ) async throws(DatabaseError) -> FamilyRow? {
-    do throws(EngineError) {
-      guard let bytes = try await snapshot.get(CatalogKey.family(root)) else { return nil }
-      return try decodingCatalog { () throws(MalformedBytes) in try FamilyRow(bytes.bytes) }
+    guard let bytes = try await snapshot.row(CatalogKey.family(root)) else { return nil }
+    do throws(MalformedBytes) {
+      return try FamilyRow(bytes.bytes)
     } catch {
-      throw DatabaseError(error)
+      throw DatabaseError(catalog: error)
     }
   }
 
@@ -94,14 +92,12 @@ final class Catalog: Sendable {
   ) throws(DatabaseError) -> Family {
     var reader = FamilyReader(Family(root: root, row: row))
     let (lower, upper) = CatalogKey.keyspaces(ofFamily: row.number)
-    try rethrowing { () throws(EngineError) in
-      let cursor = snapshot.cursor(from: lower, to: upper)
-      try cursor.seekToFirst()
-      while cursor.isValid {
-        try decodingCatalog { () throws(MalformedBytes) in
-          try reader.add(key: cursor.key, value: cursor.value)
-        }
-        try cursor.next()
+    var walk = RangeWalk(snapshot, [KeyRange(lower: lower, upper: upper)])
+    while try walk.next() {
+      do throws(MalformedBytes) {
+        try reader.add(key: walk.cursor.key, value: walk.cursor.value)
+      } catch {
+        throw DatabaseError(catalog: error)
       }
     }
     let family = reader.family
@@ -151,12 +147,23 @@ func rethrowing<R>(_ body: () throws(EngineError) -> R) throws(DatabaseError) ->
   }
 }
 
-/// Runs `body`, which reads a row of the catalog.
-func decodingCatalog<R>(_ body: () throws(MalformedBytes) -> R) throws(EngineError) -> R {
-  do throws(MalformedBytes) {
-    return try body()
-  } catch {
-    throw EngineError.corrupt(
-      file: "the catalog", offset: UInt64(error.offset), reason: error.reason)
+extension Snapshot {
+  /// `get` with the product's errors.
+  func row(_ key: [UInt8]) async throws(DatabaseError) -> [UInt8]? {
+    do throws(EngineError) {
+      return try await get(key)
+    } catch {
+      throw DatabaseError(error)
+    }
+  }
+}
+
+extension DatabaseError {
+  /// A row of the catalog that cannot be read.
+  init(catalog error: MalformedBytes) {
+    self.init(
+      .dataLoss,
+      "the catalog is damaged: \(error.reason) at \(error.offset); restore a backup or salvage what is"
+        + " left")
   }
 }

@@ -28,17 +28,15 @@ struct CatalogEdit {
   ) async throws(DatabaseError) {
     let key = CatalogKey.nextFamily
     var number: UInt32 = 1
-    do throws(EngineError) {
-      if let last {
-        number = last + 1
-      } else if let bytes = try await snapshot.get(key) {
-        number = try decodingCatalog { () throws(MalformedBytes) in
-          var reader = ByteReader(bytes.bytes)
-          return UInt32(try reader.count(atMost: Int(Keyspace.familyLimit)))
-        }
+    if let last {
+      number = last + 1
+    } else if let bytes = try await snapshot.row(key) {
+      do throws(MalformedBytes) {
+        var reader = ByteReader(bytes.bytes)
+        number = UInt32(try reader.count(atMost: Int(Keyspace.familyLimit)))
+      } catch {
+        throw DatabaseError(catalog: error)
       }
-    } catch {
-      throw DatabaseError(error)
     }
     guard number < Keyspace.familyLimit else {
       throw DatabaseError(
@@ -63,7 +61,9 @@ struct CatalogEdit {
 
   /// Adds the names that `symbols` has more than the catalog.
   mutating func add(_ symbols: SymbolTable, to pattern: CollectionPattern) {
-    guard let entry = family.collections[pattern], symbols.count > entry.symbols.count else { return }
+    guard let entry = family.collections[pattern], symbols.count > entry.symbols.count else {
+      return
+    }
     isChanged = true
     for number in entry.symbols.count..<symbols.count {
       let key = CatalogKey.symbol(UInt32(number), of: entry.keyspace)

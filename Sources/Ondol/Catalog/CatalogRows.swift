@@ -59,7 +59,8 @@ enum CatalogKey {
   }
 
   /// What a key of `keyspaces(ofFamily:)` is about: the keyspace, and the symbol when it is a symbol's.
-  static func parse(_ key: RawSpan) throws(MalformedBytes) -> (keyspace: Keyspace, symbol: UInt32?) {
+  static func parse(_ key: RawSpan) throws(MalformedBytes) -> (keyspace: Keyspace, symbol: UInt32?)
+  {
     var reader = ByteReader(key)
     _ = try reader.take(5)
     let keyspace = Keyspace(rawValue: UInt32(bigEndian: try reader.littleEndian()))

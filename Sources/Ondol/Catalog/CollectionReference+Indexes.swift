@@ -77,7 +77,7 @@ extension CollectionReference {
     for index in family?.collections[pattern]?.indexes ?? [] {
       let prefix = index.keyspace.prefix
       let range = KeyRange(lower: prefix, upper: prefix + [KeyCoding.afterAll])
-      var walk = RangeWalk(snapshot, [range], reversed: false)
+      var walk = RangeWalk(snapshot, [range])
       var entries = 0
       var bytes = 0
       while try walk.next() {

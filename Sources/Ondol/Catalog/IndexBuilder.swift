@@ -32,7 +32,8 @@ struct IndexBuilder {
       while try await addNextDocuments() {
         guard !Task.isCancelled else {
           throw DatabaseError(
-            .cancelled, "the task was cancelled; the index goes on being built when the database is"
+            .cancelled,
+            "the task was cancelled; the index goes on being built when the database is"
               + " opened, or when it is created again")
         }
       }
@@ -50,7 +51,7 @@ struct IndexBuilder {
       let snapshot = try database.snapshot()
       guard let family = try await database.catalog.family(pattern.root, at: snapshot),
         let entry = family.collections[pattern],
-        var index = try index(at: snapshot), case .building(let through) = index.state
+        var index = try await index(at: snapshot), case .building(let through) = index.state
       else { return false }
       var batch = Batch()
       batch.basis = snapshot.sequence
@@ -80,7 +81,7 @@ struct IndexBuilder {
     let prefix = entry.keyspace.prefix
     let range = KeyRange(
       lower: through.map { $0 + [0] } ?? prefix, upper: prefix + [KeyCoding.afterAll])
-    var walk = RangeWalk(snapshot, [range], reversed: false)
+    var walk = RangeWalk(snapshot, [range])
     var last: [UInt8]?
     var count = 0
     var bytes = 0
@@ -106,20 +107,19 @@ struct IndexBuilder {
   }
 
   /// The index's own row, which says how far it is.
-  private func index(at snapshot: Snapshot) throws(DatabaseError) -> IndexDefinition? {
-    try rethrowing { () throws(EngineError) in
-      guard let bytes = try snapshot.getBlocking(CatalogKey.keyspace(keyspace)) else { return nil }
-      let row = try decodingCatalog { () throws(MalformedBytes) in
-        try KeyspaceRow(bytes.bytes, of: keyspace)
-      }
-      guard case .index(let index) = row else { return nil }
+  private func index(at snapshot: Snapshot) async throws(DatabaseError) -> IndexDefinition? {
+    guard let bytes = try await snapshot.row(CatalogKey.keyspace(keyspace)) else { return nil }
+    do throws(MalformedBytes) {
+      guard case .index(let index) = try KeyspaceRow(bytes.bytes, of: keyspace) else { return nil }
       return index
+    } catch {
+      throw DatabaseError(catalog: error)
     }
   }
 
   private func declareReady() async throws(DatabaseError) {
     let snapshot = try database.snapshot()
-    guard var index = try index(at: snapshot), index.state != .ready else { return }
+    guard var index = try await index(at: snapshot), index.state != .ready else { return }
     index.state = .ready
     try await database.changeCatalog(of: pattern.root) { (edit) throws(DatabaseError) in
       edit.put(index, in: pattern)

@@ -73,18 +73,12 @@ struct DocumentReader {
     guard let entry = try await entry(pattern) else { return nil }
     let key = DocumentKey.key(
       entry.keyspace, ancestors: collection.ancestorIDs, id: path.documentID)
-    let row: [UInt8]?
-    do throws(EngineError) {
-      row = try await snapshot.get(key)
-    } catch {
-      throw DatabaseError(error)
-    }
-    guard let row else { return nil }
+    guard let row = try await snapshot.row(key) else { return nil }
     do throws(MalformedBytes) {
       return try DocumentSnapshot.Contents(row: row.bytes, symbols: entry.symbols)
     } catch {
       // Perhaps a name was added after the picture was taken.
-      guard let entry = try await entry(pattern, exactly: true) else {
+      guard let entry = try await self.entry(pattern, exactly: true) else {
         throw DatabaseError(error, documentAt: path)
       }
       do throws(MalformedBytes) {

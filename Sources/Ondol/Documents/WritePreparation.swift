@@ -90,16 +90,12 @@ struct WritePreparation {
   ) async throws(DatabaseError) -> DocumentSnapshot.Contents? {
     let pattern = CollectionPattern(path.collection)
     guard let entry = try await edit(pattern.root)?.family.collections[pattern] else { return nil }
-    do throws(EngineError) {
-      guard let row = try await snapshot.get(DocumentKey.key(entry.keyspace, path)) else { return nil }
-      do throws(MalformedBytes) {
-        return try DocumentSnapshot.Contents(row: row.bytes, symbols: entry.symbols)
-      } catch {
-        throw EngineError.corrupt(
-          file: "the document", offset: UInt64(error.offset), reason: error.reason)
-      }
+    let key = DocumentKey.key(entry.keyspace, path)
+    guard let row = try await snapshot.row(key) else { return nil }
+    do throws(MalformedBytes) {
+      return try DocumentSnapshot.Contents(row: row.bytes, symbols: entry.symbols)
     } catch {
-      throw DatabaseError(error)
+      throw DatabaseError(error, documentAt: path)
     }
   }
 

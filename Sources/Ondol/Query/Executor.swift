@@ -61,7 +61,7 @@ struct Executor {
       var walk = RangeWalk(snapshot, ranges, reversed: reversed)
       while !results.isFull, try walk.next() {
         counts.entriesVisited += 1
-        let found = try entry(of: index, at: walk)
+        let found = try row(of: index, at: walk)
         if found.isCut, plan.isInOrder {
           // Rows of values that agree in their first kilobyte are not in the values' order.
           plan.isInOrder = false
@@ -78,7 +78,7 @@ struct Executor {
     }
   }
 
-  private func entry(
+  private func row(
     of index: IndexDefinition, at walk: borrowing RangeWalk
   ) throws(DatabaseError) -> IndexDefinition.Entry {
     do throws(MalformedBytes) {
@@ -94,13 +94,8 @@ struct Executor {
   private mutating func lookUp(
     _ id: String, _ prefix: [UInt8], _ matcher: Matcher, _ entry: CollectionEntry
   ) async throws(DatabaseError) {
-    let row: [UInt8]?
-    do throws(EngineError) {
-      row = try await snapshot.get(DocumentKey.key(prefix: prefix, id: id))
-    } catch {
-      throw DatabaseError(error)
-    }
-    if let row { try examine(row.bytes, id: id, matcher, entry) }
+    guard let row = try await snapshot.row(DocumentKey.key(prefix: prefix, id: id)) else { return }
+    try examine(row.bytes, id: id, matcher, entry)
   }
 
   private mutating func scan(
@@ -179,85 +174,5 @@ struct ResultCollector {
   private mutating func keepBest() {
     documents.sort { orders.areInOrder($0.sortKeys, $1.sortKeys) }
     if documents.count > limit { documents.removeLast(documents.count - limit) }
-  }
-}
-
-// MARK: - Walking
-
-/// Walks the rows in sorted ranges, forwards or backwards. Where the rows are sparser than the ranges it
-/// leaps over ranges, where the ranges are sparser it leaps over rows, so that the number of steps is bounded
-/// by the smaller of the two.
-struct RangeWalk: ~Copyable {
-  let cursor: Cursor
-  private let ranges: [KeyRange]
-  private let reversed: Bool
-  /// The range the cursor is in or before.
-  private var current: Int
-  private var hasBegun = false
-
-  init(_ snapshot: Snapshot, _ ranges: [KeyRange], reversed: Bool) {
-    self.ranges = ranges
-    self.reversed = reversed
-    current = reversed ? ranges.count - 1 : 0
-    cursor = snapshot.cursor(from: ranges.first?.lower ?? [], to: ranges.last?.upper ?? [])
-  }
-
-  /// Moves to the next row; false when there is none.
-  mutating func next() throws(DatabaseError) -> Bool {
-    guard !ranges.isEmpty else { return false }
-    do throws(EngineError) {
-      return try reversed ? backward() : forward()
-    } catch {
-      throw DatabaseError(error)
-    }
-  }
-
-  private mutating func forward() throws(EngineError) -> Bool {
-    if hasBegun { try cursor.next() } else { try cursor.seekToFirst() }
-    hasBegun = true
-    while cursor.isValid {
-      if cursor.key.compare(ranges[current].upper.bytes) >= 0 {
-        guard let next = firstRange(endingBehind: cursor.key) else { return false }
-        current = next
-      }
-      if cursor.key.compare(ranges[current].lower.bytes) >= 0 { return true }
-      try cursor.seek(atOrAfter: ranges[current].lower.bytes)
-    }
-    return false
-  }
-
-  private mutating func backward() throws(EngineError) -> Bool {
-    if hasBegun { try cursor.previous() } else { try cursor.seekToLast() }
-    hasBegun = true
-    while cursor.isValid {
-      if cursor.key.compare(ranges[current].lower.bytes) < 0 {
-        guard let next = lastRange(beginningAtOrBefore: cursor.key) else { return false }
-        current = next
-      }
-      if cursor.key.compare(ranges[current].upper.bytes) < 0 { return true }
-      try cursor.seek(atOrBefore: ranges[current].upper.bytes)
-      if cursor.isValid, cursor.key.compare(ranges[current].upper.bytes) == 0 { try cursor.previous() }
-    }
-    return false
-  }
-
-  private func firstRange(endingBehind key: RawSpan) -> Int? {
-    var lower = current + 1
-    var upper = ranges.count
-    while lower < upper {
-      let middle = (lower + upper) / 2
-      if ranges[middle].upper.bytes.compare(key) > 0 { upper = middle } else { lower = middle + 1 }
-    }
-    return lower < ranges.count ? lower : nil
-  }
-
-  private func lastRange(beginningAtOrBefore key: RawSpan) -> Int? {
-    var lower = 0
-    var upper = current
-    while lower < upper {
-      let middle = (lower + upper) / 2
-      if ranges[middle].lower.bytes.compare(key) <= 0 { lower = middle + 1 } else { upper = middle }
-    }
-    return lower > 0 ? lower - 1 : nil
   }
 }

@@ -53,7 +53,8 @@ struct Planner {
       return Plan(access: .nothing, isInOrder: true)
     }
     if let ids = namedIDs() {
-      return Plan(access: .lookups(ids), isInOrder: shape.completeOrders.first?.isAscendingID ?? false)
+      return Plan(
+        access: .lookups(ids), isInOrder: shape.completeOrders.first?.isAscendingID ?? false)
     }
     if let best = indexes.compactMap(candidate).max(by: { $0.score < $1.score }) {
       return best.plan
@@ -136,7 +137,8 @@ extension Planner {
     }
     let order = order(of: index, fixed: fixed, sweptFrom: sweptFrom)
     let next = fixed < index.fields.count ? index.fields[fixed] : nil
-    let hasRange = next.map { field in filters(on: field.names).contains(where: \.isRange) } ?? false
+    let hasRange =
+      next.map { field in filters(on: field.names).contains(where: \.isRange) } ?? false
     guard fixed > 0 || hasRange || (order != nil && needsFirstField(of: index)) else { return nil }
 
     // The values are sorted, but their keys are not when the component is a descending one.
@@ -199,7 +201,8 @@ extension Planner {
     guard wanted.count <= walked.count, let first = wanted.first else { return nil }
     let reversed = walked[0].descending != first.descending
     for (walked, wanted) in zip(walked, wanted) {
-      guard walked.field == wanted.field, (walked.descending != wanted.descending) == reversed else {
+      guard walked.field == wanted.field, (walked.descending != wanted.descending) == reversed
+      else {
         return nil
       }
     }
@@ -209,7 +212,9 @@ extension Planner {
   /// Fields that have one value in all results, so that ordering by them changes nothing.
   private var singleValued: [FieldNames] {
     shape.filters.compactMap { filter in
-      guard case .equal = filter.condition, case .field(let names) = filter.field else { return nil }
+      guard case .equal = filter.condition, case .field(let names) = filter.field else {
+        return nil
+      }
       return names
     }
   }

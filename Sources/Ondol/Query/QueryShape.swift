@@ -30,7 +30,8 @@ struct QueryShape: Sendable, Hashable {
     let inequalities = filters.filter(\.isInequality).map(\.field)
       .filter { $0 != .documentID }
       .sorted { ValueOrder.compare($0.description, $1.description) < 0 }
-    for field in inequalities + [.documentID] where !complete.contains(where: { $0.field == field }) {
+    for field in inequalities + [.documentID] where !complete.contains(where: { $0.field == field })
+    {
       complete.append(SortOrder(field: field, descending: descending))
     }
     // Nothing is left to be ordered behind an id.

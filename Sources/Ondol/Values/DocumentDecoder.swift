@@ -28,7 +28,7 @@ public struct DocumentDecoder: Sendable {
   func decode<Content: Decodable>(
     _ type: Content.Type, from value: Value, in context: DecodingContext
   ) throws -> Content {
-    try ValueDecoder(value: value, path: .root, context: context).decode(type)
+    try FieldDecoder(value: value, path: .root, context: context).decode(type)
   }
 }
 
@@ -38,7 +38,7 @@ struct DecodingContext: Sendable {
   var database: Database?
 }
 
-private struct ValueDecoder: Decoder {
+private struct FieldDecoder: Decoder {
   let value: Value
   let path: CodingPath
   let context: DecodingContext
@@ -53,7 +53,8 @@ private struct ValueDecoder: Decoder {
 
   func unkeyedContainer() throws -> any UnkeyedDecodingContainer {
     switch value {
-    case .array(let elements): return UnkeyedValues(elements: elements, path: path, context: context)
+    case .array(let elements):
+      return UnkeyedValues(elements: elements, path: path, context: context)
     case .vector(let vector):
       let elements = vector.components.map { Value.double($0) }
       return UnkeyedValues(elements: elements, path: path, context: context)
@@ -125,12 +126,12 @@ private struct KeyedValues<Key: CodingKey>: KeyedDecodingContainerProtocol {
 
   /// A superclass whose fields were all nil was never written, and reads as null.
   private func superDecoder(_ key: some CodingKey) -> any Decoder {
-    ValueDecoder(
+    FieldDecoder(
       value: fields[key.stringValue] ?? .null, path: path.appending(key), context: context)
   }
 
-  private func decoder(_ key: Key) throws -> ValueDecoder {
-    ValueDecoder(value: try value(key), path: path.appending(key), context: context)
+  private func decoder(_ key: Key) throws -> FieldDecoder {
+    FieldDecoder(value: try value(key), path: path.appending(key), context: context)
   }
 
   private func value(_ key: Key) throws -> Value {
@@ -191,7 +192,7 @@ private struct UnkeyedValues: UnkeyedDecodingContainer {
     return decoder
   }
 
-  private func decoder(for wanted: any Any.Type) throws -> ValueDecoder {
+  private func decoder(for wanted: any Any.Type) throws -> FieldDecoder {
     let place = path.appending(PlainKey(currentIndex))
     guard currentIndex < elements.count else {
       let context = DecodingError.Context(
@@ -199,12 +200,12 @@ private struct UnkeyedValues: UnkeyedDecodingContainer {
         debugDescription: "'\(dotted(path.keys))' has only \(elements.count) elements")
       throw DecodingError.valueNotFound(wanted, context)
     }
-    return ValueDecoder(value: elements[currentIndex], path: place, context: context)
+    return FieldDecoder(value: elements[currentIndex], path: place, context: context)
   }
 }
 
 private struct SingleValue: SingleValueDecodingContainer {
-  let decoder: ValueDecoder
+  let decoder: FieldDecoder
 
   var codingPath: [any CodingKey] { decoder.codingPath }
 

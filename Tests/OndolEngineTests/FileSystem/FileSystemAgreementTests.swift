@@ -29,7 +29,7 @@ private enum Step {
   case lock
   case release(Int)
 
-  init(from random: inout SeededRandom) {
+  init(from random: inout OndolTestKit.SeededRandom) {
     let name = "\(random.below(6)).seg"
     let handle = random.below(1_000)
     let offset = UInt64(random.pick([random.below(10), random.below(9_000), 4_095, 4_096]))
@@ -108,7 +108,7 @@ private final class Candidate {
       (name: "disk", candidate: try Candidate(DiskFileSystem(), path: place.path)),
       (name: "memory", candidate: try Candidate(MemoryFileSystem(), path: "/db")),
     ]
-    var random = SeededRandom(seed: UInt64(seed))
+    var random = OndolTestKit.SeededRandom(seed: UInt64(seed))
     for number in 0..<300 {
       let step = Step(from: &random)
       let expected = simulated.perform(step)

@@ -1,0 +1,88 @@
+// Walking rows, for scans, indexes and the catalog alike: stage 3 of the read path.
+
+internal import OndolEngine
+
+/// Walks the rows in sorted ranges, forwards or backwards. Where the rows are sparser than the ranges it
+/// leaps over ranges, where the ranges are sparser it leaps over rows, so that the number of steps is bounded
+/// by the smaller of the two.
+struct RangeWalk: ~Copyable {
+  private(set) var cursor: Cursor
+  private let ranges: [KeyRange]
+  private let reversed: Bool
+  /// The range the cursor is in or before.
+  private var current: Int
+  private var hasBegun = false
+
+  init(_ snapshot: Snapshot, _ ranges: [KeyRange], reversed: Bool = false) {
+    self.ranges = ranges
+    self.reversed = reversed
+    current = reversed ? ranges.count - 1 : 0
+    cursor = snapshot.cursor(from: ranges.first?.lower ?? [], to: ranges.last?.upper ?? [])
+  }
+
+  /// Moves to the next row; false when there is none.
+  mutating func next() throws(DatabaseError) -> Bool {
+    guard !ranges.isEmpty else { return false }
+    do throws(EngineError) {
+      return try reversed ? backward() : forward()
+    } catch {
+      throw DatabaseError(error)
+    }
+  }
+
+  private mutating func forward() throws(EngineError) -> Bool {
+    if hasBegun { try cursor.next() } else { try cursor.seekToFirst() }
+    hasBegun = true
+    while cursor.isValid {
+      let end = ranges[current].upper
+      if cursor.key.compare(end.bytes) >= 0 {
+        guard let next = firstRangeEndingBehindKey() else { return false }
+        current = next
+      }
+      let lower = ranges[current].lower
+      if cursor.key.compare(lower.bytes) >= 0 { return true }
+      try cursor.seek(atOrAfter: lower.bytes)
+    }
+    return false
+  }
+
+  private mutating func backward() throws(EngineError) -> Bool {
+    if hasBegun { try cursor.previous() } else { try cursor.seekToLast() }
+    hasBegun = true
+    while cursor.isValid {
+      let begin = ranges[current].lower
+      if cursor.key.compare(begin.bytes) < 0 {
+        guard let next = lastRangeBeginningAtOrBeforeKey() else { return false }
+        current = next
+      }
+      let upper = ranges[current].upper
+      if cursor.key.compare(upper.bytes) < 0 { return true }
+      try cursor.seek(atOrBefore: upper.bytes)
+      let isAtUpper = cursor.isValid && cursor.key.compare(upper.bytes) == 0
+      if isAtUpper { try cursor.previous() }
+    }
+    return false
+  }
+
+  private func firstRangeEndingBehindKey() -> Int? {
+    var low = current + 1
+    var high = ranges.count
+    while low < high {
+      let middle = (low + high) / 2
+      let end = ranges[middle].upper
+      if cursor.key.compare(end.bytes) < 0 { high = middle } else { low = middle + 1 }
+    }
+    return low < ranges.count ? low : nil
+  }
+
+  private func lastRangeBeginningAtOrBeforeKey() -> Int? {
+    var low = 0
+    var high = current
+    while low < high {
+      let middle = (low + high) / 2
+      let begin = ranges[middle].lower
+      if cursor.key.compare(begin.bytes) >= 0 { low = middle + 1 } else { high = middle }
+    }
+    return low > 0 ? low - 1 : nil
+  }
+}
