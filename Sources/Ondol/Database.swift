@@ -82,6 +82,11 @@ public final class Database: Sendable {
       place: Result { () throws(DatabaseError) in try CollectionPath(path) })
   }
 
+  /// The collection at `path`.
+  public func collection(_ path: CollectionPath) -> CollectionReference {
+    CollectionReference(database: self, place: .success(path))
+  }
+
   /// The document at `path`: an even number of segments, as in `users/alice`. A wrong path makes the calls
   /// throw that use it.
   public func document(_ path: String) -> DocumentReference {

@@ -9,9 +9,15 @@ extension Block {
     let prefixLength = Int(header.prefixLength)
     guard key.byteCount >= prefixLength else { return nil }
     let head = Self.word(key, at: prefixLength)
-    let row = lowerBound(head: head, key, from: prefixLength)
-    guard row < rowCount, unsafe rows[row].head == head,
-      suffixEquals(row, key, from: prefixLength), prefixEquals(key, prefixLength)
+    var row = firstHead(atLeast: head)
+    // Safe: `row` is below `rowCount` where it is read.
+    guard unsafe row < rowCount && rows[row].head == head, prefixEquals(key, prefixLength)
+    else { return nil }
+    // Rarely has another row the same head; then whole keys decide.
+    if suffixEquals(row, key, from: prefixLength) { return row }
+    row = lowerBoundAmongEqual(row, head, key, prefixLength)
+    guard unsafe row < rowCount && rows[row].head == head,
+      suffixEquals(row, key, from: prefixLength)
     else { return nil }
     return row
   }

@@ -164,7 +164,7 @@ final class Sequencer: Sendable {
     let operations = batch.operationCount
     let syncedThrough = state.commits.syncedThrough
     let sequence = state.commits.place(
-      time: time, end: log.position(of: end), needsSync: durability == .power)
+      time: time, end: log.position(of: end), durability: durability)
     state.offset = end
     let frame = batch.takeFrame(stampedWith: sequence, time: time)
     insert(frame, sequence, log.number, groups: batch.groups)
@@ -189,7 +189,6 @@ final class Sequencer: Sendable {
       state.commits.beginWrite(at: write.log.position(of: write.offset))
     }
     if durability == .memory, end - state.deferredOffset < options.deferredBytes {
-      state.commits.markWritten(write.context.sequence)
       state.deferred += write.build()
       return nil
     }
@@ -236,12 +235,9 @@ final class Sequencer: Sendable {
   private func seal(shard index: Int, capacity: Int) -> Bool {
     let active = Memtable(capacity: capacity)
     return views.update { view in
-      let wasEmpty = view.shards[index].active.isEmpty
+      let shard = view.shards[index]
       return (
-        view.replacing(shard: index) { shard in
-          if !wasEmpty { shard.sealed.insert(shard.active, at: 0) }
-          shard.active = active
-        }, !wasEmpty
+        view.replacing(shard: index, with: shard.sealing(into: active)), !shard.active.isEmpty
       )
     }
   }
@@ -329,34 +325,26 @@ final class Sequencer: Sendable {
       } catch {
         throw fail(error)
       }
-      if endWrite(start, of: sequence) { return }
-    } else if publish() >= sequence {
-      return
+      endWrite(start)
+    } else {
+      publish()
     }
+    if views.published >= sequence { return }
     if let failure = await waitUntilPublished(sequence) { throw failure }
   }
 
-  /// Notes a finished write, publishes what can be and asks for a sync where one is needed. True when
-  /// `sequence` is published.
-  private func endWrite(_ start: LogPosition, of sequence: SequenceNumber) -> Bool {
-    let (published, wakeups, startsSync) = state.withLock { state in
+  /// Notes a finished write, publishes what can be, and begins a sync where one is waited for.
+  private func endWrite(_ start: LogPosition) {
+    let (wakeups, startsSync) = state.withLock { state in
       state.commits.endWrite(at: start)
-      state.commits.markWritten(sequence)
-      let wakeups = self.publish(&state)
-      return (state.commits.published >= sequence, wakeups, self.claimSync(&state))
+      return (self.publish(&state), self.claimSync(&state))
     }
     resume(wakeups)
     if startsSync { enqueueSync() }
-    return published
   }
 
-  private func publish() -> SequenceNumber {
-    let (published, wakeups) = state.withLock { state in
-      let wakeups = self.publish(&state)
-      return (state.commits.published, wakeups)
-    }
-    resume(wakeups)
-    return published
+  private func publish() {
+    resume(state.withLock { self.publish(&$0) })
   }
 
   /// Moves the visible sequence on and takes out the waiters it satisfies.
@@ -417,11 +405,7 @@ final class Sequencer: Sendable {
     } catch {
       throw fail(error)
     }
-    let startsSync = state.withLock { state in
-      state.commits.endWrite(at: log.position(of: offset))
-      return self.claimSync(&state)
-    }
-    if startsSync { enqueueSync() }
+    endWrite(log.position(of: offset))
   }
 
   /// Whether a sync begun now would satisfy anybody; then it is the caller's to begin.

@@ -49,14 +49,8 @@ final class Storage: Sendable {
         .flushed(shard: index, through: through),
         .logs(floor: floor, newest: manifest.state.newestLog),
       ])
-    views.update { view in
-      (
-        view.replacing(shard: index) { shard in
-          shard.sealed.removeAll { $0 === memtable }
-          if let run = run.run { shard.runs.insert(run, at: 0) }
-          shard.flushedThrough = through
-        }, ()
-      )
+    views.update(shard: index) { shard in
+      shard.replacing(memtable, with: run.run, flushedThrough: through)
     }
     try removeLogs(before: floor.number)
   }
@@ -75,15 +69,7 @@ final class Storage: Sendable {
       ManifestChange.dropSegment(shard: index, number: $0.metadata.number)
     }
     try manifest.commit(drops + output.changes)
-    views.update { view in
-      (
-        view.replacing(shard: index) { shard in
-          // Runs flushed meanwhile stay above.
-          shard.runs.removeAll { run in inputs.contains { $0 === run } }
-          if let run = output.run { shard.runs.append(run) }
-        }, ()
-      )
-    }
+    views.update(shard: index) { $0.merging(inputs, into: output.run) }
     for segment in segments { segment.removeWhenUnused() }
   }
 

@@ -60,6 +60,16 @@ package final class IOThread: Worker {
       return true
     }
 
+    /// Adds a job if the thread runs; false otherwise.
+    func addWhileRunning(_ job: @escaping @Sendable () -> Void) -> Bool {
+      unsafe pthread_mutex_lock(mutex)
+      defer { unsafe pthread_mutex_unlock(mutex) }
+      guard isRunning else { return false }
+      jobs.append(job)
+      unsafe pthread_cond_signal(condition)
+      return true
+    }
+
     func stop() {
       unsafe pthread_mutex_lock(mutex)
       isStopped = true
@@ -99,7 +109,8 @@ package final class IOThread: Worker {
 
   package func stop() async {
     await withCheckedContinuation { continuation in
-      enqueue { continuation.resume() }
+      // A thread that never ran, or has ended, is not started just to end it.
+      if !queue.addWhileRunning({ continuation.resume() }) { continuation.resume() }
     }
     queue.stop()
   }

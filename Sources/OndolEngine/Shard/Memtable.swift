@@ -163,13 +163,14 @@ final class Memtable: @unchecked Sendable {
 
   // MARK: - Reading
 
-  /// The newest row of `key` no newer than `sequence`: its kind and its value, borrowed from the memtable.
-  func find<R, E: Error>(
-    _ key: RawSpan, upTo sequence: SequenceNumber, _ body: (RowKind, RawSpan) throws(E) -> R
-  ) throws(E) -> R? {
+  /// The kind of the newest row of `key` no newer than `sequence`; its value, borrowed, goes to `body` when
+  /// it has one.
+  func find(_ key: RawSpan, upTo sequence: SequenceNumber, _ body: (RawSpan) -> Void) -> RowKind? {
     let node = firstNode(atOrAfter: key, upTo: sequence)
     guard node != 0, self.key(of: node).compare(key) == 0 else { return nil }
-    return try body(kind(of: node), value(of: node))
+    let kind = kind(of: node)
+    if kind == .put { body(value(of: node)) }
+    return kind
   }
 
   /// The sequence of the newest row of `key`.

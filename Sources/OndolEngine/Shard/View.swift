@@ -9,15 +9,47 @@
 internal import Synchronization
 
 /// One shard in a view.
-struct ShardView: Sendable {
+final class ShardView: Sendable {
   /// Takes the sequencer's inserts.
-  var active: Memtable
+  let active: Memtable
   /// Full memtables that wait for their flush, newest first.
-  var sealed: [Memtable] = []
+  let sealed: [Memtable]
   /// Sorted runs, newest first.
-  var runs: [Run] = []
+  let runs: [Run]
   /// Every row up to here is in the runs.
-  var flushedThrough = SequenceNumber.zero
+  let flushedThrough: SequenceNumber
+
+  init(
+    active: Memtable, sealed: [Memtable] = [], runs: [Run] = [],
+    flushedThrough: SequenceNumber = .zero
+  ) {
+    self.active = active
+    self.sealed = sealed
+    self.runs = runs
+    self.flushedThrough = flushedThrough
+  }
+
+  /// `memtable` in the place of the active one, which is sealed, or let go when it has no rows.
+  func sealing(into memtable: Memtable) -> ShardView {
+    ShardView(
+      active: memtable, sealed: active.isEmpty ? sealed : [active] + sealed, runs: runs,
+      flushedThrough: flushedThrough)
+  }
+
+  /// `run`, if any, in the place of the sealed `memtable`.
+  func replacing(_ memtable: Memtable, with run: Run?, flushedThrough: SequenceNumber) -> ShardView {
+    ShardView(
+      active: active, sealed: sealed.filter { $0 !== memtable },
+      runs: (run.map { [$0] } ?? []) + runs, flushedThrough: flushedThrough)
+  }
+
+  /// `run`, if any, below all others in the place of `inputs`; runs flushed meanwhile stay above.
+  func merging(_ inputs: [Run], into run: Run?) -> ShardView {
+    let kept = runs.filter { run in !inputs.contains { $0 === run } }
+    return ShardView(
+      active: active, sealed: sealed, runs: kept + (run.map { [$0] } ?? []),
+      flushedThrough: flushedThrough)
+  }
 }
 
 /// All shards at one moment of the storage's life.
@@ -28,10 +60,10 @@ final class View: Sendable {
     self.shards = shards
   }
 
-  /// A copy in which one shard is changed.
-  func replacing(shard index: Int, _ change: (inout ShardView) -> Void) -> View {
+  /// A copy in which one shard is another.
+  func replacing(shard index: Int, with shard: ShardView) -> View {
     var shards = shards
-    change(&shards[index])
+    shards[index] = shard
     return View(shards: shards)
   }
 
@@ -66,6 +98,9 @@ final class ViewHolder: Sendable {
     }
   }
 
+  /// The last visible commit.
+  var published: SequenceNumber { SequenceNumber(rawValue: visible.load(ordering: .acquiring)) }
+
   /// Makes everything up to `sequence` visible.
   func publish(_ sequence: SequenceNumber) {
     visible.store(sequence.rawValue, ordering: .releasing)
@@ -78,5 +113,10 @@ final class ViewHolder: Sendable {
       view = new
       return result
     }
+  }
+
+  /// Swaps in a view in which one shard is what `change` makes of it.
+  func update(shard index: Int, _ change: (ShardView) -> ShardView) {
+    update { view in (view.replacing(shard: index, with: change(view.shards[index])), ()) }
   }
 }
