@@ -1,5 +1,5 @@
-// What KeyWriter wrote, KeyReader reads: whole components, cut ones, stamped ones, and damaged ones,
-// which it must refuse without reading elsewhere.
+// What KeyWriter wrote, KeyReader reads: whole components, cut ones, stamped ones, and damaged
+// ones, which it must refuse without reading elsewhere.
 
 import OndolEngine
 import Testing

@@ -1,5 +1,5 @@
-// Documents as bytes: what comes back, what is found in place, what the sequencer fills in, and what
-// damaged or hostile bytes must not do.
+// Documents as bytes: what comes back, what is found in place, what the sequencer fills in, and
+// what damaged or hostile bytes must not do.
 
 import OndolEngine
 import Testing
