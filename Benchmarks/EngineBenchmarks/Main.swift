@@ -8,7 +8,7 @@ import Peers
 
 /// The engines of this build, in the order of the table.
 private let engines: [any KeyValueEngine.Type] = {
-  var engines: [any KeyValueEngine.Type] = []
+  var engines: [any KeyValueEngine.Type] = [OndolEngineAdapter.self]
   #if PEER_LMDB
     engines.append(LMDBEngine.self)
   #endif
@@ -58,20 +58,25 @@ struct EngineBenchmarks: AsyncParsableCommand {
   @Option(help: "Where databases are made and removed; on the device to be measured.")
   var directory = ".build-bench/databases"
 
+  @Option(help: "Passes over each read workload in a run; many of them help a profiler.")
+  var passes: Int?
+
   @Option(help: .hidden)
   var child: String?
 
   func validate() throws {
-    guard runs >= 1, valueSize >= 16, documents ?? 1 >= 1 else {
-      throw ValidationError("Runs and documents begin at 1, and a document has 16 bytes or more.")
+    guard runs >= 1, valueSize >= 16, documents ?? 1 >= 1, passes ?? 1 >= 1 else {
+      throw ValidationError(
+        "Runs, passes and documents begin at 1, and a document has 16 bytes or more.")
     }
     _ = try (workloads(), chosenEngines())
   }
 
   func run() async throws {
-    let plan = Plan(
+    var plan = Plan(
       documents: documents ?? (quick ? 100_000 : 1_000_000), valueLength: valueSize,
       workloads: try workloads(), quick: quick)
+    plan.passes = passes ?? plan.passes
     if let child {
       guard let engine = engines.first(where: { $0.name == child }) else {
         throw ValidationError("No engine is called \(child).")
@@ -83,7 +88,10 @@ struct EngineBenchmarks: AsyncParsableCommand {
     let comparison = Comparison(
       plan: plan, engines: try chosenEngines().map { $0.name }, runs: runs, directory: directory)
     let report = try await comparison.perform(
-      childArguments: ["--value-size", "\(valueSize)", "--documents", "\(plan.documents)"]
+      childArguments: [
+        "--value-size", "\(valueSize)", "--documents", "\(plan.documents)",
+        "--passes", "\(plan.passes)",
+      ]
         + (quick ? ["--quick"] : [])
         + ["--workloads", plan.workloads.map(\.rawValue).joined(separator: ",")])
     print(report.table())

@@ -42,7 +42,7 @@ struct Plan: Codable {
   var getsPerPass: Int
   var hotGetsPerPass: Int
   var seeksPerPass: Int
-  var scans = 3
+  var scans: Int { passes }
   var reopens: Int
   var putsProcess: Int
   var putsPower: Int

@@ -12,6 +12,8 @@ package struct KeyList: Sendable {
   package static let keyLength = 16
   /// The keyspace, high byte first.
   package static let keyspace: [UInt8] = [0, 0, 0x10, 0]
+  /// Where the keyspace ends.
+  package static let nextKeyspace: [UInt8] = [0, 0, 0x10, 1]
 
   package private(set) var bytes: [UInt8] = []
   package private(set) var count = 0

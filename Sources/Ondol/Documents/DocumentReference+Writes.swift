@@ -147,16 +147,8 @@ extension DocumentReference {
     _ durability: Durability?
   ) async throws(DatabaseError) -> WriteResult {
     let intent = try compile { () throws(DatabaseError) in
-      var inputs: [(path: FieldPath, input: FieldInput)] = []
-      for (path, content) in data {
-        do throws(DatabaseError) {
-          inputs.append((path, try content?.encodeField() ?? FieldInput(.null)))
-        } catch {
-          throw error.within(fieldPath: path)
-        }
-      }
-      return try WriteCompiler.update(
-        inputs, precondition: version.map { .version($0) } ?? .exists(true))
+      try WriteCompiler.update(
+        FieldInput.inputs(data), precondition: version.map { .version($0) } ?? .exists(true))
     }
     return try await write(intent, returning, version, durability)
   }
@@ -216,6 +208,23 @@ extension CollectionReference {
     let reference = document()
     try await reference.create(from: content, durability: durability)
     return reference
+  }
+}
+
+extension FieldInput {
+  /// Encodes what an update puts at each path, naming the field in what it throws.
+  static func inputs(
+    _ data: [(FieldPath, (any FieldContent)?)]
+  ) throws(DatabaseError) -> [(path: FieldPath, input: FieldInput)] {
+    var inputs: [(path: FieldPath, input: FieldInput)] = []
+    for (path, content) in data {
+      do throws(DatabaseError) {
+        inputs.append((path, try content?.encodeField() ?? FieldInput(.null)))
+      } catch {
+        throw error.within(fieldPath: path)
+      }
+    }
+    return inputs
   }
 }
 

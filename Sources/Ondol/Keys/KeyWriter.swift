@@ -96,8 +96,8 @@ extension KeyWriter {
     case .reference(let value): append(value)
     case .geoPoint(let value):
       bytes.append(KeyCoding.Tag.geoPoint)
-      bytes.appendBigEndian(KeyCoding.orderedBits(value.latitude))
-      bytes.appendBigEndian(KeyCoding.orderedBits(value.longitude))
+      bytes.append(highFirst: KeyCoding.orderedBits(value.latitude))
+      bytes.append(highFirst: KeyCoding.orderedBits(value.longitude))
     case .array(let elements): append(elements, depth: depth)
     case .vector(let value): append(value)
     case .map(let fields): append(fields, depth: depth)
@@ -132,7 +132,7 @@ extension KeyWriter {
     if value.isPending { stamps.append((offset, .orderedTime)) }
     let limit = start + KeyCoding.maximumComponentLength
     if offset <= limit, offset + 8 > limit { cut = offset }
-    bytes.appendBigEndian(value.microsecondsSince1970 ^ Int64.min)
+    bytes.append(highFirst: UInt64(bitPattern: value.microsecondsSince1970) ^ 1 << 63)
   }
 
   private mutating func append(_ path: DocumentPath) {
@@ -155,9 +155,9 @@ extension KeyWriter {
 
   private mutating func append(_ vector: VectorValue) {
     bytes.append(KeyCoding.Tag.vector)
-    bytes.appendBigEndian(UInt32(clamping: vector.components.count))
+    bytes.append(bits: UInt64(UInt32(clamping: vector.components.count).byteSwapped), width: 4)
     for component in vector.components where !isFull {
-      bytes.appendBigEndian(KeyCoding.orderedBits(component))
+      bytes.append(highFirst: KeyCoding.orderedBits(component))
     }
   }
 

@@ -20,9 +20,8 @@ struct DocumentView: ~Escapable {
   @_lifetime(copy row)
   init(_ row: RawSpan) throws(MalformedBytes) {
     let octets = row.octets
-    guard let version = octets.littleEndian(at: 0, width: 8),
-      let update = octets.littleEndian(at: 8, width: 8),
-      let create = octets.littleEndian(at: 16, width: 8)
+    guard let version = octets.word(at: 0), let update = octets.word(at: 8),
+      let create = octets.word(at: 16)
     else { throw MalformedBytes(at: 0, "a document has no envelope") }
     guard Timestamp.isInRange(Int64(bitPattern: update)),
       Timestamp.isInRange(Int64(bitPattern: create))
@@ -42,10 +41,10 @@ struct DocumentView: ~Escapable {
   ///
   /// - Complexity: O(length of the document).
   func fields(_ symbols: SymbolTable) throws(MalformedBytes) -> [String: Value] {
-    var decoder = ValueDecoder(octets, at: ValueCoding.envelopeLength, symbols: symbols)
-    let fields = try decoder.value()
-    guard decoder.offset == octets.count, let map = fields.map else {
-      throw MalformedBytes(at: decoder.offset, "a document goes on behind its fields")
+    var reader = ValueReader(octets, at: ValueCoding.envelopeLength, symbols: symbols)
+    let fields = try reader.value()
+    guard reader.offset == octets.count, let map = fields.map else {
+      throw MalformedBytes(at: reader.offset, "a document goes on behind its fields")
     }
     return map
   }
@@ -56,12 +55,12 @@ struct DocumentView: ~Escapable {
   @_lifetime(copy self)
   func field(_ path: ResolvedPath) throws(MalformedBytes) -> ValueView? {
     var layout = root
-    var remaining = path.steps.count
-    for step in path.steps {
-      remaining -= 1
-      guard let index = try index(of: step, in: layout) else { return nil }
+    let last = path.steps.count - 1
+    // By index: iterating would count references to the names.
+    for step in path.steps.indices {
+      guard let index = try index(of: path, step, in: layout) else { return nil }
       let place = try octets.place(index, of: layout)
-      if remaining == 0 { return ValueView(octets, place) }
+      if step == last { return ValueView(octets, place) }
       guard case .offset(let offset) = place, octets.isMap(at: offset) else { return nil }
       layout = try octets.container(at: offset)
     }
@@ -69,10 +68,10 @@ struct DocumentView: ~Escapable {
   }
 
   private func index(
-    of step: ResolvedPath.Step, in layout: ContainerLayout
+    of path: ResolvedPath, _ step: Int, in layout: ContainerLayout
   ) throws(MalformedBytes) -> Int? {
-    if layout.isNamed { return try index(of: step.name, in: layout) }
-    guard let symbol = step.symbol else { return nil }
+    if layout.isNamed { return try index(of: path.steps[step].name, in: layout) }
+    guard let symbol = path.steps[step].symbol else { return nil }
     return octets.index(ofSymbol: Int(symbol), in: layout)
   }
 
@@ -101,8 +100,8 @@ struct ValueView: ~Escapable {
   enum Place {
     /// The value's tag is there.
     case offset(Int)
-    /// The slot is the value.
-    case inline(Value)
+    /// The slot is the value; these are its twelve bits.
+    case inline(Int)
   }
 
   private let octets: Span<UInt8>
@@ -117,10 +116,15 @@ struct ValueView: ~Escapable {
   /// The value, with everything in it.
   func value(_ symbols: SymbolTable) throws(MalformedBytes) -> Value {
     switch place {
-    case .inline(let value): return value
+    case .inline(let code):
+      guard let value = ValueCoding.inlineValue(code) else {
+        throw MalformedBytes(at: 0, "a document has a slot without meaning, \(code)")
+      }
+      return value
     case .offset(let offset):
-      var decoder = ValueDecoder(octets, at: offset, symbols: symbols)
-      return try decoder.value()
+      if let number = octets.number(at: offset) { return number }
+      var reader = ValueReader(octets, at: offset, symbols: symbols)
+      return try reader.value()
     }
   }
 
@@ -147,10 +151,7 @@ extension Span<UInt8> {
   func place(_ index: Int, of layout: ContainerLayout) throws(MalformedBytes) -> ValueView.Place {
     let slot = slot(index, of: layout)
     if slot >= layout.firstInline {
-      guard let value = ValueCoding.inlineValue(slot - layout.firstInline) else {
-        throw MalformedBytes(at: layout.base, "a document has a slot without meaning, \(slot)")
-      }
-      return .inline(value)
+      return .inline(slot - layout.firstInline)
     }
     let offset = layout.base + slot
     guard offset >= layout.contentStart, offset < count else {

@@ -1,8 +1,30 @@
-// Reading numbers and tables out of a document's bytes. Whatever can be out of bounds answers nil
-// or throws; the readers of symbols and slots rely on `container(at:)` having checked that the
-// tables are there.
+// Numbers and tables in a document's bytes, writing and reading. Whatever can be out of bounds
+// answers nil or throws; the readers of symbols and slots rely on `container(at:)` having checked
+// that the tables are there.
 
 internal import OndolEngine
+
+extension [UInt8] {
+  /// Appends the low `width` bytes of `bits`, low byte first. The engine's generic form is not
+  /// specialised across modules, and takes 25 times as long here.
+  mutating func append(bits: UInt64, width: Int) {
+    for index in 0..<width {
+      append(UInt8(truncatingIfNeeded: bits >> UInt64(8 * index)))
+    }
+  }
+
+  /// Appends eight bytes, high byte first.
+  mutating func append(highFirst bits: UInt64) {
+    append(bits: bits.byteSwapped, width: 8)
+  }
+
+  /// Writes the low `width` bytes of `bits`, low byte first, over those at `offset`.
+  mutating func set(bits: Int, width: Int, at offset: Int) {
+    for index in 0..<width {
+      self[offset + index] = UInt8(truncatingIfNeeded: bits >> (8 * index))
+    }
+  }
+}
 
 extension Span<UInt8> {
   /// The octet at `offset`, or nil behind the end.
@@ -13,11 +35,27 @@ extension Span<UInt8> {
   /// The number of `width` bytes at `offset`, low byte first, or nil behind the end.
   func littleEndian(at offset: Int, width: Int) -> UInt64? {
     guard offset <= count - width else { return nil }
+    if width == 8 { return word(at: offset) }
     var bits: UInt64 = 0
     for index in 0..<width {
       bits |= UInt64(self[offset + index]) << UInt64(8 * index)
     }
     return bits
+  }
+
+  /// The integer or double whose tag is at `offset`, or nil when there is none or not all of it.
+  func number(at offset: Int) -> Value? {
+    guard let tag = octet(at: offset), let width = ValueCoding.width(ofNumber: tag),
+      let bits = littleEndian(at: offset + 1, width: width)
+    else { return nil }
+    return switch tag {
+    case ValueCoding.Tag.int16: .integer(Int64(Int16(truncatingIfNeeded: bits)))
+    case ValueCoding.Tag.int32: .integer(Int64(Int32(truncatingIfNeeded: bits)))
+    case ValueCoding.Tag.int64: .integer(Int64(bitPattern: bits))
+    case ValueCoding.Tag.float32:
+      .double(Double(Float(bitPattern: UInt32(truncatingIfNeeded: bits))))
+    default: .double(Double(bitPattern: bits))
+    }
   }
 
   /// The variable-length number at `offset`, in its shortest form and of at most 35 bits, or nil.

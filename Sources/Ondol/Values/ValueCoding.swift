@@ -1,6 +1,6 @@
 // Documents as bytes, form D1: what the log, the memtables and the segments hold as a document's
 // row. Made once by ValueEncoder on the write path; read in place by DocumentView, or as a whole by
-// ValueDecoder.
+// ValueReader.
 //
 //   document  version u64, update time i64, create time i64 (microseconds), then one map
 //
@@ -90,6 +90,18 @@ enum ValueCoding {
     case 1: .boolean(false)
     case 2: .boolean(true)
     case 0x400...0xbff: .integer(Int64(code - 0x800))
+    default: nil
+    }
+  }
+}
+
+extension ValueCoding {
+  /// The bytes behind the tag of a number, or nil when `tag` is no number's.
+  static func width(ofNumber tag: UInt8) -> Int? {
+    switch tag {
+    case Tag.int16: 2
+    case Tag.int32, Tag.float32: 4
+    case Tag.int64, Tag.float64: 8
     default: nil
     }
   }

@@ -47,9 +47,9 @@ struct ValueEncoder {
     bytes.reserveCapacity(512)
     stamps = [(0, .sequence), (8, .time)]
     if createTime == nil { stamps.append((16, .time)) }
-    bytes.appendLittleEndian(UInt64(0))
-    bytes.appendLittleEndian(Int64(0))
-    bytes.appendLittleEndian(createTime?.microsecondsSince1970 ?? 0)
+    bytes.append(bits: 0, width: 8)
+    bytes.append(bits: 0, width: 8)
+    bytes.append(bits: UInt64(bitPattern: createTime?.microsecondsSince1970 ?? 0), width: 8)
   }
 }
 
@@ -65,7 +65,7 @@ extension ValueEncoder {
     case .timestamp(let value):
       bytes.append(ValueCoding.Tag.timestamp)
       if value.isPending { stamps.append((bytes.count, .time)) }
-      bytes.appendLittleEndian(value.microsecondsSince1970)
+      bytes.append(bits: UInt64(bitPattern: value.microsecondsSince1970), width: 8)
     case .string(let value): append(ValueCoding.Tag.string, value)
     case .bytes(let value):
       bytes.append(ValueCoding.Tag.bytes)
@@ -74,13 +74,13 @@ extension ValueEncoder {
     case .reference(let value): append(ValueCoding.Tag.reference, value.description)
     case .geoPoint(let value):
       bytes.append(ValueCoding.Tag.geoPoint)
-      bytes.appendLittleEndian(value.latitude.bitPattern)
-      bytes.appendLittleEndian(value.longitude.bitPattern)
+      bytes.append(bits: value.latitude.bitPattern, width: 8)
+      bytes.append(bits: value.longitude.bitPattern, width: 8)
     case .vector(let value):
       bytes.append(ValueCoding.Tag.vector)
       bytes.appendVarint(value.components.count)
       for component in value.components {
-        bytes.appendLittleEndian(component.bitPattern)
+        bytes.append(bits: component.bitPattern, width: 8)
       }
     case .array(let elements): try append(elements, depth: depth)
     case .map(let fields): try append(fields, depth: depth)
@@ -88,26 +88,26 @@ extension ValueEncoder {
   }
 
   private mutating func append(_ value: Int64) {
-    if let short = Int16(exactly: value) {
-      bytes.append(ValueCoding.Tag.int16)
-      bytes.appendLittleEndian(short)
-    } else if let middle = Int32(exactly: value) {
-      bytes.append(ValueCoding.Tag.int32)
-      bytes.appendLittleEndian(middle)
-    } else {
-      bytes.append(ValueCoding.Tag.int64)
-      bytes.appendLittleEndian(value)
-    }
+    let (tag, width) =
+      if Int16(exactly: value) != nil {
+        (ValueCoding.Tag.int16, 2)
+      } else if Int32(exactly: value) != nil {
+        (ValueCoding.Tag.int32, 4)
+      } else {
+        (ValueCoding.Tag.int64, 8)
+      }
+    bytes.append(tag)
+    bytes.append(bits: UInt64(bitPattern: value), width: width)
   }
 
   private mutating func append(_ value: Double) {
     let short = Float(value)
     if Double(short).bitPattern == value.bitPattern {
       bytes.append(ValueCoding.Tag.float32)
-      bytes.appendLittleEndian(short.bitPattern)
+      bytes.append(bits: UInt64(short.bitPattern), width: 4)
     } else {
       bytes.append(ValueCoding.Tag.float64)
-      bytes.appendLittleEndian(value.bitPattern)
+      bytes.append(bits: value.bitPattern, width: 8)
     }
   }
 
@@ -140,26 +140,40 @@ extension ValueEncoder {
 
   private mutating func append(_ fields: [String: Value], depth: Int) throws(DatabaseError) {
     try checkDepth(depth)
-    var entries: [(symbol: UInt32, name: String, value: Value)] = []
-    entries.reserveCapacity(fields.count)
-    for (name, value) in fields {
-      guard let symbol = try symbols.symbol(adding: name) else {
-        return try appendNamed(fields, depth: depth)
+    let entries = Array(fields)
+    // Symbol and position in one number: sorting these moves no values.
+    var order: [UInt64] = []
+    order.reserveCapacity(entries.count)
+    for position in entries.indices {
+      var symbol = symbols.symbol(entries[position].key)
+      if symbol == nil, try addNames(of: fields) {
+        symbol = symbols.symbol(entries[position].key)
       }
-      entries.append((symbol, name, value))
+      guard let symbol else { return try appendNamed(fields, depth: depth) }
+      order.append(UInt64(symbol) << 32 | UInt64(position))
     }
-    entries.sort { $0.symbol < $1.symbol }
+    order.sort()
 
     var layout = begin(
       ContainerLayout(
         base: bytes.count, count: entries.count, isMap: true,
-        hasShortSymbols: (entries.last?.symbol ?? 0) < 256))
-    for (index, entry) in entries.enumerated() {
-      set(symbol: entry.symbol, at: index, in: layout)
+        hasShortSymbols: (order.last ?? 0) >> 32 < 256))
+    for (index, entry) in order.enumerated() {
+      set(symbol: UInt32(entry >> 32), at: index, in: layout)
     }
-    for (index, entry) in entries.enumerated() {
-      try append(entry.value, named: entry.name, at: index, in: &layout, depth: depth)
+    for (index, entry) in order.enumerated() {
+      let (name, value) = entries[Int(entry & 0xffff_ffff)]
+      try append(value, named: name, at: index, in: &layout, depth: depth)
     }
+  }
+
+  /// Gives every name a symbol, unless the table fills up. In the order of the names, not the
+  /// dictionary's, so that the same writes give the same bytes in every run.
+  private mutating func addNames(of fields: [String: Value]) throws(DatabaseError) -> Bool {
+    for (name, _) in ValueOrder.sorted(fields) {
+      guard try symbols.symbol(adding: name) != nil else { return false }
+    }
+    return true
   }
 
   /// Appends a map with names of its own.
@@ -169,7 +183,8 @@ extension ValueEncoder {
     for name in fields.keys {
       if let problem = ResourceName.problem(withField: name) {
         throw DatabaseError(
-          .invalidArgument, "\"\(name)\" cannot name a field: \(problem)", field: name)
+          .invalidArgument, "\"\(name)\" cannot name a field: \(problem)",
+          field: FieldPath.quoted(name))
       }
     }
     let entries = ValueOrder.sorted(fields)
@@ -228,29 +243,21 @@ extension ValueEncoder {
     bytes.append(layout.tag)
     bytes.append(0)
     if layout.isWide {
-      bytes.appendLittleEndian(UInt16(0))
-      bytes.appendLittleEndian(UInt32(layout.count))
+      bytes.append(bits: UInt64(layout.count) << 16, width: 6)
     } else {
-      bytes.appendLittleEndian(UInt16(layout.count))
+      bytes.append(bits: UInt64(layout.count), width: 2)
     }
     bytes.append(contentsOf: repeatElement(0, count: layout.contentStart - bytes.count))
     return layout
   }
 
   private mutating func set(symbol: UInt32, at index: Int, in layout: ContainerLayout) {
-    if layout.hasShortSymbols {
-      bytes[layout.symbolsStart + index] = UInt8(symbol)
-    } else {
-      bytes.overwriteLittleEndian(UInt16(symbol), at: layout.symbolsStart + 2 * index)
-    }
+    let width = layout.hasShortSymbols ? 1 : 2
+    bytes.set(bits: Int(symbol), width: width, at: layout.symbolsStart + width * index)
   }
 
   private mutating func set(slot: Int, at offset: Int, _ layout: ContainerLayout) {
-    if layout.isWide {
-      bytes.overwriteLittleEndian(UInt32(slot), at: offset)
-    } else {
-      bytes.overwriteLittleEndian(UInt16(slot), at: offset)
-    }
+    bytes.set(bits: slot, width: layout.slotWidth, at: offset)
   }
 
   /// Makes a narrow container wide when what is appended next would be too far away for its slot.
@@ -267,8 +274,7 @@ extension ValueEncoder {
     }
 
     bytes[layout.base] = layout.tag
-    bytes.overwriteLittleEndian(UInt16(0), at: layout.base + 2)
-    bytes.overwriteLittleEndian(UInt32(layout.count), at: layout.base + 4)
+    bytes.set(bits: layout.count << 16, width: 6, at: layout.base + 2)
     if !layout.isNamed {
       let length = layout.count * layout.symbolWidth
       bytes.replaceSubrange(

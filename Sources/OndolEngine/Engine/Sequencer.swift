@@ -1,11 +1,11 @@
-// Stage 3 to 5 of the write path: the one place where commits get their order. Placing a commit happens
-// under one lock, without I/O and without suspension: refuse what was derived from rows that have changed
-// since, give out sequence, time and log offset, insert into the memtables. Then the committer writes its
-// own frames, outside the lock; the log's thread syncs for all who wait; and commits are published in
-// order.
+// Stage 3 to 5 of the write path: the one place where commits get their order. Placing a commit
+// happens under one lock, without I/O and without suspension: refuse what was derived from rows
+// that have changed since, give out sequence, time and log offset, insert into the memtables. Then
+// the committer writes its own frames, outside the lock; the log's thread syncs for all who wait;
+// and commits are published in order.
 //
-// After a failed write or sync nothing is written any more: `failure` is set, whoever waits is told, and
-// only opening the database again, which trusts no cached page, goes on.
+// After a failed write or sync nothing is written any more: `failure` is set, whoever waits is
+// told, and only opening the database again, which trusts no cached page, goes on.
 
 internal import Synchronization
 
@@ -164,7 +164,7 @@ final class Sequencer: Sendable {
     let operations = batch.operationCount
     let syncedThrough = state.commits.syncedThrough
     let sequence = state.commits.place(
-      time: time, end: log.position(of: end), needsSync: durability == .power)
+      time: time, end: log.position(of: end), durability: durability)
     state.offset = end
     let frame = batch.takeFrame(stampedWith: sequence, time: time)
     insert(frame, sequence, log.number, groups: batch.groups)
@@ -178,8 +178,8 @@ final class Sequencer: Sendable {
       sealedShards: sealed, wantsSpareLog: promiseSpare(&state))
   }
 
-  /// Joins `write` with the frames put off before it, or puts it off too when its durability allows that
-  /// and not much waits already.
+  /// Joins `write` with the frames put off before it, or puts it off too when its durability allows
+  /// that and not much waits already.
   private func startWrite(
     _ state: inout State, _ write: PendingWrite, _ durability: Durability, end: UInt64
   ) -> PendingWrite? {
@@ -189,7 +189,6 @@ final class Sequencer: Sendable {
       state.commits.beginWrite(at: write.log.position(of: write.offset))
     }
     if durability == .memory, end - state.deferredOffset < options.deferredBytes {
-      state.commits.markWritten(write.context.sequence)
       state.deferred += write.build()
       return nil
     }
@@ -208,7 +207,8 @@ final class Sequencer: Sendable {
     var reader = OperationReader(payload)
     do throws(MalformedBytes) {
       while let operation = try reader.next() {
-        memtables[View.shardIndex(of: operation.key, count: memtables.count)].insert(operation.key, sequence, operation.kind, operation.value)
+        memtables[View.shardIndex(of: operation.key, count: memtables.count)].insert(
+          operation.key, sequence, operation.kind, operation.value)
       }
     } catch {
       preconditionFailure("a batch of our own making cannot be malformed: \(error)")
@@ -231,25 +231,23 @@ final class Sequencer: Sendable {
     return sealed
   }
 
-  /// Puts an empty memtable in the place of the shard's active one; false when that was empty itself and
-  /// could simply be replaced.
+  /// Puts an empty memtable in the place of the shard's active one; false when that was empty
+  /// itself and could simply be replaced.
   private func seal(shard index: Int, capacity: Int) -> Bool {
     let active = Memtable(capacity: capacity)
     return views.update { view in
-      let wasEmpty = view.shards[index].active.isEmpty
+      let shard = view.shards[index]
       return (
-        view.replacing(shard: index) { shard in
-          if !wasEmpty { shard.sealed.insert(shard.active, at: 0) }
-          shard.active = active
-        }, !wasEmpty
+        view.replacing(shard: index, with: shard.sealing(into: active)), !shard.active.isEmpty
       )
     }
   }
 
   // MARK: - Logs
 
-  /// Goes on in the spare log when this one is full or there is none. Memtables whose oldest rows are two
-  /// logs back are sealed, so that logs do not pile up behind a shard that is seldom written.
+  /// Goes on in the spare log when this one is full or there is none. Memtables whose oldest rows
+  /// are two logs back are sealed, so that logs do not pile up behind a shard that is seldom
+  /// written.
   private func switchLogWhenFull(_ state: inout State) -> [Int] {
     let isFull = state.log == nil || state.offset >= options.logSize
     guard isFull, state.deferred.isEmpty, let spare = state.spare else { return [] }
@@ -302,7 +300,8 @@ final class Sequencer: Sendable {
     state.withLock { $0.spare != nil }
   }
 
-  /// The oldest log that recovery would need if `memtable` were flushed. Logs before it are forgotten.
+  /// The oldest log that recovery would need if `memtable` were flushed. Logs before it are
+  /// forgotten.
   func floor(without memtable: Memtable) -> LogStart {
     state.withLock { state in
       let held = views.current.shards.flatMap { [$0.active] + $0.sealed }
@@ -329,34 +328,26 @@ final class Sequencer: Sendable {
       } catch {
         throw fail(error)
       }
-      if endWrite(start, of: sequence) { return }
-    } else if publish() >= sequence {
-      return
+      endWrite(start)
+    } else {
+      publish()
     }
+    if views.published >= sequence { return }
     if let failure = await waitUntilPublished(sequence) { throw failure }
   }
 
-  /// Notes a finished write, publishes what can be and asks for a sync where one is needed. True when
-  /// `sequence` is published.
-  private func endWrite(_ start: LogPosition, of sequence: SequenceNumber) -> Bool {
-    let (published, wakeups, startsSync) = state.withLock { state in
+  /// Notes a finished write, publishes what can be, and begins a sync where one is waited for.
+  private func endWrite(_ start: LogPosition) {
+    let (wakeups, startsSync) = state.withLock { state in
       state.commits.endWrite(at: start)
-      state.commits.markWritten(sequence)
-      let wakeups = self.publish(&state)
-      return (state.commits.published >= sequence, wakeups, self.claimSync(&state))
+      return (self.publish(&state), self.claimSync(&state))
     }
     resume(wakeups)
     if startsSync { enqueueSync() }
-    return published
   }
 
-  private func publish() -> SequenceNumber {
-    let (published, wakeups) = state.withLock { state in
-      let wakeups = self.publish(&state)
-      return (state.commits.published, wakeups)
-    }
-    resume(wakeups)
-    return published
+  private func publish() {
+    resume(state.withLock { self.publish(&$0) })
   }
 
   /// Moves the visible sequence on and takes out the waiters it satisfies.
@@ -417,11 +408,7 @@ final class Sequencer: Sendable {
     } catch {
       throw fail(error)
     }
-    let startsSync = state.withLock { state in
-      state.commits.endWrite(at: log.position(of: offset))
-      return self.claimSync(&state)
-    }
-    if startsSync { enqueueSync() }
+    endWrite(log.position(of: offset))
   }
 
   /// Whether a sync begun now would satisfy anybody; then it is the caller's to begin.

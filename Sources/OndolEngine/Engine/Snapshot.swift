@@ -1,6 +1,7 @@
-// One consistent picture of everything: a view and the sequence it was taken at. Reading from it asks no
-// lock, no actor and no writer. What is in memory is read on the caller's own executor; only a block that
-// must come from disk is fetched on the thread for cold reads, when the caller can wait without blocking.
+// One consistent picture of everything: a view and the sequence it was taken at. Reading from it
+// asks no lock, no actor and no writer. What is in memory is read on the caller's own executor;
+// only a block that must come from disk is fetched on the thread for cold reads, when the caller
+// can wait without blocking.
 
 /// The rows as of one commit.
 package struct Snapshot: Sendable {
@@ -19,7 +20,8 @@ package struct Snapshot: Sendable {
   ///
   /// - Complexity: O(log n); no system call on a cache hit, one `pread` for each level missed.
   package func get(_ key: [UInt8]) async throws(EngineError) -> [UInt8]? {
-    if let answer = try find(key.bytes, blocking: false, { $0.array }) { return answer.value }
+    var copy: [UInt8]?
+    if try find(key.bytes, mayBlock: false, { copy = $0.array }) != .wouldBlock { return copy }
     return try await reads.perform { () throws(EngineError) -> [UInt8]? in
       try getBlocking(key)
     }
@@ -27,57 +29,71 @@ package struct Snapshot: Sendable {
 
   /// The value at `key`, or nil. Blocks the thread while a block is read from disk.
   package func getBlocking(_ key: [UInt8]) throws(EngineError) -> [UInt8]? {
-    try withValue(of: key.bytes) { $0.array }
+    var copy: [UInt8]?
+    _ = try find(key.bytes, mayBlock: true) { copy = $0.array }
+    return copy
   }
 
-  /// Hands the value at `key` to `body` without copying it; nil when there is none. Blocks the thread while
-  /// a block is read from disk.
-  package func withValue<R>(
-    of key: RawSpan, _ body: (RawSpan) -> R
-  ) throws(EngineError) -> R? {
-    try find(key, blocking: true, body)?.value
+  /// Hands the value at `key` to `body` without copying it; false when there is none. Blocks the
+  /// thread while a block is read from disk.
+  ///
+  /// The closure gives nothing back, because a generic result would be looked up at run time at
+  /// each call: the caller is in another module.
+  package func withValue(
+    of key: RawSpan, _ body: (RawSpan) -> Void
+  ) throws(EngineError) -> Bool {
+    try find(key, mayBlock: true, body) == .found
   }
 
   /// What a search came to.
-  private struct Answer<R> {
-    var value: R?
+  private enum Outcome {
+    case found
+    case absent
+    case wouldBlock
   }
 
-  /// Looks the key up, newest rows first; nil when a block is missing and may not be waited for.
-  private func find<R>(
-    _ key: RawSpan, blocking: Bool, _ body: (RawSpan) -> R
-  ) throws(EngineError) -> Answer<R>? {
+  /// Looks the key up, newest rows first.
+  private func find(
+    _ key: RawSpan, mayBlock: Bool, _ body: (RawSpan) -> Void
+  ) throws(EngineError) -> Outcome {
     let shard = view.shards[view.shardIndex(of: key)]
-    if let answer = find(key, in: shard.active, body) { return answer }
-    for memtable in shard.sealed {
-      if let answer = find(key, in: memtable, body) { return answer }
-    }
-    guard !shard.runs.isEmpty else { return Answer(value: nil) }
-    let hash = KeyHash.hash(key)
-    for index in shard.runs.indices {
-      let options = ReadOptions(
-        mayBlock: blocking, asksFilterFirst: index < shard.runs.count - 1)
-      let run = shard.runs[index]
-      switch try run.get(key, hash: hash, options) {
-      case .found(let row): return Answer(value: row.kind == .put ? body(row.value) : nil)
-      case .absent: continue
-      case .wouldBlock: return nil
+    if let outcome = find(key, in: shard.active, body) { return outcome }
+    if !shard.sealed.isEmpty {
+      for memtable in shard.sealed {
+        if let outcome = find(key, in: memtable, body) { return outcome }
       }
     }
-    return Answer(value: nil)
+    let runs = shard.runs
+    guard !runs.isEmpty else { return .absent }
+    let hash = KeyHash.hash(key)
+    for index in runs.indices {
+      let options = ReadOptions(mayBlock: mayBlock, asksFilterFirst: index < runs.count - 1)
+      let run = runs[index]
+      switch try run.get(key, hash: hash, options) {
+      case .found(let row):
+        guard row.kind == .put else { return .absent }
+        body(row.value)
+        return .found
+      case .absent: continue
+      case .wouldBlock: return .wouldBlock
+      }
+    }
+    return .absent
   }
 
-  private func find<R>(
-    _ key: RawSpan, in memtable: Memtable, _ body: (RawSpan) -> R
-  ) -> Answer<R>? {
+  private func find(
+    _ key: RawSpan, in memtable: Memtable, _ body: (RawSpan) -> Void
+  ) -> Outcome? {
     guard !memtable.isEmpty else { return nil }
-    return memtable.find(key, upTo: sequence) { kind, value in
-      Answer(value: kind == .put ? body(value) : nil)
+    switch memtable.find(key, upTo: sequence, body) {
+    case .put: return .found
+    case .delete: return .absent
+    case nil: return nil
     }
   }
 
-  /// A cursor over the rows with keys from `lower` on and before `upper` (no bound when empty), which must
-  /// lie in one shard. Its steps block the thread while a block is read from disk.
+  /// A cursor over the rows with keys from `lower` on and before `upper` (no bound when empty),
+  /// which must lie in one shard. Its steps block the thread while a block is read from disk.
   package func cursor(from lower: [UInt8], to upper: [UInt8]) -> Cursor {
     let shard = view.shards[lower.count < 4 ? 0 : view.shardIndex(of: lower.bytes)]
     let memtables = ([shard.active] + shard.sealed).filter { !$0.isEmpty }

@@ -1,6 +1,6 @@
-// What the shards share: the directory, the manifest, the views, and the thread on which all of their file
-// work happens. Methods here block and run on that maintenance thread only, one after the other, so the
-// manifest needs no lock of its own.
+// What the shards share: the directory, the manifest, the views, and the thread on which all of
+// their file work happens. Methods here block and run on that maintenance thread only, one after
+// the other, so the manifest needs no lock of its own.
 
 /// Files and how they become part of the database.
 final class Storage: Sendable {
@@ -33,7 +33,8 @@ final class Storage: Sendable {
 
   // MARK: - Flushing
 
-  /// Writes a sealed memtable, all of whose commits are published and synced, as the shard's newest run.
+  /// Writes a sealed memtable, all of whose commits are published and synced, as the shard's newest
+  /// run.
   func flush(_ memtable: Memtable, shard index: Int) throws(EngineError) {
     guard let through = memtable.sequences?.upperBound else { return }
     let source = MemtableCursor(memtable, upTo: through)
@@ -49,14 +50,8 @@ final class Storage: Sendable {
         .flushed(shard: index, through: through),
         .logs(floor: floor, newest: manifest.state.newestLog),
       ])
-    views.update { view in
-      (
-        view.replacing(shard: index) { shard in
-          shard.sealed.removeAll { $0 === memtable }
-          if let run = run.run { shard.runs.insert(run, at: 0) }
-          shard.flushedThrough = through
-        }, ()
-      )
+    views.update(shard: index) { shard in
+      shard.replacing(memtable, with: run.run, flushedThrough: through)
     }
     try removeLogs(before: floor.number)
   }
@@ -75,15 +70,7 @@ final class Storage: Sendable {
       ManifestChange.dropSegment(shard: index, number: $0.metadata.number)
     }
     try manifest.commit(drops + output.changes)
-    views.update { view in
-      (
-        view.replacing(shard: index) { shard in
-          // Runs flushed meanwhile stay above.
-          shard.runs.removeAll { run in inputs.contains { $0 === run } }
-          if let run = output.run { shard.runs.append(run) }
-        }, ()
-      )
-    }
+    views.update(shard: index) { $0.merging(inputs, into: output.run) }
     for segment in segments { segment.removeWhenUnused() }
   }
 
@@ -159,8 +146,8 @@ final class Storage: Sendable {
 
   // MARK: - Logs
 
-  /// Makes the next log's file, unless one waits already. Its name is durable and in the manifest before
-  /// the first commit goes into it, so that a log that is missing later is known to be.
+  /// Makes the next log's file, unless one waits already. Its name is durable and in the manifest
+  /// before the first commit goes into it, so that a log that is missing later is known to be.
   func makeSpareLog() throws(EngineError) {
     guard !sequencer.hasSpareLog else { return }
     let number = manifest.allocate()
@@ -183,8 +170,8 @@ final class Storage: Sendable {
     }
   }
 
-  /// Ends the line of commits with a sealed, empty log, so that the next opening has nothing to replay.
-  /// Everything must be flushed.
+  /// Ends the line of commits with a sealed, empty log, so that the next opening has nothing to
+  /// replay. Everything must be flushed.
   func sealLog() throws(EngineError) {
     let end = sequencer.end
     let number = manifest.allocate()

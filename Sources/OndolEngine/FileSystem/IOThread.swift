@@ -1,5 +1,5 @@
-// A thread for calls that block. The cooperative pool has as many threads as cores, and two calls that
-// sleep in the kernel stop every task of the program; here they stop nobody.
+// A thread for calls that block. The cooperative pool has as many threads as cores, and two calls
+// that sleep in the kernel stop every task of the program; here they stop nobody.
 
 internal import COndol
 
@@ -20,11 +20,11 @@ package struct IOThreads: ThreadSource {
   }
 }
 
-/// A thread that runs jobs in the order given. It starts with the first job and ends with `stop()`, or when
-/// nobody has it any more.
+/// A thread that runs jobs in the order given. It starts with the first job and ends with `stop()`,
+/// or when nobody has it any more.
 package final class IOThread: Worker {
-  /// What the thread and its owner share. The thread holds on to this and not to the owner, so that the
-  /// owner can go and take the thread with it.
+  /// What the thread and its owner share. The thread holds on to this and not to the owner, so that
+  /// the owner can go and take the thread with it.
   @safe
   private final class Queue: @unchecked Sendable {
     // Safe: everything below is touched between lock and unlock only.
@@ -57,6 +57,16 @@ package final class IOThread: Worker {
       if isRunning { return false }
       isRunning = true
       isStopped = false
+      return true
+    }
+
+    /// Adds a job if the thread runs; false otherwise.
+    func addWhileRunning(_ job: @escaping @Sendable () -> Void) -> Bool {
+      unsafe pthread_mutex_lock(mutex)
+      defer { unsafe pthread_mutex_unlock(mutex) }
+      guard isRunning else { return false }
+      jobs.append(job)
+      unsafe pthread_cond_signal(condition)
       return true
     }
 
@@ -99,7 +109,8 @@ package final class IOThread: Worker {
 
   package func stop() async {
     await withCheckedContinuation { continuation in
-      enqueue { continuation.resume() }
+      // A thread that never ran, or has ended, is not started just to end it.
+      if !queue.addWhileRunning({ continuation.resume() }) { continuation.resume() }
     }
     queue.stop()
   }

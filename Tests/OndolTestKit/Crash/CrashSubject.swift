@@ -45,12 +45,18 @@ package protocol CrashSubject: Sendable {
   func close() async throws(EngineError)
 }
 
-/// How small the limits of a store are, so that little work makes it do everything.
+/// How small the limits of a store are, so that little work makes it do everything. All but the count are
+/// in bytes.
 package struct SubjectOptions: Sendable, Hashable {
   package var shardCount: Int
   package var memtableSize: Int
-  package var logCap: Int
+  package var logSize: Int
+  package var manifestSize: Int
+  package var segmentSize: Int
   package var blockSize: Int
+  /// Bytes of `.memory` commits that may wait to be written.
+  package var deferredBytes: Int
+  package var runLimit: Int
 }
 
 /// Opens the store in a world, and makes it where there is none.

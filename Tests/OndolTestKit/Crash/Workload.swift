@@ -19,6 +19,9 @@ package struct Workload: Sendable {
     case reopen
   }
 
+  /// Keyspaces in use have numbers below this, times 4,096.
+  static let keyspaceGroups: UInt32 = 4
+
   package var seed: UInt64
   package var options: SubjectOptions
   package var steps: [Step]
@@ -54,8 +57,12 @@ private struct WorkloadDraw {
     SubjectOptions(
       shardCount: 1 + random.below(3),
       memtableSize: random.pick([1 << 10, 4 << 10, 16 << 10]),
-      logCap: random.pick([8 << 10, 16 << 10, 64 << 10]),
-      blockSize: random.pick([256, 1_024, 4_096]))
+      logSize: random.pick([6 << 10, 12 << 10, 64 << 10]),
+      manifestSize: random.pick([500, 2 << 10, 16 << 10]),
+      segmentSize: random.pick([1 << 10, 8 << 10, 1 << 20]),
+      blockSize: random.pick([256, 1_024, 4_096]),
+      deferredBytes: random.pick([100, 1 << 10, 1 << 20]),
+      runLimit: 1 + random.below(4))
   }
 
   mutating func steps() -> [Workload.Step] {

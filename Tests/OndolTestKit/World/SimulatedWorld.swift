@@ -8,7 +8,7 @@ package final class SimulatedWorld: Sendable {
 
   /// - Parameters:
   ///   - clockStep: microseconds that pass from one look at the clock to the next.
-  ///   - threads: `InlineWorkers` or a `SimulationExecutor`.
+  ///   - threads: `InlineWorkers` or a `SimulationExecutor`, which then runs background tasks too.
   package init(
     fileSystem: SimulatedFileSystem = SimulatedFileSystem(), seed: UInt64,
     startTime: Int64 = 1_000_000_000_000_000, clockStep: Int64 = 1_000,
@@ -26,6 +26,6 @@ package final class SimulatedWorld: Sendable {
         }
       },
       random: { random.withLock { $0.next() } },
-      threads: threads)
+      threads: threads, executor: threads as? SimulationExecutor)
   }
 }

@@ -5,7 +5,7 @@
 internal import OndolEngine
 
 /// Reads values of one document, all of it from some place on.
-struct ValueDecoder: ~Escapable {
+struct ValueReader: ~Escapable {
   let octets: Span<UInt8>
   private let symbols: SymbolTable
   /// Where the next value begins.
@@ -24,14 +24,13 @@ struct ValueDecoder: ~Escapable {
     let tag = octets.octet(at: offset)
     guard let tag else { throw malformed("ends where a value must be") }
     if tag >= ValueCoding.Tag.map { return try container(depth: depth) }
+    if let width = ValueCoding.width(ofNumber: tag) {
+      guard let number = octets.number(at: offset) else { throw malformed("ends within a number") }
+      offset += 1 + width
+      return number
+    }
     offset += 1
     switch tag {
-    case ValueCoding.Tag.int16: return .integer(Int64(Int16(truncatingIfNeeded: try bits(2))))
-    case ValueCoding.Tag.int32: return .integer(Int64(Int32(truncatingIfNeeded: try bits(4))))
-    case ValueCoding.Tag.int64: return .integer(Int64(bitPattern: try bits(8)))
-    case ValueCoding.Tag.float64: return .double(Double(bitPattern: try bits(8)))
-    case ValueCoding.Tag.float32:
-      return .double(Double(Float(bitPattern: UInt32(truncatingIfNeeded: try bits(4)))))
     case ValueCoding.Tag.timestamp: return .timestamp(try timestamp())
     case ValueCoding.Tag.string: return .string(try text())
     case ValueCoding.Tag.bytes: return .bytes(try lengthPrefixed().array)
@@ -49,27 +48,25 @@ struct ValueDecoder: ~Escapable {
 
 // MARK: - Scalars
 
-extension ValueDecoder {
+extension ValueReader {
   @_lifetime(self: copy self)
-  private mutating func bits(_ width: Int) throws(MalformedBytes) -> UInt64 {
-    guard let bits = octets.littleEndian(at: offset, width: width) else {
-      throw malformed("ends within a number")
-    }
-    offset += width
-    return bits
+  private mutating func word() throws(MalformedBytes) -> UInt64 {
+    guard let word = octets.word(at: offset) else { throw malformed("ends within a number") }
+    offset += 8
+    return word
   }
 
   @_lifetime(self: copy self)
   private mutating func timestamp() throws(MalformedBytes) -> Timestamp {
-    let microseconds = Int64(bitPattern: try bits(8))
+    let microseconds = Int64(bitPattern: try word())
     guard Timestamp.isInRange(microseconds) else { throw malformed("has a timestamp out of range") }
     return Timestamp(unchecked: microseconds)
   }
 
   @_lifetime(self: copy self)
   private mutating func geoPoint() throws(MalformedBytes) -> Value {
-    let latitude = Double(bitPattern: try bits(8))
-    let longitude = Double(bitPattern: try bits(8))
+    let latitude = Double(bitPattern: try word())
+    let longitude = Double(bitPattern: try word())
     guard let place = try? GeoPoint(latitude: latitude, longitude: longitude) else {
       throw malformed("has a place that is not on Earth")
     }
@@ -82,7 +79,7 @@ extension ValueDecoder {
     var components: [Double] = []
     components.reserveCapacity(count)
     for _ in 0..<count {
-      components.append(Double(bitPattern: try bits(8)))
+      components.append(Double(bitPattern: try word()))
     }
     return .vector(VectorValue(components))
   }
@@ -127,7 +124,7 @@ extension ValueDecoder {
 
 // MARK: - Containers
 
-extension ValueDecoder {
+extension ValueReader {
   @_lifetime(self: copy self)
   private mutating func container(depth: Int) throws(MalformedBytes) -> Value {
     guard depth < ValueCoding.maximumDepthRead else {

@@ -1,0 +1,128 @@
+// Ondol's engine under measurement, called as its own upper floor calls it: from another module, `async`
+// where it is, a batch per commit, a snapshot per get and per seek, keys below a keyspace.
+
+import CPeers
+import OndolEngine
+import Peers
+
+final class OndolEngineAdapter: KeyValueEngine {
+  static let name = "Ondol"
+  static let version = "in this tree"
+  static let settings =
+    "cache 1 GiB, otherwise defaults; LZ4, every block's checksum verified when it is loaded; .process: "
+    + "written by the caller, .power: synced; settled into one run before reads; snapshot per get and seek"
+
+  private let engine: Engine
+  private let durability: Durability
+
+  private init(_ engine: Engine, _ durability: Durability) {
+    self.engine = engine
+    self.durability = durability
+  }
+
+  static func open(_ options: OpenOptions) async throws -> OndolEngineAdapter {
+    var engineOptions = EngineOptions()
+    engineOptions.cacheSize = options.cacheBytes
+    return OndolEngineAdapter(
+      try await Engine.open(at: options.directory, options: engineOptions),
+      options.durability == .process ? .process : .power)
+  }
+
+  func write(_ rows: RowList) async throws {
+    var batch = Batch()
+    for index in 0..<rows.keys.count {
+      batch.put(rows.keys.key(index), rows.value(index))
+    }
+    _ = try await engine.commit(batch, durability: durability)
+  }
+
+  func writeEach(_ rows: RowList) async throws -> [UInt64] {
+    var nanoseconds = [UInt64](repeating: 0, count: rows.keys.count)
+    for index in 0..<rows.keys.count {
+      let start = peer_now()
+      var batch = Batch()
+      batch.put(rows.keys.key(index), rows.value(index))
+      _ = try await engine.commit(batch, durability: durability)
+      nanoseconds[index] = peer_now() - start
+    }
+    return nanoseconds
+  }
+
+  func get(_ keys: KeyList) async throws -> UInt64 {
+    var checksum: UInt64 = 0
+    for index in 0..<keys.count {
+      let isFound = try engine.snapshot().withValue(of: keys.key(index)) { value in
+        checksum = peer_fold(checksum, sum(value))
+      }
+      guard isFound else { throw PeerError(Self.name, "get", "not found") }
+    }
+    return checksum
+  }
+
+  func scan() async throws -> Scan {
+    var cursor = try engine.snapshot().cursor(from: KeyList.keyspace, to: KeyList.nextKeyspace)
+    var scan = Scan(count: 0, checksum: 0)
+    try cursor.seekToFirst()
+    while cursor.isValid {
+      add(cursor, to: &scan)
+      try cursor.next()
+    }
+    return scan
+  }
+
+  func seek(_ keys: KeyList, limit: Int) async throws -> UInt64 {
+    var scan = Scan(count: 0, checksum: 0)
+    for index in 0..<keys.count {
+      var cursor = try engine.snapshot().cursor(from: KeyList.keyspace, to: KeyList.nextKeyspace)
+      try cursor.seek(atOrAfter: keys.key(index))
+      var rows = 0
+      while cursor.isValid {
+        add(cursor, to: &scan)
+        rows += 1
+        if rows == limit { break }
+        try cursor.next()
+      }
+    }
+    return scan.checksum
+  }
+
+  @inline(__always)
+  private func add(_ cursor: borrowing Cursor, to scan: inout Scan) {
+    let key = cursor.key
+    let name = key.extracting(droppingFirst: KeyList.prefixLength)
+    scan.checksum = peer_fold(scan.checksum, sum(name))
+    scan.checksum = peer_fold(scan.checksum, sum(cursor.value))
+    scan.count += 1
+  }
+
+  func settle() async throws {
+    try await engine.settle()
+  }
+
+  func close() async throws {
+    try await engine.close()
+  }
+}
+
+/// The sum of every byte, as for the peers.
+@inline(__always)
+private func sum(_ bytes: RawSpan) -> UInt64 {
+  // Safe: the function reads exactly the bytes of the span.
+  unsafe bytes.withUnsafeBytes { unsafe peer_sum($0.baseAddress, $0.count) }
+}
+
+extension KeyList {
+  /// The key at `index` with its keyspace, borrowed.
+  @_lifetime(borrow self)
+  fileprivate func key(_ index: Int) -> RawSpan {
+    bytes.bytes.extracting(index * Self.stride..<(index + 1) * Self.stride)
+  }
+}
+
+extension RowList {
+  /// The value at `index`, borrowed.
+  @_lifetime(borrow self)
+  fileprivate func value(_ index: Int) -> RawSpan {
+    values.bytes.extracting(index * valueLength..<(index + 1) * valueLength)
+  }
+}

@@ -1,0 +1,87 @@
+// The engine as the subject of a crash test.
+
+package import OndolEngine
+
+package struct EngineSubject: CrashSubject {
+  private let engine: Engine
+
+  /// Opens the engine at a fixed place in the world's file system.
+  package static func open(
+    _ environment: Environment, _ options: SubjectOptions
+  ) async throws(EngineError) -> EngineSubject {
+    var engineOptions = EngineOptions()
+    engineOptions.shardCount = options.shardCount
+    engineOptions.memtableSize = options.memtableSize
+    engineOptions.logSize = options.logSize
+    engineOptions.manifestSize = options.manifestSize
+    engineOptions.segmentSize = options.segmentSize
+    engineOptions.blockSize = options.blockSize
+    engineOptions.deferredBytes = options.deferredBytes
+    engineOptions.runLimit = options.runLimit
+    engineOptions.cacheSize = 1 << 20
+    return EngineSubject(
+      engine: try await Engine.open(at: "/db", options: engineOptions, environment: environment))
+  }
+
+  package func commit(
+    _ changes: [Change], _ durability: Durability
+  ) async throws(EngineError) -> UInt64 {
+    var batch = Batch()
+    for change in changes {
+      if let value = change.value {
+        batch.put(change.key.bytes, value.bytes)
+      } else {
+        batch.delete(change.key.bytes)
+      }
+    }
+    return try await engine.commit(batch, durability: durability).sequence.rawValue
+  }
+
+  /// Scans every shard forwards, and asks for some of the rows by key too.
+  package func contents() async throws(EngineError) -> (sequence: UInt64, rows: Rows) {
+    let snapshot = try engine.snapshot()
+    var rows: Rows = [:]
+    for group in 0..<Workload.keyspaceGroups {
+      try scan(snapshot, group: group, into: &rows)
+    }
+    for (key, value) in rows where key.last.map({ $0 % 4 == 0 }) == true {
+      guard try await snapshot.get(key) == value else {
+        throw .invalid(reason: "a scan finds a row that a search does not, \(key)")
+      }
+    }
+    return (snapshot.sequence.rawValue, rows)
+  }
+
+  private func scan(
+    _ snapshot: Snapshot, group: UInt32, into rows: inout Rows
+  ) throws(EngineError) {
+    var lower: [UInt8] = []
+    lower.appendBigEndian(group << 12)
+    var upper: [UInt8] = []
+    upper.appendBigEndian((group + 1) << 12)
+    var cursor = snapshot.cursor(from: lower, to: upper)
+    try cursor.seekToFirst()
+    var last: [UInt8] = []
+    while cursor.isValid {
+      let key = cursor.key.array
+      guard last.lexicographicallyPrecedes(key) else {
+        throw .invalid(reason: "a scan goes from \(last) to \(key)")
+      }
+      rows[key] = cursor.value.array
+      last = key
+      try cursor.next()
+    }
+  }
+
+  package func flush() async throws(EngineError) {
+    try await engine.flush()
+  }
+
+  package func settle() async throws(EngineError) {
+    try await engine.settle()
+  }
+
+  package func close() async throws(EngineError) {
+    try await engine.close()
+  }
+}
