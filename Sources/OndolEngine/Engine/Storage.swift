@@ -53,6 +53,7 @@ final class Storage: Sendable {
     views.update(shard: index) { shard in
       shard.replacing(memtable, with: run.run, flushedThrough: through)
     }
+    sequencer.forgetLogs(before: floor.number)
     try removeLogs(before: floor.number)
   }
 
