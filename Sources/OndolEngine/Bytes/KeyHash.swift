@@ -1,4 +1,5 @@
-// The hash of a key, as filters on disk use it: it is part of the file format and must never change.
+// The hash of a key, as filters on disk use it: it is part of the file format and must never
+// change.
 //
 //   multiply(a, b)  = low half of a*b (128 bits) XOR high half
 //   hash            = seed0
@@ -13,7 +14,8 @@
 //   hash = multiply(hash XOR seed2, length XOR seed1)
 //
 // Words are read low byte first. `length` is that of the whole key. The construction follows the
-// multiply-and-fold family; the seeds are fractional digits of square roots (of 2, 3 and 5), made odd.
+// multiply-and-fold family; the seeds are fractional digits of square roots (of 2, 3 and 5), made
+// odd.
 
 /// The 64-bit hash of a full engine key.
 package enum KeyHash {

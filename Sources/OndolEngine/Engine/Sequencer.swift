@@ -1,11 +1,11 @@
-// Stage 3 to 5 of the write path: the one place where commits get their order. Placing a commit happens
-// under one lock, without I/O and without suspension: refuse what was derived from rows that have changed
-// since, give out sequence, time and log offset, insert into the memtables. Then the committer writes its
-// own frames, outside the lock; the log's thread syncs for all who wait; and commits are published in
-// order.
+// Stage 3 to 5 of the write path: the one place where commits get their order. Placing a commit
+// happens under one lock, without I/O and without suspension: refuse what was derived from rows
+// that have changed since, give out sequence, time and log offset, insert into the memtables. Then
+// the committer writes its own frames, outside the lock; the log's thread syncs for all who wait;
+// and commits are published in order.
 //
-// After a failed write or sync nothing is written any more: `failure` is set, whoever waits is told, and
-// only opening the database again, which trusts no cached page, goes on.
+// After a failed write or sync nothing is written any more: `failure` is set, whoever waits is
+// told, and only opening the database again, which trusts no cached page, goes on.
 
 internal import Synchronization
 
@@ -178,8 +178,8 @@ final class Sequencer: Sendable {
       sealedShards: sealed, wantsSpareLog: promiseSpare(&state))
   }
 
-  /// Joins `write` with the frames put off before it, or puts it off too when its durability allows that
-  /// and not much waits already.
+  /// Joins `write` with the frames put off before it, or puts it off too when its durability allows
+  /// that and not much waits already.
   private func startWrite(
     _ state: inout State, _ write: PendingWrite, _ durability: Durability, end: UInt64
   ) -> PendingWrite? {
@@ -207,7 +207,8 @@ final class Sequencer: Sendable {
     var reader = OperationReader(payload)
     do throws(MalformedBytes) {
       while let operation = try reader.next() {
-        memtables[View.shardIndex(of: operation.key, count: memtables.count)].insert(operation.key, sequence, operation.kind, operation.value)
+        memtables[View.shardIndex(of: operation.key, count: memtables.count)].insert(
+          operation.key, sequence, operation.kind, operation.value)
       }
     } catch {
       preconditionFailure("a batch of our own making cannot be malformed: \(error)")
@@ -230,8 +231,8 @@ final class Sequencer: Sendable {
     return sealed
   }
 
-  /// Puts an empty memtable in the place of the shard's active one; false when that was empty itself and
-  /// could simply be replaced.
+  /// Puts an empty memtable in the place of the shard's active one; false when that was empty
+  /// itself and could simply be replaced.
   private func seal(shard index: Int, capacity: Int) -> Bool {
     let active = Memtable(capacity: capacity)
     return views.update { view in
@@ -244,8 +245,9 @@ final class Sequencer: Sendable {
 
   // MARK: - Logs
 
-  /// Goes on in the spare log when this one is full or there is none. Memtables whose oldest rows are two
-  /// logs back are sealed, so that logs do not pile up behind a shard that is seldom written.
+  /// Goes on in the spare log when this one is full or there is none. Memtables whose oldest rows
+  /// are two logs back are sealed, so that logs do not pile up behind a shard that is seldom
+  /// written.
   private func switchLogWhenFull(_ state: inout State) -> [Int] {
     let isFull = state.log == nil || state.offset >= options.logSize
     guard isFull, state.deferred.isEmpty, let spare = state.spare else { return [] }
@@ -298,7 +300,8 @@ final class Sequencer: Sendable {
     state.withLock { $0.spare != nil }
   }
 
-  /// The oldest log that recovery would need if `memtable` were flushed. Logs before it are forgotten.
+  /// The oldest log that recovery would need if `memtable` were flushed. Logs before it are
+  /// forgotten.
   func floor(without memtable: Memtable) -> LogStart {
     state.withLock { state in
       let held = views.current.shards.flatMap { [$0.active] + $0.sealed }

@@ -1,3 +1,5 @@
+// The promise that indexes stand on: the bytes of keys compare as the values do, in both directions.
+
 import OndolEngine
 import Testing
 

@@ -1,3 +1,5 @@
+// What a key was made of is read back from its bytes, also where a component was cut.
+
 import OndolEngine
 import Testing
 

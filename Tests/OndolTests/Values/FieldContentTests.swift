@@ -1,3 +1,5 @@
+// What an app may write into a field: literals, its own types and instructions, and what is refused.
+
 import Foundation
 import OndolEngine
 import Testing

@@ -1,3 +1,5 @@
+// Names and paths: which are possible, which are equal, and what is said of a wrong one.
+
 import Testing
 
 @testable import Ondol

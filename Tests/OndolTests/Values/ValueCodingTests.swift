@@ -1,3 +1,5 @@
+// Documents as bytes: they come back to the last bit, and damaged ones are refused.
+
 import OndolEngine
 import Testing
 

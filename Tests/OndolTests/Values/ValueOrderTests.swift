@@ -1,3 +1,5 @@
+// The one order of values, compared with a reference that shares no code with it.
+
 import Testing
 
 @testable import Ondol
