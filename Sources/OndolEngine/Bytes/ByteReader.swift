@@ -123,11 +123,7 @@ extension RawSpan {
     // Safe: both buffers hold at least `common` bytes.
     let order = unsafe withUnsafeBytes { left in
       unsafe other.withUnsafeBytes { right in
-        // An empty buffer may have no address.
-        guard let left = left.baseAddress, let right = right.baseAddress else {
-          return 0
-        }
-        return unsafe compareBytes(left, right, common)
+        unsafe compareBytes(left.baseAddress, right.baseAddress, common)
       }
     }
     return order != 0 ? order : byteCount - other.byteCount

@@ -1,4 +1,5 @@
-// The promise that indexes stand on: the bytes of keys compare as the values do, in both directions.
+// Keys must compare as values do. All pairs of generated values are compared with an order that is
+// worked out in another way (ReferencePlace), more than a million pairs in both directions.
 
 import OndolEngine
 import Testing

@@ -1,4 +1,5 @@
-// What an app may write into a field: literals, its own types and instructions, and what is refused.
+// What apps may write into fields and read out of them, the values with a range of their own, and
+// the errors that say what was wrong.
 
 import Foundation
 import OndolEngine

@@ -1,4 +1,4 @@
-// Names and paths: which are possible, which are equal, and what is said of a wrong one.
+// The rules for the names of collections, documents and fields, each with examples on both sides.
 
 import Testing
 

@@ -1,4 +1,5 @@
-// The one order of values, compared with a reference that shares no code with it.
+// The order of values and the two equalities, against a list in which every place is known and
+// against an order that is worked out in another way.
 
 import Testing
 
