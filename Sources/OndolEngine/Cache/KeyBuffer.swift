@@ -1,5 +1,5 @@
-// Puts a row's key together for those who need it whole: a block stores what all its keys share once. The
-// shared part is copied when a cursor enters a block, the rest when the key is asked for.
+// Puts a row's key together for those who need it whole: a block stores what all its keys share
+// once. The shared part is copied when a cursor enters a block, the rest when the key is asked for.
 
 /// Room for one key at a time.
 @safe struct KeyBuffer: ~Copyable {
