@@ -71,9 +71,12 @@ extension WorkDiary {
     let start = clock.now
     let query = diary.whereField("workDate", in: week).order(by: "workDate")
     let found = try await query.getDocuments()
+    let duration = clock.now - start
+    let plan = try await query.explain(analyze: true)
     Story.say(
-      "The week, by `in` over seven dates and an index: \(found.documents.count) days"
-        + " in \(Story.milliseconds(clock.now - start)).")
+      "The week, by `in` over seven dates: \(found.documents.count) days in"
+        + " \(Story.milliseconds(duration)); index \(plan.indexName ?? "none"),"
+        + " \(plan.entriesVisited ?? 0) entries visited.")
     for document in found.documents {
       let day = try document.data(as: WorkDay.self)
       Story.say("  \(day.workDate)  \(day.planStartTime)-\(day.planEndTime)  \(day.status)")

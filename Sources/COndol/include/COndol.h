@@ -18,4 +18,7 @@ int ondol_lock_exclusive(int descriptor);
 /// Gives the calling thread a name for debuggers, cut to what the system takes.
 void ondol_name_thread(const char *name);
 
+/// Asks the processor to fetch the cache line at `address`, which need not be readable.
+static inline void ondol_prefetch(const void *address) { __builtin_prefetch(address); }
+
 #endif

@@ -28,12 +28,7 @@ extension Block {
     let prefixLength = Int(header.prefixLength)
     let order = comparePrefix(key, prefixLength)
     if order != 0 { return order < 0 ? 0 : rowCount }
-    return lowerBound(head: Self.word(key, at: prefixLength), key, from: prefixLength)
-  }
-
-  /// The first row whose key, behind the prefix, is that of `key` or above.
-  @inline(__always)
-  private func lowerBound(head: UInt64, _ key: RawSpan, from prefixLength: Int) -> Int {
+    let head = Self.word(key, at: prefixLength)
     let row = firstHead(atLeast: head)
     guard row < rowCount, unsafe rows[row].head == head else { return row }
     return lowerBoundAmongEqual(row, head, key, prefixLength)
@@ -90,6 +85,31 @@ extension Block {
     return low
   }
 
+  // MARK: - Asking for memory early
+
+  /// How far `key` lies between the keys of `row` and of the row before it, from 0 to 1, or nil when heads
+  /// are not spread evenly and do not tell.
+  @inline(__always)
+  func position(of key: RawSpan, before row: Int) -> Double? {
+    guard header.scale != 0, row > 0 else { return nil }
+    let head = Self.word(key, at: Int(header.prefixLength))
+    // Safe: both are rows of the block.
+    let low = unsafe rows[row - 1].head
+    let high = unsafe rows[row].head
+    guard low < high, low <= head, head <= high else { return nil }
+    return Double(head &- low) / Double(high &- low)
+  }
+
+  /// Asks for the lines of the header and of the rows around `row`, which is a guess.
+  @inline(__always)
+  func prefetch(around row: Int) {
+    // Safe: prefetching reads nothing.
+    unsafe OndolEngine.prefetch(base)
+    let guess = unsafe base + (Self.rowsOffset + row * MemoryLayout<Row>.stride)
+    unsafe OndolEngine.prefetch(guess - 40)
+    unsafe OndolEngine.prefetch(guess + 40)
+  }
+
   // MARK: - Comparing
 
   @inline(__always)
@@ -116,15 +136,18 @@ extension Block {
   /// The order of `key` against the prefix: 0 when it begins with it.
   @inline(__always)
   private func comparePrefix(_ key: RawSpan, _ prefixLength: Int) -> Int {
-    if prefixLength <= 8, key.byteCount >= 8 {
-      if prefixLength == 0 { return 0 }
-      let shift = UInt64(64 - 8 * prefixLength)
-      let word = Self.word(key, at: 0) >> shift
-      let wanted = header.prefixWord >> shift
-      return word < wanted ? -1 : word == wanted ? 0 : 1
-    }
-    let order = key.extracting(first: min(prefixLength, key.byteCount)).compare(prefix())
-    return order
+    guard key.byteCount >= 8 else { return comparePrefixBytes(key, prefixLength) }
+    if prefixLength == 0 { return 0 }
+    let shift = UInt64(max(0, 64 - 8 * prefixLength))
+    let word = Self.word(key, at: 0) >> shift
+    let wanted = header.prefixWord >> shift
+    if word != wanted { return word < wanted ? -1 : 1 }
+    return prefixLength <= 8 ? 0 : comparePrefixBytes(key, prefixLength)
+  }
+
+  @inline(never)
+  private func comparePrefixBytes(_ key: RawSpan, _ prefixLength: Int) -> Int {
+    key.extracting(first: min(prefixLength, key.byteCount)).compare(prefix())
   }
 
   /// Whether the `count` bytes at `bytes` are those of `key` at `offset`, which has them.

@@ -1,31 +1,45 @@
 // A value that is made once, late, and then read by everybody at the cost of one load: no lock, no reference
-// count.
+// count. Those who read it often keep the reader, which leads to the value without passing by its owner.
 
 import Synchronization
 
 /// Nothing at first, then one value for good.
 @safe struct PublishedOnce<Value: BitwiseCopyable>: ~Copyable, @unchecked Sendable {
-  // Safe to share: the value is written before its address is, and not changed afterwards.
-  private let address = Atomic<UInt>(0)
+  let reader: Reader
 
-  init() {}
+  /// Leads to the value. Valid as long as the `PublishedOnce`.
+  @safe struct Reader: BitwiseCopyable, @unchecked Sendable {
+    // Safe to share: the value is written before its address is, and not changed afterwards.
+    fileprivate let address: UnsafeMutablePointer<Atomic<UInt>>
 
-  @inline(__always)
-  var value: Value? {
-    let address = address.load(ordering: .acquiring)
-    // Safe: the address is that of an initialised value, which stays until the end.
-    return unsafe UnsafePointer<Value>(bitPattern: address)?.pointee
+    /// The value; nil as long as there is none.
+    @inline(__always)
+    var value: Value? {
+      let address = unsafe address.pointee.load(ordering: .acquiring)
+      // Safe: the address is that of an initialised value, which stays until the end.
+      return unsafe UnsafePointer<Value>(bitPattern: address)?.pointee
+    }
+  }
+
+  init() {
+    let address = UnsafeMutablePointer<Atomic<UInt>>.allocate(capacity: 1)
+    unsafe address.initialize(to: Atomic(0))
+    reader = unsafe Reader(address: address)
   }
 
   /// Publishes `value`. Must be called at most once.
   func publish(_ value: Value) {
     let memory = UnsafeMutablePointer<Value>.allocate(capacity: 1)
     unsafe memory.initialize(to: value)
-    let previous = address.exchange(UInt(bitPattern: memory), ordering: .releasing)
+    let previous = unsafe reader.address.pointee.exchange(
+      UInt(bitPattern: memory), ordering: .releasing)
     precondition(previous == 0, "published twice")
   }
 
   deinit {
-    unsafe UnsafeMutablePointer<Value>(bitPattern: address.load(ordering: .acquiring))?.deallocate()
+    let value = unsafe reader.address.pointee.load(ordering: .acquiring)
+    unsafe UnsafeMutablePointer<Value>(bitPattern: value)?.deallocate()
+    unsafe reader.address.deinitialize(count: 1)
+    unsafe reader.address.deallocate()
   }
 }

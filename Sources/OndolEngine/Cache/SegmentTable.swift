@@ -1,6 +1,14 @@
 // All that a get needs of an open segment when everything is in memory, in one small value that is copied
 // and not counted: the top of the index, the slots, the filter.
 
+/// What a search that does not read files came to.
+enum TableLookup: ~Copyable {
+  case found(PinnedBlock, row: Int)
+  case absent
+  /// A block that the search needs is not in memory.
+  case notInMemory
+}
+
 /// The parts of an open segment that reads touch. A plain reference: its owner calls `free` at the end.
 @safe struct SegmentTable: BitwiseCopyable, @unchecked Sendable {
   // Safe to share: not written after init; slots are atomic.
@@ -11,13 +19,16 @@
   let filter: FilterBits
   /// For each index block the slot of the first data block it points to, and one more: the end.
   private let firstDataSlots: UnsafeMutablePointer<UInt32>
+  /// Rows of a data block on average.
+  private let meanRows: Double
 
   /// Index blocks have the first slots, data blocks those behind.
-  init(top: Block, slots: SlotTable, filter: FilterBits, firstDataSlots: [UInt32]) {
+  init(top: Block, slots: SlotTable, filter: FilterBits, firstDataSlots: [UInt32], meanRows: Double) {
     precondition(firstDataSlots.count == top.rowCount + 1, "a number for each index block")
     self.top = top
     self.slots = slots
     self.filter = filter
+    self.meanRows = meanRows
     unsafe self.firstDataSlots = .allocate(capacity: firstDataSlots.count)
     unsafe self.firstDataSlots.initialize(from: firstDataSlots, count: firstDataSlots.count)
   }
@@ -27,6 +38,22 @@
   func dataSlot(_ index: Int, _ row: Int) -> Int {
     // Safe: `index` is a row of `top`.
     unsafe Int(firstDataSlots[index]) + row
+  }
+
+  /// Searches for `key` in the blocks that are in memory.
+  @inline(__always)
+  func find(_ key: RawSpan) -> TableLookup {
+    let index = top.lowerBound(key)
+    guard index < top.rowCount else { return .absent }
+    guard let indexPin = slots.pinOrResident(index) else { return .notInMemory }
+    let row = indexPin.block.lowerBound(key)
+    guard row < indexPin.block.rowCount else { return .absent }
+    guard let pin = slots.pin(dataSlot(index, row)) else { return .notInMemory }
+    if let position = indexPin.block.position(of: key, before: row) {
+      pin.block.prefetch(around: Int(position * meanRows))
+    }
+    guard let row = pin.block.find(key) else { return .absent }
+    return .found(pin, row: row)
   }
 
   /// Bytes held, without slots and blocks.

@@ -82,7 +82,14 @@ struct Opening: Sendable {
     _ names: [String], _ directory: any Directory, _ options: EngineOptions,
     _ environment: Environment
   ) throws(EngineError) -> Manifest {
-    for name in names where name != "LOCK" { try directory.remove(name) }
+    // The superblock first: without it whatever else is left over still counts as blank.
+    if names.contains(Superblock.name) {
+      try directory.remove(Superblock.name)
+      try directory.sync()
+    }
+    for name in names where name != "LOCK" && name != Superblock.name {
+      try directory.remove(name)
+    }
     try directory.sync()
     let identity = DatabaseIdentity(low: environment.random(), high: environment.random())
     let start = LogStart(number: firstLog, base: .zero, sequence: .zero, time: 0)

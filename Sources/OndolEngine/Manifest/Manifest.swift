@@ -28,6 +28,8 @@ final class Manifest: @unchecked Sendable {
   private var snapshotLength: Int
   /// The file ended in something that is no edit: the power went while one was written.
   let hasTornTail: Bool
+  /// Whether what opening read, and goes on from, is known to be on the device.
+  private var isFoundationSafe = false
 
   private init(
     _ loaded: Loaded, superblock: Superblock, directory: any Directory, file: any File,
@@ -186,6 +188,7 @@ final class Manifest: @unchecked Sendable {
     } catch {
       preconditionFailure("an edit of our own making cannot be refused: \(error.reason)")
     }
+    try secureFoundation()
     try append(changes)
     state = next
     if offset > UInt64(max(rotationSize, 4 * snapshotLength)) { try rotate() }
@@ -208,6 +211,7 @@ final class Manifest: @unchecked Sendable {
   /// Writes the state into a new manifest and points the superblock there. Also what recovery does after
   /// a crash, because bytes that were read may be in the system's cache and not on the device.
   func rotate() throws(EngineError) {
+    try secureFoundation()
     let old = superblock.manifest
     let number = state.nextFile
     state.nextFile = FileNumber(rawValue: number.rawValue + 1)
@@ -221,6 +225,17 @@ final class Manifest: @unchecked Sendable {
     let slots = try directory.open(Superblock.name, access: .readWrite)
     try superblock.write(to: slots)
     try directory.remove(old.manifestName)
+  }
+
+  /// Before the first change after opening: syncs the superblock and the last log, which a process that was
+  /// killed may have written without having them synced. Otherwise new commits could outlive what they
+  /// stand on. The manifest itself is synced with the change, directories by whoever makes names.
+  private func secureFoundation() throws(EngineError) {
+    if isFoundationSafe { return }
+    for name in [Superblock.name, state.newestLog.logName] {
+      try directory.open(name, access: .readWrite).sync()
+    }
+    isFoundationSafe = true
   }
 
   /// Makes `floor`, a log that holds everything recovered, the first and only one; `rotate()` makes it count.

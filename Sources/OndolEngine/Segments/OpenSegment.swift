@@ -34,7 +34,8 @@ final class OpenSegment: Sendable {
     }
     let slotCount = Int(numbers[numbers.count - 1])
     table = SegmentTable(
-      top: top, slots: SlotTable(count: slotCount), filter: filter, firstDataSlots: numbers)
+      top: top, slots: SlotTable(count: slotCount), filter: filter, firstDataSlots: numbers,
+      meanRows: Double(footer.entries) / Double(max(1, footer.dataBlocks)))
     salt = footer.salt
     blocksEnd = footer.blocksEnd
     self.errors = errors

@@ -4,41 +4,53 @@
 /// Segments in ascending order of their keys, disjoint.
 package final class Run: Sendable {
   package let segments: [Segment]
-  /// The segments' last keys; nil when there are none.
-  private let lastKeys: Block?
+  private let table: RunTable
 
   package init(_ segments: [Segment]) {
     self.segments = segments
-    var keys = BlockBuilder()
+    var lastKeys = BlockBuilder()
     let nothing = [UInt8]()
     for segment in segments {
       let key = segment.metadata.maxKey
-      keys.append(.put, key: key.bytes, value: nothing.bytes)
+      lastKeys.append(.put, key: key.bytes, value: nothing.bytes)
     }
-    lastKeys = segments.isEmpty ? nil : Block.make(keys)
+    table = RunTable(lastKeys: lastKeys, readers: segments.map { $0.table })
   }
 
   deinit {
-    lastKeys?.free()
+    table.free()
   }
 
   /// Searches for `key`, whose KeyHash is `hash`; see `Segment.get`.
-  @inline(__always)
   @_lifetime(borrow self)
   package func get(
     _ key: RawSpan, hash: UInt64, _ options: ReadOptions = ReadOptions()
   ) throws(EngineError) -> Lookup {
-    let index = segmentIndex(atOrAfter: key)
-    guard index < segments.count else { return .absent }
+    let index = table.segmentIndex(atOrAfter: key)
+    guard index < table.count else { return .absent }
+    if let segment = table.table(index) {
+      if options.asksFilterFirst, !segment.filter.mayContain(hash) { return .absent }
+      switch segment.find(key) {
+      case .found(let pin, let row): return .found(PinnedRow(pin, row: row, owner: self))
+      case .absent: return .absent
+      case .notInMemory: break
+      }
+    }
+    return try load(index, key, hash, options)
+  }
+
+  @inline(never)
+  @_lifetime(borrow self)
+  private func load(
+    _ index: Int, _ key: RawSpan, _ hash: UInt64, _ options: ReadOptions
+  ) throws(EngineError) -> Lookup {
     let segment = segments[index]
-    return try segment.get(key, hash: hash, options).held(by: self)
+    return try segment.load(key, hash, options).held(by: self)
   }
 
   /// The first segment whose last key is `key` or above; the count of segments when there is none.
-  @inline(__always)
   func segmentIndex(atOrAfter key: RawSpan) -> Int {
-    guard let lastKeys else { return 0 }
-    return lastKeys.lowerBound(key)
+    table.segmentIndex(atOrAfter: key)
   }
 
   /// A cursor that is nowhere yet.

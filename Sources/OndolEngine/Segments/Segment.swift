@@ -36,8 +36,8 @@ package final class Segment: Sendable {
   private let directory: any Directory
   private let cache: BlockCache
 
-  /// What gets go by; published after `opened` is set, which keeps it alive.
-  private let table = PublishedOnce<SegmentTable>()
+  /// What gets go by; published when `opened` is set, which keeps it alive.
+  private let published = PublishedOnce<SegmentTable>()
   private let opened = Guarded<OpenSegment?>(nil)
   /// Set when a merge has replaced the segment: the file goes with the last view that reads it.
   private let isObsolete = Atomic(false)
@@ -63,66 +63,44 @@ package final class Segment: Sendable {
     isObsolete.store(true, ordering: .relaxed)
   }
 
+  var table: PublishedOnce<SegmentTable>.Reader { published.reader }
+
   /// Searches for `key`, whose KeyHash is `hash`.
   ///
   /// - Complexity: O(log rows). Nothing is allocated or counted, and no lock taken, when the blocks are in
   ///   memory; otherwise `pread` for each block that is not, and for the index once.
-  @inline(__always)
   @_lifetime(borrow self)
   package func get(
     _ key: RawSpan, hash: UInt64, _ options: ReadOptions = ReadOptions()
   ) throws(EngineError) -> Lookup {
-    guard let table = table.value else {
-      if !options.mayBlock { return .wouldBlock }
-      _ = try open()
-      return try get(key, hash: hash, options)
+    if let table = published.reader.value {
+      if options.asksFilterFirst, !table.filter.mayContain(hash) { return .absent }
+      switch table.find(key) {
+      case .found(let pin, let row): return .found(PinnedRow(pin, row: row, owner: self))
+      case .absent: return .absent
+      case .notInMemory: break
+      }
     }
-    if options.asksFilterFirst, !table.filter.mayContain(hash) { return .absent }
-    let index = table.top.lowerBound(key)
-    guard index < table.top.rowCount else { return .absent }
-    if let indexPin = table.slots.pinOrResident(index) {
-      return try get(key, hash, options, table, index, indexPin)
-    }
-    return try loadIndexAndGet(key, hash, options, table, index)
-  }
-
-  @inline(__always)
-  @_lifetime(borrow self)
-  private func get(
-    _ key: RawSpan, _ hash: UInt64, _ options: ReadOptions, _ table: SegmentTable, _ index: Int,
-    _ indexPin: borrowing PinnedBlock
-  ) throws(EngineError) -> Lookup {
-    let row = indexPin.block.lowerBound(key)
-    guard row < indexPin.block.rowCount else { return .absent }
-    if let pin = table.slots.pin(table.dataSlot(index, row)) {
-      guard let row = pin.block.find(key) else { return .absent }
-      return .found(PinnedRow(pin, row: row, owner: self))
-    }
-    return try loadAndGet(key, hash, options, table, index, indexPin.block, row)
+    return try load(key, hash, options)
   }
 
   // MARK: - Reads that need the file
 
-  @inline(never)
+  /// As `get`, reading what is not in memory, unless the filter says that it is not worth it.
   @_lifetime(borrow self)
-  private func loadIndexAndGet(
-    _ key: RawSpan, _ hash: UInt64, _ options: ReadOptions, _ table: SegmentTable, _ index: Int
+  func load(
+    _ key: RawSpan, _ hash: UInt64, _ options: ReadOptions
   ) throws(EngineError) -> Lookup {
-    if !table.filter.mayContain(hash) { return .absent }
-    if !options.mayBlock { return .wouldBlock }
-    let pin = try open().loadIndexBlock(index, keep: true)
-    return try get(key, hash, options, table, index, pin)
-  }
-
-  @inline(never)
-  @_lifetime(borrow self)
-  private func loadAndGet(
-    _ key: RawSpan, _ hash: UInt64, _ options: ReadOptions, _ table: SegmentTable, _ index: Int,
-    _ indexBlock: Block, _ row: Int
-  ) throws(EngineError) -> Lookup {
-    if !table.filter.mayContain(hash) { return .absent }
-    if !options.mayBlock { return .wouldBlock }
-    let pin = try open().loadDataBlock(index, indexBlock, row, keep: true)
+    if let table = published.reader.value, !table.filter.mayContain(hash) { return .absent }
+    guard options.mayBlock else { return .wouldBlock }
+    let table = try open().table
+    guard table.filter.mayContain(hash) else { return .absent }
+    let index = table.top.lowerBound(key)
+    guard index < table.top.rowCount else { return .absent }
+    let indexPin = try indexBlock(index, keep: true)
+    let row = indexPin.block.lowerBound(key)
+    guard row < indexPin.block.rowCount else { return .absent }
+    let pin = try dataBlock(index, indexPin.block, row, keep: true)
     guard let row = pin.block.find(key) else { return .absent }
     return .found(PinnedRow(pin, row: row, owner: self))
   }
@@ -135,7 +113,7 @@ package final class Segment: Sendable {
       let segment = try OpenSegment(
         metadata, identity: identity, shard: shard, directory: directory, cache: cache)
       opened = segment
-      table.publish(segment.table)
+      published.publish(segment.table)
       return segment
     }
   }

@@ -185,6 +185,19 @@ import Testing
     }
   }
 
+  @Test func `Values are read as deep as they may be nested, and no deeper`() throws {
+    for (depth, isReadable) in [
+      (KeyCoding.maximumDepth, true), (KeyCoding.maximumDepth + 1, false),
+    ] {
+      let bytes = [UInt8](repeating: 0x58, count: depth) + [UInt8](repeating: 0x05, count: depth)
+      var reader = KeyReader(bytes.bytes)
+      var skipper = KeyReader(bytes.bytes)
+      let isRead = (try? reader.component()) != nil
+      let isSkipped = (try? skipper.skip()) != nil
+      #expect(isRead == isReadable && isSkipped == isReadable)
+    }
+  }
+
   private static func stamped(
     _ key: [UInt8], _ stamps: [(offset: Int, form: StampForm)], _ moment: Timestamp
   ) -> [UInt8] {
