@@ -18,7 +18,7 @@ package final class RunCursor {
   private var indexRow = 0
   private var indexPin: PinnedBlock?
   private var dataPin: PinnedBlock?
-  private var keyBuffer = KeyBuffer()
+  private let keyBuffer = KeyBuffer()
 
   init(_ run: Run, keepsBlocks: Bool) {
     self.run = run
