@@ -47,20 +47,7 @@ struct IndexBuilder {
 
   /// Adds documents behind those added so far; false when there are no more.
   private func addNextDocuments() async throws(DatabaseError) -> Bool {
-    while true {
-      let snapshot = try database.snapshot()
-      guard let family = try await database.catalog.family(pattern.root, at: snapshot),
-        let entry = family.collections[pattern],
-        var index = try await index(at: snapshot), case .building(let through) = index.state
-      else { return false }
-      var batch = Batch()
-      batch.basis = snapshot.sequence
-      let last = try add(
-        documentsBehind: through, of: entry, to: index, in: snapshot, &batch)
-      guard let last else { return false }
-      index.state = .building(through: last)
-      let row = KeyspaceRow.index(index).bytes
-      batch.put(CatalogKey.keyspace(keyspace).bytes, row.bytes)
+    while let batch = try await nextBatch(at: try database.snapshot()) {
       do throws(EngineError) {
         _ = try await database.engine.commit(batch, durability: .process)
         return true
@@ -71,6 +58,23 @@ struct IndexBuilder {
         throw DatabaseError(error)
       }
     }
+    return false
+  }
+
+  /// The rows of the next documents, and how far the index then is; nil when there are no more.
+  func nextBatch(at snapshot: Snapshot) async throws(DatabaseError) -> Batch? {
+    guard let family = try await database.catalog.family(pattern.root, at: snapshot),
+      let entry = family.collections[pattern],
+      var index = try await index(at: snapshot), case .building(let through) = index.state
+    else { return nil }
+    var batch = Batch()
+    batch.basis = snapshot.sequence
+    let last = try add(documentsBehind: through, of: entry, to: index, in: snapshot, &batch)
+    guard let last else { return nil }
+    index.state = .building(through: last)
+    let row = KeyspaceRow.index(index).bytes
+    batch.put(CatalogKey.keyspace(keyspace).bytes, row.bytes)
+    return batch
   }
 
   /// Puts the rows of some documents into the batch; answers the key of the last, or nil when there is none.

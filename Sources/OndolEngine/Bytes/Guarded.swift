@@ -1,6 +1,6 @@
-// State behind a lock. One place decides which lock: `Synchronization.Mutex` everywhere, but a pthread
-// mutex under ThreadSanitizer, which does not see through the former on Linux and reports races that
-// are none.
+// State behind a lock. One place decides which lock: `Synchronization.Mutex` everywhere, but a
+// pthread mutex under ThreadSanitizer, which does not see through the former on Linux and reports
+// races that are none.
 
 #if THREAD_SANITIZER
   import Glibc

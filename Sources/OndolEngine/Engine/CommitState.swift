@@ -1,9 +1,9 @@
-// The order of commits between being placed and being published, as a plain value: no lock, no file, no
-// clock. The sequencer holds it under its lock and does what it answers.
+// The order of commits between being placed and being published, as a plain value: no lock, no
+// file, no clock. The sequencer holds it under its lock and does what it answers.
 //
-// A commit is placed (it has its sequence, its time and its place in the log), then written, then synced; and
-// it is published when it has come as far as its durability asks and everything before it is published.
-// So what readers see is always a prefix of the one history.
+// A commit is placed (it has its sequence, its time and its place in the log), then written, then
+// synced; and it is published when it has come as far as its durability asks and everything before
+// it is published. So what readers see is always a prefix of the one history.
 
 /// Places commits in order and says which are published.
 struct CommitState: Sendable {

@@ -1,5 +1,5 @@
-// Opening, step by step: lock, superblock, manifest, logs; then, after an unclean end, a fresh log and
-// manifest. Blocks; runs on the maintenance thread. A directory without a database becomes one.
+// Opening, step by step: lock, superblock, manifest, logs; then, after an unclean end, a fresh log
+// and manifest. Blocks; runs on the maintenance thread. A directory without a database becomes one.
 
 /// Everything an engine is made of, read or made.
 struct Opening: Sendable {
@@ -50,15 +50,17 @@ struct Opening: Sendable {
   private static let firstManifest = FileNumber(rawValue: 1)
   private static let firstLog = FileNumber(rawValue: 2)
 
-  /// Whether the files are those of a database that lost power while it was made, or none at all. The first
-  /// commit makes another log, so where there is none nothing can have been committed.
+  /// Whether the files are those of a database that lost power while it was made, or none at all.
+  /// The first commit makes another log, so where there is none nothing can have been committed.
   private static func isBlank(
     _ names: [String], _ directory: any Directory
   ) throws(EngineError) -> Bool {
     let files = Set(names).subtracting(["LOCK"])
-    guard files.isSubset(of: [
-      firstManifest.manifestName, firstLog.logName, Superblock.name,
-    ]) else { return false }
+    guard
+      files.isSubset(of: [
+        firstManifest.manifestName, firstLog.logName, Superblock.name,
+      ])
+    else { return false }
     guard files.contains(Superblock.name) else { return true }
     guard files.count == 3 else { return false }
     let file = try directory.open(Superblock.name, access: .readOnly)

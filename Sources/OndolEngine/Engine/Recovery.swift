@@ -1,11 +1,12 @@
-// From files to memory: what opening does before the first read. Logs from the manifest's floor on are read
-// in order and their rows put into memtables; a torn tail is told from damage as LogFormat says.
+// From files to memory: what opening does before the first read. Logs from the manifest's floor on
+// are read in order and their rows put into memtables; a torn tail is told from damage as LogFormat
+// says.
 //
-// After an unclean end nothing that was read is trusted to be on the device: after a failed sync a system's
-// cache may hold bytes that the disk lacks. So what was recovered is written into a new log, a replacement
-// for all before it, then the manifest is written anew with that log as its floor, and the superblock's
-// switch makes both count at once. A crash on the way leaves the old files as they were, and files that
-// nobody names.
+// After an unclean end nothing that was read is trusted to be on the device: after a failed sync a
+// system's cache may hold bytes that the disk lacks. So what was recovered is written into a new
+// log, a replacement for all before it, then the manifest is written anew with that log as its
+// floor, and the superblock's switch makes both count at once. A crash on the way leaves the old
+// files as they were, and files that nobody names.
 
 /// What recovery found: where the line of commits ends, and the logs it is in.
 struct RecoveredLog: Sendable {
@@ -71,7 +72,8 @@ struct Recovery {
     end = manifest.floor.base
   }
 
-  /// Whether the database was closed in good order, and nothing needs to be written before it is used.
+  /// Whether the database was closed in good order, and nothing needs to be written before it is
+  /// used.
   var isClean: Bool { isSealed && tear == nil && last == manifest.newestLog }
 
   var recovered: RecoveredLog {
@@ -115,8 +117,11 @@ struct Recovery {
       if number == manifest.floor.number { beginFloor(number) }
       tearHere(name, at: 0, position: end)
     case .header(let header):
-      guard header.number == number, header.identity == identity else {
-        // What stood here in another file before: this one's bytes never arrived.
+      guard header.identity == identity else {
+        throw .corrupt(file: name, offset: 0, reason: "it belongs to another database")
+      }
+      guard header.number == number else {
+        // What stood here in an older log: this one's bytes never arrived.
         if number == manifest.floor.number { beginFloor(number) }
         tearHere(name, at: 0, position: end)
         return
@@ -231,8 +236,8 @@ struct Recovery {
     var bytes = 0
   }
 
-  /// A commit's rows of one shard go into one memtable: what was flushed is told by the commit's sequence
-  /// alone, so half a commit must never be.
+  /// A commit's rows of one shard go into one memtable: what was flushed is told by the commit's
+  /// sequence alone, so half a commit must never be.
   private mutating func insert(_ commit: RecoveredCommit) throws(MalformedBytes) {
     let payload = commit.frame.bytes.extracting(droppingFirst: FrameHeader.length)
     var shares = Array(repeating: Share(), count: memtables.count)

@@ -1,6 +1,6 @@
-// The disk. Thin: one system call a method, short transfers and interruptions looped over, every error with
-// the call, the file and the offset. Files are opened relative to the directory's descriptor, never
-// through a symbolic link, and only when they are regular.
+// The disk. Thin: one system call a method, short transfers and interruptions looped over, every
+// error with the call, the file and the offset. Files are opened relative to the directory's
+// descriptor, never through a symbolic link, and only when they are regular.
 
 internal import COndol
 
@@ -20,7 +20,9 @@ package struct DiskFileSystem: FileSystem {
     at path: String, create: Bool
   ) throws(EngineError) -> any Directory {
     if create { try makeDirectory(path) }
-    let descriptor = try retrying("open", path) { unsafe open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC) }
+    let descriptor = try retrying("open", path) {
+      unsafe open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
+    }
     return DiskDirectory(path: path, descriptor: descriptor)
   }
 
@@ -35,7 +37,9 @@ package struct DiskFileSystem: FileSystem {
     _ = parts.popLast()
     let parent = (path.hasPrefix("/") ? "/" : "") + parts.joined(separator: "/")
     let name = parent.isEmpty ? "." : parent
-    let descriptor = try retrying("open", name) { unsafe open(name, O_RDONLY | O_DIRECTORY | O_CLOEXEC) }
+    let descriptor = try retrying("open", name) {
+      unsafe open(name, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
+    }
     defer { close(descriptor) }
     _ = try retrying("fsync", name) { fsync(descriptor) }
   }
@@ -71,7 +75,9 @@ final class DiskDirectory: Directory {
       guard let entry = unsafe readdir(stream) else { break }
       // Safe: the name ends within the entry.
       let name = unsafe withUnsafePointer(to: &entry.pointee.d_name) { pointer in
-        unsafe pointer.withMemoryRebound(to: CChar.self, capacity: 256) { unsafe String(cString: $0) }
+        unsafe pointer.withMemoryRebound(to: CChar.self, capacity: 256) {
+          unsafe String(cString: $0)
+        }
       }
       if name != "." && name != ".." { names.append(name) }
     }
@@ -146,7 +152,8 @@ final class DiskFile: File {
     let bytes = unsafe [UInt8](unsafeUninitializedCapacity: count) { buffer, filled in
       filled = 0
       while filled < count {
-        let left = unsafe UnsafeMutableRawBufferPointer(rebasing: UnsafeMutableRawBufferPointer(buffer)[filled...])
+        let left = unsafe UnsafeMutableRawBufferPointer(
+          rebasing: UnsafeMutableRawBufferPointer(buffer)[filled...])
         let got = unsafe pread(descriptor, left.baseAddress, left.count, start + off_t(filled))
         if got > 0 {
           filled += got

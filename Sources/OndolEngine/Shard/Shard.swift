@@ -1,6 +1,7 @@
-// A shard's upkeep. The actor decides what is to be done next to its memtables and runs, and makes sure that
-// only one thing is done at a time; the work itself is on the maintenance thread. Reads never come here:
-// they have the view. Commits neither, except to wait when the shard's memtables are all full.
+// A shard's upkeep. The actor decides what is to be done next to its memtables and runs, and makes
+// sure that only one thing is done at a time; the work itself is on the maintenance thread. Reads
+// never come here: they have the view. Commits neither, except to wait when the shard's memtables
+// are all full.
 
 /// One shard's flushes and merges.
 actor Shard {
@@ -27,7 +28,8 @@ actor Shard {
     try await work(runLimit: 1)
   }
 
-  /// Does what there is to do when no other work is under way. A failure stops the database's writing.
+  /// Does what there is to do when no other work is under way. A failure stops the database's
+  /// writing.
   private func work(runLimit: Int) async throws(EngineError) {
     await takeTurn()
     defer { endTurn() }

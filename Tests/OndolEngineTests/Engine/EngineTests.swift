@@ -1,5 +1,5 @@
-// The engine as a whole, against a dictionary: what is committed is read back, by key and in order, from
-// memory, from segments, and after closing and opening again.
+// The engine as a whole, against a dictionary: what is committed is read back, by key and in order,
+// from memory, from segments, and after closing and opening again.
 
 import OndolEngine
 import OndolTestKit

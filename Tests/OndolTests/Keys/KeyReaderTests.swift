@@ -1,3 +1,6 @@
+// What KeyWriter wrote, KeyReader reads: whole components, cut ones, stamped ones, and damaged
+// ones, which it must refuse without reading elsewhere.
+
 import OndolEngine
 import Testing
 

@@ -1,3 +1,6 @@
+// Documents as bytes: what comes back, what is found in place, what the sequencer fills in, and
+// what damaged or hostile bytes must not do.
+
 import OndolEngine
 import Testing
 
