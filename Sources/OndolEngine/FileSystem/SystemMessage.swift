@@ -20,3 +20,25 @@ func compareBytes(_ left: UnsafeRawPointer?, _ right: UnsafeRawPointer?, _ count
   guard let left = unsafe left, let right = unsafe right else { return 0 }
   return unsafe Int(memcmp(left, right, count))
 }
+
+/// What a failed system call means for whoever asked, errors that mean the same taken together.
+package enum SystemFailure: Sendable {
+  /// The disk, the quota, the memory or the table of open files is full.
+  case exhausted
+  /// The process may not do this.
+  case denied
+  /// There is no such file.
+  case missing
+  /// Anything else.
+  case other
+
+  /// Sorts an error number.
+  package init(errno: Int32) {
+    switch errno {
+    case ENOSPC, EDQUOT, EMFILE, ENFILE, ENOMEM: self = .exhausted
+    case EACCES, EPERM, EROFS: self = .denied
+    case ENOENT: self = .missing
+    default: self = .other
+    }
+  }
+}

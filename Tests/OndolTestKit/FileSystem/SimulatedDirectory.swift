@@ -1,5 +1,5 @@
-// Handles of the simulated file system. They hold no state but who they are: everything else is in the
-// storage, so a picture of that is a picture of all.
+// Handles of the simulated file system. They hold no state but who they are: everything else is in
+// the storage, so a picture of that is a picture of all.
 
 internal import OndolEngine
 
@@ -146,8 +146,8 @@ final class SimulatedFile: File {
       do throws(EngineError) {
         try state.admit(.sync, name)
       } catch {
-        // A sync that fails for want of power loses nothing by itself; any other leaves clean pages that
-        // the disk does not have.
+        // A sync that fails for want of power loses nothing by itself; any other leaves clean pages
+        // that the disk does not have.
         if state.hasPower { state.storage.files[number]?.forgetUnsynced() }
         throw error
       }

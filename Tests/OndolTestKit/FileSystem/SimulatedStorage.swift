@@ -1,10 +1,11 @@
-// What a simulated disk holds: for every file the bytes that programs see and the bytes that a power cut
-// leaves, for every directory the same of its names. All of it is one value, so taking a picture of the
-// whole world before an operation is an assignment.
+// What a simulated disk holds: for every file the bytes that programs see and the bytes that a
+// power cut leaves, for every directory the same of its names. All of it is one value, so taking a
+// picture of the whole world before an operation is an assignment.
 //
-// Content is cut into pages that are shared between pictures; a write replaces the pages it touches. A
-// page remembers every version since the last sync together with the sectors that version wrote, because
-// the system may have written any of them to the disk on its own, sector by sector.
+// Content is cut into pages that are shared between pictures; a write replaces the pages it
+// touches. A page remembers every version since the last sync together with the sectors that
+// version wrote, because the system may have written any of them to the disk on its own, sector by
+// sector.
 
 /// The smallest piece a disk writes whole or not.
 let sectorSize = 512
@@ -183,7 +184,8 @@ package struct SimulatedStorage: Sendable {
     (directories[path]?.current.keys).map { $0.sorted() } ?? []
   }
 
-  /// What the next process finds when this one is killed: everything written, synced or not, no locks.
+  /// What the next process finds when this one is killed: everything written, synced or not, no
+  /// locks.
   package func afterKill() -> SimulatedStorage {
     var rest = self
     for path in rest.directories.keys {
