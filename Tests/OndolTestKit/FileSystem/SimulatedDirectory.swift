@@ -60,7 +60,12 @@ final class SimulatedDirectory: Directory {
 
   func sync() throws(EngineError) {
     try fileSystem.state.withLock { [path] (state) throws(EngineError) in
-      try state.admit(.syncDirectory, path)
+      do throws(EngineError) {
+        try state.admit(.syncDirectory, path)
+      } catch {
+        if state.hasPower { state.storage.directories[path]?.forgetUnsynced() }
+        throw error
+      }
       if state.sabotage?.ignores(.syncDirectory, of: .other) == true { return }
       state.storage.directories[path]?.sync()
     }

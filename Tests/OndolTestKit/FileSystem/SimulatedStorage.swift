@@ -106,11 +106,11 @@ struct StoredFile: Sendable {
     }
   }
 
-  /// Everything written so far survives from now on.
+  /// Everything written since the last sync survives from now on.
   mutating func sync() {
-    let written = unsynced
-    durable.resize(to: current.size)
-    for index in written.keys {
+    if let size = unsyncedSizes.last?.size { durable.resize(to: max(size, durable.size)) }
+    for index in unsynced.keys {
+      if durable.pages.count <= index { durable.resize(to: current.size) }
       durable.pages[index] = current.pages[index]
     }
     forgetUnsynced()
@@ -142,7 +142,12 @@ struct StoredDirectory: Sendable {
   }
 
   mutating func sync() {
-    durable = current
+    for (_, change) in unsynced { Self.apply(change, to: &durable) }
+    unsynced = []
+  }
+
+  /// What a failed sync leaves: names that are seen and that no later sync saves.
+  mutating func forgetUnsynced() {
     unsynced = []
   }
 
