@@ -1,10 +1,11 @@
 // Fills a new index with the documents that are older than it, in small commits while writes go on.
 //
-// 1. The index is declared, `building`, in a commit of its own. From there on every write maintains its
-//    rows, because every write guards the family's row and so was prepared after the declaration.
-// 2. The older documents are added in the order of their keys, some hundred a commit. A commit guards the
-//    documents it was derived from: if one has changed meanwhile, its writer has maintained the index, and
-//    the batch is derived again. Each commit also says how far it came.
+// 1. The index is declared, `building`, in a commit of its own. From there on every write maintains
+//    its rows, because every write guards the family's row and so was prepared after the
+//    declaration.
+// 2. The older documents are added in the order of their keys, some hundred a commit. A commit
+//    guards the documents it was derived from: if one has changed meanwhile, its writer has
+//    maintained the index, and the batch is derived again. Each commit also says how far it came.
 // 3. The index is declared `ready`, and only now serves queries.
 //
 // A crash leaves it `building`; opening the database goes on where the last commit said.
@@ -77,7 +78,8 @@ struct IndexBuilder {
     return batch
   }
 
-  /// Puts the rows of some documents into the batch; answers the key of the last, or nil when there is none.
+  /// Puts the rows of some documents into the batch; answers the key of the last, or nil when there
+  /// is none.
   private func add(
     documentsBehind through: [UInt8]?, of entry: CollectionEntry, to index: IndexDefinition,
     in snapshot: Snapshot, _ batch: inout Batch

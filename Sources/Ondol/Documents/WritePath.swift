@@ -6,8 +6,8 @@
 //   commit     the engine refuses the batch when something it was derived from has changed; then from
 //              the snapshot again
 //
-// Up to the commit's place in the order of commits, cancelling the task throws `.cancelled` and nothing has
-// happened; after it, the write completes.
+// Up to the commit's place in the order of commits, cancelling the task throws `.cancelled` and
+// nothing has happened; after it, the write completes.
 
 internal import OndolEngine
 
@@ -56,7 +56,8 @@ extension Database {
       guard !prepared.batch.isEmpty else {
         return CompletedCommit(documents: prepared.documents, receipt: nil, now: now())
       }
-      // Whoever changes the catalog waits for its turn, and then looks again what there is to change.
+      // Whoever changes the catalog waits for its turn, and then looks again what there is to
+      // change.
       if !prepared.changedFamilies.isEmpty, !queue.hasFamilies {
         for root in roots { await queue.enter(.family(root)) }
         continue
@@ -67,7 +68,8 @@ extension Database {
         for family in prepared.changedFamilies { catalog.install(family) }
         return CompletedCommit(documents: prepared.documents, receipt: receipt, now: 0)
       } catch .stale {
-        // The catalog changed under the batch. The change is visible once its writer has left the queue.
+        // The catalog changed under the batch. The change is visible once its writer has left the
+        // queue.
         if !queue.hasFamilies {
           for root in roots { await queue.enter(.family(root)) }
         }

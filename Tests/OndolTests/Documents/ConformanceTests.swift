@@ -1,5 +1,5 @@
-// Write cases others published for the system whose semantics these are: the compiler's intent is compared
-// with the request the case expects, and then both are applied to the same documents.
+// Write cases others published for the system whose semantics these are: the compiler's intent is
+// compared with the request the case expects, and then both are applied to the same documents.
 
 import Foundation
 import OndolEngine

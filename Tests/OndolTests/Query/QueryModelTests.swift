@@ -1,5 +1,5 @@
-// Random documents and random queries: what the planner and the executor make of a query, with whatever
-// indexes there are, is what reading every document and asking it gives.
+// Random documents and random queries: what the planner and the executor make of a query, with
+// whatever indexes there are, is what reading every document and asking it gives.
 
 import OndolEngine
 import OndolTestKit
