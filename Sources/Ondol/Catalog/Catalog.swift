@@ -164,7 +164,7 @@ extension DatabaseError {
   init(catalog error: MalformedBytes) {
     self.init(
       .dataLoss,
-      "the catalog is damaged: \(error.reason) at \(error.offset); restore a backup or salvage what is"
-        + " left")
+      "the catalog is damaged: \(error.reason) at \(error.offset); restore a backup or salvage"
+        + " what is left")
   }
 }

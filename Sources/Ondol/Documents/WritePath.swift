@@ -1,9 +1,9 @@
 // The write path from the caller's hands to the acknowledged commit:
 //
-//   compile    on the caller, without suspension: WriteCompiler refuses what is wrong with the arguments
-//   queue      one latch a document, so that writers of one document do not race
-//   prepare    WritePreparation derives a batch from a snapshot
-//   commit     the engine refuses the batch when something it was derived from has changed; then from
+// compile    on the caller, without suspension: WriteCompiler refuses what is wrong with the
+// arguments queue      one latch a document, so that writers of one document do not race prepare
+// WritePreparation derives a batch from a snapshot commit     the engine refuses the batch when
+// something it was derived from has changed; then from
 //              the snapshot again
 //
 // Up to the commit's place in the order of commits, cancelling the task throws `.cancelled` and

@@ -6,8 +6,8 @@
   import Glibc
 
   /// A value that only one thread at a time can touch.
-  package final class Guarded<State: ~Copyable>: @unchecked Sendable {
-    // Safe: `state` is only touched between lock and unlock.
+  @safe package final class Guarded<State: ~Copyable>: @unchecked Sendable {
+    // Safe: `state` is only touched between lock and unlock, and `lock` lives as long as this.
     private var state: State
     private let lock: UnsafeMutablePointer<pthread_mutex_t>
 

@@ -115,13 +115,7 @@ package final class Engine: Sendable {
   }
 
   private func makeSpareLog() async throws(EngineError) {
-    do throws(EngineError) {
-      try await storage.maintenance.perform { [storage] () throws(EngineError) in
-        try storage.makeSpareLog()
-      }
-    } catch {
-      throw storage.sequencer.fail(error)
-    }
+    try await storage.perform { (storage) throws(EngineError) in try storage.makeSpareLog() }
   }
 
   /// Has shards flush in the background. A failure stops writing, and the next commit is told.
@@ -183,9 +177,7 @@ package final class Engine: Sendable {
     storage.sequencer.refuseCommits()
     try await flush()
     guard storage.sequencer.hasWritten || storage.hasCommitsInLogs else { return }
-    try await storage.maintenance.perform { [storage] () throws(EngineError) in
-      try storage.sealLog()
-    }
+    try await storage.perform { (storage) throws(EngineError) in try storage.sealLog() }
   }
 }
 

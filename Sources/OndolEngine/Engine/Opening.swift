@@ -38,7 +38,7 @@ struct Opening: Sendable {
       }
       memtables = recovery.memtables
       recovered = recovery.recovered
-      try Self.sweep(directory, manifest.state, manifest.superblock.manifest)
+      try Self.sweep(directory, manifest)
     } catch {
       lock.release()
       throw error
@@ -139,8 +139,10 @@ struct Opening: Sendable {
 
   /// Removes files of ours that nobody names: what flushes, merges and rotations left behind.
   private static func sweep(
-    _ directory: any Directory, _ state: ManifestState, _ current: FileNumber
+    _ directory: any Directory, _ manifest: Manifest
   ) throws(EngineError) {
+    let state = manifest.state
+    let current = manifest.superblock.manifest
     for name in try directory.list() {
       let isDead =
         if let log = FileNumber.parse(name, prefix: "LOG-") {
@@ -152,7 +154,10 @@ struct Opening: Sendable {
         } else {
           false
         }
-      if isDead { try directory.remove(name) }
+      guard isDead else { continue }
+      // What says so must not be lost after the file is.
+      try manifest.secureFoundation()
+      try directory.remove(name)
     }
   }
 

@@ -57,16 +57,23 @@ extension Sequencer {
     state.withLock { $0.spare != nil }
   }
 
-  /// The oldest log that recovery would need if `memtable` were flushed. Logs before it are
-  /// forgotten.
+  /// The oldest log that recovery would need if `memtable` were flushed.
   func floor(without memtable: Memtable) -> LogStart {
     state.withLock { state in
       let held = views.current.shards.flatMap { [$0.active] + $0.sealed }
         .filter { $0 !== memtable }.compactMap(\.firstLog).min()
       let floor = held ?? state.log?.number ?? state.previousLog
-      state.starts.removeAll { $0.number < floor }
-      guard let start = state.starts.first else { preconditionFailure("the floor is a log") }
+      guard let start = state.starts.first(where: { $0.number >= floor }) else {
+        preconditionFailure("the floor is a log")
+      }
       return start
+    }
+  }
+
+  /// Forgets the logs before the floor, once the manifest has it.
+  func forgetLogs(before floor: FileNumber) {
+    state.withLock { state in
+      state.starts.removeAll { $0.number < floor }
     }
   }
 }

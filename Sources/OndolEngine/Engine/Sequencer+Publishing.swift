@@ -154,6 +154,11 @@ extension Sequencer {
     return stop(with: poisoned)
   }
 
+  /// Throws what stopped all writing, if anything did.
+  func refuseAfterFailure() throws(EngineError) {
+    if let failure = state.withLock({ $0.failure }) { throw failure }
+  }
+
   /// Refuses commits from now on; those placed before still finish.
   func close() {
     _ = stop(with: .closed)

@@ -31,6 +31,21 @@ final class Storage: Sendable {
     self.maintenance = maintenance
   }
 
+  /// Does file work on the maintenance thread. Once some has failed, no more is done: writing is
+  /// stopped before the thread takes the next job, which might build on what the device lacks.
+  func perform(
+    _ work: @escaping @Sendable (Storage) throws(EngineError) -> Void
+  ) async throws(EngineError) {
+    try await maintenance.perform { [self] () throws(EngineError) in
+      try sequencer.refuseAfterFailure()
+      do throws(EngineError) {
+        try work(self)
+      } catch {
+        throw sequencer.fail(error)
+      }
+    }
+  }
+
   // MARK: - Flushing
 
   /// Writes a sealed memtable, all of whose commits are published and synced, as the shard's newest
@@ -53,6 +68,7 @@ final class Storage: Sendable {
     views.update(shard: index) { shard in
       shard.replacing(memtable, with: run.run, flushedThrough: through)
     }
+    sequencer.forgetLogs(before: floor.number)
     try removeLogs(before: floor.number)
   }
 

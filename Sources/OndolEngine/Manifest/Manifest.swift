@@ -30,6 +30,8 @@ final class Manifest: @unchecked Sendable {
   let hasTornTail: Bool
   /// Whether what opening read, and goes on from, is known to be on the device.
   private var isFoundationSafe = false
+  /// What every call gets once one has failed.
+  private var failure: EngineError?
 
   private init(
     _ loaded: Loaded, superblock: Superblock, directory: any Directory, file: any File,
@@ -180,7 +182,18 @@ final class Manifest: @unchecked Sendable {
   // MARK: - Editing
 
   /// Appends one edit, waits until it is durable, and moves to a new file when this one has grown.
+  /// After a failure nobody knows what the file holds, and every later call is refused.
   func commit(_ changes: [ManifestChange]) throws(EngineError) {
+    if let failure { throw failure }
+    do throws(EngineError) {
+      try makeEdit(changes)
+    } catch {
+      failure = .poisoned(reason: error.description)
+      throw error
+    }
+  }
+
+  private func makeEdit(_ changes: [ManifestChange]) throws(EngineError) {
     let changes = [.nextFile(state.nextFile)] + changes
     var next = state
     do throws(MalformedBytes) {
@@ -228,15 +241,16 @@ final class Manifest: @unchecked Sendable {
     try directory.remove(old.manifestName)
   }
 
-  /// Before the first change after opening: syncs the superblock and the last log, which a process
-  /// that was killed may have written without having them synced. Otherwise new commits could
-  /// outlive what they stand on. The manifest itself is synced with the change, directories by
-  /// whoever makes names.
-  private func secureFoundation() throws(EngineError) {
+  /// Before the first change after opening, and before anything is removed: syncs the superblock,
+  /// the manifest and the last log, which a process that was killed may have written without having
+  /// them synced. Otherwise new commits could outlive what they stand on, and files go that are
+  /// needed yet.
+  func secureFoundation() throws(EngineError) {
     if isFoundationSafe { return }
     for name in [Superblock.name, state.newestLog.logName] {
       try directory.open(name, access: .readWrite).sync()
     }
+    try file.sync()
     isFoundationSafe = true
   }
 

@@ -33,12 +33,8 @@ actor Shard {
   private func work(runLimit: Int) async throws(EngineError) {
     await takeTurn()
     defer { endTurn() }
-    do throws(EngineError) {
-      try await flushSealed()
-      if view.runs.count > runLimit { try await merge() }
-    } catch {
-      throw storage.sequencer.fail(error)
-    }
+    try await flushSealed()
+    if view.runs.count > runLimit { try await merge() }
   }
 
   private func flushSealed() async throws(EngineError) {
@@ -46,14 +42,14 @@ actor Shard {
       if let failure = await storage.sequencer.waitUntilPublished(through) { throw failure }
       // A flushed commit survives a power cut, so every commit before it must.
       try await storage.sequencer.synchronize()
-      try await storage.maintenance.perform { [storage, index] () throws(EngineError) in
+      try await storage.perform { [index] (storage) throws(EngineError) in
         try storage.flush(memtable, shard: index)
       }
     }
   }
 
   private func merge() async throws(EngineError) {
-    try await storage.maintenance.perform { [storage, index] () throws(EngineError) in
+    try await storage.perform { [index] (storage) throws(EngineError) in
       try storage.merge(shard: index)
     }
   }
