@@ -226,7 +226,8 @@ private struct InstructionSplit {
       for (name, child) in children {
         if let part = try plainPart(of: child, at: place + [name]) { plain[name] = part }
       }
-      return plain.isEmpty ? nil : .map(plain)
+      // Spelt out: a bare `nil` could also be null, which is a value.
+      return plain.isEmpty ? Optional.none : .some(.map(plain))
     }
   }
 
