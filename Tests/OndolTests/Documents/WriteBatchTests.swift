@@ -1,78 +1,113 @@
-// Batches: all of their writes happen, in their order and in one step, or none of them does.
+// Batches: all or nothing, in order, within limits.
 
-import Ondol
+import OndolEngine
 import Testing
 
+@testable import Ondol
+
 @Suite struct WriteBatchTests {
-  @Test func `All writes of a batch happen, in their order`() async throws {
+  @Test func `The writes of a batch have one version, and come in order`() async throws {
     let database = try await Database.inMemory()
     let items = database.collection("items")
-    try await items.document("old").setData(["x": 1])
+    try await items.document("gone").setData(["n": 1])
     let batch = database.batch()
-    try batch.setData(["x": 1, "kept": true], forDocument: items.document("a"))
-    try batch.updateData(["x": FieldValue.increment(2)], forDocument: items.document("a"))
-    try batch.setData(["y": 1], forDocument: items.document("a"), merge: true)
-    try batch.setData(from: ["name": "온돌"], forDocument: database.document("others/b"))
-    try batch.deleteDocument(items.document("old"))
-    try batch.deleteDocument(items.document("never there"))
+    try batch.setData(["n": 1], forDocument: items.document("a"))
+    try batch.updateData(["n": FieldValue.increment(2)], forDocument: items.document("a"))
+    try batch.setData(from: ["n": 5], forDocument: items.document("b"))
+    try batch.create(["t": FieldValue.serverTimestamp()], forDocument: database.document("x/y"))
+    try batch.setData(
+      ["t": FieldValue.serverTimestamp()], forDocument: items.document("b"), merge: true)
+    batch.deleteDocument(items.document("gone"))
     #expect(batch.count == 6)
     try await batch.commit()
-
-    let first = try await items.document("a").getDocument()
-    #expect(first.data() == ["x": 3, "kept": true, "y": 1])
-    let other = try await database.document("others/b").getDocument()
-    #expect(other.data() == ["name": "온돌"])
-    #expect(first.version == other.version)
-    #expect(try await items.document("old").getDocument().exists == false)
-    try await database.close()
+    let read = try await items.getDocuments(ids: ["a", "b", "gone"])
+    #expect(read[0].data() == ["n": 3])
+    #expect(read[1]["n"] as Int? == 5)
+    #expect(read[2].exists == false)
+    let other = try await database.document("x/y").getDocument()
+    #expect(Set([read[0].version, read[1].version, other.version]).count == 1)
+    #expect(other["t"] == read[1]["t"])
   }
 
-  @Test func `A batch with one impossible write changes nothing`() async throws {
+  @Test func `One write that cannot be done leaves all undone`() async throws {
     let database = try await Database.inMemory()
     let items = database.collection("items")
-    try await items.createIndex(on: ["x"])
-    let batch = database.batch()
-    try batch.setData(["x": 1], forDocument: items.document("a"))
-    try batch.updateData(["x": 1], forDocument: items.document("missing"))
-    try batch.setData(["x": 1], forDocument: items.document("z"))
-    let error = await #expect(throws: DatabaseError.self) { try await batch.commit() }
-    #expect(error?.code == .notFound)
-    #expect(error?.path == "items/missing")
-    #expect(try await items.getDocuments().isEmpty)
-    #expect(try await items.whereField("x", isEqualTo: 1).getDocuments().isEmpty)
-    try await database.close()
+    try await items.document("there").setData(["n": 1])
+    let before = try database.snapshot().sequence
+    let writes: [(WriteBatch) throws -> Void] = [
+      { try $0.updateData(["n": 1], forDocument: items.document("none")) },
+      { try $0.create(["n": 1], forDocument: items.document("there")) },
+      { try $0.setData(["n": 1], forDocument: items.document("there"), ifVersion: .missing) },
+    ]
+    for write in writes {
+      let batch = database.batch()
+      try batch.setData(["n": 9], forDocument: items.document("there"))
+      try batch.setData(["n": 9], forDocument: database.document("new/d"))
+      try write(batch)
+      let error = await #expect(throws: DatabaseError.self) { try await batch.commit() }
+      #expect(error?.path?.hasPrefix("items/") == true)
+    }
+    let after = try database.snapshot().sequence
+    #expect(after == before)
   }
 
-  @Test func `A refused write leaves the batch as it was`() async throws {
+  @Test func `A batch over the limit of a commit is refused`() async throws {
     let database = try await Database.inMemory()
     let batch = database.batch()
-    try batch.setData(["x": 1], forDocument: database.document("items/a"))
-    let error = #expect(throws: DatabaseError.self) {
-      try batch.setData(["__x__": 1], forDocument: database.document("items/b"))
+    for number in 0..<5 {
+      try batch.setData(
+        ["b": [UInt8](repeating: 1, count: 14 << 20)],
+        forDocument: database.document("c/d\(number)"))
     }
-    #expect(error?.code == .invalidArgument)
-    #expect(error?.path == "items/b")
-    #expect(throws: DatabaseError.self) {
-      try batch.deleteDocument(database.document("items"))
-    }
-    #expect(batch.count == 1)
-    try await batch.commit()
-    #expect(try await database.collection("items").getDocuments().count == 1)
-    try await database.close()
+    let error = await #expect(throws: DatabaseError.self) { try await batch.commit() }
+    #expect(error?.code == .resourceExhausted)
+    #expect(try await database.collection("c").getDocuments().isEmpty)
   }
 
-  @Test func `A batch is committed once, and for its own database`() async throws {
+  @Test func `A batch is committed once, and takes documents of its database only`() async throws {
     let database = try await Database.inMemory()
     let other = try await Database.inMemory()
     let batch = database.batch()
-    let foreign = #expect(throws: DatabaseError.self) {
-      try batch.setData(["x": 1], forDocument: other.document("items/a"))
+    #expect(throws: DatabaseError.self) {
+      try batch.setData(["n": 1], forDocument: other.document("c/d"))
     }
-    #expect(foreign?.code == .invalidArgument)
+    try batch.setData(["n": 1], forDocument: database.document("c/d"))
     try await batch.commit()
-    let again = await #expect(throws: DatabaseError.self) { try await batch.commit() }
-    #expect(again?.code == .failedPrecondition)
-    try await database.close()
-    try await other.close()
+    await #expect(throws: DatabaseError.self) { try await batch.commit() }
+    #expect(throws: DatabaseError.self) {
+      try batch.setData(["n": 1], forDocument: database.document("c/d"))
+    }
+    let wrong = database.batch()
+    wrong.deleteDocument(database.document("c//d"))
+    await #expect(throws: DatabaseError.self) { try await wrong.commit() }
+    try await database.batch().commit()
+  }
+
+  @Test func `Batches over the same documents and roots never block each other`() async throws {
+    let database = try await Database.inMemory()
+    try await withThrowingTaskGroup(of: Void.self) { group in
+      for task in 0..<8 {
+        group.addTask {
+          for round in 0..<20 {
+            let batch = database.batch()
+            for step in 0..<6 {
+              let number = (task * 5 + round * 3 + step * 7) % 10
+              try batch.setData(
+                ["n": FieldValue.increment(1), "f\(task)": round],
+                forDocument: database.document("r\(number % 3)/d\(number)"), merge: true)
+            }
+            try await batch.commit()
+          }
+        }
+      }
+      try await group.waitForAll()
+    }
+    var total = 0
+    for root in 0..<3 {
+      for document in try await database.collection("r\(root)").getDocuments().documents {
+        total += document["n"] as Int? ?? 0
+      }
+    }
+    #expect(total == 8 * 20 * 6)
   }
 }
