@@ -46,8 +46,8 @@ let package = Package(
   ],
   swiftLanguageModes: [.v6])
 
-// Benchmarks against peers, whose libraries no user should need. BENCH names the peers to build in, with
-// commas between, or is 1 for all; see Scripts/bench.
+// Benchmarks against peers, whose libraries no user should need. BENCH names the peers to build in,
+// with commas between, or is 1 for all; see Scripts/bench.
 if let bench = Context.environment["BENCH"] {
   let libraries = [
     "lmdb": "CLMDB", "leveldb": nil, "rocksdb": nil, "sqlite": "CSQLite",

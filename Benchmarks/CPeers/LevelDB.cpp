@@ -1,5 +1,5 @@
-// LevelDB behind coarse calls: `DB::Get` into one string that is used again and again, as a C++ program
-// would. The library's own C interface copies each value once more and allocates for it.
+// LevelDB behind coarse calls: `DB::Get` into one string that is used again and again, as a C++
+// program would. The library's own C interface copies each value once more and allocates for it.
 
 #ifdef PEER_LEVELDB
 

@@ -1,5 +1,5 @@
-// RocksDB behind coarse calls: `DB::Get` into one pinned slice, so that a value in the block cache is read
-// in place. The library's own C interface allocates a slice for each get.
+// RocksDB behind coarse calls: `DB::Get` into one pinned slice, so that a value in the block
+// cache is read in place. The library's own C interface allocates a slice for each get.
 
 #ifdef PEER_ROCKSDB
 

@@ -1,5 +1,5 @@
-// The parent's side: starts a process per engine and run, removes what it left, and compares what it read
-// with the reference.
+// The parent's side: starts a process per engine and run, removes what it left, and compares what
+// it read with the reference.
 
 import Foundation
 import Peers

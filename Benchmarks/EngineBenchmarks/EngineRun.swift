@@ -1,6 +1,6 @@
-// One run of one engine, in a process of its own: load, settle, close, weigh, reopen, read, write. Only the
-// engine's own calls are inside the clock; keys and values are made before it starts. What a read gives is
-// summed inside the clock, by the same function for every engine.
+// One run of one engine, in a process of its own: load, settle, close, weigh, reopen, read, write.
+// Only the engine's own calls are inside the clock; keys and values are made before it starts. What
+// a read gives is summed inside the clock, by the same function for every engine.
 
 import CPeers
 import Foundation
@@ -55,7 +55,8 @@ struct EngineRun {
         workload: workload, value: value, slowestHundredth: slowest, checksum: checksum))
   }
 
-  /// Loads, settles and closes; then lets the system write out what it holds, for every engine alike.
+  /// Loads, settles and closes; then lets the system write out what it holds, for every engine
+  /// alike.
   private mutating func load(_ type: any KeyValueEngine.Type) async throws {
     let engine = try await open(type, .process)
     var batch = RowList(valueLength: plan.valueLength)

@@ -1,5 +1,5 @@
-// What the runner itself asks of the system: how much room a database takes, how fast the device syncs, and
-// that nothing one engine left behind is written while the next one is timed.
+// What the runner itself asks of the system: how much room a database takes, how fast the device
+// syncs, and that nothing one engine left behind is written while the next one is timed.
 
 import CPeers
 import Foundation
@@ -26,8 +26,8 @@ func writeOutEverything() {
   sync()
 }
 
-/// The median time in microseconds of appending `lengthBytes` to a file of zeros and syncing it: the least
-/// that a commit which survives a power cut can cost.
+/// The median time in microseconds of appending `lengthBytes` to a file of zeros and syncing it:
+/// the least that a commit which survives a power cut can cost.
 func deviceFloor(lengthBytes: Int, times: Int, in directory: String) throws -> Double {
   let path = directory + "/floor"
   let file = unsafe Foundation.open(path, O_RDWR | O_CREAT | O_TRUNC, 0o644)

@@ -1,6 +1,6 @@
-// The engine suite: the same work on every engine, side by side. The program starts itself once per engine
-// and run, engines taking turns (A B C A B C), so that none profits from another's memory or from a quiet
-// minute, and then compares medians. `Scripts/bench` builds and starts it.
+// The engine suite: the same work on every engine, side by side. The program starts itself once per
+// engine and run, engines taking turns (A B C A B C), so that none profits from another's memory or
+// from a quiet minute, and then compares medians. `Scripts/bench` builds and starts it.
 
 import ArgumentParser
 import Foundation

@@ -1,5 +1,5 @@
-// Ondol's engine under measurement, called as its own upper floor calls it: from another module, `async`
-// where it is, a batch per commit, a snapshot per get and per seek, keys below a keyspace.
+// Ondol's engine under measurement, called as its own upper floor calls it: from another module,
+// `async` where it is, a batch per commit, a snapshot per get and per seek, keys below a keyspace.
 
 import CPeers
 import OndolEngine
@@ -9,8 +9,9 @@ final class OndolEngineAdapter: KeyValueEngine {
   static let name = "Ondol"
   static let version = "in this tree"
   static let settings =
-    "cache 1 GiB, otherwise defaults; LZ4, every block's checksum verified when it is loaded; .process: "
-    + "written by the caller, .power: synced; settled into one run before reads; snapshot per get and seek"
+    "cache 1 GiB, otherwise defaults; LZ4, every block's checksum verified when it is loaded; "
+    + ".process: written by the caller, .power: synced; settled into one run before reads; "
+    + "snapshot per get and seek"
 
   private let engine: Engine
   private let durability: Durability

@@ -1,5 +1,5 @@
-// Which documents are read and written, chosen before anything is timed, and what reading them must give:
-// the reference is computed from the documents themselves, without any engine.
+// Which documents are read and written, chosen before anything is timed, and what reading them must
+// give: the reference is computed from the documents themselves, without any engine.
 
 import CPeers
 import Peers

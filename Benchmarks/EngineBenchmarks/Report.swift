@@ -1,5 +1,5 @@
-// What is printed and written: one row per workload and engine, the median over the runs with the least and
-// the greatest beside it.
+// What is printed and written: one row per workload and engine, the median over the runs with the
+// least and the greatest beside it.
 
 import Foundation
 

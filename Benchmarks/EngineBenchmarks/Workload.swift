@@ -1,5 +1,5 @@
-// The workloads by name, each with its unit and which direction is better. The names are a contract: tables
-// and checks elsewhere look rows up by them.
+// The workloads by name, each with its unit and which direction is better. The names are a
+// contract: tables and checks elsewhere look rows up by them.
 
 /// One thing that is measured.
 enum Workload: String, CaseIterable, Codable {

@@ -1,11 +1,13 @@
 // The documents: keys and values that are the same for every engine and every run, made by a few
-// multiplications from a document's number. Keys are 16 random bytes, so that documents arrive in random
-// order. Half of a value is random, half is text that repeats, so that it compresses to a bit over half.
+// multiplications from a document's number. Keys are 16 random bytes, so that documents arrive in
+// random order. Half of a value is random, half is text that repeats, so that it compresses to a
+// bit over half.
 
 package import CPeers
 
-/// Keys as they lie in memory: each twenty bytes, of which the first four name a keyspace, for engines that
-/// share one key order among many collections, and the other sixteen are the document's own.
+/// Keys as they lie in memory: each twenty bytes, of which the first four name a keyspace, for
+/// engines that share one key order among many collections, and the other sixteen are the
+/// document's own.
 package struct KeyList: Sendable {
   package static let stride = 20
   package static let prefixLength = 4
@@ -122,9 +124,11 @@ package struct Dataset: Sendable {
 
   private static let text = [UInt8](
     """
-    {"status":"delivered","currency":"EUR","country":"Germany","city":"Hannover","items":[{"name":"coffee \
-    grinder","quantity":1,"price":34.90},{"name":"coffee filter","quantity":4,"price":3.20}],"notes":"please \
-    ring twice and leave the parcel with the neighbour","rating":5,"tags":["kitchen","coffee","gift"]}
+    {"status":"delivered","currency":"EUR","country":"Germany","city":"Hannover","items":\
+    [{"name":"coffee grinder","quantity":1,"price":34.90},\
+    {"name":"coffee filter","quantity":4,"price":3.20}],\
+    "notes":"please ring twice and leave the parcel with the neighbour","rating":5,\
+    "tags":["kitchen","coffee","gift"]}
     """.utf8)
 }
 

@@ -1,6 +1,7 @@
-// What every engine must do to be measured: calls so coarse that going through a protocol costs nothing.
-// Each call is a loop inside the adapter, over keys and values that were made before the clock started, in
-// the engine's own best way. Whatever is read is summed byte for byte, by the same function for all.
+// What every engine must do to be measured: calls so coarse that going through a protocol costs
+// nothing. Each call is a loop inside the adapter, over keys and values that were made before the
+// clock started, in the engine's own best way. Whatever is read is summed byte for byte, by the
+// same function for all.
 
 import CPeers
 
@@ -49,7 +50,8 @@ package protocol KeyValueEngine: AnyObject, SendableMetatype {
   /// Reads all rows in key order.
   func scan() async throws -> Scan
 
-  /// For each key, reads `limit` rows from the first at or after it, each seek seeing the newest state.
+  /// For each key, reads `limit` rows from the first at or after it, each seek seeing the newest
+  /// state.
   func seek(_ keys: KeyList, limit: Int) async throws -> UInt64
 
   /// Brings the data into the shape it is best read in, and out of memtables and logs.

@@ -1,6 +1,6 @@
-// LMDB: a copy-on-write B+tree in a memory map. Values are read in place. `.process` turns syncing off:
-// what was committed is in the page cache and outlives the process, but a system crash may leave the file
-// broken, because pages then reach the disk in any order.
+// LMDB: a copy-on-write B+tree in a memory map. Values are read in place. `.process` turns syncing
+// off: what was committed is in the page cache and outlives the process, but a system crash may
+// leave the file broken, because pages then reach the disk in any order.
 
 #if PEER_LMDB
   import CLMDB
@@ -11,8 +11,9 @@
     package static let version =
       "\(MDB_VERSION_MAJOR).\(MDB_VERSION_MINOR).\(MDB_VERSION_PATCH)"
     package static let settings =
-      "map 64 GiB, page cache of the system; .process = MDB_NOSYNC (a killed process loses nothing, but a "
-      + "system crash may break the file), .power = default; read transaction renewed per get and seek"
+      "map 64 GiB, page cache of the system; .process = MDB_NOSYNC (a kill loses nothing, "
+      + "but a system crash may break the file), .power = default; "
+      + "read transaction renewed per get and seek"
 
     private let environment: OpaquePointer
     private let table: MDB_dbi

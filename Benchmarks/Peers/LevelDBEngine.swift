@@ -7,8 +7,8 @@
     package static let name = "LevelDB"
     package static var version: String { String(cString: leveldb_peer_version()) }
     package static let settings =
-      "block cache 1 GiB, bloom filter of 10 bits, verify_checksums on, write buffer 64 MiB, Snappy; fully "
-      + "compacted before reads"
+      "block cache 1 GiB, bloom filter of 10 bits, verify_checksums on, write buffer 64 MiB, "
+      + "Snappy; fully compacted before reads"
 
     private let peer: OpaquePointer
     private let synced: Int32

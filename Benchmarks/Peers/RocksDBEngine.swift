@@ -7,8 +7,8 @@
     package static let name = "RocksDB"
     package static var version: String { String(cString: rocksdb_peer_version()) }
     package static let settings =
-      "LRU block cache 1 GiB, bloom filter of 10 bits, LZ4, write buffer 64 MiB, max_background_jobs 2; "
-      + "fully compacted before reads"
+      "LRU block cache 1 GiB, bloom filter of 10 bits, LZ4, write buffer 64 MiB, "
+      + "max_background_jobs 2; fully compacted before reads"
 
     private let peer: OpaquePointer
     private let synced: Int32

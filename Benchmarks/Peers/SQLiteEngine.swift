@@ -1,5 +1,5 @@
-// SQLite: a B-tree with a write-ahead log, one table WITHOUT ROWID whose primary key is the document's key,
-// and statements prepared once. Values are read in place.
+// SQLite: a B-tree with a write-ahead log, one table WITHOUT ROWID whose primary key is the
+// document's key, and statements prepared once. Values are read in place.
 
 #if PEER_SQLITE
   import CPeers
@@ -9,8 +9,8 @@
     package static let name = "SQLite"
     package static let version = SQLITE_VERSION
     package static let settings =
-      "WAL, WITHOUT ROWID table with a BLOB key, prepared statements, cache_size 1 GiB, checkpoint every "
-      + "64 MiB of log; .process: synchronous=OFF, .power: synchronous=FULL"
+      "WAL, WITHOUT ROWID table with a BLOB key, prepared statements, cache_size 1 GiB, "
+      + "checkpoint every 64 MiB of log; .process: synchronous=OFF, .power: synchronous=FULL"
 
     private let database: OpaquePointer
     private let begin: OpaquePointer

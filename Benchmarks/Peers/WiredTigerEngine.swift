@@ -1,5 +1,5 @@
-// WiredTiger: a B-tree with a write-ahead log and checkpoints, the engine below MongoDB. Values are read in
-// place, from pages in its cache.
+// WiredTiger: a B-tree with a write-ahead log and checkpoints, the engine below MongoDB. Values are
+// read in place, from pages in its cache.
 
 #if PEER_WIREDTIGER
   import CPeers
@@ -10,8 +10,9 @@
     package static let version =
       "\(WIREDTIGER_VERSION_MAJOR).\(WIREDTIGER_VERSION_MINOR).\(WIREDTIGER_VERSION_PATCH)"
     package static let settings =
-      "cache_size 1 GiB, log on in files of 16 MB, block_compressor snappy where the build has it; .process: "
-      + "transaction_sync method=none (written, not synced), .power: method=fsync; checkpointed before reads"
+      "cache_size 1 GiB, log on in files of 16 MB, block_compressor snappy where the build has "
+      + "it; .process: transaction_sync method=none (written, not synced), .power: method=fsync; "
+      + "checkpointed before reads"
 
     private let connection: UnsafeMutablePointer<WT_CONNECTION>
     private let session: UnsafeMutablePointer<WT_SESSION>

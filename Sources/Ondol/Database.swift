@@ -1,6 +1,6 @@
 // The front door: open a directory, and there is a database. Start reading here. A write goes on in
-// Documents/WritePath, a read of one document in Documents/ReadPath, a query in Query/Executor; all of them
-// stand on the engine's snapshots and commits.
+// Documents/WritePath, a read of one document in Documents/ReadPath, a query in Query/Executor; all
+// of them stand on the engine's snapshots and commits.
 
 package import OndolEngine
 
@@ -21,19 +21,20 @@ public final class Database: Sendable {
     self.now = now
   }
 
-  /// Opens the database in the directory at `path`, making one when there is none. What a crash left is
-  /// recovered, and indexes that were being built are finished.
+  /// Opens the database in the directory at `path`, making one when there is none. What a crash
+  /// left is recovered, and indexes that were being built are finished.
   ///
-  /// - Throws: `.failedPrecondition` naming the holder when another process, or this one, has the directory
-  ///   open; `.dataLoss` when files are damaged; `.permissionDenied`, `.resourceExhausted` or `.internal`
-  ///   when the system refuses.
+  /// - Throws: `.failedPrecondition` naming the holder when another process, or this one, has the
+  ///   directory open; `.dataLoss` when files are damaged; `.permissionDenied`,
+  ///   `.resourceExhausted` or `.internal` when the system refuses.
   public static func open(
     at path: String, options: Options = Options()
   ) async throws(DatabaseError) -> Database {
     try await open(at: path, options: options, environment: .live())
   }
 
-  /// Makes an empty database that lives in memory only: the same engine and semantics, without files.
+  /// Makes an empty database that lives in memory only: the same engine and semantics, without
+  /// files.
   public static func inMemory(
     options: Options = Options()
   ) async throws(DatabaseError) -> Database {
@@ -61,11 +62,11 @@ public final class Database: Sendable {
     return database
   }
 
-  /// Writes everything down, marks the database as closed in good order and gives the directory back.
-  /// Later calls throw `.failedPrecondition`; closing again does nothing.
+  /// Writes everything down, marks the database as closed in good order and gives the directory
+  /// back. Later calls throw `.failedPrecondition`; closing again does nothing.
   ///
-  /// - Throws: `.internal`, `.resourceExhausted` or `.permissionDenied` when the system refuses; the database
-  ///   is closed all the same.
+  /// - Throws: `.internal`, `.resourceExhausted` or `.permissionDenied` when the system refuses;
+  ///   the database is closed all the same.
   public func close() async throws(DatabaseError) {
     do throws(EngineError) {
       try await engine.close()
@@ -74,8 +75,8 @@ public final class Database: Sendable {
     }
   }
 
-  /// The collection at `path`: an odd number of segments, as in `users` or `users/alice/posts`. A wrong path
-  /// makes the calls throw that use it.
+  /// The collection at `path`: an odd number of segments, as in `users` or `users/alice/posts`. A
+  /// wrong path makes the calls throw that use it.
   public func collection(_ path: String) -> CollectionReference {
     CollectionReference(
       database: self,
@@ -87,8 +88,8 @@ public final class Database: Sendable {
     CollectionReference(database: self, place: .success(path))
   }
 
-  /// The document at `path`: an even number of segments, as in `users/alice`. A wrong path makes the calls
-  /// throw that use it.
+  /// The document at `path`: an even number of segments, as in `users/alice`. A wrong path makes
+  /// the calls throw that use it.
   public func document(_ path: String) -> DocumentReference {
     DocumentReference(
       database: self,

@@ -94,7 +94,8 @@ public struct DatabaseError: Error, Sendable, Hashable {
 extension DatabaseError: CustomStringConvertible {
   /// The code, the message and the place, in one line.
   public var description: String {
-    let place = [path, field.map { "field \($0)" }].compactMap(\.self).joined(separator: ", ")
+    let unnamed = path.flatMap { message.contains($0) ? nil : $0 }
+    let place = [unnamed, field.map { "field \($0)" }].compactMap(\.self).joined(separator: ", ")
     return place.isEmpty ? "\(code): \(message)" : "\(code): \(message) (\(place))"
   }
 }

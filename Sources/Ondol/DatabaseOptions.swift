@@ -27,8 +27,8 @@ extension Database {
     ///
     /// A commit's time is always later than that of the commit before, whatever the clock says.
     public var clock: (@Sendable () -> Int64)?
-    /// Makes the ids of documents that are added without one. Nil stands for random ids of 20 letters and
-    /// digits; give another for tests that must repeat exactly.
+    /// Makes the ids of documents that are added without one. Nil stands for random ids of 20
+    /// letters and digits; give another for tests that must repeat exactly.
     public var automaticID: (@Sendable () -> String)?
 
     /// The defaults.

@@ -48,7 +48,7 @@ extension Packages {
   private static func load(
     _ installed: [Package], into packages: CollectionReference, of database: Database, killing: Bool
   ) async throws {
-    let found = try await packages.count.getAggregation().count
+    let found = try await packages.getDocuments().count
     if found > 0 { Story.say("Found \(found) packages from an earlier run.") }
     var acknowledged = Acknowledgements(killing: killing, done: 0, total: installed.count)
     let clock = ContinuousClock()
@@ -80,7 +80,9 @@ extension Packages {
     Story.say("Between 10,000 and 50,000 KiB there are \(medium.documents.count); the smallest:")
     try show(medium, first: 3)
 
-    let libraries = try await packages.whereField("name", hasPrefix: "lib").getDocuments()
+    // A prefix is a range: from "lib" to the first text behind all that begin so.
+    let libraries = try await packages.whereField("name", isGreaterThanOrEqualTo: "lib")
+      .whereField("name", isLessThan: "lic").order(by: "name").getDocuments()
     Story.say("Names that begin with \"lib\": \(libraries.documents.count); the first:")
     try show(libraries, first: 3)
   }

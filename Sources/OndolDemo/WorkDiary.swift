@@ -50,7 +50,7 @@ extension WorkDiary {
     let days = (1...6).flatMap { month in
       (1...daysOfMonth[month - 1]).map { date(month: month, day: $0) }
     }
-    let found = try await diary.count.getAggregation().count
+    let found = try await diary.getDocuments().count
     if found > 0 {
       Story.say("Found \(found) of \(days.count) days from an earlier run.")
     }
@@ -71,9 +71,12 @@ extension WorkDiary {
     let start = clock.now
     let query = diary.whereField("workDate", in: week).order(by: "workDate")
     let found = try await query.getDocuments()
+    let duration = clock.now - start
+    let plan = try await query.explain(analyze: true)
     Story.say(
-      "The week, by `in` over seven dates and an index: \(found.documents.count) days"
-        + " in \(Story.milliseconds(clock.now - start)).")
+      "The week, by `in` over seven dates: \(found.documents.count) days in"
+        + " \(Story.milliseconds(duration)); index \(plan.indexName ?? "none"),"
+        + " \(plan.entriesVisited ?? 0) entries visited.")
     for document in found.documents {
       let day = try document.data(as: WorkDay.self)
       Story.say("  \(day.workDate)  \(day.planStartTime)-\(day.planEndTime)  \(day.status)")

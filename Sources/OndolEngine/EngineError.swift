@@ -1,6 +1,6 @@
-// Everything that can go wrong on the lower floor. Each case carries the place, so that whoever reads
-// the message at night knows which file to look into. The upper floor turns it into `DatabaseError` in
-// one initialiser.
+// Everything that can go wrong on the lower floor. Each case carries the place, so that whoever
+// reads the message at night knows which file to look into. The upper floor turns it into
+// `DatabaseError` in one initialiser.
 
 /// What the engine throws.
 package enum EngineError: Error, Sendable, Equatable {
@@ -16,7 +16,8 @@ package enum EngineError: Error, Sendable, Equatable {
   case inUse(path: String, holder: String)
   /// The engine was closed.
   case closed
-  /// An earlier write or sync failed; nothing is written any more until the database is opened again.
+  /// An earlier write or sync failed; nothing is written any more until the database is opened
+  /// again.
   case poisoned(reason: String)
   /// A row that the batch was derived from has changed since; derive it again.
   case stale

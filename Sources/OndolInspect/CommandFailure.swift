@@ -1,6 +1,7 @@
 // What the tool says when it could not do as it was told, and with which status it ends. Scripts
 // depend on the numbers: they are in Docs/Tools.md and never change their meaning.
 
+import Foundation
 import Ondol
 
 /// How the process ends.
@@ -18,6 +19,10 @@ enum ExitStatus: Int32 {
   case locked = 5
   /// The files were written by a newer version.
   case newerFormat = 6
+
+  func endProcess() -> Never {
+    exit(rawValue)
+  }
 }
 
 /// An error with its exit status.

@@ -15,11 +15,11 @@ struct GetCommand: AsyncParsableCommand {
   func run() async throws {
     try await database.withDatabase { database in
       let document = try await database.document(DocumentPath(path)).getDocument()
-      guard let fields = document.data() else {
+      guard document.exists else {
         throw CommandFailure(.notFound, "there is no document at \(path)")
       }
       var output = Output()
-      try output.print(JSONWriter.line(.map(fields)))
+      try output.print(JSONWriter.line(.map(document.data())))
       try output.flush()
     }
   }

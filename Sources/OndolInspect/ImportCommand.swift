@@ -38,7 +38,7 @@ struct ImportCommand: AsyncParsableCommand {
   func run() async throws {
     var lines = try LineReader(path: file)
     try await database.withDatabase(creating: true) { database in
-      let collection = try database.collection(CollectionPath(into))
+      let collection = try CollectionPath(into)
       var progress = ImportProgress(isAcknowledging: acknowledge, isQuiet: quiet)
       var failure: CommandFailure?
       var isAtEnd = false
@@ -51,7 +51,7 @@ struct ImportCommand: AsyncParsableCommand {
               isAtEnd = true
               break
             }
-            try add(line, numbered: lines.lineNumber, to: batch, in: collection)
+            try add(line, numbered: lines.lineNumber, to: batch, in: collection, of: database)
             documents += 1
             bytes += line.count
           }
@@ -69,7 +69,8 @@ struct ImportCommand: AsyncParsableCommand {
   }
 
   private func add(
-    _ line: [UInt8], numbered number: Int, to batch: WriteBatch, in collection: CollectionReference
+    _ line: [UInt8], numbered number: Int, to batch: WriteBatch, in collection: CollectionPath,
+    of database: Database
   ) throws(CommandFailure) {
     do {
       guard case .map(var fields) = try JSONReader.read(line) else {
@@ -78,7 +79,8 @@ struct ImportCommand: AsyncParsableCommand {
       let id = try documentID(in: fields, line: number)
       // The id under its own name comes from `ondol ls`, and no field can be called so.
       if idField == JSONWriter.documentIDName { fields[idField] = nil }
-      try batch.setData(fields, forDocument: collection.document(id))
+      // Taken literally: a "/" in an id is a mistake, not the way into a subcollection.
+      try batch.setData(fields, forDocument: database.document(try collection.document(id)))
     } catch let failure as CommandFailure {
       throw failure
     } catch let error as JSONError {

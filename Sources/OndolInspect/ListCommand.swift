@@ -37,45 +37,42 @@ struct ListCommand: AsyncParsableCommand {
 
   func run() async throws {
     try await database.withDatabase { database in
-      let documents = try await documents(in: database)
       var output = Output()
-      if ids {
-        for document in documents { try output.print(document.documentID) }
-      } else {
-        switch format ?? (Output.isTerminal ? .table : .jsonl) {
-        case .table:
-          for line in Self.table(of: documents).lines { try output.print(line) }
-        case .jsonl:
-          for document in documents { try output.print(Self.json(document)) }
-        case .json:
-          try output.print("[")
-          for (index, document) in documents.enumerated() {
-            try output.print("  " + Self.json(document) + (index + 1 < documents.count ? "," : ""))
-          }
-          try output.print("]")
+      let format = ids ? nil : format ?? (Output.isTerminal ? .table : .jsonl)
+      var pages = Pages(database.collection(collection), offset: offset, limit: limit)
+      switch format {
+      case nil:
+        while let page = try await pages.next() {
+          for document in page { try output.print(document.documentID) }
         }
+      case .jsonl:
+        while let page = try await pages.next() {
+          for document in page { try output.print(Self.json(document)) }
+        }
+      case .json:
+        var separator = "["
+        while let page = try await pages.next() {
+          for document in page {
+            try output.print(separator + Self.json(document))
+            separator = ","
+          }
+        }
+        try output.print(separator == "[" ? "[]" : "]")
+      case .table:
+        var documents: [DocumentSnapshot] = []
+        while let page = try await pages.next() { documents += page }
+        for line in Self.table(of: documents).lines { try output.print(line) }
       }
       try output.flush()
     }
   }
 
-  private func documents(in database: Database) async throws -> [DocumentSnapshot] {
-    let collection = try database.collection(CollectionPath(collection))
-    guard limit != 0 else { return [] }
-    var query = collection.order(by: FieldPath.documentID())
-    if let limit {
-      // What is left out counts towards what is read.
-      query = query.limit(to: offset.addingReportingOverflow(limit).partialValue)
-    }
-    return Array(try await query.getDocuments().documents.dropFirst(offset))
-  }
-
   private static func json(_ document: DocumentSnapshot) -> String {
-    JSONWriter.line(id: document.documentID, document.data() ?? [:])
+    JSONWriter.line(id: document.documentID, document.data())
   }
 
   private static func table(of documents: [DocumentSnapshot]) -> TextTable {
-    let rows = documents.map { ($0.documentID, $0.data() ?? [:]) }
+    let rows = documents.map { ($0.documentID, $0.data()) }
     let names = Set(rows.flatMap(\.1.keys)).sorted { $0.utf8.lexicographicallyPrecedes($1.utf8) }
     var table = TextTable(columns: [JSONWriter.documentIDName] + names)
     table.numericColumns = Set(
@@ -95,5 +92,38 @@ struct ListCommand: AsyncParsableCommand {
   /// Texts without their quotes; everything else as in JSON.
   private static func cell(_ value: Value) -> String {
     value.string ?? value.timestamp.map(JSONWriter.dateText) ?? JSONWriter.line(value)
+  }
+}
+
+/// A collection's documents, some at a time, so that a list may be longer than memory. Nobody else
+/// has the database open, so the pages fit together.
+private struct Pages {
+  private static let pageLength = 1_000
+
+  private let collection: CollectionReference
+  private var offset: Int
+  private var rest: Int
+  private var lastID: String?
+
+  init(_ collection: CollectionReference, offset: Int, limit: Int?) {
+    self.collection = collection
+    self.offset = offset
+    rest = limit ?? .max
+  }
+
+  /// The next documents, at least one; nil at the end.
+  mutating func next() async throws(DatabaseError) -> [DocumentSnapshot]? {
+    while rest > 0 {
+      var query = collection.order(by: FieldPath.documentID()).limit(to: Self.pageLength)
+      if let lastID { query = query.whereField(FieldPath.documentID(), isGreaterThan: lastID) }
+      let page = try await query.getDocuments().documents
+      guard let last = page.last else { return nil }
+      lastID = last.documentID
+      let shown = Array(page.dropFirst(offset).prefix(rest))
+      offset -= min(offset, page.count)
+      rest -= shown.count
+      if !shown.isEmpty { return shown }
+    }
+    return nil
   }
 }

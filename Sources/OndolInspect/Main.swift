@@ -18,7 +18,7 @@ struct Main: AsyncParsableCommand {
 
   static func main() async {
     do {
-      var command = try await parse()
+      var command = try parseAsRoot()
       if var command = command as? any AsyncParsableCommand {
         try await command.run()
       } else {
@@ -26,7 +26,7 @@ struct Main: AsyncParsableCommand {
       }
     } catch let failure as CommandFailure {
       Output.say("ondol: \(failure.message)")
-      exit(failure.status)
+      failure.status.endProcess()
     } catch {
       let isHelp = exitCode(for: error) == .success
       let message = fullMessage(for: error)
@@ -35,7 +35,7 @@ struct Main: AsyncParsableCommand {
       } else {
         Output.say(message)
       }
-      exit(isHelp ? .succeeded : .usage)
+      (isHelp ? ExitStatus.succeeded : .usage).endProcess()
     }
   }
 }

@@ -20,9 +20,9 @@ struct DatabaseArgument: ParsableArguments {
       throw CommandFailure(.notFound, "there is no database at \(directory)")
     }
     let database: Database
-    do {
+    do throws(DatabaseError) {
       database = try await Database.open(at: directory)
-    } catch let error as DatabaseError {
+    } catch {
       throw CommandFailure(opening: directory, error)
     }
     do {

@@ -15,6 +15,8 @@ struct TextTable {
     self.columns = columns
   }
 
+  var isEmpty: Bool { rows.isEmpty }
+
   mutating func add(_ cells: [String]) {
     rows.append(cells.map(Self.shortened))
   }

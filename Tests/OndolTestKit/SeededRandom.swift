@@ -43,7 +43,8 @@ package struct SeededRandom: RandomNumberGenerator, Sendable {
     return bytes
   }
 
-  /// A seed of its own for every pair of numbers, so that one case does not shift the chance of another.
+  /// A seed of its own for every pair of numbers, so that one case does not shift the chance of
+  /// another.
   package static func derive(_ seed: UInt64, _ number: Int) -> UInt64 {
     scramble(seed ^ scramble(UInt64(truncatingIfNeeded: number) &+ 0x9E37_79B9_7F4A_7C15))
   }

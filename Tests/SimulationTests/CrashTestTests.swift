@@ -1,5 +1,5 @@
-// Whether the crash test notices. A store that keeps its promises passes; each mistake a store can make,
-// and each sync a disk can swallow, is found.
+// Whether the crash test notices. A store that keeps its promises passes; each mistake a store can
+// make, and each sync a disk can swallow, is found.
 
 import OndolTestKit
 import Testing

@@ -1,5 +1,5 @@
-// The crash tests are worth what their disk is worth: here it must keep every promise it makes, and break
-// everything else.
+// The crash tests are worth what their disk is worth: here it must keep every promise it makes, and
+// break everything else.
 
 import OndolEngine
 import OndolTestKit
@@ -141,8 +141,9 @@ private func contents(_ fileSystem: SimulatedFileSystem, _ name: String) -> [UIn
 }
 
 @Suite struct `A simulated disk that loses its power` {
-  /// Random writes and syncs on a few files; whatever was synced last must be there after any cut, and
-  /// every byte must be one that was written at its place since, or a zero or noise beyond the old end.
+  /// Random writes and syncs on a few files; whatever was synced last must be there after any cut,
+  /// and every byte must be one that was written at its place since, or a zero or noise beyond the
+  /// old end.
   @Test(arguments: 0..<40)
   func `always keeps what was synced`(seed: Int) throws {
     var random = SeededRandom(seed: UInt64(seed))

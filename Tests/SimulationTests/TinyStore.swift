@@ -1,5 +1,6 @@
-// The smallest store that keeps its promises: all rows in memory, one log in front of them, a new log at
-// every open. It exists to be broken in known ways, so that the crash test can be seen to notice.
+// The smallest store that keeps its promises: all rows in memory, one log in front of them, a new
+// log at every open. It exists to be broken in known ways, so that the crash test can be seen to
+// notice.
 
 import OndolEngine
 import OndolTestKit

@@ -1,7 +1,7 @@
-// What the adapters share in C: the way bytes are read so that every engine pays the same for it, the
-// clock, and the two peers whose C interfaces copy each value they give back. LevelDB and RocksDB are
-// therefore driven through their C++ interface here, in loops, so that nothing is paid per operation that a
-// C++ program would not pay as well.
+// What the adapters share in C: the way bytes are read so that every engine pays the same for it,
+// the clock, and the two peers whose C interfaces copy each value they give back. LevelDB and
+// RocksDB are therefore driven through their C++ interface here, in loops, so that nothing is
+// paid per operation that a C++ program would not pay as well.
 
 #ifndef CPEERS_H
 #define CPEERS_H
@@ -42,7 +42,8 @@ static inline uint64_t peer_now(void) {
   return (uint64_t)time.tv_sec * UINT64_C(1000000000) + (uint64_t)time.tv_nsec;
 }
 
-/// Keys as they lie in memory: `count` of them, `stride` bytes apart, each `length` bytes at `offset`.
+/// Keys as they lie in memory: `count` of them, `stride` bytes apart, each `length` bytes at
+/// `offset`.
 struct peer_keys {
   const unsigned char *bytes;
   size_t count;

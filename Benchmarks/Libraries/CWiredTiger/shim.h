@@ -1,5 +1,5 @@
-// WiredTiger's methods are function pointers inside structs, many of them variadic, which Swift cannot
-// call. These wrappers are inlined; they add nothing to what a C program pays.
+// WiredTiger's methods are function pointers inside structs, many of them variadic, which Swift
+// cannot call. These wrappers are inlined; they add nothing to what a C program pays.
 
 #include <wiredtiger.h>
 

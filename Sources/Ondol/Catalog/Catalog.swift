@@ -1,15 +1,16 @@
-// The catalog in memory: which families, collections, field names and indexes there are, as immutable
-// values behind one lock, so that reads and writes take what they need in nanoseconds.
+// The catalog in memory: which families, collections, field names and indexes there are, as
+// immutable values behind one lock, so that reads and writes take what they need in nanoseconds.
 //
-// The rows in keyspace 0 are the truth, and the pictures here copies of them. A call works on a snapshot,
-// which may be older or newer than a picture. What keeps the two together:
-// - A family's row has a generation that every change of its keyspaces, names or indexes raises, and a
-//   picture is exactly what one generation was. Whoever plans a query or writes reads that row in his own
-//   snapshot, and gets the picture of that generation.
-// - Every write guards the family's row. A write that was prepared before an index was declared is refused
-//   and prepared again, so no document is ever missing from an index.
-// - Reading one document by its id needs only its keyspace's number, which never changes, and the names in
-//   it, which are only ever added. A document with a name the picture lacks has the family loaded again.
+// The rows in keyspace 0 are the truth, and the pictures here copies of them. A call works on a
+// snapshot, which may be older or newer than a picture. What keeps the two together:
+// - A family's row has a generation that every change of its keyspaces, names or indexes raises,
+//   and a picture is exactly what one generation was. Whoever plans a query or writes reads that
+//   row in his own snapshot, and gets the picture of that generation.
+// - Every write guards the family's row. A write that was prepared before an index was declared is
+//   refused and prepared again, so no document is ever missing from an index.
+// - Reading one document by its id needs only its keyspace's number, which never changes, and the
+//   names in it, which are only ever added. A document with a name the picture lacks has the family
+//   loaded again.
 
 internal import OndolEngine
 
@@ -31,8 +32,8 @@ struct Family: Sendable {
 final class Catalog: Sendable {
   private let pictures = Guarded<[ExactText: Family]>([:])
 
-  /// The newest picture of the family, which may be newer or older than any snapshot. Nil when none is
-  /// known.
+  /// The newest picture of the family, which may be newer or older than any snapshot. Nil when none
+  /// is known.
   func picture(of root: String) -> Family? {
     pictures.withLock { $0[ExactText(root)] }
   }
@@ -163,7 +164,7 @@ extension DatabaseError {
   init(catalog error: MalformedBytes) {
     self.init(
       .dataLoss,
-      "the catalog is damaged: \(error.reason) at \(error.offset); restore a backup or salvage what is"
-        + " left")
+      "the catalog is damaged: \(error.reason) at \(error.offset); restore a backup or salvage"
+        + " what is left")
   }
 }

@@ -1,6 +1,6 @@
-// What a commit adds to the catalog: a collection met for the first time, new field names, an index. Part
-// of stage 2 of the write path. Everything is derived from the commit's own snapshot and guarded, so of
-// two commits that would both define something one is refused and derives again.
+// What a commit adds to the catalog: a collection met for the first time, new field names, an
+// index. Part of stage 2 of the write path. Everything is derived from the commit's own snapshot
+// and guarded, so of two commits that would both define something one is refused and derives again.
 
 internal import OndolEngine
 
@@ -21,8 +21,8 @@ struct CatalogEdit {
     guardedKeys = [CatalogKey.family(family.root)]
   }
 
-  /// Begins with a family that is not there yet. `following` is the number of the last family that the same
-  /// commit made before.
+  /// Begins with a family that is not there yet. `following` is the number of the last family that
+  /// the same commit made before.
   init(
     newFamily root: String, following last: UInt32?, at snapshot: Snapshot
   ) async throws(DatabaseError) {
@@ -93,7 +93,8 @@ struct CatalogEdit {
     return Keyspace(family: family.row.number, member: family.row.nextMember)
   }
 
-  /// Puts everything into `batch`, with the guards. The family's row is guarded even when nothing changes.
+  /// Puts everything into `batch`, with the guards. The family's row is guarded even when nothing
+  /// changes.
   mutating func write(to batch: inout Batch) {
     for key in guardedKeys {
       batch.guardUnchanged(key.bytes)

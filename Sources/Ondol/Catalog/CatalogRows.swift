@@ -1,13 +1,13 @@
-// The catalog's rows as bytes. They are ordinary rows of keyspace 0, written in the very commit that first
-// uses what they define, so neither can exist without the other.
+// The catalog's rows as bytes. They are ordinary rows of keyspace 0, written in the very commit
+// that first uses what they define, so neither can exist without the other.
 //
 //   01                                       -> next family number
 //   02 root collection's name                -> family: number, generation, next member
 //   03 keyspace (u32 BE) 00                  -> what the keyspace is
 //   03 keyspace (u32 BE) 01 symbol (u32 BE)  -> the field name the symbol stands for, UTF-8
 //
-// Numbers are varints, texts and lists have their length in front. A family's generation changes with
-// every change of its keyspaces or indexes; the rows of one family stand together.
+// Numbers are varints, texts and lists have their length in front. A family's generation changes
+// with every change of its keyspaces or indexes; the rows of one family stand together.
 
 internal import OndolEngine
 
@@ -58,7 +58,8 @@ enum CatalogKey {
     return key
   }
 
-  /// What a key of `keyspaces(ofFamily:)` is about: the keyspace, and the symbol when it is a symbol's.
+  /// What a key of `keyspaces(ofFamily:)` is about: the keyspace, and the symbol when it is a
+  /// symbol's.
   static func parse(_ key: RawSpan) throws(MalformedBytes) -> (keyspace: Keyspace, symbol: UInt32?)
   {
     var reader = ByteReader(key)

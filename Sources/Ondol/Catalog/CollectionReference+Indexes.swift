@@ -29,16 +29,18 @@ public struct IndexInformation: Sendable, Hashable, Identifiable {
 }
 
 extension CollectionReference {
-  /// Creates an index on the fields, in this order, and returns when it is ready; `-` before a field means
-  /// descending. Serves queries that compare its first fields with `==` or `in`, the next with a range, or
-  /// sort by them. Documents are written as usual while it is built. Does nothing when there is one.
+  /// Creates an index on the fields, in this order, and returns when it is ready; `-` before a
+  /// field means descending. Serves queries that compare its first fields with `==` or `in`, the
+  /// next with a range, or sort by them. Documents are written as usual while it is built. Does
+  /// nothing when there is one.
   ///
   /// The index serves this collection and those with the same names below other documents.
   ///
   /// - Returns: the index's name.
-  /// - Throws: `.invalidArgument` when a field is no path or there is none, `.resourceExhausted` when there
-  ///   are too many collections and indexes below one root, `.cancelled` when the task was cancelled; then
-  ///   the index goes on being built when the database is opened, or when it is created again.
+  /// - Throws: `.invalidArgument` when a field is no path or there is none, `.resourceExhausted`
+  ///   when there are too many collections and indexes below one root, `.cancelled` when the task
+  ///   was cancelled; then the index goes on being built when the database is opened, or when it is
+  ///   created again.
   /// - Complexity: O(n log n) in the documents of all collections it serves.
   @discardableResult
   public func createIndex(on fields: [String]) async throws(DatabaseError) -> String {

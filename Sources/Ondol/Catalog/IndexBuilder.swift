@@ -1,10 +1,11 @@
 // Fills a new index with the documents that are older than it, in small commits while writes go on.
 //
-// 1. The index is declared, `building`, in a commit of its own. From there on every write maintains its
-//    rows, because every write guards the family's row and so was prepared after the declaration.
-// 2. The older documents are added in the order of their keys, some hundred a commit. A commit guards the
-//    documents it was derived from: if one has changed meanwhile, its writer has maintained the index, and
-//    the batch is derived again. Each commit also says how far it came.
+// 1. The index is declared, `building`, in a commit of its own. From there on every write maintains
+//    its rows, because every write guards the family's row and so was prepared after the
+//    declaration.
+// 2. The older documents are added in the order of their keys, some hundred a commit. A commit
+//    guards the documents it was derived from: if one has changed meanwhile, its writer has
+//    maintained the index, and the batch is derived again. Each commit also says how far it came.
 // 3. The index is declared `ready`, and only now serves queries.
 //
 // A crash leaves it `building`; opening the database goes on where the last commit said.
@@ -47,20 +48,7 @@ struct IndexBuilder {
 
   /// Adds documents behind those added so far; false when there are no more.
   private func addNextDocuments() async throws(DatabaseError) -> Bool {
-    while true {
-      let snapshot = try database.snapshot()
-      guard let family = try await database.catalog.family(pattern.root, at: snapshot),
-        let entry = family.collections[pattern],
-        var index = try await index(at: snapshot), case .building(let through) = index.state
-      else { return false }
-      var batch = Batch()
-      batch.basis = snapshot.sequence
-      let last = try add(
-        documentsBehind: through, of: entry, to: index, in: snapshot, &batch)
-      guard let last else { return false }
-      index.state = .building(through: last)
-      let row = KeyspaceRow.index(index).bytes
-      batch.put(CatalogKey.keyspace(keyspace).bytes, row.bytes)
+    while let batch = try await nextBatch(at: try database.snapshot()) {
       do throws(EngineError) {
         _ = try await database.engine.commit(batch, durability: .process)
         return true
@@ -71,9 +59,27 @@ struct IndexBuilder {
         throw DatabaseError(error)
       }
     }
+    return false
   }
 
-  /// Puts the rows of some documents into the batch; answers the key of the last, or nil when there is none.
+  /// The rows of the next documents, and how far the index then is; nil when there are no more.
+  func nextBatch(at snapshot: Snapshot) async throws(DatabaseError) -> Batch? {
+    guard let family = try await database.catalog.family(pattern.root, at: snapshot),
+      let entry = family.collections[pattern],
+      var index = try await index(at: snapshot), case .building(let through) = index.state
+    else { return nil }
+    var batch = Batch()
+    batch.basis = snapshot.sequence
+    let last = try add(documentsBehind: through, of: entry, to: index, in: snapshot, &batch)
+    guard let last else { return nil }
+    index.state = .building(through: last)
+    let row = KeyspaceRow.index(index).bytes
+    batch.put(CatalogKey.keyspace(keyspace).bytes, row.bytes)
+    return batch
+  }
+
+  /// Puts the rows of some documents into the batch; answers the key of the last, or nil when there
+  /// is none.
   private func add(
     documentsBehind through: [UInt8]?, of entry: CollectionEntry, to index: IndexDefinition,
     in snapshot: Snapshot, _ batch: inout Batch

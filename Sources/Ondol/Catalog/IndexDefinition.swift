@@ -1,5 +1,5 @@
-// What an index is: fields with directions, over all collections of one pattern. Its rows are made in
-// IndexEntries, chosen by the Planner, and filled for older documents by the IndexBuilder.
+// What an index is: fields with directions, over all collections of one pattern. Its rows are made
+// in IndexEntries, chosen by the Planner, and filled for older documents by the IndexBuilder.
 
 /// A field of an index.
 struct IndexField: Sendable, Hashable {
@@ -38,8 +38,8 @@ extension IndexField: CustomStringConvertible {
 /// An index of a collection pattern.
 struct IndexDefinition: Sendable, Hashable {
   enum State: Sendable, Hashable {
-    /// Writes maintain the index, but documents older than it are missing from it behind `through`, the key
-    /// of the last document that was added; nil when none was.
+    /// Writes maintain the index, but documents older than it are missing from it behind `through`,
+    /// the key of the last document that was added; nil when none was.
     case building(through: [UInt8]?)
     /// Every document is in it.
     case ready
@@ -52,8 +52,8 @@ struct IndexDefinition: Sendable, Hashable {
   var fields: [IndexField]
   var state: State
 
-  /// The direction of the document's id behind the components: that of the last field, because that is the
-  /// direction in which a query that orders by it takes the ids.
+  /// The direction of the document's id behind the components: that of the last field, because that
+  /// is the direction in which a query that orders by it takes the ids.
   var idDescending: Bool { fields.last?.descending ?? false }
 
   static func name(for fields: [IndexField]) -> String {

@@ -1,11 +1,11 @@
-// From a document to its rows in an index. Pure, part of stage 2 of the write path: what a write changes in
-// the indexes is the difference between the rows of the document before and after.
+// From a document to its rows in an index. Pure, part of stage 2 of the write path: what a write
+// changes in the indexes is the difference between the rows of the document before and after.
 //
 //   row: keyspace ++ ids of the ancestors ++ a component for each field ++ id, without a value
 //
-// A document without the index's first field has no row. A later field that is missing has a mark in its
-// place, one byte in front of all components, so that the index still serves queries for the fields
-// before it. The id has the direction of the last field.
+// A document without the index's first field has no row. A later field that is missing has a mark
+// in its place, one byte in front of all components, so that the index still serves queries for the
+// fields before it. The id has the direction of the last field.
 
 internal import OndolEngine
 
@@ -52,7 +52,8 @@ extension IndexDefinition {
   ) -> [IndexChange] {
     let old = before.flatMap { row(of: $0, ancestors: ancestors, id: id) }
     let new = after.flatMap { row(of: $0, ancestors: ancestors, id: id) }
-    // A row with a stamp is never the old one, whatever its bytes are before the stamp is filled in.
+    // A row with a stamp is never the old one, whatever its bytes are before the stamp is filled
+    // in.
     if let old, let new, new.stamps.isEmpty, old.key == new.key { return [] }
     var changes: [IndexChange] = []
     if let old { changes.append(.delete(old.key)) }
@@ -63,7 +64,8 @@ extension IndexDefinition {
   /// What a row of this index says.
   struct Entry: Sendable {
     var id: String
-    /// Whether some component was cut, so that rows with equal bytes may stand for different values.
+    /// Whether some component was cut, so that rows with equal bytes may stand for different
+    /// values.
     var isCut: Bool
   }
 

@@ -1,13 +1,14 @@
-// Which prefix is what. Every row's key begins with the number of its keyspace, four bytes, high byte
-// first. Keyspace 0 is the catalog. All others belong to a family: a root collection with everything
-// below it. The family's number is the upper twenty bits, so that the engine keeps a family in one shard
-// and a write to a document and its indexes never crosses shards.
+// Which prefix is what. Every row's key begins with the number of its keyspace, four bytes, high
+// byte first. Keyspace 0 is the catalog. All others belong to a family: a root collection with
+// everything below it. The family's number is the upper twenty bits, so that the engine keeps a
+// family in one shard and a write to a document and its indexes never crosses shards.
 //
 //   document:  keyspace of its pattern ++ ids of its ancestors ++ its id
 //   index:     keyspace of the index   ++ ids of its ancestors ++ components ++ its id
 //
 // A pattern is a collection's path without the documents' ids: `workInfo/workHistory`. Ids are text
-// components, never cut, so rows are in the order of their ids' UTF-8 and no row's key begins another's.
+// components, never cut, so rows are in the order of their ids' UTF-8 and no row's key begins
+// another's.
 
 internal import OndolEngine
 

@@ -1,5 +1,5 @@
-// Ids for documents that are added without one: 20 letters and digits, 119 random bits, so that no two
-// devices make the same.
+// Ids for documents that are added without one: 20 letters and digits, 119 random bits, so that no
+// two devices make the same.
 
 /// Makes automatic ids.
 enum AutomaticID {

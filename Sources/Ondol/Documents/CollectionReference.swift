@@ -1,5 +1,5 @@
-// Where a collection is. A collection needs no creation: it is there while it has documents. It is also
-// the query for all of them.
+// Where a collection is. A collection needs no creation: it is there while it has documents. It is
+// also the query for all of them.
 
 /// A collection's place in a database.
 public struct CollectionReference: Sendable, QuerySource {

@@ -1,19 +1,21 @@
-// The public writes of one document. Each encodes and compiles its arguments at once, on the caller, so that
-// what is passed need not be Sendable and a mistake throws before anything is read; the rest is WritePath.
+// The public writes of one document. Each encodes and compiles its arguments at once, on the
+// caller, so that what is passed need not be Sendable and a mistake throws before anything is read;
+// the rest is WritePath.
 
 extension DocumentReference {
-  /// Makes the document `data`, replacing it when there is one; with `merge`, sets the fields of `data` and
-  /// leaves all others. Keys are names, dots in them are dots.
+  /// Makes the document `data`, replacing it when there is one; with `merge`, sets the fields of
+  /// `data` and leaves all others. Keys are names, dots in them are dots.
   ///
   /// Merging goes into maps; arrays and empty maps are replaced as a whole.
   ///
   /// - Parameters:
   ///   - returning: which states of the document the result shall have.
-  ///   - ifVersion: writes only while the document has this version; `.missing` only while there is none.
+  ///   - ifVersion: writes only while the document has this version; `.missing` only while there is
+  ///     none.
   ///   - durability: what the commit survives; the database's own when nil.
-  /// - Throws: `.invalidArgument` naming the field when a name or value is not possible, `.aborted` with the
-  ///   stored and the attempted document when the version differs, `.resourceExhausted` when the document
-  ///   has over 16 MiB, `.cancelled` when the task was cancelled in time.
+  /// - Throws: `.invalidArgument` naming the field when a name or value is not possible, `.aborted`
+  ///   with the stored and the attempted document when the version differs, `.resourceExhausted`
+  ///   when the document has over 16 MiB, `.cancelled` when the task was cancelled in time.
   @discardableResult
   public func setData(
     _ data: [String: (any FieldContent)?], merge: Bool = false, returning: Returning = .nothing,
@@ -26,11 +28,12 @@ extension DocumentReference {
     return try await write(intent, returning, version, durability)
   }
 
-  /// Sets the listed fields to what `data` has there, and leaves all others. A listed map is replaced as a
-  /// whole; what `data` has beyond the list is ignored, but for a delete, which is refused.
+  /// Sets the listed fields to what `data` has there, and leaves all others. A listed map is
+  /// replaced as a whole; what `data` has beyond the list is ignored, but for a delete, which is
+  /// refused.
   ///
-  /// - Throws: as `setData(_:merge:returning:ifVersion:durability:)`, and `.invalidArgument` when a listed
-  ///   field is missing from `data` or lies inside another.
+  /// - Throws: as `setData(_:merge:returning:ifVersion:durability:)`, and `.invalidArgument` when a
+  ///   listed field is missing from `data` or lies inside another.
   @discardableResult
   public func setData(
     _ data: [String: (any FieldContent)?], mergeFields: [FieldPath],
@@ -43,8 +46,8 @@ extension DocumentReference {
     return try await write(intent, returning, version, durability)
   }
 
-  /// Makes the document what `content` encodes as, replacing it when there is one; with `merge`, sets those
-  /// fields and leaves all others. Optionals that are nil are left out.
+  /// Makes the document what `content` encodes as, replacing it when there is one; with `merge`,
+  /// sets those fields and leaves all others. Optionals that are nil are left out.
   ///
   /// - Throws: as `setData(_:merge:returning:ifVersion:durability:)`.
   @discardableResult
@@ -73,11 +76,11 @@ extension DocumentReference {
     return try await write(intent, returning, version, durability)
   }
 
-  /// Replaces the fields the keys lead to, and leaves all others. Dots in keys lead into maps; names that
-  /// contain dots stand in backticks.
+  /// Replaces the fields the keys lead to, and leaves all others. Dots in keys lead into maps;
+  /// names that contain dots stand in backticks.
   ///
-  /// - Throws: `.notFound` when there is no document; `.invalidArgument` when `data` is empty, a key is no
-  ///   field path, or one key lies inside another; otherwise as
+  /// - Throws: `.notFound` when there is no document; `.invalidArgument` when `data` is empty, a
+  ///   key is no field path, or one key lies inside another; otherwise as
   ///   `setData(_:merge:returning:ifVersion:durability:)`.
   @discardableResult
   public func updateData(
@@ -130,8 +133,8 @@ extension DocumentReference {
 
   /// Removes the document; no error when there is none. Collections below it stay.
   ///
-  /// - Throws: `.aborted` with the stored document when the version differs, `.cancelled` when the task was
-  ///   cancelled in time.
+  /// - Throws: `.aborted` with the stored document when the version differs, `.cancelled` when the
+  ///   task was cancelled in time.
   @discardableResult
   public func delete(
     returning: Returning = .nothing, ifVersion version: Version? = nil,
@@ -147,16 +150,8 @@ extension DocumentReference {
     _ durability: Durability?
   ) async throws(DatabaseError) -> WriteResult {
     let intent = try compile { () throws(DatabaseError) in
-      var inputs: [(path: FieldPath, input: FieldInput)] = []
-      for (path, content) in data {
-        do throws(DatabaseError) {
-          inputs.append((path, try content?.encodeField() ?? FieldInput(.null)))
-        } catch {
-          throw error.within(fieldPath: path)
-        }
-      }
-      return try WriteCompiler.update(
-        inputs, precondition: version.map { .version($0) } ?? .exists(true))
+      try WriteCompiler.update(
+        FieldInput.inputs(data), precondition: version.map { .version($0) } ?? .exists(true))
     }
     return try await write(intent, returning, version, durability)
   }
@@ -216,6 +211,23 @@ extension CollectionReference {
     let reference = document()
     try await reference.create(from: content, durability: durability)
     return reference
+  }
+}
+
+extension FieldInput {
+  /// Encodes what an update puts at each path, naming the field in what it throws.
+  static func inputs(
+    _ data: [(FieldPath, (any FieldContent)?)]
+  ) throws(DatabaseError) -> [(path: FieldPath, input: FieldInput)] {
+    var inputs: [(path: FieldPath, input: FieldInput)] = []
+    for (path, content) in data {
+      do throws(DatabaseError) {
+        inputs.append((path, try content?.encodeField() ?? FieldInput(.null)))
+      } catch {
+        throw error.within(fieldPath: path)
+      }
+    }
+    return inputs
   }
 }
 

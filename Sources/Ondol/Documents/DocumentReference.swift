@@ -1,5 +1,5 @@
-// Where a document is, in which database. Making a reference reads nothing and cannot throw: what is wrong
-// with a path is kept and thrown by the call that uses the reference.
+// Where a document is, in which database. Making a reference reads nothing and cannot throw: what
+// is wrong with a path is kept and thrown by the call that uses the reference.
 
 /// A document's place in a database, whether there is a document or not.
 public struct DocumentReference: Sendable {
@@ -67,8 +67,8 @@ extension DocumentReference: FieldConvertible {
 extension DocumentReference: Codable, DirectlyCoded {
   /// Reads the path as a text, where no database is at hand.
   ///
-  /// - Throws: always: a reference needs its database, which only a document's decoder knows. Decode a
-  ///   `String` there, and make a reference with `Database.document(_:)`.
+  /// - Throws: always: a reference needs its database, which only a document's decoder knows.
+  ///   Decode a `String` there, and make a reference with `Database.document(_:)`.
   public init(from decoder: any Decoder) throws {
     throw DecodingError.dataCorrupted(
       .init(

@@ -88,7 +88,7 @@ public struct DocumentSnapshot: Sendable {
   ///
   /// - Throws: `DatabaseError` with `.notFound` when there is no document, unless `type` is optional;
   ///   `DecodingError` with the field's path and what stands there; whatever the type's own decoding throws.
-  public func data<Content: Decodable>(as type: Content.Type = Content.self) throws -> Content {
+  public func data<Content: Decodable>(as type: Content.Type) throws -> Content {
     guard contents != nil || type is any ExpressibleByNilLiteral.Type else {
       throw DatabaseError(
         .notFound, "there is no document to decode as \(type)", path: reference.path)

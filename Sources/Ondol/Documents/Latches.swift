@@ -1,9 +1,10 @@
-// Queues for writers of the same thing. Writers of one document would otherwise race: all derive from the
-// same state, one wins and the others derive again, until the last of a thousand has derived a thousand
-// times. So they queue, and each finds what the one before left. Part of the write path, around its loop.
+// Queues for writers of the same thing. Writers of one document would otherwise race: all derive
+// from the same state, one wins and the others derive again, until the last of a thousand has
+// derived a thousand times. So they queue, and each finds what the one before left. Part of the
+// write path, around its loop.
 //
-// Latches are taken documents first, in the order of their paths, then families by name; so no two writers
-// wait for each other.
+// Latches are taken documents first, in the order of their paths, then families by name; so no two
+// writers wait for each other.
 
 internal import OndolEngine
 

@@ -1,6 +1,6 @@
-// Reading documents by their ids: the short read path. The key is computed from the catalog's picture, one
-// row is looked up in a snapshot, and its fields are decoded. On a cache hit nothing suspends, so the
-// caller stays on its own executor.
+// Reading documents by their ids: the short read path. The key is computed from the catalog's
+// picture, one row is looked up in a snapshot, and its fields are decoded. On a cache hit nothing
+// suspends, so the caller stays on its own executor.
 
 internal import OndolEngine
 
@@ -9,8 +9,8 @@ extension DocumentReference {
   ///
   /// A read begun after a write returned sees it.
   ///
-  /// - Throws: `.invalidArgument` when the path is wrong, `.failedPrecondition` when the database is closed,
-  ///   `.dataLoss` when stored bytes are damaged.
+  /// - Throws: `.invalidArgument` when the path is wrong, `.failedPrecondition` when the database
+  ///   is closed, `.dataLoss` when stored bytes are damaged.
   /// - Complexity: O(log n) in the documents of the database, and O(size of the document).
   public func getDocument() async throws(DatabaseError) -> DocumentSnapshot {
     let path = try place.get()
@@ -20,8 +20,8 @@ extension DocumentReference {
 
   /// The document as of now, as a `Decodable` type.
   ///
-  /// - Throws: `.notFound` when there is no document, unless `type` is optional; `DecodingError` naming the
-  ///   field; otherwise as `getDocument()`.
+  /// - Throws: `.notFound` when there is no document, unless `type` is optional; `DecodingError`
+  ///   naming the field; otherwise as `getDocument()`.
   public func getDocument<Content: Decodable>(
     as type: Content.Type
   ) async throws -> Content {
@@ -30,10 +30,11 @@ extension DocumentReference {
 }
 
 extension CollectionReference {
-  /// The documents with these ids, in this order, all as of one moment. Where there is none, its snapshot
-  /// does not `exist`.
+  /// The documents with these ids, in this order, all as of one moment. Where there is none, its
+  /// snapshot does not `exist`.
   ///
-  /// - Throws: `.invalidArgument` when an id cannot be one; otherwise as `DocumentReference.getDocument()`.
+  /// - Throws: `.invalidArgument` when an id cannot be one; otherwise as
+  ///   `DocumentReference.getDocument()`.
   /// - Complexity: one lookup an id.
   public func getDocuments(ids: [String]) async throws(DatabaseError) -> [DocumentSnapshot] {
     let collection = try place.get()

@@ -1,6 +1,6 @@
-// From an intent and the stored document to the new document. Pure: no catalog, no clock, no bytes. The
-// commit's time is not known yet, so a server timestamp becomes `Timestamp.pending`, which the encoder
-// turns into a stamp and which equals nothing that is stored.
+// From an intent and the stored document to the new document. Pure: no catalog, no clock, no bytes.
+// The commit's time is not known yet, so a server timestamp becomes `Timestamp.pending`, which the
+// encoder turns into a stamp and which equals nothing that is stored.
 
 extension WriteIntent {
   /// The document's fields after this write; nil when there is no document then.
@@ -26,7 +26,8 @@ extension WriteIntent {
     }
     for transform in transforms {
       let place = transform.path[...]
-      // A set replaces the document, so what its transforms meet is what the set left: nothing stored.
+      // A set replaces the document, so what its transforms meet is what the set left: nothing
+      // stored.
       let result = transform.operation.result(for: lookUp(place, in: fields))
       assign(result, at: place, in: &fields)
     }
@@ -35,8 +36,8 @@ extension WriteIntent {
 }
 
 extension FieldValue.Operation {
-  /// What the field holds afterwards, when it holds `stored` now. Deletes are no transforms, and what could
-  /// not be encoded never gets here.
+  /// What the field holds afterwards, when it holds `stored` now. Deletes are no transforms, and
+  /// what could not be encoded never gets here.
   func result(for stored: Value?) -> Value {
     switch self {
     case .serverTimestamp: .timestamp(.pending)
@@ -63,8 +64,8 @@ private func sum(_ stored: Value?, _ amount: Value) -> Value {
   }
 }
 
-/// The stored number or the operand, whichever `keepsStored` chooses by their order; equal numbers stay as
-/// stored, and NaN wins over every number.
+/// The stored number or the operand, whichever `keepsStored` chooses by their order; equal numbers
+/// stay as stored, and NaN wins over every number.
 private func extreme(
   _ stored: Value?, _ operand: Value, keepsStored: (Int) -> Bool
 ) -> Value {

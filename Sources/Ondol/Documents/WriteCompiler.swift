@@ -1,9 +1,10 @@
-// Stage 1 of the write path: turns the arguments of a call into an intent, on the caller, before anything
-// is read. All that is wrong with the data whatever is stored is refused here, with the field's name.
+// Stage 1 of the write path: turns the arguments of a call into an intent, on the caller, before
+// anything is read. All that is wrong with the data whatever is stored is refused here, with the
+// field's name.
 //
 // What counts as what:
-// - An instruction (a `FieldValue`) leaves the data and becomes a transform; a map that held nothing else
-//   leaves with it. An empty map that the app wrote is data.
+// - An instruction (a `FieldValue`) leaves the data and becomes a transform; a map that held
+//   nothing else leaves with it. An empty map that the app wrote is data.
 // - `delete` is an instruction that puts its place into the mask and nothing into the fields.
 // - A merge's mask is the leaves of the data. An empty map is a leaf, an array is a leaf.
 // - A place listed in `mergeFields` or in an update is replaced as a whole, maps included.
@@ -99,7 +100,8 @@ enum WriteCompiler {
       case .operation(let operation):
         try split.take(operation, at: place)
       case .value, .map:
-        // In the mask even when only instructions are in it: the map is replaced by what remains of it.
+        // In the mask even when only instructions are in it: the map is replaced by what remains of
+        // it.
         mask.append(place)
         if let plain = try split.plainPart(of: input, at: place) {
           assign(plain, at: place[...], in: &fields)

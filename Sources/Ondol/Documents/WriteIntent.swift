@@ -1,7 +1,7 @@
-// What a write means, after compiling and before anything was read: the middle of the write path. A call
-// (`setData`, `updateData`, …) becomes an intent; an intent and the stored document become the new
-// document in WriteApplication. Keeping the two apart makes both pure, and the first comparable with the
-// conformance cases other implementations publish.
+// What a write means, after compiling and before anything was read: the middle of the write path. A
+// call (`setData`, `updateData`, …) becomes an intent; an intent and the stored document become the
+// new document in WriteApplication. Keeping the two apart makes both pure, and the first comparable
+// with the conformance cases other implementations publish.
 
 /// The names from a document's root to a field, already checked.
 typealias FieldNames = [String]
@@ -12,8 +12,8 @@ struct WriteIntent: Sendable {
   enum Change: Sendable {
     /// The document becomes exactly `fields`.
     case replace(fields: [String: Value])
-    /// The places in `mask` become what `fields` holds there; places `fields` lacks are removed. No place
-    /// in the mask is inside another.
+    /// The places in `mask` become what `fields` holds there; places `fields` lacks are removed. No
+    /// place in the mask is inside another.
     case patch(fields: [String: Value], mask: [FieldNames])
     /// The document goes.
     case delete

@@ -1,13 +1,13 @@
 // The write path from the caller's hands to the acknowledged commit:
 //
-//   compile    on the caller, without suspension: WriteCompiler refuses what is wrong with the arguments
-//   queue      one latch a document, so that writers of one document do not race
-//   prepare    WritePreparation derives a batch from a snapshot
-//   commit     the engine refuses the batch when something it was derived from has changed; then from
+// compile    on the caller, without suspension: WriteCompiler refuses what is wrong with the
+// arguments queue      one latch a document, so that writers of one document do not race prepare
+// WritePreparation derives a batch from a snapshot commit     the engine refuses the batch when
+// something it was derived from has changed; then from
 //              the snapshot again
 //
-// Up to the commit's place in the order of commits, cancelling the task throws `.cancelled` and nothing has
-// happened; after it, the write completes.
+// Up to the commit's place in the order of commits, cancelling the task throws `.cancelled` and
+// nothing has happened; after it, the write completes.
 
 internal import OndolEngine
 
@@ -56,7 +56,8 @@ extension Database {
       guard !prepared.batch.isEmpty else {
         return CompletedCommit(documents: prepared.documents, receipt: nil, now: now())
       }
-      // Whoever changes the catalog waits for its turn, and then looks again what there is to change.
+      // Whoever changes the catalog waits for its turn, and then looks again what there is to
+      // change.
       if !prepared.changedFamilies.isEmpty, !queue.hasFamilies {
         for root in roots { await queue.enter(.family(root)) }
         continue
@@ -67,7 +68,8 @@ extension Database {
         for family in prepared.changedFamilies { catalog.install(family) }
         return CompletedCommit(documents: prepared.documents, receipt: receipt, now: 0)
       } catch .stale {
-        // The catalog changed under the batch. The change is visible once its writer has left the queue.
+        // The catalog changed under the batch. The change is visible once its writer has left the
+        // queue.
         if !queue.hasFamilies {
           for root in roots { await queue.enter(.family(root)) }
         }

@@ -1,6 +1,6 @@
-// Stages 1 and 2 of the write path for one attempt: what is stored is read from a snapshot, intents are
-// applied, and the documents, their index rows and whatever the catalog gains become one batch. Nothing
-// outside is changed, so an attempt that turns out to be stale is simply dropped.
+// Stages 1 and 2 of the write path for one attempt: what is stored is read from a snapshot, intents
+// are applied, and the documents, their index rows and whatever the catalog gains become one batch.
+// Nothing outside is changed, so an attempt that turns out to be stale is simply dropped.
 
 internal import OndolEngine
 

@@ -20,8 +20,8 @@ public struct Returning: OptionSet, Sendable, Hashable {
 
 /// What came of a write.
 public struct WriteResult: Sendable, Hashable {
-  /// The version of the document. A write that changed nothing leaves it as it was; a delete has the version
-  /// of its own commit.
+  /// The version of the document. A write that changed nothing leaves it as it was; a delete has
+  /// the version of its own commit.
   public let version: Version
   /// The moment of the commit that made `version`.
   public let commitTime: Timestamp

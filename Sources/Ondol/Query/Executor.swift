@@ -1,6 +1,6 @@
-// Carries a plan out: stages 3 to 5 of the read path. Candidates come from a cursor or from lookups, the
-// matcher asks each of them in its row, the survivors are decoded, sorted where the plan does not already
-// give the order, and cut at the limit. Everything is read from one snapshot.
+// Carries a plan out: stages 3 to 5 of the read path. Candidates come from a cursor or from
+// lookups, the matcher asks each of them in its row, the survivors are decoded, sorted where the
+// plan does not already give the order, and cut at the limit. Everything is read from one snapshot.
 
 internal import OndolEngine
 

@@ -86,16 +86,19 @@ extension QuerySource {
   /// A query begun after a write returned sees it.
   ///
   /// - Throws: `.invalidArgument` when a path, an operand or a limit of the query is wrong,
-  ///   `.failedPrecondition` when the database is closed, `.dataLoss` when stored bytes are damaged.
-  /// - Complexity: see `explain(analyze:)`; with a fitting index O(log n) and the size of the result.
+  ///   `.failedPrecondition` when the database is closed, `.dataLoss` when stored bytes are
+  ///   damaged.
+  /// - Complexity: see `explain(analyze:)`; with a fitting index O(log n) and the size of the
+  ///   result.
   public func getDocuments() async throws(DatabaseError) -> QuerySnapshot {
     let query = query
     let documents = try await query.execute()
     return QuerySnapshot(query: query, documents: documents)
   }
 
-  /// How the query is answered: which index, how many ranges, whether the result is sorted afterwards, and
-  /// which index would serve it better. With `analyze` the query is carried out, and its cost counted.
+  /// How the query is answered: which index, how many ranges, whether the result is sorted
+  /// afterwards, and which index would serve it better. With `analyze` the query is carried out,
+  /// and its cost counted.
   ///
   /// - Throws: as `getDocuments()`.
   public func explain(analyze: Bool = false) async throws(DatabaseError) -> QueryExplanation {

@@ -1,8 +1,8 @@
-// One condition of a query, and whether a document meets it. This is the meaning that indexes only make
-// faster: the executor asks it of every candidate, and the tests compare every plan with it.
+// One condition of a query, and whether a document meets it. This is the meaning that indexes only
+// make faster: the executor asks it of every candidate, and the tests compare every plan with it.
 //
-// A field that is missing meets no condition, not even `!=`. Comparisons match only values of the operand's
-// type. Equality is the order's: 1 equals 1.0, NaN equals NaN.
+// A field that is missing meets no condition, not even `!=`. Comparisons match only values of the
+// operand's type. Equality is the order's: 1 equals 1.0, NaN equals NaN.
 
 /// What a condition or an order is about.
 enum QueryField: Sendable, Hashable {
@@ -85,8 +85,8 @@ struct FieldFilter: Sendable, Hashable {
     ValueOrder.rank(value) == ValueOrder.rank(operand) && test(ValueOrder.compare(value, operand))
   }
 
-  /// Whether the condition lets through several values in order, so that results are ordered by the field
-  /// unless the query says otherwise.
+  /// Whether the condition lets through several values in order, so that results are ordered by the
+  /// field unless the query says otherwise.
   var isInequality: Bool {
     switch condition {
     case .notEqual, .less, .lessOrEqual, .greater, .greaterOrEqual, .notIn: true

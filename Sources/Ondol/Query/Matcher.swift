@@ -1,5 +1,5 @@
-// A query's conditions made ready for one collection, asked of documents as they lie in their rows: only the
-// fields in question are read, and most documents of a scan are never decoded.
+// A query's conditions made ready for one collection, asked of documents as they lie in their rows:
+// only the fields in question are read, and most documents of a scan are never decoded.
 
 internal import OndolEngine
 
@@ -33,8 +33,8 @@ struct Matcher {
     return try ResolvedPath(FieldPath(names), in: symbols)
   }
 
-  /// Whether the document, whose row is `view`, meets every condition and has every field it is sorted by.
-  /// The limit is left aside.
+  /// Whether the document, whose row is `view`, meets every condition and has every field it is
+  /// sorted by. The limit is left aside.
   func matches(
     _ view: borrowing DocumentView, id: String
   ) throws(MalformedBytes) -> Bool {

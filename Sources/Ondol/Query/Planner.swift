@@ -1,16 +1,17 @@
-// Chooses how a query finds its documents: stage 2 of the read path. Pure: a shape and the indexes that
-// are complete go in, a plan comes out, and `explain` prints it. A plan only ever promises candidates; the
-// executor asks the shape of each of them, so a wide range costs time and never a wrong result.
+// Chooses how a query finds its documents: stage 2 of the read path. Pure: a shape and the indexes
+// that are complete go in, a plan comes out, and `explain` prints it. A plan only ever promises
+// candidates; the executor asks the shape of each of them, so a wide range costs time and never a
+// wrong result.
 //
 // What serves a query, best first:
 // 1. ids that are named: one lookup each;
-// 2. an index whose first fields are compared with `==` (or one of them with `in`: one range a value), then
-//    at most one field with a range, then fields the result is ordered by;
+// 2. an index whose first fields are compared with `==` (or one of them with `in`: one range a
+//    value), then at most one field with a range, then fields the result is ordered by;
 // 3. the collection's documents in the order of their ids, from the first to the last id asked for.
 //
-// An index holds every document that has its first field, with a mark where a later one is missing. So an
-// index serves a query that needs a prefix of its fields, and no index serves one that does not need the
-// first.
+// An index holds every document that has its first field, with a mark where a later one is missing.
+// So an index serves a query that needs a prefix of its fields, and no index serves one that does
+// not need the first.
 
 internal import OndolEngine
 
@@ -182,10 +183,11 @@ extension Planner {
     return nil
   }
 
-  /// Whether walking the index gives the query's order: false forwards, true backwards, nil not at all.
+  /// Whether walking the index gives the query's order: false forwards, true backwards, nil not at
+  /// all.
   ///
-  /// The first `fixed` fields have one value each, except that the field at `sweptFrom` has several, which
-  /// are walked in order.
+  /// The first `fixed` fields have one value each, except that the field at `sweptFrom` has
+  /// several, which are walked in order.
   private func order(of index: IndexDefinition, fixed: Int, sweptFrom: Int?) -> Bool? {
     let walkFrom = sweptFrom ?? fixed
     let constant = index.fields[..<walkFrom].map(\.names) + singleValued
@@ -263,8 +265,8 @@ private struct Bounds {
     }
   }
 
-  /// From `low` to `high`, both included: the rows at an open end are few, and the executor looks again.
-  /// Where one is nil, the other's type is the end.
+  /// From `low` to `high`, both included: the rows at an open end are few, and the executor looks
+  /// again. Where one is nil, the other's type is the end.
   private mutating func set(
     _ low: Value?, _ high: Value?, _ prefix: [UInt8], _ descending: Bool
   ) {

@@ -1,17 +1,18 @@
-// The public query: a value that grows by chaining and touches nothing until it is asked for documents.
-// A builder cannot throw, so what is wrong with a path, an operand or a limit is kept and thrown by the
-// call that uses the query.
+// The public query: a value that grows by chaining and touches nothing until it is asked for
+// documents. A builder cannot throw, so what is wrong with a path, an operand or a limit is kept
+// and thrown by the call that uses the query.
 
 /// A collection, or conditions on one: whatever documents can be asked from.
 ///
-/// Conditions are combined with "and". A document that lacks a field a condition or an order names is not
-/// in the result.
+/// Conditions are combined with "and". A document that lacks a field a condition or an order names
+/// is not in the result.
 public protocol QuerySource: Sendable {
   /// The query so far.
   var query: Query { get }
 }
 
-/// The documents of a collection that meet conditions, in an order. A value: every method gives a new one.
+/// The documents of a collection that meet conditions, in an order. A value: every method gives a
+/// new one.
 public struct Query: Sendable, QuerySource {
   /// The database asked.
   public let database: Database
@@ -100,15 +101,15 @@ extension QuerySource {
     filtered(field, value, isRange: true) { .greaterOrEqual($0) }
   }
 
-  /// Documents whose field equals one of the values, of which there may be any number, null and NaN among
-  /// them. With an index on the field the cost is one lookup a value; without one, one pass over the
-  /// collection.
+  /// Documents whose field equals one of the values, of which there may be any number, null and NaN
+  /// among them. With an index on the field the cost is one lookup a value; without one, one pass
+  /// over the collection.
   public func whereField(_ field: FieldPath, in values: [(any FieldContent)?]) -> Query {
     filtered(field, list: values) { .isIn($0) }
   }
 
-  /// Documents that have the field, neither null nor equal to one of the values. Nothing is, when null is
-  /// among them.
+  /// Documents that have the field, neither null nor equal to one of the values. Nothing is, when
+  /// null is among them.
   public func whereField(_ field: FieldPath, notIn values: [(any FieldContent)?]) -> Query {
     filtered(field, list: values) { .notIn($0) }
   }
@@ -214,8 +215,8 @@ extension QueryShape {
 // MARK: - Order and limit
 
 extension QuerySource {
-  /// Sorts by a field, behind the orders already asked for. Documents without the field are left out. Ties
-  /// are broken by the document's id, in the direction of the last order.
+  /// Sorts by a field, behind the orders already asked for. Documents without the field are left
+  /// out. Ties are broken by the document's id, in the direction of the last order.
   public func order(by field: FieldPath, descending: Bool = false) -> Query {
     query.changed { (shape) throws(DatabaseError) in
       shape.orders.append(SortOrder(field: try QueryField(field), descending: descending))

@@ -1,5 +1,5 @@
-// What a query asks, as a plain value without a database: what the planner, the executor and the tests'
-// evaluator work on.
+// What a query asks, as a plain value without a database: what the planner, the executor and the
+// tests' evaluator work on.
 
 /// A field results are sorted by.
 struct SortOrder: Sendable, Hashable {
@@ -20,7 +20,8 @@ struct QueryShape: Sendable, Hashable {
   }
 
   /// The orders asked for, then the fields with inequalities that they leave out, by name, then the
-  /// document's id, so that the order is total. What is appended has the direction of the last asked for.
+  /// document's id, so that the order is total. What is appended has the direction of the last
+  /// asked for.
   var completeOrders: [SortOrder] {
     var complete: [SortOrder] = []
     for order in orders where !complete.contains(where: { $0.field == order.field }) {
@@ -41,8 +42,8 @@ struct QueryShape: Sendable, Hashable {
     return complete
   }
 
-  /// Whether a document is in the result, leaving the limit aside: it meets every condition and has every
-  /// field the result is ordered by.
+  /// Whether a document is in the result, leaving the limit aside: it meets every condition and has
+  /// every field the result is ordered by.
   func matches(_ fields: [String: Value], id: String) -> Bool {
     filters.allSatisfy { $0.matches($0.field.value(in: fields, id: id)) }
       && requiredFields.allSatisfy { $0.value(in: fields, id: id) != nil }

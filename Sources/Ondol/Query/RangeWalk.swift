@@ -2,9 +2,9 @@
 
 internal import OndolEngine
 
-/// Walks the rows in sorted ranges, forwards or backwards. Where the rows are sparser than the ranges it
-/// leaps over ranges, where the ranges are sparser it leaps over rows, so that the number of steps is bounded
-/// by the smaller of the two.
+/// Walks the rows in sorted ranges, forwards or backwards. Where the rows are sparser than the
+/// ranges it leaps over ranges, where the ranges are sparser it leaps over rows, so that the number
+/// of steps is bounded by the smaller of the two.
 struct RangeWalk: ~Copyable {
   private(set) var cursor: Cursor
   private let ranges: [KeyRange]

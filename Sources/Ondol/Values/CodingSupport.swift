@@ -1,5 +1,5 @@
-// What the document encoder and decoder share: which Swift types a field stores natively, how the path to
-// a value is kept, and how it is shown in a message.
+// What the document encoder and decoder share: which Swift types a field stores natively, how the
+// path to a value is kept, and how it is shown in a message.
 
 #if canImport(FoundationEssentials)
   internal import FoundationEssentials
@@ -7,8 +7,8 @@
   internal import Foundation
 #endif
 
-/// The keys from the document's root to a value, kept as a list that grows at its end, so that going down
-/// one level costs one object and nothing is copied until a message needs the path.
+/// The keys from the document's root to a value, kept as a list that grows at its end, so that
+/// going down one level costs one object and nothing is copied until a message needs the path.
 final class CodingPath {
   private let parent: CodingPath?
   private let key: (any CodingKey)?

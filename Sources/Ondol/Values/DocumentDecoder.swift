@@ -1,7 +1,7 @@
-// From the fields of a document to a Codable value. Every error says where (the path), what was wanted and
-// what is stored, because "the data couldn't be read" has cost users of document stores more hours than
-// any other message. Nothing is converted silently except where the meaning is equal: 1.0 reads as Int 1,
-// an integer as Double.
+// From the fields of a document to a Codable value. Every error says where (the path), what was
+// wanted and what is stored, because "the data couldn't be read" has cost users of document stores
+// more hours than any other message. Nothing is converted silently except where the meaning is
+// equal: 1.0 reads as Int 1, an integer as Double.
 
 #if canImport(FoundationEssentials)
   internal import FoundationEssentials
@@ -16,8 +16,8 @@ public struct DocumentDecoder: Sendable {
 
   /// The value of type `Content` in `fields`.
   ///
-  /// - Throws: `DecodingError` with the path of the field and what stands there; whatever `Content`'s own
-  ///   `init(from:)` throws.
+  /// - Throws: `DecodingError` with the path of the field and what stands there; whatever
+  ///   `Content`'s own `init(from:)` throws.
   /// - Complexity: O(size of the fields `Content` asks for).
   public func decode<Content: Decodable>(
     _ type: Content.Type = Content.self, from fields: [String: Value]

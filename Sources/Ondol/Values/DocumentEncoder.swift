@@ -1,21 +1,23 @@
-// From a Codable value to the fields of a document. The encoder builds a tree of nodes rather than values,
-// because Codable may hand out a nested container and fill it later; the tree becomes field inputs at the
-// end. Types that a document stores natively (dates, bytes, points) never see their own `encode(to:)`.
+// From a Codable value to the fields of a document. The encoder builds a tree of nodes rather than
+// values, because Codable may hand out a nested container and fill it later; the tree becomes field
+// inputs at the end. Types that a document stores natively (dates, bytes, points) never see their
+// own `encode(to:)`.
 //
-// Rules: a nil optional is left out, a `nil` inside an array or written with `encodeNil` is null, an
-// unsigned number over Int64's end is refused, and the outermost value must be keyed.
+// Rules: a nil optional is left out, a `nil` inside an array or written with `encodeNil` is null,
+// an unsigned number over Int64's end is refused, and the outermost value must be keyed.
 
 /// Turns `Encodable` values into the fields of a document.
 ///
-/// `Date` becomes a timestamp (microseconds, rounded down), `Data` bytes, `URL` a string. `nil` is omitted.
+/// `Date` becomes a timestamp (microseconds, rounded down), `Data` bytes, `URL` a string. `nil` is
+/// omitted.
 public struct DocumentEncoder: Sendable {
   /// Makes an encoder.
   public init() {}
 
   /// The fields of `value`.
   ///
-  /// - Throws: `.invalidArgument` naming the field, when `value` is not keyed, holds a number over 64 bits,
-  ///   or its own `encode(to:)` throws.
+  /// - Throws: `.invalidArgument` naming the field, when `value` is not keyed, holds a number over
+  ///   64 bits, or its own `encode(to:)` throws.
   /// - Complexity: O(size of `value`).
   public func encode<Content: Encodable>(
     _ value: Content
@@ -66,8 +68,8 @@ public struct DocumentEncoder: Sendable {
   }
 }
 
-/// One place in the tree that is being encoded. A class, because containers write into it after it has
-/// been handed out.
+/// One place in the tree that is being encoded. A class, because containers write into it after it
+/// has been handed out.
 final class EncodedNode {
   enum Content {
     case nothing

@@ -28,11 +28,12 @@ public struct DocumentPath: Sendable, Hashable {
   /// Throws `.invalidArgument` as `init(_:)` does, and when a segment contains "/".
   public init(segments: [String]) throws(DatabaseError) {
     guard !segments.isEmpty, segments.count.isMultiple(of: 2) else {
+      let path = segments.joined(separator: "/")
       throw DatabaseError(
         .invalidArgument,
-        "a document's path must have an even number of segments, and this one has"
-          + " \(segments.count); append a document's id or leave the last segment out",
-        path: segments.joined(separator: "/"))
+        "\"\(path)\" has \(segments.count) segments, and a document's path must have an even"
+          + " number of segments; append a document's id or leave the last segment out",
+        path: path)
     }
     try ResourceName.check(segments)
     self.segments = segments
@@ -51,10 +52,12 @@ public struct DocumentPath: Sendable, Hashable {
     try CollectionPath(segments: segments + [id])
   }
 
+  /// Whether the UTF-8 of all segments is the same.
   public static func == (left: DocumentPath, right: DocumentPath) -> Bool {
     ValueOrder.compare(left, right) == 0
   }
 
+  /// Feeds the UTF-8 of all segments.
   public func hash(into hasher: inout Hasher) {
     hasher.combine(segments: segments)
   }
@@ -83,11 +86,12 @@ public struct CollectionPath: Sendable, Hashable {
   /// Throws `.invalidArgument` as `init(_:)` does, and when a segment contains "/".
   public init(segments: [String]) throws(DatabaseError) {
     guard !segments.count.isMultiple(of: 2) else {
+      let path = segments.joined(separator: "/")
       throw DatabaseError(
         .invalidArgument,
-        "a collection's path must have an odd number of segments, and this one has"
-          + " \(segments.count); append a collection's name or leave the last segment out",
-        path: segments.joined(separator: "/"))
+        "\"\(path)\" has \(segments.count) segments, and a collection's path must have an odd"
+          + " number of segments; append a collection's name or leave the last segment out",
+        path: path)
     }
     try ResourceName.check(segments)
     self.segments = segments
@@ -108,10 +112,12 @@ public struct CollectionPath: Sendable, Hashable {
     try DocumentPath(segments: segments + [id])
   }
 
+  /// Whether the UTF-8 of all segments is the same.
   public static func == (left: CollectionPath, right: CollectionPath) -> Bool {
     ValueOrder.compareSegments(left.segments, right.segments) == 0
   }
 
+  /// Feeds the UTF-8 of all segments.
   public func hash(into hasher: inout Hasher) {
     hasher.combine(segments: segments)
   }

@@ -50,7 +50,8 @@ enum ResourceName {
     // separator.
     let parts = inner.utf8.split(separator: UInt8(ascii: "/"), omittingEmptySubsequences: false)
     guard parts.allSatisfy({ !$0.isEmpty }) else {
-      throw DatabaseError(.invalidArgument, "a path must not contain \"//\"", path: path)
+      throw DatabaseError(
+        .invalidArgument, "a path must not contain \"//\", and \"\(path)\" does", path: path)
     }
     return parts.map { String(Substring($0)) }
   }

@@ -55,7 +55,8 @@ struct SymbolTable: Sendable {
     if let symbol = numbers[text] { return symbol }
     if let problem = ResourceName.problem(withField: name) {
       throw DatabaseError(
-        .invalidArgument, "\"\(name)\" cannot name a field: \(problem)", field: name)
+        .invalidArgument, "\"\(name)\" cannot name a field: \(problem)",
+        field: FieldPath.quoted(name))
     }
     guard names.count < Self.maximumCount else { return nil }
     let symbol = UInt32(names.count)

@@ -145,9 +145,11 @@ extension ValueEncoder {
     var order: [UInt64] = []
     order.reserveCapacity(entries.count)
     for position in entries.indices {
-      guard let symbol = try symbols.symbol(adding: entries[position].key) else {
-        return try appendNamed(fields, depth: depth)
+      var symbol = symbols.symbol(entries[position].key)
+      if symbol == nil, try addNames(of: fields) {
+        symbol = symbols.symbol(entries[position].key)
       }
+      guard let symbol else { return try appendNamed(fields, depth: depth) }
       order.append(UInt64(symbol) << 32 | UInt64(position))
     }
     order.sort()
@@ -165,6 +167,15 @@ extension ValueEncoder {
     }
   }
 
+  /// Gives every name a symbol, unless the table fills up. In the order of the names, not the
+  /// dictionary's, so that the same writes give the same bytes in every run.
+  private mutating func addNames(of fields: [String: Value]) throws(DatabaseError) -> Bool {
+    for (name, _) in ValueOrder.sorted(fields) {
+      guard try symbols.symbol(adding: name) != nil else { return false }
+    }
+    return true
+  }
+
   /// Appends a map with names of its own.
   private mutating func appendNamed(
     _ fields: [String: Value], depth: Int
@@ -172,7 +183,8 @@ extension ValueEncoder {
     for name in fields.keys {
       if let problem = ResourceName.problem(withField: name) {
         throw DatabaseError(
-          .invalidArgument, "\"\(name)\" cannot name a field: \(problem)", field: name)
+          .invalidArgument, "\"\(name)\" cannot name a field: \(problem)",
+          field: FieldPath.quoted(name))
       }
     }
     let entries = ValueOrder.sorted(fields)

@@ -1,5 +1,6 @@
-// Reads fields out of bytes that may be hostile: every length is checked before it is used, every number
-// must be in its shortest form, and running off the end is an error with the place, never a trap.
+// Reads fields out of bytes that may be hostile: every length is checked before it is used, every
+// number must be in its shortest form, and running off the end is an error with the place, never a
+// trap.
 
 /// Why bytes could not be read. The caller adds the file.
 package struct MalformedBytes: Error, Sendable, Equatable {
@@ -122,7 +123,7 @@ extension RawSpan {
     // Safe: both buffers hold at least `common` bytes.
     let order = unsafe withUnsafeBytes { left in
       unsafe other.withUnsafeBytes { right in
-        common == 0 ? 0 : unsafe compareBytes(left.baseAddress!, right.baseAddress!, common)
+        unsafe compareBytes(left.baseAddress, right.baseAddress, common)
       }
     }
     return order != 0 ? order : byteCount - other.byteCount

@@ -1,6 +1,6 @@
-// CRC32C with its context mixed in. A checksum over the bytes alone accepts a block that was written to
-// the wrong place or belongs to an older incarnation of the file; seeding it with the file's salt and the
-// offset makes those fail too.
+// CRC32C with its context mixed in. A checksum over the bytes alone accepts a block that was
+// written to the wrong place or belongs to an older incarnation of the file; seeding it with the
+// file's salt and the offset makes those fail too.
 
 internal import COndol
 
@@ -17,8 +17,8 @@ package func contextSeed(salt: UInt64, offset: UInt64) -> UInt64 {
   salt &+ (offset &* 0x9E37_79B9_7F4A_7C15)
 }
 
-/// The checksum written into files: CRC32C over the seed's eight bytes and then `parts`, in the low half of
-/// a 64-bit field whose high half is zero.
+/// The checksum written into files: CRC32C over the seed's eight bytes and then `parts`, in the low
+/// half of a 64-bit field whose high half is zero.
 package func seededChecksum(_ seed: UInt64, _ bytes: RawSpan) -> UInt64 {
   UInt64(crc32c(bytes, continuing: seedState(seed)))
 }

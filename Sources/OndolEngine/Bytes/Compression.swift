@@ -1,5 +1,6 @@
-// LZ4, and the rule when it is worth its decoding time. Blocks are compressed on their way into a segment
-// and decompressed once on their way into the cache, so only the ratio and the decoder's speed matter.
+// LZ4, and the rule when it is worth its decoding time. Blocks are compressed on their way into a
+// segment and decompressed once on their way into the cache, so only the ratio and the decoder's
+// speed matter.
 
 internal import CLZ4
 
@@ -28,7 +29,8 @@ enum Compression {
     return length > 0
   }
 
-  /// Fills all of `raw` from `stored`; false when `stored` is not exactly that many bytes compressed.
+  /// Fills all of `raw` from `stored`; false when `stored` is not exactly that many bytes
+  /// compressed.
   static func decompress(_ stored: RawSpan, into raw: inout MutableRawSpan) -> Bool {
     guard stored.byteCount <= Int(Int32.max), raw.byteCount <= Int(Int32.max) else { return false }
     let wanted = raw.byteCount

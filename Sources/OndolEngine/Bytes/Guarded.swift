@@ -1,13 +1,13 @@
-// State behind a lock. One place decides which lock: `Synchronization.Mutex` everywhere, but a pthread
-// mutex under ThreadSanitizer, which does not see through the former on Linux and reports races that
-// are none.
+// State behind a lock. One place decides which lock: `Synchronization.Mutex` everywhere, but a
+// pthread mutex under ThreadSanitizer, which does not see through the former on Linux and reports
+// races that are none.
 
 #if THREAD_SANITIZER
   import Glibc
 
   /// A value that only one thread at a time can touch.
-  package final class Guarded<State: ~Copyable>: @unchecked Sendable {
-    // Safe: `state` is only touched between lock and unlock.
+  @safe package final class Guarded<State: ~Copyable>: @unchecked Sendable {
+    // Safe: `state` is only touched between lock and unlock, and `lock` lives as long as this.
     private var state: State
     private let lock: UnsafeMutablePointer<pthread_mutex_t>
 

@@ -1,5 +1,5 @@
-// Unsigned LEB128: seven bits a byte, low first, the top bit says that more follow. Only the shortest form
-// is accepted, so that equal numbers are equal bytes.
+// Unsigned LEB128: seven bits a byte, low first, the top bit says that more follow. Only the
+// shortest form is accepted, so that equal numbers are equal bytes.
 
 /// Lengths and decoding of variable-length integers.
 package enum Varint {

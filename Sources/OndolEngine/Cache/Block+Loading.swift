@@ -1,5 +1,6 @@
-// How a block comes into memory: the stored bytes are put where they will stay, then one pass derives the
-// rows and refuses whatever is not exactly as a writer would have written it. See Block for the result.
+// How a block comes into memory: the stored bytes are put where they will stay, then one pass
+// derives the rows and refuses whatever is not exactly as a writer would have written it. See Block
+// for the result.
 
 extension Block {
   /// Allocates a block, has `fill` put the stored bytes into it, and validates them.
@@ -127,8 +128,8 @@ extension Block {
   private func deriveKeys<Length: FixedWidthInteger & UnsignedInteger & BitwiseCopyable>(
     _ lengths: RawSpan, _: Length.Type, _ rowCount: Int, _ limit: Int
   ) throws(MalformedBytes) -> Int {
-    // Safe: `lengths` has one length for each row, keys were bounded by `take`, and eight bytes can be
-    // loaded behind any key because of the slack.
+    // Safe: `lengths` has one length for each row, keys were bounded by `take`, and eight bytes can
+    // be loaded behind any key because of the slack.
     let rows = unsafe UnsafeMutablePointer(mutating: self.rows)
     var start = unsafe Int(rows[-1].keyEnd)
     var previousHead: UInt64 = 0
@@ -196,7 +197,8 @@ extension Block {
     }
   }
 
-  /// The factor that turns a head's distance from the first into a row, when rows are where it says.
+  /// The factor that turns a head's distance from the first into a row, when rows are where it
+  /// says.
   private func scaleIfEven(_ rowCount: Int) -> UInt64 {
     // Safe: `rowCount` rows were derived.
     let rows = unsafe self.rows

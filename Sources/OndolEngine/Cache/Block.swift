@@ -1,5 +1,5 @@
-// A block in memory, as every read searches it. One allocation holds what was stored (see BlockLayout) and,
-// in front of it, what one pass over the stored lengths derived:
+// A block in memory, as every read searches it. One allocation holds what was stored (see
+// BlockLayout) and, in front of it, what one pass over the stored lengths derived:
 //
 //     0  a header of 48 bytes: what a search needs first, in one cache line with
 //    48  a row that stands in front of the first: its ends are the starts of keys and of values
@@ -7,22 +7,26 @@
 //        the stored bytes
 //        16 bytes of slack, so that eight bytes can be loaded at any key
 //
-// A row's `head` is the first eight bytes of its key behind the prefix that all keys of the block share, as a
-// number that orders like the bytes do, so that a search compares integers that lie side by side and touches
-// a key once, at the end. Ends count from the start of the allocation: a row and the one before it give
-// all there is to know of where its bytes are, mostly in one cache line.
+// A row's `head` is the first eight bytes of its key behind the prefix that all keys of the block
+// share, as a number that orders like the bytes do, so that a search compares integers that lie
+// side by side and touches a key once, at the end. Ends count from the start of the allocation: a
+// row and the one before it give all there is to know of where its bytes are, mostly in one cache
+// line.
 //
-// Where heads are spread evenly, as those of random identifiers are, a search begins at the place that
-// proportion suggests and walks from there, mostly over two or three rows; otherwise it halves.
+// Where heads are spread evenly, as those of random identifiers are, a search begins at the place
+// that proportion suggests and walks from there, mostly over two or three rows; otherwise it
+// halves.
 //
-// The pass that derives is also the wall against hostile files: lengths add up exactly to the bytes there
-// are, keys ascend strictly, kinds are known. After it nothing that a block says is checked again, and this
-// file is one of the few that reads memory without bounds; everything it reads was bounded there.
+// The pass that derives is also the wall against hostile files: lengths add up exactly to the bytes
+// there are, keys ascend strictly, kinds are known. After it nothing that a block says is checked
+// again, and this file is one of the few that reads memory without bounds; everything it reads was
+// bounded there.
 //
-// Tried and dropped: heads and ends in arrays of their own (three cache misses for a get in place of one or
-// two), and storing them (14 bytes a row that do not compress).
+// Tried and dropped: heads and ends in arrays of their own (three cache misses for a get in place
+// of one or two), and storing them (14 bytes a row that do not compress).
 
-/// A validated block. Someone else owns the memory: a block is valid as long as its pin, see PinnedBlock.
+/// A validated block. Someone else owns the memory: a block is valid as long as its pin, see
+/// PinnedBlock.
 @safe struct Block: @unchecked Sendable {
   // Safe to share: nothing is written after `make`.
   let base: UnsafeMutableRawPointer

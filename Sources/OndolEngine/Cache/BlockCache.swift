@@ -1,12 +1,13 @@
-// The one budget of memory for what was read from files (blocks, filters, tops of indexes) and, because
-// memory is memory, for memtables too. Blocks are found through their segment's SlotTable, not through the
-// cache; the cache only counts bytes and, when there are too many, takes back blocks that were not used
-// lately: a clock whose hand goes over all segments' slots. Whoever loads a block turns the hand as far as
-// its block needs, under a lock that readers who find their block never see.
+// The one budget of memory for what was read from files (blocks, filters, tops of indexes) and,
+// because memory is memory, for memtables too. Blocks are found through their segment's SlotTable,
+// not through the cache; the cache only counts bytes and, when there are too many, takes back
+// blocks that were not used lately: a clock whose hand goes over all segments' slots. Whoever loads
+// a block turns the hand as far as its block needs, under a lock that readers who find their block
+// never see.
 //
-// The budget is hard: a block that finds no room, because all others are held, is its reader's own and goes
-// when the reader is done. Index blocks become resident (held for as long as their segment is open, read
-// without counting) while they take less than a quarter of the budget.
+// The budget is hard: a block that finds no room, because all others are held, is its reader's own
+// and goes when the reader is done. Index blocks become resident (held for as long as their segment
+// is open, read without counting) while they take less than a quarter of the budget.
 
 import Synchronization
 
@@ -34,7 +35,8 @@ package final class BlockCache: Sendable {
   /// Blocks read from files since the start.
   package var loadCount: Int { loads.load(ordering: .relaxed) }
 
-  /// Charges bytes that live elsewhere and cannot be evicted, such as a memtable's; blocks make room.
+  /// Charges bytes that live elsewhere and cannot be evicted, such as a memtable's; blocks make
+  /// room.
   package func reserve(_ bytes: Int) {
     _ = charge(bytes)
   }
@@ -78,7 +80,8 @@ package final class BlockCache: Sendable {
 
   /// Charges the bytes of a block about to be made, evicting others.
   ///
-  /// - Parameter keep: false when the block is read once, as by a compaction, and should push out nobody's.
+  /// - Parameter keep: false when the block is read once, as by a compaction, and should push out
+  ///   nobody's.
   func makeRoom(_ size: Int, keep: Bool) -> Place {
     guard keep else {
       used.add(size, ordering: .relaxed)

@@ -1,5 +1,6 @@
-// A block that cannot go away while somebody looks at it. Pins are counted in the block's slot, so taking
-// and giving back costs one atomic addition each and no lock; see SlotTable for the protocol.
+// A block that cannot go away while somebody looks at it. Pins are counted in the block's slot, so
+// taking and giving back costs one atomic addition each and no lock; see SlotTable for the
+// protocol.
 
 import Synchronization
 

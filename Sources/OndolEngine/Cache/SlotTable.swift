@@ -1,19 +1,19 @@
-// Where the blocks of one open segment are in memory: one word for each block, so that a hit costs an index
-// and an atomic addition, no hash table and no lock.
+// Where the blocks of one open segment are in memory: one word for each block, so that a hit costs
+// an index and an atomic addition, no hash table and no lock.
 //
 //   bits 63...48   pins: how many readers hold the block just now
 //   bits 47...6    the block's address (blocks start at multiples of 64), or 0: not in memory
 //   bit 1          resident: stays until the table goes; read without a pin
 //   bit 0          referenced since the clock's hand came by
 //
-// A reader adds a pin and looks at the word that was there: an address is safe to read until the pin is taken
-// back; none means the pin is taken back at once, the block loaded and installed by a compare-and-exchange
-// that keeps the pins of readers who are just finding out the same. Of two who load the same block at once,
-// the second throws its copy away. The evictor exchanges a word without pins for zero: a reader that came
-// between changes the word, and the exchange fails.
+// A reader adds a pin and looks at the word that was there: an address is safe to read until the
+// pin is taken back; none means the pin is taken back at once, the block loaded and installed by a
+// compare-and-exchange that keeps the pins of readers who are just finding out the same. Of two who
+// load the same block at once, the second throws its copy away. The evictor exchanges a word
+// without pins for zero: a reader that came between changes the word, and the exchange fails.
 //
-// Should 32,768 readers hold one block, the next gets a copy of its own. The other half of the count is room
-// for threads that are just about to notice.
+// Should 32,768 readers hold one block, the next gets a copy of its own. The other half of the
+// count is room for threads that are just about to notice.
 
 import Synchronization
 
@@ -56,8 +56,8 @@ import Synchronization
     return nil
   }
 
-  /// As `pin`, for blocks that may be resident: those are read without counting, so that threads do not
-  /// fight over the few words of index blocks.
+  /// As `pin`, for blocks that may be resident: those are read without counting, so that threads do
+  /// not fight over the few words of index blocks.
   @inline(__always)
   func pinOrResident(_ index: Int) -> PinnedBlock? {
     let old = unsafe words[index].load(ordering: .acquiring)
@@ -65,8 +65,9 @@ import Synchronization
     return pin(index)
   }
 
-  /// Puts a block that was just loaded into slot `index` and pins it. When another thread was faster,
-  /// `block` is freed and the other's taken. `isInstalled` says whether the slot holds `block` now.
+  /// Puts a block that was just loaded into slot `index` and pins it. When another thread was
+  /// faster, `block` is freed and the other's taken. `isInstalled` says whether the slot holds
+  /// `block` now.
   func install(
     _ block: Block, at index: Int, resident isResident: Bool, isInstalled: inout Bool
   ) -> PinnedBlock {
@@ -98,8 +99,8 @@ import Synchronization
 
   // MARK: - Evictor and owner
 
-  /// Takes the block out of slot `index` when nobody holds it or has asked for it since the last call. The
-  /// caller frees what it gets.
+  /// Takes the block out of slot `index` when nobody holds it or has asked for it since the last
+  /// call. The caller frees what it gets.
   func sweep(_ index: Int) -> Block? {
     let word = unsafe words + index
     let old = unsafe word.pointee.load(ordering: .relaxed)
@@ -115,8 +116,8 @@ import Synchronization
     return exchange.exchanged ? Self.block(old) : nil
   }
 
-  /// Frees the table, giving every block in it to `body` first, with whether it was resident. Nobody may
-  /// hold one.
+  /// Frees the table, giving every block in it to `body` first, with whether it was resident.
+  /// Nobody may hold one.
   func destroy(_ body: (Block, Bool) -> Void) {
     for index in 0..<count {
       let old = unsafe words[index].load(ordering: .acquiring)

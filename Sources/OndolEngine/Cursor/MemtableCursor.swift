@@ -1,5 +1,6 @@
-// Walks a memtable's rows as one snapshot sees them: for each key the newest version that is not newer than
-// the snapshot. Backward is a search a step, because the list has no links back; memtables are small.
+// Walks a memtable's rows as one snapshot sees them: for each key the newest version that is not
+// newer than the snapshot. Backward is a search a step, because the list has no links back;
+// memtables are small.
 
 /// A position among the visible rows of a memtable.
 final class MemtableCursor {

@@ -1,9 +1,9 @@
-// Merges sources into one order of keys. Sources stand newest first; where several have a key, the newest
-// row counts and the others are passed over. Tombstones come out too: whoever reads for a user drops them,
-// and a flush above older runs keeps them.
+// Merges sources into one order of keys. Sources stand newest first; where several have a key, the
+// newest row counts and the others are passed over. Tombstones come out too: whoever reads for a
+// user drops them, and a flush above older runs keeps them.
 //
-// The number of sources is small (a few memtables and runs, one run when settled), so the least key is
-// found by walking over them.
+// The number of sources is small (a few memtables and runs, one run when settled), so the least key
+// is found by walking over them.
 
 /// The rows of several sources, one row a key.
 struct MergeCursor: ~Copyable {

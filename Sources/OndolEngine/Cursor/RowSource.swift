@@ -1,4 +1,5 @@
-// One of the places rows come from, behind a switch instead of an existential: a step costs a branch.
+// One of the places rows come from, behind a switch instead of an existential: a step costs a
+// branch.
 
 /// A memtable's or a run's rows in order.
 enum RowSource {

@@ -1,5 +1,5 @@
-// Work that nobody waits for has an owner here, so that closing can wait for it and nothing outlives the
-// database. The only unstructured tasks of the engine are made in this file.
+// Work that nobody waits for has an owner here, so that closing can wait for it and nothing
+// outlives the database. The only unstructured tasks of the engine are made in this file.
 
 /// Tasks that run beside their maker.
 final class BackgroundTasks: Sendable {

@@ -1,11 +1,14 @@
-// What a commit is made of: rows to put and to delete, written straight into the bytes that go to the log,
-// so that committing copies nothing. Stage 2 of the write path ends with a batch; stage 3 begins with it.
+// What a commit is made of: rows to put and to delete, written straight into the bytes that go to
+// the log, so that committing copies nothing. Stage 2 of the write path ends with a batch; stage 3
+// begins with it.
 //
-// A row's key begins with its keyspace, four bytes, high byte first; the floor above decides what keyspaces
-// are. Keyspaces whose numbers agree above the low twelve bits are kept together in one shard.
+// A row's key begins with its keyspace, four bytes, high byte first; the floor above decides what
+// keyspaces are. Keyspaces whose numbers agree above the low twelve bits are kept together in one
+// shard.
 //
-// A row may need to hold the commit's own sequence number or time, which nobody knows before the commit is
-// sequenced. Such places are stamps: eight bytes each, filled in by the sequencer, never by readers.
+// A row may need to hold the commit's own sequence number or time, which nobody knows before the
+// commit is sequenced. Such places are stamps: eight bytes each, filled in by the sequencer, never
+// by readers.
 
 /// The position of a commit in the one order of all commits. The first is 1.
 package struct SequenceNumber: RawRepresentable, Sendable, Hashable, Comparable {
@@ -23,7 +26,8 @@ package struct SequenceNumber: RawRepresentable, Sendable, Hashable, Comparable 
 
 /// What a commit survives once it has been acknowledged.
 package enum Durability: Sendable, Hashable {
-  /// The process's own life only: the frame reaches the system with the next stronger commit or flush.
+  /// The process's own life only: the frame reaches the system with the next stronger commit or
+  /// flush.
   case memory
   /// The process being killed, but not a power cut.
   case process

@@ -1,17 +1,16 @@
-// The order of commits between being placed and being published, as a plain value: no lock, no file, no
-// clock. The sequencer holds it under its lock and does what it answers.
+// The order of commits between being placed and being published, as a plain value: no lock, no
+// file, no clock. The sequencer holds it under its lock and does what it answers.
 //
-// A commit is placed (it has its sequence, its time and its place in the log), then written, then, if it
-// asks for it, synced; and it is published when it and everything before it has come that far. Publication
-// is in order, so what readers see is always a prefix of the one history.
+// A commit is placed (it has its sequence, its time and its place in the log), then written, then
+// synced; and it is published when it has come as far as its durability asks and everything before
+// it is published. So what readers see is always a prefix of the one history.
 
 /// Places commits in order and says which are published.
 struct CommitState: Sendable {
   private struct Pending: Sendable {
     var sequence: SequenceNumber
     var end: LogPosition
-    var needsSync: Bool
-    var isWritten: Bool
+    var durability: Durability
   }
 
   /// Placed and not yet published, in order.
@@ -41,12 +40,13 @@ struct CommitState: Sendable {
   }
 
   /// Adds the next commit, whose frames end at `end`.
-  mutating func place(time: Int64, end: LogPosition, needsSync: Bool) -> SequenceNumber {
+  mutating func place(
+    time: Int64, end: LogPosition, durability: Durability
+  ) -> SequenceNumber {
     lastPlaced = lastPlaced.next
     lastTime = time
     placedEnd = end
-    pending.append(
-      Pending(sequence: lastPlaced, end: end, needsSync: needsSync, isWritten: false))
+    pending.append(Pending(sequence: lastPlaced, end: end, durability: durability))
     return lastPlaced
   }
 
@@ -58,13 +58,6 @@ struct CommitState: Sendable {
   /// Notes that what began at `start` is written.
   mutating func endWrite(at start: LogPosition) {
     if let index = unwritten.firstIndex(of: start) { unwritten.remove(at: index) }
-  }
-
-  /// Notes that the frames of `sequence` need no more writing before it is published.
-  mutating func markWritten(_ sequence: SequenceNumber) {
-    guard let first = pending.first?.sequence.rawValue, sequence.rawValue >= first else { return }
-    let index = Int(sequence.rawValue - first)
-    if index < pending.count { pending[index].isWritten = true }
   }
 
   /// Everything before it is written, and a sync begun now will cover it.
@@ -79,11 +72,15 @@ struct CommitState: Sendable {
 
   /// Publishes all that can be, in order, and returns the new published sequence if it moved.
   mutating func publish() -> SequenceNumber? {
-    var count = 0
-    for commit in pending {
-      guard commit.isWritten, !commit.needsSync || commit.end <= syncedThrough else { break }
-      count += 1
-    }
+    let writtenThrough = writtenThrough
+    let count = pending.prefix { commit in
+      switch commit.durability {
+      case .memory: true
+      // Its own frames and all before them: a hole in the log would end history in front of it.
+      case .process: commit.end <= writtenThrough
+      case .power: commit.end <= syncedThrough
+      }
+    }.count
     guard count > 0 else { return nil }
     published = pending[count - 1].sequence
     pending.removeFirst(count)
@@ -94,7 +91,7 @@ struct CommitState: Sendable {
   var wantsSync: Bool {
     let reachable = writtenThrough
     return pending.contains {
-      $0.isWritten && $0.needsSync && $0.end > syncedThrough && $0.end <= reachable
+      $0.durability == .power && $0.end > syncedThrough && $0.end <= reachable
     }
   }
 }

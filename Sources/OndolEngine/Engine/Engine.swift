@@ -1,9 +1,11 @@
-// The lower floor's front door: open a directory, commit batches, take snapshots, close. Start reading here.
+// The lower floor's front door: open a directory, commit batches, take snapshots, close. Start
+// reading here.
 //
-// A write: `commit` places the batch (Sequencer: order, memtables), writes its frames to the log on the
-// caller's thread, waits for a sync when its durability asks for one, and returns once it is published.
-// A read: `snapshot` takes a view and the visible sequence; everything after that needs nobody.
-// Upkeep: shards flush full memtables into segments and merge segments, on the maintenance thread.
+// A write: `commit` places the batch (Sequencer: order, memtables), writes its frames to the log on
+// the caller's thread, waits for a sync when its durability asks for one, and returns once it is
+// published. A read: `snapshot` takes a view and the visible sequence; everything after that needs
+// nobody. Upkeep: shards flush full memtables into segments and merge segments, on the maintenance
+// thread.
 
 internal import Synchronization
 
@@ -38,8 +40,8 @@ package final class Engine: Sendable {
 
   // MARK: - Opening
 
-  /// Opens the database in the directory at `path`, and makes one where there is none. Recovers what a
-  /// crash left. Reads the superblock, the manifest and the logs; no segment is touched.
+  /// Opens the database in the directory at `path`, and makes one where there is none. Recovers
+  /// what a crash left. Reads the superblock, the manifest and the logs; no segment is touched.
   package static func open(
     at path: String, options: EngineOptions = EngineOptions(), environment: Environment = .live()
   ) async throws(EngineError) -> Engine {
@@ -72,11 +74,12 @@ package final class Engine: Sendable {
 
   // MARK: - Writing
 
-  /// Commits `batch`: all of it, or nothing. Returns once it is visible to every later snapshot and has the
-  /// durability asked for.
+  /// Commits `batch`: all of it, or nothing. Returns once it is visible to every later snapshot and
+  /// has the durability asked for.
   ///
-  /// Throws `.stale` when a guarded row has changed since the batch's basis, and then nothing has happened;
-  /// `.poisoned` when writing failed, and then whether the batch survives is known only after opening again.
+  /// Throws `.stale` when a guarded row has changed since the batch's basis, and then nothing has
+  /// happened; `.poisoned` when writing failed, and then whether the batch survives is known only
+  /// after opening again.
   package func commit(
     _ batch: consuming Batch, durability: Durability
   ) async throws(EngineError) -> CommitReceipt {
@@ -112,13 +115,7 @@ package final class Engine: Sendable {
   }
 
   private func makeSpareLog() async throws(EngineError) {
-    do throws(EngineError) {
-      try await storage.maintenance.perform { [storage] () throws(EngineError) in
-        try storage.makeSpareLog()
-      }
-    } catch {
-      throw storage.sequencer.fail(error)
-    }
+    try await storage.perform { (storage) throws(EngineError) in try storage.makeSpareLog() }
   }
 
   /// Has shards flush in the background. A failure stops writing, and the next commit is told.
@@ -131,7 +128,8 @@ package final class Engine: Sendable {
 
   // MARK: - Reading
 
-  /// The rows as of now. Cheap, and holds nobody up however long it lives; it keeps the files it reads.
+  /// The rows as of now. Cheap, and holds nobody up however long it lives; it keeps the files it
+  /// reads.
   package func snapshot() throws(EngineError) -> Snapshot {
     if isClosed.load(ordering: .relaxed) { throw .closed }
     let (view, sequence) = storage.views.snapshot
@@ -146,7 +144,8 @@ package final class Engine: Sendable {
     for shard in shards { try await shard.maintain() }
   }
 
-  /// Writes every row from memory and merges every shard into one run, which is what reads like best.
+  /// Writes every row from memory and merges every shard into one run, which is what reads like
+  /// best.
   package func settle() async throws(EngineError) {
     storage.sequencer.sealAll()
     for shard in shards { try await shard.settle() }
@@ -157,8 +156,8 @@ package final class Engine: Sendable {
     EngineStatus(views: storage.views, cache: storage.cache)
   }
 
-  /// Flushes everything, marks the database as closed in good order and gives the directory back. Commits
-  /// begun before finish; later ones, and later snapshots, get `.closed`.
+  /// Flushes everything, marks the database as closed in good order and gives the directory back.
+  /// Commits begun before finish; later ones, and later snapshots, get `.closed`.
   package func close() async throws(EngineError) {
     guard !isClosed.exchange(true, ordering: .relaxed) else { return }
     var failure: EngineError?
@@ -178,9 +177,7 @@ package final class Engine: Sendable {
     storage.sequencer.refuseCommits()
     try await flush()
     guard storage.sequencer.hasWritten || storage.hasCommitsInLogs else { return }
-    try await storage.maintenance.perform { [storage] () throws(EngineError) in
-      try storage.sealLog()
-    }
+    try await storage.perform { (storage) throws(EngineError) in try storage.sealLog() }
   }
 }
 

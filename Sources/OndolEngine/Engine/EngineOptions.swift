@@ -1,4 +1,5 @@
-// The engine's sizes and limits, each with its unit. Tests make them tiny so that every path is walked.
+// The engine's sizes and limits, each with its unit. Tests make them tiny so that every path is
+// walked.
 
 /// How an engine is opened.
 package struct EngineOptions: Sendable {

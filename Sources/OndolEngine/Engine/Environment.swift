@@ -1,5 +1,5 @@
-// Everything the engine takes from outside itself: files, time, chance and threads. Handed in once, at
-// open, so that a test can replace the world by one that is deterministic and can fail.
+// Everything the engine takes from outside itself: files, time, chance and threads. Handed in once,
+// at open, so that a test can replace the world by one that is deterministic and can fail.
 
 /// The world as the engine sees it.
 package struct Environment: Sendable {
@@ -31,7 +31,8 @@ package protocol ThreadSource: Sendable {
   func makeWorker(named name: String) -> any Worker
 }
 
-/// One thread that runs jobs in the order given. Blocking calls belong here and not on the cooperative pool.
+/// One thread that runs jobs in the order given. Blocking calls belong here and not on the
+/// cooperative pool.
 package protocol Worker: AnyObject, Sendable {
   /// Runs `job` after the jobs before it.
   func enqueue(_ job: @escaping @Sendable () -> Void)

@@ -1,5 +1,5 @@
-// Opening, step by step: lock, superblock, manifest, logs; then, after an unclean end, a fresh log and
-// manifest. Blocks; runs on the maintenance thread. A directory without a database becomes one.
+// Opening, step by step: lock, superblock, manifest, logs; then, after an unclean end, a fresh log
+// and manifest. Blocks; runs on the maintenance thread. A directory without a database becomes one.
 
 /// Everything an engine is made of, read or made.
 struct Opening: Sendable {
@@ -38,7 +38,7 @@ struct Opening: Sendable {
       }
       memtables = recovery.memtables
       recovered = recovery.recovered
-      try Self.sweep(directory, manifest.state, manifest.superblock.manifest)
+      try Self.sweep(directory, manifest)
     } catch {
       lock.release()
       throw error
@@ -50,15 +50,17 @@ struct Opening: Sendable {
   private static let firstManifest = FileNumber(rawValue: 1)
   private static let firstLog = FileNumber(rawValue: 2)
 
-  /// Whether the files are those of a database that lost power while it was made, or none at all. The first
-  /// commit makes another log, so where there is none nothing can have been committed.
+  /// Whether the files are those of a database that lost power while it was made, or none at all.
+  /// The first commit makes another log, so where there is none nothing can have been committed.
   private static func isBlank(
     _ names: [String], _ directory: any Directory
   ) throws(EngineError) -> Bool {
     let files = Set(names).subtracting(["LOCK"])
-    guard files.isSubset(of: [
-      firstManifest.manifestName, firstLog.logName, Superblock.name,
-    ]) else { return false }
+    guard
+      files.isSubset(of: [
+        firstManifest.manifestName, firstLog.logName, Superblock.name,
+      ])
+    else { return false }
     guard files.contains(Superblock.name) else { return true }
     guard files.count == 3 else { return false }
     let file = try directory.open(Superblock.name, access: .readOnly)
@@ -82,7 +84,14 @@ struct Opening: Sendable {
     _ names: [String], _ directory: any Directory, _ options: EngineOptions,
     _ environment: Environment
   ) throws(EngineError) -> Manifest {
-    for name in names where name != "LOCK" { try directory.remove(name) }
+    // The superblock first: without it whatever else is left over still counts as blank.
+    if names.contains(Superblock.name) {
+      try directory.remove(Superblock.name)
+      try directory.sync()
+    }
+    for name in names where name != "LOCK" && name != Superblock.name {
+      try directory.remove(name)
+    }
     try directory.sync()
     let identity = DatabaseIdentity(low: environment.random(), high: environment.random())
     let start = LogStart(number: firstLog, base: .zero, sequence: .zero, time: 0)
@@ -130,8 +139,10 @@ struct Opening: Sendable {
 
   /// Removes files of ours that nobody names: what flushes, merges and rotations left behind.
   private static func sweep(
-    _ directory: any Directory, _ state: ManifestState, _ current: FileNumber
+    _ directory: any Directory, _ manifest: Manifest
   ) throws(EngineError) {
+    let state = manifest.state
+    let current = manifest.superblock.manifest
     for name in try directory.list() {
       let isDead =
         if let log = FileNumber.parse(name, prefix: "LOG-") {
@@ -143,7 +154,10 @@ struct Opening: Sendable {
         } else {
           false
         }
-      if isDead { try directory.remove(name) }
+      guard isDead else { continue }
+      // What says so must not be lost after the file is.
+      try manifest.secureFoundation()
+      try directory.remove(name)
     }
   }
 

@@ -1,11 +1,12 @@
-// From files to memory: what opening does before the first read. Logs from the manifest's floor on are read
-// in order and their rows put into memtables; a torn tail is told from damage as LogFormat says.
+// From files to memory: what opening does before the first read. Logs from the manifest's floor on
+// are read in order and their rows put into memtables; a torn tail is told from damage as LogFormat
+// says.
 //
-// After an unclean end nothing that was read is trusted to be on the device: after a failed sync a system's
-// cache may hold bytes that the disk lacks. So what was recovered is written into a new log, a replacement
-// for all before it, then the manifest is written anew with that log as its floor, and the superblock's
-// switch makes both count at once. A crash on the way leaves the old files as they were, and files that
-// nobody names.
+// After an unclean end nothing that was read is trusted to be on the device: after a failed sync a
+// system's cache may hold bytes that the disk lacks. So what was recovered is written into a new
+// log, a replacement for all before it, then the manifest is written anew with that log as its
+// floor, and the superblock's switch makes both count at once. A crash on the way leaves the old
+// files as they were, and files that nobody names.
 
 /// What recovery found: where the line of commits ends, and the logs it is in.
 struct RecoveredLog: Sendable {
@@ -71,7 +72,8 @@ struct Recovery {
     end = manifest.floor.base
   }
 
-  /// Whether the database was closed in good order, and nothing needs to be written before it is used.
+  /// Whether the database was closed in good order, and nothing needs to be written before it is
+  /// used.
   var isClean: Bool { isSealed && tear == nil && last == manifest.newestLog }
 
   var recovered: RecoveredLog {
@@ -115,8 +117,14 @@ struct Recovery {
       if number == manifest.floor.number { beginFloor(number) }
       tearHere(name, at: 0, position: end)
     case .header(let header):
-      guard header.number == number, header.identity == identity else {
-        throw .corrupt(file: name, offset: 0, reason: "it belongs elsewhere")
+      guard header.identity == identity else {
+        throw .corrupt(file: name, offset: 0, reason: "it belongs to another database")
+      }
+      guard header.number == number else {
+        // What stood here in an older log: this one's bytes never arrived.
+        if number == manifest.floor.number { beginFloor(number) }
+        tearHere(name, at: 0, position: end)
+        return
       }
       var frames = FrameReader(bytes, salt: header.salt, from: LogHeader.length)
       if try connect(header, name) { try take(&frames, header, name) }
@@ -222,24 +230,49 @@ struct Recovery {
 
   // MARK: - Rows
 
+  /// What a commit brings to one shard.
+  private struct Share {
+    var rows = 0
+    var bytes = 0
+  }
+
+  /// A commit's rows of one shard go into one memtable: what was flushed is told by the commit's
+  /// sequence alone, so half a commit must never be.
   private mutating func insert(_ commit: RecoveredCommit) throws(MalformedBytes) {
     let payload = commit.frame.bytes.extracting(droppingFirst: FrameHeader.length)
+    var shares = Array(repeating: Share(), count: memtables.count)
+    var sizes = OperationReader(payload)
+    while let operation = try sizes.next() {
+      let shard = View.shardIndex(of: operation.key, count: memtables.count)
+      shares[shard].rows += 1
+      shares[shard].bytes += operation.key.byteCount + operation.value.byteCount
+    }
+    for (shard, share) in shares.enumerated() where share.rows > 0 {
+      if isFlushed(commit, from: shard) { continue }
+      makeRoom(for: share, in: shard).begin(commit.sequence, log: last)
+    }
     var reader = OperationReader(payload)
     while let operation = try reader.next() {
       let shard = View.shardIndex(of: operation.key, count: memtables.count)
-      guard commit.sequence > manifest.shards[shard].flushedThrough else { continue }
-      let bytes = operation.key.byteCount + operation.value.byteCount
-      let memtable = memtable(in: shard, forBytes: bytes)
-      memtable.begin(commit.sequence, log: last)
-      memtable.insert(operation.key, commit.sequence, operation.kind, operation.value)
+      if isFlushed(commit, from: shard) { continue }
+      memtables[shard].last?.insert(
+        operation.key, commit.sequence, operation.kind, operation.value)
     }
   }
 
-  private mutating func memtable(in shard: Int, forBytes bytes: Int) -> Memtable {
-    if let memtable = memtables[shard].last, memtable.hasRoom(forRows: 1, bytes: bytes) {
+  private func isFlushed(_ commit: RecoveredCommit, from shard: Int) -> Bool {
+    commit.sequence <= manifest.shards[shard].flushedThrough
+  }
+
+  /// The shard's newest memtable, a new one where the other is full.
+  private mutating func makeRoom(for share: Share, in shard: Int) -> Memtable {
+    if let memtable = memtables[shard].last,
+      memtable.hasRoom(forRows: share.rows, bytes: share.bytes)
+    {
       return memtable
     }
-    let memtable = Memtable(capacity: max(memtableSize, bytes + Memtable.nodeOverhead))
+    let needed = share.bytes + share.rows * Memtable.nodeOverhead
+    let memtable = Memtable(capacity: max(memtableSize, needed))
     memtables[shard].append(memtable)
     return memtable
   }

@@ -1,6 +1,7 @@
-// One consistent picture of everything: a view and the sequence it was taken at. Reading from it asks no
-// lock, no actor and no writer. What is in memory is read on the caller's own executor; only a block that
-// must come from disk is fetched on the thread for cold reads, when the caller can wait without blocking.
+// One consistent picture of everything: a view and the sequence it was taken at. Reading from it
+// asks no lock, no actor and no writer. What is in memory is read on the caller's own executor;
+// only a block that must come from disk is fetched on the thread for cold reads, when the caller
+// can wait without blocking.
 
 /// The rows as of one commit.
 package struct Snapshot: Sendable {
@@ -33,11 +34,11 @@ package struct Snapshot: Sendable {
     return copy
   }
 
-  /// Hands the value at `key` to `body` without copying it; false when there is none. Blocks the thread
-  /// while a block is read from disk.
+  /// Hands the value at `key` to `body` without copying it; false when there is none. Blocks the
+  /// thread while a block is read from disk.
   ///
-  /// The closure gives nothing back, because a generic result would be looked up at run time at each call:
-  /// the caller is in another module.
+  /// The closure gives nothing back, because a generic result would be looked up at run time at
+  /// each call: the caller is in another module.
   package func withValue(
     of key: RawSpan, _ body: (RawSpan) -> Void
   ) throws(EngineError) -> Bool {
@@ -91,8 +92,8 @@ package struct Snapshot: Sendable {
     }
   }
 
-  /// A cursor over the rows with keys from `lower` on and before `upper` (no bound when empty), which must
-  /// lie in one shard. Its steps block the thread while a block is read from disk.
+  /// A cursor over the rows with keys from `lower` on and before `upper` (no bound when empty),
+  /// which must lie in one shard. Its steps block the thread while a block is read from disk.
   package func cursor(from lower: [UInt8], to upper: [UInt8]) -> Cursor {
     let shard = view.shards[lower.count < 4 ? 0 : view.shardIndex(of: lower.bytes)]
     let memtables = ([shard.active] + shard.sealed).filter { !$0.isEmpty }

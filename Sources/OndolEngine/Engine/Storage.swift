@@ -1,6 +1,6 @@
-// What the shards share: the directory, the manifest, the views, and the thread on which all of their file
-// work happens. Methods here block and run on that maintenance thread only, one after the other, so the
-// manifest needs no lock of its own.
+// What the shards share: the directory, the manifest, the views, and the thread on which all of
+// their file work happens. Methods here block and run on that maintenance thread only, one after
+// the other, so the manifest needs no lock of its own.
 
 /// Files and how they become part of the database.
 final class Storage: Sendable {
@@ -31,9 +31,25 @@ final class Storage: Sendable {
     self.maintenance = maintenance
   }
 
+  /// Does file work on the maintenance thread. Once some has failed, no more is done: writing is
+  /// stopped before the thread takes the next job, which might build on what the device lacks.
+  func perform(
+    _ work: @escaping @Sendable (Storage) throws(EngineError) -> Void
+  ) async throws(EngineError) {
+    try await maintenance.perform { [self] () throws(EngineError) in
+      try sequencer.refuseAfterFailure()
+      do throws(EngineError) {
+        try work(self)
+      } catch {
+        throw sequencer.fail(error)
+      }
+    }
+  }
+
   // MARK: - Flushing
 
-  /// Writes a sealed memtable, all of whose commits are published and synced, as the shard's newest run.
+  /// Writes a sealed memtable, all of whose commits are published and synced, as the shard's newest
+  /// run.
   func flush(_ memtable: Memtable, shard index: Int) throws(EngineError) {
     guard let through = memtable.sequences?.upperBound else { return }
     let source = MemtableCursor(memtable, upTo: through)
@@ -52,6 +68,7 @@ final class Storage: Sendable {
     views.update(shard: index) { shard in
       shard.replacing(memtable, with: run.run, flushedThrough: through)
     }
+    sequencer.forgetLogs(before: floor.number)
     try removeLogs(before: floor.number)
   }
 
@@ -145,8 +162,8 @@ final class Storage: Sendable {
 
   // MARK: - Logs
 
-  /// Makes the next log's file, unless one waits already. Its name is durable and in the manifest before
-  /// the first commit goes into it, so that a log that is missing later is known to be.
+  /// Makes the next log's file, unless one waits already. Its name is durable and in the manifest
+  /// before the first commit goes into it, so that a log that is missing later is known to be.
   func makeSpareLog() throws(EngineError) {
     guard !sequencer.hasSpareLog else { return }
     let number = manifest.allocate()
@@ -169,8 +186,8 @@ final class Storage: Sendable {
     }
   }
 
-  /// Ends the line of commits with a sealed, empty log, so that the next opening has nothing to replay.
-  /// Everything must be flushed.
+  /// Ends the line of commits with a sealed, empty log, so that the next opening has nothing to
+  /// replay. Everything must be flushed.
   func sealLog() throws(EngineError) {
     let end = sequencer.end
     let number = manifest.allocate()

@@ -1,7 +1,7 @@
-// All that the engine asks of a file system, as a protocol, because there are two: the disk, and the
-// simulation that loses power in the middle of a write. Calls block; whoever calls runs on a thread that
-// may. Names are generated from numbers, never taken from a file's contents, so no name leaves the
-// directory.
+// All that the engine asks of a file system, as a protocol, because there are two: the disk, and
+// the simulation that loses power in the middle of a write. Calls block; whoever calls runs on a
+// thread that may. Names are generated from numbers, never taken from a file's contents, so no name
+// leaves the directory.
 
 /// Opens database directories.
 package protocol FileSystem: Sendable {
@@ -19,8 +19,8 @@ package protocol Directory: AnyObject, Sendable {
   /// Opens a regular file. A missing one is an error with `ENOENT`.
   func open(_ name: String, access: FileAccess) throws(EngineError) -> any File
 
-  /// Makes a new file; one that exists is an error with `EEXIST`. The name survives a power cut only after
-  /// `sync()`.
+  /// Makes a new file; one that exists is an error with `EEXIST`. The name survives a power cut
+  /// only after `sync()`.
   func create(_ name: String) throws(EngineError) -> any File
 
   func remove(_ name: String) throws(EngineError)
@@ -28,7 +28,8 @@ package protocol Directory: AnyObject, Sendable {
   /// Makes the names made and removed so far survive a power cut (`fsync` of the directory).
   func sync() throws(EngineError)
 
-  /// Takes the directory's lock for this open, or throws `.inUse`. Given back when the lock is released.
+  /// Takes the directory's lock for this open, or throws `.inUse`. Given back when the lock is
+  /// released.
   func lock(owner: String) throws(EngineError) -> any DirectoryLock
 }
 
@@ -47,7 +48,8 @@ package protocol File: AnyObject, Sendable {
   /// Writes all of `bytes` at `offset`, making the file longer where needed (`pwrite`).
   func write(_ bytes: RawSpan, at offset: UInt64) throws(EngineError)
 
-  /// Makes everything written so far survive a power cut (`fdatasync`; `F_FULLFSYNC` on Apple's systems).
+  /// Makes everything written so far survive a power cut (`fdatasync`; `F_FULLFSYNC` on Apple's
+  /// systems).
   func sync() throws(EngineError)
 
   func size() throws(EngineError) -> UInt64

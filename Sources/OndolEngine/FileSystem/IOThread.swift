@@ -1,5 +1,5 @@
-// A thread for calls that block. The cooperative pool has as many threads as cores, and two calls that
-// sleep in the kernel stop every task of the program; here they stop nobody.
+// A thread for calls that block. The cooperative pool has as many threads as cores, and two calls
+// that sleep in the kernel stop every task of the program; here they stop nobody.
 
 internal import COndol
 
@@ -20,11 +20,11 @@ package struct IOThreads: ThreadSource {
   }
 }
 
-/// A thread that runs jobs in the order given. It starts with the first job and ends with `stop()`, or when
-/// nobody has it any more.
+/// A thread that runs jobs in the order given. It starts with the first job and ends with `stop()`,
+/// or when nobody has it any more.
 package final class IOThread: Worker {
-  /// What the thread and its owner share. The thread holds on to this and not to the owner, so that the
-  /// owner can go and take the thread with it.
+  /// What the thread and its owner share. The thread holds on to this and not to the owner, so that
+  /// the owner can go and take the thread with it.
   @safe
   private final class Queue: @unchecked Sendable {
     // Safe: everything below is touched between lock and unlock only.

@@ -1,5 +1,5 @@
-// Files in memory, for databases that need no disk: the same engine, format and rules, and nothing left
-// when the process ends.
+// Files in memory, for databases that need no disk: the same engine, format and rules, and nothing
+// left when the process ends.
 
 #if canImport(Glibc)
   internal import Glibc

@@ -15,9 +15,10 @@ func systemMessage(_ errno: Int32) -> String {
   return "\(text) (\(errno))"
 }
 
-/// `memcmp`.
-func compareBytes(_ left: UnsafeRawPointer, _ right: UnsafeRawPointer, _ count: Int) -> Int {
-  unsafe Int(memcmp(left, right, count))
+/// `memcmp`; nothing equals nothing.
+func compareBytes(_ left: UnsafeRawPointer?, _ right: UnsafeRawPointer?, _ count: Int) -> Int {
+  guard let left = unsafe left, let right = unsafe right else { return 0 }
+  return unsafe Int(memcmp(left, right, count))
 }
 
 /// What a failed system call means for whoever asked, errors that mean the same taken together.

@@ -1,20 +1,20 @@
-// The commit log's bytes: what a log file begins with and what a frame looks like. The manifest's edits use
-// the same frames.
+// The commit log's bytes: what a log file begins with and what a frame looks like. The manifest's
+// edits use the same frames.
 //
-// A log file is 4,096 bytes of header (the same 256 bytes twice, at 0 and 2,048), then frames, each at a
-// multiple of eight, each a 56-byte header and a payload padded with zeros to eight. What follows the last
-// frame is zeros or nothing.
+// A log file is 4,096 bytes of header (the same 256 bytes twice, at 0 and 2,048), then frames, each
+// at a multiple of eight, each a 56-byte header and a payload padded with zeros to eight. What
+// follows the last frame is zeros or nothing.
 //
-// Positions count bytes over all logs: a log's `base` is its predecessor's base plus the length at which the
-// predecessor ended, so an offset in any log has one place in one line. Every frame carries
-// `syncedThrough`, the position up to which the line was known to be on the device when the frame was made.
-// That tells a torn tail from damage: at the first frame that cannot be read, position P, recovery goes on
-// looking. If any later readable frame, in this log or a later one, was made when the line had been synced
-// beyond P, then P was acknowledged once and has been damaged since: an error, never a silent cut. If none
-// was, P is where the power went.
+// Positions count bytes over all logs: a log's `base` is its predecessor's base plus the length at
+// which the predecessor ended, so an offset in any log has one place in one line. Every frame
+// carries `syncedThrough`, the position up to which the line was known to be on the device when the
+// frame was made. That tells a torn tail from damage: at the first frame that cannot be read,
+// position P, recovery goes on looking. If any later readable frame, in this log or a later one,
+// was made when the line had been synced beyond P, then P was acknowledged once and has been
+// damaged since: an error, never a silent cut. If none was, P is where the power went.
 //
-// A log that follows another needs no seal in its predecessor: its header says where the predecessor ended.
-// Only closing writes a seal.
+// A log that follows another needs no seal in its predecessor: its header says where the
+// predecessor ended. Only closing writes a seal.
 
 /// A place in the one line of all log bytes.
 struct LogPosition: RawRepresentable, Sendable, Hashable, Comparable {

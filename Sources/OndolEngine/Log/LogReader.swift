@@ -1,5 +1,5 @@
-// Reads frames back. The reader trusts nothing: a frame counts only when its header's checksum, which knows
-// the file and the offset, and its payload's checksum both hold.
+// Reads frames back. The reader trusts nothing: a frame counts only when its header's checksum,
+// which knows the file and the offset, and its payload's checksum both hold.
 
 /// Steps through the frames of one file that is in memory.
 struct FrameReader {
@@ -41,8 +41,8 @@ struct FrameReader {
     return Frame(header: header, offset: place, payload: payload)
   }
 
-  /// The furthest position that any sound header behind `offset` vouches for. Payloads are not looked at:
-  /// the header's own checksum covers the claim.
+  /// The furthest position that any sound header behind `offset` vouches for. Payloads are not
+  /// looked at: the header's own checksum covers the claim.
   func furthestClaim() -> LogPosition? {
     var furthest: LogPosition?
     var place = (offset + 7) & ~7

@@ -1,5 +1,5 @@
-// One log file that is being written. Offsets are given out by the sequencer; whoever commits writes its own
-// frames at its own offset, so writers do not wait for each other.
+// One log file that is being written. Offsets are given out by the sequencer; whoever commits
+// writes its own frames at its own offset, so writers do not wait for each other.
 
 /// An open log.
 final class LogFile: Sendable {
@@ -65,8 +65,8 @@ enum FrameBuilder {
     return length
   }
 
-  /// The frame of `batch`, whose bytes begin with room for a header: written in place when one frame is
-  /// enough, which it almost always is.
+  /// The frame of `batch`, whose bytes begin with room for a header: written in place when one
+  /// frame is enough, which it almost always is.
   static func build(
     _ bytes: consuming [UInt8], operations: Int, _ context: FrameContext, salt: UInt64,
     offset: UInt64

@@ -1,10 +1,10 @@
-// The manifest on disk: a file of edits, each a frame that carries the checksum of the chain before it.
-// An edit counts when it is whole and synced; its writer waits for that before it acts on it. When the file
-// has grown well past what the state needs, the state is written anew into the next manifest, and the
-// superblock points there.
+// The manifest on disk: a file of edits, each a frame that carries the checksum of the chain before
+// it. An edit counts when it is whole and synced; its writer waits for that before it acts on it.
+// When the file has grown well past what the state needs, the state is written anew into the next
+// manifest, and the superblock points there.
 //
-// All methods block, and only one thread at a time calls them: recovery, and after it the maintenance
-// thread.
+// All methods block, and only one thread at a time calls them: recovery, and after it the
+// maintenance thread.
 
 /// The open manifest.
 final class Manifest: @unchecked Sendable {
@@ -28,6 +28,10 @@ final class Manifest: @unchecked Sendable {
   private var snapshotLength: Int
   /// The file ended in something that is no edit: the power went while one was written.
   let hasTornTail: Bool
+  /// Whether what opening read, and goes on from, is known to be on the device.
+  private var isFoundationSafe = false
+  /// What every call gets once one has failed.
+  private var failure: EngineError?
 
   private init(
     _ loaded: Loaded, superblock: Superblock, directory: any Directory, file: any File,
@@ -178,7 +182,18 @@ final class Manifest: @unchecked Sendable {
   // MARK: - Editing
 
   /// Appends one edit, waits until it is durable, and moves to a new file when this one has grown.
+  /// After a failure nobody knows what the file holds, and every later call is refused.
   func commit(_ changes: [ManifestChange]) throws(EngineError) {
+    if let failure { throw failure }
+    do throws(EngineError) {
+      try makeEdit(changes)
+    } catch {
+      failure = .poisoned(reason: error.description)
+      throw error
+    }
+  }
+
+  private func makeEdit(_ changes: [ManifestChange]) throws(EngineError) {
     let changes = [.nextFile(state.nextFile)] + changes
     var next = state
     do throws(MalformedBytes) {
@@ -186,6 +201,7 @@ final class Manifest: @unchecked Sendable {
     } catch {
       preconditionFailure("an edit of our own making cannot be refused: \(error.reason)")
     }
+    try secureFoundation()
     try append(changes)
     state = next
     if offset > UInt64(max(rotationSize, 4 * snapshotLength)) { try rotate() }
@@ -205,9 +221,11 @@ final class Manifest: @unchecked Sendable {
     chain = seededChecksum(chain, payload.bytes)
   }
 
-  /// Writes the state into a new manifest and points the superblock there. Also what recovery does after
-  /// a crash, because bytes that were read may be in the system's cache and not on the device.
+  /// Writes the state into a new manifest and points the superblock there. Also what recovery does
+  /// after a crash, because bytes that were read may be in the system's cache and not on the
+  /// device.
   func rotate() throws(EngineError) {
+    try secureFoundation()
     let old = superblock.manifest
     let number = state.nextFile
     state.nextFile = FileNumber(rawValue: number.rawValue + 1)
@@ -223,7 +241,21 @@ final class Manifest: @unchecked Sendable {
     try directory.remove(old.manifestName)
   }
 
-  /// Makes `floor`, a log that holds everything recovered, the first and only one; `rotate()` makes it count.
+  /// Before the first change after opening, and before anything is removed: syncs the superblock,
+  /// the manifest and the last log, which a process that was killed may have written without having
+  /// them synced. Otherwise new commits could outlive what they stand on, and files go that are
+  /// needed yet.
+  func secureFoundation() throws(EngineError) {
+    if isFoundationSafe { return }
+    for name in [Superblock.name, state.newestLog.logName] {
+      try directory.open(name, access: .readWrite).sync()
+    }
+    try file.sync()
+    isFoundationSafe = true
+  }
+
+  /// Makes `floor`, a log that holds everything recovered, the first and only one; `rotate()` makes
+  /// it count.
   func startAfresh(floor: LogStart) {
     state.floor = floor
     state.newestLog = floor.number
@@ -248,8 +280,8 @@ final class Manifest: @unchecked Sendable {
     snapshotLength = Int(offset)
   }
 
-  /// Gives out a file number. It is on the device with the next edit; until then a crash may leave a file
-  /// that nobody names, which the next opening steps over.
+  /// Gives out a file number. It is on the device with the next edit; until then a crash may leave
+  /// a file that nobody names, which the next opening steps over.
   func allocate() -> FileNumber {
     let number = state.nextFile
     state.nextFile = FileNumber(rawValue: number.rawValue + 1)

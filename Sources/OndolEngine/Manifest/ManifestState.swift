@@ -1,9 +1,9 @@
 // What the manifest says: which runs each shard has, how far each is flushed, and from which log on
 // recovery must read. A plain value and the edits that change it; bytes in and out, no file.
 //
-// An edit is a list of changes, each `tag, length, body`, numbers as varints. A reader that does not know
-// a tag skips it when the tag is odd and refuses the manifest when it is even. The first edit of a
-// manifest is the whole state, written with the same changes from nothing.
+// An edit is a list of changes, each `tag, length, body`, numbers as varints. A reader that does
+// not know a tag skips it when the tag is odd and refuses the manifest when it is even. The first
+// edit of a manifest is the whole state, written with the same changes from nothing.
 
 /// Where a log stands in the one line of commits.
 struct LogStart: Sendable, Equatable {

@@ -1,14 +1,16 @@
-// The file `SUPER`: where opening begins. Four slots of 4,096 bytes, two and two far apart; even epochs are
-// written to the first slot of each pair, odd ones to the second, so a write that tears leaves the last
-// good pair alone, and one bad sector leaves a copy. It says what database this is, which features one
-// must know to open it, and which manifest is current; all else is in the manifest.
+// The file `SUPER`: where opening begins. Four slots of 4,096 bytes, two and two far apart; even
+// epochs are written to the first slot of each pair, odd ones to the second, so a write that tears
+// leaves the last good pair alone, and one bad sector leaves a copy. It says what database this is,
+// which features one must know to open it, and which manifest is current; all else is in the
+// manifest.
 
 /// What the superblock says.
 struct Superblock: Sendable, Equatable {
   static let name = "SUPER"
   static let slotLength = 4096
   static let slotOffsets: [UInt64] = [0, 4096, 65536, 69632]
-  /// Begins with a byte no text has and holds both kinds of line end, so that a copy in text mode shows.
+  /// Begins with a byte no text has and holds both kinds of line end, so that a copy in text mode
+  /// shows.
   static let magic: [UInt8] = [0x89, 0x4F, 0x44, 0x4C, 0x0D, 0x0A, 0x1A, 0x0A]
   static let major: UInt16 = 1
   static let minor: UInt16 = 0

@@ -1,5 +1,6 @@
-// Collects rows and lays them out as a block (see BlockLayout). Used by the segment's writer for data and
-// index blocks, and in memory wherever a sorted list of keys is to be searched like a block.
+// Collects rows and lays them out as a block (see BlockLayout). Used by the segment's writer for
+// data and index blocks, and in memory wherever a sorted list of keys is to be searched like a
+// block.
 
 /// Rows on their way into one block.
 struct BlockBuilder {

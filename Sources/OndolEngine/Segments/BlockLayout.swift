@@ -1,5 +1,5 @@
-// The bytes of a block before compression: columns, because like stands beside like and compresses, and
-// because searching keys then leaves values alone.
+// The bytes of a block before compression: columns, because like stands beside like and compresses,
+// and because searching keys then leaves values alone.
 //
 //    0  u32  rows, 1...65,536
 //    4  u8   layout version, 1
@@ -15,8 +15,9 @@
 //            keys without the prefix, in ascending order
 //            values, up to the end of the block
 //
-// Offsets of rows and the first bytes of keys as numbers, which make searching fast, are not stored: they do
-// not compress, and one pass over the lengths makes them when the block is loaded (see Block).
+// Offsets of rows and the first bytes of keys as numbers, which make searching fast, are not
+// stored: they do not compress, and one pass over the lengths makes them when the block is loaded
+// (see Block).
 
 /// What a block's rows are.
 enum BlockKind: UInt8, Sendable {

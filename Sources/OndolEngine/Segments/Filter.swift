@@ -1,5 +1,6 @@
-// The filter that tells, for most keys a segment does not hold, that it does not, before any block is read.
-// A blocked Bloom filter: all bits of a key are in one line of 64 bytes, so a question costs one cache miss.
+// The filter that tells, for most keys a segment does not hold, that it does not, before any block
+// is read. A blocked Bloom filter: all bits of a key are in one line of 64 bytes, so a question
+// costs one cache miss.
 //
 //   lines   = max(1, keys * bitsPerKey / 512, rounded up)
 //   line    = high half of hash * lines (128 bits)
@@ -7,7 +8,8 @@
 //   bit i   = nine bits of mixed from bit 55 - 9 i on, for i in 0..<6
 //   bit n of a line is bit n % 8 of its byte n / 8
 //
-// `hash` is KeyHash of the full key. At 10 bits a key, about one absent key in eighty is not recognised.
+// `hash` is KeyHash of the full key. At 10 bits a key, about one absent key in eighty is not
+// recognised.
 
 /// Arithmetic that building and asking share.
 enum Filter {

@@ -1,13 +1,14 @@
-// Walks a run row by row in both directions: what scans, merges and compactions read through. The block under
-// the cursor is pinned, so a step is an addition and a comparison; only the step into the next block looks
-// into the index, and only a block that is not in memory reads the file.
+// Walks a run row by row in both directions: what scans, merges and compactions read through. The
+// block under the cursor is pinned, so a step is an addition and a comparison; only the step into
+// the next block looks into the index, and only a block that is not in memory reads the file.
 
 /// A place in a run. Not to be shared between threads.
 package final class RunCursor {
   private let run: Run
   private let keepsBlocks: Bool
 
-  /// The block under the cursor, held by `dataPin`, and the row in it. Invalid: `row` is not below `rowCount`.
+  /// The block under the cursor, held by `dataPin`, and the row in it. Invalid: `row` is not below
+  /// `rowCount`.
   private var block: Block?
   private var row = 0
   private var rowCount = 0
@@ -17,7 +18,7 @@ package final class RunCursor {
   private var indexRow = 0
   private var indexPin: PinnedBlock?
   private var dataPin: PinnedBlock?
-  private var keyBuffer = KeyBuffer()
+  private let keyBuffer = KeyBuffer()
 
   init(_ run: Run, keepsBlocks: Bool) {
     self.run = run

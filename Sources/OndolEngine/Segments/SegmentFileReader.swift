@@ -1,5 +1,5 @@
-// Reads and checks the fixed parts of a segment file when it is opened: footer, section table, top of the
-// index, filter. Also reads whole files for `verify`.
+// Reads and checks the fixed parts of a segment file when it is opened: footer, section table, top
+// of the index, filter. Also reads whole files for `verify`.
 
 /// The parts of a segment file outside its blocks.
 struct SegmentFileReader {
@@ -86,8 +86,8 @@ struct SegmentFileReader {
     }
   }
 
-  /// Appends, for each index block, the slot behind its last data block's. `numbers` begins with the slot of
-  /// the first data block.
+  /// Appends, for each index block, the slot behind its last data block's. `numbers` begins with
+  /// the slot of the first data block.
   func numberDataBlocks(
     _ top: Block, _ footer: SegmentFooter, _ numbers: inout [UInt32]
   ) throws(EngineError) {

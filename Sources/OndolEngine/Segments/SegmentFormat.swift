@@ -2,11 +2,11 @@
 //
 //   header 64 | data blocks | index blocks | sections | section table | footer 256
 //
-// A segment holds one version of a key and no sequence number for each row: a view is captured when all rows
-// of its segments are published already, so no reader ever needs to tell them apart.
+// A segment holds one version of a key and no sequence number for each row: a view is captured when
+// all rows of its segments are published already, so no reader ever needs to tell them apart.
 //
-// Integers are little-endian. `X(offset, bytes)` is the seeded checksum of `bytes` at `offset` with the
-// file's salt (see Checksum). Reserved bytes are zero and checked.
+// Integers are little-endian. `X(offset, bytes)` is the seeded checksum of `bytes` at `offset` with
+// the file's salt (see Checksum). Reserved bytes are zero and checked.
 //
 // Header
 //    0   8  magic 89 'O' 'D' 'S' 0D 0A 1A 0A       32  16  database identity
@@ -22,28 +22,28 @@
 //    6   2  reserved
 //    8   8  X(offset of the block, stored bytes ++ trailer 0..<8)
 //
-// Index blocks are laid out as data blocks are (see BlockLayout); a row's key is an upper bound of a block's
-// keys, below all keys of the next block, and its value a handle: u64 offset, u32 stored length without the
-// trailer, u32 rows. Index blocks point to data blocks. The section `indexTop` is one more such block, never
-// compressed and without a trailer, that points to the index blocks. (Rows are in the handle because the
-// reader puts what it derives from them in front of the bytes, in one allocation.)
+// Index blocks are laid out as data blocks are (see BlockLayout); a row's key is an upper bound of
+// a block's keys, below all keys of the next block, and its value a handle: u64 offset, u32 stored
+// length without the trailer, u32 rows. Index blocks point to data blocks. The section `indexTop`
+// is one more such block, never compressed and without a trailer, that points to the index blocks.
+// (Rows are in the handle because the reader puts what it derives from them in front of the bytes,
+// in one allocation.)
 //
-// Section table, for each section 32 bytes: u32 kind, u32 flags (bit 0: a reader that does not know the kind
-// must refuse the file), u64 offset, u64 length, u64 X(offset, bytes).
+// Section table, for each section 32 bytes: u32 kind, u32 flags (bit 0: a reader that does not know
+// the kind must refuse the file), u64 offset, u64 length, u64 X(offset, bytes).
 //
-// Footer
-//    0   8  magic                    72   8  rows                      128   8  index blocks
-//    8   2  major, 10  2  minor      80   8  tombstones                136   8  section table: offset
-//   12   4  256                      88   8  lowest sequence           144   4  sections
-//   16   8  incompatible features    96   8  highest sequence          148   4  reserved
-//   24   8  compatible features     104   8  bytes of keys and values  152   8  X(offset, section table)
-//   32   8  file number             112   8  end of the last block     160  88  reserved
-//   40   8  salt                    120   8  data blocks               248   8  X(footer's offset,
-//   48  16  database identity                                                     bytes 0..<248)
-//   64   4  shard, 68  4  reserved
+// Footer 0   8  magic                    72   8  rows                      128   8  index blocks 8
+// 2  major, 10  2  minor      80   8  tombstones                136   8  section table: offset 12
+// 4  256                      88   8  lowest sequence           144   4  sections 16   8
+// incompatible features    96   8  highest sequence          148   4  reserved 24   8  compatible
+// features     104   8  bytes of keys and values  152   8  X(offset, section table) 32   8  file
+// number             112   8  end of the last block     160  88  reserved 40   8  salt
+// 120   8  data blocks               248   8  X(footer's offset, 48  16  database identity
+// bytes 0..<248) 64   4  shard, 68  4  reserved
 //
-// Place, length, magic, version, incompatible features and the checksum of the footer stay what they are in
-// every version to come, so that every reader can tell damage from a file it is too old for.
+// Place, length, magic, version, incompatible features and the checksum of the footer stay what
+// they are in every version to come, so that every reader can tell damage from a file it is too old
+// for.
 
 /// Numbers of the format.
 enum SegmentFormat {

@@ -1,6 +1,7 @@
-// What a segment's writer remembers of each block until the end: where it is, and a key that separates it
-// from the next. The separator is not below the block's last key and below the next block's first, and as
-// short as that allows, so that an index holds many more blocks than whole keys would let it.
+// What a segment's writer remembers of each block until the end: where it is, and a key that
+// separates it from the next. The separator is not below the block's last key and below the next
+// block's first, and as short as that allows, so that an index holds many more blocks than whole
+// keys would let it.
 
 /// Collects the entries of a segment's index.
 struct SegmentIndexBuilder {

@@ -1,5 +1,5 @@
-// What the manifest knows of a segment: enough to route reads and to pick compactions without opening the
-// file, and enough to notice when the file is not the one that was written.
+// What the manifest knows of a segment: enough to route reads and to pick compactions without
+// opening the file, and enough to notice when the file is not the one that was written.
 
 /// A finished segment, described.
 package struct SegmentMetadata: Sendable, Equatable {

@@ -1,5 +1,5 @@
-// Reading what SegmentFormat writes, from bytes that may be anything. Whatever is wrong is told with its
-// place; nothing is believed before its checksum.
+// Reading what SegmentFormat writes, from bytes that may be anything. Whatever is wrong is told
+// with its place; nothing is believed before its checksum.
 
 /// Names the file in errors about bytes from it.
 struct SegmentErrors: Sendable {

@@ -1,6 +1,7 @@
-// Writes a segment, from rows in ascending order to a finished file: what a flush and a compaction pour into.
-// Rows gather in a block; a full block is compressed and appended to a chunk of output, so that the file
-// sees few and large writes; what readers need to find blocks is kept until the end. The caller syncs.
+// Writes a segment, from rows in ascending order to a finished file: what a flush and a compaction
+// pour into. Rows gather in a block; a full block is compressed and appended to a chunk of output,
+// so that the file sees few and large writes; what readers need to find blocks is kept until the
+// end. The caller syncs.
 
 /// Writes one segment file.
 package final class SegmentWriter {
@@ -28,8 +29,8 @@ package final class SegmentWriter {
   /// Bytes of the keys and values added so far.
   package private(set) var rawBytesWritten: UInt64 = 0
 
-  /// Bytes the file would have if it ended with the rows added so far, without index and filter, give or
-  /// take the block in progress.
+  /// Bytes the file would have if it ended with the rows added so far, without index and filter,
+  /// give or take the block in progress.
   package var bytesWritten: UInt64 { position + UInt64(block.isEmpty ? 0 : block.estimatedLength) }
 
   /// A writer to `file`, which is new and empty.

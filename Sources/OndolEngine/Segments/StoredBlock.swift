@@ -1,5 +1,5 @@
-// A block on its way to and from the file: compressed when that pays, with a trailer whose checksum knows the
-// block's place. The checksum is verified before anything else looks at the bytes.
+// A block on its way to and from the file: compressed when that pays, with a trailer whose checksum
+// knows the block's place. The checksum is verified before anything else looks at the bytes.
 
 /// What stands behind a block's stored bytes, and the ways through it.
 enum StoredBlock {

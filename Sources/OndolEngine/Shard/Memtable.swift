@@ -1,22 +1,22 @@
-// The newest rows of a shard, in memory, ordered: a skip list in one block of memory. The sequencer is the
-// only writer; any number of readers read beside it without a lock.
+// The newest rows of a shard, in memory, ordered: a skip list in one block of memory. The sequencer
+// is the only writer; any number of readers read beside it without a lock.
 //
-// Invariants: (1) a node is complete before the store-release that links it at level 0, so a reader that
-// follows a link with load-acquire sees a whole node; (2) nodes are never changed or removed, only the links
-// of their neighbours are; (3) the order is (key ascending, sequence descending), so the newest version of
-// a key comes first, and a reader passes over versions newer than its snapshot. The memory is freed as
-// a whole when the last view that uses the memtable goes.
+// Invariants: (1) a node is complete before the store-release that links it at level 0, so a reader
+// that follows a link with load-acquire sees a whole node; (2) nodes are never changed or removed,
+// only the links of their neighbours are; (3) the order is (key ascending, sequence descending), so
+// the newest version of a key comes first, and a reader passes over versions newer than its
+// snapshot. The memory is freed as a whole when the last view that uses the memtable goes.
 //
-// Links are offsets in units of eight bytes from the base: four bytes each, up to 32 GiB. The first eight
-// bytes of a key stand in its node as a number, so that most comparisons touch nothing else.
+// Links are offsets in units of eight bytes from the base: four bytes each, up to 32 GiB. The first
+// eight bytes of a key stand in its node as a number, so that most comparisons touch nothing else.
 
 internal import Synchronization
 
 /// An insert-only ordered map from (key, sequence) to rows.
 @safe
 final class Memtable: @unchecked Sendable {
-  // Safe: `used`, `height` and the counters are touched by the one writer alone, within the sequencer's
-  // lock; readers only follow atomic links into memory that is complete.
+  // Safe: `used`, `height` and the counters are touched by the one writer alone, within the
+  // sequencer's lock; readers only follow atomic links into memory that is complete.
 
   /// Where a node's parts are. Links follow the fixed part, then the key, then the value.
   private enum Node {
@@ -37,7 +37,8 @@ final class Memtable: @unchecked Sendable {
   private let listHeight = Atomic<Int>(1)
   private let rowCount = Atomic<Int>(0)
 
-  /// The smallest and the largest sequence in it; written by the sequencer before anything is published.
+  /// The smallest and the largest sequence in it; written by the sequencer before anything is
+  /// published.
   private(set) var sequences: ClosedRange<SequenceNumber>?
   /// The log that holds the first commit in it.
   private(set) var firstLog: FileNumber?
@@ -163,8 +164,8 @@ final class Memtable: @unchecked Sendable {
 
   // MARK: - Reading
 
-  /// The kind of the newest row of `key` no newer than `sequence`; its value, borrowed, goes to `body` when
-  /// it has one.
+  /// The kind of the newest row of `key` no newer than `sequence`; its value, borrowed, goes to
+  /// `body` when it has one.
   func find(_ key: RawSpan, upTo sequence: SequenceNumber, _ body: (RawSpan) -> Void) -> RowKind? {
     let node = firstNode(atOrAfter: key, upTo: sequence)
     guard node != 0, self.key(of: node).compare(key) == 0 else { return nil }
@@ -321,7 +322,8 @@ final class Memtable: @unchecked Sendable {
   }
 }
 
-/// The first eight bytes of `key`, zeros behind a shorter one, as a number that orders as the bytes do.
+/// The first eight bytes of `key`, zeros behind a shorter one, as a number that orders as the bytes
+/// do.
 func keyHead(_ key: RawSpan) -> UInt64 {
   if key.byteCount >= 8 {
     // Safe: any bits are an integer, and the load checks its bounds.

@@ -1,6 +1,7 @@
-// A shard's upkeep. The actor decides what is to be done next to its memtables and runs, and makes sure that
-// only one thing is done at a time; the work itself is on the maintenance thread. Reads never come here:
-// they have the view. Commits neither, except to wait when the shard's memtables are all full.
+// A shard's upkeep. The actor decides what is to be done next to its memtables and runs, and makes
+// sure that only one thing is done at a time; the work itself is on the maintenance thread. Reads
+// never come here: they have the view. Commits neither, except to wait when the shard's memtables
+// are all full.
 
 /// One shard's flushes and merges.
 actor Shard {
@@ -27,16 +28,13 @@ actor Shard {
     try await work(runLimit: 1)
   }
 
-  /// Does what there is to do when no other work is under way. A failure stops the database's writing.
+  /// Does what there is to do when no other work is under way. A failure stops the database's
+  /// writing.
   private func work(runLimit: Int) async throws(EngineError) {
     await takeTurn()
     defer { endTurn() }
-    do throws(EngineError) {
-      try await flushSealed()
-      if view.runs.count > runLimit { try await merge() }
-    } catch {
-      throw storage.sequencer.fail(error)
-    }
+    try await flushSealed()
+    if view.runs.count > runLimit { try await merge() }
   }
 
   private func flushSealed() async throws(EngineError) {
@@ -44,14 +42,14 @@ actor Shard {
       if let failure = await storage.sequencer.waitUntilPublished(through) { throw failure }
       // A flushed commit survives a power cut, so every commit before it must.
       try await storage.sequencer.synchronize()
-      try await storage.maintenance.perform { [storage, index] () throws(EngineError) in
+      try await storage.perform { [index] (storage) throws(EngineError) in
         try storage.flush(memtable, shard: index)
       }
     }
   }
 
   private func merge() async throws(EngineError) {
-    try await storage.maintenance.perform { [storage, index] () throws(EngineError) in
+    try await storage.perform { [index] (storage) throws(EngineError) in
       try storage.merge(shard: index)
     }
   }

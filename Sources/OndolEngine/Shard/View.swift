@@ -1,10 +1,11 @@
-// What readers read: for every shard its memtables and its runs, in one immutable object. A new view is
-// swapped in when a memtable is sealed, a flush is done or runs are merged; old views live as long as
-// somebody reads them, and keep alive the memtables and files they name.
+// What readers read: for every shard its memtables and its runs, in one immutable object. A new
+// view is swapped in when a memtable is sealed, a flush is done or runs are merged; old views live
+// as long as somebody reads them, and keep alive the memtables and files they name.
 //
-// Why a snapshot needs nothing else: a memtable is flushed only when everything in it is published, and a
-// view is taken before the published sequence is read. So every row in a view's runs is visible to every
-// snapshot that has the view, runs need one version of a key, and merging them asks for nobody's leave.
+// Why a snapshot needs nothing else: a memtable is flushed only when everything in it is published,
+// and a view is taken before the published sequence is read. So every row in a view's runs is
+// visible to every snapshot that has the view, runs need one version of a key, and merging them
+// asks for nobody's leave.
 
 internal import Synchronization
 
@@ -37,7 +38,8 @@ final class ShardView: Sendable {
   }
 
   /// `run`, if any, in the place of the sealed `memtable`.
-  func replacing(_ memtable: Memtable, with run: Run?, flushedThrough: SequenceNumber) -> ShardView {
+  func replacing(_ memtable: Memtable, with run: Run?, flushedThrough: SequenceNumber) -> ShardView
+  {
     ShardView(
       active: active, sealed: sealed.filter { $0 !== memtable },
       runs: (run.map { [$0] } ?? []) + runs, flushedThrough: flushedThrough)
@@ -67,7 +69,8 @@ final class View: Sendable {
     return View(shards: shards)
   }
 
-  /// The shard whose rows have keys like `key`: keyspaces that agree above their low twelve bits share one.
+  /// The shard whose rows have keys like `key`: keyspaces that agree above their low twelve bits
+  /// share one.
   func shardIndex(of key: RawSpan) -> Int {
     Self.shardIndex(of: key, count: shards.count)
   }
@@ -90,13 +93,16 @@ final class ViewHolder: Sendable {
 
   var current: View { view.withLock { $0 } }
 
-  /// The view and the visible sequence, the latter read while the former cannot be swapped: so no commit
-  /// that is visible lies in a memtable which the view lacks.
+  /// The view and the visible sequence, the latter read while the former cannot be swapped: so no
+  /// commit that is visible lies in a memtable which the view lacks.
   var snapshot: (View, SequenceNumber) {
     view.withLock { view in
       (view, SequenceNumber(rawValue: visible.load(ordering: .acquiring)))
     }
   }
+
+  /// The last visible commit.
+  var published: SequenceNumber { SequenceNumber(rawValue: visible.load(ordering: .acquiring)) }
 
   /// Makes everything up to `sequence` visible.
   func publish(_ sequence: SequenceNumber) {

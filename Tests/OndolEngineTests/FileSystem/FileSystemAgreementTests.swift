@@ -1,5 +1,5 @@
-// There are three file systems: the disk, the one in memory and the simulated one. What one of them does
-// without any crash, the others do too; so what is tested on one holds on the others.
+// There are three file systems: the disk, the one in memory and the simulated one. What one of them
+// does without any crash, the others do too; so what is tested on one holds on the others.
 
 import Foundation
 import OndolEngine

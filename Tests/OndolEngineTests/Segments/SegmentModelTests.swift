@@ -1,5 +1,5 @@
-// Segments against a sorted array: what goes in comes out, by key and in both directions, whatever fits into
-// the cache.
+// Segments against a sorted array: what goes in comes out, by key and in both directions, whatever
+// fits into the cache.
 
 import Testing
 

@@ -1,5 +1,5 @@
-// What a crash test needs of a store, and no more. The engine is one; the tests of the crash test have a
-// tiny one whose mistakes are known.
+// What a crash test needs of a store, and no more. The engine is one; the tests of the crash test
+// have a tiny one whose mistakes are known.
 
 package import OndolEngine
 
@@ -45,8 +45,8 @@ package protocol CrashSubject: Sendable {
   func close() async throws(EngineError)
 }
 
-/// How small the limits of a store are, so that little work makes it do everything. All but the count are
-/// in bytes.
+/// How small the limits of a store are, so that little work makes it do everything. All but the
+/// count are in bytes.
 package struct SubjectOptions: Sendable, Hashable {
   package var shardCount: Int
   package var memtableSize: Int

@@ -1,9 +1,9 @@
 // Cuts the power at every operation of many small workloads, and looks at what comes back.
 //
-// One run of a workload leaves a picture of the disk before each of its operations. From each picture
-// several damaged disks are drawn; on each the store is opened and compared with the model. Some of these
-// recoveries are themselves pictured, go on with a few more steps, and are cut at a random operation; what
-// comes back then is compared too. Everything follows from the seed.
+// One run of a workload leaves a picture of the disk before each of its operations. From each
+// picture several damaged disks are drawn; on each the store is opened and compared with the model.
+// Some of these recoveries are themselves pictured, go on with a few more steps, and are cut at a
+// random operation; what comes back then is compared too. Everything follows from the seed.
 
 /// What a crash test did.
 package struct CrashReport: Sendable, CustomStringConvertible {
@@ -51,7 +51,8 @@ package struct CrashTest: Sendable {
     self.open = open
   }
 
-  /// Crashes until there have been `count` of them or one broke a promise, which is then made small.
+  /// Crashes until there have been `count` of them or one broke a promise, which is then made
+  /// small.
   package func run(crashes count: Int) -> CrashReport {
     var report = CrashReport()
     var number = 0
@@ -65,7 +66,8 @@ package struct CrashTest: Sendable {
     return report
   }
 
-  /// Crashes one workload at each of its operations, while `report` counts fewer than `limit` crashes.
+  /// Crashes one workload at each of its operations, while `report` counts fewer than `limit`
+  /// crashes.
   package func run(
     workload number: Int, within limit: Int = .max, into report: inout CrashReport
   ) -> CrashViolation? {

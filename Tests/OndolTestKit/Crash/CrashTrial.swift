@@ -41,8 +41,8 @@ struct CrashTrial {
       keepingPictures: true)
   }
 
-  /// Crashes `life` at `picture`, and perhaps what was recovered from it too. Returns how many crashes
-  /// that were.
+  /// Crashes `life` at `picture`, and perhaps what was recovered from it too. Returns how many
+  /// crashes that were.
   mutating func crash(_ life: Life, at picture: Picture) throws(Failure) -> Int {
     let first = drawCrash(of: life, at: picture)
     let again = random.below(test.recoveriesPerSecondCrash) == 0
@@ -80,8 +80,8 @@ struct CrashTrial {
 
   // MARK: - Lives
 
-  /// Opens the store on `disk`, checks that it is in one of the states possible after `crash`, does `steps`
-  /// and closes it.
+  /// Opens the store on `disk`, checks that it is in one of the states possible after `crash`, does
+  /// `steps` and closes it.
   private mutating func live(
     on disk: SimulatedStorage, steps: [Workload.Step], past: Timeline, after crash: Crash,
     keepingPictures: Bool
@@ -105,8 +105,8 @@ struct CrashTrial {
       throw Failure(place: crash.place, reason: fault)
     }
     let state = Int(first.sequence)
-    // What was found after a power cut is on the disk. What was found after a kill may be in the system's
-    // memory only, until the recovery has made it safe.
+    // What was found after a power cut is on the disk. What was found after a kill may be in the
+    // system's memory only, until the recovery has made it safe.
     let safe = crash.kind == .powerCut ? state : min(crash.safe, state)
     var timeline = past.past(upTo: state, floors: [.powerCut: safe, .kill: state])
     let fault =

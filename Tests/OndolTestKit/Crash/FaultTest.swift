@@ -1,10 +1,11 @@
-// Fails every operation of many small workloads, once, for ever, or for want of space, and looks at what
-// the store says and at what is there afterwards.
+// Fails every operation of many small workloads, once, for ever, or for want of space, and looks at
+// what the store says and at what is there afterwards.
 //
-// A store may fail the step during which the fault struck, and any later one; what it may not do is lie. All
-// it acknowledged is there after it was closed, killed or cut off, and what it reported as failed is there
-// wholly or not at all. When a sync fails, the system forgets which bytes it had not saved, so a store
-// that tries again and believes the second answer is found out by the power cut.
+// A store may fail the step during which the fault struck, and any later one; what it may not do is
+// lie. All it acknowledged is there after it was closed, killed or cut off, and what it reported as
+// failed is there wholly or not at all. When a sync fails, the system forgets which bytes it had
+// not saved, so a store that tries again and believes the second answer is found out by the power
+// cut.
 
 /// Breaks things under a store.
 package struct FaultTest: Sendable {
@@ -19,8 +20,8 @@ package struct FaultTest: Sendable {
     self.open = open
   }
 
-  /// Fails operations until there have been `count` faults, or one broke a promise. Each fault counts as
-  /// a point, each look at what it left as a crash.
+  /// Fails operations until there have been `count` faults, or one broke a promise. Each fault
+  /// counts as a point, each look at what it left as a crash.
   package func run(faults count: Int) -> CrashReport {
     var report = CrashReport()
     var number = 0

@@ -113,8 +113,8 @@ struct Timeline: Sendable {
     var newest = firstCommit
     for event in events.prefix(count) {
       switch event {
-      case .opened(let state):
-        floor = max(floor, state)
+      case .opened:
+        break
       case .began:
         newest += 1
       case .acknowledged(let sequence, let durability):

@@ -1,6 +1,6 @@
-// One life of a store in a crash test: opened, used, closed; everything it was promised goes into the
-// history. The crash comes from outside, in the pictures of the disk; a fault comes from inside, as an
-// error thrown at some step, after which the store must still answer truthfully.
+// One life of a store in a crash test: opened, used, closed; everything it was promised goes into
+// the history. The crash comes from outside, in the pictures of the disk; a fault comes from
+// inside, as an error thrown at some step, after which the store must still answer truthfully.
 
 internal import OndolEngine
 
@@ -14,7 +14,8 @@ struct Recovered: Sendable {
 struct LifeOutcome: Sendable {
   /// What was there after opening; nil when that failed.
   var first: Recovered?
-  /// What was there before closing, after the error if there was one; nil when it could not be read.
+  /// What was there before closing, after the error if there was one; nil when it could not be
+  /// read.
   var last: Recovered?
   /// The first error.
   var error: String?

@@ -1,6 +1,7 @@
-// What a database lives through before the power goes: a list of steps drawn from a seed, small enough to
-// try a crash at every one of its writes. Keys come from a few dozen, so that rows are overwritten and
-// deleted all the time; limits are so low that a few commits flush a memtable and replace a log.
+// What a database lives through before the power goes: a list of steps drawn from a seed, small
+// enough to try a crash at every one of its writes. Keys come from a few dozen, so that rows are
+// overwritten and deleted all the time; limits are so low that a few commits flush a memtable and
+// replace a log.
 
 package import OndolEngine
 

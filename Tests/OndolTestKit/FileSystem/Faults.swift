@@ -1,5 +1,5 @@
-// What can go wrong in a simulated file system other than losing power: an operation that fails, and a
-// sync that lies. Faults are values laid over the file system by a test.
+// What can go wrong in a simulated file system other than losing power: an operation that fails,
+// and a sync that lies. Faults are values laid over the file system by a test.
 
 /// What an operation on the file system is.
 package enum OperationKind: String, Sendable, Hashable, CaseIterable {
@@ -39,8 +39,8 @@ package enum FileClass: Sendable, Hashable, CaseIterable {
   }
 }
 
-/// A promise that the file system breaks: the call succeeds and makes nothing durable. Each is a sync that
-/// an engine might have forgotten; a crash test that does not notice is worth nothing.
+/// A promise that the file system breaks: the call succeeds and makes nothing durable. Each is a
+/// sync that an engine might have forgotten; a crash test that does not notice is worth nothing.
 package enum Sabotage: String, Sendable, Hashable, CaseIterable {
   case logSync
   case directorySync

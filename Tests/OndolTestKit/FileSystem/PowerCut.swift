@@ -1,13 +1,16 @@
 // What a power cut leaves of a simulated disk. Nothing is promised but what a sync promised:
 //
-// - Of every sector written since the file's last sync the disk holds any one of its contents since then,
-//   or the one before, or the beginning of one and the end of another.
-// - The file is as long as at its last sync, as long as now, or anything between; independently of which
-//   bytes arrived. Where it grew without its bytes there are zeros, noise, or what another file had there.
-// - Every name made or removed since the directory's last sync is made or removed, or not, each on its own.
+// - Of every sector written since the file's last sync the disk holds any one of its contents since
+//   then, or the one before, or the beginning of one and the end of another.
+// - The file is as long as at its last sync, as long as now, or anything between; independently of
+//   which bytes arrived. Where it grew without its bytes there are zeros, noise, or what another
+//   file had there.
+// - Every name made or removed since the directory's last sync is made or removed, or not, each on
+//   its own.
 //
-// Drawing each sector by a fair coin would make the likeliest disasters (nothing arrived, all but one
-// sector arrived, everything up to one moment arrived) too rare to be met, so a mood is drawn first.
+// Drawing each sector by a fair coin would make the likeliest disasters (nothing arrived, all but
+// one sector arrived, everything up to one moment arrived) too rare to be met, so a mood is drawn
+// first.
 
 /// How a cut treats what was not synced.
 private enum Mood {

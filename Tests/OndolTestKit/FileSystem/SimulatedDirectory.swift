@@ -1,5 +1,5 @@
-// Handles of the simulated file system. They hold no state but who they are: everything else is in the
-// storage, so a picture of that is a picture of all.
+// Handles of the simulated file system. They hold no state but who they are: everything else is in
+// the storage, so a picture of that is a picture of all.
 
 internal import OndolEngine
 
@@ -60,7 +60,12 @@ final class SimulatedDirectory: Directory {
 
   func sync() throws(EngineError) {
     try fileSystem.state.withLock { [path] (state) throws(EngineError) in
-      try state.admit(.syncDirectory, path)
+      do throws(EngineError) {
+        try state.admit(.syncDirectory, path)
+      } catch {
+        if state.hasPower { state.storage.directories[path]?.forgetUnsynced() }
+        throw error
+      }
       if state.sabotage?.ignores(.syncDirectory, of: .other) == true { return }
       state.storage.directories[path]?.sync()
     }
@@ -141,8 +146,8 @@ final class SimulatedFile: File {
       do throws(EngineError) {
         try state.admit(.sync, name)
       } catch {
-        // A sync that fails for want of power loses nothing by itself; any other leaves clean pages that
-        // the disk does not have.
+        // A sync that fails for want of power loses nothing by itself; any other leaves clean pages
+        // that the disk does not have.
         if state.hasPower { state.storage.files[number]?.forgetUnsynced() }
         throw error
       }

@@ -1,6 +1,7 @@
-// A file system in memory that can lose power. It stands in for the disk wherever the engine's files are
-// not the point of a test, and it is the stage of the crash tests: each operation has a number, power can
-// be cut before any of them, and what is left afterwards follows the rules in PowerCut.swift.
+// A file system in memory that can lose power. It stands in for the disk wherever the engine's
+// files are not the point of a test, and it is the stage of the crash tests: each operation has a
+// number, power can be cut before any of them, and what is left afterwards follows the rules in
+// PowerCut.swift.
 
 package import OndolEngine
 
@@ -77,8 +78,8 @@ package final class SimulatedFileSystem: FileSystem {
     state.withLock { $0.faults = faults }
   }
 
-  /// Keeps a picture of the disk before each numbered operation from now on: a run with pictures is as good
-  /// as one run for every place at which the power can go.
+  /// Keeps a picture of the disk before each numbered operation from now on: a run with pictures is
+  /// as good as one run for every place at which the power can go.
   package func keepPictures() {
     state.withLock { $0.keepsPictures = true }
   }
@@ -101,8 +102,8 @@ package final class SimulatedFileSystem: FileSystem {
     SimulatedFileSystem(storage: storage.afterPowerCut(seed: seed))
   }
 
-  /// The file system after the process was killed now: all that was written is there, and what was not
-  /// synced is still at risk.
+  /// The file system after the process was killed now: all that was written is there, and what was
+  /// not synced is still at risk.
   package func kill() -> SimulatedFileSystem {
     SimulatedFileSystem(storage: storage.afterKill())
   }

@@ -1,10 +1,11 @@
-// What a simulated disk holds: for every file the bytes that programs see and the bytes that a power cut
-// leaves, for every directory the same of its names. All of it is one value, so taking a picture of the
-// whole world before an operation is an assignment.
+// What a simulated disk holds: for every file the bytes that programs see and the bytes that a
+// power cut leaves, for every directory the same of its names. All of it is one value, so taking a
+// picture of the whole world before an operation is an assignment.
 //
-// Content is cut into pages that are shared between pictures; a write replaces the pages it touches. A
-// page remembers every version since the last sync together with the sectors that version wrote, because
-// the system may have written any of them to the disk on its own, sector by sector.
+// Content is cut into pages that are shared between pictures; a write replaces the pages it
+// touches. A page remembers every version since the last sync together with the sectors that
+// version wrote, because the system may have written any of them to the disk on its own, sector by
+// sector.
 
 /// The smallest piece a disk writes whole or not.
 let sectorSize = 512
@@ -105,11 +106,11 @@ struct StoredFile: Sendable {
     }
   }
 
-  /// Everything written so far survives from now on.
+  /// Everything written since the last sync survives from now on.
   mutating func sync() {
-    let written = unsynced
-    durable.resize(to: current.size)
-    for index in written.keys {
+    if let size = unsyncedSizes.last?.size { durable.resize(to: max(size, durable.size)) }
+    for index in unsynced.keys {
+      if durable.pages.count <= index { durable.resize(to: current.size) }
       durable.pages[index] = current.pages[index]
     }
     forgetUnsynced()
@@ -141,7 +142,12 @@ struct StoredDirectory: Sendable {
   }
 
   mutating func sync() {
-    durable = current
+    for (_, change) in unsynced { Self.apply(change, to: &durable) }
+    unsynced = []
+  }
+
+  /// What a failed sync leaves: names that are seen and that no later sync saves.
+  mutating func forgetUnsynced() {
     unsynced = []
   }
 
@@ -178,7 +184,8 @@ package struct SimulatedStorage: Sendable {
     (directories[path]?.current.keys).map { $0.sorted() } ?? []
   }
 
-  /// What the next process finds when this one is killed: everything written, synced or not, no locks.
+  /// What the next process finds when this one is killed: everything written, synced or not, no
+  /// locks.
   package func afterKill() -> SimulatedStorage {
     var rest = self
     for path in rest.directories.keys {

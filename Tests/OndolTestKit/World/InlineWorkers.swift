@@ -1,5 +1,6 @@
-// Threads that are none: a worker's jobs run on the thread that hands them in, before `enqueue` returns.
-// With them a database in a test does everything in one fixed order, as long as its tasks do.
+// Threads that are none: a worker's jobs run on the thread that hands them in, before `enqueue`
+// returns. With them a database in a test does everything in one fixed order, as long as its tasks
+// do.
 
 package import OndolEngine
 

@@ -1,7 +1,7 @@
-// Decides, from a seed, what runs next. Tasks with this executor, the default actors they call and the
-// workers it makes all wait in its hands; it lets one step run at a time, on the thread that called `run`.
-// The same seed gives the same interleaving, another seed another one. What escapes it: unstructured
-// tasks, actors with an executor of their own, and threads.
+// Decides, from a seed, what runs next. Tasks with this executor, the default actors they call and
+// the workers it makes all wait in its hands; it lets one step run at a time, on the thread that
+// called `run`. The same seed gives the same interleaving, another seed another one. What escapes
+// it: unstructured tasks, actors with an executor of their own, and threads.
 
 package import OndolEngine
 
@@ -11,8 +11,8 @@ package final class SimulationExecutor: TaskExecutor {
     package var steps: Int
 
     package var description: String {
-      "after \(steps) steps nothing can run, and the task has not ended: it waits for something that "
-        + "is not part of the simulation, or for ever"
+      "after \(steps) steps nothing can run, and the task has not ended: it waits for something "
+        + "that is not part of the simulation, or for ever"
     }
   }
 

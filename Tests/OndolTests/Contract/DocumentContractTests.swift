@@ -1,5 +1,5 @@
-// The call sites the interface promises, from a nonisolated function, a main-actor class and an actor. That
-// they compile is half of the test.
+// The call sites the interface promises, from a nonisolated function, a main-actor class and an
+// actor. That they compile is half of the test.
 
 import Foundation
 import Ondol
@@ -122,7 +122,8 @@ private func useQueries(_ database: Database) async throws {
   }
   let week = try await diary.whereField("workDate", in: days).order(by: "workDate").getDocuments()
   #expect(week.documents.map(\.documentID) == days)
-  let some = try await diary.whereField(FieldPath.documentID(), in: Array(days[2...4])).getDocuments()
+  let some = try await diary.whereField(FieldPath.documentID(), in: Array(days[2...4]))
+    .getDocuments()
   #expect(some.count == 3)
 
   try await diary.createIndex(on: ["status", "-workDate"])

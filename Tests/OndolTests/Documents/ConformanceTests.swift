@@ -1,5 +1,5 @@
-// Write cases others published for the system whose semantics these are: the compiler's intent is compared
-// with the request the case expects, and then both are applied to the same documents.
+// Write cases others published for the system whose semantics these are: the compiler's intent is
+// compared with the request the case expects, and then both are applied to the same documents.
 
 import Foundation
 import OndolEngine
@@ -70,7 +70,8 @@ private struct WriteCase {
       let ours = intent.apply(to: base).map { Value.map($0) }
       let theirs = expected.apply(to: base).map { Value.map($0) }
       return ours == theirs
-        ? nil : "on \(base.map { "\(Value.map($0))" } ?? "nothing"): \(ours as Any), not \(theirs as Any)"
+        ? nil
+        : "on \(base.map { "\(Value.map($0))" } ?? "nothing"): \(ours as Any), not \(theirs as Any)"
     }
   }
 
@@ -102,7 +103,9 @@ private struct WriteCase {
     switch kind {
     case "create": return try WriteCompiler.create(data())
     case "set":
-      guard let option = body["option"] as? [String: Any] else { return try WriteCompiler.set(data()) }
+      guard let option = body["option"] as? [String: Any] else {
+        return try WriteCompiler.set(data())
+      }
       guard let fields = option["fields"] as? [[String: Any]] else {
         return try WriteCompiler.merge(data())
       }
@@ -112,7 +115,9 @@ private struct WriteCase {
         data().map { (FieldPath($0.key), $0.value) }, precondition: precondition() ?? .exists(true))
     case "updatePaths":
       let paths = (body["fieldPaths"] as? [[String: Any]] ?? []).map(path)
-      let values = try (body["jsonValues"] as? [String] ?? []).map { try CaseJSON.parse($0).input() }
+      let values = try (body["jsonValues"] as? [String] ?? []).map {
+        try CaseJSON.parse($0).input()
+      }
       return try WriteCompiler.update(
         Array(zip(paths, values)).map { (path: $0.0, input: $0.1) },
         precondition: precondition() ?? .exists(true))

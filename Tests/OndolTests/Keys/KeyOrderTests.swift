@@ -1,3 +1,6 @@
+// Keys must compare as values do. All pairs of generated values are compared with an order that is
+// worked out in another way (ReferencePlace), more than a million pairs in both directions.
+
 import OndolEngine
 import Testing
 

@@ -1,3 +1,6 @@
+// What KeyWriter wrote, KeyReader reads: whole components, cut ones, stamped ones, and damaged
+// ones, which it must refuse without reading elsewhere.
+
 import OndolEngine
 import Testing
 
@@ -182,6 +185,19 @@ import Testing
         var reader = KeyReader(bytes.bytes)
         _ = try reader.component()
       }
+    }
+  }
+
+  @Test func `Values are read as deep as they may be nested, and no deeper`() throws {
+    for (depth, isReadable) in [
+      (KeyCoding.maximumDepth, true), (KeyCoding.maximumDepth + 1, false),
+    ] {
+      let bytes = [UInt8](repeating: 0x58, count: depth) + [UInt8](repeating: 0x05, count: depth)
+      var reader = KeyReader(bytes.bytes)
+      var skipper = KeyReader(bytes.bytes)
+      let isRead = (try? reader.component()) != nil
+      let isSkipped = (try? skipper.skip()) != nil
+      #expect(isRead == isReadable && isSkipped == isReadable)
     }
   }
 

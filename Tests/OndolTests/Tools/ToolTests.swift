@@ -53,7 +53,11 @@ import Testing
     #expect(result.output == "1000\n2000\n2500\n")
     #expect(result.messages.contains("2500"))
     let listed = try await scratch.ondol("ls", shop, "numbers", "--ids")
-    #expect(Set(listed.lines) == Set((1...2_500).map(String.init)))
+    let ids = (1...2_500).map(String.init).sorted()
+    #expect(listed.lines == ids)
+    let part = try await scratch.ondol(
+      "ls", shop, "numbers", "--ids", "--offset", "1234", "--limit", "1100")
+    #expect(part.lines == Array(ids[1_234..<2_334]))
   }
 
   @Test(arguments: ["power", "process"])
@@ -81,7 +85,7 @@ import Testing
     (#"{"name":"no id"}"#, "\"id\""),
     (#"{"id":1.5}"#, "whole number"),
     (#"[1, 2]"#, "object"),
-    (#"{"id":"a/b"}"#, "/"),
+    (#"{"id":"a/b/c"}"#, "/"),
     (#"{"id":"c","id":"d"}"#, "twice"),
     (#"{"id":"c","__x__":1}"#, "__x__"),
   ])
@@ -123,6 +127,9 @@ import Testing
     let middle = try await scratch.ondol(
       "ls", shop, "upload", "--ids", "--offset", "1", "--limit", "2")
     #expect(middle.lines == ["b", "c"])
+    let end = try await scratch.ondol(
+      "ls", shop, "upload", "--ids", "--offset", "3", "--limit", "9")
+    #expect(end.lines == ["d"])
     let none = try await scratch.ondol("ls", shop, "upload", "--limit", "0")
     #expect(none.status == 0)
     #expect(none.output == "")
@@ -147,6 +154,8 @@ import Testing
     let array = try JSONSerialization.jsonObject(with: Data(listed.output.utf8))
     let documents = try #require(array as? [[String: String]])
     #expect(documents.map { $0["__name__"] } == ["a", "b"])
+    let empty = try await scratch.ondol("ls", shop, "nothing", "--format", "json")
+    #expect(empty.output == "[]\n")
   }
 
   @Test func `Values that JSON has no word for say what they are`() async throws {
@@ -202,6 +211,18 @@ import Testing
     #expect(result.output == "")
     try await database.close()
     #expect(try await scratch.ondol("get", shop, "upload/a").status == 0)
+  }
+
+  @Test(arguments: ["SUPER", "MANIFEST-1"])
+  func `Damage is status 4 and names the file`(file: String) async throws {
+    try await importItems(#"{"id":"a"}"#)
+    let place = URL(filePath: shop).appending(path: file)
+    let damaged = try Data(contentsOf: place).map { $0 ^ 0xFF }
+    try Data(damaged).write(to: place)
+    let result = try await scratch.ondol("get", shop, "upload/a")
+    #expect(result.status == 4, "\(result.messages)")
+    #expect(result.messages.contains(file), "\(result.messages)")
+    #expect(result.output == "")
   }
 
   @Test func `A name that cannot be is status 1 and says why`() async throws {

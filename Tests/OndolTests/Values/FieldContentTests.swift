@@ -1,3 +1,6 @@
+// What apps may write into fields and read out of them, the values with a range of their own, and
+// the errors that say what was wrong.
+
 import Foundation
 import OndolEngine
 import Testing

@@ -1,3 +1,5 @@
+// The rules for the names of collections, documents and fields, each with examples on both sides.
+
 import Testing
 
 @testable import Ondol

@@ -1,3 +1,6 @@
+// Documents as bytes: what comes back, what is found in place, what the sequencer fills in, and
+// what damaged or hostile bytes must not do.
+
 import OndolEngine
 import Testing
 
@@ -164,13 +167,21 @@ import Testing
     #expect(symbols.names.allSatisfy { copy.symbol($0) == symbols.symbol($0) })
   }
 
+  @Test func `New names get their numbers in their own order, in every run`() throws {
+    var symbols = SymbolTable()
+    let names = (0..<20).map { "n\($0)" }
+    _ = try Self.row(
+      Dictionary(uniqueKeysWithValues: names.map { ($0, ["z": 1, "y": 2]) }), &symbols)
+    #expect(symbols.names == names.sorted() + ["y", "z"])
+  }
+
   @Test func `What no document can hold is refused with its field, and the table survives`() throws
   {
     var symbols = SymbolTable()
     var deep: Value = 1
     for _ in 0..<ValueCoding.maximumDepth { deep = ["d": deep] }
     let refused: [([String: Value], DatabaseError.Code, String?)] = [
-      (["": 1], .invalidArgument, ""), (["a": ["__x__": 1]], .invalidArgument, "a.__x__"),
+      (["": 1], .invalidArgument, "``"), (["a": ["__x__": 1]], .invalidArgument, "a.__x__"),
       (["a": deep], .invalidArgument, nil),
       (["a": .bytes([UInt8](repeating: 0, count: 17 << 20))], .resourceExhausted, nil),
     ]

@@ -1,3 +1,6 @@
+// The order of values and the two equalities, against a list in which every place is known and
+// against an order that is worked out in another way.
+
 import Testing
 
 @testable import Ondol

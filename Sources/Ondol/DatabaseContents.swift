@@ -1,0 +1,81 @@
+// What is in a database, for the tools that look into it. On the read path: one snapshot, the
+// catalog, and a walk over all rows, which is why apps have no such call.
+
+internal import OndolEngine
+
+/// What a database holds as of one moment.
+package struct DatabaseContents: Sendable {
+  /// The collections of one pattern: `workInfo/workHistory` stands for every user's.
+  package struct Collections: Sendable {
+    /// Collection ids without the documents' ids between them.
+    package var pattern: String
+    package var documents: Int
+    /// Bytes of the documents' rows, before compression.
+    package var bytes: Int
+    package var indexes: [Index]
+  }
+
+  /// An index and its size.
+  package struct Index: Sendable {
+    package var name: String
+    package var isReady: Bool
+    package var entries: Int
+    package var bytes: Int
+  }
+
+  /// The version of the files' format.
+  package var format: String
+  /// The number of the newest commit.
+  package var sequence: UInt64
+  package var shards: Int
+  /// In the order of their patterns.
+  package var collections: [Collections]
+}
+
+extension Database {
+  /// Counts what is in the database.
+  ///
+  /// - Complexity: O(rows), all of which are read.
+  @concurrent
+  package func contents() async throws(DatabaseError) -> DatabaseContents {
+    let snapshot = try snapshot()
+    let status = engine.status
+    var collections: [DatabaseContents.Collections] = []
+    for family in try catalog.families(at: snapshot) {
+      for (pattern, entry) in family.collections {
+        let size = try snapshot.size(of: entry.keyspace)
+        var indexes: [DatabaseContents.Index] = []
+        for index in entry.indexes {
+          let size = try snapshot.size(of: index.keyspace)
+          indexes.append(
+            DatabaseContents.Index(
+              name: index.name, isReady: index.state == .ready, entries: size.rows,
+              bytes: size.bytes))
+        }
+        collections.append(
+          DatabaseContents.Collections(
+            pattern: pattern.description, documents: size.rows, bytes: size.bytes,
+            indexes: indexes))
+      }
+    }
+    collections.sort { ValueOrder.compare($0.pattern, $1.pattern) < 0 }
+    return DatabaseContents(
+      format: FileFormat.version, sequence: snapshot.sequence.rawValue,
+      shards: status.shards.count, collections: collections)
+  }
+}
+
+extension Snapshot {
+  /// The number of a keyspace's rows and their bytes.
+  fileprivate func size(of keyspace: Keyspace) throws(DatabaseError) -> (rows: Int, bytes: Int) {
+    let prefix = keyspace.prefix
+    let range = KeyRange(lower: prefix, upper: prefix + [KeyCoding.afterAll])
+    var walk = RangeWalk(self, [range])
+    var (rows, bytes) = (0, 0)
+    while try walk.next() {
+      rows += 1
+      bytes += walk.cursor.key.byteCount + walk.cursor.value.byteCount
+    }
+    return (rows, bytes)
+  }
+}

@@ -1,0 +1,16 @@
+// Paths in Codable types: a text everywhere, except that a document stores a reference.
+
+extension DocumentPath: Codable {
+  /// Reads a text.
+  ///
+  /// - Throws: `DatabaseError` when the text is no path of a document.
+  public init(from decoder: any Decoder) throws {
+    try self.init(decoder.singleValueContainer().decode(String.self))
+  }
+
+  /// Writes a text; inside a document a reference is stored.
+  public func encode(to encoder: any Encoder) throws {
+    var container = encoder.singleValueContainer()
+    try container.encode(description)
+  }
+}

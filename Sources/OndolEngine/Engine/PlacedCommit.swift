@@ -1,0 +1,43 @@
+// What placing a batch comes to: the values that the sequencer hands back to whoever commits.
+
+/// A commit that has its place and still needs writing.
+struct PlacedCommit: Sendable {
+  var sequence: SequenceNumber
+  var time: Int64
+  /// What to write and where; nil when the frames were put off.
+  var write: PendingWrite?
+  /// Shards whose memtable this commit filled.
+  var sealedShards: [Int]
+  /// The log has passed half its size and wants a successor.
+  var wantsSpareLog: Bool
+}
+
+/// Bytes on their way into a log.
+struct PendingWrite: Sendable {
+  var log: LogFile
+  /// The offset of `prefix`, or of `frame` where there is none.
+  var offset: UInt64
+  /// A new log's header, or frames put off by earlier commits.
+  var prefix: [UInt8]
+  /// The batch's bytes with room for the frame's header.
+  var frame: [UInt8]
+  var operations: Int
+  var context: FrameContext
+
+  /// Makes the bytes to write: checksums are computed here, outside any lock.
+  consuming func build() -> [UInt8] {
+    let frames = FrameBuilder.build(
+      frame, operations: operations, context, salt: log.salt,
+      offset: offset + UInt64(prefix.count))
+    return prefix.isEmpty ? frames : prefix + frames
+  }
+}
+
+/// What placing a batch came to.
+enum Placement: Sendable {
+  case placed(PlacedCommit)
+  /// There is no log to write to: make one and try again.
+  case needsLog
+  /// A shard's sealed memtables wait for their flush: wait for one, and try again.
+  case needsRoom(shard: Int)
+}

@@ -1,0 +1,184 @@
+// Stages 4 and 5 of the write path: a placed commit's frames are written by its committer, synced
+// by the log's thread for all who wait, and published in order. After a failure nothing more is,
+// and all are told.
+
+extension Sequencer {
+  /// Writes a placed commit's frames on the caller's thread and waits until it is published.
+  func finish(_ placed: consuming PlacedCommit) async throws(EngineError) {
+    let sequence = placed.sequence
+    if let write = placed.write.take() {
+      let start = write.log.position(of: write.offset)
+      let log = write.log
+      let offset = write.offset
+      let bytes = write.build()
+      do throws(EngineError) {
+        try log.file.write(bytes.bytes, at: offset)
+      } catch {
+        throw fail(error)
+      }
+      endWrite(start)
+    } else {
+      publish()
+    }
+    if views.published >= sequence { return }
+    if let failure = await waitUntilPublished(sequence) { throw failure }
+  }
+
+  /// Notes a finished write, publishes what can be, and begins a sync where one is waited for.
+  private func endWrite(_ start: LogPosition) {
+    let (wakeups, startsSync) = state.withLock { state in
+      state.commits.endWrite(at: start)
+      return (self.publish(&state), self.claimSync(&state))
+    }
+    resume(wakeups)
+    if startsSync { enqueueSync() }
+  }
+
+  private func publish() {
+    resume(state.withLock { self.publish(&$0) })
+  }
+
+  /// Moves the visible sequence on and takes out the waiters it satisfies.
+  private func publish(_ state: inout State) -> Wakeups {
+    guard state.failure == nil, let published = state.commits.publish() else { return [] }
+    views.publish(published)
+    guard !state.publishWaiters.isEmpty else { return [] }
+    var wakeups: Wakeups = []
+    state.publishWaiters.removeAll { waiter in
+      guard waiter.0 <= published else { return false }
+      wakeups.append((waiter.1, nil))
+      return true
+    }
+    return wakeups
+  }
+
+  /// Waits until everything up to `sequence` is published; the failure when that will not be.
+  func waitUntilPublished(_ sequence: SequenceNumber) async -> EngineError? {
+    await withCheckedContinuation { waiter in
+      let answer: EngineError?? = state.withLock { state in
+        if state.commits.published >= sequence { return .some(nil) }
+        if let failure = state.failure { return failure }
+        state.publishWaiters.append((sequence, waiter))
+        return .none
+      }
+      if let answer { waiter.resume(returning: answer) }
+    }
+  }
+
+  // MARK: - Syncing
+
+  /// Makes everything placed so far survive a power cut.
+  func synchronize() async throws(EngineError) {
+    try writeDeferred()
+    let target = state.withLock { $0.commits.placedEnd }
+    let failure: EngineError? = await withCheckedContinuation { waiter in
+      let (answer, startsSync): (EngineError??, Bool) = state.withLock { state in
+        if let failure = state.failure { return (failure, false) }
+        if state.commits.syncedThrough >= target { return (.some(nil), false) }
+        state.syncWaiters.append((target, waiter))
+        return (.none, self.claimSync(&state))
+      }
+      if let answer { waiter.resume(returning: answer) }
+      if startsSync { enqueueSync() }
+    }
+    if let failure { throw failure }
+  }
+
+  private func writeDeferred() throws(EngineError) {
+    let write: (LogFile, UInt64, [UInt8])? = state.withLock { state in
+      guard !state.deferred.isEmpty, let log = state.log else { return nil }
+      defer { state.deferred = [] }
+      return (log, state.deferredOffset, state.deferred)
+    }
+    guard let (log, offset, bytes) = write else { return }
+    do throws(EngineError) {
+      try log.file.write(bytes.bytes, at: offset)
+    } catch {
+      throw fail(error)
+    }
+    endWrite(log.position(of: offset))
+  }
+
+  /// Whether a sync begun now would satisfy anybody; then it is the caller's to begin.
+  private func claimSync(_ state: inout State) -> Bool {
+    let reachable = state.commits.writtenThrough
+    guard !state.isSyncing, state.failure == nil,
+      state.commits.wantsSync || state.syncWaiters.contains(where: { $0.0 <= reachable })
+    else { return false }
+    state.isSyncing = true
+    return true
+  }
+
+  private func enqueueSync() {
+    syncWorker.enqueue { self.syncOnce() }
+  }
+
+  /// One sync for all who wait: natural group commit.
+  private func syncOnce() {
+    let (target, logs) = state.withLock { state in
+      (state.commits.writtenThrough, state.unsyncedLogs + [state.log].compactMap { $0 })
+    }
+    do throws(EngineError) {
+      for log in logs where log.base < target { try log.file.sync() }
+    } catch {
+      _ = fail(error)
+      return
+    }
+    let (wakeups, again) = state.withLock { state in
+      state.isSyncing = false
+      state.commits.markSynced(through: target)
+      // A log whose successor begins at or before the target is synced to its end.
+      while let next = state.unsyncedLogs.dropFirst().first ?? state.log,
+        !state.unsyncedLogs.isEmpty, next.base <= target
+      {
+        state.unsyncedLogs.removeFirst()
+      }
+      var wakeups = self.publish(&state)
+      state.syncWaiters.removeAll { waiter in
+        guard waiter.0 <= target else { return false }
+        wakeups.append((waiter.1, nil))
+        return true
+      }
+      // Who wrote meanwhile found a sync under way; who still writes asks when the write ends.
+      return (wakeups, self.claimSync(&state))
+    }
+    resume(wakeups)
+    if again { enqueueSync() }
+  }
+
+  // MARK: - Failing and closing
+
+  /// Stops all writing for good, and tells whoever waits. Returns what later callers get.
+  func fail(_ error: EngineError) -> EngineError {
+    let poisoned = EngineError.poisoned(reason: error.description)
+    return stop(with: poisoned)
+  }
+
+  /// Throws what stopped all writing, if anything did.
+  func refuseAfterFailure() throws(EngineError) {
+    if let failure = state.withLock({ $0.failure }) { throw failure }
+  }
+
+  /// Refuses commits from now on; those placed before still finish.
+  func close() {
+    _ = stop(with: .closed)
+  }
+
+  private func stop(with reason: EngineError) -> EngineError {
+    let (wakeups, failure) = state.withLock { state in
+      let failure = state.failure ?? reason
+      state.failure = failure
+      let wakeups: Wakeups =
+        state.publishWaiters.map { ($0.1, failure) } + state.syncWaiters.map { ($0.1, failure) }
+      state.publishWaiters = []
+      state.syncWaiters = []
+      return (wakeups, failure)
+    }
+    resume(wakeups)
+    return failure
+  }
+
+  private func resume(_ wakeups: Wakeups) {
+    for (waiter, failure) in wakeups { waiter.resume(returning: failure) }
+  }
+}

@@ -1,0 +1,40 @@
+// Whether indexes hold exactly the rows that the documents call for.
+
+import OndolEngine
+import Testing
+
+@testable import Ondol
+
+/// Compares the rows of every index of the collection's pattern with rows made from the documents.
+func auditIndexes(of collection: CollectionReference, seed: UInt64 = 0) async throws {
+  let database = collection.database
+  let snapshot = try database.snapshot()
+  let pattern = CollectionPattern(try collection.place.get())
+  guard
+    let entry = try await database.catalog.family(pattern.root, at: snapshot)?.collections[pattern]
+  else { return }
+  for index in entry.indexes where index.state == .ready {
+    var expected: Set<[UInt8]> = []
+    var documents = walk(entry.keyspace, snapshot)
+    while try documents.next() {
+      let ids = try DocumentKey.ids(
+        in: documents.cursor.key, ancestorCount: pattern.ancestorCount)
+      let fields = try DocumentView(documents.cursor.value).fields(entry.symbols)
+      let id = try #require(ids.last)
+      if let row = index.row(of: fields, ancestors: ids.dropLast(), id: id) {
+        expected.insert(row.key)
+      }
+    }
+    var stored: Set<[UInt8]> = []
+    var rows = walk(index.keyspace, snapshot)
+    while try rows.next() {
+      stored.insert(rows.cursor.key.array)
+    }
+    #expect(stored == expected, "seed \(seed): index \(index.name)")
+  }
+}
+
+private func walk(_ keyspace: Keyspace, _ snapshot: Snapshot) -> RangeWalk {
+  let prefix = keyspace.prefix
+  return RangeWalk(snapshot, [KeyRange(lower: prefix, upper: prefix + [0xff])])
+}
