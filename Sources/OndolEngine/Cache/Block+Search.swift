@@ -150,12 +150,13 @@ extension Block {
     key.extracting(first: min(prefixLength, key.byteCount)).compare(prefix())
   }
 
-  /// Whether the `count` bytes at `bytes` are those of `key` at `offset`, which has them.
+  /// Whether the `count` bytes at `bytes` are those of `key` at `offset`, which has them. Both have eight more
+  /// in front, already found equal.
   @inline(__always)
   private static func equal(
     _ bytes: UnsafeRawPointer, _ key: RawSpan, at offset: Int, count: Int
   ) -> Bool {
-    // Safe: the caller has compared the lengths.
+    // Safe: the caller has compared the lengths; the last load may reach into the eight in front.
     var index = 0
     while index + 8 <= count {
       let left = unsafe bytes.loadUnaligned(fromByteOffset: index, as: UInt64.self)
@@ -164,13 +165,11 @@ extension Block {
       if left != right { return false }
       index += 8
     }
-    while index < count {
-      let left = unsafe bytes.load(fromByteOffset: index, as: UInt8.self)
-      let right = unsafe key.unsafeLoad(fromUncheckedByteOffset: offset + index, as: UInt8.self)
-      if left != right { return false }
-      index += 1
-    }
-    return true
+    guard index < count else { return true }
+    let left = unsafe bytes.loadUnaligned(fromByteOffset: count - 8, as: UInt64.self)
+    let right = unsafe key.unsafeLoadUnaligned(
+      fromUncheckedByteOffset: offset + count - 8, as: UInt64.self)
+    return left == right
   }
 
   /// The eight bytes of `key` from `offset` on as a number that orders as they do, zeros where it ends.

@@ -23,7 +23,8 @@ enum TableLookup: ~Copyable {
   private let meanRows: Double
 
   /// Index blocks have the first slots, data blocks those behind.
-  init(top: Block, slots: SlotTable, filter: FilterBits, firstDataSlots: [UInt32], meanRows: Double) {
+  init(top: Block, slots: SlotTable, filter: FilterBits, firstDataSlots: [UInt32], meanRows: Double)
+  {
     precondition(firstDataSlots.count == top.rowCount + 1, "a number for each index block")
     self.top = top
     self.slots = slots

@@ -86,8 +86,8 @@ import Synchronization
         if old >= Self.mostPins &* Self.onePin { return PinnedBlock(private: block) }
         continue
       }
-      let new =
-        (old &+ Self.onePin) | address | Self.referenced | (isResident ? Self.resident : 0)
+      // Not yet referenced: what a scan reads once goes before what was asked for twice.
+      let new = (old &+ Self.onePin) | address | (isResident ? Self.resident : 0)
       let exchange = unsafe word.pointee.compareExchange(
         expected: old, desired: new, ordering: .releasing)
       if exchange.exchanged {

@@ -72,7 +72,7 @@ package struct Snapshot: Sendable {
       switch try run.get(key, hash: hash, options) {
       case .found(let row):
         guard row.kind == .put else { return .absent }
-        body(row.value)
+        row.withValue(body)
         return .found
       case .absent: continue
       case .wouldBlock: return .wouldBlock

@@ -5,7 +5,7 @@ import Synchronization
 
 /// A directory in memory.
 final class MemoryDirectory: OndolEngine.Directory {
-  private let files = Mutex<[String: MemoryFile]>([:])
+  private let files = Guarded<[String: MemoryFile]>([:])
   let path = "memory"
 
   func file(_ name: String) -> MemoryFile? { files.withLock { $0[name] } }
@@ -43,12 +43,12 @@ final class MemoryDirectory: OndolEngine.Directory {
 /// A file in memory.
 final class MemoryFile: File {
   let name: String
-  private let storage: Mutex<[UInt8]>
+  private let storage: Guarded<[UInt8]>
   private let readCount = Atomic<Int>(0)
 
   init(name: String, _ bytes: [UInt8]) {
     self.name = name
-    storage = Mutex(bytes)
+    storage = Guarded(bytes)
   }
 
   var bytes: [UInt8] { storage.withLock { $0 } }
