@@ -7,6 +7,10 @@
 // the newest version of a key comes first, and a reader passes over versions newer than its
 // snapshot. The memory is freed as a whole when the last view that uses the memtable goes.
 //
+// Nodes fill the memory from the front and values from the back: a search only touches nodes, and
+// close together they stay in the processor's caches and its table of pages where values of some
+// hundred bytes between them would not (measured at 64 MiB: an insert took three times as long).
+//
 // Links are offsets in units of eight bytes from the base: four bytes each, up to 32 GiB. The first
 // eight bytes of a key stand in its node as a number, so that most comparisons touch nothing else.
 
@@ -15,29 +19,27 @@ internal import Synchronization
 /// An insert-only ordered map from (key, sequence) to rows.
 @safe
 final class Memtable: @unchecked Sendable {
-  // Safe: `used`, `height` and the counters are touched by the one writer alone, within the
-  // sequencer's lock; readers only follow atomic links into memory that is complete.
+  // Safe: where nodes end, values begin, and the counters are touched by the one writer alone,
+  // within the sequencer's lock; readers only follow atomic links into memory that is complete.
 
-  /// Where a node's parts are. Links follow the fixed part, then the key, then the value.
+  /// Where a node's parts are. Links follow the fixed part, then the key.
   private enum Node {
     static let head = 0  // UInt64: the key's first eight bytes, high byte first
     static let tag = 8  // UInt64: sequence << 8 | kind
     static let keyLength = 16  // UInt32
     static let valueLength = 20  // UInt32
-    static let height = 24  // UInt32
-    static let links = 28  // height x UInt32
+    static let value = 24  // UInt32: offset of the value, in units of eight bytes
+    static let height = 28  // UInt32
+    static let links = 32  // height x UInt32
   }
 
   static let maximumHeight = 14
 
-  /// From here on an insert into memory of small pages spends most of its time on address
-  /// translation: half as long with large ones at 64 MiB, twice as long at 8 MiB, where clearing
-  /// them costs more.
-  private static let largePageThreshold = 32 << 20
-
   private let base: UnsafeMutableRawPointer
   let capacity: Int
-  private var used: Int
+  /// Nodes end here, and values begin here.
+  private var nodesEnd: Int
+  private var valuesStart: Int
   private var random: UInt64 = 0x2545_F491_4F6C_DD1D
   private let listHeight = Atomic<Int>(1)
   private let rowCount = Atomic<Int>(0)
@@ -52,11 +54,10 @@ final class Memtable: @unchecked Sendable {
   init(capacity: Int) {
     let headLength = Node.links + 4 * Self.maximumHeight
     self.capacity = (capacity + headLength + 15) & ~7
-    let isLarge = self.capacity >= Self.largePageThreshold
-    unsafe base = .allocate(byteCount: self.capacity, alignment: isLarge ? 2 << 20 : 64)
-    if isLarge { unsafe adviseLargePages(base, self.capacity) }
-    used = (headLength + 7) & ~7
-    unsafe base.initializeMemory(as: UInt8.self, repeating: 0, count: used)
+    unsafe base = .allocate(byteCount: self.capacity, alignment: 64)
+    nodesEnd = (headLength + 7) & ~7
+    valuesStart = self.capacity
+    unsafe base.initializeMemory(as: UInt8.self, repeating: 0, count: nodesEnd)
     for level in 0..<Self.maximumHeight {
       unsafe link(of: 0, level).initialize(to: Atomic(0))
     }
@@ -69,16 +70,18 @@ final class Memtable: @unchecked Sendable {
   var isEmpty: Bool { rowCount.load(ordering: .acquiring) == 0 }
   var rows: Int { rowCount.load(ordering: .relaxed) }
   /// Bytes in use.
-  var sizeBytes: Int { used }
+  var sizeBytes: Int { capacity - room }
+
+  private var room: Int { valuesStart - nodesEnd }
 
   /// Whether rows with so many bytes of keys and values are sure to fit.
   func hasRoom(forRows count: Int, bytes: Int) -> Bool {
     let (nodes, overflow) = count.multipliedReportingOverflow(by: Self.nodeOverhead)
-    return !overflow && nodes < capacity - used && bytes <= capacity - used - nodes
+    return !overflow && nodes < room && bytes <= room - nodes
   }
 
   /// What a row takes at most beyond its key and value.
-  static let nodeOverhead = Node.links + 4 * maximumHeight + 8
+  static let nodeOverhead = Node.links + 4 * maximumHeight + 16
 
   // MARK: - Writing
 
@@ -129,10 +132,13 @@ final class Memtable: @unchecked Sendable {
     height: Int, key: RawSpan, value: RawSpan, _ sequence: SequenceNumber, _ kind: RowKind
   ) -> Int {
     let links = Node.links + 4 * height
-    let length = (links + key.byteCount + value.byteCount + 7) & ~7
-    precondition(length <= capacity - used, "room is made sure of before rows are inserted")
-    let node = used
-    used += length
+    let length = (links + key.byteCount + 7) & ~7
+    let valueLength = (value.byteCount + 7) & ~7
+    precondition(
+      length + valueLength <= room, "room is made sure of before rows are inserted")
+    let node = nodesEnd
+    nodesEnd += length
+    valuesStart -= valueLength
     let place = unsafe base + node
     unsafe place.storeBytes(of: keyHead(key), toByteOffset: Node.head, as: UInt64.self)
     unsafe place.storeBytes(
@@ -141,9 +147,11 @@ final class Memtable: @unchecked Sendable {
       of: UInt32(key.byteCount), toByteOffset: Node.keyLength, as: UInt32.self)
     unsafe place.storeBytes(
       of: UInt32(value.byteCount), toByteOffset: Node.valueLength, as: UInt32.self)
+    unsafe place.storeBytes(
+      of: UInt32(valuesStart >> 3), toByteOffset: Node.value, as: UInt32.self)
     unsafe place.storeBytes(of: UInt32(height), toByteOffset: Node.height, as: UInt32.self)
     unsafe copy(key, to: place + links)
-    unsafe copy(value, to: place + links + key.byteCount)
+    unsafe copy(value, to: base + valuesStart)
     return node
   }
 
@@ -271,7 +279,8 @@ final class Memtable: @unchecked Sendable {
   /// The value of `node`, borrowed.
   @_lifetime(borrow self)
   func value(of node: Int) -> RawSpan {
-    let start = unsafe base + node + Node.links + 4 * height(of: node) + keyLength(of: node)
+    let offset = unsafe base.load(fromByteOffset: node + Node.value, as: UInt32.self)
+    let start = unsafe base + Int(offset) << 3
     let length = unsafe base.load(fromByteOffset: node + Node.valueLength, as: UInt32.self)
     // Safe: as for keys.
     let span = unsafe RawSpan(_unsafeStart: start, byteCount: Int(length))
