@@ -1,5 +1,5 @@
-// The engine under power cuts, kills and failing disks. A violation prints the seed, the workload and
-// the operation, and a history made as small as the crash test could.
+// The engine under power cuts, kills and failing disks. A violation prints the seed, the workload
+// and the operation, and a history made as small as the crash test could.
 
 import OndolTestKit
 import Testing
@@ -9,7 +9,7 @@ private let openEngine: OpenSubject = { environment, options in
 }
 
 @Suite struct `The engine` {
-  @Test(arguments: [1, 2, 3, 4] as [UInt64])
+  @Test(arguments: Seeds.first(4))
   func `keeps every promise when the power goes`(seed: UInt64) {
     let report = CrashTest(seed: seed, open: openEngine).run(crashes: 2_500)
     #expect(report.violation == nil, "\(report)")
@@ -17,7 +17,7 @@ private let openEngine: OpenSubject = { environment, options in
     #expect(report.points >= 500)
   }
 
-  @Test(arguments: [1, 2] as [UInt64])
+  @Test(arguments: Seeds.first(2))
   func `tells the truth when a disk fails`(seed: UInt64) {
     let report = FaultTest(seed: seed, open: openEngine).run(faults: 300)
     #expect(report.violation == nil, "\(report)")

@@ -16,7 +16,8 @@ struct WrittenDocument: Sendable {
   var before: DocumentSnapshot.Contents?
   /// With `Timestamp.pending` where the commit's time will be.
   var after: [String: Value]?
-  /// Found out once all writes are applied. A write that changes nothing leaves the version as it is.
+  /// Found out once all writes are applied. A write that changes nothing leaves the version as it
+  /// is.
   fileprivate(set) var isChanged = false
 
   fileprivate mutating func findWhetherChanged() {

@@ -3,8 +3,8 @@
 
 /// Room for one key at a time.
 ///
-/// A class, held by a constant: in a variable of a cursor, itself a class, each use would be an access that the
-/// runtime watches over, which took a third of a step.
+/// A class, held by a constant: in a variable of a cursor, itself a class, each use would be an
+/// access that the runtime watches over, which took a third of a step.
 @safe final class KeyBuffer {
   private var base: UnsafeMutableRawPointer
   private var capacity: Int

@@ -154,8 +154,8 @@ package struct Batch: Sendable {
   }
 }
 
-/// A few groups of keyspaces, numbered by their keyspaces' numbers without the low twelve bits. Almost
-/// always one, which takes no memory of its own.
+/// A few groups of keyspaces, numbered by their keyspaces' numbers without the low twelve bits.
+/// Almost always one, which takes no memory of its own.
 struct KeyspaceGroups: Sendable {
   private(set) var first: UInt32?
   private(set) var others: [UInt32] = []

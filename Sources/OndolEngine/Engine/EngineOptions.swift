@@ -13,8 +13,8 @@ package struct EngineOptions: Sendable {
   package var sealedMemtables = 3
   /// Bytes after which the log goes on in a new file.
   package var logSize = 16 << 20
-  /// Bytes of logs behind which a shard's rows are flushed, however few they are: what an opening after a
-  /// crash has to replay, beside the log in use.
+  /// Bytes of logs behind which a shard's rows are flushed, however few they are: what an opening
+  /// after a crash has to replay, beside the log in use.
   var logRetention: Int { 2 * max(logSize, memtableSize) }
   /// Bytes of `.memory` commits that may wait to be written.
   package var deferredBytes = 1 << 20
@@ -32,8 +32,8 @@ package struct EngineOptions: Sendable {
 
   package init() {}
 
-  /// Bytes of rows a shard gathers before they are flushed: a sixteenth of the cache, within 4 and 64 MiB,
-  /// unless chosen.
+  /// Bytes of rows a shard gathers before they are flushed: a sixteenth of the cache, within 4 and
+  /// 64 MiB, unless chosen.
   package var memtableSize: Int {
     get { chosenMemtableSize ?? min(max(cacheSize / 16, 4 << 20), 64 << 20) }
     set { chosenMemtableSize = newValue }

@@ -184,7 +184,8 @@ final class Sequencer: Sendable {
     }
   }
 
-  /// Swaps in an empty memtable wherever the batch would not fit, and adds those shards to `sealed`.
+  /// Swaps in an empty memtable wherever the batch would not fit, and adds those shards to
+  /// `sealed`.
   private func sealFullMemtables(_ batch: borrowing Batch, _ view: View, _ sealed: inout [Int]) {
     let (rows, bytes) = (batch.operationCount, batch.payloadLength)
     batch.groups.forEachShard(of: view.shards.count) { index in
@@ -194,8 +195,8 @@ final class Sequencer: Sendable {
     }
   }
 
-  /// Puts an empty memtable in the place of the shard's active one, which waits for its flush if it holds
-  /// rows.
+  /// Puts an empty memtable in the place of the shard's active one, which waits for its flush if it
+  /// holds rows.
   func seal(shard index: Int, capacity: Int) {
     let active = Memtable(capacity: capacity)
     views.update(shard: index) { $0.sealing(into: active) }

@@ -30,8 +30,9 @@ final class Memtable: @unchecked Sendable {
 
   static let maximumHeight = 14
 
-  /// From here on an insert into memory of small pages spends most of its time on address translation: half
-  /// as long with large ones at 64 MiB, twice as long at 8 MiB, where clearing them costs more.
+  /// From here on an insert into memory of small pages spends most of its time on address
+  /// translation: half as long with large ones at 64 MiB, twice as long at 8 MiB, where clearing
+  /// them costs more.
   private static let largePageThreshold = 32 << 20
 
   private let base: UnsafeMutableRawPointer
