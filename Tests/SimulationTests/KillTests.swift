@@ -1,6 +1,6 @@
-// Real processes, really killed: the tool imports and the shop takes orders, on a real disk, until a
-// SIGKILL ends them at some moment after a number of acknowledgements drawn from a seed. Whoever opens
-// the database next finds everything that was acknowledged, and nothing in part.
+// Real processes, really killed: the tool imports and the shop takes orders, on a real disk, until
+// a SIGKILL ends them at some moment after a number of acknowledgements drawn from a seed. Whoever
+// opens the database next finds everything that was acknowledged, and nothing in part.
 
 import Foundation
 import Ondol

@@ -38,8 +38,8 @@ private func writeALot(_ engine: EngineSubject, seed: UInt64) async throws {
 }
 
 @Suite struct `What crashes leave behind` {
-  /// After crashes without end a settled database has a superblock, a manifest, its last log and one
-  /// segment a shard.
+  /// After crashes without end a settled database has a superblock, a manifest, its last log and
+  /// one segment a shard.
   @Test(arguments: [1, 2, 3, 4] as [UInt64])
   func `is gone once the database was settled and opened again`(seed: UInt64) throws {
     var random = SeededRandom(seed: seed)
