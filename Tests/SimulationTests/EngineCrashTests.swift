@@ -19,9 +19,9 @@ private let openEngine: OpenSubject = { environment, options in
 
   @Test(arguments: Seeds.first(2))
   func `tells the truth when a disk fails`(seed: UInt64) {
-    let report = FaultTest(seed: seed, open: openEngine).run(faults: 300)
+    let report = FaultTest(seed: seed, open: openEngine).run(faults: 500)
     #expect(report.violation == nil, "\(report)")
-    #expect(report.points >= 300)
+    #expect(report.points >= 500)
   }
 
   /// Each sync is needed: a disk that swallows one of them loses what was promised.

@@ -73,6 +73,20 @@ package struct SubjectOptions: Sendable, Hashable {
   /// Bytes of `.memory` commits that may wait to be written.
   package var deferredBytes: Int
   package var runLimit: Int
+
+  package init(
+    shardCount: Int, memtableSize: Int, logSize: Int, manifestSize: Int, segmentSize: Int,
+    blockSize: Int, deferredBytes: Int, runLimit: Int
+  ) {
+    self.shardCount = shardCount
+    self.memtableSize = memtableSize
+    self.logSize = logSize
+    self.manifestSize = manifestSize
+    self.segmentSize = segmentSize
+    self.blockSize = blockSize
+    self.deferredBytes = deferredBytes
+    self.runLimit = runLimit
+  }
 }
 
 /// Opens the store in a world, and makes it where there is none.

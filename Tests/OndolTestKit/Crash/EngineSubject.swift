@@ -1,8 +1,13 @@
-// The engine as the subject of a crash test.
+// The engine as the subject of a crash test. Each commit also writes one row of the subject's own,
+// stamped with the commit's sequence and time: whatever snapshot is taken, that row must name the
+// snapshot's last commit, or a commit was visible in part.
 
 package import OndolEngine
 
 package struct EngineSubject: CrashSubject {
+  /// Not in the keyspaces that workloads use, and in the shard of some of them.
+  private static let stampKey: [UInt8] = [0, 0, 0x3F, 0xFF]
+
   private let engine: Engine
 
   /// Opens the engine at a fixed place in the world's file system.
@@ -34,11 +39,14 @@ package struct EngineSubject: CrashSubject {
         batch.delete(change.key.bytes)
       }
     }
+    batch.put(
+      Self.stampKey.bytes, [UInt8](repeating: 0, count: 16).bytes,
+      stamps: [(offset: 0, form: .sequence), (offset: 8, form: .time)])
     let receipt = try await engine.commit(batch, durability: durability)
     return CommitPlace(sequence: receipt.sequence.rawValue, time: receipt.time)
   }
 
-  /// Scans every shard forwards, and asks for some of the rows by key too.
+  /// Scans every shard forwards and backwards, and asks for some of the rows by key too.
   package func contents() async throws(EngineError) -> (sequence: UInt64, rows: Rows) {
     let snapshot = try engine.snapshot()
     var rows: Rows = [:]
@@ -50,7 +58,18 @@ package struct EngineSubject: CrashSubject {
         throw .invalid(reason: "a scan finds a row that a search does not, \(key)")
       }
     }
+    try checkStamp(rows.removeValue(forKey: Self.stampKey), in: snapshot)
     return (snapshot.sequence.rawValue, rows)
+  }
+
+  private func checkStamp(_ stamp: [UInt8]?, in snapshot: Snapshot) throws(EngineError) {
+    var expected: [UInt8] = []
+    expected.appendLittleEndian(snapshot.sequence.rawValue)
+    if snapshot.sequence == .zero, stamp == nil { return }
+    guard let stamp, stamp.starts(with: expected) else {
+      throw .invalid(
+        reason: "after commit \(snapshot.sequence.rawValue) the stamp is \(stamp ?? [])")
+    }
   }
 
   private func scan(
@@ -62,15 +81,22 @@ package struct EngineSubject: CrashSubject {
     upper.appendBigEndian((group + 1) << 12)
     var cursor = snapshot.cursor(from: lower, to: upper)
     try cursor.seekToFirst()
-    var last: [UInt8] = []
+    var keys: [[UInt8]] = []
     while cursor.isValid {
       let key = cursor.key.array
-      guard last.lexicographicallyPrecedes(key) else {
+      if let last = keys.last, !last.lexicographicallyPrecedes(key) {
         throw .invalid(reason: "a scan goes from \(last) to \(key)")
       }
       rows[key] = cursor.value.array
-      last = key
+      keys.append(key)
       try cursor.next()
+    }
+    try cursor.seekToLast()
+    while cursor.isValid, keys.popLast() == cursor.key.array {
+      try cursor.previous()
+    }
+    if cursor.isValid || !keys.isEmpty {
+      throw .invalid(reason: "a scan backwards finds other rows, in group \(group)")
     }
   }
 

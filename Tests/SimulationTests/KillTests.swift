@@ -1,0 +1,161 @@
+// Real processes, really killed: the tool imports and the shop takes orders, on a real disk, until
+// a SIGKILL ends them at some moment after a number of acknowledgements drawn from a seed. Whoever
+// opens the database next finds everything that was acknowledged, and nothing in part.
+
+import Foundation
+import Ondol
+import OndolTestKit
+import Testing
+
+#if canImport(Glibc)
+  import Glibc
+#elseif canImport(Musl)
+  import Musl
+#else
+  import Darwin
+#endif
+
+/// A program of this package that runs beside the test.
+private struct Child {
+  private let process = Process()
+  private let output = Pipe()
+
+  init(_ name: String, _ arguments: [String]) throws {
+    process.executableURL = try Self.product(name)
+    process.arguments = arguments
+    process.standardOutput = output
+    process.standardError = FileHandle.nullDevice
+    try process.run()
+  }
+
+  /// Programs stand in the directory of the test's own.
+  private static func product(_ name: String) throws -> URL {
+    var directory = try #require(Bundle.main.executableURL)
+    for _ in 0..<5 {
+      directory.deleteLastPathComponent()
+      let url = directory.appendingPathComponent(name)
+      if FileManager.default.isExecutableFile(atPath: url.path) { return url }
+    }
+    throw MissingProduct(name: name)
+  }
+
+  struct MissingProduct: Error {
+    var name: String
+  }
+
+  struct NotKilled: Error {
+    var status: Int32
+    var output: String
+  }
+
+  /// Reads lines until `count` of those that `acknowledgement` understands have come, kills the
+  /// process, and returns the last that it printed. Throws when the process ended by itself, in
+  /// another way than by a signal.
+  func kill(
+    after count: Int, _ acknowledgement: (Substring) -> Int?
+  ) throws -> Int? {
+    var text = ""
+    var isKilled = false
+    func acknowledgements() -> [Int] {
+      text[..<(text.lastIndex(of: "\n") ?? text.startIndex)].split(separator: "\n")
+        .compactMap(acknowledgement)
+    }
+    repeat {
+      if !isKilled, acknowledgements().count >= count {
+        _ = Foundation.kill(process.processIdentifier, SIGKILL)
+        isKilled = true
+      }
+      // What was printed before the end is read too: it was promised.
+      let data = output.fileHandleForReading.availableData
+      if data.isEmpty { break }
+      text += String(decoding: data, as: UTF8.self)
+    } while true
+    process.waitUntilExit()
+    guard process.terminationReason == .uncaughtSignal, process.terminationStatus == SIGKILL else {
+      throw NotKilled(status: process.terminationStatus, output: text)
+    }
+    return acknowledgements().last
+  }
+}
+
+/// A directory of its own for the test, gone afterwards.
+private func withTemporaryDirectory(_ body: (URL) async throws -> Void) async throws {
+  let directory = FileManager.default.temporaryDirectory
+    .appendingPathComponent("ondol-kill-\(UUID().uuidString)")
+  try FileManager.default.createDirectory(at: directory, withIntermediateDirectories: true)
+  defer { try? FileManager.default.removeItem(at: directory) }
+  try await body(directory)
+}
+
+@Suite(.serialized) struct `A process that is killed` {
+  private static let batchLength = 1_000
+
+  /// Documents go in by the thousand, numbered; each thousand is there wholly or not at all.
+  @Test(arguments: 0..<10)
+  func `while it imports keeps what it acknowledged`(round: Int) async throws {
+    try await withTemporaryDirectory { directory in
+      var random = SeededRandom(seed: UInt64(round))
+      let place = directory.appendingPathComponent("kept.ondol").path
+      var found = 0
+      for _ in 0..<3 {
+        let file = directory.appendingPathComponent("lines.jsonl")
+        try lines(from: found + 1, count: 4 * Self.batchLength).write(to: file)
+        let durability = random.chance(1, in: 2) ? "power" : "process"
+        let child = try Child(
+          "ondol",
+          [
+            "import", place, file.path, "--into", "upload", "--id-field", "n", "--acknowledge",
+            "--quiet", "--durability", durability,
+          ])
+        let acknowledged = try child.kill(after: random.below(4)) { Int($0) } ?? 0
+        let count = try await importedCount(at: place)
+        #expect(count >= found + acknowledged, "SEED=\(round), .\(durability)")
+        #expect(count % Self.batchLength == 0, "SEED=\(round)")
+        found = count
+      }
+      #expect(found > 0, "SEED=\(round)")
+    }
+  }
+
+  private func lines(from first: Int, count: Int) -> Data {
+    let text = (first..<(first + count)).map { number in
+      #"{"n": \#(number), "text": "\#(String(repeating: "x", count: number % 50))"}"# + "\n"
+    }
+    return Data(text.joined().utf8)
+  }
+
+  /// Checks that the numbers found are the first so many, each with its text; returns how many.
+  private func importedCount(at place: String) async throws -> Int {
+    let database = try await Database.open(at: place)
+    let documents = try await database.collection("upload").getDocuments().documents
+    for document in documents {
+      let number = try #require(document["n"] as Int?)
+      let text: String? = document["text"]
+      try #require(document.documentID == "\(number)" && number <= documents.count)
+      try #require(text?.count == number % 50)
+    }
+    try await database.close()
+    return documents.count
+  }
+
+  /// Orders are numbered without a gap.
+  @Test(arguments: 0..<5)
+  func `while it takes orders keeps what it acknowledged`(round: Int) async throws {
+    try await withTemporaryDirectory { directory in
+      var random = SeededRandom(seed: UInt64(round))
+      let place = directory.appendingPathComponent("shop.ondol").path
+      for _ in 0..<5 {
+        let child = try Child("ondol-demo", ["shop", "--at", place, "--kill"])
+        let acknowledged = try child.kill(after: 1 + random.below(200)) { line in
+          line.hasPrefix("acknowledged ") ? Int(line.dropFirst("acknowledged ".count)) : nil
+        }
+        let database = try await Database.open(at: place)
+        let numbers = try await database.collection("orders").order(by: "number").getDocuments()
+          .documents.map { $0["number"] as Int? }
+        try await database.close()
+        #expect(numbers == Array(1..<(numbers.count + 1)), "SEED=\(round)")
+        #expect(numbers.count >= acknowledged ?? 0, "SEED=\(round)")
+      }
+    }
+  }
+}

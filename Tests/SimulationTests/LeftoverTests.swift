@@ -1,0 +1,92 @@
+// Crashes leave files that nobody names. They must go, and nothing else may.
+
+import OndolEngine
+import OndolTestKit
+import Testing
+
+private let path = "/db"
+
+private var tinyOptions: SubjectOptions {
+  SubjectOptions(
+    shardCount: 2, memtableSize: 1 << 10, logSize: 6 << 10, manifestSize: 500,
+    segmentSize: 1 << 20, blockSize: 256, deferredBytes: 100, runLimit: 2)
+}
+
+/// Opens the engine on `fileSystem`, does `work` and closes it.
+private func withEngine(
+  on fileSystem: SimulatedFileSystem, seed: UInt64,
+  _ work: @escaping @Sendable (EngineSubject) async throws -> Void
+) throws {
+  try SimulationExecutor.run(seed: seed) { executor in
+    let world = SimulatedWorld(fileSystem: fileSystem, seed: seed, threads: executor)
+    let engine = try await EngineSubject.open(world.environment, tinyOptions)
+    try await work(engine)
+    try await engine.close()
+  }
+}
+
+/// Forty commits of a few hundred bytes each, on sixteen keys in two shards.
+private func writeALot(_ engine: EngineSubject, seed: UInt64) async throws {
+  var random = SeededRandom(seed: seed)
+  for _ in 0..<40 {
+    var key: [UInt8] = []
+    key.appendBigEndian(random.pick([0x1000, 0x2000] as [UInt32]))
+    key.append(UInt8(random.below(8)))
+    let change = Change(key: key, value: random.bytes(random.below(600)))
+    _ = try await engine.commit([change], random.pick([.process, .power]))
+  }
+}
+
+@Suite struct `What crashes leave behind` {
+  /// After crashes without end a settled database has a superblock, a manifest, its last log and
+  /// one segment a shard.
+  @Test(arguments: [1, 2, 3, 4] as [UInt64])
+  func `is gone once the database was settled and opened again`(seed: UInt64) throws {
+    var random = SeededRandom(seed: seed)
+    var fileSystem = SimulatedFileSystem()
+    for round in 0..<30 {
+      fileSystem.keepPictures()
+      try withEngine(on: fileSystem, seed: random.next()) { engine in
+        try await writeALot(engine, seed: seed + UInt64(round))
+      }
+      let picture = random.pick(fileSystem.takePictures())
+      fileSystem = SimulatedFileSystem(
+        storage: picture.storage.afterPowerCut(seed: random.next()))
+    }
+    try withEngine(on: fileSystem, seed: random.next()) { try await $0.settle() }
+    try withEngine(on: fileSystem, seed: random.next()) { _ in }
+    let names = fileSystem.storage.names(in: path)
+    let kinds = Dictionary(grouping: names) { FileClass(name: $0) }.mapValues(\.count)
+    #expect(kinds[.superblock] == 1)
+    #expect(kinds[.manifest] == 1)
+    #expect(kinds[.log] == 1, "\(names)")
+    #expect(kinds[.segment] ?? 0 <= 2, "\(names)")
+    #expect(kinds[.other] == nil, "\(names)")
+  }
+
+  @Test func `does not grow when nothing is written`() throws {
+    let fileSystem = SimulatedFileSystem()
+    try withEngine(on: fileSystem, seed: 1) { try await writeALot($0, seed: 1) }
+    try withEngine(on: fileSystem, seed: 2) { _ in }
+    let names = fileSystem.storage.names(in: path)
+    let operations = OperationKind.allCases.filter { $0 != .open && $0.isNumbered }
+    let before = operations.map(fileSystem.count(of:))
+    for seed: UInt64 in 3..<13 {
+      try withEngine(on: fileSystem, seed: seed) { _ = try await $0.contents() }
+    }
+    #expect(fileSystem.storage.names(in: path) == names)
+    #expect(operations.map(fileSystem.count(of:)) == before, "opening a closed database writes")
+  }
+
+  @Test func `does not touch files of other names`() throws {
+    let fileSystem = SimulatedFileSystem()
+    try withEngine(on: fileSystem, seed: 1) { try await writeALot($0, seed: 1) }
+    let directory = try fileSystem.openDirectory(at: path, create: false)
+    let strangers = ["notes.txt", "LOG-x", "00012.seg", "LOG-7.bak", "MANIFEST-", ".seg"]
+    for name in strangers { _ = try directory.create(name) }
+    for seed: UInt64 in 2..<5 {
+      try withEngine(on: fileSystem, seed: seed) { try await writeALot($0, seed: seed) }
+    }
+    #expect(Set(fileSystem.storage.names(in: path)).isSuperset(of: strangers))
+  }
+}
