@@ -112,6 +112,8 @@ package struct Batch: Sendable {
 
   /// Fills the stamps in and gives the bytes away; the batch is empty afterwards.
   mutating func takeFrame(stampedWith sequence: SequenceNumber, time: Int64) -> [UInt8] {
+    // A commit of nothing has a frame, too.
+    begin(with: 0)
     var frame = frame
     self.frame = []
     for stamp in stamps {
