@@ -13,7 +13,7 @@ private func crashTest(
 }
 
 @Suite struct `The crash test` {
-  @Test(arguments: [1, 2, 3] as [UInt64])
+  @Test(arguments: Seeds.first(3))
   func `passes a store that keeps its promises`(seed: UInt64) {
     let report = crashTest(seed: seed).run(crashes: 1_500)
     #expect(report.violation == nil, "\(report)")
@@ -42,7 +42,7 @@ private func crashTest(
 }
 
 @Suite struct `The fault test` {
-  @Test(arguments: [1, 2] as [UInt64])
+  @Test(arguments: Seeds.first(2))
   func `passes a store that stops when something fails`(seed: UInt64) {
     let test = FaultTest(seed: seed) { environment, _ in
       try TinyStore.open(environment, mistake: .none)

@@ -137,7 +137,7 @@ final class TinyStore: CrashSubject {
 
   func commit(
     _ changes: [Change], _ durability: Durability
-  ) async throws(EngineError) -> UInt64 {
+  ) async throws(EngineError) -> CommitPlace {
     let sequence = try poisoning { () throws(EngineError) in
       try state.withLock { [log, mistake] (state) throws(EngineError) in
         let pieces = mistake == .splitsCommits ? changes.map { [$0] } : [changes]
@@ -152,12 +152,14 @@ final class TinyStore: CrashSubject {
       }
     }
     if durability == .power, mistake != .forgetsToSync { try sync() }
-    return sequence
+    return CommitPlace(sequence: sequence, time: Int64(sequence))
   }
 
   func contents() async throws(EngineError) -> (sequence: UInt64, rows: Rows) {
     state.withLock { ($0.sequence, $0.rows) }
   }
+
+  func synchronize() async throws(EngineError) { try sync() }
 
   func flush() async throws(EngineError) { try sync() }
 

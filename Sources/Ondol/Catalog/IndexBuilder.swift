@@ -10,6 +10,7 @@
 //
 // A crash leaves it `building`; opening the database goes on where the last commit said.
 
+internal import Logging
 internal import OndolEngine
 
 /// Builds one index.
@@ -185,6 +186,9 @@ extension Database {
     for family in try catalog.families(at: try snapshot()) {
       for (pattern, entry) in family.collections {
         for index in entry.indexes where index.state != .ready {
+          options.logger.notice(
+            "finishing an index that was being built",
+            metadata: ["collection": "\(pattern)", "index": "\(index.name)"])
           let builder = IndexBuilder(database: self, pattern: pattern, keyspace: index.keyspace)
           try await builder.build()
         }

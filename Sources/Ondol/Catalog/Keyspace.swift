@@ -32,9 +32,7 @@ struct Keyspace: Sendable, Hashable {
 
   /// What every key in this keyspace begins with.
   var prefix: [UInt8] {
-    var bytes: [UInt8] = []
-    bytes.appendBigEndian(rawValue)
-    return bytes
+    [24, 16, 8, 0].map { UInt8(truncatingIfNeeded: rawValue >> $0) }
   }
 }
 

@@ -1,8 +1,8 @@
-// A document as it was at one moment: the last step of the read path, and what writes give back when they
-// are asked to.
+// A document as it was at one moment: the last step of the read path, and what writes give back
+// when they are asked to.
 
-/// The commit that made a state of a document. Later commits have higher versions, and no two documents'
-/// writes share one unless they were written together.
+/// The commit that made a state of a document. Later commits have higher versions, and no two
+/// documents' writes share one unless they were written together.
 public struct Version: Sendable, Hashable, Comparable, Codable, CustomStringConvertible {
   /// The commit's number.
   public let rawValue: UInt64
@@ -12,7 +12,8 @@ public struct Version: Sendable, Hashable, Comparable, Codable, CustomStringConv
     self.rawValue = rawValue
   }
 
-  /// The version of a document that is not there: `ifVersion: .missing` writes only while there is none.
+  /// The version of a document that is not there: `ifVersion: .missing` writes only while there is
+  /// none.
   public static let missing = Version(rawValue: 0)
 
   /// The earlier commit first.
@@ -64,7 +65,8 @@ public struct DocumentSnapshot: Sendable {
   /// All fields; none when there is no document.
   public func data() -> [String: Value] { contents?.fields ?? [:] }
 
-  /// The value of a field, which may be one inside maps; nil when it is missing or the path is wrong.
+  /// The value of a field, which may be one inside maps; nil when it is missing or the path is
+  /// wrong.
   public func get(_ field: FieldPath) -> Value? {
     guard let contents, case .names(let names) = field.form else {
       return field.isDocumentID ? .string(documentID) : nil
@@ -86,8 +88,9 @@ public struct DocumentSnapshot: Sendable {
 
   /// The document as a `Decodable` type.
   ///
-  /// - Throws: `DatabaseError` with `.notFound` when there is no document, unless `type` is optional;
-  ///   `DecodingError` with the field's path and what stands there; whatever the type's own decoding throws.
+  /// - Throws: `DatabaseError` with `.notFound` when there is no document, unless `type` is
+  ///   optional; `DecodingError` with the field's path and what stands there; whatever the type's
+  ///   own decoding throws.
   public func data<Content: Decodable>(as type: Content.Type) throws -> Content {
     guard contents != nil || type is any ExpressibleByNilLiteral.Type else {
       throw DatabaseError(

@@ -1,97 +1,150 @@
-// Several writes that happen together or not at all. The first half of the write path once for each
-// of them, on the caller and without suspension; the rest is WritePath, once for all.
+// Several writes in one commit. The batch is filled without suspension, every call compiled at
+// once, and handed over when it is committed; so it need not be Sendable, and belongs to whoever
+// fills it.
 
-/// Writes to any documents that become one commit.
+/// Writes that happen together or not at all.
 ///
-/// Writes are applied in the order they were added; several may be to one document. A batch is used
-/// by one task and committed once.
+/// Writes to one document are applied in the order they were added. The whole commit may have 64
+/// MiB. A batch can be committed once.
 public final class WriteBatch {
   private let database: Database
   private var writes: [DocumentWrite] = []
   private var isCommitted = false
+  /// What is wrong with a delete, which cannot throw itself.
+  private var problem: DatabaseError?
 
   init(database: Database) {
     self.database = database
   }
 
-  /// The number of writes added.
+  /// How many writes were added.
   public var count: Int { writes.count }
 
-  /// Adds a write as `DocumentReference.setData(_:merge:returning:ifVersion:durability:)` does it.
+  /// Whether nothing was added.
+  public var isEmpty: Bool { writes.isEmpty }
+
+  /// Adds a write that makes the document `data`, or with `merge` sets the fields of `data`.
   ///
-  /// - Throws: `.invalidArgument` naming the document and the field; the batch stays as it was.
+  /// - Throws: `.invalidArgument` naming the field when a name or value is not possible.
+  @discardableResult
   public func setData(
     _ data: [String: (any FieldContent)?], forDocument document: DocumentReference,
-    merge: Bool = false
-  ) throws(DatabaseError) {
-    try add(document) { () throws(DatabaseError) in
+    merge: Bool = false, ifVersion version: Version? = nil
+  ) throws(DatabaseError) -> WriteBatch {
+    try add(document, version) { () throws(DatabaseError) in
       let fields = try FieldInput.fields(data)
       return try merge ? WriteCompiler.merge(fields) : WriteCompiler.set(fields)
     }
   }
 
-  /// Adds a write as `DocumentReference.setData(from:merge:returning:ifVersion:durability:)` does
-  /// it.
+  /// Adds a write that sets the listed fields to what `data` has there.
   ///
-  /// - Throws: `.invalidArgument` naming the document and the field; the batch stays as it was.
+  /// - Throws: `.invalidArgument` when a listed field is missing from `data` or lies inside
+  ///   another.
+  @discardableResult
+  public func setData(
+    _ data: [String: (any FieldContent)?], forDocument document: DocumentReference,
+    mergeFields: [FieldPath], ifVersion version: Version? = nil
+  ) throws(DatabaseError) -> WriteBatch {
+    try add(document, version) { () throws(DatabaseError) in
+      try WriteCompiler.merge(FieldInput.fields(data), only: mergeFields)
+    }
+  }
+
+  /// Adds a write that makes the document what `content` encodes as, or with `merge` sets those
+  /// fields.
+  ///
+  /// - Throws: `.invalidArgument` naming the field when `content` cannot be a document.
+  @discardableResult
   public func setData<Content: Encodable>(
-    from content: Content, forDocument document: DocumentReference, merge: Bool = false
-  ) throws(DatabaseError) {
-    try add(document) { () throws(DatabaseError) in
+    from content: Content, forDocument document: DocumentReference, merge: Bool = false,
+    ifVersion version: Version? = nil
+  ) throws(DatabaseError) -> WriteBatch {
+    try add(document, version) { () throws(DatabaseError) in
       let fields = try DocumentEncoder().inputs(of: content)
       return try merge ? WriteCompiler.merge(fields) : WriteCompiler.set(fields)
     }
   }
 
-  /// Adds a write that replaces the fields the keys lead to, dots leading into maps. The commit
-  /// throws `.notFound` when the document does not exist then.
+  /// Adds a write that replaces the fields the keys lead to; the document must be there when the
+  /// batch is committed.
   ///
-  /// - Throws: `.invalidArgument` naming the document and the field; the batch stays as it was.
+  /// - Throws: `.invalidArgument` when `data` is empty, a key is no field path, or lies inside
+  ///   another.
+  @discardableResult
   public func updateData(
-    _ data: [String: (any FieldContent)?], forDocument document: DocumentReference
-  ) throws(DatabaseError) {
-    try add(document) { () throws(DatabaseError) in
-      let inputs = try FieldInput.inputs(data.map { (FieldPath($0.key), $0.value) })
-      return try WriteCompiler.update(inputs, precondition: .exists(true))
+    _ data: [String: (any FieldContent)?], forDocument document: DocumentReference,
+    ifVersion version: Version? = nil
+  ) throws(DatabaseError) -> WriteBatch {
+    try add(document, version) { () throws(DatabaseError) in
+      try WriteCompiler.update(
+        FieldInput.inputs(data.map { (FieldPath($0.key), $0.value) }),
+        precondition: version.map { .version($0) } ?? .exists(true))
     }
   }
 
-  /// Adds a delete, which does nothing when the document does not exist.
+  /// Adds a write that makes the document; there must be none when the batch is committed.
   ///
-  /// - Throws: `.invalidArgument` when the document's path is wrong.
-  public func deleteDocument(_ document: DocumentReference) throws(DatabaseError) {
-    try add(document) { () throws(DatabaseError) in WriteCompiler.delete() }
+  /// - Throws: `.invalidArgument` naming the field when a name or value is not possible.
+  @discardableResult
+  public func create(
+    _ data: [String: (any FieldContent)?], forDocument document: DocumentReference
+  ) throws(DatabaseError) -> WriteBatch {
+    try add(document, nil) { () throws(DatabaseError) in
+      try WriteCompiler.create(FieldInput.fields(data))
+    }
   }
 
-  /// Commits the writes: all of them, in one step for every reader, or none. Without writes it does
-  /// nothing.
+  /// Adds a delete; no error when there is no document. A wrong path throws when the batch is
+  /// committed.
+  @discardableResult
+  public func deleteDocument(
+    _ document: DocumentReference, ifVersion version: Version? = nil
+  ) -> WriteBatch {
+    do throws(DatabaseError) {
+      return try add(document, version) { () throws(DatabaseError) in WriteCompiler.delete() }
+    } catch {
+      problem = problem ?? error
+      return self
+    }
+  }
+
+  /// Commits the writes, all or none.
   ///
-  /// - Parameter durability: what the commit survives; the database's own when nil.
-  /// - Throws: `.failedPrecondition` when the batch was committed before, `.notFound` when a
-  ///   document to update does not exist, `.resourceExhausted` when the commit has over 64 MiB,
-  ///   `.cancelled` when the task was cancelled in time.
-  /// - Complexity: O(n log n) in the writes.
+  /// - Throws: `.invalidArgument` when the path of a delete is wrong; `.notFound`, `.alreadyExists`
+  ///   or `.aborted` naming the document whose state was not as a write needs it;
+  ///   `.resourceExhausted` when the commit is over 64 MiB; `.failedPrecondition` when the batch
+  ///   was committed before; `.cancelled` when the task was cancelled in time.
   public func commit(durability: Durability? = nil) async throws(DatabaseError) {
     guard !isCommitted else {
       throw DatabaseError(
-        .failedPrecondition, "the batch was committed already; make another with `batch()`")
+        .failedPrecondition, "a batch is committed once; make another for further writes")
     }
     isCommitted = true
+    if let problem { throw problem }
     guard !writes.isEmpty else { return }
     _ = try await database.commit(writes, durability: durability)
   }
 
   private func add(
-    _ document: DocumentReference, _ compile: () throws(DatabaseError) -> WriteIntent
-  ) throws(DatabaseError) {
+    _ document: DocumentReference, _ version: Version?,
+    _ compile: () throws(DatabaseError) -> WriteIntent
+  ) throws(DatabaseError) -> WriteBatch {
+    let path = try document.place.get()
     guard document.database === database else {
       throw DatabaseError(
-        .invalidArgument, "the document is in another database than the batch",
-        path: document.path)
+        .invalidArgument, "the document is in another database than the batch", path: "\(path)")
     }
-    let path = try document.place.get()
+    guard !isCommitted else {
+      throw DatabaseError(
+        .failedPrecondition, "the batch was committed; make another for further writes",
+        path: "\(path)")
+    }
     do throws(DatabaseError) {
-      writes.append(DocumentWrite(path: path, intent: try compile()))
+      var intent = try compile()
+      if let version { intent.precondition = .version(version) }
+      writes.append(DocumentWrite(path: path, intent: intent))
+      return self
     } catch {
       throw error.at(path: "\(path)")
     }
@@ -99,7 +152,7 @@ public final class WriteBatch {
 }
 
 extension Database {
-  /// An empty batch, to gather writes that happen together or not at all.
+  /// An empty batch of writes.
   public func batch() -> WriteBatch {
     WriteBatch(database: self)
   }

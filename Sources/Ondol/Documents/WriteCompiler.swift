@@ -67,7 +67,7 @@ enum WriteCompiler {
     guard !data.isEmpty else {
       throw DatabaseError(.invalidArgument, "an update must name at least one field")
     }
-    guard precondition != .exists(false) else {
+    guard precondition != .exists(false), precondition != .version(.missing) else {
       throw DatabaseError(.invalidArgument, "an update cannot require the document to be missing")
     }
     var entries: [(FieldNames, FieldInput)] = []
@@ -201,9 +201,11 @@ private struct InstructionSplit {
   ) throws(DatabaseError) -> [String: Value] {
     var fields: [String: Value] = [:]
     fields.reserveCapacity(data.count)
-    for (name, input) in ValueOrder.sorted(data) {
+    for (name, input) in data {
       if let plain = try plainPart(of: input, at: [name]) { fields[name] = plain }
     }
+    // The same call makes the same intent, whatever order the dictionary has.
+    transforms.sort { ValueOrder.compareSegments($0.path, $1.path) < 0 }
     return fields
   }
 
@@ -221,10 +223,11 @@ private struct InstructionSplit {
       return nil
     case .map(let children):
       var plain: [String: Value] = [:]
-      for (name, child) in ValueOrder.sorted(children) {
+      for (name, child) in children {
         if let part = try plainPart(of: child, at: place + [name]) { plain[name] = part }
       }
-      return plain.isEmpty ? nil : .map(plain)
+      // Spelt out: a bare `nil` could also be null, which is a value.
+      return plain.isEmpty ? Optional.none : .some(.map(plain))
     }
   }
 

@@ -28,7 +28,7 @@ extension Database {
     _ writes: [DocumentWrite], durability: Durability?
   ) async throws(DatabaseError) -> CompletedCommit {
     var queue = WriteQueue(latches)
-    for path in Set(writes.map(\.path)).sorted() {
+    for path in Self.distinctPaths(writes) {
       await queue.enter(.document(path))
     }
     do throws(DatabaseError) {
@@ -42,11 +42,14 @@ extension Database {
     }
   }
 
+  /// Sorted, so that all who queue do so in the same order.
+  private static func distinctPaths(_ writes: [DocumentWrite]) -> [DocumentPath] {
+    writes.count == 1 ? [writes[0].path] : Set(writes.map(\.path)).sorted()
+  }
+
   private func commitInTurn(
     _ writes: [DocumentWrite], durability: Durability, _ queue: inout WriteQueue
   ) async throws(DatabaseError) -> CompletedCommit {
-    let roots = Set(writes.map { ExactText($0.path.segments[0]) })
-      .sorted { ValueOrder.compare($0.text, $1.text) < 0 }
     while true {
       guard !Task.isCancelled else {
         throw DatabaseError(.cancelled, "the task was cancelled; nothing was written")
@@ -59,7 +62,7 @@ extension Database {
       // Whoever changes the catalog waits for its turn, and then looks again what there is to
       // change.
       if !prepared.changedFamilies.isEmpty, !queue.hasFamilies {
-        for root in roots { await queue.enter(.family(root)) }
+        await queue.enterFamilies(of: writes)
         continue
       }
       do throws(EngineError) {
@@ -70,9 +73,7 @@ extension Database {
       } catch .stale {
         // The catalog changed under the batch. The change is visible once its writer has left the
         // queue.
-        if !queue.hasFamilies {
-          for root in roots { await queue.enter(.family(root)) }
-        }
+        if !queue.hasFamilies { await queue.enterFamilies(of: writes) }
       } catch {
         throw DatabaseError(error)
       }
@@ -90,8 +91,15 @@ private struct WriteQueue {
     self.latches = latches
   }
 
+  mutating func enterFamilies(of writes: [DocumentWrite]) async {
+    hasFamilies = true
+    let roots = Set(writes.map { ExactText($0.path.segments[0]) })
+    for root in roots.sorted(by: { ValueOrder.compare($0.text, $1.text) < 0 }) {
+      await enter(.family(root))
+    }
+  }
+
   mutating func enter(_ key: LatchKey) async {
-    if case .family = key { hasFamilies = true }
     await latches.acquire(key)
     held.append(key)
   }
@@ -114,37 +122,39 @@ struct CompletedCommit: Sendable {
   func result(
     of path: DocumentPath, in database: Database, returning: Returning
   ) -> WriteResult {
-    let document = documents.first { $0.path == path }
-    let before = document?.before
-    let after = document.flatMap(contents)
+    guard let document = documents.first(where: { $0.path == path }) else {
+      preconditionFailure("the commit did not write \(path)")
+    }
     let reference = DocumentReference(database: database, place: .success(path))
-    let stamps = after?.stamps ?? deletionStamps(document)
+    let stamps = stamps(of: document)
     return WriteResult(
       version: stamps.version, commitTime: stamps.updateTime,
       before: returning.contains(.before)
-        ? DocumentSnapshot(reference: reference, contents: before) : nil,
+        ? DocumentSnapshot(reference: reference, contents: document.before) : nil,
       after: returning.contains(.after)
-        ? DocumentSnapshot(reference: reference, contents: after) : nil)
+        ? DocumentSnapshot(reference: reference, contents: contents(document, stamps)) : nil)
+  }
+
+  private func stamps(of document: WrittenDocument) -> DocumentStamps {
+    guard let receipt, document.isChanged else {
+      let time = Timestamp(unchecked: now)
+      return document.before?.stamps
+        ?? DocumentStamps(version: .missing, updateTime: time, createTime: time)
+    }
+    let time = Timestamp(unchecked: receipt.time)
+    return DocumentStamps(
+      version: Version(rawValue: receipt.sequence.rawValue), updateTime: time,
+      createTime: document.before?.stamps.createTime ?? time)
   }
 
   /// The document after the commit, nothing pending any more.
-  private func contents(_ document: WrittenDocument) -> DocumentSnapshot.Contents? {
-    guard let after = document.after else { return nil }
-    guard document.isChanged, let receipt else { return document.before }
-    let time = Timestamp(unchecked: receipt.time)
-    return DocumentSnapshot.Contents(
-      stamps: DocumentStamps(
-        version: Version(rawValue: receipt.sequence.rawValue), updateTime: time,
-        createTime: document.before?.stamps.createTime ?? time),
-      fields: after.mapValues { $0.resolved(at: time) })
-  }
-
-  private func deletionStamps(_ document: WrittenDocument?) -> DocumentStamps {
-    let isChanged = document?.isChanged ?? false
-    let version = isChanged ? receipt?.sequence.rawValue ?? 0 : 0
-    let time = Timestamp(unchecked: receipt?.time ?? now)
-    return DocumentStamps(
-      version: Version(rawValue: version), updateTime: time, createTime: time)
+  private func contents(
+    _ document: WrittenDocument, _ stamps: DocumentStamps
+  ) -> DocumentSnapshot.Contents? {
+    document.after.map { after in
+      DocumentSnapshot.Contents(
+        stamps: stamps, fields: after.mapValues { $0.resolved(at: stamps.updateTime) })
+    }
   }
 }
 

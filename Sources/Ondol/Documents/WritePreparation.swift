@@ -16,14 +16,17 @@ struct WrittenDocument: Sendable {
   var before: DocumentSnapshot.Contents?
   /// With `Timestamp.pending` where the commit's time will be.
   var after: [String: Value]?
+  /// Found out once all writes are applied. A write that changes nothing leaves the version as it
+  /// is.
+  fileprivate(set) var isChanged = false
 
-  /// A write that changes nothing leaves the version as it is.
-  var isChanged: Bool {
-    switch (before, after) {
-    case (nil, nil): false
-    case (let before?, let after?): !before.fields.isIdentical(to: after)
-    default: true
-    }
+  fileprivate mutating func findWhetherChanged() {
+    isChanged =
+      switch (before, after) {
+      case (nil, nil): false
+      case (let before?, let after?): !before.fields.isIdentical(to: after)
+      default: true
+      }
   }
 }
 
@@ -141,6 +144,7 @@ struct WritePreparation {
   private mutating func finish() async throws(DatabaseError) -> PreparedCommit {
     var batch = Batch()
     batch.basis = snapshot.sequence
+    for position in documents.indices { documents[position].findWhetherChanged() }
     for document in documents where document.isChanged {
       do throws(DatabaseError) {
         try await add(document, to: &batch)

@@ -66,8 +66,10 @@ extension [String: Value] {
   /// Whether the two have the same names with values that are the same to the last bit.
   func isIdentical(to other: [String: Value]) -> Bool {
     count == other.count
-      && zip(ValueOrder.sorted(self), ValueOrder.sorted(other)).allSatisfy { left, right in
-        ValueOrder.compare(left.key, right.key) == 0 && left.value.isIdentical(to: right.value)
+      && allSatisfy { name, value in
+        guard let index = other.index(forKey: name) else { return false }
+        return ValueOrder.compare(other[index].key, name) == 0
+          && value.isIdentical(to: other[index].value)
       }
   }
 }

@@ -10,7 +10,8 @@
 //     4 <= count < 8  a = the first four, b = the last four
 //     1 <= count < 4  a = first << 16 | middle << 8 | last (middle = byte[count / 2]), b = 0
 //     count = 0       a = b = 0
-//   hash = multiply(a XOR seed1, b XOR hash) hash = multiply(hash XOR seed2, length XOR seed1)
+//   hash = multiply(a XOR seed1, b XOR hash)
+//   hash = multiply(hash XOR seed2, length XOR seed1)
 //
 // Words are read low byte first. `length` is that of the whole key. The construction follows the
 // multiply-and-fold family; the seeds are fractional digits of square roots (of 2, 3 and 5), made

@@ -65,14 +65,14 @@ package struct Batch: Sendable {
 
   /// Room for a frame's header, then the payload: operations follow each other as
   /// `kind, key length, key[, value length, value]`, lengths as varints.
-  private(set) var frame = [UInt8](repeating: 0, count: FrameHeader.length)
+  private(set) var frame: [UInt8] = []
   package private(set) var operationCount = 0
   private(set) var stamps: [Stamp] = []
   /// The rows that must not have changed after `basis`.
   private(set) var guardedKeys: [[UInt8]] = []
 
-  /// The numbers of the keyspaces written to, without their low twelve bits.
-  private(set) var groups: [UInt32] = []
+  /// The groups of keyspaces written to.
+  private(set) var groups = KeyspaceGroups()
 
   /// The snapshot this batch was derived from. Required when `guard(_:)` was called.
   package var basis: SequenceNumber?
@@ -81,7 +81,7 @@ package struct Batch: Sendable {
 
   package var isEmpty: Bool { operationCount == 0 }
   /// Bytes this batch takes in the log, without frame headers.
-  package var payloadLength: Int { frame.count - FrameHeader.length }
+  package var payloadLength: Int { max(0, frame.count - FrameHeader.length) }
 
   /// Sets the row at `key` to `value`. A later operation on the same key wins.
   ///
@@ -90,6 +90,7 @@ package struct Batch: Sendable {
     _ key: RawSpan, _ value: RawSpan, stamps valueStamps: [(offset: Int, form: StampForm)] = [],
     keyStamps: [(offset: Int, form: StampForm)] = []
   ) {
+    begin(with: key.byteCount + value.byteCount)
     appendKey(.put, key, keyStamps)
     frame.appendVarint(value.byteCount)
     note(valueStamps, within: value)
@@ -100,6 +101,7 @@ package struct Batch: Sendable {
   package mutating func delete(
     _ key: RawSpan, keyStamps: [(offset: Int, form: StampForm)] = []
   ) {
+    begin(with: key.byteCount)
     appendKey(.delete, key, keyStamps)
   }
 
@@ -125,13 +127,19 @@ package struct Batch: Sendable {
     return frame
   }
 
+  /// Makes room for the header, and for the whole frame of a commit of one row: most have no more.
+  private mutating func begin(with length: Int) {
+    guard frame.isEmpty else { return }
+    frame.reserveCapacity(FrameHeader.length + length + 2 * Varint.maximumLength + 8)
+    frame.append(contentsOf: repeatElement(0, count: FrameHeader.length))
+  }
+
   private mutating func appendKey(
     _ kind: RowKind, _ key: RawSpan, _ keyStamps: [(offset: Int, form: StampForm)]
   ) {
     precondition(key.byteCount >= Self.keyspaceLength, "a key begins with its keyspace")
     operationCount += 1
-    let group = UInt32(keyHead(key) >> 44)
-    if groups.last != group, !groups.contains(group) { groups.append(group) }
+    groups.insert(UInt32(keyHead(key) >> 44))
     frame.append(kind.rawValue)
     frame.appendVarint(key.byteCount)
     note(keyStamps, within: key)
@@ -143,5 +151,30 @@ package struct Batch: Sendable {
       precondition(place.offset >= 0 && place.offset + 8 <= bytes.byteCount, "a stamp outside")
       stamps.append(Stamp(offset: frame.count + place.offset, form: place.form))
     }
+  }
+}
+
+/// A few groups of keyspaces, numbered by their keyspaces' numbers without the low twelve bits.
+/// Almost always one, which takes no memory of its own.
+struct KeyspaceGroups: Sendable {
+  private(set) var first: UInt32?
+  private(set) var others: [UInt32] = []
+
+  mutating func insert(_ group: UInt32) {
+    if first == group { return }
+    if first == nil {
+      first = group
+    } else if !others.contains(group) {
+      others.append(group)
+    }
+  }
+
+  /// The shards the groups are in, each once, of `count` shards.
+  func forEachShard<E: Error>(of count: Int, _ body: (Int) throws(E) -> Void) throws(E) {
+    guard let first else { return }
+    let shard = Int(first) % count
+    try body(shard)
+    if others.isEmpty { return }
+    for other in Set(others.map { Int($0) % count }).subtracting([shard]) { try body(other) }
   }
 }

@@ -7,12 +7,15 @@ package struct EngineOptions: Sendable {
   package var shardCount = 4
   /// Bytes for blocks, filters and index tops.
   package var cacheSize = 64 << 20
-  /// Bytes of rows a shard gathers before they are flushed.
-  package var memtableSize = 8 << 20
+  /// Bytes of rows a shard gathers before they are flushed, when not derived from the cache's size.
+  private var chosenMemtableSize: Int?
   /// Full memtables of a shard that may wait for their flush before writers wait.
   package var sealedMemtables = 3
   /// Bytes after which the log goes on in a new file.
   package var logSize = 16 << 20
+  /// Bytes of logs behind which a shard's rows are flushed, however few they are: what an opening
+  /// after a crash has to replay, beside the log in use.
+  var logRetention: Int { 2 * max(logSize, memtableSize) }
   /// Bytes of `.memory` commits that may wait to be written.
   package var deferredBytes = 1 << 20
   /// Bytes of one commit.
@@ -28,4 +31,11 @@ package struct EngineOptions: Sendable {
   package var compress = true
 
   package init() {}
+
+  /// Bytes of rows a shard gathers before they are flushed: a sixteenth of the cache, within 4 and
+  /// 64 MiB, unless chosen.
+  package var memtableSize: Int {
+    get { chosenMemtableSize ?? min(max(cacheSize / 16, 4 << 20), 64 << 20) }
+    set { chosenMemtableSize = newValue }
+  }
 }

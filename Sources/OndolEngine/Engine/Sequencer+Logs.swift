@@ -3,8 +3,8 @@
 
 extension Sequencer {
   /// Goes on in the spare log when this one is full or there is none. Memtables whose oldest rows
-  /// are two logs back are sealed, so that logs do not pile up behind a shard that is seldom
-  /// written.
+  /// are too far back are sealed, so that logs do not pile up behind a shard that is seldom
+  /// written; answers with their shards.
   func switchLogWhenFull(_ state: inout State) -> [Int] {
     let isFull = state.log == nil || state.offset >= options.logSize
     guard isFull, state.deferred.isEmpty, let spare = state.spare else { return [] }
@@ -24,12 +24,15 @@ extension Sequencer {
     state.sparePromised = false
 
     let view = views.current
-    return view.shards.indices.filter { index in
-      guard let first = view.shards[index].active.firstLog, first < state.previousLog else {
-        return false
-      }
-      return seal(shard: index, capacity: options.memtableSize)
+    let oldest = state.starts.last { start in
+      state.commits.placedEnd.rawValue - start.base.rawValue >= UInt64(options.logRetention)
     }
+    guard let oldest else { return [] }
+    let behind = view.shards.indices.filter { index in
+      view.shards[index].active.firstLog.map { $0 <= oldest.number } ?? false
+    }
+    for index in behind { seal(shard: index, capacity: options.memtableSize) }
+    return behind
   }
 
   func logHeader(_ log: LogFile, _ state: State) -> LogHeader {

@@ -70,16 +70,18 @@ final class Sequencer: Sendable {
     return try state.withLock { state throws(EngineError) -> Placement in
       if let failure = state.failure { throw failure }
       if state.isClosing { throw .closed }
-      try refuseStale(batch, state)
-      if let placement = makeReady(&state, batch) { return placement }
-      return .placed(append(&state, &batch, durability, now: time))
+      let view = views.current
+      try refuseStale(batch, state, view)
+      if let placement = makeReady(state, batch, view) { return placement }
+      return .placed(append(&state, &batch, durability, view, now: time))
     }
   }
 
   /// Throws `.stale` when a guarded row was changed after the batch's basis.
-  private func refuseStale(_ batch: Batch, _ state: State) throws(EngineError) {
+  private func refuseStale(
+    _ batch: borrowing Batch, _ state: borrowing State, _ view: View
+  ) throws(EngineError) {
     guard let basis = batch.basis, basis < state.commits.lastPlaced else { return }
-    let view = views.current
     for key in batch.guardedKeys {
       let shard = view.shards[view.shardIndex(of: key.bytes)]
       // What is flushed is no longer told apart by sequence: derive again rather than guess.
@@ -91,25 +93,29 @@ final class Sequencer: Sendable {
   }
 
   /// Makes sure of a log and of memtables with room; answers with what to wait for.
-  private func makeReady(_ state: inout State, _ batch: Batch) -> Placement? {
+  private func makeReady(
+    _ state: borrowing State, _ batch: borrowing Batch, _ view: View
+  ) -> Placement? {
     guard state.log != nil || state.spare != nil else { return .needsLog }
-    let view = views.current
-    for group in batch.groups {
-      let index = Int(group) % view.shards.count
+    var waiting: Int?
+    batch.groups.forEachShard(of: view.shards.count) { index in
       let shard = view.shards[index]
-      if !shard.active.hasRoom(forRows: batch.operationCount, bytes: batch.payloadLength),
-        shard.sealed.count >= options.sealedMemtables
-      {
-        return .needsRoom(shard: index)
+      if shard.sealed.count >= options.sealedMemtables, !hasRoom(shard.active, batch) {
+        waiting = index
       }
     }
-    return nil
+    return waiting.map { .needsRoom(shard: $0) }
+  }
+
+  private func hasRoom(_ memtable: Memtable, _ batch: Batch) -> Bool {
+    memtable.hasRoom(forRows: batch.operationCount, bytes: batch.payloadLength)
   }
 
   private func append(
-    _ state: inout State, _ batch: inout Batch, _ durability: Durability, now: Int64
+    _ state: inout State, _ batch: inout Batch, _ durability: Durability, _ view: View, now: Int64
   ) -> PlacedCommit {
-    let sealed = switchLogWhenFull(&state) + sealFullMemtables(batch)
+    var sealed = switchLogWhenFull(&state)
+    sealFullMemtables(batch, sealed.isEmpty ? view : views.current, &sealed)
     guard let log = state.log else { preconditionFailure("a log was made sure of") }
     let header = state.offset == 0 ? logHeader(log, state).encode() : []
     if !header.isEmpty { state.offset = UInt64(header.count) }
@@ -123,7 +129,8 @@ final class Sequencer: Sendable {
       time: time, end: log.position(of: end), durability: durability)
     state.offset = end
     let frame = batch.takeFrame(stampedWith: sequence, time: time)
-    insert(frame, sequence, log.number, groups: batch.groups)
+    insert(
+      frame, sequence, log.number, groups: batch.groups, sealed.isEmpty ? view : views.current)
 
     let write = PendingWrite(
       log: log, offset: offset - UInt64(header.count), prefix: header, frame: frame,
@@ -155,48 +162,44 @@ final class Sequencer: Sendable {
   }
 
   private func insert(
-    _ frame: [UInt8], _ sequence: SequenceNumber, _ log: FileNumber, groups: [UInt32]
+    _ frame: [UInt8], _ sequence: SequenceNumber, _ log: FileNumber, groups: KeyspaceGroups,
+    _ view: View
   ) {
-    let memtables = views.current.shards.map(\.active)
-    for group in groups { memtables[Int(group) % memtables.count].begin(sequence, log: log) }
+    groups.forEachShard(of: view.shards.count) { index in
+      view.shards[index].active.begin(sequence, log: log)
+    }
+    let memtables = groups.others.isEmpty ? [] : view.shards.map(\.active)
+    let only = view.shards[Int(groups.first ?? 0) % view.shards.count].active
     let payload = frame.bytes.extracting(droppingFirst: FrameHeader.length)
     var reader = OperationReader(payload)
     do throws(MalformedBytes) {
       while let operation = try reader.next() {
-        memtables[View.shardIndex(of: operation.key, count: memtables.count)].insert(
-          operation.key, sequence, operation.kind, operation.value)
+        let memtable =
+          memtables.isEmpty
+          ? only : memtables[View.shardIndex(of: operation.key, count: memtables.count)]
+        memtable.insert(operation.key, sequence, operation.kind, operation.value)
       }
     } catch {
       preconditionFailure("a batch of our own making cannot be malformed: \(error)")
     }
   }
 
-  /// Swaps in an empty memtable wherever the batch would not fit; returns those shards.
-  private func sealFullMemtables(_ batch: Batch) -> [Int] {
-    let view = views.current
-    var sealed: [Int] = []
-    for group in batch.groups {
-      let index = Int(group) % view.shards.count
-      let memtable = view.shards[index].active
-      guard !sealed.contains(index),
-        !memtable.hasRoom(forRows: batch.operationCount, bytes: batch.payloadLength)
-      else { continue }
-      let needed = batch.payloadLength + batch.operationCount * Memtable.nodeOverhead
-      if seal(shard: index, capacity: max(options.memtableSize, needed)) { sealed.append(index) }
+  /// Swaps in an empty memtable wherever the batch would not fit, and adds those shards to
+  /// `sealed`.
+  private func sealFullMemtables(_ batch: borrowing Batch, _ view: View, _ sealed: inout [Int]) {
+    let (rows, bytes) = (batch.operationCount, batch.payloadLength)
+    batch.groups.forEachShard(of: view.shards.count) { index in
+      if view.shards[index].active.hasRoom(forRows: rows, bytes: bytes) { return }
+      seal(shard: index, capacity: max(options.memtableSize, bytes + rows * Memtable.nodeOverhead))
+      sealed.append(index)
     }
-    return sealed
   }
 
-  /// Puts an empty memtable in the place of the shard's active one; false when that was empty
-  /// itself and could simply be replaced.
-  func seal(shard index: Int, capacity: Int) -> Bool {
+  /// Puts an empty memtable in the place of the shard's active one, which waits for its flush if it
+  /// holds rows.
+  func seal(shard index: Int, capacity: Int) {
     let active = Memtable(capacity: capacity)
-    return views.update { view in
-      let shard = view.shards[index]
-      return (
-        view.replacing(shard: index, with: shard.sealing(into: active)), !shard.active.isEmpty
-      )
-    }
+    views.update(shard: index) { $0.sealing(into: active) }
   }
 
   // MARK: - Upkeep
@@ -205,7 +208,7 @@ final class Sequencer: Sendable {
   func sealAll() {
     state.withLock { _ in
       for (index, shard) in views.current.shards.enumerated() where !shard.active.isEmpty {
-        _ = seal(shard: index, capacity: options.memtableSize)
+        seal(shard: index, capacity: options.memtableSize)
       }
     }
   }

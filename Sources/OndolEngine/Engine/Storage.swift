@@ -39,6 +39,7 @@ final class Storage: Sendable {
     try await maintenance.perform { [self] () throws(EngineError) in
       try sequencer.refuseAfterFailure()
       do throws(EngineError) {
+        try manifest.secureFoundation()
         try work(self)
       } catch {
         throw sequencer.fail(error)

@@ -126,8 +126,8 @@ final class DiskDirectory: Directory {
       let holder = text.prefix { $0 != UInt8(ascii: "\n") }
       throw .inUse(path: path, holder: String(decoding: holder, as: UTF8.self))
     }
-    // One line, over what stood there. Emptying the file first would cost an opening milliseconds on ext4,
-    // which waits for the journal when a file that has blocks loses them.
+    // One line, over what stood there. Emptying the file first would cost an opening milliseconds
+    // on ext4, which waits for the journal when a file that has blocks loses them.
     try file.write(Array("process \(getpid()), \(owner)\n".utf8).bytes, at: 0)
     return DiskLock(file: file)
   }

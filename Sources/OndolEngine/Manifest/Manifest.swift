@@ -241,17 +241,24 @@ final class Manifest: @unchecked Sendable {
     try directory.remove(old.manifestName)
   }
 
-  /// Before the first change after opening, and before anything is removed: syncs the superblock,
-  /// the manifest and the last log, which a process that was killed may have written without having
-  /// them synced. Otherwise new commits could outlive what they stand on, and files go that are
-  /// needed yet.
+  /// Before the first change after opening, and before anything is removed: writes the superblock,
+  /// the manifest and the last log once more, as they were read, and syncs them. A process that was
+  /// killed may have written them without having them synced, and one whose sync failed has left
+  /// bytes that the system shows and no later sync saves. Otherwise new commits could outlive what
+  /// they stand on, and files go that are needed yet.
   func secureFoundation() throws(EngineError) {
     if isFoundationSafe { return }
-    for name in [Superblock.name, state.newestLog.logName] {
-      try directory.open(name, access: .readWrite).sync()
-    }
-    try file.sync()
+    try superblock.write(to: try directory.open(Superblock.name, access: .readWrite))
+    try rewrite(file)
+    try rewrite(try directory.open(state.newestLog.logName, access: .readWrite))
     isFoundationSafe = true
+  }
+
+  /// Writes a file's bytes over themselves.
+  private func rewrite(_ file: any File) throws(EngineError) {
+    let bytes = try file.read(at: 0, count: Int(clamping: try file.size()))
+    try file.write(bytes.bytes, at: 0)
+    try file.sync()
   }
 
   /// Makes `floor`, a log that holds everything recovered, the first and only one; `rotate()` makes

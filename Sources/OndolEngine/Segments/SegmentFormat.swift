@@ -32,14 +32,19 @@
 // Section table, for each section 32 bytes: u32 kind, u32 flags (bit 0: a reader that does not know
 // the kind must refuse the file), u64 offset, u64 length, u64 X(offset, bytes).
 //
-// Footer 0   8  magic                    72   8  rows                      128   8  index blocks 8
-// 2  major, 10  2  minor      80   8  tombstones                136   8  section table: offset 12
-// 4  256                      88   8  lowest sequence           144   4  sections 16   8
-// incompatible features    96   8  highest sequence          148   4  reserved 24   8  compatible
-// features     104   8  bytes of keys and values  152   8  X(offset, section table) 32   8  file
-// number             112   8  end of the last block     160  88  reserved 40   8  salt
-// 120   8  data blocks               248   8  X(footer's offset, 48  16  database identity
-// bytes 0..<248) 64   4  shard, 68  4  reserved
+// Footer
+//    0   8  magic                            96   8  highest sequence
+//    8   2  major, 10  2  minor             104   8  bytes of keys and values
+//   12   4  256                             112   8  end of the last block
+//   16   8  incompatible features           120   8  data blocks
+//   24   8  compatible features             128   8  index blocks
+//   32   8  file number                     136   8  section table: offset
+//   40   8  salt                            144   4  sections
+//   48  16  database identity               148   4  reserved
+//   64   4  shard, 68  4  reserved          152   8  X(offset, section table)
+//   72   8  rows                            160  88  reserved
+//   80   8  tombstones                      248   8  X(footer's offset, bytes 0..<248)
+//   88   8  lowest sequence
 //
 // Place, length, magic, version, incompatible features and the checksum of the footer stay what
 // they are in every version to come, so that every reader can tell damage from a file it is too old

@@ -30,6 +30,11 @@ final class Memtable: @unchecked Sendable {
 
   static let maximumHeight = 14
 
+  /// From here on an insert into memory of small pages spends most of its time on address
+  /// translation: half as long with large ones at 64 MiB, twice as long at 8 MiB, where clearing
+  /// them costs more.
+  private static let largePageThreshold = 32 << 20
+
   private let base: UnsafeMutableRawPointer
   let capacity: Int
   private var used: Int
@@ -47,7 +52,9 @@ final class Memtable: @unchecked Sendable {
   init(capacity: Int) {
     let headLength = Node.links + 4 * Self.maximumHeight
     self.capacity = (capacity + headLength + 15) & ~7
-    unsafe base = .allocate(byteCount: self.capacity, alignment: 64)
+    let isLarge = self.capacity >= Self.largePageThreshold
+    unsafe base = .allocate(byteCount: self.capacity, alignment: isLarge ? 2 << 20 : 64)
+    if isLarge { unsafe adviseLargePages(base, self.capacity) }
     used = (headLength + 7) & ~7
     unsafe base.initializeMemory(as: UInt8.self, repeating: 0, count: used)
     for level in 0..<Self.maximumHeight {

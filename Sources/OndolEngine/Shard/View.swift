@@ -109,17 +109,10 @@ final class ViewHolder: Sendable {
     visible.store(sequence.rawValue, ordering: .releasing)
   }
 
-  /// Swaps in what `change` makes of the current view.
-  func update<R: Sendable>(_ change: (View) -> (View, R)) -> R {
-    view.withLock { view in
-      let (new, result) = change(view)
-      view = new
-      return result
-    }
-  }
-
   /// Swaps in a view in which one shard is what `change` makes of it.
   func update(shard index: Int, _ change: (ShardView) -> ShardView) {
-    update { view in (view.replacing(shard: index, with: change(view.shards[index])), ()) }
+    view.withLock { view in
+      view = view.replacing(shard: index, with: change(view.shards[index]))
+    }
   }
 }

@@ -67,11 +67,12 @@ extension Engine {
 /// really gone: background work may hold it for a moment.
 func openWhenFree(_ environment: Environment) async throws -> Engine {
   while true {
-    do {
+    do throws(EngineError) {
       return try await Engine.open(at: "db", environment: environment)
-    } catch EngineError.inUse {
-      await Task.yield()
+    } catch {
+      guard case .inUse = error else { throw error }
     }
+    await Task.yield()
   }
 }
 

@@ -25,15 +25,31 @@ extension Rows {
   }
 }
 
+/// Where a commit stands among all commits.
+package struct CommitPlace: Sendable, Hashable {
+  /// The first commit has 1.
+  package var sequence: UInt64
+  /// Later than that of every commit before.
+  package var time: Int64
+
+  package init(sequence: UInt64, time: Int64) {
+    self.sequence = sequence
+    self.time = time
+  }
+}
+
 /// An open store.
 package protocol CrashSubject: Sendable {
   /// Applies all of `changes` or none, and returns when that has survived what `durability` says.
-  ///
-  /// - Returns: The place of this commit in the one order of all commits; the first is 1.
-  func commit(_ changes: [Change], _ durability: Durability) async throws(EngineError) -> UInt64
+  func commit(
+    _ changes: [Change], _ durability: Durability
+  ) async throws(EngineError) -> CommitPlace
 
   /// The number of the last commit visible, and everything there is then.
   func contents() async throws(EngineError) -> (sequence: UInt64, rows: Rows)
+
+  /// Makes all acknowledged commits survive a power cut.
+  func synchronize() async throws(EngineError)
 
   /// Moves what is in memory into files; all acknowledged commits survive a power cut afterwards.
   func flush() async throws(EngineError)

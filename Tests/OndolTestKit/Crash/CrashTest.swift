@@ -78,14 +78,17 @@ package struct CrashTest: Sendable {
   private func enumerate(
     _ workload: Workload, _ number: Int, within limit: Int, into report: inout CrashReport
   ) -> CrashViolation? {
-    var trial = CrashTrial(test: self, workload: workload)
+    let trialSeed = SeededRandom.derive(workload.seed, -1)
+    var trial = CrashTrial(seed: trialSeed, sabotage: sabotage, open: open)
+    var random = SeededRandom(seed: SeededRandom.derive(workload.seed, -2))
     report.workloads += 1
     do throws(CrashTrial.Failure) {
-      let life = try trial.firstLife()
+      let life = try trial.firstLife(workload)
       for picture in life.pictures where report.crashes < limit {
         report.points += 1
         for _ in 0..<damagesPerOperation {
-          report.crashes += try trial.crash(life, at: picture)
+          report.crashes += try trial.crash(
+            life, at: picture, again: random.below(recoveriesPerSecondCrash) == 0)
         }
       }
       return nil

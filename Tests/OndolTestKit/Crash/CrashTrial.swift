@@ -12,91 +12,107 @@ struct CrashTrial {
   struct Life {
     var timeline: Timeline
     var pictures: [Picture]
+    /// Whether all states of its past are known. They are not when it began with several commits
+    /// that had been reported as failed.
+    var knowsItsPast: Bool
   }
 
   /// The end of a life, and what may be found after it.
-  private struct Crash {
+  struct Crash {
     var kind: CrashKind
     var place: String
     var possible: ClosedRange<Int>
     /// The oldest state possible if the power had been cut.
     var safe: Int
+
+    /// A crash after the first `events` of the timeline.
+    init(_ kind: CrashKind, of timeline: Timeline, after events: Int, place: String) {
+      self.kind = kind
+      self.place = place
+      possible = timeline.possibleStates(after: events, crash: kind)
+      safe = timeline.possibleStates(after: events, crash: .powerCut).lowerBound
+    }
   }
 
-  private let test: CrashTest
-  private let workload: Workload
+  private let open: OpenSubject
+  private let sabotage: Sabotage?
   private var random: SeededRandom
 
-  init(test: CrashTest, workload: Workload) {
-    self.test = test
-    self.workload = workload
-    random = SeededRandom(seed: SeededRandom.derive(workload.seed, -1))
+  init(seed: UInt64, sabotage: Sabotage? = nil, open: @escaping OpenSubject) {
+    self.open = open
+    self.sabotage = sabotage
+    random = SeededRandom(seed: seed)
   }
 
   /// Runs the workload from an empty disk to its end.
-  mutating func firstLife() throws(Failure) -> Life {
-    try live(
-      on: SimulatedStorage(), steps: workload.steps, past: .empty,
-      after: Crash(kind: .powerCut, place: "without a crash", possible: 0...0, safe: 0),
-      keepingPictures: true)
+  mutating func firstLife(_ workload: Workload) throws(Failure) -> Life {
+    let past = Timeline.empty
+    return try live(
+      workload, on: SimulatedStorage(), past: past,
+      after: Crash(.powerCut, of: past, after: 0, place: "without a crash"), keepingPictures: true)
   }
 
-  /// Crashes `life` at `picture`, and perhaps what was recovered from it too. Returns how many
-  /// crashes that were.
-  mutating func crash(_ life: Life, at picture: Picture) throws(Failure) -> Int {
-    let first = drawCrash(of: life, at: picture)
-    let again = random.below(test.recoveriesPerSecondCrash) == 0
-    let steps =
-      again
-      ? Workload.continuation(seed: random.next(), options: workload.options).steps : []
-    let next = try live(
-      on: drawDisk(after: first.kind, picture), steps: steps, past: life.timeline, after: first,
-      keepingPictures: again)
-    guard again, !next.pictures.isEmpty else { return 1 }
+  /// Crashes `life` at `picture`, looks at what comes back, and perhaps crashes that too. Returns
+  /// how many crashes that were.
+  mutating func crash(
+    _ life: Life, at picture: Picture, again: Bool
+  ) throws(Failure) -> Int {
+    let crash = drawCrash(of: life, at: picture, after: "")
+    return try recover(
+      on: drawDisk(after: crash.kind, picture.storage), past: life.timeline, after: crash,
+      crashingAgain: again)
+  }
 
-    let last = random.pick(next.pictures)
-    var second = drawCrash(of: next, at: last)
-    second.place = "\(first.place), then \(second.place)"
+  /// Opens the store on `disk`, compares it with its past, and perhaps goes on a little and crashes
+  /// it again, at a moment of chance. Returns how many crashes there have been then.
+  mutating func recover(
+    on disk: SimulatedStorage, past: Timeline, after crash: Crash, crashingAgain: Bool
+  ) throws(Failure) -> Int {
+    var workload = Workload.continuation(seed: random.next())
+    if !crashingAgain { workload.steps = [] }
+    let next = try live(
+      workload, on: disk, past: past, after: crash, keepingPictures: crashingAgain)
+    guard crashingAgain, next.knowsItsPast, !next.pictures.isEmpty else { return 1 }
+    let picture = random.pick(next.pictures)
+    let second = drawCrash(of: next, at: picture, after: crash.place + ", then ")
+    workload.steps = []
     _ = try live(
-      on: drawDisk(after: second.kind, last), steps: [], past: next.timeline, after: second,
-      keepingPictures: false)
+      workload, on: drawDisk(after: second.kind, picture.storage), past: next.timeline,
+      after: second, keepingPictures: false)
     return 2
   }
 
-  private mutating func drawCrash(of life: Life, at picture: Picture) -> Crash {
+  private mutating func drawCrash(
+    of life: Life, at picture: Picture, after place: String
+  ) -> Crash {
     let kind: CrashKind = random.chance(1, in: 6) ? .kill : .powerCut
     return Crash(
-      kind: kind, place: "\(kind) before \(picture.summary)",
-      possible: life.timeline.possibleStates(after: picture.note, crash: kind),
-      safe: life.timeline.possibleStates(after: picture.note, crash: .powerCut).lowerBound)
+      kind, of: life.timeline, after: picture.note,
+      place: "\(place)\(kind) before \(picture.summary)")
   }
 
-  private mutating func drawDisk(after kind: CrashKind, _ picture: Picture) -> SimulatedStorage {
+  mutating func drawDisk(
+    after kind: CrashKind, _ storage: SimulatedStorage
+  ) -> SimulatedStorage {
     switch kind {
-    case .powerCut: picture.storage.afterPowerCut(seed: random.next())
-    case .kill: picture.storage.afterKill()
+    case .powerCut: storage.afterPowerCut(seed: random.next())
+    case .kill: storage.afterKill()
     }
   }
 
   // MARK: - Lives
 
   /// Opens the store on `disk`, checks that it is in one of the states possible after `crash`, does
-  /// `steps` and closes it.
+  /// the steps of `workload` and closes it.
   private mutating func live(
-    on disk: SimulatedStorage, steps: [Workload.Step], past: Timeline, after crash: Crash,
+    _ workload: Workload, on disk: SimulatedStorage, past: Timeline, after crash: Crash,
     keepingPictures: Bool
   ) throws(Failure) -> Life {
-    let fileSystem = SimulatedFileSystem(storage: disk, sabotage: test.sabotage)
+    let fileSystem = SimulatedFileSystem(storage: disk, sabotage: sabotage)
     if keepingPictures { fileSystem.keepPictures() }
     let history = History(for: fileSystem)
-    let outcome: LifeOutcome
-    do {
-      outcome = try LivingStore.live(
-        steps, on: fileSystem, history, seed: random.next(), options: workload.options,
-        open: test.open)
-    } catch {
-      throw Failure(place: crash.place, reason: "\(error)")
-    }
+    let outcome = try attempt(
+      workload, on: fileSystem, history, seed: random.next(), place: crash.place)
     guard let first = outcome.first, let last = outcome.last, outcome.error == nil else {
       throw Failure(
         place: crash.place, reason: "it failed with: \(outcome.error ?? "no error at all")")
@@ -108,14 +124,30 @@ struct CrashTrial {
     // What was found after a power cut is on the disk. What was found after a kill may be in the
     // system's memory only, until the recovery has made it safe.
     let safe = crash.kind == .powerCut ? state : min(crash.safe, state)
-    var timeline = past.past(upTo: state, floors: [.powerCut: safe, .kill: state])
+    var timeline = past.admitting(first)
+      .past(upTo: state, floors: [.powerCut: safe, .kill: state])
     let fault =
       timeline.append(history.value)
       ?? timeline.fault(in: last, allowing: timeline.newest...timeline.newest)
     if let fault {
       throw Failure(place: "\(crash.place), at the end of the life after it", reason: fault)
     }
-    return Life(timeline: timeline, pictures: fileSystem.takePictures())
+    return Life(
+      timeline: timeline, pictures: fileSystem.takePictures(),
+      knowsItsPast: state <= past.newest + 1)
+  }
+
+  /// One life, whatever comes of it.
+  func attempt(
+    _ workload: Workload, on fileSystem: SimulatedFileSystem, _ history: History, seed: UInt64,
+    place: String
+  ) throws(Failure) -> LifeOutcome {
+    do {
+      return try LivingStore.live(
+        workload.steps, on: fileSystem, history, seed: seed, options: workload.options, open: open)
+    } catch {
+      throw Failure(place: place, reason: "\(error)")
+    }
   }
 }
 

@@ -25,7 +25,7 @@ package struct EngineSubject: CrashSubject {
 
   package func commit(
     _ changes: [Change], _ durability: Durability
-  ) async throws(EngineError) -> UInt64 {
+  ) async throws(EngineError) -> CommitPlace {
     var batch = Batch()
     for change in changes {
       if let value = change.value {
@@ -34,7 +34,8 @@ package struct EngineSubject: CrashSubject {
         batch.delete(change.key.bytes)
       }
     }
-    return try await engine.commit(batch, durability: durability).sequence.rawValue
+    let receipt = try await engine.commit(batch, durability: durability)
+    return CommitPlace(sequence: receipt.sequence.rawValue, time: receipt.time)
   }
 
   /// Scans every shard forwards, and asks for some of the rows by key too.
@@ -71,6 +72,10 @@ package struct EngineSubject: CrashSubject {
       last = key
       try cursor.next()
     }
+  }
+
+  package func synchronize() async throws(EngineError) {
+    try await engine.synchronize()
   }
 
   package func flush() async throws(EngineError) {

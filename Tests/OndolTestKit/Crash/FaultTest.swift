@@ -38,16 +38,19 @@ package struct FaultTest: Sendable {
   ) -> CrashViolation? {
     let workload = Workload(seed: SeededRandom.derive(seed, number))
     var random = SeededRandom(seed: SeededRandom.derive(workload.seed, -2))
+    var trial = CrashTrial(seed: SeededRandom.derive(workload.seed, -1), open: open)
     report.workloads += 1
     do throws(CrashTrial.Failure) {
       let life = random.next()
-      let operations = try run(workload, seed: life, faults: []).fileSystem.operations
-      for operation in 0..<operations where report.points < limit {
-        let (fault, name) = draw(at: operation, &random)
+      let whole = try run(workload, seed: life, trial, faults: [], place: "without a fault")
+      if let error = whole.outcome.error {
+        throw CrashTrial.Failure(place: "without a fault", reason: error)
+      }
+      for place in places(in: whole.fileSystem, &random) where report.points < limit {
         report.points += 1
-        report.crashes += try look(
-          atWhatIsLeftBy: run(workload, seed: life, faults: [fault]), &random,
-          place: "\(name) at operation \(operation)")
+        let left = try run(
+          workload, seed: life, trial, faults: [place.fault], place: place.name)
+        report.crashes += try look(at: left, &trial, place: place.name)
       }
       return nil
     } catch {
@@ -56,26 +59,48 @@ package struct FaultTest: Sendable {
     }
   }
 
-  private func draw(at operation: Int, _ random: inout SeededRandom) -> (Fault, String) {
+  // MARK: - Faults
+
+  /// A fault, and what to call it.
+  private struct Place {
+    var fault: Fault
+    var name: String
+  }
+
+  /// A fault for each operation that there was, and for a part of the reads.
+  private func places(
+    in fileSystem: SimulatedFileSystem, _ random: inout SeededRandom
+  ) -> [Place] {
+    let reads = fileSystem.count(of: .read)
+    let skip = max(1, reads * 4 / max(1, fileSystem.operations))
+    return (0..<fileSystem.operations).map { draw(at: $0, &random) }
+      + stride(from: random.below(skip), to: reads, by: skip).map { read in
+        let isSticky = random.chance(1, in: 4)
+        return Place(
+          fault: Fault(
+            failing: [.read], after: read, errno: Self.inputOutputError, isSticky: isSticky),
+          name: "EIO at read \(read)\(isSticky ? " and after" : "")")
+      }
+  }
+
+  private func draw(at operation: Int, _ random: inout SeededRandom) -> Place {
     let numbered = Set(OperationKind.allCases.filter(\.isNumbered))
-    switch random.below(4) {
-    case 0, 1:
-      return (
-        Fault(failing: numbered, from: operation, errno: Self.inputOutputError), "one EIO"
-      )
-    case 2:
-      return (
-        Fault(failing: numbered, from: operation, errno: Self.inputOutputError, isSticky: true),
-        "EIO from now on"
-      )
+    let kind = random.below(4)
+    switch kind {
+    case 0...2:
+      return Place(
+        fault: Fault(
+          failing: numbered, from: operation, errno: Self.inputOutputError, isSticky: kind == 2),
+        name: "EIO at operation \(operation)\(kind == 2 ? " and after" : "")")
     default:
-      return (
-        Fault(
+      return Place(
+        fault: Fault(
           failing: [.create, .write], from: operation, errno: Self.noSpace, isSticky: true),
-        "ENOSPC from now on"
-      )
+        name: "ENOSPC from operation \(operation) on")
     }
   }
+
+  // MARK: - Lives
 
   private struct Life {
     var fileSystem: SimulatedFileSystem
@@ -84,25 +109,20 @@ package struct FaultTest: Sendable {
   }
 
   private func run(
-    _ workload: Workload, seed: UInt64, faults: [Fault]
+    _ workload: Workload, seed: UInt64, _ trial: CrashTrial, faults: [Fault], place: String
   ) throws(CrashTrial.Failure) -> Life {
     let fileSystem = SimulatedFileSystem()
     fileSystem.inject(faults)
     let history = History(for: fileSystem)
-    let outcome = try attempt("the life before it") {
-      try LivingStore.live(
-        workload.steps, on: fileSystem, history, seed: seed, options: workload.options,
-        open: open)
-    }
-    if faults.isEmpty, let error = outcome.error {
-      throw CrashTrial.Failure(place: "without a fault", reason: error)
-    }
+    let outcome = try trial.attempt(
+      workload, on: fileSystem, history, seed: seed, place: place)
     return Life(fileSystem: fileSystem, outcome: outcome, record: history.value)
   }
 
-  /// Opens what the life left: as it is, after a kill, and after power cuts.
+  /// Compares what the store still said with what it had done, and opens what it left: as it is, to
+  /// go on and be cut off later, and after power cuts.
   private func look(
-    atWhatIsLeftBy life: Life, _ random: inout SeededRandom, place: String
+    at life: Life, _ trial: inout CrashTrial, place: String
   ) throws(CrashTrial.Failure) -> Int {
     let context = "\(place); the store said: \(life.outcome.error ?? "nothing")"
     var timeline = Timeline.empty
@@ -110,46 +130,20 @@ package struct FaultTest: Sendable {
       throw CrashTrial.Failure(place: context, reason: fault)
     }
     let end = life.record.events.count
-    let possible: (CrashKind) -> ClosedRange<Int> = { kind in
-      timeline.possibleStates(after: end, crash: kind)
-    }
+    let newest = timeline.possibleStates(after: end, crash: .kill).upperBound
     if let last = life.outcome.last,
-      let fault = timeline.fault(in: last, allowing: timeline.newest...possible(.kill).upperBound)
+      let fault = timeline.fault(in: last, allowing: timeline.newest...newest)
     {
       throw CrashTrial.Failure(place: context, reason: "while open, \(fault)")
     }
-    let storage = life.fileSystem.storage
-    let disks: [(CrashKind, SimulatedStorage)] = [
-      (.kill, storage.afterKill()),
-      (.powerCut, storage.afterPowerCut(seed: random.next())),
-      (.powerCut, storage.afterPowerCut(seed: random.next())),
-    ]
-    for (kind, disk) in disks {
-      let place = "\(context), then \(kind)"
-      let history = History(for: SimulatedFileSystem())
-      let outcome = try attempt(place) {
-        try LivingStore.live(
-          [], on: SimulatedFileSystem(storage: disk), history, seed: random.next(),
-          options: Workload(seed: 0).options, open: open)
-      }
-      guard let first = outcome.first, outcome.error == nil else {
-        throw CrashTrial.Failure(
-          place: place, reason: "it failed with: \(outcome.error ?? "no error at all")")
-      }
-      if let fault = timeline.fault(in: first, allowing: possible(kind)) {
-        throw CrashTrial.Failure(place: place, reason: fault)
-      }
+    var crashes = 0
+    for kind in [.kill, .kill, .powerCut, .powerCut] as [CrashKind] {
+      let crash = CrashTrial.Crash(
+        kind, of: timeline, after: end, place: "\(context), then \(kind)")
+      crashes += try trial.recover(
+        on: trial.drawDisk(after: kind, life.fileSystem.storage), past: timeline, after: crash,
+        crashingAgain: kind == .kill)
     }
-    return disks.count
-  }
-
-  private func attempt<R>(
-    _ place: String, _ work: () throws -> R
-  ) throws(CrashTrial.Failure) -> R {
-    do {
-      return try work()
-    } catch {
-      throw CrashTrial.Failure(place: place, reason: "\(error)")
-    }
+    return crashes
   }
 }

@@ -1,6 +1,6 @@
-// The model side of a crash test: all states a store went through, and what it had promised by when. A
-// recovered store must be in one of those states exactly, not older than the last promise kept through
-// this kind of crash, not newer than the last commit begun.
+// The model side of a crash test: all states a store went through, and what it had promised by
+// when. A recovered store must be in one of those states exactly, not older than the last promise
+// kept through this kind of crash, not newer than the last commit begun.
 
 internal import OndolEngine
 
@@ -25,7 +25,7 @@ final class History: Sendable {
 
   struct Record: Sendable {
     var events: [Event] = []
-    var commits: [Int: [Change]] = [:]
+    var commits: [Int: (changes: [Change], time: Int64)] = [:]
     /// Begun and not acknowledged.
     var unfinished: [[Change]] = []
     var newestAcknowledged = 0
@@ -53,10 +53,10 @@ final class History: Sendable {
     note(.began)
   }
 
-  func acknowledged(_ sequence: UInt64, _ changes: [Change], _ durability: Durability) {
-    let number = Int(clamping: sequence)
+  func acknowledged(_ place: CommitPlace, _ changes: [Change], _ durability: Durability) {
+    let number = Int(clamping: place.sequence)
     record.withLock { record in
-      record.commits[number] = changes
+      record.commits[number] = (changes, place.time)
       record.newestAcknowledged = max(record.newestAcknowledged, number)
       if let index = record.unfinished.firstIndex(of: changes) {
         record.unfinished.remove(at: index)
@@ -74,6 +74,8 @@ final class History: Sendable {
 struct Timeline: Sendable {
   /// The rows after each commit; the first entry is the store before any commit.
   var states: [Rows]
+  /// The time of the newest commit whose time is known.
+  var lastTime = Int64.min
   /// The oldest state that may be found after a crash before this life's first event.
   var floors: [CrashKind: Int]
   /// How many commits were there when this life began.
@@ -89,7 +91,17 @@ struct Timeline: Sendable {
 
   /// This timeline up to `state`, as the past of a store recovered in that state.
   func past(upTo state: Int, floors: [CrashKind: Int]) -> Timeline {
-    Timeline(states: Array(states[...state]), floors: floors, firstCommit: state)
+    // Times of commits that may have been lost may be given out again.
+    Timeline(
+      states: Array(states[...state]), lastTime: state == newest ? lastTime : .min,
+      floors: floors, firstCommit: state)
+  }
+
+  /// This timeline with what was found in a store, when that is a state of unfinished commits.
+  func admitting(_ found: Recovered) -> Timeline {
+    var timeline = self
+    while timeline.newest < Int(clamping: found.sequence) { timeline.states.append(found.rows) }
+    return timeline
   }
 
   /// Adds what a life recorded. Returns what is wrong with it, if anything is.
@@ -97,11 +109,15 @@ struct Timeline: Sendable {
     events = record.events
     unfinished = record.unfinished
     for sequence in record.commits.keys.sorted() {
-      guard sequence == states.count, let changes = record.commits[sequence] else {
-        return "commit \(states.count) was followed by commit \(sequence)"
+      guard sequence == states.count, let commit = record.commits[sequence] else {
+        return "commit \(sequence) came where \(states.count) should"
       }
+      guard commit.time > lastTime else {
+        return "commit \(sequence) has the time \(commit.time), and the one before \(lastTime)"
+      }
+      lastTime = commit.time
       var rows = states[states.count - 1]
-      rows.apply(changes)
+      rows.apply(commit.changes)
       states.append(rows)
     }
     return nil

@@ -73,6 +73,8 @@ struct LivingStore: Sendable {
       try await commit(changes, durability, to: open)
     case .together(let commits, let alsoFlush):
       try await commitTogether(commits, alsoFlush: alsoFlush, to: open)
+    case .synchronize:
+      try await save { try await open.synchronize() }
     case .flush:
       try await save { try await open.flush() }
     case .settle:
@@ -104,8 +106,8 @@ struct LivingStore: Sendable {
     _ changes: [Change], _ durability: Durability, to store: any CrashSubject
   ) async throws {
     history.began(changes)
-    let sequence = try await store.commit(changes, durability)
-    history.acknowledged(sequence, changes, durability)
+    let place = try await store.commit(changes, durability)
+    history.acknowledged(place, changes, durability)
   }
 
   /// Waits for all, and then throws the first error, if any.

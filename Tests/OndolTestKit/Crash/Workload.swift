@@ -15,6 +15,7 @@ package struct Workload: Sendable {
     case commit([Change], Durability)
     /// Commits by as many tasks at once, perhaps with a flush among them.
     case together([Commit], alsoFlush: Bool)
+    case synchronize
     case flush
     case settle
     case reopen
@@ -37,13 +38,12 @@ extension Workload {
     steps = draw.steps()
   }
 
-  /// What a database does after it was recovered: enough to show that it can be written again.
-  static func continuation(seed: UInt64, options: SubjectOptions) -> Workload {
+  /// What a database does after it was recovered, enough to show that it can be written again, with
+  /// limits of its own.
+  static func continuation(seed: UInt64) -> Workload {
     var draw = WorkloadDraw(random: SeededRandom(seed: seed))
-    var steps: [Step] = []
-    for _ in 0..<(1 + draw.random.below(4)) {
-      steps.append(draw.step())
-    }
+    let options = draw.options()
+    let steps = (0..<(1 + draw.random.below(4))).map { _ in draw.step() }
     return Workload(seed: seed, options: options, steps: steps)
   }
 }
@@ -75,8 +75,9 @@ private struct WorkloadDraw {
 
   mutating func step() -> Workload.Step {
     switch random.below(100) {
-    case 0..<65: .commit(changes(), durability())
-    case 65..<80: .together(commits(), alsoFlush: random.chance(1, in: 4))
+    case 0..<62: .commit(changes(), durability())
+    case 62..<77: .together(commits(), alsoFlush: random.chance(1, in: 4))
+    case 77..<80: .synchronize
     case 80..<88: .flush
     case 88..<93: .settle
     default: .reopen
@@ -140,6 +141,7 @@ extension Workload.Step: CustomStringConvertible {
       "at once: "
         + commits.map { Self.describe($0.changes, $0.durability) }.joined(separator: "; ")
         + (alsoFlush ? "; flush" : "")
+    case .synchronize: "synchronize"
     case .flush: "flush"
     case .settle: "settle"
     case .reopen: "close and open"

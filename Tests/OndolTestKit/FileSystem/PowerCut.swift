@@ -89,8 +89,9 @@ private struct PowerCut {
     let mood = drawMood()
     let filling: Filling = random.chance(3, in: 4) ? .zeros : random.pick(Filling.allCases)
     var content = file.durable
-    content.resize(to: file.current.size)
-    for (index, versions) in file.unsynced.sorted(by: { $0.key < $1.key }) {
+    content.resize(to: file.savableSize)
+    for (index, versions) in file.unsynced.sorted(by: { $0.key < $1.key })
+    where index < content.pages.count {
       content.pages[index] = survivingPage(
         index, of: file.durable, versions: versions, mood: mood, filling: filling)
     }
@@ -149,7 +150,7 @@ private struct PowerCut {
 
   private mutating func survivingSize(of file: StoredFile, mood: Mood) -> Int {
     let durable = file.durable.size
-    let current = file.current.size
+    let current = file.savableSize
     guard current > durable else { return current }
     switch mood {
     case .keepAll: return current
@@ -165,13 +166,18 @@ private struct PowerCut {
     }
   }
 
+  /// Files whose bytes may turn up elsewhere: all since the oldest one that still has a name.
+  private var staleFiles: [Int] {
+    let oldest = before.directories.values.flatMap(\.current.values).min() ?? 0
+    return before.files.keys.filter { $0 >= oldest }.sorted()
+  }
+
   private mutating func fill(_ filling: Filling, at offset: Int) -> [UInt8] {
     switch filling {
     case .zeros: break
     case .noise: return random.bytes(sectorSize)
     case .stale:
-      let numbers = before.files.keys.sorted()
-      let other = before.files[random.pick(numbers)]
+      let other = before.files[random.pick(staleFiles)]
       let stale = other?.current.read(at: offset, count: sectorSize) ?? []
       if stale.count == sectorSize { return stale }
     }

@@ -60,12 +60,8 @@ final class SimulatedDirectory: Directory {
 
   func sync() throws(EngineError) {
     try fileSystem.state.withLock { [path] (state) throws(EngineError) in
-      do throws(EngineError) {
-        try state.admit(.syncDirectory, path)
-      } catch {
-        if state.hasPower { state.storage.directories[path]?.forgetUnsynced() }
-        throw error
-      }
+      // Names are kept in a journal: one that fails may be tried again, unlike the bytes of files.
+      try state.admit(.syncDirectory, path)
       if state.sabotage?.ignores(.syncDirectory, of: .other) == true { return }
       state.storage.directories[path]?.sync()
     }

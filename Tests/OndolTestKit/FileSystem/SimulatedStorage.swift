@@ -79,10 +79,8 @@ struct StoredFile: Sendable {
   mutating func write(_ bytes: [UInt8], at offset: Int, operation: Int) {
     guard !bytes.isEmpty else { return }
     let end = offset + bytes.count
-    if end > current.size {
-      current.resize(to: end)
-      unsyncedSizes.append((operation, end))
-    }
+    if end > current.size { current.resize(to: end) }
+    if end > savableSize { unsyncedSizes.append((operation, end)) }
     var position = offset
     while position < end {
       let index = position / pageSize
@@ -108,13 +106,15 @@ struct StoredFile: Sendable {
 
   /// Everything written since the last sync survives from now on.
   mutating func sync() {
-    if let size = unsyncedSizes.last?.size { durable.resize(to: max(size, durable.size)) }
-    for index in unsynced.keys {
-      if durable.pages.count <= index { durable.resize(to: current.size) }
+    durable.resize(to: savableSize)
+    for index in unsynced.keys where index < durable.pages.count {
       durable.pages[index] = current.pages[index]
     }
     forgetUnsynced()
   }
+
+  /// The size that the next sync saves; less than the current one after a sync that failed.
+  var savableSize: Int { unsyncedSizes.last?.size ?? durable.size }
 
   /// What a failed sync leaves: the system counts the pages as clean, yet the disk never got them.
   mutating func forgetUnsynced() {
@@ -142,12 +142,7 @@ struct StoredDirectory: Sendable {
   }
 
   mutating func sync() {
-    for (_, change) in unsynced { Self.apply(change, to: &durable) }
-    unsynced = []
-  }
-
-  /// What a failed sync leaves: names that are seen and that no later sync saves.
-  mutating func forgetUnsynced() {
+    durable = current
     unsynced = []
   }
 

@@ -1,3 +1,5 @@
+// Declaring, building and using indexes, and the catalog's rows.
+
 import OndolEngine
 import Testing
 

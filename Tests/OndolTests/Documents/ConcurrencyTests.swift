@@ -1,3 +1,6 @@
+// Many tasks on the same documents, collections and indexes at once: nothing is lost, nothing is
+// done twice.
+
 import Foundation
 import OndolEngine
 import Testing

@@ -1,3 +1,5 @@
+// What closing, opening again and stopping halfway leave of documents and indexes.
+
 import Foundation
 import OndolEngine
 import Testing

@@ -1,3 +1,5 @@
+// What is refused, and that a refused call leaves no trace.
+
 import Foundation
 import OndolEngine
 import Testing
@@ -111,6 +113,9 @@ private let refusals: [Refusal] = [
   },
   Refusal(name: "creating what is there", code: .alreadyExists) {
     try await $0.document("there").create(["a": 1])
+  },
+  Refusal(name: "an update of a document that must be missing") {
+    try await $0.document("x").updateData(["a": 1], ifVersion: .missing)
   },
   Refusal(name: "another version", code: .aborted) {
     try await $0.document("there").setData(["a": 1], ifVersion: .missing)

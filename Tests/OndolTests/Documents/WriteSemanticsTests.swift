@@ -1,3 +1,5 @@
+// What each write makes of what is stored: tables of before, write and after.
+
 import OndolEngine
 import Testing
 

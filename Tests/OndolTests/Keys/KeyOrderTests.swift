@@ -2,6 +2,7 @@
 // worked out in another way (ReferencePlace), more than a million pairs in both directions.
 
 import OndolEngine
+import OndolTestKit
 import Testing
 
 @testable import Ondol
@@ -31,13 +32,13 @@ import Testing
     }
   }
 
-  @Test(arguments: [1, 2, 3] as [UInt64])
+  @Test(arguments: Seeds.first(3))
   func `Keys of numbers compare as the numbers do`(seed: UInt64) {
     var samples = ValueSamples(seed: seed)
     checkAllPairs((0..<900).map { _ in samples.number() }, seed: seed)
   }
 
-  @Test(arguments: [1, 2, 3] as [UInt64])
+  @Test(arguments: Seeds.first(3))
   func `Keys compare as the values do`(seed: UInt64) {
     var samples = ValueSamples(seed: seed)
     var values: [Value] = []
@@ -48,7 +49,7 @@ import Testing
     checkAllPairs(values, seed: seed)
   }
 
-  @Test(arguments: [1, 2] as [UInt64])
+  @Test(arguments: Seeds.first(2))
   func `No key begins another`(seed: UInt64) {
     var samples = ValueSamples(seed: seed)
     var keys: [[UInt8]] = []
@@ -64,7 +65,7 @@ import Testing
     #expect(keys.allSatisfy { (0x10...0xf7).contains($0[0]) })
   }
 
-  @Test(arguments: [1, 2] as [UInt64])
+  @Test(arguments: Seeds.first(2))
   func `Components behind each other compare one by one, each in its direction`(seed: UInt64) {
     var samples = ValueSamples(seed: seed)
     for _ in 0..<10_000 {

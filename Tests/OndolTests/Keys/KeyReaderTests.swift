@@ -2,12 +2,13 @@
 // ones, which it must refuse without reading elsewhere.
 
 import OndolEngine
+import OndolTestKit
 import Testing
 
 @testable import Ondol
 
 @Suite struct KeyReaderTests {
-  @Test(arguments: [1, 2] as [UInt64])
+  @Test(arguments: Seeds.first(2))
   func `What was written is read back, in either direction`(seed: UInt64) throws {
     var samples = ValueSamples(seed: seed)
     for _ in 0..<3_000 {
@@ -74,7 +75,7 @@ import Testing
     }
   }
 
-  @Test(arguments: [1, 2] as [UInt64])
+  @Test(arguments: Seeds.first(2))
   func `Cut components keep the order, and what follows them is found`(seed: UInt64) throws {
     var samples = ValueSamples(seed: seed)
     var keys: [(place: ReferencePlace, bytes: [UInt8], isCut: Bool)] = []
@@ -146,7 +147,7 @@ import Testing
     #expect(ValueOrder.compare(.pendingTimestamp, .timestamp(.maximum)) > 0)
   }
 
-  @Test(arguments: [1, 2] as [UInt64])
+  @Test(arguments: Seeds.first(2))
   func `Damaged keys throw or read as something, and nothing worse`(seed: UInt64) {
     var samples = ValueSamples(seed: seed)
     for _ in 0..<4_000 {

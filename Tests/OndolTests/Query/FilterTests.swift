@@ -1,3 +1,5 @@
+// What each condition lets through, by tables that share nothing with the code that decides it.
+
 import Testing
 
 @testable import Ondol

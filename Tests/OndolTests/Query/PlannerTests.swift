@@ -1,3 +1,6 @@
+// The plan a query gets: which index, how many ranges, whether it sorts. A wrong choice is only
+// slow and so shows nowhere else.
+
 import Testing
 
 @testable import Ondol

@@ -1,5 +1,5 @@
-// Random documents and random queries: what the planner and the executor make of a query, with whatever
-// indexes there are, is what reading every document and asking it gives.
+// Random documents and random queries: what the planner and the executor make of a query, with
+// whatever indexes there are, is what reading every document and asking it gives.
 
 import OndolEngine
 import OndolTestKit
@@ -47,6 +47,40 @@ private struct Draw {
     random.pick(["", "é", "z\0", "長"]) + "d\(random.below(60))"
   }
 
+  /// Writes to a document in one of the ways there are, and answers what it must hold then.
+  mutating func write(
+    _ document: DocumentReference, _ before: [String: Value]?
+  ) async throws -> [String: Value]? {
+    var after = before ?? [:]
+    let fields = fields()
+    switch random.below(6) {
+    case 0:
+      try await document.delete(durability: .memory)
+      return nil
+    case 1, 2:
+      try await document.setData(fields, durability: .memory)
+      return fields
+    case 3:
+      try await document.setData(fields, merge: true, durability: .memory)
+      for (names, value) in leaves(fields) { put(value, at: names[...], in: &after) }
+      return after
+    case 4 where before != nil:
+      let names = random.pick(Self.fields)
+      // Spelt out, because `nil` alone could also be null.
+      let value: Value? = random.below(3) == 0 ? Optional.none : .some(value())
+      let content: any FieldContent = value ?? FieldValue.delete()
+      try await document.updateData([FieldPath(names): content], durability: .memory)
+      put(value, at: names[...], in: &after)
+      return after
+    default:
+      let sum = (after["a"]?.integer ?? 0) + 1
+      guard before != nil, after["a"]?.double == nil else { return before }
+      try await document.updateData(["a": FieldValue.increment(1)], durability: .memory)
+      after["a"] = .integer(sum)
+      return after
+    }
+  }
+
   mutating func shape(of collection: CollectionPath) throws -> QueryShape {
     var shape = QueryShape(collection: collection)
     for _ in 0..<random.below(4) {
@@ -90,6 +124,25 @@ private struct Draw {
   }
 }
 
+/// Everything in `fields` that is not a map with something in it.
+private func leaves(_ fields: [String: Value]) -> [(FieldNames, Value)] {
+  fields.flatMap { name, value -> [(FieldNames, Value)] in
+    guard case .map(let inner) = value, !inner.isEmpty else { return [([name], value)] }
+    return leaves(inner).map { ([name] + $0.0, $0.1) }
+  }
+}
+
+/// Puts `value` where `names` lead, or takes away what is there.
+private func put(_ value: Value?, at names: ArraySlice<String>, in fields: inout [String: Value]) {
+  guard let name = names.first else { return }
+  if names.count == 1 {
+    fields[name] = value
+  } else if var inner = fields[name]?.map ?? (value == nil ? nil : [:]) {
+    put(value, at: names.dropFirst(), in: &inner)
+    fields[name] = .map(inner)
+  }
+}
+
 /// The result of a query by reading everything.
 private func evaluate(_ shape: QueryShape, _ documents: [String: [String: Value]]) -> [String] {
   let orders = shape.completeOrders
@@ -107,21 +160,19 @@ private func evaluate(_ shape: QueryShape, _ documents: [String: [String: Value]
   ) async throws {
     let seed = 0x5EED_0000 + UInt64(number)
     var draw = Draw(seed: seed)
-    let database = try await Database.inMemory()
+    // Every other time with memory for so little that rows are in files too.
+    var engineOptions = EngineOptions()
+    if number % 2 == 1 { engineOptions.memtableSize = 16 << 10 }
+    let database = try await Database.open(
+      at: "/d", environment: .memory(), engineOptions: engineOptions)
     let collections = ["shop", "users/é/posts", "users/u\0/posts"].map { database.collection($0) }
     var model: [CollectionReference: [String: [String: Value]]] = [:]
     for step in 0..<6 {
       for _ in 0..<40 {
         let collection = draw.random.pick(collections)
         let id = draw.id()
-        if draw.random.below(6) == 0 {
-          try await collection.document(id).delete(durability: .memory)
-          model[collection]?[id] = nil
-        } else {
-          let fields = draw.fields()
-          try await collection.document(id).setData(fields, durability: .memory)
-          model[collection, default: [:]][id] = fields
-        }
+        let before = model[collection]?[id]
+        model[collection, default: [:]][id] = try await draw.write(collection.document(id), before)
       }
       if step > 0 { try await draw.random.pick(collections).createIndex(on: draw.index()) }
       for _ in 0..<40 {

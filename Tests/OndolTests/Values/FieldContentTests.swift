@@ -3,6 +3,7 @@
 
 import Foundation
 import OndolEngine
+import OndolTestKit
 import Testing
 
 @testable import Ondol
@@ -126,7 +127,7 @@ import Testing
     }
   }
 
-  @Test(arguments: [1, 2] as [UInt64])
+  @Test(arguments: Seeds.first(2))
   func `A timestamp survives a Date, and coding`(seed: UInt64) throws {
     var samples = ValueSamples(seed: seed)
     for _ in 0..<2_000 {

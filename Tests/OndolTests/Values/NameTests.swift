@@ -1,5 +1,6 @@
 // The rules for the names of collections, documents and fields, each with examples on both sides.
 
+import OndolTestKit
 import Testing
 
 @testable import Ondol
@@ -107,7 +108,7 @@ import Testing
     #expect(throws: DatabaseError.self) { try FieldPath("a.__name__").validate() }
   }
 
-  @Test(arguments: [1, 2] as [UInt64])
+  @Test(arguments: Seeds.first(2))
   func `A field path's text form leads back to the same names`(seed: UInt64) throws {
     var samples = ValueSamples(seed: seed)
     for _ in 0..<1_000 {

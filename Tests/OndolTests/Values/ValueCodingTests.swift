@@ -2,6 +2,7 @@
 // what damaged or hostile bytes must not do.
 
 import OndolEngine
+import OndolTestKit
 import Testing
 
 @testable import Ondol
@@ -28,7 +29,7 @@ import Testing
     try DocumentView(row.bytes).fields(symbols)
   }
 
-  @Test(arguments: [1, 2, 3] as [UInt64])
+  @Test(arguments: Seeds.first(3))
   func `Documents come back to the last bit`(seed: UInt64) throws {
     var samples = ValueSamples(seed: seed)
     var symbols = SymbolTable()
@@ -39,7 +40,7 @@ import Testing
     }
   }
 
-  @Test(arguments: [1, 2] as [UInt64])
+  @Test(arguments: Seeds.first(2))
   func `A field is found without its siblings`(seed: UInt64) throws {
     var samples = ValueSamples(seed: seed)
     var symbols = SymbolTable()
@@ -198,7 +199,7 @@ import Testing
     #expect(throws: Never.self) { try Self.row(["a": deep["d"] ?? nil], &symbols) }
   }
 
-  @Test(arguments: [1, 2, 3] as [UInt64])
+  @Test(arguments: Seeds.first(3))
   func `Damaged documents throw or read as something, and nothing worse`(seed: UInt64) throws {
     var samples = ValueSamples(seed: seed)
     var symbols = SymbolTable()

@@ -1,0 +1,113 @@
+// Batches: all or nothing, in order, within limits.
+
+import OndolEngine
+import Testing
+
+@testable import Ondol
+
+@Suite struct WriteBatchTests {
+  @Test func `The writes of a batch have one version, and come in order`() async throws {
+    let database = try await Database.inMemory()
+    let items = database.collection("items")
+    try await items.document("gone").setData(["n": 1])
+    let batch = database.batch()
+    try batch.setData(["n": 1], forDocument: items.document("a"))
+    try batch.updateData(["n": FieldValue.increment(2)], forDocument: items.document("a"))
+    try batch.setData(from: ["n": 5], forDocument: items.document("b"))
+    try batch.create(["t": FieldValue.serverTimestamp()], forDocument: database.document("x/y"))
+    try batch.setData(
+      ["t": FieldValue.serverTimestamp()], forDocument: items.document("b"), merge: true)
+    batch.deleteDocument(items.document("gone"))
+    #expect(batch.count == 6)
+    try await batch.commit()
+    let read = try await items.getDocuments(ids: ["a", "b", "gone"])
+    #expect(read[0].data() == ["n": 3])
+    #expect(read[1]["n"] as Int? == 5)
+    #expect(read[2].exists == false)
+    let other = try await database.document("x/y").getDocument()
+    #expect(Set([read[0].version, read[1].version, other.version]).count == 1)
+    #expect(other["t"] == read[1]["t"])
+  }
+
+  @Test func `One write that cannot be done leaves all undone`() async throws {
+    let database = try await Database.inMemory()
+    let items = database.collection("items")
+    try await items.document("there").setData(["n": 1])
+    let before = try database.snapshot().sequence
+    let writes: [(WriteBatch) throws -> Void] = [
+      { try $0.updateData(["n": 1], forDocument: items.document("none")) },
+      { try $0.create(["n": 1], forDocument: items.document("there")) },
+      { try $0.setData(["n": 1], forDocument: items.document("there"), ifVersion: .missing) },
+    ]
+    for write in writes {
+      let batch = database.batch()
+      try batch.setData(["n": 9], forDocument: items.document("there"))
+      try batch.setData(["n": 9], forDocument: database.document("new/d"))
+      try write(batch)
+      let error = await #expect(throws: DatabaseError.self) { try await batch.commit() }
+      #expect(error?.path?.hasPrefix("items/") == true)
+    }
+    let after = try database.snapshot().sequence
+    #expect(after == before)
+  }
+
+  @Test func `A batch over the limit of a commit is refused`() async throws {
+    let database = try await Database.inMemory()
+    let batch = database.batch()
+    for number in 0..<5 {
+      try batch.setData(
+        ["b": [UInt8](repeating: 1, count: 14 << 20)],
+        forDocument: database.document("c/d\(number)"))
+    }
+    let error = await #expect(throws: DatabaseError.self) { try await batch.commit() }
+    #expect(error?.code == .resourceExhausted)
+    #expect(try await database.collection("c").getDocuments().isEmpty)
+  }
+
+  @Test func `A batch is committed once, and takes documents of its database only`() async throws {
+    let database = try await Database.inMemory()
+    let other = try await Database.inMemory()
+    let batch = database.batch()
+    #expect(throws: DatabaseError.self) {
+      try batch.setData(["n": 1], forDocument: other.document("c/d"))
+    }
+    try batch.setData(["n": 1], forDocument: database.document("c/d"))
+    try await batch.commit()
+    await #expect(throws: DatabaseError.self) { try await batch.commit() }
+    #expect(throws: DatabaseError.self) {
+      try batch.setData(["n": 1], forDocument: database.document("c/d"))
+    }
+    let wrong = database.batch()
+    wrong.deleteDocument(database.document("c//d"))
+    await #expect(throws: DatabaseError.self) { try await wrong.commit() }
+    try await database.batch().commit()
+  }
+
+  @Test func `Batches over the same documents and roots never block each other`() async throws {
+    let database = try await Database.inMemory()
+    try await withThrowingTaskGroup(of: Void.self) { group in
+      for task in 0..<8 {
+        group.addTask {
+          for round in 0..<20 {
+            let batch = database.batch()
+            for step in 0..<6 {
+              let number = (task * 5 + round * 3 + step * 7) % 10
+              try batch.setData(
+                ["n": FieldValue.increment(1), "f\(task)": round],
+                forDocument: database.document("r\(number % 3)/d\(number)"), merge: true)
+            }
+            try await batch.commit()
+          }
+        }
+      }
+      try await group.waitForAll()
+    }
+    var total = 0
+    for root in 0..<3 {
+      for document in try await database.collection("r\(root)").getDocuments().documents {
+        total += document["n"] as Int? ?? 0
+      }
+    }
+    #expect(total == 8 * 20 * 6)
+  }
+}
