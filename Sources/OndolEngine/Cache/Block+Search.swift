@@ -31,6 +31,8 @@ extension Block {
     let head = Self.word(key, at: prefixLength)
     let row = firstHead(atLeast: head)
     guard row < rowCount, unsafe rows[row].head == head else { return row }
+    // Mostly the key that is there.
+    if suffixEquals(row, key, from: prefixLength) { return row }
     return lowerBoundAmongEqual(row, head, key, prefixLength)
   }
 

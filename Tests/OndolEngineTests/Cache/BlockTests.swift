@@ -12,7 +12,8 @@ import Testing
       switch shape {
       case 0: keys.insert([0, 0, 0, 9] + random.bytes(16))
       case 1: keys.insert([0, 0, 0, 9] + random.bytes(8, alphabet: 7...7) + random.bytes(4))
-      case 2: keys.insert([UInt8](repeating: 0, count: .random(in: 0...(2 * count), using: &random)))
+      case 2:
+        keys.insert([UInt8](repeating: 0, count: .random(in: 0...(2 * count), using: &random)))
       case 3: keys.insert(random.bytes(.random(in: 0...20, using: &random), alphabet: 0...1))
       default: keys.insert(random.bytes(2) + [UInt8](repeating: 255, count: keys.count % 9))
       }
@@ -34,7 +35,8 @@ import Testing
       #expect(block.prefix().array + block.suffix(row).array == key)
     }
     for _ in 0..<100 {
-      let near = SegmentModelTests.neighbours(of: keys[.random(in: 0..<count, using: &random)], &random)
+      let near = SegmentModelTests.neighbours(
+        of: keys[.random(in: 0..<count, using: &random)], &random)
       for key in near {
         let place = keys.firstIndex { !($0 < key) } ?? keys.count
         #expect(block.lowerBound(key.bytes) == place, "\(key)")
@@ -67,7 +69,8 @@ import Testing
       ("a prefix that takes the lengths", 8, 1), ("a prefix beyond the end", 11, 255),
       ("fewer key bytes", 12, 4), ("more key bytes", 12, 6), ("key bytes beyond the end", 15, 255),
       ("a key too long", 16, 2), ("a key far too long", 17, 255), ("a key too short", 18, 1),
-      ("a value too long", 19, 2), ("a value far too long", 21, 255), ("a tombstone's value", 20, 1),
+      ("a value too long", 19, 2), ("a value far too long", 21, 255),
+      ("a tombstone's value", 20, 1),
       ("kind 0", 22, 0), ("kind 3", 23, 3), ("a put that is none", 24, 2), ("keys equal", 25, 2),
       ("keys descending", 26, 4), ("keys descending late", 28, 1),
     ]
@@ -75,7 +78,9 @@ import Testing
       var raw = small
       raw[place] = byte
       if name == "keys equal" { raw[26...27] = [3, 3] }
-      #expect(throws: MalformedBytes.self, "\(name)") { try Block.make(rowCount: 3, raw.bytes).free() }
+      #expect(throws: MalformedBytes.self, "\(name)") {
+        try Block.make(rowCount: 3, raw.bytes).free()
+      }
     }
     for rowCount in [0, 2, 4, -1, 1 << 20] {
       let raw = small
