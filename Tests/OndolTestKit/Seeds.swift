@@ -1,5 +1,5 @@
-// Which seeds a randomised test runs with: few by default, so that everybody runs them, and many where
-// there is time. One seed alone repeats a failure.
+// Which seeds a randomised test runs with: few by default, so that everybody runs them, and many
+// where there is time. One seed alone repeats a failure.
 //
 //   ONDOL_LONG=1   eight times as many; `Scripts/test --long` sets it
 //   ONDOL_SEED=N   this seed and no other

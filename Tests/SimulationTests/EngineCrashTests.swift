@@ -1,5 +1,5 @@
-// The engine under power cuts, kills and failing disks. A violation prints the seed, the workload and
-// the operation, and a history made as small as the crash test could.
+// The engine under power cuts, kills and failing disks. A violation prints the seed, the workload
+// and the operation, and a history made as small as the crash test could.
 
 import OndolTestKit
 import Testing

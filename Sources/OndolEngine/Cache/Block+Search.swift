@@ -1,5 +1,6 @@
-// Finding rows in a block. This is where a read spends its time: the order of loads matters more than their
-// number, so a search goes by heads, which lie side by side, and looks at one key at the end.
+// Finding rows in a block. This is where a read spends its time: the order of loads matters more
+// than their number, so a search goes by heads, which lie side by side, and looks at one key at the
+// end.
 
 extension Block {
   /// The row with exactly this key.
@@ -89,8 +90,8 @@ extension Block {
 
   // MARK: - Asking for memory early
 
-  /// How far `key` lies between the keys of `row` and of the row before it, from 0 to 1, or nil when heads
-  /// are not spread evenly and do not tell.
+  /// How far `key` lies between the keys of `row` and of the row before it, from 0 to 1, or nil
+  /// when heads are not spread evenly and do not tell.
   @inline(__always)
   func position(of key: RawSpan, before row: Int) -> Double? {
     guard header.scale != 0, row > 0 else { return nil }
@@ -152,8 +153,8 @@ extension Block {
     key.extracting(first: min(prefixLength, key.byteCount)).compare(prefix())
   }
 
-  /// Whether the `count` bytes at `bytes` are those of `key` at `offset`, which has them. Both have eight more
-  /// in front, already found equal.
+  /// Whether the `count` bytes at `bytes` are those of `key` at `offset`, which has them. Both have
+  /// eight more in front, already found equal.
   @inline(__always)
   private static func equal(
     _ bytes: UnsafeRawPointer, _ key: RawSpan, at offset: Int, count: Int
@@ -174,7 +175,8 @@ extension Block {
     return left == right
   }
 
-  /// The eight bytes of `key` from `offset` on as a number that orders as they do, zeros where it ends.
+  /// The eight bytes of `key` from `offset` on as a number that orders as they do, zeros where it
+  /// ends.
   @inline(__always)
   static func word(_ key: RawSpan, at offset: Int) -> UInt64 {
     let rest = key.byteCount - offset

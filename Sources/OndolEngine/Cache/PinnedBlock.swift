@@ -62,7 +62,8 @@ package struct PinnedRow: ~Copyable, ~Escapable {
   @inline(__always)
   package var kind: RowKind { pin.block.kind(row) }
 
-  /// Gives the value to `body`. Costs nothing, whereas `value` makes the optimizer put the row into a box.
+  /// Gives the value to `body`. Costs nothing, whereas `value` makes the optimizer put the row into
+  /// a box.
   @inline(__always)
   package func withValue<R, E: Error>(_ body: (RawSpan) throws(E) -> R) throws(E) -> R {
     try body(value)

@@ -1,10 +1,12 @@
-// A value that is made once, late, and then read by everybody at the cost of one load: no lock, no reference
-// count. Those who read it often keep the reader, which leads to the value without passing by its owner.
+// A value that is made once, late, and then read by everybody at the cost of one load: no lock, no
+// reference count. Those who read it often keep the reader, which leads to the value without
+// passing by its owner.
 
 import Synchronization
 
 /// Nothing at first, then one value for good.
 @safe struct PublishedOnce<Value: BitwiseCopyable>: ~Copyable, @unchecked Sendable {
+  // Safe to share: it is an address that stays the same, behind which an atomic is.
   let reader: Reader
 
   /// Leads to the value. Valid as long as the `PublishedOnce`.

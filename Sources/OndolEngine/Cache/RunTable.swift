@@ -1,5 +1,5 @@
-// What a get needs of a run: the last keys of its segments, searched like a block, and the way to each
-// segment's table, so that the common case touches no segment object and counts no reference.
+// What a get needs of a run: the last keys of its segments, searched like a block, and the way to
+// each segment's table, so that the common case touches no segment object and counts no reference.
 
 /// The parts of a run that reads touch. A plain reference: its owner calls `free` at the end.
 @safe struct RunTable: BitwiseCopyable, @unchecked Sendable {
@@ -19,8 +19,8 @@
     unsafe segments.initialize(from: readers, count: count)
   }
 
-  /// The first segment whose last key is `key` or above, or one too many. The only segment of a run counts
-  /// as such for every key: it knows best what it does not hold.
+  /// The first segment whose last key is `key` or above, or one too many. The only segment of a run
+  /// counts as such for every key: it knows best what it does not hold.
   @inline(__always)
   func segmentIndex(atOrAfter key: RawSpan) -> Int {
     guard let lastKeys else { return 0 }

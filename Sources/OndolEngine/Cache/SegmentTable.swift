@@ -1,5 +1,5 @@
-// All that a get needs of an open segment when everything is in memory, in one small value that is copied
-// and not counted: the top of the index, the slots, the filter.
+// All that a get needs of an open segment when everything is in memory, in one small value that is
+// copied and not counted: the top of the index, the slots, the filter.
 
 /// What a search that does not read files came to.
 enum TableLookup: ~Copyable {
@@ -9,7 +9,8 @@ enum TableLookup: ~Copyable {
   case notInMemory
 }
 
-/// The parts of an open segment that reads touch. A plain reference: its owner calls `free` at the end.
+/// The parts of an open segment that reads touch. A plain reference: its owner calls `free` at the
+/// end.
 @safe struct SegmentTable: BitwiseCopyable, @unchecked Sendable {
   // Safe to share: not written after init; slots are atomic.
 

@@ -1,6 +1,6 @@
-// A segment whose file is open: footer, sections and top of the index have been read and checked. Reads that
-// find their blocks in memory go by the SegmentTable alone and never come here; this is where the others
-// load them.
+// A segment whose file is open: footer, sections and top of the index have been read and checked.
+// Reads that find their blocks in memory go by the SegmentTable alone and never come here; this is
+// where the others load them.
 
 /// An open segment file and what belongs to it.
 final class OpenSegment: Sendable {

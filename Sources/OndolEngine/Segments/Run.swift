@@ -1,5 +1,5 @@
-// Segments one behind another whose keys do not overlap: to a reader one long sorted list. A search finds the
-// segment among the last keys of all, laid out as a block and searched as one.
+// Segments one behind another whose keys do not overlap: to a reader one long sorted list. A search
+// finds the segment among the last keys of all, laid out as a block and searched as one.
 
 /// Segments in ascending order of their keys, disjoint.
 package final class Run: Sendable {
@@ -61,8 +61,8 @@ package final class Run: Sendable {
 
   /// A cursor that is nowhere yet.
   ///
-  /// - Parameter keepsBlocks: whether blocks it reads from files enter the cache. A compaction, which reads
-  ///   everything once, says no.
+  /// - Parameter keepsBlocks: whether blocks it reads from files enter the cache. A compaction,
+  ///   which reads everything once, says no.
   package func cursor(keepsBlocks: Bool = true) -> RunCursor {
     RunCursor(self, keepsBlocks: keepsBlocks)
   }

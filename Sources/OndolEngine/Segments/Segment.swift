@@ -1,6 +1,7 @@
-// A segment as reads see it. Opening a database opens no segment: the file is opened when a read first needs
-// it. From then on a get whose blocks are in memory is three searches (the top of the index, an index block,
-// a data block) over memory that is reached without locks or reference counts.
+// A segment as reads see it. Opening a database opens no segment: the file is opened when a read
+// first needs it. From then on a get whose blocks are in memory is three searches (the top of the
+// index, an index block, a data block) over memory that is reached without locks or reference
+// counts.
 
 internal import Synchronization
 
@@ -9,7 +10,8 @@ package enum Lookup: ~Copyable, ~Escapable {
   /// The row, which may be a tombstone.
   case found(PinnedRow)
   case absent
-  /// The answer is in a block that is not in memory, and the caller did not want to wait for the file.
+  /// The answer is in a block that is not in memory, and the caller did not want to wait for the
+  /// file.
   case wouldBlock
 }
 
@@ -17,9 +19,9 @@ package enum Lookup: ~Copyable, ~Escapable {
 package struct ReadOptions: Sendable {
   /// Whether the caller may wait for the file.
   package var mayBlock = true
-  /// Whether to ask the filter before searching blocks in memory. Right for runs that are young and small
-  /// beside others; for the oldest run, which holds most keys asked for, the filter is only asked before
-  /// a block is read from the file.
+  /// Whether to ask the filter before searching blocks in memory. Right for runs that are young and
+  /// small beside others; for the oldest run, which holds most keys asked for, the filter is only
+  /// asked before a block is read from the file.
   package var asksFilterFirst = false
 
   package init(mayBlock: Bool = true, asksFilterFirst: Bool = false) {
@@ -67,8 +69,8 @@ package final class Segment: Sendable {
 
   /// Searches for `key`, whose KeyHash is `hash`.
   ///
-  /// - Complexity: O(log rows). Nothing is allocated or counted, and no lock taken, when the blocks are in
-  ///   memory; otherwise `pread` for each block that is not, and for the index once.
+  /// - Complexity: O(log rows). Nothing is allocated or counted, and no lock taken, when the blocks
+  ///   are in memory; otherwise `pread` for each block that is not, and for the index once.
   @_lifetime(borrow self)
   package func get(
     _ key: RawSpan, hash: UInt64, _ options: ReadOptions = ReadOptions()

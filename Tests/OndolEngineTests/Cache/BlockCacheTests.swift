@@ -1,5 +1,5 @@
-// The cache under several threads and little room: what is pinned stays, what is counted is counted rightly,
-// and nothing is left behind.
+// The cache under several threads and little room: what is pinned stays, what is counted is counted
+// rightly, and nothing is left behind.
 
 import Synchronization
 import Testing

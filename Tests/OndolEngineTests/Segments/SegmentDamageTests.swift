@@ -1,4 +1,5 @@
-// What a damaged file may do: be refused with its place, or answer rightly. Never answer wrongly, never trap.
+// What a damaged file may do: be refused with its place, or answer rightly. Never answer wrongly,
+// never trap.
 
 import Testing
 
@@ -206,7 +207,8 @@ import Testing
     }
   }
 
-  /// Changes the first data block (0), the first index block (1) or the top of the index (2), and makes all checksums above them right.
+  /// Changes the first data block (0), the first index block (1) or the top of the index (2), and
+  /// makes all checksums above them right.
   private func reseal(
     _ part: Int, of bytes: [UInt8], _ metadata: SegmentMetadata,
     _ change: (inout [UInt8]) -> Void
