@@ -110,7 +110,7 @@ extension Block {
       rowCount: UInt32(rowCount), prefixLength: prefixLength,
       allocatedBytes: UInt32(Self.allocationSize(rowCount: rowCount, rawLength: rawLength)),
       longestKey: UInt32(Int(prefixLength) + longestKey), owner: 0)
-    header.scale = scaleIfEven(rowCount)
+    header.scale = scaleIfEven(header)
     unsafe base.initializeMemory(as: Header.self, to: header)
   }
 
@@ -197,21 +197,22 @@ extension Block {
     }
   }
 
-  /// The factor that turns a head's distance from the first into a row, when rows are where it
-  /// says.
-  private func scaleIfEven(_ rowCount: Int) -> UInt64 {
+  /// The factor that turns a head's distance from the first into a row; 0 when guesses made with it
+  /// are not near the rows they are for.
+  private func scaleIfEven(_ header: Header) -> UInt64 {
     // Safe: `rowCount` rows were derived.
     let rows = unsafe self.rows
-    let first = unsafe rows[0].head
-    let distance = unsafe rows[rowCount - 1].head - first
+    let rowCount = Int(header.rowCount)
+    let distance = unsafe rows[rowCount - 1].head - header.firstHead
     guard rowCount >= 8, distance > UInt64(rowCount) else { return 0 }
-    let scale = distance.dividingFullWidth((UInt64(rowCount - 1), 0)).quotient
+    var header = header
+    header.scale = distance.dividingFullWidth((UInt64(rowCount - 1), 0)).quotient
     var errors = 0
-    for row in 0..<rowCount {
-      let guess = unsafe Int((rows[row].head - first).multipliedFullWidth(by: scale).high)
-      errors += abs(guess - row)
+    for row in 1..<rowCount {
+      let head = unsafe rows[row].head
+      if head > header.firstHead { errors += abs(guess(head, header) - row) }
     }
-    return errors <= rowCount * Self.evenLimit ? scale : 0
+    return errors <= rowCount * Self.evenLimit ? header.scale : 0
   }
 
   /// The most rows that guesses may be off on average.

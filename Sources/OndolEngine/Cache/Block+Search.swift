@@ -32,6 +32,8 @@ extension Block {
     let head = Self.word(key, at: prefixLength)
     let row = firstHead(atLeast: head)
     guard row < rowCount, unsafe rows[row].head == head else { return row }
+    // Mostly the key that is there.
+    if suffixEquals(row, key, from: prefixLength) { return row }
     return lowerBoundAmongEqual(row, head, key, prefixLength)
   }
 
@@ -43,8 +45,7 @@ extension Block {
     let count = Int(header.rowCount)
     if head <= header.firstHead { return 0 }
     if header.scale != 0 {
-      let guess = (head - header.firstHead).multipliedFullWidth(by: header.scale).high
-      var row = guess < UInt64(count) ? Int(truncatingIfNeeded: guess) : count - 1
+      var row = guess(head, header)
       // Safe: `row` stays within 0...count - 1 where it is read.
       if unsafe rows[row].head < head {
         repeat { row += 1 } while unsafe row < count && rows[row].head < head
@@ -63,6 +64,35 @@ extension Block {
     }
     return unsafe first + (rows[first].head < head ? 1 : 0)
   }
+
+  /// A row not far from the first whose head is `head` or above: where proportion puts it, corrected
+  /// twice by how far the head found there is from the one wanted. Identifiers made of letters and
+  /// digits leave gaps between `9` and `A` and between `Z` and `a`, which a correction steps over.
+  /// `head` is above the first row's.
+  @inline(__always)
+  func guess(_ head: UInt64, _ header: Header) -> Int {
+    // Safe: `row` stays within 0...last.
+    let rows = unsafe self.rows
+    let last = Int(header.rowCount) - 1
+    let distance = (head - header.firstHead).multipliedFullWidth(by: header.scale).high
+    var row = distance < UInt64(last) ? Int(truncatingIfNeeded: distance) : last
+    for _ in 0..<2 {
+      let found = unsafe rows[row].head
+      if found < head {
+        let step = (head - found).multipliedFullWidth(by: header.scale).high
+        if step <= Self.walkLimit { break }
+        row = step < UInt64(last - row) ? row + Int(truncatingIfNeeded: step) : last
+      } else {
+        let step = (found - head).multipliedFullWidth(by: header.scale).high
+        if step <= Self.walkLimit { break }
+        row = step < UInt64(row) ? row - Int(truncatingIfNeeded: step) : 0
+      }
+    }
+    return row
+  }
+
+  /// The most rows that are rather walked over than jumped.
+  private static var walkLimit: UInt64 { 3 }
 
   /// As `lowerBound`, when `first` is the first row with the wanted head: whole keys decide.
   @inline(never)
@@ -88,11 +118,11 @@ extension Block {
 
   // MARK: - Asking for memory early
 
-  /// How far `key` lies between the keys of `row` and of the row before it, from 0 to 1, or nil
-  /// when heads are not spread evenly and do not tell.
+  /// How far `key` lies between the keys of `row` and of the row before it, from 0 to 1, or nil when
+  /// heads do not tell.
   @inline(__always)
   func position(of key: RawSpan, before row: Int) -> Double? {
-    guard header.scale != 0, row > 0 else { return nil }
+    guard row > 0 else { return nil }
     let head = Self.word(key, at: Int(header.prefixLength))
     // Safe: both are rows of the block.
     let low = unsafe rows[row - 1].head

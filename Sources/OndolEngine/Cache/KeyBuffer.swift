@@ -1,5 +1,5 @@
 // Puts a row's key together for those who need it whole: a block stores what all its keys share
-// once. The shared part is copied when a cursor enters a block, the rest when the key is asked for.
+// once. The shared part is copied when the first key of a block is asked for, the rest for each.
 
 /// Room for one key at a time.
 ///
@@ -8,7 +8,8 @@
 @safe final class KeyBuffer {
   private var base: UnsafeMutableRawPointer
   private var capacity: Int
-  private var prefixLength = 0
+  /// Of the block whose prefix stands in front; -1 when none does.
+  private var prefixLength = -1
 
   init() {
     capacity = 256
@@ -19,8 +20,15 @@
     unsafe BlockMemory.free(base)
   }
 
+  /// Forgets the block last read from. Must be called before keys of another are filled in.
+  @inline(__always)
+  func leave() {
+    prefixLength = -1
+  }
+
   /// Prepares for keys of `block`.
-  func enter(_ block: Block) {
+  @inline(never)
+  private func enter(_ block: Block) {
     let wanted = block.longestKey + Block.slack
     if wanted > capacity {
       unsafe BlockMemory.free(base)
@@ -36,9 +44,10 @@
     }
   }
 
-  /// Writes the key of `row` of the block last entered; gives back its length.
+  /// Writes the key of `row` of `block`; gives back its length.
   @inline(__always)
   func fill(_ block: Block, _ row: Int) -> Int {
+    if prefixLength < 0 { enter(block) }
     let range = block.suffixRange(row)
     let source = unsafe block.base + range.lowerBound
     let target = unsafe base + prefixLength
@@ -52,7 +61,7 @@
     return prefixLength + range.count
   }
 
-  /// The first `length` bytes; valid until the next `fill` or `enter`.
+  /// The first `length` bytes; valid until the next `fill`.
   @inline(__always)
   @_lifetime(borrow owner)
   func key<Owner: AnyObject>(_ length: Int, heldBy owner: borrowing Owner) -> RawSpan {

@@ -21,7 +21,7 @@ enum TableLookup: ~Copyable {
   /// For each index block the slot of the first data block it points to, and one more: the end.
   private let firstDataSlots: UnsafeMutablePointer<UInt32>
   /// Rows of a data block on average.
-  private let meanRows: Double
+  let meanRows: Double
 
   /// Index blocks have the first slots, data blocks those behind.
   init(top: Block, slots: SlotTable, filter: FilterBits, firstDataSlots: [UInt32], meanRows: Double)

@@ -4,7 +4,7 @@
 /// Segments in ascending order of their keys, disjoint.
 package final class Run: Sendable {
   package let segments: [Segment]
-  private let table: RunTable
+  private let runTable: RunTable
 
   package init(_ segments: [Segment]) {
     self.segments = segments
@@ -14,11 +14,11 @@ package final class Run: Sendable {
       let key = segment.metadata.maxKey
       lastKeys.append(.put, key: key.bytes, value: nothing.bytes)
     }
-    table = RunTable(lastKeys: lastKeys, readers: segments.map { $0.table })
+    runTable = RunTable(lastKeys: lastKeys, readers: segments.map { $0.table })
   }
 
   deinit {
-    table.free()
+    runTable.free()
   }
 
   /// Searches for `key`, whose KeyHash is `hash`; see `Segment.get`.
@@ -26,9 +26,9 @@ package final class Run: Sendable {
   package func get(
     _ key: RawSpan, hash: UInt64, _ options: ReadOptions = ReadOptions()
   ) throws(EngineError) -> Lookup {
-    let index = table.segmentIndex(atOrAfter: key)
-    guard index < table.count else { return .absent }
-    if let segment = table.table(index) {
+    let index = runTable.segmentIndex(atOrAfter: key)
+    guard index < runTable.count else { return .absent }
+    if let segment = runTable.table(index) {
       if options.asksFilterFirst, !segment.filter.mayContain(hash) { return .absent }
       switch segment.find(key) {
       case .found(let pin, let row): return .found(PinnedRow(pin, row: row, owner: self))
@@ -50,7 +50,13 @@ package final class Run: Sendable {
 
   /// The first segment whose last key is `key` or above; the count of segments when there is none.
   func segmentIndex(atOrAfter key: RawSpan) -> Int {
-    table.segmentIndex(atOrAfter: key)
+    runTable.segmentIndex(atOrAfter: key)
+  }
+
+  /// The table of segment `index`, whose file is opened when it was not yet.
+  func table(_ index: Int) throws(EngineError) -> SegmentTable {
+    if let table = runTable.table(index) { return table }
+    return try segments[index].open().table
   }
 
   /// A cursor that is nowhere yet.

@@ -13,16 +13,24 @@ package final class RunCursor {
   private var row = 0
   private var rowCount = 0
 
+  /// The segment under the cursor and what is known of its blocks.
   private var segmentIndex = 0
+  private var table: SegmentTable?
   private var indexNumber = 0
   private var indexRow = 0
-  private var indexPin: PinnedBlock?
-  private var dataPin: PinnedBlock?
+  private let indexPin = HeldBlock()
+  private let dataPin = HeldBlock()
   private let keyBuffer = KeyBuffer()
 
   init(_ run: Run, keepsBlocks: Bool) {
     self.run = run
     self.keepsBlocks = keepsBlocks
+  }
+
+  deinit {
+    // Before the run goes, which the pins are counted in.
+    dataPin.free()
+    indexPin.free()
   }
 
   /// Whether the cursor is at a row.
@@ -92,20 +100,17 @@ package final class RunCursor {
     leave()
     segmentIndex = run.segmentIndex(atOrAfter: key)
     guard segmentIndex < run.segments.count else { return }
-    let segment = run.segments[segmentIndex]
-    let table = try segment.open().table
+    let table = try run.table(segmentIndex)
+    self.table = table
     indexNumber = table.top.lowerBound(key)
     guard indexNumber < table.top.rowCount else { return try enterNextSegment() }
-    let index = try segment.indexBlock(indexNumber, keep: keepsBlocks)
-    indexRow = index.block.lowerBound(key)
-    let indexCount = index.block.rowCount
-    indexPin = consume index
-    guard indexRow < indexCount else {
-      indexRow = indexCount - 1
+    let index = indexPin.hold(try indexBlock(indexNumber, table))
+    indexRow = index.lowerBound(key)
+    guard indexRow < index.rowCount else {
+      indexRow = index.rowCount - 1
       return try enterNextBlock()
     }
-    try enterDataBlock(atEnd: false)
-    row = current.lowerBound(key)
+    try enterDataBlock(seeking: key, table, index)
     if row == rowCount { try enterNextBlock() }
   }
 
@@ -123,8 +128,8 @@ package final class RunCursor {
     block = nil
     row = 0
     rowCount = 0
-    dataPin = nil
-    indexPin = nil
+    dataPin.letGo()
+    indexPin.letGo()
   }
 
   @inline(never)
@@ -135,8 +140,7 @@ package final class RunCursor {
       indexRow += 1
       return try enterDataBlock(atEnd: false)
     }
-    let top = try run.segments[segmentIndex].open().table.top
-    guard indexNumber + 1 < top.rowCount else { return try enterNextSegment() }
+    guard let table, indexNumber + 1 < table.top.rowCount else { return try enterNextSegment() }
     try enter(index: indexNumber + 1, atEnd: false)
   }
 
@@ -163,29 +167,63 @@ package final class RunCursor {
   private func enter(segment index: Int, atEnd: Bool) throws(EngineError) {
     guard index >= 0, index < run.segments.count else { return }
     segmentIndex = index
-    let count = try run.segments[index].open().table.top.rowCount
-    try enter(index: atEnd ? count - 1 : 0, atEnd: atEnd)
+    let table = try run.table(index)
+    self.table = table
+    try enter(index: atEnd ? table.top.rowCount - 1 : 0, atEnd: atEnd)
   }
 
   private func enter(index number: Int, atEnd: Bool) throws(EngineError) {
+    guard let table else { preconditionFailure("no segment") }
     indexNumber = number
-    indexPin = try run.segments[segmentIndex].indexBlock(number, keep: keepsBlocks)
-    indexRow = atEnd ? indexCount - 1 : 0
+    let index = indexPin.hold(try indexBlock(number, table))
+    indexRow = atEnd ? index.rowCount - 1 : 0
     try enterDataBlock(atEnd: atEnd)
   }
 
   /// Pins the data block that the place in the index points to, and goes to its first or last row.
   private func enterDataBlock(atEnd: Bool) throws(EngineError) {
-    guard let indexBlock = indexPin?.block else { preconditionFailure("no index block") }
-    let pin = try run.segments[segmentIndex].dataBlock(
-      indexNumber, indexBlock, indexRow, keep: keepsBlocks)
-    let block = pin.block
-    dataPin = consume pin
-    self.block = block
-    keyBuffer.enter(block)
+    guard let table, let index = indexPin.block else { preconditionFailure("no index block") }
+    let block = enter(try dataBlock(table, index))
+    row = atEnd ? block.rowCount - 1 : 0
     rowCount = block.rowCount
-    row = atEnd ? rowCount - 1 : 0
   }
 
-  private var indexCount: Int { indexPin?.block.rowCount ?? 0 }
+  /// Pins the data block that the place in the index points to, and goes to the first row whose key
+  /// is `key` or above; behind the last when there is none.
+  private func enterDataBlock(
+    seeking key: RawSpan, _ table: SegmentTable, _ index: Block
+  ) throws(EngineError) {
+    let pin = try dataBlock(table, index)
+    if let position = index.position(of: key, before: indexRow) {
+      pin.block.prefetch(around: Int(position * table.meanRows))
+    }
+    let block = enter(pin)
+    row = block.lowerBound(key)
+    rowCount = block.rowCount
+  }
+
+  @inline(__always)
+  private func enter(_ pin: consuming PinnedBlock) -> Block {
+    let block = dataPin.hold(pin)
+    self.block = block
+    keyBuffer.leave()
+    return block
+  }
+
+  private func indexBlock(
+    _ number: Int, _ table: SegmentTable
+  ) throws(EngineError) -> PinnedBlock {
+    if let pin = table.slots.pinOrResident(number) { return pin }
+    return try run.segments[segmentIndex].open().loadIndexBlock(number, keep: keepsBlocks)
+  }
+
+  private func dataBlock(
+    _ table: SegmentTable, _ indexBlock: Block
+  ) throws(EngineError) -> PinnedBlock {
+    if let pin = table.slots.pin(table.dataSlot(indexNumber, indexRow)) { return pin }
+    return try run.segments[segmentIndex].open().loadDataBlock(
+      indexNumber, indexBlock, indexRow, keep: keepsBlocks)
+  }
+
+  private var indexCount: Int { indexPin.block?.rowCount ?? 0 }
 }
