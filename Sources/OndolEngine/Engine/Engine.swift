@@ -95,7 +95,8 @@ package final class Engine: Sendable {
         try await storage.sequencer.finish(placed)
         return receipt
       case .needsLog:
-        try await makeSpareLog()
+        try await storage.makeFirstLog()
+        background.start { [storage] in try? await storage.secureFirstLog() }
       case .needsRoom(let shard):
         try await shards[shard].maintain()
       }
@@ -110,12 +111,8 @@ package final class Engine: Sendable {
   private func startUpkeep(after placed: PlacedCommit) {
     maintain(placed.sealedShards)
     if placed.wantsSpareLog {
-      background.start { [self] in try? await makeSpareLog() }
+      background.start { [storage] in try? await storage.makeSpareLog() }
     }
-  }
-
-  private func makeSpareLog() async throws(EngineError) {
-    try await storage.perform { (storage) throws(EngineError) in try storage.makeSpareLog() }
   }
 
   /// Has shards flush in the background. A failure stops writing, and the next commit is told.

@@ -48,7 +48,7 @@ struct Opening: Sendable {
   // MARK: - Making a database
 
   private static let firstManifest = FileNumber(rawValue: 1)
-  private static let firstLog = FileNumber(rawValue: 2)
+  static let firstLog = FileNumber(rawValue: 2)
 
   /// Whether the files are those of a database that lost power while it was made, or none at all.
   /// The first commit makes another log, so where there is none nothing can have been committed.

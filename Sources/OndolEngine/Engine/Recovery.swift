@@ -86,7 +86,7 @@ struct Recovery {
   /// Reads all logs among `names` from the floor on.
   mutating func replay(_ names: [String]) throws(EngineError) {
     let numbers = names.compactMap { FileNumber.parse($0, prefix: "LOG-") }
-      .filter { $0 >= manifest.floor.number && $0 <= manifest.newestLog }.sorted()
+      .filter { $0 >= manifest.floor.number }.sorted()
     for needed in [manifest.floor.number, manifest.newestLog] where !numbers.contains(needed) {
       throw .corrupt(file: needed.logName, offset: 0, reason: "the log is missing")
     }

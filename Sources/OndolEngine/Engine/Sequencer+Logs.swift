@@ -56,6 +56,20 @@ extension Sequencer {
     state.withLock { $0.spare = spare }
   }
 
+  /// Notes that logs up to `number` are found after a power cut; syncs that waited for it begin.
+  func noteSecured(_ number: FileNumber) {
+    let startsSync = state.withLock { state in
+      state.securedLog = max(state.securedLog, number)
+      return self.claimSync(&state)
+    }
+    if startsSync { enqueueSync() }
+  }
+
+  /// The last log handed out.
+  var newestLog: FileNumber? {
+    state.withLock { $0.spare?.number ?? $0.log?.number }
+  }
+
   var hasSpareLog: Bool {
     state.withLock { $0.spare != nil }
   }

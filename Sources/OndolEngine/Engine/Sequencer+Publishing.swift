@@ -100,16 +100,18 @@ extension Sequencer {
   }
 
   /// Whether a sync begun now would satisfy anybody; then it is the caller's to begin.
-  private func claimSync(_ state: inout State) -> Bool {
+  func claimSync(_ state: inout State) -> Bool {
     let reachable = state.commits.writtenThrough
     guard !state.isSyncing, state.failure == nil,
+      // A log that might be gone after a power cut need not be synced.
+      state.log?.number ?? .zero <= state.securedLog,
       state.commits.wantsSync || state.syncWaiters.contains(where: { $0.0 <= reachable })
     else { return false }
     state.isSyncing = true
     return true
   }
 
-  private func enqueueSync() {
+  func enqueueSync() {
     syncWorker.enqueue { self.syncOnce() }
   }
 

@@ -19,6 +19,8 @@ final class Sequencer: Sendable {
     var previousLength: UInt64
     var spare: SpareLog?
     var sparePromised = false
+    /// Logs up to this one are found after a power cut.
+    var securedLog: FileNumber
     /// Logs left behind that a sync must still cover, oldest first.
     var unsyncedLogs: [LogFile] = []
     /// Frames of `.memory` commits, not yet written, and where they begin.
@@ -54,6 +56,7 @@ final class Sequencer: Sendable {
         commits: CommitState(
           sequence: recovered.sequence, time: recovered.time, end: recovered.end),
         previousLog: recovered.number, previousLength: recovered.length,
+        securedLog: recovered.number,
         starts: recovered.starts))
     self.views = views
     self.environment = environment

@@ -14,6 +14,8 @@ final class Storage: Sendable {
   /// All file work of flushes and merges.
   let maintenance: any Worker
   private let manifest: Manifest
+  /// No log was ever written to when the database was opened.
+  private let isNewborn: Bool
 
   init(
     directory: any Directory, environment: Environment, options: EngineOptions,
@@ -25,6 +27,7 @@ final class Storage: Sendable {
     self.options = options
     identity = manifest.superblock.identity
     self.manifest = manifest
+    isNewborn = manifest.state.newestLog == Opening.firstLog
     self.views = views
     self.sequencer = sequencer
     self.cache = cache
@@ -36,10 +39,17 @@ final class Storage: Sendable {
   func perform(
     _ work: @escaping @Sendable (Storage) throws(EngineError) -> Void
   ) async throws(EngineError) {
+    try await perform(securing: true, work)
+  }
+
+  /// As above; whether what opening read must be on the device before.
+  private func perform(
+    securing: Bool, _ work: @escaping @Sendable (Storage) throws(EngineError) -> Void
+  ) async throws(EngineError) {
     try await maintenance.perform { [self] () throws(EngineError) in
       try sequencer.refuseAfterFailure()
       do throws(EngineError) {
-        try manifest.secureFoundation()
+        if securing { try manifest.secureFoundation() }
         try work(self)
       } catch {
         throw sequencer.fail(error)
@@ -163,15 +173,47 @@ final class Storage: Sendable {
 
   // MARK: - Logs
 
-  /// Makes the next log's file, unless one waits already. Its name is durable and in the manifest
-  /// before the first commit goes into it, so that a log that is missing later is known to be.
-  func makeSpareLog() throws(EngineError) {
-    guard !sequencer.hasSpareLog else { return }
+  /// Makes the next log, unless one waits already.
+  func makeSpareLog() async throws(EngineError) {
+    try await perform { (storage) throws(EngineError) in
+      guard !storage.sequencer.hasSpareLog else { return }
+      let spare = try storage.createLog()
+      try storage.secure(spare.number)
+      storage.sequencer.offer(spare)
+    }
+  }
+
+  /// Makes a log for commits that wait for one, and hands it out at once: what survives a power cut
+  /// waits for `secureFirstLog()`, what survives a kill need not. Not so in a database just made,
+  /// whose superblock an opening must find before it finds a log with commits.
+  func makeFirstLog() async throws(EngineError) {
+    try await perform(securing: isNewborn) { (storage) throws(EngineError) in
+      guard !storage.sequencer.hasSpareLog, !storage.sequencer.hasWritten else { return }
+      storage.sequencer.offer(try storage.createLog())
+    }
+  }
+
+  /// Makes sure that the log handed out by `makeFirstLog()` is found after a power cut.
+  func secureFirstLog() async throws(EngineError) {
+    try await perform { (storage) throws(EngineError) in
+      guard let newest = storage.sequencer.newestLog, newest > storage.manifest.state.newestLog
+      else { return }
+      try storage.secure(newest)
+    }
+  }
+
+  private func createLog() throws(EngineError) -> SpareLog {
     let number = manifest.allocate()
     let file = try directory.create(number.logName)
+    return SpareLog(number: number, file: file, salt: environment.random())
+  }
+
+  /// Makes a log's name durable and puts it in the manifest, which comes before the first sync of its
+  /// commits: so a log that is missing later is known to be.
+  private func secure(_ number: FileNumber) throws(EngineError) {
     try directory.sync()
     try manifest.commit([.logs(floor: manifest.state.floor, newest: number)])
-    sequencer.offer(SpareLog(number: number, file: file, salt: environment.random()))
+    sequencer.noteSecured(number)
   }
 
   /// Whether an opening would find commits in its logs.
