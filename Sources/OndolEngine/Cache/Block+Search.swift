@@ -65,8 +65,8 @@ extension Block {
     return unsafe first + (rows[first].head < head ? 1 : 0)
   }
 
-  /// A row not far from the first whose head is `head` or above: where proportion puts it, corrected
-  /// twice by how far the head found there is from the one wanted. Identifiers made of letters and
+  /// A row not far from the first whose head is `head` or above: where proportion puts it,
+  /// corrected twice by how far the head found there is from the one wanted. Identifiers made of letters and
   /// digits leave gaps between `9` and `A` and between `Z` and `a`, which a correction steps over.
   /// `head` is above the first row's.
   @inline(__always)
@@ -118,8 +118,8 @@ extension Block {
 
   // MARK: - Asking for memory early
 
-  /// How far `key` lies between the keys of `row` and of the row before it, from 0 to 1, or nil when
-  /// heads do not tell.
+  /// How far `key` lies between the keys of `row` and of the row before it, from 0 to 1, or nil
+  /// when heads do not tell.
   @inline(__always)
   func position(of key: RawSpan, before row: Int) -> Double? {
     guard row > 0 else { return nil }

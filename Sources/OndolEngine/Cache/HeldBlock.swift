@@ -1,6 +1,6 @@
-// A place for a pin that changes hands often: what a cursor stands on. The pin lies outside the cursor,
-// behind a constant, because in a variable of a class each exchange would be an access that the
-// runtime watches over, which took a fifth of a seek.
+// A place for a pin that changes hands often: what a cursor stands on. The pin lies outside the
+// cursor, behind a constant, because in a variable of a class each exchange would be an access that
+// the runtime watches over, which took a fifth of a seek.
 
 /// Holds one pinned block, or none. A plain reference: its owner calls `free` at the end.
 @safe struct HeldBlock {

@@ -67,6 +67,12 @@ package final class Segment: Sendable {
 
   var table: PublishedOnce<SegmentTable>.Reader { published.reader }
 
+  /// What the first bytes of the file must be.
+  var expectedHeader: SegmentHeader {
+    SegmentHeader(
+      number: metadata.number, salt: metadata.salt, identity: identity, shard: shard)
+  }
+
   /// Searches for `key`, whose KeyHash is `hash`.
   ///
   /// - Complexity: O(log rows). Nothing is allocated or counted, and no lock taken, when the blocks

@@ -1,5 +1,5 @@
 // Reads and checks the fixed parts of a segment file when it is opened: footer, section table, top
-// of the index, filter. Also reads whole files for `verify`.
+// of the index, filter.
 
 /// The parts of a segment file outside its blocks.
 struct SegmentFileReader {
@@ -45,6 +45,9 @@ struct SegmentFileReader {
       blocks.partialValue <= footer.blocksEnd / UInt64(SegmentFormat.trailerLength),
       blocks.partialValue < UInt64(UInt32.max)
     else { throw errors.corrupt(at: footerOffset, "more blocks than the file can hold") }
+    guard footer.entries <= footer.dataBlocks * UInt64(BlockLayout.maximumRows),
+      footer.tombstones <= footer.entries
+    else { throw errors.corrupt(at: footerOffset, "more rows than the blocks can hold") }
     return footer
   }
 

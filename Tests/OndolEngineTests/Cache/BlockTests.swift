@@ -5,7 +5,8 @@ import Testing
 @testable import OndolEngine
 
 @Suite struct BlockTests {
-  /// Keys of one shape each: spread evenly, crowded, with long shared beginnings, prefixes of others.
+  /// Keys of one shape each: spread evenly, crowded, with long shared beginnings, prefixes of
+  /// others.
   private func keys(_ shape: Int, _ count: Int, _ random: inout SeededRandom) -> [[UInt8]] {
     var keys: Set<[UInt8]> = []
     while keys.count < count {
@@ -45,8 +46,8 @@ import Testing
     }
   }
 
-  /// A block of three rows without prefix: header 16, key lengths 3, value lengths 3, kinds 3, keys 5,
-  /// values 3.
+  /// A block of three rows without prefix: header 16, key lengths 3, value lengths 3, kinds 3,
+  /// keys 5, values 3.
   private var small: [UInt8] {
     var builder = BlockBuilder()
     let rows: [(RowKind, [UInt8], [UInt8])] = [

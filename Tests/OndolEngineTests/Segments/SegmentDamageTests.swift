@@ -81,6 +81,21 @@ import Testing
     #expect(harmless == SegmentFormat.headerLength * 8)
   }
 
+  @Test func `a flipped bit anywhere is found by verifying`() throws {
+    let (metadata, bytes) = try write(true)
+    func verify(_ bytes: [UInt8]) throws {
+      let directory = MemoryDirectory()
+      directory.put(bytes, as: "7.seg")
+      try openSegment(metadata, in: directory, cache: BlockCache(budgetBytes: 1 << 20)).verify()
+    }
+    try verify(bytes)
+    for bit in 0..<(bytes.count * 8) {
+      var damaged = bytes
+      damaged[bit / 8] ^= 1 << UInt8(bit % 8)
+      #expect(throws: EngineError.self, "bit \(bit)") { try verify(damaged) }
+    }
+  }
+
   @Test(arguments: [true, false])
   func `a file cut anywhere is an error`(_ compress: Bool) throws {
     let (metadata, bytes) = try write(compress)
