@@ -136,7 +136,7 @@ extension Block {
   func prefetch(around row: Int) {
     // Safe: prefetching reads nothing.
     unsafe OndolEngine.prefetch(base)
-    let guess = unsafe base + (Self.rowsOffset + row * MemoryLayout<Row>.stride)
+    let guess = unsafe base + (Self.rowsOffset &+ row &* MemoryLayout<Row>.stride)
     unsafe OndolEngine.prefetch(guess - 40)
     unsafe OndolEngine.prefetch(guess + 40)
   }

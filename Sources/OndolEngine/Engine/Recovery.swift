@@ -141,6 +141,11 @@ struct Recovery {
       beginFloor(header.number)
     } else {
       guard header.kind == .normal, header.previous == last else {
+        // Only logs that the manifest knows were ever synced, and are there for sure.
+        if header.number > manifest.newestLog {
+          tearHere(name, at: 0, position: end)
+          return false
+        }
         throw .corrupt(file: name, offset: 0, reason: "the log before it is missing")
       }
       guard header.previousLength == length else {
