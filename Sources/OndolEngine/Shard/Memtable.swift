@@ -35,6 +35,10 @@ final class Memtable: @unchecked Sendable {
 
   static let maximumHeight = 14
 
+  /// From here on large pages pay: rows touch new memory all the time, and each small page of it is
+  /// a fault.
+  private static let largePageThreshold = 32 << 20
+
   private let base: UnsafeMutableRawPointer
   let capacity: Int
   /// Nodes end here, and values begin here.
@@ -54,7 +58,9 @@ final class Memtable: @unchecked Sendable {
   init(capacity: Int) {
     let headLength = Node.links + 4 * Self.maximumHeight
     self.capacity = (capacity + headLength + 15) & ~7
-    unsafe base = .allocate(byteCount: self.capacity, alignment: 64)
+    let isLarge = self.capacity >= Self.largePageThreshold
+    unsafe base = .allocate(byteCount: self.capacity, alignment: isLarge ? 2 << 20 : 64)
+    if isLarge { unsafe adviseLargePages(base, self.capacity) }
     nodesEnd = (headLength + 7) & ~7
     valuesStart = self.capacity
     unsafe base.initializeMemory(as: UInt8.self, repeating: 0, count: nodesEnd)
