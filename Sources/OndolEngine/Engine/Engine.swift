@@ -88,7 +88,7 @@ package final class Engine: Sendable {
     }
     var batch = batch
     while true {
-      switch try storage.sequencer.place(&batch, durability) {
+      switch try await place(&batch, durability) {
       case .placed(let placed):
         startUpkeep(after: placed)
         let receipt = CommitReceipt(sequence: placed.sequence, time: placed.time)
@@ -96,10 +96,23 @@ package final class Engine: Sendable {
         return receipt
       case .needsLog:
         try await storage.makeFirstLog()
-        background.start { [storage] in try? await storage.secureFirstLog() }
+        storage.secureFirstLog()
       case .needsRoom(let shard):
         try await shards[shard].maintain()
       }
+    }
+  }
+
+  /// Places the batch. Before it says that the batch is stale it waits until what made it so is
+  /// visible: deriving it again any sooner would give the same batch, over and over.
+  private func place(
+    _ batch: inout Batch, _ durability: Durability
+  ) async throws(EngineError) -> Placement {
+    do throws(EngineError) {
+      return try storage.sequencer.place(&batch, durability)
+    } catch {
+      if error == .stale { await storage.sequencer.waitUntilAllPublished() }
+      throw error
     }
   }
 

@@ -52,6 +52,11 @@ extension Sequencer {
     return wakeups
   }
 
+  /// Waits until everything placed so far is published, or nothing more will be.
+  func waitUntilAllPublished() async {
+    _ = await waitUntilPublished(state.withLock { $0.commits.lastPlaced })
+  }
+
   /// Waits until everything up to `sequence` is published; the failure when that will not be.
   func waitUntilPublished(_ sequence: SequenceNumber) async -> EngineError? {
     await withCheckedContinuation { waiter in

@@ -193,12 +193,20 @@ final class Storage: Sendable {
     }
   }
 
-  /// Makes sure that the log handed out by `makeFirstLog()` is found after a power cut.
-  func secureFirstLog() async throws(EngineError) {
-    try await perform { (storage) throws(EngineError) in
-      guard let newest = storage.sequencer.newestLog, newest > storage.manifest.state.newestLog
+  /// Makes sure that the log handed out by `makeFirstLog()` is found after a power cut. Done on the
+  /// maintenance thread, without a task: commits that try again and again may keep the pool busy
+  /// until this is done.
+  func secureFirstLog() {
+    maintenance.enqueue { [self] in
+      guard let newest = sequencer.newestLog, newest > manifest.state.newestLog,
+        (try? sequencer.refuseAfterFailure()) != nil
       else { return }
-      try storage.secure(newest)
+      do throws(EngineError) {
+        try manifest.secureFoundation()
+        try secure(newest)
+      } catch {
+        _ = sequencer.fail(error)
+      }
     }
   }
 
