@@ -66,9 +66,9 @@ extension Block {
   }
 
   /// A row not far from the first whose head is `head` or above: where proportion puts it,
-  /// corrected twice by how far the head found there is from the one wanted. Identifiers made of letters and
-  /// digits leave gaps between `9` and `A` and between `Z` and `a`, which a correction steps over.
-  /// `head` is above the first row's.
+  /// corrected twice by how far the head found there is from the one wanted. Identifiers made of
+  /// letters and digits leave gaps between `9` and `A` and between `Z` and `a`, which a correction
+  /// steps over. `head` is above the first row's.
   @inline(__always)
   func guess(_ head: UInt64, _ header: Header) -> Int {
     // Safe: `row` stays within 0...last.
