@@ -34,12 +34,13 @@ final class BackgroundTasks: Sendable {
     state.withLock { _ = $0.running.removeValue(forKey: number) }
   }
 
-  /// Starts nothing more and waits for what runs.
+  /// Starts nothing more, wakes what sleeps, and waits for what runs.
   func finish() async {
     let tasks = state.withLock { state in
       state.isFinished = true
       return Array(state.running.values)
     }
+    for task in tasks { task.cancel() }
     for task in tasks { await task.value }
   }
 }

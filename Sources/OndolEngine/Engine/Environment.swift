@@ -6,6 +6,8 @@ package struct Environment: Sendable {
   package var fileSystem: any FileSystem
   /// Wall clock in microseconds since 1970.
   package var now: @Sendable () -> Int64
+  /// Waits as many microseconds as given; returns at once when its task is cancelled.
+  package var sleep: @Sendable (Int64) async -> Void
   /// Sixty-four random bits.
   package var random: @Sendable () -> UInt64
   /// Threads for calls that block.
@@ -15,11 +17,12 @@ package struct Environment: Sendable {
 
   package init(
     fileSystem: any FileSystem, now: @escaping @Sendable () -> Int64,
-    random: @escaping @Sendable () -> UInt64, threads: any ThreadSource,
+    sleep: @escaping @Sendable (Int64) async -> Void, random: @escaping @Sendable () -> UInt64, threads: any ThreadSource,
     executor: (any TaskExecutor)? = nil
   ) {
     self.fileSystem = fileSystem
     self.now = now
+    self.sleep = sleep
     self.random = random
     self.threads = threads
     self.executor = executor

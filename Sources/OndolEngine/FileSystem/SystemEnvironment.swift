@@ -13,6 +13,7 @@ extension Environment {
   package static func live() -> Environment {
     Environment(
       fileSystem: DiskFileSystem(), now: wallClock,
+      sleep: { microseconds in try? await Task.sleep(for: .microseconds(microseconds)) },
       random: {
         var generator = SystemRandomNumberGenerator()
         return generator.next()

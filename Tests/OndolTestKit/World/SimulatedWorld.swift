@@ -1,5 +1,5 @@
-// A whole world for an engine: files in memory, a clock that ticks when it is looked at, chance
-// from a seed.
+// A whole world for an engine: files in memory, a clock that ticks when it is looked at and jumps when
+// somebody sleeps, chance from a seed.
 
 package import OndolEngine
 
@@ -18,6 +18,7 @@ package final class SimulatedWorld: Sendable {
     self.fileSystem = fileSystem
     let clock = Guarded(startTime)
     let random = Guarded(SeededRandom(seed: seed))
+    let executor = threads as? SimulationExecutor
     environment = Environment(
       fileSystem: fileSystem,
       now: {
@@ -26,7 +27,10 @@ package final class SimulatedWorld: Sendable {
           return time
         }
       },
-      random: { random.withLock { $0.next() } },
-      threads: threads, executor: threads as? SimulationExecutor)
+      sleep: { microseconds in
+        await executor?.doze()
+        clock.withLock { $0 += microseconds }
+      },
+      random: { random.withLock { $0.next() } }, threads: threads, executor: executor)
   }
 }

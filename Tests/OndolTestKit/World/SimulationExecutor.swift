@@ -20,19 +20,25 @@ package final class SimulationExecutor: TaskExecutor {
   private enum Step {
     case job(ExecutorJobBox)
     case work(@Sendable () -> Void)
+    case waking(CheckedContinuation<Void, Never>)
   }
 
   private struct State {
     var random: SeededRandom
     var jobs: [ExecutorJobBox] = []
     var queues: [[@Sendable () -> Void]] = []
+    var dozing: [CheckedContinuation<Void, Never>] = []
     var steps = 0
 
     mutating func nextStep() -> Step? {
       let busy = queues.indices.filter { !queues[$0].isEmpty }
       let choices = jobs.count + busy.count
-      guard choices > 0 else { return nil }
+      guard choices + dozing.count > 0 else { return nil }
       steps += 1
+      // Time passes when nothing else happens, and now and then while it does.
+      if !dozing.isEmpty, choices == 0 || random.below(32) == 0 {
+        return .waking(dozing.remove(at: random.below(dozing.count)))
+      }
       let choice = random.below(choices)
       if choice < jobs.count {
         return .job(jobs.remove(at: choice))
@@ -71,6 +77,7 @@ package final class SimulationExecutor: TaskExecutor {
       switch step {
       case .job(let box): box.run(on: self)
       case .work(let job): job()
+      case .waking(let sleeper): sleeper.resume()
       }
     }
     guard let result = result.withLock({ $0 }) else {
@@ -82,6 +89,13 @@ package final class SimulationExecutor: TaskExecutor {
   package func enqueue(_ job: consuming ExecutorJob) {
     let box = ExecutorJobBox(job)
     state.withLock { $0.jobs.append(box) }
+  }
+
+  /// Waits until the executor lets time pass. Whoever is cancelled meanwhile wakes like everybody.
+  func doze() async {
+    await withCheckedContinuation { sleeper in
+      state.withLock { $0.dozing.append(sleeper) }
+    }
   }
 
   /// Steps so far.
