@@ -51,9 +51,9 @@ extension EngineRun {
     }
   }
 
-  /// Readers at full speed beside a writer at a fixed rate, each on a thread of its own. The rate is
-  /// the same for all, because an engine that writes slowly would otherwise leave its readers more
-  /// of the processor.
+  /// Readers at full speed beside a writer at a fixed rate, each on a thread of its own. The rate
+  /// is the same for all, because an engine that writes slowly would otherwise leave its readers
+  /// more of the processor.
   private mutating func readWhileWriting() async throws {
     guard plan.includes(.readersWhileWriting) else { return }
     let engine = try await open()

@@ -1,6 +1,6 @@
-// One phase of one engine's run, in a process of its own. Only the engine's own calls are inside the
-// clock; keys and values are made before it starts. What a read gives is summed inside the clock, by
-// the same function for every engine. The phases are in the files beside this one.
+// One phase of one engine's run, in a process of its own. Only the engine's own calls are inside
+// the clock; keys and values are made before it starts. What a read gives is summed inside the
+// clock, by the same function for every engine. The phases are in the files beside this one.
 
 import CPeers
 import Foundation

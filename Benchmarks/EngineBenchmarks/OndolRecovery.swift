@@ -10,6 +10,8 @@ import Peers
 struct OndolRecovery {
   private static let keyspaces: [[UInt8]] = [[0, 0, 0x10, 0], [0, 0, 0x20, 0]]
   private static let copies = 3
+  /// What a commit of one row takes in the log beside its key and value, more or less.
+  private static let frameBytes = 52
 
   private let plan: Plan
   private let dataset: Dataset
@@ -20,7 +22,7 @@ struct OndolRecovery {
     plan = run.plan
     dataset = run.dataset
     directory = run.directory + "/crashed"
-    rowCount = Plan.recoveryBytes / (plan.valueLength + KeyList.stride + 4)
+    rowCount = Plan.recoveryBytes / (plan.valueLength + KeyList.stride + Self.frameBytes)
   }
 
   private var options: EngineOptions {

@@ -15,8 +15,8 @@ struct Plan: Codable {
   /// Rows that a concurrent writer commits, one by one, before it looks at the clock.
   static let rowsPerTurn = 10
   static let readers = 2
-  /// The open-loop rate of the writer beside the readers, in documents a second. A B-tree that syncs
-  /// nothing keeps up with it; an engine that does not is named below the table.
+  /// The open-loop rate of the writer beside the readers, in documents a second. An engine that
+  /// cannot keep it is named below the table.
   static let pacedRate = 10_000
   static let recoveryBytes = 64 << 20
 
