@@ -23,8 +23,7 @@ final class ModelLife {
   /// Every commit up to here survives a kill.
   var kept: UInt64 = 0
 
-  private var operation = 0
-  private var journal: [String] = []
+  private let journal: ModelJournal
   private var held: [CheckedSnapshot] = []
   private var cursors: [HeldCursor] = []
   /// Snapshots of engines that are closed: nobody reads them, but letting them go late must do no
@@ -34,9 +33,11 @@ final class ModelLife {
   private var lastFlush: UInt64 = 0
 
   init(
-    seed: UInt64, environment: Environment, path: String, simulated: SimulatedFileSystem?
+    seed: UInt64, environment: Environment, path: String, _ journal: ModelJournal,
+    simulated: SimulatedFileSystem?
   ) {
     self.seed = seed
+    self.journal = journal
     self.environment = environment
     self.path = path
     self.simulated = simulated
@@ -46,29 +47,24 @@ final class ModelLife {
   }
 
   func run(_ operations: Int) async throws -> ModelSummary {
-    do {
-      var engine = try await open()
-      while operation < operations {
-        operation += 1
-        engine = try await step(engine)
-      }
-      operation += 1
-      try await finish(engine)
-    } catch {
-      throw ModelMismatch(
-        seed: seed, operation: operation, options: options.summary, reason: "\(error)",
-        journal: journal.suffix(12))
+    var engine = try await open()
+    for _ in 0..<operations {
+      journal.begin()
+      engine = try await step(engine)
     }
+    journal.begin()
+    try await finish(engine)
     return ModelSummary(
       seed: seed, operations: operations, commits: history.newest, points: points)
   }
 
   func hit(_ point: ModelPoint) { points[point, default: 0] += 1 }
 
-  private func note(_ text: String) { journal.append("\(operation). \(text)") }
+  private func note(_ text: String) { journal.note(text) }
 
   private func open() async throws -> Engine {
-    try await Engine.open(at: path, options: options, environment: environment)
+    journal.opened(options.summary)
+    return try await Engine.open(at: path, options: options, environment: environment)
   }
 
   // MARK: - Operations

@@ -63,6 +63,43 @@ package struct ModelMismatch: Error, CustomStringConvertible {
   }
 }
 
+/// What a trial has done so far, kept where it can be read even when the trial hangs.
+final class ModelJournal: Sendable {
+  private struct State {
+    var operation = 0
+    var options = ""
+    var lines: [String] = []
+  }
+
+  private let seed: UInt64
+  private let state = Guarded(State())
+
+  init(seed: UInt64) {
+    self.seed = seed
+  }
+
+  /// Begins the next operation.
+  func begin() {
+    state.withLock { $0.operation += 1 }
+  }
+
+  func opened(_ options: String) {
+    state.withLock { $0.options = options }
+  }
+
+  func note(_ text: String) {
+    state.withLock { $0.lines.append("\($0.operation). \(text)") }
+  }
+
+  func mismatch(_ reason: any Error) -> ModelMismatch {
+    state.withLock { state in
+      ModelMismatch(
+        seed: seed, operation: state.operation, options: state.options, reason: "\(reason)",
+        journal: state.lines.suffix(12))
+    }
+  }
+}
+
 package enum ModelTrial {
   /// Operations of a trial unless the caller says otherwise.
   package static let operations = 70
@@ -72,11 +109,17 @@ package enum ModelTrial {
   package static func run(
     seed: UInt64, operations: Int = operations
   ) throws -> ModelSummary {
-    try SimulationExecutor.run(seed: seed) { executor in
-      let world = SimulatedWorld(seed: seed, threads: executor)
-      let life = ModelLife(
-        seed: seed, environment: world.environment, path: "/db", simulated: world.fileSystem)
-      return try await life.run(operations)
+    let journal = ModelJournal(seed: seed)
+    do {
+      return try SimulationExecutor.run(seed: seed) { executor in
+        let world = SimulatedWorld(seed: seed, threads: executor)
+        let life = ModelLife(
+          seed: seed, environment: world.environment, path: "/db", journal,
+          simulated: world.fileSystem)
+        return try await life.run(operations)
+      }
+    } catch {
+      throw journal.mismatch(error)
     }
   }
 
@@ -85,9 +128,14 @@ package enum ModelTrial {
   package static func runOnThreads(
     seed: UInt64, path: String? = nil, operations: Int = operations
   ) async throws -> ModelSummary {
+    let journal = ModelJournal(seed: seed)
     let life = ModelLife(
-      seed: seed, environment: path == nil ? .memory() : .live(), path: path ?? "db",
+      seed: seed, environment: path == nil ? .memory() : .live(), path: path ?? "db", journal,
       simulated: nil)
-    return try await life.run(operations)
+    do {
+      return try await life.run(operations)
+    } catch {
+      throw journal.mismatch(error)
+    }
   }
 }
