@@ -171,18 +171,22 @@ struct Opening: Sendable {
         active: memtables[index].last ?? Memtable(capacity: options.memtableSize),
         sealed: memtables[index].dropLast().reversed(),
         runs: state.runs.map { run in
-          Storage.makeRun(
-            run.segments, shard: index, identity: manifest.superblock.identity,
-            directory: directory, cache: cache)
-        }, flushedThrough: state.flushedThrough)
+          Run(
+            run.segments.map { segment in
+              Segment(
+                segment, identity: manifest.superblock.identity, shard: UInt32(index),
+                directory: directory, cache: cache)
+            })
+        }, state: state)
     }
     let views = ViewHolder(View(shards: shards), published: recovered.sequence)
     let sequencer = Sequencer(
       recovered: recovered, views: views, environment: environment, options: options,
       identity: manifest.superblock.identity, syncWorker: logWorker)
     let storage = Storage(
-      directory: directory, environment: environment, options: options, manifest: manifest,
-      views: views, sequencer: sequencer, cache: cache, maintenance: maintenance)
-    return Engine(storage: storage, lock: lock, logWorker: logWorker)
+      directory: directory, lock: lock, environment: environment, options: options,
+      manifest: manifest, views: views, sequencer: sequencer, cache: cache, maintenance: maintenance
+    )
+    return Engine(storage: storage, logWorker: logWorker)
   }
 }
