@@ -134,7 +134,7 @@ struct Opening: Sendable {
 
   private static func number(of name: String) -> FileNumber? {
     FileNumber.parse(name, prefix: "LOG-") ?? FileNumber.parse(name, prefix: "MANIFEST-")
-      ?? FileNumber.parse(name, suffix: ".seg")
+      ?? FileNumber.parse(name, suffix: ".seg") ?? FileNumber.parse(name, suffix: ".val")
   }
 
   /// Removes files of ours that nobody names: what flushes, merges and rotations left behind.
@@ -151,6 +151,8 @@ struct Opening: Sendable {
           manifest != current
         } else if let segment = FileNumber.parse(name, suffix: ".seg") {
           !state.references(segment: segment)
+        } else if let values = FileNumber.parse(name, suffix: ".val") {
+          state.valueFiles[values] == nil
         } else {
           false
         }
@@ -166,6 +168,9 @@ struct Opening: Sendable {
   /// Puts the parts together.
   func makeEngine(maintenance: any Worker, logWorker: any Worker) -> Engine {
     let cache = BlockCache(budgetBytes: options.cacheSize)
+    let valueFiles = ValueFiles(
+      manifest.state.valueFiles.values, identity: manifest.superblock.identity,
+      directory: directory, cache: cache)
     let shards = manifest.state.shards.enumerated().map { index, state in
       ShardView(
         active: memtables[index].last ?? Memtable(capacity: options.memtableSize),
@@ -173,7 +178,7 @@ struct Opening: Sendable {
         runs: state.runs.map { run in
           Storage.makeRun(
             run.segments, shard: index, identity: manifest.superblock.identity,
-            directory: directory, cache: cache)
+            directory: directory, cache: cache, valueFiles: valueFiles)
         }, flushedThrough: state.flushedThrough)
     }
     let views = ViewHolder(View(shards: shards), published: recovered.sequence)
@@ -182,7 +187,8 @@ struct Opening: Sendable {
       identity: manifest.superblock.identity, syncWorker: logWorker)
     let storage = Storage(
       directory: directory, environment: environment, options: options, manifest: manifest,
-      views: views, sequencer: sequencer, cache: cache, maintenance: maintenance)
+      views: views, sequencer: sequencer, cache: cache, valueFiles: valueFiles,
+      maintenance: maintenance)
     return Engine(storage: storage, lock: lock, logWorker: logWorker)
   }
 }

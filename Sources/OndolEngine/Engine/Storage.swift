@@ -11,6 +11,7 @@ final class Storage: Sendable {
   let views: ViewHolder
   let sequencer: Sequencer
   let cache: BlockCache
+  let valueFiles: ValueFiles
   /// All file work of flushes and merges.
   let maintenance: any Worker
   private let manifest: Manifest
@@ -20,7 +21,7 @@ final class Storage: Sendable {
   init(
     directory: any Directory, environment: Environment, options: EngineOptions,
     manifest: Manifest, views: ViewHolder, sequencer: Sequencer, cache: BlockCache,
-    maintenance: any Worker
+    valueFiles: ValueFiles, maintenance: any Worker
   ) {
     self.directory = directory
     self.environment = environment
@@ -31,6 +32,7 @@ final class Storage: Sendable {
     self.views = views
     self.sequencer = sequencer
     self.cache = cache
+    self.valueFiles = valueFiles
     self.maintenance = maintenance
   }
 
@@ -99,6 +101,8 @@ final class Storage: Sendable {
     try manifest.commit(drops + output.changes)
     views.update(shard: index) { $0.merging(inputs, into: output.run) }
     for segment in segments { segment.removeWhenUnused() }
+    let named = manifest.state.valueFiles
+    valueFiles.forget { named[$0] != nil }
   }
 
   /// A run on disk and the edits that will make it count.
@@ -113,6 +117,7 @@ final class Storage: Sendable {
     sequences: ClosedRange<SequenceNumber>
   ) throws(EngineError) -> NewRun {
     var segments: [SegmentMetadata] = []
+    var values = separator(shard: shard)
     try rows.seekToFirst()
     while rows.isValid {
       if !keepingTombstones, rows.kind == .delete {
@@ -121,18 +126,36 @@ final class Storage: Sendable {
       }
       segments.append(
         try writeSegment(
-          &rows, shard: shard, keepingTombstones: keepingTombstones, sequences: sequences))
+          &rows, &values, shard: shard, keepingTombstones: keepingTombstones,
+          sequences: sequences))
     }
+    let files = try values.finish()
     guard let id = segments.first?.number.rawValue else { return NewRun(run: nil, changes: []) }
     try directory.sync()
-    let changes = segments.map {
-      ManifestChange.addSegment(shard: shard, level: level, run: id, $0)
-    }
+    valueFiles.add(files)
+    let changes =
+      files.map { ManifestChange.addValueFile($0) }
+      + segments.map { ManifestChange.addSegment(shard: shard, level: level, run: id, $0) }
     return NewRun(run: makeRun(segments, shard: shard), changes: changes)
   }
 
+  private func separator(shard: Int) -> ValueSeparator {
+    let separation = ValueSeparation(
+      threshold: options.valueThreshold, fileSize: options.valueFileSize,
+      compress: options.compress)
+    return ValueSeparator(
+      separation, collecting: manifest.state.garbageValueFiles, from: valueFiles
+    ) { [self] () throws(EngineError) in
+      let number = manifest.allocate()
+      return ValueFileWriter(
+        file: try directory.create(number.valueFileName), number: number,
+        salt: environment.random(), identity: identity, shard: UInt32(shard),
+        compress: options.compress)
+    }
+  }
+
   private func writeSegment(
-    _ rows: inout MergeCursor, shard: Int, keepingTombstones: Bool,
+    _ rows: inout MergeCursor, _ values: inout ValueSeparator, shard: Int, keepingTombstones: Bool,
     sequences: ClosedRange<SequenceNumber>
   ) throws(EngineError) -> SegmentMetadata {
     let number = manifest.allocate()
@@ -144,7 +167,10 @@ final class Storage: Sendable {
       file: file, number: number, salt: environment.random(), identity: identity,
       shard: UInt32(shard), options: segmentOptions)
     while rows.isValid, writer.rawBytesWritten < UInt64(options.segmentSize) {
-      if keepingTombstones || rows.kind == .put {
+      if let pointer = try values.separate(rows.kind, rows.value) {
+        let bytes = pointer.encode()
+        try writer.add(.valuePointer, key: rows.key, value: bytes.bytes)
+      } else if keepingTombstones || rows.kind != .delete {
         try writer.add(rows.kind, key: rows.key, value: rows.value)
       }
       try rows.next()
@@ -157,17 +183,19 @@ final class Storage: Sendable {
 
   func makeRun(_ segments: [SegmentMetadata], shard: Int) -> Run {
     Self.makeRun(
-      segments, shard: shard, identity: identity, directory: directory, cache: cache)
+      segments, shard: shard, identity: identity, directory: directory, cache: cache,
+      valueFiles: valueFiles)
   }
 
   static func makeRun(
     _ segments: [SegmentMetadata], shard: Int, identity: DatabaseIdentity,
-    directory: any Directory, cache: BlockCache
+    directory: any Directory, cache: BlockCache, valueFiles: ValueFiles
   ) -> Run {
     Run(
       segments.map { metadata in
         Segment(
-          metadata, identity: identity, shard: UInt32(shard), directory: directory, cache: cache)
+          metadata, identity: identity, shard: UInt32(shard), directory: directory, cache: cache,
+          valueFiles: valueFiles.files(metadata.valueReferences))
       })
   }
 

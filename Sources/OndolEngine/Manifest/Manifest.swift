@@ -194,10 +194,13 @@ final class Manifest: @unchecked Sendable {
   }
 
   private func makeEdit(_ changes: [ManifestChange]) throws(EngineError) {
-    let changes = [.nextFile(state.nextFile)] + changes
+    var changes = [.nextFile(state.nextFile)] + changes
     var next = state
     do throws(MalformedBytes) {
       for change in changes { try next.apply(change) }
+      let drops = next.unreferencedValueFiles.map { ManifestChange.dropValueFile($0) }
+      for drop in drops { try next.apply(drop) }
+      changes += drops
     } catch {
       preconditionFailure("an edit of our own making cannot be refused: \(error.reason)")
     }

@@ -43,6 +43,8 @@ struct ManifestState: Sendable, Equatable {
   /// The last log made; it exists, used or not.
   var newestLog: FileNumber
   var shards: [ShardState]
+  /// By number.
+  var valueFiles: [FileNumber: ValueFileMetadata] = [:]
 
   /// Whether a segment is referenced.
   func references(segment number: FileNumber) -> Bool {
@@ -59,6 +61,8 @@ enum ManifestChange: Sendable, Equatable {
   case flushed(shard: Int, through: SequenceNumber)
   case addSegment(shard: Int, level: Int, run: UInt64, SegmentMetadata)
   case dropSegment(shard: Int, number: FileNumber)
+  case addValueFile(ValueFileMetadata)
+  case dropValueFile(FileNumber)
 
   private enum Tag {
     static let nextFile: UInt64 = 2
@@ -66,6 +70,8 @@ enum ManifestChange: Sendable, Equatable {
     static let flushed: UInt64 = 6
     static let addSegment: UInt64 = 8
     static let dropSegment: UInt64 = 10
+    static let addValueFile: UInt64 = 14
+    static let dropValueFile: UInt64 = 16
   }
 
   /// Appends `tag, length, body`.
@@ -96,6 +102,12 @@ enum ManifestChange: Sendable, Equatable {
     case .dropSegment(let shard, let number):
       tag = Tag.dropSegment
       body.appendVarint(shard)
+      body.appendVarint(number.rawValue)
+    case .addValueFile(let file):
+      tag = Tag.addValueFile
+      file.encode(into: &body)
+    case .dropValueFile(let number):
+      tag = Tag.dropValueFile
       body.appendVarint(number.rawValue)
     }
     bytes.appendVarint(tag)
@@ -143,6 +155,10 @@ enum ManifestChange: Sendable, Equatable {
     case Tag.dropSegment:
       return .dropSegment(
         shard: try body.count(atMost: 1023), number: FileNumber(rawValue: try body.varint()))
+    case Tag.addValueFile:
+      return .addValueFile(try ValueFileMetadata(&body))
+    case Tag.dropValueFile:
+      return .dropValueFile(FileNumber(rawValue: try body.varint()))
     default:
       return nil
     }
@@ -155,6 +171,7 @@ extension ManifestState {
     var changes: [ManifestChange] = [
       .nextFile(nextFile), .logs(floor: floor, newest: newestLog),
     ]
+    changes += valueFiles.values.sorted { $0.number < $1.number }.map { .addValueFile($0) }
     for (index, shard) in shards.enumerated() {
       changes.append(.flushed(shard: index, through: shard.flushedThrough))
       for run in shard.runs {
@@ -179,11 +196,19 @@ extension ManifestState {
       shards[shard].flushedThrough = through
     case .addSegment(let shard, let level, let run, let segment):
       try check(shard)
+      try checkValueFiles(of: segment, shard)
       shards[shard].add(segment, level: level, run: run)
     case .dropSegment(let shard, let number):
       try check(shard)
       guard shards[shard].drop(number) else {
         throw MalformedBytes(at: 0, "drops segment \(number.rawValue), which it lacks")
+      }
+    case .addValueFile(let file):
+      try check(Int(file.shard))
+      valueFiles[file.number] = file
+    case .dropValueFile(let number):
+      guard valueFiles.removeValue(forKey: number) != nil else {
+        throw MalformedBytes(at: 0, "drops value file \(number.rawValue), which it lacks")
       }
     }
   }
@@ -237,6 +262,11 @@ extension SegmentMetadata {
     bytes.appendVarint(rawBytes)
     bytes.appendVarint(minSequence.rawValue)
     bytes.appendVarint(maxSequence.rawValue)
+    bytes.appendVarint(valueReferences.count)
+    for reference in valueReferences {
+      bytes.appendVarint(reference.file.rawValue)
+      bytes.appendVarint(reference.bytes)
+    }
   }
 
   fileprivate init(_ reader: inout ByteReader) throws(MalformedBytes) {
@@ -247,5 +277,10 @@ extension SegmentMetadata {
       entries: try reader.varint(), tombstones: try reader.varint(),
       rawBytes: try reader.varint(), minSequence: SequenceNumber(rawValue: try reader.varint()),
       maxSequence: SequenceNumber(rawValue: try reader.varint()))
+    for _ in 0..<(try reader.count(atMost: reader.remaining)) {
+      valueReferences.append(
+        ValueReference(
+          file: FileNumber(rawValue: try reader.varint()), bytes: try reader.varint()))
+    }
   }
 }

@@ -63,7 +63,9 @@ private struct WorkloadDraw {
       segmentSize: random.pick([1 << 10, 8 << 10, 1 << 20]),
       blockSize: random.pick([256, 1_024, 4_096]),
       deferredBytes: random.pick([100, 1 << 10, 1 << 20]),
-      runLimit: 1 + random.below(4))
+      runLimit: 1 + random.below(4),
+      valueThreshold: random.pick([0, 16, 600, .max]),
+      valueFileSize: random.pick([1, 1 << 10, 8 << 10]))
   }
 
   mutating func steps() -> [Workload.Step] {
