@@ -152,7 +152,7 @@ struct Opening: Sendable {
         } else if let segment = FileNumber.parse(name, suffix: ".seg") {
           !state.references(segment: segment)
         } else if let values = FileNumber.parse(name, suffix: ".val") {
-          state.valueFiles[values] == nil
+          !state.references(valueFile: values)
         } else {
           false
         }
@@ -169,17 +169,21 @@ struct Opening: Sendable {
   func makeEngine(maintenance: any Worker, logWorker: any Worker) -> Engine {
     let cache = BlockCache(budgetBytes: options.cacheSize)
     let valueFiles = ValueFiles(
-      manifest.state.valueFiles.values, identity: manifest.superblock.identity,
-      directory: directory, cache: cache)
+      identity: manifest.superblock.identity, directory: directory, cache: cache)
+    valueFiles.follow(manifest.state)
     let shards = manifest.state.shards.enumerated().map { index, state in
       ShardView(
         active: memtables[index].last ?? Memtable(capacity: options.memtableSize),
         sealed: memtables[index].dropLast().reversed(),
         runs: state.runs.map { run in
-          Storage.makeRun(
-            run.segments, shard: index, identity: manifest.superblock.identity,
-            directory: directory, cache: cache, valueFiles: valueFiles)
-        }, flushedThrough: state.flushedThrough)
+          Run(
+            run.segments.map { segment in
+              Segment(
+                segment, identity: manifest.superblock.identity, shard: UInt32(index),
+                directory: directory, cache: cache,
+                valueFiles: valueFiles.files(segment.valueReferences))
+            })
+        }, state: state)
     }
     let views = ViewHolder(View(shards: shards), published: recovered.sequence)
     let sequencer = Sequencer(

@@ -9,6 +9,7 @@ internal import Synchronization
 package final class ValueFile: Sendable {
   package let metadata: ValueFileMetadata
   private let identity: DatabaseIdentity
+  private let shard: UInt32
   private let directory: any Directory
   private let cache: BlockCache
 
@@ -20,12 +21,13 @@ package final class ValueFile: Sendable {
   private let isObsolete = Atomic(false)
 
   init(
-    _ metadata: ValueFileMetadata, identity: DatabaseIdentity, directory: any Directory,
-    cache: BlockCache, openFiles: OpenValueFiles = OpenValueFiles()
+    _ metadata: ValueFileMetadata, identity: DatabaseIdentity, shard: UInt32,
+    directory: any Directory, cache: BlockCache, openFiles: OpenValueFiles = OpenValueFiles()
   ) {
     self.openFiles = openFiles
     self.metadata = metadata
     self.identity = identity
+    self.shard = shard
     self.directory = directory
     self.cache = cache
   }
@@ -162,7 +164,7 @@ package final class ValueFile: Sendable {
 
   private func checkHeader(of file: any File) throws(EngineError) {
     let header = ValueFileHeader(
-      number: metadata.number, salt: metadata.salt, identity: identity, shard: metadata.shard)
+      number: metadata.number, salt: metadata.salt, identity: identity, shard: shard)
     guard try file.read(at: 0, count: ValueFileFormat.headerLength) == header.encode() else {
       throw errors.corrupt(at: 0, "the header is not the one that was written")
     }

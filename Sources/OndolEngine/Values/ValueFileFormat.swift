@@ -61,17 +61,15 @@ struct ValueFileHeader: Equatable {
 /// What the manifest knows of a value file.
 package struct ValueFileMetadata: Sendable, Equatable {
   package var number: FileNumber
-  package var shard: UInt32
   package var salt: UInt64
   package var sizeBytes: UInt64
   /// Records in it.
   package var values: UInt64
 
   package init(
-    number: FileNumber, shard: UInt32, salt: UInt64, sizeBytes: UInt64, values: UInt64
+    number: FileNumber, salt: UInt64, sizeBytes: UInt64, values: UInt64
   ) {
     self.number = number
-    self.shard = shard
     self.salt = salt
     self.sizeBytes = sizeBytes
     self.values = values

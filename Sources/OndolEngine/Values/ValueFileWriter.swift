@@ -6,7 +6,6 @@ final class ValueFileWriter {
   let number: FileNumber
   private let file: any File
   private let salt: UInt64
-  private let shard: UInt32
   private let compress: Bool
 
   /// Bytes not yet given to the file, which has `written` already.
@@ -28,7 +27,6 @@ final class ValueFileWriter {
     self.file = file
     self.number = number
     self.salt = salt
-    self.shard = shard
     self.compress = compress
     output =
       ValueFileHeader(number: number, salt: salt, identity: identity, shard: shard).encode()
@@ -85,7 +83,7 @@ final class ValueFileWriter {
     try flush(atLeast: 0)
     try file.sync()
     return ValueFileMetadata(
-      number: number, shard: shard, salt: salt, sizeBytes: written, values: UInt64(count))
+      number: number, salt: salt, sizeBytes: written, values: UInt64(count))
   }
 
   private func flush(atLeast length: Int) throws(EngineError) {

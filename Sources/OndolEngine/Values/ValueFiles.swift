@@ -9,19 +9,29 @@ final class ValueFiles: Sendable {
   private let openFiles = OpenValueFiles()
   private let files: Guarded<[FileNumber: ValueFile]>
 
-  init(
-    _ metadata: some Sequence<ValueFileMetadata>, identity: DatabaseIdentity,
-    directory: any Directory, cache: BlockCache
-  ) {
+  init(identity: DatabaseIdentity, directory: any Directory, cache: BlockCache) {
     self.directory = directory
     self.identity = identity
     self.cache = cache
-    var files: [FileNumber: ValueFile] = [:]
-    for metadata in metadata {
-      files[metadata.number] = ValueFile(
-        metadata, identity: identity, directory: directory, cache: cache, openFiles: openFiles)
+    files = Guarded([:])
+  }
+
+  /// Has an object for each file that the manifest names. One that it names no more goes from the
+  /// disk with the last view that reads it.
+  func follow(_ state: ManifestState) {
+    let forgotten = files.withLock { files in
+      for (index, shard) in state.shards.enumerated() {
+        for (number, metadata) in shard.valueFiles where files[number] == nil {
+          files[number] = ValueFile(
+            metadata, identity: identity, shard: UInt32(index), directory: directory,
+            cache: cache, openFiles: openFiles)
+        }
+      }
+      let gone = files.values.filter { !state.references(valueFile: $0.number) }
+      for file in gone { files[file.number] = nil }
+      return gone
     }
-    self.files = Guarded(files)
+    for file in forgotten { file.removeWhenUnused() }
   }
 
   /// Those that `references` name. The manifest lets no segment name one that it lacks.
@@ -37,28 +47,5 @@ final class ValueFiles: Sendable {
         reason: "a row points to a value file that is not there")
     }
     return file
-  }
-
-  /// Takes in files that were just finished.
-  func add(_ metadata: [ValueFileMetadata]) {
-    if metadata.isEmpty { return }
-    let made = metadata.map {
-      ValueFile(
-        $0, identity: identity, directory: directory, cache: cache, openFiles: openFiles)
-    }
-    files.withLock { files in
-      for file in made { files[file.number] = file }
-    }
-  }
-
-  /// Lets go of files that the manifest no longer names; each goes from the disk with the last view
-  /// that reads it.
-  func forget(allBut isNamed: (FileNumber) -> Bool) {
-    let forgotten = files.withLock { files in
-      let gone = files.values.filter { !isNamed($0.number) }
-      for file in gone { files[file.number] = nil }
-      return gone
-    }
-    for file in forgotten { file.removeWhenUnused() }
   }
 }

@@ -11,7 +11,6 @@ struct ValueSeparation: Sendable {
   var threshold: Int
   /// Bytes after which the next value goes to a new file.
   var fileSize: Int
-  var compress: Bool
 }
 
 /// The value files of one flush or compaction.

@@ -20,7 +20,8 @@ extension Environment {
     let directory = try fileSystem.openDirectory(at: "db", create: false)
     var sizes: [String: UInt64] = [:]
     for name in try directory.list() where name.hasSuffix(".val") {
-      sizes[name] = try directory.open(name, access: .readOnly).size()
+      // A compaction in the background may remove it meanwhile.
+      sizes[name] = try? directory.open(name, access: .readOnly).size()
     }
     return sizes
   }

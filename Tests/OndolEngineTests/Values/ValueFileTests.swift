@@ -90,16 +90,19 @@ import Testing
   @Test func `more files than may be open are all read`() throws {
     let directory = MemoryDirectory()
     let cache = BlockCache(budgetBytes: 0)
-    var metadata: [ValueFileMetadata] = []
+    var shard = ShardState()
     var pointers: [ValuePointer] = []
     for number in UInt64(1)...300 {
       let written = try writeValues(
         [[UInt8(number & 255), 1], [2]], number: number, to: directory)
-      metadata.append(written.metadata)
+      shard.valueFiles[written.metadata.number] = written.metadata
       pointers.append(written.pointers[0])
     }
-    let files = ValueFiles(
-      metadata, identity: testIdentity, directory: directory, cache: cache)
+    let files = ValueFiles(identity: testIdentity, directory: directory, cache: cache)
+    let start = LogStart(number: .zero, base: .zero, sequence: .zero, time: 0)
+    files.follow(
+      ManifestState(
+        nextFile: .zero, floor: start, newestLog: .zero, shards: [ShardState(), shard]))
     for _ in 0..<2 {
       for pointer in pointers {
         let value = try files.file(of: pointer).value(pointer)

@@ -33,7 +33,7 @@ func writeValues(
 func openValues(
   _ metadata: ValueFileMetadata, in directory: MemoryDirectory, cache: BlockCache
 ) -> ValueFile {
-  ValueFile(metadata, identity: testIdentity, directory: directory, cache: cache)
+  ValueFile(metadata, identity: testIdentity, shard: 1, directory: directory, cache: cache)
 }
 
 extension ValueFile {

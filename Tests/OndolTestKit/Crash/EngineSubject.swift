@@ -23,6 +23,7 @@ package struct EngineSubject: CrashSubject {
     engineOptions.blockSize = options.blockSize
     engineOptions.deferredBytes = options.deferredBytes
     engineOptions.runLimit = options.runLimit
+    engineOptions.smallShardSize = options.smallShardSize
     engineOptions.valueThreshold = options.valueThreshold
     engineOptions.valueFileSize = options.valueFileSize
     engineOptions.cacheSize = 1 << 20
