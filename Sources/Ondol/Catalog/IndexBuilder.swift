@@ -95,8 +95,9 @@ struct IndexBuilder {
     while count < Self.batchCount, bytes < Self.batchBytes, try walk.next() {
       let key = walk.cursor.key
       let ids = try DocumentKey.ids(in: key, ancestorCount: pattern.ancestorCount)
+      let value = try walk.value
       do throws(MalformedBytes) {
-        let fields = try DocumentView(walk.cursor.value).fields(entry.symbols)
+        let fields = try DocumentView(value).fields(entry.symbols)
         if let row = index.row(of: fields, ancestors: ids.dropLast(), id: ids[ids.count - 1]) {
           batch.apply([.put(row)])
         }
@@ -108,7 +109,7 @@ struct IndexBuilder {
       batch.guardUnchanged(key)
       last = key.array
       count += 1
-      bytes += walk.cursor.value.byteCount
+      bytes += value.byteCount
     }
     return last
   }

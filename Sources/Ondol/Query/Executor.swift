@@ -112,7 +112,7 @@ struct Executor {
         throw DatabaseError(
           .dataLoss, "a document's key is damaged: \(error.reason)", path: "\(shape.collection)")
       }
-      try examine(walk.cursor.value, id: id, matcher, entry)
+      try examine(walk.value, id: id, matcher, entry)
     }
   }
 

@@ -30,6 +30,18 @@ struct RangeWalk: ~Copyable {
     }
   }
 
+  /// The value of the row it is at; a large one is read from disk only now.
+  var value: RawSpan {
+    @_lifetime(borrow self)
+    get throws(DatabaseError) {
+      do throws(EngineError) {
+        return try cursor.value
+      } catch {
+        throw DatabaseError(error)
+      }
+    }
+  }
+
   private mutating func forward() throws(EngineError) -> Bool {
     if hasBegun { try cursor.next() } else { try cursor.seekToFirst() }
     hasBegun = true
