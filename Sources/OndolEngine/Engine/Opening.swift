@@ -171,10 +171,13 @@ struct Opening: Sendable {
         active: memtables[index].last ?? Memtable(capacity: options.memtableSize),
         sealed: memtables[index].dropLast().reversed(),
         runs: state.runs.map { run in
-          Storage.makeRun(
-            run.segments, shard: index, identity: manifest.superblock.identity,
-            directory: directory, cache: cache)
-        }, flushedThrough: state.flushedThrough)
+          Run(
+            run.segments.map { segment in
+              Segment(
+                segment, identity: manifest.superblock.identity, shard: UInt32(index),
+                directory: directory, cache: cache)
+            })
+        }, state: state)
     }
     let views = ViewHolder(View(shards: shards), published: recovered.sequence)
     let sequencer = Sequencer(

@@ -14,6 +14,7 @@ func tinyOptions(shards: Int = 2) -> EngineOptions {
   options.segmentSize = 8 << 10
   options.blockSize = 512
   options.runLimit = 3
+  options.smallShardSize = 0
   options.manifestSize = 2 << 10
   return options
 }
