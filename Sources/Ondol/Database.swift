@@ -11,6 +11,8 @@ public final class Database: Sendable {
   let engine: Engine
   let catalog = Catalog()
   let latches = Latches()
+  /// What queries found out about the indexes they used.
+  let statistics = Guarded(IndexStatistics())
   let options: Options
   /// Wall clock in microseconds since 1970.
   let now: @Sendable () -> Int64

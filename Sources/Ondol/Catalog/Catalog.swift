@@ -47,6 +47,23 @@ final class Catalog: Sendable {
     return try load(root, row, at: snapshot)
   }
 
+  /// The family as it was at `snapshot`, for a caller that may block its thread. Nil when there was
+  /// none.
+  func familyNow(_ root: String, at snapshot: Snapshot) throws(DatabaseError) -> Family? {
+    let key = CatalogKey.family(root)
+    guard
+      let bytes = try rethrowing({ () throws(EngineError) in try snapshot.getBlocking(key) })
+    else { return nil }
+    let row: FamilyRow
+    do throws(MalformedBytes) {
+      row = try FamilyRow(bytes.bytes)
+    } catch {
+      throw DatabaseError(catalog: error)
+    }
+    if let picture = picture(of: root), picture.row == row { return picture }
+    return try load(root, row, at: snapshot)
+  }
+
   /// Every family at `snapshot`.
   func families(at snapshot: Snapshot) throws(DatabaseError) -> [Family] {
     var rows: [(String, FamilyRow)] = []
@@ -62,7 +79,11 @@ final class Catalog: Sendable {
     }
     var families: [Family] = []
     for (root, row) in rows {
-      families.append(try load(root, row, at: snapshot))
+      if let picture = picture(of: root), picture.row == row {
+        families.append(picture)
+      } else {
+        families.append(try load(root, row, at: snapshot))
+      }
     }
     return families
   }
@@ -71,7 +92,7 @@ final class Catalog: Sendable {
   func install(_ family: Family) {
     pictures.withLock { pictures in
       let key = ExactText(family.root)
-      if let known = pictures[key], known.row.generation >= family.row.generation { return }
+      if let known = pictures[key], !known.row.isOlder(than: family.row) { return }
       pictures[key] = family
     }
   }
@@ -129,6 +150,7 @@ private struct FamilyReader {
           throw MalformedBytes(at: 0, "an index of an unknown collection")
         }
         family.collections[pattern]?.indexes.append(index)
+      case .dropped: break
       }
       return
     }
