@@ -29,8 +29,17 @@ public struct AggregateQuery: Sendable, Hashable {
 
   @concurrent
   private func aggregate() async throws(DatabaseError) -> AggregateQuerySnapshot {
-    var executor = try Executor(
-      try query.shape.get(), in: query.database, at: try query.database.snapshot())
+    let shape = try query.shape.get()
+    return try await query.database.read(try query.database.engineSnapshot()) {
+      [self] (rows) throws(DatabaseError) in
+      var executor = try Executor(shape, in: query.database, rows)
+      return try aggregate(&executor)
+    }
+  }
+
+  private func aggregate(
+    _ executor: inout Executor
+  ) throws(DatabaseError) -> AggregateQuerySnapshot {
     if fields.allSatisfy({ $0.kind == .count }) {
       let count = Value.integer(Int64(try executor.count()))
       query.database.suggestIndex(after: executor, returned: 0)
@@ -56,7 +65,7 @@ public struct AggregateQuery: Sendable, Hashable {
     guard executor.query.isWhole else {
       var shape = executor.shape
       shape.selection = nil
-      executor = try Executor(shape, in: query.database, at: executor.snapshot)
+      executor = try Executor(shape, in: query.database, executor.rows)
       for document in try executor.documents() {
         let path = try document.reference.place.get()
         let (fields, name) = (document.data(), shape.name(of: path))
@@ -168,8 +177,17 @@ public struct GroupedAggregateQuery: Sendable, Hashable {
   @concurrent
   private func groups() async throws(DatabaseError) -> [AggregateGroup] {
     let query = aggregate.query
-    var executor = try Executor(
-      try query.shape.get(), in: query.database, at: try query.database.snapshot())
+    let shape = try query.shape.get()
+    return try await query.database.read(try query.database.engineSnapshot()) {
+      [self] (rows) throws(DatabaseError) in
+      var executor = try Executor(shape, in: query.database, rows)
+      return try groups(&executor)
+    }
+  }
+
+  private func groups(
+    _ executor: inout Executor
+  ) throws(DatabaseError) -> [AggregateGroup] {
     let fresh = aggregate.fields.map { Aggregator($0.kind) }
     var groups: [[Value]: [Aggregator]] = [:]
     let count = groupFields.count

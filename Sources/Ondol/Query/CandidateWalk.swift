@@ -12,15 +12,16 @@ final class CandidateWalk {
     case intersection(IntersectionWalk)
   }
 
-  private let snapshot: Snapshot
+  private let rows: Rows
   private(set) var way: Way
   private var walk: RangeWalk
   private let documentPrefix: [UInt8]
   private var key: [UInt8] = []
   private var looked = 0
 
-  init(_ access: Plan.Access, _ naming: DocumentNaming, _ snapshot: Snapshot) {
-    self.snapshot = snapshot
+  init(_ access: Plan.Access, _ naming: DocumentNaming, _ rows: Rows) {
+    let snapshot = rows.snapshot
+    self.rows = rows
     documentPrefix = naming.prefix
     var range: (KeyRange, Bool)?
     switch access {
@@ -59,7 +60,7 @@ final class CandidateWalk {
       return true
     }
     while try nextKey() {
-      if try snapshot.show(key, visit) { return true }
+      if try rows.show(key, visit) { return true }
     }
     return false
   }
@@ -116,15 +117,15 @@ final class CandidateWalk {
   }
 }
 
-extension Snapshot {
+extension Rows {
   /// Shows the row at `key`; false when there is none.
   func show(
     _ key: [UInt8], _ visit: (RawSpan, RawSpan) throws(DatabaseError) -> Void
   ) throws(DatabaseError) -> Bool {
     var failure: DatabaseError?
-    let isFound: Bool
+    let isFound: Bool?
     do throws(EngineError) {
-      isFound = try withValue(of: key.bytes) { row in
+      isFound = try snapshot.withValue(of: key.bytes, mayBlock: mayBlock) { row in
         do throws(DatabaseError) {
           try visit(key.bytes, row)
         } catch {
@@ -135,6 +136,7 @@ extension Snapshot {
       throw DatabaseError(error)
     }
     if let failure { throw failure }
+    guard let isFound else { throw .cold }
     return isFound
   }
 }

@@ -1,5 +1,5 @@
-// Stage 5 of the read path: from a document's row to what the app gets, whole or the fields it asked
-// for.
+// Stage 5 of the read path: from a document's row to what the app gets. A whole document is copied
+// as it is and decoded when its fields are asked for.
 
 internal import OndolEngine
 
@@ -42,9 +42,9 @@ struct DocumentShaper: Sendable {
     try Self.view(row, key, naming)
   }
 
-  /// The document, decoded.
+  /// The document, whole or the fields asked for.
   func snapshot(
-    _ view: borrowing DocumentView, _ key: RawSpan
+    _ view: borrowing DocumentView, _ row: RawSpan, _ key: RawSpan
   ) throws(DatabaseError) -> DocumentSnapshot {
     let path = try naming.path(of: key)
     do throws(MalformedBytes) {
@@ -54,7 +54,7 @@ struct DocumentShaper: Sendable {
           stamps: selection.isEmpty ? .unread : DocumentStamps(view),
           fields: try selected(selection, of: view))
       } else {
-        contents = .init(stamps: DocumentStamps(view), fields: try view.fields(symbols))
+        contents = try .init(row: row.array, symbols: symbols)
       }
       let reference = DocumentReference(database: database, place: .success(path))
       return DocumentSnapshot(reference: reference, contents: contents)

@@ -23,29 +23,29 @@ struct QueryPart: Sendable {
 /// One query, carried out on one snapshot.
 struct Executor {
   let database: Database
-  let snapshot: Snapshot
+  let rows: Rows
   let shape: QueryShape
   private(set) var query: NormalQuery
   private(set) var parts: [QueryPart] = []
   private(set) var counts = ExecutionCounts()
 
-  /// Plans `shape` with what the catalog knew at `snapshot`. With `start`, begins behind a document
+  /// Plans `shape` with what the catalog knew when `rows` were taken. With `start`, begins behind a document
   /// with these sort keys, wherever the query itself begins.
   init(
-    _ shape: QueryShape, in database: Database, at snapshot: Snapshot, behind start: [Value?]? = nil
+    _ shape: QueryShape, in database: Database, _ rows: Rows, behind start: [Value?]? = nil
   ) throws(DatabaseError) {
     self.database = database
-    self.snapshot = snapshot
+    self.rows = rows
     self.shape = shape
     query = try NormalQuery(shape)
     if let start { query.start = NormalQuery.Bound(keys: start, isIncluded: false) }
     switch shape.source {
     case .collection(let path):
       let pattern = CollectionPattern(path)
-      let family = try database.catalog.familyNow(pattern.root, at: snapshot)
+      let family = try rows.catalog.family(pattern.root, in: rows)
       if let entry = family?.collections[pattern] { try add(entry, pattern, path) }
     case .group(let id):
-      for family in try database.catalog.families(at: snapshot) {
+      for family in try rows.catalog.families(at: rows.snapshot) {
         for (pattern, entry) in family.collections where pattern.collectionID == id {
           try add(entry, pattern, nil)
         }
@@ -78,7 +78,7 @@ struct Executor {
   private func makeWays() -> [Way] {
     parts.indices.flatMap { part in
       parts[part].plan.ways.map {
-        Way(part: part, walk: CandidateWalk($0, parts[part].naming, snapshot))
+        Way(part: part, walk: CandidateWalk($0, parts[part].naming, rows))
       }
     }
   }
@@ -141,7 +141,7 @@ struct Executor {
           if skipped < query.offset {
             skipped += 1
           } else {
-            found.append(try shaper.snapshot(view, key))
+            found.append(try shaper.snapshot(view, row, key))
           }
         }
       }
@@ -280,8 +280,8 @@ struct Executor {
         documents.append(try shaper.name(document.key.bytes))
         continue
       }
-      _ = try snapshot.show(document.key) { (key, row) throws(DatabaseError) in
-        documents.append(try shaper.snapshot(shaper.view(row, key), key))
+      _ = try rows.show(document.key) { (key, row) throws(DatabaseError) in
+        documents.append(try shaper.snapshot(shaper.view(row, key), row, key))
       }
     }
     return documents

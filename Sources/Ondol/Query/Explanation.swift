@@ -131,21 +131,29 @@ extension QuerySource {
 extension Query {
   @concurrent
   fileprivate func execute() async throws(DatabaseError) -> [DocumentSnapshot] {
-    var executor = try Executor(try shape.get(), in: database, at: try database.snapshot())
-    let documents = try executor.documents()
-    database.suggestIndex(after: executor, returned: documents.count)
-    return documents
+    let shape = try shape.get()
+    return try await database.read(try database.engineSnapshot()) {
+      [database] (rows) throws(DatabaseError) in
+      var executor = try Executor(shape, in: database, rows)
+      let documents = try executor.documents()
+      database.suggestIndex(after: executor, returned: documents.count)
+      return documents
+    }
   }
 
   @concurrent
   fileprivate func explanation(analyze: Bool) async throws(DatabaseError) -> QueryExplanation {
-    var executor = try Executor(try shape.get(), in: database, at: try database.snapshot())
-    guard analyze else {
-      return QueryExplanation(executor, documentsReturned: nil, duration: nil)
+    let shape = try shape.get()
+    return try await database.read(try database.engineSnapshot()) {
+      [database] (rows) throws(DatabaseError) in
+      var executor = try Executor(shape, in: database, rows)
+      guard analyze else {
+        return QueryExplanation(executor, documentsReturned: nil, duration: nil)
+      }
+      let start = database.now()
+      let documents = try executor.documents()
+      let duration = Duration.microseconds(database.now() - start)
+      return QueryExplanation(executor, documentsReturned: documents.count, duration: duration)
     }
-    let start = database.now()
-    let documents = try executor.documents()
-    let duration = Duration.microseconds(database.now() - start)
-    return QueryExplanation(executor, documentsReturned: documents.count, duration: duration)
   }
 }

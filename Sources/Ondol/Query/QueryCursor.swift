@@ -36,7 +36,7 @@ extension Query {
     guard case .success(let shape) = shape, case .success(let path) = document.reference.place
     else { return nil }
     let orders = shape.completeOrders
-    let keys = orders.keys(of: document.contents?.fields ?? [:], name: shape.name(of: path))
+    let keys = orders.keys(of: document.contents, name: shape.name(of: path))
     for (key, order) in zip(keys, orders) where key == nil && order.missing == .excluded {
       return nil
     }

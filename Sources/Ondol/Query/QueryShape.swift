@@ -155,6 +155,16 @@ extension [SortOrder] {
     return 0
   }
 
+  /// What a document is sorted by; nil where it lacks the field.
+  func keys(of contents: DocumentSnapshot.Contents?, name: Value) -> [Value?] {
+    map { order in
+      switch order.field {
+      case .documentID: name
+      case .field(let names): contents?.value(at: names)
+      }
+    }
+  }
+
   /// Whether the document with the keys `left` comes before that with `right`.
   func areInOrder(_ left: [Value?], _ right: [Value?]) -> Bool { compare(left, right) < 0 }
 }

@@ -75,32 +75,35 @@ struct QueryPages: Sendable {
   /// The next documents, none at the end, and what is behind them.
   @concurrent
   func next() async throws(DatabaseError) -> (QueryPages, [DocumentSnapshot]) {
-    var rest = self
-    let documents = try rest.read()
-    rest.returned += documents.count
-    if documents.isEmpty { rest.isAtEnd = true }
-    return (rest, documents)
+    guard !isAtEnd else { return (self, []) }
+    let shape = try query.shape.get()
+    let snapshot: Snapshot
+    if let known = self.snapshot { snapshot = known } else {
+      snapshot = try query.database.engineSnapshot()
+    }
+    return try await query.database.read(snapshot) { [self] (rows) throws(DatabaseError) in
+      var rest = self
+      rest.snapshot = snapshot
+      let documents = try rest.read(shape, rows)
+      rest.returned += documents.count
+      if documents.isEmpty { rest.isAtEnd = true }
+      return (rest, documents)
+    }
   }
 
-  private mutating func read() throws(DatabaseError) -> [DocumentSnapshot] {
-    guard !isAtEnd else { return [] }
-    var shape = try query.shape.get()
-    let snapshot: Snapshot
-    if let known = self.snapshot {
-      snapshot = known
-    } else {
-      snapshot = try query.database.snapshot()
-    }
-    self.snapshot = snapshot
+  private mutating func read(
+    _ shape: QueryShape, _ rows: Rows
+  ) throws(DatabaseError) -> [DocumentSnapshot] {
+    var shape = shape
     if shape.isLimitToLast {
       isAtEnd = true
-      var executor = try Executor(shape, in: query.database, at: snapshot)
+      var executor = try Executor(shape, in: query.database, rows)
       return try executor.documents()
     }
     let left = (shape.limit ?? .max) - returned - ranked.count
     shape.limit = min(left, Self.pageCount)
     if last != nil { shape.offset = 0 }
-    var executor = try Executor(shape, in: query.database, at: snapshot, behind: last)
+    var executor = try Executor(shape, in: query.database, rows, behind: last)
     if ranked.isEmpty, left > 0 {
       let count = executor.isInOrder ? Self.pageCount : Self.sortedCount
       ranked = try executor.page(limit: min(left, count))[...]

@@ -20,18 +20,15 @@ package struct CommitReceipt: Sendable, Equatable {
 package final class Engine: Sendable {
   private let storage: Storage
   private let shards: [Shard]
-  private let lock: any DirectoryLock
   private let background: BackgroundTasks
   private let reads: any Worker
   private let logWorker: any Worker
   private let isClosed = Atomic(false)
 
   private init(
-    storage: Storage, lock: any DirectoryLock, background: BackgroundTasks, reads: any Worker,
-    logWorker: any Worker
+    storage: Storage, background: BackgroundTasks, reads: any Worker, logWorker: any Worker
   ) {
     self.storage = storage
-    self.lock = lock
     self.background = background
     self.reads = reads
     self.logWorker = logWorker
@@ -58,12 +55,10 @@ package final class Engine: Sendable {
     }
   }
 
-  convenience init(
-    storage: Storage, lock: any DirectoryLock, logWorker: any Worker
-  ) {
+  convenience init(storage: Storage, logWorker: any Worker) {
     let environment = storage.environment
     self.init(
-      storage: storage, lock: lock, background: BackgroundTasks(executor: environment.executor),
+      storage: storage, background: BackgroundTasks(executor: environment.executor),
       reads: environment.threads.makeWorker(named: "ondol-reads"), logWorker: logWorker)
     maintain(storage.views.current.shards.indices.filter { hasSealed($0) })
   }
@@ -179,7 +174,7 @@ package final class Engine: Sendable {
     storage.sequencer.close()
     await background.finish()
     for worker in [storage.maintenance, logWorker, reads] { await worker.stop() }
-    lock.release()
+    storage.lock.release()
     if let failure { throw failure }
   }
 

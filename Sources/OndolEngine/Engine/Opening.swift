@@ -181,8 +181,9 @@ struct Opening: Sendable {
       recovered: recovered, views: views, environment: environment, options: options,
       identity: manifest.superblock.identity, syncWorker: logWorker)
     let storage = Storage(
-      directory: directory, environment: environment, options: options, manifest: manifest,
-      views: views, sequencer: sequencer, cache: cache, maintenance: maintenance)
-    return Engine(storage: storage, lock: lock, logWorker: logWorker)
+      directory: directory, lock: lock, environment: environment, options: options,
+      manifest: manifest, views: views, sequencer: sequencer, cache: cache, maintenance: maintenance
+    )
+    return Engine(storage: storage, logWorker: logWorker)
   }
 }

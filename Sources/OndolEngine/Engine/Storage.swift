@@ -5,6 +5,9 @@
 /// Files and how they become part of the database.
 final class Storage: Sendable {
   let directory: any Directory
+  /// Held here, so that nobody else opens the directory as long as work on it may be under way, even
+  /// when the engine was let go without being closed.
+  let lock: any DirectoryLock
   let environment: Environment
   let options: EngineOptions
   let identity: DatabaseIdentity
@@ -18,11 +21,13 @@ final class Storage: Sendable {
   private let isNewborn: Bool
 
   init(
-    directory: any Directory, environment: Environment, options: EngineOptions,
+    directory: any Directory, lock: any DirectoryLock, environment: Environment,
+    options: EngineOptions,
     manifest: Manifest, views: ViewHolder, sequencer: Sequencer, cache: BlockCache,
     maintenance: any Worker
   ) {
     self.directory = directory
+    self.lock = lock
     self.environment = environment
     self.options = options
     identity = manifest.superblock.identity
