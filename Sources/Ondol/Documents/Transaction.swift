@@ -70,7 +70,7 @@ public final class Transaction {
     try check(query.database, "")
     let shape = try query.shape.get()
     var executor = try Executor(shape, in: database, try currentRows())
-    try footprint.add(executor, in: base)
+    footprint.add(executor)
     let documents = try executor.documents().map { document in
       guard let path = try? document.reference.place.get(),
         let written = preparation.document(at: path)
