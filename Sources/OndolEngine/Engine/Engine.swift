@@ -156,6 +156,11 @@ package final class Engine: Sendable {
     for shard in shards { try await shard.settle() }
   }
 
+  /// Runs `work` beside its caller. Closing cancels it and waits for it.
+  package func runInBackground(_ work: @escaping @Sendable () async -> Void) {
+    background.start(work)
+  }
+
   /// What the files hold, for people who look.
   package var status: EngineStatus {
     EngineStatus(views: storage.views, cache: storage.cache)
