@@ -5,8 +5,8 @@
 
 /// The rows as of one commit.
 package struct Snapshot: Sendable {
-  private let view: View
-  private let reads: any Worker
+  let view: View
+  let reads: any Worker
   /// The last commit that is visible in it.
   package let sequence: SequenceNumber
 
@@ -25,6 +25,28 @@ package struct Snapshot: Sendable {
     return try await reads.perform { () throws(EngineError) -> [UInt8]? in
       try getBlocking(key)
     }
+  }
+
+  /// What is known of a row without asking the disk.
+  package enum CachedRow: Sendable {
+    case row([UInt8])
+    case absent
+    /// A block must be read from disk first.
+    case cold
+  }
+
+  /// The value at `key` as far as it is in memory. Never blocks.
+  package func getCached(_ key: [UInt8]) throws(EngineError) -> CachedRow {
+    var copy: [UInt8]?
+    if try find(key.bytes, mayBlock: false, { copy = $0.array }) == .wouldBlock { return .cold }
+    return copy.map { .row($0) } ?? .absent
+  }
+
+  /// Runs `body`, which may block, on the thread for cold reads.
+  package func readBlocking<R: Sendable, E: Error>(
+    _ body: @escaping @Sendable () throws(E) -> R
+  ) async throws(E) -> R {
+    try await reads.perform(body)
   }
 
   /// The value at `key`, or nil. Blocks the thread while a block is read from disk.

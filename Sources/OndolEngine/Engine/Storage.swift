@@ -1,7 +1,7 @@
-// What the shards share: the directory, the manifest, the views, and the thread on which flushes and
-// all edits of the manifest happen. Methods here block and run on that maintenance thread only, one
-// after the other, so the manifest needs no lock of its own. Merges run beside it, see Compaction/,
-// and come here for their edit.
+// What the shards share: the directory, the manifest, the views, and the thread on which flushes
+// and all edits of the manifest happen. Methods here block and run on that maintenance thread only,
+// one after the other, so the manifest needs no lock of its own. Merges run beside it, see
+// Compaction/, and come here for their edit.
 
 /// Files and how they become part of the database.
 final class Storage: Sendable {

@@ -3,8 +3,8 @@
 
 /// Gives out file numbers, each once.
 ///
-/// A number is on the device with the manifest's next edit. Until then a crash may leave a file that
-/// nobody names, which the next opening steps over.
+/// A number is on the device with the manifest's next edit. Until then a crash may leave a file
+/// that nobody names, which the next opening steps over.
 final class FileNumbers: Sendable {
   private let counter: Guarded<UInt64>
 
