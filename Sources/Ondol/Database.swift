@@ -12,6 +12,8 @@ public final class Database: Sendable {
   let engine: Engine
   let catalog = Catalog()
   let latches = Latches()
+  /// What queries found out about the indexes they used.
+  let statistics = Guarded(IndexStatistics())
   let options: Options
   /// Gates that are closed or about to be.
   let gateCount = Atomic(0)

@@ -88,7 +88,11 @@ final class Catalog: Sendable {
     }
     var families: [Family] = []
     for (root, row) in rows {
-      families.append(try load(root, row, at: snapshot))
+      if let picture = picture(of: root), picture.row == row {
+        families.append(picture)
+      } else {
+        families.append(try load(root, row, at: snapshot))
+      }
     }
     return families
   }
@@ -97,7 +101,7 @@ final class Catalog: Sendable {
   func install(_ family: Family) {
     pictures.withLock { pictures in
       let key = ExactText(family.root)
-      if let known = pictures[key], known.row.generation >= family.row.generation { return }
+      if let known = pictures[key], !known.row.isOlder(than: family.row) { return }
       pictures[key] = family
     }
   }
@@ -156,6 +160,7 @@ private struct FamilyReader {
           throw MalformedBytes(at: 0, "an index of an unknown collection")
         }
         family.collections[pattern]?.indexes.append(index)
+      case .dropped: break
       }
       return
     }

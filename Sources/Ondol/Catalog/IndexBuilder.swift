@@ -98,9 +98,8 @@ struct IndexBuilder {
       let value = try walk.value
       do throws(MalformedBytes) {
         let fields = try DocumentView(value).fields(entry.symbols)
-        if let row = index.row(of: fields, ancestors: ids.dropLast(), id: ids[ids.count - 1]) {
-          batch.apply([.put(row)])
-        }
+        let rows = index.rows(of: fields, ancestors: ids.dropLast(), id: ids[ids.count - 1])
+        batch.apply(rows.map { .put($0) })
       } catch {
         throw DatabaseError(
           .dataLoss, "a document's bytes are damaged at \(error.offset): \(error.reason)",

@@ -1,5 +1,5 @@
-// What a transaction has read: the keys of documents, whether they were there or not, and the ranges
-// its queries went through. The transaction commits only if nothing in its footprint was changed by
+// What a transaction has read: the keys of documents, whether they were there or not, and the
+// ranges its queries went through. It commits only if nothing in its footprint was changed by
 // others meanwhile, which is what makes it serializable: lost updates, write skew and phantoms all
 // change something that somebody has read.
 
@@ -27,22 +27,30 @@ struct Footprint: Sendable {
   }
 
   /// Adds whatever could change the result of a query: the documents it looks up, or else all of
-  /// the collection's.
-  mutating func add(_ query: Executor, in rows: Rows) throws(DatabaseError) {
-    let path = query.shape.collection
-    if case .lookups(let ids) = query.plan.access {
-      for id in ids { try add(DocumentPath(unchecked: path.segments + [id]), in: rows) }
-      return
+  /// each collection's. For a group, that is also every change of the catalog, because a new
+  /// collection may belong to it.
+  mutating func add(_ query: Executor) {
+    switch query.shape.source {
+    case .collection(let path):
+      let pattern = CollectionPattern(path)
+      roots.insert(ExactText(pattern.root))
+      if query.parts.isEmpty { keys.insert(CatalogKey.family(pattern.root)) }
+    case .group:
+      ranges.append(KeyRange(prefix: CatalogKey.families))
+      for part in query.parts { roots.insert(ExactText(part.naming.pattern.root)) }
     }
-    let pattern = CollectionPattern(path)
-    roots.insert(ExactText(pattern.root))
-    let family = try rows.catalog.family(pattern.root, in: rows)
-    guard let entry = family?.collections[pattern] else {
-      keys.insert(CatalogKey.family(pattern.root))
-      return
+    for part in query.parts {
+      if part.plan.ways.count == 1, case .lookups(let found) = part.plan.ways[0] {
+        keys.formUnion(found)
+      } else {
+        ranges.append(KeyRange(prefix: part.naming.prefix))
+      }
     }
-    let prefix = DocumentKey.prefix(entry.keyspace, ancestors: path.ancestorIDs)
-    ranges.append(KeyRange(lower: prefix, upper: prefix + [KeyCoding.afterAll]))
+  }
+
+  /// Adds all rows in a range.
+  mutating func add(_ range: KeyRange) {
+    ranges.append(range)
   }
 
   /// Makes the batch fail when any of it has changed.

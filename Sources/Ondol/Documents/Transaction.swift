@@ -70,7 +70,7 @@ public final class Transaction {
     try check(query.database, "")
     let shape = try query.shape.get()
     var executor = try Executor(shape, in: database, try currentRows())
-    try footprint.add(executor, in: base)
+    footprint.add(executor)
     let documents = try executor.documents().map { document in
       guard let path = try? document.reference.place.get(),
         let written = preparation.document(at: path)
@@ -78,6 +78,17 @@ public final class Transaction {
       return DocumentSnapshot(reference: document.reference, contents: contents(written))
     }
     return QuerySnapshot(query: query, documents: documents)
+  }
+
+  /// The documents below `path`.
+  func readDescendants(of path: DocumentPath) throws(DatabaseError) -> [DocumentPath] {
+    let rows = try currentRows()
+    var paths: [DocumentPath] = []
+    for collection in try rows.collections(below: path) {
+      footprint.add(collection.range)
+      paths += try rows.documents(in: collection)
+    }
+    return paths
   }
 
   /// What is read after the writes so far.

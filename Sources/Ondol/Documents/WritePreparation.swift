@@ -234,7 +234,7 @@ extension Batch {
   mutating func apply(_ changes: [IndexChange]) {
     for change in changes {
       switch change {
-      case .put(let row): put(row.key.bytes, [UInt8]().bytes, keyStamps: row.stamps)
+      case .put(let row): put(row.key.bytes, row.value.bytes, keyStamps: row.stamps)
       case .delete(let key): delete(key.bytes)
       }
     }

@@ -67,6 +67,17 @@ package struct Snapshot: Sendable {
     try find(key, mayBlock: true, body) == .found
   }
 
+  /// The same, except that nil says that a block must be read from disk first when it may not block.
+  package func withValue(
+    of key: RawSpan, mayBlock: Bool, _ body: (RawSpan) -> Void
+  ) throws(EngineError) -> Bool? {
+    switch try find(key, mayBlock: mayBlock, body) {
+    case .found: true
+    case .absent: false
+    case .wouldBlock: nil
+    }
+  }
+
   /// What a search came to.
   private enum Outcome {
     case found

@@ -21,7 +21,7 @@ func auditIndexes(of collection: CollectionReference, seed: UInt64 = 0) async th
         in: documents.cursor.key, ancestorCount: pattern.ancestorCount)
       let fields = try DocumentView(documents.value).fields(entry.symbols)
       let id = try #require(ids.last)
-      if let row = index.row(of: fields, ancestors: ids.dropLast(), id: id) {
+      for row in index.rows(of: fields, ancestors: ids.dropLast(), id: id) {
         expected.insert(row.key)
       }
     }

@@ -120,12 +120,22 @@ import Testing
   @Test func `Rows of the catalog survive the way through bytes`() throws {
     let pattern = CollectionPattern(["a", "é", "\0"])
     let keyspace = Keyspace(family: 5, member: 7)
+    let operands: [Value] = [nil, 1, 2.5, .double(.nan), "é\0", [1], ["a": 1]]
+    let condition = FilterTree.all([
+      .field(FieldFilter(field: .field(["a"]), condition: .isIn(operands))),
+      .any([
+        .field(FieldFilter(field: .field(["b", "c"]), condition: .hasPrefix("x"))),
+        .field(FieldFilter(field: .field(["b"]), condition: .greaterOrEqual(-1.5))),
+      ]),
+    ])
     for state: IndexDefinition.State in [
       .ready, .building(through: nil), .building(through: [1, 2]),
     ] {
       let index = IndexDefinition(
-        keyspace: keyspace, documents: Keyspace(family: 5, member: 1), name: "a,-b.c",
-        fields: [IndexField(["a"]), IndexField(["b", "c"], descending: true)], state: state)
+        keyspace: keyspace, documents: Keyspace(family: 5, member: 1),
+        kind: IndexKind(
+          [IndexField(["a"]), IndexField(["b", "c"], descending: true)], isUnique: true,
+          condition: condition), state: state)
       for row in [KeyspaceRow.index(index), .documents(pattern)] {
         let bytes = row.bytes
         #expect(try KeyspaceRow(bytes.bytes, of: keyspace) == row)
