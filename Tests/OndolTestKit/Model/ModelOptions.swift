@@ -22,6 +22,8 @@ extension EngineOptions {
     options.smallShardSize = random.pick([0, 1 << 10, 8 << 10, 64 << 10, 8 << 20])
     options.segmentSize = random.pick([1, 1 << 10, 4 << 10, 32 << 10, 64 << 20])
     options.blockSize = random.pick([512, 512, 1 << 10, 4 << 10, 16 << 10, 64 << 10])
+    options.valueThreshold = random.pick([0, 1, 64, 512, 4 << 10, .max])
+    options.valueFileSize = random.pick([1, 1 << 10, 16 << 10, 64 << 20])
     options.manifestSize = random.pick([500, 2 << 10, 16 << 10, 64 << 10])
     options.compress = random.chance(1, in: 2)
     return options
@@ -40,6 +42,7 @@ extension EngineOptions {
       + "sealed \(sealedMemtables), log \(logSize), deferred \(deferredBytes), "
       + "commit \(commitLimit), runs \(runLimit), small \(smallShardSize), "
       + "segment \(segmentSize), block \(blockSize), "
+      + "values from \(valueThreshold) in files of \(valueFileSize), "
       + "manifest \(manifestSize), \(compress ? "compressed" : "plain")"
   }
 }
