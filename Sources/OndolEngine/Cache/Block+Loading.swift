@@ -192,6 +192,7 @@ extension Block {
           throw MalformedBytes(at: 0, "tombstone \(row) has a value")
         }
         unsafe rows[row].valueEnd |= Self.tombstoneBit
+        unsafe rows[-1].head = 1
       case nil: throw MalformedBytes(at: 0, "row \(row) is of an unknown kind")
       }
     }

@@ -2,7 +2,8 @@
 // BlockLayout) and, in front of it, what one pass over the stored lengths derived:
 //
 //     0  a header of 48 bytes: what a search needs first, in one cache line with
-//    48  a row that stands in front of the first: its ends are the starts of keys and of values
+//    48  a row that stands in front of the first: its ends are the starts of keys and of values,
+//        its head is not 0 when there are tombstones
 //    64  rows, 16 bytes each: head, end of the key, end of the value (with the kind in its top bit)
 //        the stored bytes
 //        16 bytes of slack, so that eight bytes can be loaded at any key
@@ -27,7 +28,7 @@
 
 /// A validated block. Someone else owns the memory: a block is valid as long as its pin, see
 /// PinnedBlock.
-@safe struct Block: @unchecked Sendable {
+@safe struct Block: BitwiseCopyable, @unchecked Sendable {
   // Safe to share: nothing is written after `make`.
   let base: UnsafeMutableRawPointer
 
@@ -45,7 +46,7 @@
     var owner: UInt
   }
 
-  struct Row {
+  struct Row: BitwiseCopyable {
     var head: UInt64
     var keyEnd: UInt32
     /// The top bit is set in a tombstone.
@@ -76,6 +77,9 @@
   var longestKey: Int { Int(header.longestKey) }
 
   var allocatedBytes: Int { Int(header.allocatedBytes) }
+
+  /// Whether any row is a tombstone. Stands where the row in front of the first has its head.
+  var hasTombstones: Bool { unsafe rows[-1].head != 0 }
 
   /// Row -1 is the one in front of the first.
   @inline(__always)

@@ -13,13 +13,6 @@ enum RowSource {
     }
   }
 
-  var kind: RowKind {
-    switch self {
-    case .memtable(let cursor): cursor.kind
-    case .run(let cursor): cursor.kind
-    }
-  }
-
   /// The key, borrowed from whoever holds this source still.
   @_lifetime(borrow owner)
   func key<Owner: ~Copyable>(heldBy owner: borrowing Owner) -> RawSpan {
@@ -29,11 +22,19 @@ enum RowSource {
     }
   }
 
-  @_lifetime(borrow owner)
-  func value<Owner: ~Copyable>(heldBy owner: borrowing Owner) -> RawSpan {
+  /// The current row and those beside it in memory.
+  var window: RowWindow {
     switch self {
-    case .memtable(let cursor): held(cursor.value, by: owner)
-    case .run(let cursor): held(cursor.value, by: owner)
+    case .memtable(let cursor): cursor.window
+    case .run(let cursor): cursor.window
+    }
+  }
+
+  /// Moves to another row of the same window.
+  func move(to window: RowWindow) {
+    switch self {
+    case .memtable: break
+    case .run(let cursor): cursor.move(to: window)
     }
   }
 

@@ -59,12 +59,12 @@ package final class Engine: Sendable {
   }
 
   convenience init(
-    storage: Storage, lock: any DirectoryLock, logWorker: any Worker
+    storage: Storage, lock: any DirectoryLock, logWorker: any Worker, reads: any Worker
   ) {
     let environment = storage.environment
     self.init(
       storage: storage, lock: lock, background: BackgroundTasks(executor: environment.executor),
-      reads: environment.threads.makeWorker(named: "ondol-reads"), logWorker: logWorker)
+      reads: reads, logWorker: logWorker)
     maintain(storage.views.current.shards.indices.filter { hasSealed($0) })
   }
 
@@ -143,7 +143,7 @@ package final class Engine: Sendable {
   package func snapshot() throws(EngineError) -> Snapshot {
     if isClosed.load(ordering: .relaxed) { throw .closed }
     let (view, sequence) = storage.views.snapshot
-    return Snapshot(view, sequence, reads: reads)
+    return Snapshot(view, sequence)
   }
 
   // MARK: - Upkeep

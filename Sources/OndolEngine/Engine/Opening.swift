@@ -176,13 +176,14 @@ struct Opening: Sendable {
             directory: directory, cache: cache)
         }, flushedThrough: state.flushedThrough)
     }
-    let views = ViewHolder(View(shards: shards), published: recovered.sequence)
+    let reads = environment.threads.makeWorker(named: "ondol-reads")
+    let views = ViewHolder(View(shards: shards, reads: reads), published: recovered.sequence)
     let sequencer = Sequencer(
       recovered: recovered, views: views, environment: environment, options: options,
       identity: manifest.superblock.identity, syncWorker: logWorker)
     let storage = Storage(
       directory: directory, environment: environment, options: options, manifest: manifest,
       views: views, sequencer: sequencer, cache: cache, maintenance: maintenance)
-    return Engine(storage: storage, lock: lock, logWorker: logWorker)
+    return Engine(storage: storage, lock: lock, logWorker: logWorker, reads: reads)
   }
 }

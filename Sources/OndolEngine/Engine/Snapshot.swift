@@ -6,14 +6,12 @@
 /// The rows as of one commit.
 package struct Snapshot: Sendable {
   private let view: View
-  private let reads: any Worker
   /// The last commit that is visible in it.
   package let sequence: SequenceNumber
 
-  init(_ view: View, _ sequence: SequenceNumber, reads: any Worker) {
+  init(_ view: View, _ sequence: SequenceNumber) {
     self.view = view
     self.sequence = sequence
-    self.reads = reads
   }
 
   /// The value at `key`, or nil. Suspends only when a block must be read from disk.
@@ -22,7 +20,7 @@ package struct Snapshot: Sendable {
   package func get(_ key: [UInt8]) async throws(EngineError) -> [UInt8]? {
     var copy: [UInt8]?
     if try find(key.bytes, mayBlock: false, { copy = $0.array }) != .wouldBlock { return copy }
-    return try await reads.perform { () throws(EngineError) -> [UInt8]? in
+    return try await view.reads.perform { () throws(EngineError) -> [UInt8]? in
       try getBlocking(key)
     }
   }
@@ -45,61 +43,33 @@ package struct Snapshot: Sendable {
     try find(key, mayBlock: true, body) == .found
   }
 
-  /// What a search came to.
-  private enum Outcome {
-    case found
-    case absent
-    case wouldBlock
-  }
-
-  /// Looks the key up, newest rows first.
+  /// Looks the key up and gives its value to `body`; absent when it was deleted.
+  @inline(__always)
   private func find(
     _ key: RawSpan, mayBlock: Bool, _ body: (RawSpan) -> Void
-  ) throws(EngineError) -> Outcome {
-    let shard = view.shards[view.shardIndex(of: key)]
-    if let outcome = find(key, in: shard.active, body) { return outcome }
-    if !shard.sealed.isEmpty {
-      for memtable in shard.sealed {
-        if let outcome = find(key, in: memtable, body) { return outcome }
-      }
+  ) throws(EngineError) -> SearchOutcome {
+    var isDeleted = false
+    let outcome = try view.table.find(
+      key, inShard: view.shardIndex(of: key), upTo: sequence, mayBlock: mayBlock
+    ) { kind, value in
+      if kind == .put { body(value) } else { isDeleted = true }
     }
-    let runs = shard.runs
-    guard !runs.isEmpty else { return .absent }
-    let hash = KeyHash.hash(key)
-    for index in runs.indices {
-      let options = ReadOptions(mayBlock: mayBlock, asksFilterFirst: index < runs.count - 1)
-      let run = runs[index]
-      switch try run.get(key, hash: hash, options) {
-      case .found(let row):
-        guard row.kind == .put else { return .absent }
-        row.withValue(body)
-        return .found
-      case .absent: continue
-      case .wouldBlock: return .wouldBlock
-      }
-    }
-    return .absent
-  }
-
-  private func find(
-    _ key: RawSpan, in memtable: Memtable, _ body: (RawSpan) -> Void
-  ) -> Outcome? {
-    guard !memtable.isEmpty else { return nil }
-    switch memtable.find(key, upTo: sequence, body) {
-    case .put: return .found
-    case .delete: return .absent
-    case nil: return nil
-    }
+    return isDeleted ? .absent : outcome
   }
 
   /// A cursor over the rows with keys from `lower` on and before `upper` (no bound when empty),
   /// which must lie in one shard. Its steps block the thread while a block is read from disk.
   package func cursor(from lower: [UInt8], to upper: [UInt8]) -> Cursor {
     let shard = view.shards[lower.count < 4 ? 0 : view.shardIndex(of: lower.bytes)]
-    let memtables = ([shard.active] + shard.sealed).filter { !$0.isEmpty }
-    let sources =
-      memtables.map { RowSource.memtable(MemtableCursor($0, upTo: sequence)) }
-      + shard.runs.map { RowSource.run($0.cursor()) }
-    return Cursor(MergeCursor(sources), from: lower, to: upper, in: view)
+    var sources: [RowSource] = []
+    sources.reserveCapacity(1 + shard.sealed.count + shard.runs.count)
+    if !shard.active.isEmpty {
+      sources.append(.memtable(MemtableCursor(shard.active, upTo: sequence)))
+    }
+    for memtable in shard.sealed where !memtable.isEmpty {
+      sources.append(.memtable(MemtableCursor(memtable, upTo: sequence)))
+    }
+    for run in shard.runs { sources.append(.run(run.cursor())) }
+    return Cursor(SnapshotWalk(MergeCursor(sources), from: lower, to: upper, in: view))
   }
 }

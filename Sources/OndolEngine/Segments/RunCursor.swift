@@ -7,7 +7,7 @@ package final class RunCursor {
   private let run: Run
   private let keepsBlocks: Bool
 
-  /// The block under the cursor, held by `dataPin`, and the row in it. Invalid: `row` is not below
+  /// The block under the cursor, held by `pins`, and the row in it. Invalid: `row` is not below
   /// `rowCount`.
   private var block: Block?
   private var row = 0
@@ -18,8 +18,7 @@ package final class RunCursor {
   private var table: SegmentTable?
   private var indexNumber = 0
   private var indexRow = 0
-  private let indexPin = HeldBlock()
-  private let dataPin = HeldBlock()
+  private let pins = HeldBlocks()
   private let keyBuffer = KeyBuffer()
 
   init(_ run: Run, keepsBlocks: Bool) {
@@ -29,8 +28,8 @@ package final class RunCursor {
 
   deinit {
     // Before the run goes, which the pins are counted in.
-    dataPin.free()
-    indexPin.free()
+    pins.free()
+    keyBuffer.free()
   }
 
   /// Whether the cursor is at a row.
@@ -62,6 +61,17 @@ package final class RunCursor {
   private var current: Block {
     guard let block, row < rowCount else { preconditionFailure("a cursor that is nowhere") }
     return block
+  }
+
+  /// All rows of the block under the cursor; valid until the cursor moves to another.
+  var window: RowWindow {
+    guard let block, row < rowCount else { return RowWindow() }
+    return RowWindow(block, at: row, keyBuffer)
+  }
+
+  /// Moves to another row of the same window.
+  func move(to window: RowWindow) {
+    row = window.row
   }
 
   // MARK: - Steps
@@ -104,7 +114,7 @@ package final class RunCursor {
     self.table = table
     indexNumber = table.top.lowerBound(key)
     guard indexNumber < table.top.rowCount else { return try enterNextSegment() }
-    let index = indexPin.hold(try indexBlock(indexNumber, table))
+    let index = pins.hold(try indexBlock(indexNumber, table), at: .index)
     indexRow = index.lowerBound(key)
     guard indexRow < index.rowCount else {
       indexRow = index.rowCount - 1
@@ -128,8 +138,7 @@ package final class RunCursor {
     block = nil
     row = 0
     rowCount = 0
-    dataPin.letGo()
-    indexPin.letGo()
+    pins.letGo()
   }
 
   @inline(never)
@@ -175,14 +184,14 @@ package final class RunCursor {
   private func enter(index number: Int, atEnd: Bool) throws(EngineError) {
     guard let table else { preconditionFailure("no segment") }
     indexNumber = number
-    let index = indexPin.hold(try indexBlock(number, table))
+    let index = pins.hold(try indexBlock(number, table), at: .index)
     indexRow = atEnd ? index.rowCount - 1 : 0
     try enterDataBlock(atEnd: atEnd)
   }
 
   /// Pins the data block that the place in the index points to, and goes to its first or last row.
   private func enterDataBlock(atEnd: Bool) throws(EngineError) {
-    guard let table, let index = indexPin.block else { preconditionFailure("no index block") }
+    guard let table, let index = pins[.index] else { preconditionFailure("no index block") }
     let block = enter(try dataBlock(table, index))
     row = atEnd ? block.rowCount - 1 : 0
     rowCount = block.rowCount
@@ -204,9 +213,9 @@ package final class RunCursor {
 
   @inline(__always)
   private func enter(_ pin: consuming PinnedBlock) -> Block {
-    let block = dataPin.hold(pin)
+    let block = pins.hold(pin, at: .data)
     self.block = block
-    keyBuffer.leave()
+    keyBuffer.enter(block)
     return block
   }
 
@@ -225,5 +234,5 @@ package final class RunCursor {
       indexNumber, indexBlock, indexRow, keep: keepsBlocks)
   }
 
-  private var indexCount: Int { indexPin.block?.rowCount ?? 0 }
+  private var indexCount: Int { pins[.index]?.rowCount ?? 0 }
 }

@@ -185,14 +185,14 @@ final class Memtable: @unchecked Sendable {
 
   // MARK: - Reading
 
-  /// The kind of the newest row of `key` no newer than `sequence`; its value, borrowed, goes to
-  /// `body` when it has one.
-  func find(_ key: RawSpan, upTo sequence: SequenceNumber, _ body: (RawSpan) -> Void) -> RowKind? {
+  /// Gives the newest row of `key` no newer than `sequence` to `body`; false when there is none.
+  func find(
+    _ key: RawSpan, upTo sequence: SequenceNumber, _ body: (RowKind, RawSpan) -> Void
+  ) -> Bool {
     let node = firstNode(atOrAfter: key, upTo: sequence)
-    guard node != 0, self.key(of: node).compare(key) == 0 else { return nil }
-    let kind = kind(of: node)
-    if kind == .put { body(value(of: node)) }
-    return kind
+    guard node != 0, self.key(of: node).compare(key) == 0 else { return false }
+    body(kind(of: node), value(of: node))
+    return true
   }
 
   /// The sequence of the newest row of `key`.

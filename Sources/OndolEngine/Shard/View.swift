@@ -57,16 +57,26 @@ final class ShardView: Sendable {
 /// All shards at one moment of the storage's life.
 final class View: Sendable {
   let shards: [ShardView]
+  /// What gets go by.
+  let table: ViewTable
+  /// The thread for reads that need a file.
+  let reads: any Worker
 
-  init(shards: [ShardView]) {
+  init(shards: [ShardView], reads: any Worker) {
     self.shards = shards
+    self.reads = reads
+    table = ViewTable(shards)
+  }
+
+  deinit {
+    table.free()
   }
 
   /// A copy in which one shard is another.
   func replacing(shard index: Int, with shard: ShardView) -> View {
     var shards = shards
     shards[index] = shard
-    return View(shards: shards)
+    return View(shards: shards, reads: reads)
   }
 
   /// The shard whose rows have keys like `key`: keyspaces that agree above their low twelve bits

@@ -1,0 +1,110 @@
+// The part of a cursor that is asked once a window: merges what the snapshot's memtables and runs
+// have, passes over deletions, and cuts windows at the bounds of the range.
+
+/// A walk over the visible rows of a snapshot within a range of keys.
+final class SnapshotWalk {
+  private var merge: MergeCursor
+  private let lower: [UInt8]
+  private let upper: [UInt8]
+  /// Keeps memtables and files alive.
+  private let view: View
+  /// The current row and its neighbours that are in the range and no tombstones; nowhere while a
+  /// move is under way, so that one that fails leaves nothing behind that is not there any more.
+  let place = WindowPlace()
+
+  /// Rows with keys from `lower` on and before `upper`; no upper bound when `upper` is empty.
+  init(_ merge: consuming MergeCursor, from lower: [UInt8], to upper: [UInt8], in view: View) {
+    self.merge = merge
+    self.lower = lower
+    self.upper = upper
+    self.view = view
+  }
+
+  deinit {
+    place.free()
+  }
+
+  // MARK: - Seeks
+
+  func seekToFirst() throws(EngineError) {
+    place.window = RowWindow()
+    let lower = lower
+    if lower.isEmpty { try merge.seekToFirst() } else { try merge.seek(atOrAfter: lower.bytes) }
+    try settleForward()
+  }
+
+  func seekToLast() throws(EngineError) {
+    place.window = RowWindow()
+    let upper = upper
+    if upper.isEmpty {
+      try merge.seekToLast()
+    } else {
+      try merge.seek(atOrBefore: upper.bytes)
+      let isAtUpper = merge.isValid && merge.compare(upper.bytes) == 0
+      if isAtUpper { try merge.previous() }
+    }
+    try settleBackward()
+  }
+
+  func seek(atOrAfter key: RawSpan) throws(EngineError) {
+    let lower = lower
+    guard key.compare(lower.bytes) > 0 else { return try seekToFirst() }
+    place.window = RowWindow()
+    try merge.seek(atOrAfter: key)
+    try settleForward()
+  }
+
+  func seek(atOrBefore key: RawSpan) throws(EngineError) {
+    let upper = upper
+    guard upper.isEmpty || key.compare(upper.bytes) < 0 else { return try seekToLast() }
+    place.window = RowWindow()
+    try merge.seek(atOrBefore: key)
+    try settleBackward()
+  }
+
+  // MARK: - Steps
+
+  /// Goes on from the window's last row, which the caller has stepped off.
+  @inline(never)
+  func leaveWindowForward() throws(EngineError) {
+    let row = place.window.row - 1
+    precondition(row < place.window.end, "a cursor that is nowhere")
+    place.window = RowWindow()
+    merge.move(to: row)
+    try merge.next()
+    try settleForward()
+  }
+
+  /// Goes on from the window's first row, which the caller has stepped off.
+  @inline(never)
+  func leaveWindowBackward() throws(EngineError) {
+    let row = place.window.row + 1
+    precondition(row < place.window.end, "a cursor that is nowhere")
+    place.window = RowWindow()
+    merge.move(to: row)
+    try merge.previous()
+    try settleBackward()
+  }
+
+  // MARK: - Windows
+
+  private func settleForward() throws(EngineError) {
+    while merge.isValid, merge.kind == .delete { try merge.next() }
+    let upper = upper
+    var window = merge.window
+    guard window.isValid, upper.isEmpty || window.cut(from: upper.bytes) else { return }
+    window.cutInFront()
+    window.cutAtTombstones()
+    place.window = window
+  }
+
+  private func settleBackward() throws(EngineError) {
+    while merge.isValid, merge.kind == .delete { try merge.previous() }
+    let lower = lower
+    var window = merge.window
+    guard window.isValid, window.cut(below: lower.bytes) else { return }
+    window.cutBehind()
+    window.cutAtTombstones()
+    place.window = window
+  }
+}
