@@ -9,7 +9,7 @@ final class OndolEngineAdapter: KeyValueEngine {
   static let name = "Ondol"
   static let version = "in this tree"
   static let settings =
-    "cache 1 GiB, otherwise defaults; LZ4, every block's checksum verified when it is loaded; "
+    "defaults but for the cache; LZ4, every block's checksum verified when it is loaded; "
     + ".process: written by the caller, .power: synced; settled into one run before reads; "
     + "snapshot per get and seek"
 
@@ -28,6 +28,11 @@ final class OndolEngineAdapter: KeyValueEngine {
       try await Engine.open(at: options.directory, options: engineOptions),
       options.durability == .process ? .process : .power)
   }
+
+  /// A commit that waits for the device suspends its task and no thread.
+  static var blocks: Bool { false }
+
+  func session() -> OndolEngineAdapter { self }
 
   func write(_ rows: RowList) async throws {
     var batch = Batch()

@@ -38,7 +38,7 @@ extension Database {
   /// - Complexity: O(rows), all of which are read.
   @concurrent
   package func contents() async throws(DatabaseError) -> DatabaseContents {
-    let snapshot = try snapshot()
+    let snapshot = try engineSnapshot()
     let status = engine.status
     var collections: [DatabaseContents.Collections] = []
     for family in try catalog.families(at: snapshot) {

@@ -19,12 +19,17 @@ package enum EngineError: Error, Sendable, Equatable {
   /// An earlier write or sync failed; nothing is written any more until the database is opened
   /// again.
   case poisoned(reason: String)
+  /// The task was cancelled; what it had begun has not happened.
+  case cancelled
   /// A row that the batch was derived from has changed since; derive it again.
   case stale
   /// A batch over the limit for one commit.
   case tooLarge(bytes: Int, limit: Int)
   /// A key or value no file can hold.
   case invalid(reason: String)
+  /// A read that may not wait for the disk would have to. Never leaves the engine: the read is done
+  /// again where it may wait.
+  case wouldBlock
 }
 
 extension EngineError: CustomStringConvertible {
@@ -45,12 +50,16 @@ extension EngineError: CustomStringConvertible {
       return "the database is closed"
     case .poisoned(let reason):
       return "an earlier write failed and the database must be opened again: \(reason)"
+    case .cancelled:
+      return "the task was cancelled"
     case .stale:
       return "a row changed while the batch was prepared"
     case .tooLarge(let bytes, let limit):
       return "the commit has \(bytes) bytes and may have \(limit)"
     case .invalid(let reason):
       return reason
+    case .wouldBlock:
+      return "a block is not in memory"
     }
   }
 }

@@ -30,7 +30,19 @@ struct Family: Sendable {
 
 /// The pictures of all families met so far.
 final class Catalog: Sendable {
-  private let pictures = Guarded<[ExactText: Family]>([:])
+  private let pictures: Guarded<[ExactText: Family]>
+
+  init() {
+    pictures = Guarded([:])
+  }
+
+  /// The same pictures, which others who install theirs do not change; with `families` as a
+  /// transaction that is not committed would leave them.
+  init(copying catalog: Catalog, adding families: [Family]) {
+    var copy = catalog.pictures.withLock { $0 }
+    for family in families { copy[ExactText(family.root)] = family }
+    pictures = Guarded(copy)
+  }
 
   /// The newest picture of the family, which may be newer or older than any snapshot. Nil when none
   /// is known.
@@ -45,6 +57,19 @@ final class Catalog: Sendable {
     guard let row = try await familyRow(root, at: snapshot) else { return nil }
     if let picture = picture(of: root), picture.row == row { return picture }
     return try load(root, row, at: snapshot)
+  }
+
+  /// The family as it was when `rows` were taken. Nil when there was none.
+  func family(_ root: String, in rows: Rows) throws(DatabaseError) -> Family? {
+    guard let bytes = try rows.row(CatalogKey.family(root)) else { return nil }
+    let row: FamilyRow
+    do throws(MalformedBytes) {
+      row = try FamilyRow(bytes.bytes)
+    } catch {
+      throw DatabaseError(catalog: error)
+    }
+    if let picture = picture(of: root), picture.row == row { return picture }
+    return try load(root, row, at: rows.snapshot)
   }
 
   /// Every family at `snapshot`.

@@ -73,7 +73,7 @@ extension CollectionReference {
   private func information(
     _ pattern: CollectionPattern
   ) async throws(DatabaseError) -> [IndexInformation] {
-    let snapshot = try database.snapshot()
+    let snapshot = try database.engineSnapshot()
     let family = try await database.catalog.family(pattern.root, at: snapshot)
     var list: [IndexInformation] = []
     for index in family?.collections[pattern]?.indexes ?? [] {

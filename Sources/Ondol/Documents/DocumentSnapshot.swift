@@ -37,11 +37,6 @@ public struct DocumentSnapshot: Sendable {
   /// Nil when there is no document.
   let contents: Contents?
 
-  struct Contents: Sendable, Hashable {
-    var stamps: DocumentStamps
-    var fields: [String: Value]
-  }
-
   init(reference: DocumentReference, contents: Contents?) {
     self.reference = reference
     self.contents = contents
@@ -71,7 +66,7 @@ public struct DocumentSnapshot: Sendable {
     guard let contents, case .names(let names) = field.form else {
       return field.isDocumentID ? .string(documentID) : nil
     }
-    return lookUp(names[...], in: contents.fields)
+    return contents.value(at: names)
   }
 
   /// The value of a field as a Swift type; nil when it is missing or of another type.

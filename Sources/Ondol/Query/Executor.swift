@@ -1,5 +1,5 @@
 // Carries a plan out: stages 3 to 5 of the read path. Candidates come from a cursor or from
-// lookups, the matcher asks each of them in its row, the survivors are decoded, sorted where the
+// lookups, the matcher asks each of them in its row, the survivors are sorted where the
 // plan does not already give the order, and cut at the limit. Everything is read from one snapshot.
 
 internal import OndolEngine
@@ -15,7 +15,7 @@ struct ExecutionCounts: Sendable {
 /// One query, carried out on one snapshot.
 struct Executor {
   let database: Database
-  let snapshot: Snapshot
+  let rows: Rows
   let shape: QueryShape
   /// Nil when the collection has never had a document.
   let entry: CollectionEntry?
@@ -23,15 +23,13 @@ struct Executor {
   private(set) var counts = ExecutionCounts()
   private var results: ResultCollector
 
-  /// Plans `shape` with what the catalog knew at `snapshot`.
-  init(
-    _ shape: QueryShape, in database: Database, at snapshot: Snapshot
-  ) async throws(DatabaseError) {
+  /// Plans `shape` with what the catalog knew when `rows` were taken.
+  init(_ shape: QueryShape, in database: Database, _ rows: Rows) throws(DatabaseError) {
     self.database = database
-    self.snapshot = snapshot
+    self.rows = rows
     self.shape = shape
     let pattern = CollectionPattern(shape.collection)
-    let family = try await database.catalog.family(pattern.root, at: snapshot)
+    let family = try rows.catalog.family(pattern.root, in: rows)
     entry = family?.collections[pattern]
     let planner = Planner(
       shape: shape,
@@ -44,7 +42,7 @@ struct Executor {
   }
 
   /// The documents of the result, in order.
-  mutating func documents() async throws(DatabaseError) -> [DocumentSnapshot] {
+  mutating func documents() throws(DatabaseError) -> [DocumentSnapshot] {
     guard let entry else { return [] }
     let matcher = try Matcher(shape, symbols: entry.symbols)
     let prefix = DocumentKey.prefix(entry.keyspace, ancestors: shape.collection.ancestorIDs)
@@ -53,12 +51,12 @@ struct Executor {
     case .lookups(let ids):
       for id in ids where !results.isFull {
         counts.entriesVisited += 1
-        try await lookUp(id, prefix, matcher, entry)
+        try lookUp(id, prefix, matcher, entry)
       }
     case .scan(let range, let reversed):
       try scan(range, reversed: reversed, prefixLength: prefix.count, matcher, entry)
     case .index(let index, let ranges, let reversed):
-      var walk = RangeWalk(snapshot, ranges, reversed: reversed)
+      var walk = RangeWalk(rows.snapshot, ranges, reversed: reversed)
       while !results.isFull, try walk.next() {
         counts.entriesVisited += 1
         let found = try row(of: index, at: walk)
@@ -66,9 +64,9 @@ struct Executor {
           // Rows of values that agree in their first kilobyte are not in the values' order.
           plan.isInOrder = false
           results = ResultCollector(shape, isInOrder: false)
-          return try await documents()
+          return try documents()
         }
-        try await lookUp(found.id, prefix, matcher, entry)
+        try lookUp(found.id, prefix, matcher, entry)
       }
     }
     return results.finish().map { document in
@@ -93,8 +91,8 @@ struct Executor {
 
   private mutating func lookUp(
     _ id: String, _ prefix: [UInt8], _ matcher: Matcher, _ entry: CollectionEntry
-  ) async throws(DatabaseError) {
-    guard let row = try await snapshot.row(DocumentKey.key(prefix: prefix, id: id)) else { return }
+  ) throws(DatabaseError) {
+    guard let row = try rows.row(DocumentKey.key(prefix: prefix, id: id)) else { return }
     try examine(row.bytes, id: id, matcher, entry)
   }
 
@@ -102,7 +100,7 @@ struct Executor {
     _ range: KeyRange, reversed: Bool, prefixLength: Int, _ matcher: Matcher,
     _ entry: CollectionEntry
   ) throws(DatabaseError) {
-    var walk = RangeWalk(snapshot, [range], reversed: reversed)
+    var walk = RangeWalk(rows.snapshot, [range], reversed: reversed)
     while !results.isFull, try walk.next() {
       counts.entriesVisited += 1
       let id: String
@@ -125,9 +123,8 @@ struct Executor {
     do throws(MalformedBytes) {
       let view = try DocumentView(row)
       guard try matcher.matches(view, id: id) else { return }
-      let contents = DocumentSnapshot.Contents(
-        stamps: DocumentStamps(view), fields: try view.fields(entry.symbols))
-      results.add(id: id, contents)
+      results.add(
+        id: id, try DocumentSnapshot.Contents(row: row.array, symbols: entry.symbols))
     } catch {
       throw DatabaseError(
         error, documentAt: DocumentPath(unchecked: shape.collection.segments + [id]))
@@ -160,7 +157,7 @@ struct ResultCollector {
   var isFull: Bool { isInOrder && documents.count >= limit }
 
   mutating func add(id: String, _ contents: DocumentSnapshot.Contents) {
-    let keys = isInOrder ? [] : orders.keys(of: contents.fields, id: id)
+    let keys = isInOrder ? [] : orders.keys(of: contents, id: id)
     documents.append(Document(id: id, contents: contents, sortKeys: keys))
     // Sorting once in a while costs O(log n) a document, and memory for twice the limit.
     if !isInOrder, limit < .max / 2, documents.count >= 2 * max(limit, 512) { keepBest() }

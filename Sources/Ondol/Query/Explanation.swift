@@ -109,21 +109,27 @@ extension QuerySource {
 extension Query {
   @concurrent
   fileprivate func execute() async throws(DatabaseError) -> [DocumentSnapshot] {
-    var executor = try await Executor(
-      try shape.get(), in: database, at: try database.snapshot())
-    return try await executor.documents()
+    let shape = try shape.get()
+    return try await database.read(try database.engineSnapshot()) {
+      [database] (rows) throws(DatabaseError) in
+      var executor = try Executor(shape, in: database, rows)
+      return try executor.documents()
+    }
   }
 
   @concurrent
   fileprivate func explanation(analyze: Bool) async throws(DatabaseError) -> QueryExplanation {
-    var executor = try await Executor(
-      try shape.get(), in: database, at: try database.snapshot())
-    guard analyze else {
-      return QueryExplanation(executor, documentsReturned: nil, duration: nil)
+    let shape = try shape.get()
+    return try await database.read(try database.engineSnapshot()) {
+      [database] (rows) throws(DatabaseError) in
+      var executor = try Executor(shape, in: database, rows)
+      guard analyze else {
+        return QueryExplanation(executor, documentsReturned: nil, duration: nil)
+      }
+      let start = database.now()
+      let documents = try executor.documents()
+      let duration = Duration.microseconds(database.now() - start)
+      return QueryExplanation(executor, documentsReturned: documents.count, duration: duration)
     }
-    let start = database.now()
-    let documents = try await executor.documents()
-    let duration = Duration.microseconds(database.now() - start)
-    return QueryExplanation(executor, documentsReturned: documents.count, duration: duration)
   }
 }

@@ -61,6 +61,16 @@ extension [SortOrder] {
     map { $0.field.value(in: fields, id: id) ?? .null }
   }
 
+  /// What a document is sorted by.
+  func keys(of contents: DocumentSnapshot.Contents, id: String) -> [Value] {
+    map { order in
+      switch order.field {
+      case .documentID: .string(id)
+      case .field(let names): contents.value(at: names) ?? .null
+      }
+    }
+  }
+
   /// Whether the document with the keys `left` comes before that with `right`.
   func areInOrder(_ left: [Value], _ right: [Value]) -> Bool {
     for (index, order) in enumerated() {

@@ -49,6 +49,40 @@ struct DocumentView: ~Escapable {
     return map
   }
 
+  /// Throws unless the whole document is well formed and has no name beyond `symbols`.
+  ///
+  /// - Complexity: O(length of the document), without an allocation.
+  func check(_ symbols: SymbolTable) throws(MalformedBytes) {
+    var reader = ValueReader(octets, at: ValueCoding.envelopeLength, symbols: symbols)
+    try reader.skip()
+    guard reader.offset == octets.count else {
+      throw MalformedBytes(at: reader.offset, "a document goes on behind its fields")
+    }
+  }
+
+  /// The field that `names` lead to, or nil when there is none.
+  ///
+  /// - Complexity: O(log n) in the fields of each map on the way.
+  @_lifetime(copy self)
+  func field(_ names: [String], _ symbols: SymbolTable) throws(MalformedBytes) -> ValueView? {
+    var layout = root
+    let last = names.count - 1
+    for step in names.indices {
+      let found: Int?
+      if layout.isNamed {
+        found = try index(of: names[step], in: layout)
+      } else {
+        found = symbols.symbol(names[step]).flatMap { octets.index(ofSymbol: Int($0), in: layout) }
+      }
+      guard let found else { return nil }
+      let place = try octets.place(found, of: layout)
+      if step == last { return ValueView(octets, place) }
+      guard case .offset(let offset) = place, octets.isMap(at: offset) else { return nil }
+      layout = try octets.container(at: offset)
+    }
+    return nil
+  }
+
   /// The field that `path` leads to, or nil when there is none.
   ///
   /// - Complexity: O(log n) in the fields of each map on the way.

@@ -48,6 +48,22 @@ enum SearchOutcome {
     }
   }
 
+  var shardCount: Int { unsafe shards.count }
+
+  /// The table of the shard's only run, unless a memtable has rows of `key`.
+  func onlyRun(inShard index: Int, besides key: RawSpan) -> RunTable? {
+    let shard = unsafe shards[index]
+    guard unsafe shard.runs.count == 1 else { return nil }
+    for place in unsafe shard.memtables.indices {
+      let memtable = unsafe shard.memtables[place]
+      let mayContain = unsafe memtable._withUnsafeGuaranteedRef { memtable in
+        !memtable.isEmpty && memtable.newestSequence(of: key) != nil
+      }
+      if mayContain { return nil }
+    }
+    return unsafe shard.runs[0].table
+  }
+
   func free() {
     for index in unsafe shards.indices {
       let shard = unsafe shards[index]

@@ -15,6 +15,15 @@ package struct Cursor: ~Copyable {
     place = walk.place
   }
 
+  /// Whether the last move needs a block from disk, in a cursor that may not wait for it: then
+  /// there is no current row until `load` is done.
+  package var isWaiting: Bool { walk.isWaiting }
+
+  /// Does the move that waits, on the thread for cold reads, together with some blocks ahead.
+  package mutating func load() async throws(EngineError) {
+    try await walk.load()
+  }
+
   /// Whether there is a current row. Without one, only seeking is allowed.
   package var isValid: Bool { place.isValid }
 

@@ -46,6 +46,17 @@ struct MergeCursor: ~Copyable {
     window.row = row
   }
 
+  /// Whether moves may wait for files; those that may not throw `.wouldBlock`, and then only a seek
+  /// is allowed.
+  func setMayBlock(_ mayBlock: Bool) {
+    for source in sources { source.setMayBlock(mayBlock) }
+  }
+
+  /// Reads blocks that are likely to be wanted next.
+  func readAhead() {
+    for source in sources { source.readAhead() }
+  }
+
   // MARK: - Seeks
 
   mutating func seekToFirst() throws(EngineError) {

@@ -38,6 +38,16 @@ enum RowSource {
     }
   }
 
+  /// Whether moves may wait for a file; those that may not throw `.wouldBlock`.
+  func setMayBlock(_ mayBlock: Bool) {
+    if case .run(let cursor) = self { cursor.mayBlock = mayBlock }
+  }
+
+  /// Reads blocks that are likely to be wanted next.
+  func readAhead() {
+    if case .run(let cursor) = self { cursor.readAhead() }
+  }
+
   func seekToFirst() throws(EngineError) {
     switch self {
     case .memtable(let cursor): cursor.seekToFirst()

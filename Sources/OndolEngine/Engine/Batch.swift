@@ -70,6 +70,8 @@ package struct Batch: Sendable {
   private(set) var stamps: [Stamp] = []
   /// The rows that must not have changed after `basis`.
   private(set) var guardedKeys: [[UInt8]] = []
+  /// The ranges in which no row must have changed after `basis`.
+  private(set) var guardedRanges: [(lower: [UInt8], upper: [UInt8])] = []
 
   /// The groups of keyspaces written to.
   private(set) var groups = KeyspaceGroups()
@@ -108,6 +110,12 @@ package struct Batch: Sendable {
   /// Makes the commit fail with `.stale` when the row at `key` was changed after `basis`.
   package mutating func guardUnchanged(_ key: RawSpan) {
     guardedKeys.append(key.array)
+  }
+
+  /// Makes the commit fail with `.stale` when a row with a key from `lower` on and before `upper`
+  /// was changed, added or removed after `basis`. Both must lie in one shard.
+  package mutating func guardUnchanged(from lower: RawSpan, to upper: RawSpan) {
+    guardedRanges.append((lower.array, upper.array))
   }
 
   /// Fills the stamps in and gives the bytes away; the batch is empty afterwards.

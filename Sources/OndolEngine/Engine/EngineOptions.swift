@@ -20,12 +20,14 @@ package struct EngineOptions: Sendable {
   package var deferredBytes = 1 << 20
   /// Bytes of one commit.
   package var commitLimit = 64 << 20
-  /// Runs of a shard above which they are merged into one.
+  /// Flushed runs of a shard above which they are merged into its levels.
   package var runLimit = 8
+  /// Bytes of a shard below which every flush leaves it as one run.
+  package var smallShardSize = 8 << 20
   /// Raw bytes of one segment file.
   package var segmentSize = 64 << 20
   /// Raw bytes of one block.
-  package var blockSize = 16 << 10
+  package var blockSize = 8 << 10
   /// Bytes of edits after which the manifest is written anew, at least.
   package var manifestSize = 64 << 10
   package var compress = true

@@ -167,14 +167,19 @@ struct Opening: Sendable {
   func makeEngine(maintenance: any Worker, logWorker: any Worker) -> Engine {
     let cache = BlockCache(budgetBytes: options.cacheSize)
     let shards = manifest.state.shards.enumerated().map { index, state in
-      ShardView(
-        active: memtables[index].last ?? Memtable(capacity: options.memtableSize),
+      let active = memtables[index].last ?? Memtable(capacity: options.memtableSize)
+      for memtable in memtables[index].dropLast() + [active] { memtable.charge(to: cache) }
+      return ShardView(
+        active: active,
         sealed: memtables[index].dropLast().reversed(),
         runs: state.runs.map { run in
-          Storage.makeRun(
-            run.segments, shard: index, identity: manifest.superblock.identity,
-            directory: directory, cache: cache)
-        }, flushedThrough: state.flushedThrough)
+          Run(
+            run.segments.map { segment in
+              Segment(
+                segment, identity: manifest.superblock.identity, shard: UInt32(index),
+                directory: directory, cache: cache)
+            })
+        }, state: state)
     }
     let reads = environment.threads.makeWorker(named: "ondol-reads")
     let views = ViewHolder(View(shards: shards, reads: reads), published: recovered.sequence)
@@ -182,8 +187,9 @@ struct Opening: Sendable {
       recovered: recovered, views: views, environment: environment, options: options,
       identity: manifest.superblock.identity, syncWorker: logWorker)
     let storage = Storage(
-      directory: directory, environment: environment, options: options, manifest: manifest,
-      views: views, sequencer: sequencer, cache: cache, maintenance: maintenance)
-    return Engine(storage: storage, lock: lock, logWorker: logWorker, reads: reads)
+      directory: directory, lock: lock, environment: environment, options: options,
+      manifest: manifest, views: views, sequencer: sequencer, cache: cache, maintenance: maintenance
+    )
+    return Engine(storage: storage, logWorker: logWorker, reads: reads)
   }
 }

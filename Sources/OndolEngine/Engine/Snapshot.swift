@@ -5,7 +5,7 @@
 
 /// The rows as of one commit.
 package struct Snapshot: Sendable {
-  private let view: View
+  let view: View
   /// The last commit that is visible in it.
   package let sequence: SequenceNumber
 
@@ -25,11 +25,77 @@ package struct Snapshot: Sendable {
     }
   }
 
+  /// What is known of a row without asking the disk.
+  package enum CachedRow: Sendable {
+    case row([UInt8])
+    case absent
+    /// A block must be read from disk first.
+    case cold
+  }
+
+  /// The value at `key` as far as it is in memory. Never blocks.
+  package func getCached(_ key: [UInt8]) throws(EngineError) -> CachedRow {
+    var copy: [UInt8]?
+    if try find(key.bytes, mayBlock: false, { copy = $0.array }) == .wouldBlock { return .cold }
+    return copy.map { .row($0) } ?? .absent
+  }
+
+  /// Runs `body`, which may block, on the thread for cold reads.
+  package func readBlocking<R: Sendable, E: Error>(
+    _ body: @escaping @Sendable () throws(E) -> R
+  ) async throws(E) -> R {
+    try await view.reads.perform(body)
+  }
+
   /// The value at `key`, or nil. Blocks the thread while a block is read from disk.
   package func getBlocking(_ key: [UInt8]) throws(EngineError) -> [UInt8]? {
     var copy: [UInt8]?
     _ = try find(key.bytes, mayBlock: true) { copy = $0.array }
     return copy
+  }
+
+  /// The values at `keys`, in their order, nil where there is none. Suspends at most once, when
+  /// blocks must be read from disk.
+  ///
+  /// - Complexity: O(keys x log n), at a fraction of as many single gets: keys are looked up in
+  ///   step, so that their cache misses overlap, and those that need the disk are read in key
+  ///   order, so that each block is read once.
+  package func get(_ keys: [[UInt8]]) async throws(EngineError) -> [[UInt8]?] {
+    var (values, cold) = try findAll(keys)
+    guard !cold.isEmpty else { return values }
+    let places = cold
+    let read = try await view.reads.perform { () throws(EngineError) -> [[UInt8]?] in
+      try readCold(places, of: keys)
+    }
+    for (place, value) in zip(places, read) { values[place] = value }
+    return values
+  }
+
+  /// As above. Blocks the thread while blocks are read from disk.
+  package func getBlocking(_ keys: [[UInt8]]) throws(EngineError) -> [[UInt8]?] {
+    var (values, cold) = try findAll(keys)
+    for (place, value) in zip(cold, try readCold(cold, of: keys)) { values[place] = value }
+    return values
+  }
+
+  /// The values that are in memory, and the places of the others in the order of their keys.
+  private func findAll(
+    _ keys: [[UInt8]]
+  ) throws(EngineError) -> (values: [[UInt8]?], cold: [Int]) {
+    var values = [[UInt8]?](repeating: nil, count: keys.count)
+    var cold = try view.table.find(keys, upTo: sequence) { place, kind, value in
+      if kind == .put { values[place] = value.array }
+    }
+    cold.sort { keys[$0].lexicographicallyPrecedes(keys[$1]) }
+    return (values, cold)
+  }
+
+  private func readCold(
+    _ places: [Int], of keys: [[UInt8]]
+  ) throws(EngineError) -> [[UInt8]?] {
+    var values: [[UInt8]?] = []
+    for place in places { values.append(try getBlocking(keys[place])) }
+    return values
   }
 
   /// Hands the value at `key` to `body` without copying it; false when there is none. Blocks the
@@ -58,8 +124,14 @@ package struct Snapshot: Sendable {
   }
 
   /// A cursor over the rows with keys from `lower` on and before `upper` (no bound when empty),
-  /// which must lie in one shard. Its steps block the thread while a block is read from disk.
-  package func cursor(from lower: [UInt8], to upper: [UInt8]) -> Cursor {
+  /// which must lie in one shard.
+  ///
+  /// - Parameter mayBlock: whether moves may block the thread while a block is read from disk. On
+  ///   the cooperative pool say no, and behind each move: `while cursor.isWaiting { try await
+  ///   cursor.load() }`.
+  package func cursor(
+    from lower: [UInt8], to upper: [UInt8], mayBlock: Bool = true
+  ) -> Cursor {
     let shard = view.shards[lower.count < 4 ? 0 : view.shardIndex(of: lower.bytes)]
     var sources: [RowSource] = []
     sources.reserveCapacity(1 + shard.sealed.count + shard.runs.count)
@@ -70,6 +142,8 @@ package struct Snapshot: Sendable {
       sources.append(.memtable(MemtableCursor(memtable, upTo: sequence)))
     }
     for run in shard.runs { sources.append(.run(run.cursor())) }
-    return Cursor(SnapshotWalk(MergeCursor(sources), from: lower, to: upper, in: view))
+    return Cursor(
+      SnapshotWalk(
+        MergeCursor(sources), from: lower, to: upper, mayBlock: mayBlock, in: view))
   }
 }

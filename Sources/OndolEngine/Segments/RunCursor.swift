@@ -6,6 +6,9 @@
 package final class RunCursor {
   private let run: Run
   private let keepsBlocks: Bool
+  /// Whether a move may wait for the file; one that may not throws `.wouldBlock` instead, and leaves
+  /// the cursor nowhere.
+  var mayBlock = true
 
   /// The block under the cursor, held by `pins`, and the row in it. Invalid: `row` is not below
   /// `rowCount`.
@@ -110,7 +113,7 @@ package final class RunCursor {
     leave()
     segmentIndex = run.segmentIndex(atOrAfter: key)
     guard segmentIndex < run.segments.count else { return }
-    let table = try run.table(segmentIndex)
+    let table = try openTable(segmentIndex)
     self.table = table
     indexNumber = table.top.lowerBound(key)
     guard indexNumber < table.top.rowCount else { return try enterNextSegment() }
@@ -176,7 +179,7 @@ package final class RunCursor {
   private func enter(segment index: Int, atEnd: Bool) throws(EngineError) {
     guard index >= 0, index < run.segments.count else { return }
     segmentIndex = index
-    let table = try run.table(index)
+    let table = try openTable(index)
     self.table = table
     try enter(index: atEnd ? table.top.rowCount - 1 : 0, atEnd: atEnd)
   }
@@ -193,6 +196,9 @@ package final class RunCursor {
   private func enterDataBlock(atEnd: Bool) throws(EngineError) {
     guard let table, let index = pins[.index] else { preconditionFailure("no index block") }
     let block = enter(try dataBlock(table, index))
+    if !atEnd, indexRow + 1 < index.rowCount {
+      table.slots.prefetchBlock(table.dataSlot(indexNumber, indexRow + 1))
+    }
     row = atEnd ? block.rowCount - 1 : 0
     rowCount = block.rowCount
   }
@@ -219,10 +225,17 @@ package final class RunCursor {
     return block
   }
 
+  private func openTable(_ index: Int) throws(EngineError) -> SegmentTable {
+    if let table = run.table.table(index) { return table }
+    guard mayBlock else { throw .wouldBlock }
+    return try run.table(index)
+  }
+
   private func indexBlock(
     _ number: Int, _ table: SegmentTable
   ) throws(EngineError) -> PinnedBlock {
     if let pin = table.slots.pinOrResident(number) { return pin }
+    guard mayBlock else { throw .wouldBlock }
     return try run.segments[segmentIndex].open().loadIndexBlock(number, keep: keepsBlocks)
   }
 
@@ -230,9 +243,29 @@ package final class RunCursor {
     _ table: SegmentTable, _ indexBlock: Block
   ) throws(EngineError) -> PinnedBlock {
     if let pin = table.slots.pin(table.dataSlot(indexNumber, indexRow)) { return pin }
+    guard mayBlock else { throw .wouldBlock }
     return try run.segments[segmentIndex].open().loadDataBlock(
       indexNumber, indexBlock, indexRow, keep: keepsBlocks)
   }
+
+  // MARK: - Reading ahead
+
+  /// Reads some of the next blocks into the cache, so that whoever may not wait for the file need
+  /// not ask for each. What goes wrong is for the read that needs the block to say.
+  func readAhead() {
+    guard let table, let index = pins[.index] else { return }
+    let rows = (indexRow + 1)..<max(indexRow + 1, min(index.rowCount, indexRow + Self.blocksAhead))
+    for row in rows where !table.slots.hasBlock(table.dataSlot(indexNumber, row)) {
+      guard
+        let pin = try? run.segments[segmentIndex].open().loadDataBlock(
+          indexNumber, index, row, keep: true), !pin.isPrivate
+      else { return }
+    }
+  }
+
+  /// 128 KiB with blocks of the usual size: a hop to the thread for cold reads costs as much as ten
+  /// blocks.
+  private static let blocksAhead = 16
 
   private var indexCount: Int { pins[.index]?.rowCount ?? 0 }
 }

@@ -48,6 +48,10 @@ final class Memtable: @unchecked Sendable {
   private let listHeight = Atomic<Int>(1)
   private let rowCount = Atomic<Int>(0)
 
+  /// What the memory in use counts against, and how much has been charged.
+  private var budget: BlockCache?
+  private var charged = 0
+
   /// The smallest and the largest sequence in it; written by the sequencer before anything is
   /// published.
   private(set) var sequences: ClosedRange<SequenceNumber>?
@@ -58,9 +62,8 @@ final class Memtable: @unchecked Sendable {
   init(capacity: Int) {
     let headLength = Node.links + 4 * Self.maximumHeight
     self.capacity = (capacity + headLength + 15) & ~7
-    let isLarge = self.capacity >= Self.largePageThreshold
-    unsafe base = .allocate(byteCount: self.capacity, alignment: isLarge ? 2 << 20 : 64)
-    if isLarge { unsafe adviseLargePages(base, self.capacity) }
+    let alignment = self.capacity >= Self.largePageThreshold ? 2 << 20 : 64
+    unsafe base = .allocate(byteCount: self.capacity, alignment: alignment)
     nodesEnd = (headLength + 7) & ~7
     valuesStart = self.capacity
     unsafe base.initializeMemory(as: UInt8.self, repeating: 0, count: nodesEnd)
@@ -70,7 +73,30 @@ final class Memtable: @unchecked Sendable {
   }
 
   deinit {
+    budget?.release(charged)
     unsafe base.deallocate()
+  }
+
+  // MARK: - Budget
+
+  /// Charges the bytes in use to `budget` from now on, in steps, until the memtable goes. To be
+  /// called before anybody else sees the memtable.
+  func charge(to budget: BlockCache?) {
+    self.budget = budget
+    if !isEmpty { chargeBytesInUse() }
+  }
+
+  /// Charges to the budget that `other` is charged to.
+  func charge(like other: Memtable) {
+    charge(to: other.budget)
+  }
+
+  private func chargeBytesInUse() {
+    guard let budget, sizeBytes > charged else { return }
+    let step = max(4 << 10, capacity >> 6)
+    let bytes = (sizeBytes - charged + step - 1) / step * step
+    charged += bytes
+    budget.reserve(bytes)
   }
 
   var isEmpty: Bool { rowCount.load(ordering: .acquiring) == 0 }
@@ -93,6 +119,10 @@ final class Memtable: @unchecked Sendable {
 
   /// Notes that the rows of commit `sequence`, which is in `log`, are about to be inserted.
   func begin(_ sequence: SequenceNumber, log: FileNumber) {
+    // Not before: a memtable that stays empty, as after most openings, shall cost one small page.
+    if sequences == nil, capacity >= Self.largePageThreshold {
+      unsafe adviseLargePages(base, capacity)
+    }
     sequences = (sequences?.lowerBound ?? sequence)...sequence
     if firstLog == nil { firstLog = log }
   }
@@ -106,6 +136,7 @@ final class Memtable: @unchecked Sendable {
   func insert(_ key: RawSpan, _ sequence: SequenceNumber, _ kind: RowKind, _ value: RawSpan) {
     let height = randomHeight()
     let node = allocate(height: height, key: key, value: value, sequence, kind)
+    if sizeBytes > charged { chargeBytesInUse() }
     // In front of other rows of the same key and commit: the last one of a batch wins.
     let tag = sequence.rawValue << 8 | 0xff
     let head = keyHead(key)
@@ -200,6 +231,19 @@ final class Memtable: @unchecked Sendable {
     let node = firstNode(atOrAfter: key, upTo: SequenceNumber(rawValue: .max >> 8))
     guard node != 0, self.key(of: node).compare(key) == 0 else { return nil }
     return self.sequence(of: node)
+  }
+
+  /// Whether a row with a key from `lower` on and before `upper` is newer than `sequence`.
+  ///
+  /// - Complexity: O(rows in the range), unless the whole memtable is older.
+  func hasRow(from lower: RawSpan, to upper: RawSpan, after sequence: SequenceNumber) -> Bool {
+    guard let newest = sequences?.upperBound, newest > sequence else { return false }
+    var node = firstNode(atOrAfter: lower, upTo: SequenceNumber(rawValue: .max >> 8))
+    while node != 0, key(of: node).compare(upper) < 0 {
+      if self.sequence(of: node) > sequence { return true }
+      node = self.node(after: node)
+    }
+    return false
   }
 
   /// The first node with (key, sequence) at or after the pair given, or 0.

@@ -73,10 +73,11 @@ package struct SubjectOptions: Sendable, Hashable {
   /// Bytes of `.memory` commits that may wait to be written.
   package var deferredBytes: Int
   package var runLimit: Int
+  package var smallShardSize: Int
 
   package init(
     shardCount: Int, memtableSize: Int, logSize: Int, manifestSize: Int, segmentSize: Int,
-    blockSize: Int, deferredBytes: Int, runLimit: Int
+    blockSize: Int, deferredBytes: Int, runLimit: Int, smallShardSize: Int = 0
   ) {
     self.shardCount = shardCount
     self.memtableSize = memtableSize
@@ -86,6 +87,7 @@ package struct SubjectOptions: Sendable, Hashable {
     self.blockSize = blockSize
     self.deferredBytes = deferredBytes
     self.runLimit = runLimit
+    self.smallShardSize = smallShardSize
   }
 }
 

@@ -8,7 +8,7 @@ import Testing
 /// Compares the rows of every index of the collection's pattern with rows made from the documents.
 func auditIndexes(of collection: CollectionReference, seed: UInt64 = 0) async throws {
   let database = collection.database
-  let snapshot = try database.snapshot()
+  let snapshot = try database.engineSnapshot()
   let pattern = CollectionPattern(try collection.place.get())
   guard
     let entry = try await database.catalog.family(pattern.root, at: snapshot)?.collections[pattern]

@@ -17,7 +17,7 @@ import Testing
       try edit.declareIndex(on: [IndexField(["n"])], of: pattern)
     }
     let builder = IndexBuilder(database: database, pattern: pattern, keyspace: index.keyspace)
-    let batch = try #require(try await builder.nextBatch(at: database.snapshot()))
+    let batch = try #require(try await builder.nextBatch(at: database.engineSnapshot()))
     try await collection.document("d3").setData(["n": 99])
     await #expect(throws: EngineError.stale) {
       try await database.engine.commit(batch, durability: .memory)
@@ -32,8 +32,8 @@ import Testing
     try await document.setData(["n": 1])
     let write = DocumentWrite(
       path: try document.place.get(), intent: try WriteCompiler.set(["n": FieldInput(2)]))
-    let prepared = try await WritePreparation.prepare(
-      [write], catalog: database.catalog, at: database.snapshot())
+    let prepared = try WritePreparation.prepare(
+      [write], in: Rows(database.engineSnapshot(), database.catalog, mayBlock: true))
     try await document.parent.createIndex(on: ["n"])
     await #expect(throws: EngineError.stale) {
       try await database.engine.commit(prepared.batch, durability: .memory)
@@ -47,8 +47,8 @@ import Testing
       let write = DocumentWrite(
         path: try DocumentPath("\(root)/d"), intent: try WriteCompiler.set(["n": FieldInput(2)]))
       batches.append(
-        try await WritePreparation.prepare(
-          [write], catalog: database.catalog, at: database.snapshot()
+        try WritePreparation.prepare(
+          [write], in: Rows(database.engineSnapshot(), database.catalog, mayBlock: true)
         ).batch)
     }
     _ = try await database.engine.commit(batches[0], durability: .memory)
