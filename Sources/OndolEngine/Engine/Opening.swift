@@ -179,7 +179,8 @@ struct Opening: Sendable {
             })
         }, state: state)
     }
-    let views = ViewHolder(View(shards: shards), published: recovered.sequence)
+    let views = ViewHolder(
+      View(shards: shards), published: recovered.sequence, now: environment.now)
     let sequencer = Sequencer(
       recovered: recovered, views: views, environment: environment, options: options,
       identity: manifest.superblock.identity, syncWorker: logWorker)

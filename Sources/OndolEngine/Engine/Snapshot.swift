@@ -9,8 +9,13 @@ package struct Snapshot: Sendable {
   private let reads: any Worker
   /// The last commit that is visible in it.
   package let sequence: SequenceNumber
+  /// Says who holds the view, when its taker said so.
+  private let label: SnapshotLabel?
 
-  init(_ view: View, _ sequence: SequenceNumber, reads: any Worker) {
+  init(
+    _ view: View, _ sequence: SequenceNumber, reads: any Worker, label: SnapshotLabel? = nil
+  ) {
+    self.label = label
     self.view = view
     self.sequence = sequence
     self.reads = reads

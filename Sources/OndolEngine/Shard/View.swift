@@ -65,16 +65,12 @@ final class ShardView: Sendable {
 /// All shards at one moment of the storage's life.
 final class View: Sendable {
   let shards: [ShardView]
+  /// Its entry among the views that live; none in a view that no database has.
+  let ticket: LiveViews.Ticket?
 
-  init(shards: [ShardView]) {
+  init(shards: [ShardView], ticket: LiveViews.Ticket? = nil) {
     self.shards = shards
-  }
-
-  /// A copy in which one shard is another.
-  func replacing(shard index: Int, with shard: ShardView) -> View {
-    var shards = shards
-    shards[index] = shard
-    return View(shards: shards)
+    self.ticket = ticket
   }
 
   /// The shard whose rows have keys like `key`: keyspaces that agree above their low twelve bits
@@ -93,9 +89,14 @@ final class View: Sendable {
 final class ViewHolder: Sendable {
   private let view: Guarded<View>
   private let visible: Atomic<UInt64>
+  let live: LiveViews
 
-  init(_ view: View, published: SequenceNumber) {
-    self.view = Guarded(view)
+  /// - Parameter now: the wall clock, for the age of views.
+  init(
+    _ view: View, published: SequenceNumber, now: @escaping @Sendable () -> Int64 = { 0 }
+  ) {
+    live = LiveViews(now: now)
+    self.view = Guarded(View(shards: view.shards, ticket: live.admit(view.shards)))
     visible = Atomic(published.rawValue)
   }
 
@@ -119,8 +120,14 @@ final class ViewHolder: Sendable {
 
   /// Swaps in a view in which one shard is what `change` makes of it.
   func update(shard index: Int, _ change: (ShardView) -> ShardView) {
-    view.withLock { view in
-      view = view.replacing(shard: index, with: change(view.shards[index]))
+    // Handed out of the lock: with the last reader's view go files.
+    let old = view.withLock { view in
+      let old = view
+      var shards = old.shards
+      shards[index] = change(shards[index])
+      view = View(shards: shards, ticket: live.admit(shards))
+      return old
     }
+    withExtendedLifetime(old) {}
   }
 }
