@@ -5,17 +5,19 @@
 internal import OndolEngine
 
 /// Changes of one family on the way into a batch.
-struct CatalogEdit {
+struct CatalogEdit: Sendable {
   /// The family with the changes.
   private(set) var family: Family
   let isNewFamily: Bool
   private var changedRows: [(key: [UInt8], value: [UInt8])] = []
   private var guardedKeys: [[UInt8]]
+  private let rows: Rows
   /// Whether the commit changes the catalog.
   private(set) var isChanged = false
 
   /// Begins with the family as it is.
-  init(_ family: Family) {
+  init(_ family: Family, in rows: Rows) {
+    self.rows = rows
     self.family = family
     isNewFamily = false
     guardedKeys = [CatalogKey.family(family.root)]
@@ -24,13 +26,14 @@ struct CatalogEdit {
   /// Begins with a family that is not there yet. `following` is the number of the last family that
   /// the same commit made before.
   init(
-    newFamily root: String, following last: UInt32?, at snapshot: Snapshot
-  ) async throws(DatabaseError) {
+    newFamily root: String, following last: UInt32?, in rows: Rows
+  ) throws(DatabaseError) {
+    self.rows = rows
     let key = CatalogKey.nextFamily
     var number: UInt32 = 1
     if let last {
       number = last + 1
-    } else if let bytes = try await snapshot.row(key) {
+    } else if let bytes = try rows.row(key) {
       do throws(MalformedBytes) {
         var reader = ByteReader(bytes.bytes)
         number = UInt32(try reader.count(atMost: Int(Keyspace.familyLimit)))
@@ -48,15 +51,23 @@ struct CatalogEdit {
     guardedKeys = [CatalogKey.family(root), key]
   }
 
-  /// The entry of a collection pattern, made when there is none.
+  /// The entry of a collection pattern, made when there is none, with the indexes its group has.
   mutating func collection(
     _ pattern: CollectionPattern
   ) throws(DatabaseError) -> CollectionEntry {
     if let entry = family.collections[pattern] { return entry }
-    let entry = CollectionEntry(keyspace: try takeKeyspace())
-    family.collections[pattern] = entry
-    changedRows.append((CatalogKey.keyspace(entry.keyspace), KeyspaceRow.documents(pattern).bytes))
-    return entry
+    let keyspace = try takeKeyspace()
+    family.collections[pattern] = CollectionEntry(keyspace: keyspace)
+    changedRows.append((CatalogKey.keyspace(keyspace), KeyspaceRow.documents(pattern).bytes))
+    let group = CatalogKey.group(pattern.collectionID.text)
+    guardedKeys.append(group)
+    for kind in try rows.groupIndexes(group) {
+      // There is no document yet that would be missing from it.
+      let index = IndexDefinition(
+        keyspace: try takeKeyspace(), documents: keyspace, kind: kind, state: .ready)
+      put(index, in: pattern)
+    }
+    return family.collections[pattern] ?? CollectionEntry(keyspace: keyspace)
   }
 
   /// Adds the names that `symbols` has more than the catalog.
@@ -78,6 +89,14 @@ struct CatalogEdit {
     family.collections[pattern]?.indexes.removeAll { $0.keyspace == index.keyspace }
     family.collections[pattern]?.indexes.append(index)
     changedRows.append((CatalogKey.keyspace(index.keyspace), KeyspaceRow.index(index).bytes))
+  }
+
+  /// Takes an index away; its rows are still to be removed.
+  mutating func drop(_ index: IndexDefinition, from pattern: CollectionPattern) {
+    isChanged = true
+    family.collections[pattern]?.indexes.removeAll { $0.keyspace == index.keyspace }
+    family.dropped.append(index.keyspace)
+    changedRows.append((CatalogKey.keyspace(index.keyspace), KeyspaceRow.dropped.bytes))
   }
 
   /// A number for a new keyspace of the family.

@@ -39,6 +39,8 @@ package enum Durability: Sendable, Hashable {
 package enum RowKind: UInt8, Sendable {
   case put = 1
   case delete = 2
+  /// In segments only: a put whose value is in a value file; the row has a pointer to it.
+  case valuePointer = 3
 }
 
 /// How a stamp is written.
@@ -70,6 +72,8 @@ package struct Batch: Sendable {
   private(set) var stamps: [Stamp] = []
   /// The rows that must not have changed after `basis`.
   private(set) var guardedKeys: [[UInt8]] = []
+  /// The ranges in which no row must have changed after `basis`.
+  private(set) var guardedRanges: [(lower: [UInt8], upper: [UInt8])] = []
 
   /// The groups of keyspaces written to.
   private(set) var groups = KeyspaceGroups()
@@ -108,6 +112,12 @@ package struct Batch: Sendable {
   /// Makes the commit fail with `.stale` when the row at `key` was changed after `basis`.
   package mutating func guardUnchanged(_ key: RawSpan) {
     guardedKeys.append(key.array)
+  }
+
+  /// Makes the commit fail with `.stale` when a row with a key from `lower` on and before `upper`
+  /// was changed, added or removed after `basis`. Both must lie in one shard.
+  package mutating func guardUnchanged(from lower: RawSpan, to upper: RawSpan) {
+    guardedRanges.append((lower.array, upper.array))
   }
 
   /// Fills the stamps in and gives the bytes away; the batch is empty afterwards.

@@ -23,11 +23,11 @@ package final class Engine: Sendable {
   private let logWorker: any Worker
   private let isClosed = Atomic(false)
 
-  init(storage: Storage, lock: any DirectoryLock, logWorker: any Worker) {
+  init(storage: Storage, logWorker: any Worker) {
     self.storage = storage
     self.logWorker = logWorker
     reads = storage.environment.threads.makeWorker(named: "ondol-reads")
-    upkeep = Upkeep(storage, lock: lock)
+    upkeep = Upkeep(storage)
     upkeep.start()
   }
 
@@ -156,6 +156,11 @@ package final class Engine: Sendable {
     upkeep.compactAll()
   }
 
+  /// Runs `work` beside its caller. Closing cancels it and waits for it.
+  package func runInBackground(_ work: @escaping @Sendable () async -> Void) {
+    upkeep.runInBackground(work)
+  }
+
   /// What the files hold, for people who look.
   package var metrics: EngineMetrics { EngineMetrics(storage) }
 
@@ -173,7 +178,7 @@ package final class Engine: Sendable {
     storage.sequencer.close()
     await upkeep.finish()
     for worker in [storage.maintenance, logWorker, reads] + storage.mergers { await worker.stop() }
-    upkeep.release()
+    storage.lock.release()
     if let failure { throw failure }
   }
 

@@ -93,6 +93,14 @@ final class Sequencer: Sendable {
         if let newest = memtable.newestSequence(of: key.bytes), newest > basis { throw .stale }
       }
     }
+    for range in batch.guardedRanges {
+      let shard = view.shards[view.shardIndex(of: range.lower.bytes)]
+      if shard.flushedThrough > basis { throw .stale }
+      for memtable in [shard.active] + shard.sealed
+      where memtable.hasRow(from: range.lower.bytes, to: range.upper.bytes, after: basis) {
+        throw .stale
+      }
+    }
   }
 
   /// Makes sure of a log and of memtables with room; answers with what to wait for.

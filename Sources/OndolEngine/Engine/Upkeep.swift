@@ -8,13 +8,10 @@ final class Upkeep: Sendable {
   let storage: Storage
   let shards: [Shard]
   private let background: BackgroundTasks
-  /// Held as long as upkeep may touch a file.
-  private let lock: any DirectoryLock
   private let isTimerSet = Atomic(false)
 
-  init(_ storage: Storage, lock: any DirectoryLock) {
+  init(_ storage: Storage) {
     self.storage = storage
-    self.lock = lock
     background = BackgroundTasks(executor: storage.environment.executor)
     shards = storage.views.current.shards.indices.map { Shard(index: $0, storage: storage) }
   }
@@ -182,17 +179,20 @@ final class Upkeep: Sendable {
     if Task.isCancelled { throw .cancelled }
   }
 
+  /// Runs `work` beside everything. Closing cancels it and waits for it.
+  func runInBackground(_ work: @escaping @Sendable () async -> Void) {
+    background.start(work)
+  }
+
   // MARK: - The end
 
   /// Has merges stop and nothing more begin.
   func stopMerging() { storage.merging.stop() }
 
-  /// Waits for everything that runs, and gives the directory back.
+  /// Waits for everything that runs.
   func finish() async {
     await background.finish()
   }
-
-  func release() { lock.release() }
 
   /// For a database that is let go of without being closed.
   func abandon() {

@@ -97,7 +97,8 @@ private func numbers(_ plan: CompactionPlan?) -> [UInt64] {
     #expect(numbers(plan) == [11])
     #expect(plan.isMove)
     #expect(
-      plan.changes(shard: 0, outputs: plan.segments).count == 2, "one segment out, and in again")
+      plan.changes(shard: 0, outputs: RunOutput(segments: plan.segments)).count == 2,
+      "one segment out, and in again")
   }
 
   @Test func `does not move tombstones to where they should vanish`() throws {
