@@ -9,6 +9,14 @@
 #include <string.h>
 #include <sys/file.h>
 
+#if defined(__APPLE__)
+#include <pthread/qos.h>
+#elif defined(__linux__)
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+#endif
+
 int ondol_lock_exclusive(int descriptor) {
 #if defined(F_OFD_SETLK)
   struct flock whole = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
@@ -25,5 +33,14 @@ void ondol_name_thread(const char *name) {
   pthread_setname_np(cut);
 #else
   pthread_setname_np(pthread_self(), cut);
+#endif
+}
+
+void ondol_lower_priority(void) {
+#if defined(__APPLE__)
+  pthread_set_qos_class_self_np(QOS_CLASS_UTILITY, 0);
+#elif defined(__linux__)
+  // On Linux niceness belongs to the thread. Ten is a tenth of an ordinary thread's share.
+  setpriority(PRIO_PROCESS, (id_t)syscall(SYS_gettid), 10);
 #endif
 }

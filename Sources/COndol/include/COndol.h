@@ -18,6 +18,9 @@ int ondol_lock_exclusive(int descriptor);
 /// Gives the calling thread a name for debuggers, cut to what the system takes.
 void ondol_name_thread(const char *name);
 
+/// Gives the calling thread a low priority, where the system has one for each thread.
+void ondol_lower_priority(void);
+
 /// Asks the processor to fetch the cache line at `address`, which need not be readable.
 static inline void ondol_prefetch(const void *address) { __builtin_prefetch(address); }
 

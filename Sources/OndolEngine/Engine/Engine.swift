@@ -110,10 +110,12 @@ package final class Engine: Sendable {
 
   /// The rows as of now. Cheap, and holds nobody up however long it lives; it keeps the files it
   /// reads.
-  package func snapshot() throws(EngineError) -> Snapshot {
+  ///
+  /// - Parameter owner: who keeps it, for `metrics`, when it will be kept for long.
+  package func snapshot(owner: String? = nil) throws(EngineError) -> Snapshot {
     if isClosed.load(ordering: .relaxed) { throw .closed }
     let (view, sequence) = storage.views.snapshot
-    return Snapshot(view, sequence)
+    return Snapshot(view, sequence, label: owner.flatMap { view.ticket?.label($0) })
   }
 
   // MARK: - Upkeep
@@ -159,9 +161,7 @@ package final class Engine: Sendable {
   }
 
   /// What the files hold, for people who look.
-  package var status: EngineStatus {
-    EngineStatus(views: storage.views, cache: storage.cache)
-  }
+  package var metrics: EngineMetrics { EngineMetrics(storage) }
 
   /// Flushes everything, marks the database as closed in good order and gives the directory back.
   /// Commits begun before finish; later ones, and later snapshots, get `.closed`.
@@ -186,38 +186,5 @@ package final class Engine: Sendable {
     try await flush()
     guard storage.sequencer.hasWritten || storage.hasCommitsInLogs else { return }
     try await storage.perform { (storage) throws(EngineError) in try storage.sealLog() }
-  }
-}
-
-/// Sizes and counts as of one moment.
-package struct EngineStatus: Sendable {
-  package struct ShardStatus: Sendable {
-    package var memtableRows: Int
-    package var memtableBytes: Int
-    package var runs: Int
-    package var segments: Int
-    package var rows: UInt64
-    package var bytes: UInt64
-  }
-
-  package var shards: [ShardStatus]
-  package var sequence: SequenceNumber
-  package var cachedBytes: Int
-
-  init(views: ViewHolder, cache: BlockCache) {
-    let (view, sequence) = views.snapshot
-    self.sequence = sequence
-    cachedBytes = cache.usedBytes
-    shards = view.shards.map { shard in
-      let memtables = [shard.active] + shard.sealed
-      let segments = shard.runs.flatMap(\.segments)
-      return ShardStatus(
-        memtableRows: memtables.map(\.rows).reduce(0, +),
-        memtableBytes: memtables.filter { !$0.isEmpty }.map(\.sizeBytes).reduce(0, +),
-        runs: shard.runs.count, segments: segments.count,
-        rows: segments.map(\.metadata.entries).reduce(0, +),
-        bytes: segments.map(\.metadata.sizeBytes).reduce(0, +)
-          + shard.state.valueFiles.values.map(\.sizeBytes).reduce(0, +))
-    }
   }
 }

@@ -188,7 +188,8 @@ struct Opening: Sendable {
         }, state: state)
     }
     let reads = environment.threads.makeWorker(named: "ondol-reads")
-    let views = ViewHolder(View(shards: shards, reads: reads), published: recovered.sequence)
+    let views = ViewHolder(
+      View(shards: shards, reads: reads), published: recovered.sequence, now: environment.now)
     let sequencer = Sequencer(
       recovered: recovered, views: views, environment: environment, options: options,
       identity: manifest.superblock.identity, syncWorker: logWorker)

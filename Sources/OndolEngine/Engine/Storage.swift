@@ -116,15 +116,19 @@ final class Storage: Sendable {
     with new: RunOutput, level: Int
   ) throws(EngineError) {
     guard let through = memtable.sequences?.upperBound else { return }
-    if !new.segments.isEmpty { try directory.sync() }
     let run = new.segments.first?.number.rawValue ?? 0
     let floor = sequencer.floor(without: memtable)
+    // The floor may be a log that was handed out and whose name nobody has secured yet.
+    let newest = max(manifest.state.newestLog, floor.number)
+    let securesLog = newest > manifest.state.newestLog
+    if !new.segments.isEmpty || securesLog { try directory.sync() }
     try manifest.commit(
       old.map { .dropSegment(shard: index, number: $0.number) }
         + new.changes(shard: index, level: level, run: run) + [
           .flushed(shard: index, through: through),
-          .logs(floor: floor, newest: manifest.state.newestLog),
+          .logs(floor: floor, newest: newest),
         ])
+    if securesLog { sequencer.noteSecured(newest) }
     adopt(shard: index, without: memtable)
     counters.noteFlush(new.segments)
     sequencer.forgetLogs(before: floor.number)
