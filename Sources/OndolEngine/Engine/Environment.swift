@@ -17,7 +17,8 @@ package struct Environment: Sendable {
 
   package init(
     fileSystem: any FileSystem, now: @escaping @Sendable () -> Int64,
-    sleep: @escaping @Sendable (Int64) async -> Void, random: @escaping @Sendable () -> UInt64, threads: any ThreadSource,
+    sleep: @escaping @Sendable (Int64) async -> Void, random: @escaping @Sendable () -> UInt64,
+    threads: any ThreadSource,
     executor: (any TaskExecutor)? = nil
   ) {
     self.fileSystem = fileSystem
