@@ -31,6 +31,8 @@ package enum Durability: Sendable, Hashable {
   case memory
   /// The process being killed, but not a power cut.
   case process
+  /// The process being killed, and a power cut that comes so many microseconds later.
+  case periodic(microseconds: Int64)
   /// A power cut.
   case power
 }
@@ -60,6 +62,12 @@ package struct Batch: Sendable {
     var form: StampForm
   }
 
+  /// Keys from `lower` on and before `upper`; no bound where that is empty.
+  struct GuardedRange: Sendable {
+    var lower: [UInt8]
+    var upper: [UInt8]
+  }
+
   /// Bytes of the keyspace at the front of every key.
   static let keyspaceLength = 4
 
@@ -70,11 +78,13 @@ package struct Batch: Sendable {
   private(set) var stamps: [Stamp] = []
   /// The rows that must not have changed after `basis`.
   private(set) var guardedKeys: [[UInt8]] = []
+  /// The ranges in which no row must have come, changed or gone after `basis`.
+  private(set) var guardedRanges: [GuardedRange] = []
 
   /// The groups of keyspaces written to.
   private(set) var groups = KeyspaceGroups()
 
-  /// The snapshot this batch was derived from. Required when `guard(_:)` was called.
+  /// The snapshot this batch was derived from. Required when anything is guarded.
   package var basis: SequenceNumber?
 
   package init() {}
@@ -108,6 +118,13 @@ package struct Batch: Sendable {
   /// Makes the commit fail with `.stale` when the row at `key` was changed after `basis`.
   package mutating func guardUnchanged(_ key: RawSpan) {
     guardedKeys.append(key.array)
+  }
+
+  /// Makes the commit fail with `.stale` when a row with a key from `lower` on and before `upper`
+  /// (no bound when empty) was put or deleted after `basis`, one that was not there before
+  /// included. The range must lie in one shard.
+  package mutating func guardUnchanged(from lower: RawSpan, to upper: RawSpan) {
+    guardedRanges.append(GuardedRange(lower: lower.array, upper: upper.array))
   }
 
   /// Fills the stamps in and gives the bytes away; the batch is empty afterwards.

@@ -2,27 +2,38 @@
 // sealed when the database is closed, removed once everything in them is flushed.
 
 extension Storage {
-  /// Makes the next log, unless one waits already.
-  func makeSpareLog() async throws(EngineError) {
-    try await perform { (storage) throws(EngineError) in
-      guard !storage.sequencer.hasSpareLog else { return }
-      let spare = try storage.createLog()
-      try storage.secure(spare.number)
-      storage.sequencer.offer(spare)
+  /// Makes the next log, unless one waits already. A disk that is full is no harm yet: commits go on
+  /// in the log in use, and what was begun is removed.
+  func makeSpareLog(_ request: SpareRequest) async throws(EngineError) {
+    try await maintenance.perform { [self] () throws(EngineError) in
+      try sequencer.refuseAfterFailure()
+      guard !sequencer.hasSpareLog, !sequencer.isClosing else { return }
+      let spare = try createLog(prewritten: request.prewritten)
+      try orFail { () throws(EngineError) in
+        try manifest.secureFoundation()
+        try secure(spare.number)
+      }
+      sequencer.offer(spare)
     }
   }
 
   /// Makes a log for commits that wait for one, and hands it out at once: what survives a power cut
   /// waits for `secureFirstLog()`, what survives a kill need not. Not so in a database just made,
   /// whose superblock an opening must find before it finds a log with commits.
-  func makeFirstLog() async throws(EngineError) {
-    try await perform(securing: isNewborn) { (storage) throws(EngineError) in
-      guard !storage.sequencer.hasSpareLog, !storage.sequencer.hasWritten else { return }
-      storage.sequencer.offer(try storage.createLog())
+  ///
+  /// Nothing has been placed yet, so where it fails, the commit can be tried again.
+  func makeLog() async throws(EngineError) {
+    try await maintenance.perform { [self] () throws(EngineError) in
+      try sequencer.refuseAfterFailure()
+      guard sequencer.needsLog else { return }
+      if isNewborn {
+        try orFail { () throws(EngineError) in try manifest.secureFoundation() }
+      }
+      sequencer.offer(try createLog(prewritten: 0))
     }
   }
 
-  /// Makes sure that the log handed out by `makeFirstLog()` is found after a power cut. Done on the
+  /// Makes sure that the log handed out by `makeLog()` is found after a power cut. Done on the
   /// maintenance thread, without a task: commits that try again and again may keep the pool busy
   /// until this is done.
   func secureFirstLog() {
@@ -30,19 +41,46 @@ extension Storage {
       guard let newest = sequencer.newestLog, newest > manifest.state.newestLog,
         (try? sequencer.refuseAfterFailure()) != nil
       else { return }
-      do throws(EngineError) {
+      try? orFail { () throws(EngineError) in
         try manifest.secureFoundation()
         try secure(newest)
-      } catch {
-        _ = sequencer.fail(error)
       }
     }
   }
 
-  private func createLog() throws(EngineError) -> SpareLog {
+  /// Does what must not fail half way: if it does, all writing ends.
+  private func orFail(_ work: () throws(EngineError) -> Void) throws(EngineError) {
+    do throws(EngineError) {
+      try work()
+    } catch {
+      throw sequencer.fail(error)
+    }
+  }
+
+  private func createLog(prewritten: UInt64) throws(EngineError) -> SpareLog {
     let number = manifest.allocate()
-    let file = try directory.create(number.logName)
-    return SpareLog(number: number, file: file, salt: environment.random())
+    do throws(EngineError) {
+      let file = try directory.create(number.logName)
+      try writeZeros(prewritten, into: file)
+      return SpareLog(
+        number: number, file: file, salt: environment.random(), prewritten: prewritten)
+    } catch {
+      try? directory.remove(number.logName)
+      sequencer.noteNoSpare(error)
+      throw error
+    }
+  }
+
+  /// In pieces, so that a commit's sync does not wait long behind them.
+  private func writeZeros(_ count: UInt64, into file: any File) throws(EngineError) {
+    let piece = [UInt8](repeating: 0, count: Int(min(count, 256 << 10)))
+    var offset: UInt64 = 0
+    while offset < count {
+      let length = Int(min(count - offset, UInt64(piece.count)))
+      try file.write(piece.bytes.extracting(first: length), at: offset)
+      try file.sync()
+      offset += UInt64(length)
+    }
   }
 
   /// Makes a log's name durable and puts it in the manifest, which comes before the first sync of

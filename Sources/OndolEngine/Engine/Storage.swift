@@ -76,6 +76,7 @@ final class Storage: Sendable {
         .flushed(shard: index, through: through),
         .logs(floor: floor, newest: manifest.state.newestLog),
       ])
+    sequencer.remember(memtable, shard: index, through: through)
     views.update(shard: index) { shard in
       shard.replacing(memtable, with: run.run, flushedThrough: through)
     }

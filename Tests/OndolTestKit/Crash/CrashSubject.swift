@@ -73,10 +73,12 @@ package struct SubjectOptions: Sendable, Hashable {
   /// Bytes of `.memory` commits that may wait to be written.
   package var deferredBytes: Int
   package var runLimit: Int
+  /// Whether commits that are alone sync on their own thread.
+  package var callersSync: Bool
 
   package init(
     shardCount: Int, memtableSize: Int, logSize: Int, manifestSize: Int, segmentSize: Int,
-    blockSize: Int, deferredBytes: Int, runLimit: Int
+    blockSize: Int, deferredBytes: Int, runLimit: Int, callersSync: Bool = true
   ) {
     self.shardCount = shardCount
     self.memtableSize = memtableSize
@@ -86,6 +88,7 @@ package struct SubjectOptions: Sendable, Hashable {
     self.blockSize = blockSize
     self.deferredBytes = deferredBytes
     self.runLimit = runLimit
+    self.callersSync = callersSync
   }
 }
 

@@ -23,6 +23,7 @@ package struct EngineSubject: CrashSubject {
     engineOptions.blockSize = options.blockSize
     engineOptions.deferredBytes = options.deferredBytes
     engineOptions.runLimit = options.runLimit
+    engineOptions.callersSync = options.callersSync
     engineOptions.cacheSize = 1 << 20
     return EngineSubject(
       engine: try await Engine.open(at: "/db", options: engineOptions, environment: environment))

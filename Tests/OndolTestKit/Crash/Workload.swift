@@ -63,7 +63,7 @@ private struct WorkloadDraw {
       segmentSize: random.pick([1 << 10, 8 << 10, 1 << 20]),
       blockSize: random.pick([256, 1_024, 4_096]),
       deferredBytes: random.pick([100, 1 << 10, 1 << 20]),
-      runLimit: 1 + random.below(4))
+      runLimit: 1 + random.below(4), callersSync: random.chance(1, in: 2))
   }
 
   mutating func steps() -> [Workload.Step] {
@@ -98,7 +98,9 @@ private struct WorkloadDraw {
   }
 
   private mutating func durability() -> Durability {
-    random.pick([.power, .power, .process, .process, .memory])
+    random.pick([
+      .power, .power, .power, .process, .process, .process, .periodic(microseconds: 500), .memory,
+    ])
   }
 
   private mutating func changes() -> [Change] {
