@@ -89,6 +89,7 @@ package struct Batch: Sendable {
 
   package init() {}
 
+  var isGuarded: Bool { !guardedKeys.isEmpty || !guardedRanges.isEmpty }
   package var isEmpty: Bool { operationCount == 0 }
   /// Bytes this batch takes in the log, without frame headers.
   package var payloadLength: Int { max(0, frame.count - FrameHeader.length) }

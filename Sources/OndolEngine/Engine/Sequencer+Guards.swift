@@ -69,8 +69,16 @@ extension Sequencer {
     if isChanged { throw .stale }
   }
 
-  /// Keeps the keys of a memtable that is about to leave the view, because it is flushed.
+  /// Commits after a guarded one for which the next is expected.
+  private static let guardInterval: UInt64 = 100_000
+
+  /// Keeps the keys of a memtable that is about to leave the view, because it is flushed; not where
+  /// commits have not been guarded for long, as when rows are loaded by the million.
   func remember(_ memtable: Memtable, shard: Int, through: SequenceNumber) {
+    let lastGuarded = state.withLock { $0.lastGuarded }
+    guard let lastGuarded, let first = memtable.sequences?.lowerBound,
+      first.rawValue <= lastGuarded.rawValue + Self.guardInterval
+    else { return }
     let history = KeyHistory(of: memtable, through: through)
     state.withLock { $0.recentKeys.add(history, shard: shard) }
   }

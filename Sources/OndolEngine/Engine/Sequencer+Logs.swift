@@ -32,7 +32,7 @@ extension Sequencer {
   }
 
   /// Goes on in the spare log when this one is full or there is none, or when only the spare was
-  /// written with zeros, for which there was a reason. Memtables whose oldest rows
+  /// written with zeros. Memtables whose oldest rows
   /// are too far back are sealed, so that logs do not pile up behind a shard that is seldom
   /// written; answers with their shards.
   func switchLogWhenFull(_ state: inout State, length: Int) -> [Int] {

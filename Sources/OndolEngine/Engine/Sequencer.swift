@@ -40,8 +40,9 @@ final class Sequencer: Sendable {
     var use = LogUse()
     /// When the sync is due that `.periodic` commits wait for.
     var periodicDeadline: Int64?
-    /// The keys of what was flushed lately.
+    /// The keys of what was flushed lately, and the last commit when a guarded one came.
     var recentKeys: RecentKeys
+    var lastGuarded: SequenceNumber?
     /// Where each log since the floor begins.
     var starts: [LogStart]
     /// Set by closing: nothing new is placed.
@@ -91,6 +92,7 @@ final class Sequencer: Sendable {
       if let failure = state.failure { throw failure }
       if state.isClosing { throw .closed }
       let view = views.current
+      if batch.isGuarded { state.lastGuarded = state.commits.lastPlaced }
       try refuseStale(batch, state, view, checkedThrough: checkedThrough)
       if let placement = makeReady(state, batch, view) { return placement }
       return .placed(append(&state, &batch, durability, view, now: time))

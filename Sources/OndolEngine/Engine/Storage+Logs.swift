@@ -2,8 +2,8 @@
 // sealed when the database is closed, removed once everything in them is flushed.
 
 extension Storage {
-  /// Makes the next log, unless one waits already. A disk that is full is no harm yet: commits go on
-  /// in the log in use, and what was begun is removed.
+  /// Makes the next log, unless one waits already. A disk that is full is no harm yet: commits go
+  /// on in the log in use, and what was begun is removed.
   func makeSpareLog(_ request: SpareRequest) async throws(EngineError) {
     try await maintenance.perform { [self] () throws(EngineError) in
       try sequencer.refuseAfterFailure()

@@ -37,6 +37,7 @@ private func guardRange(_ batch: inout Batch) {
   func `A guarded key refuses what changes it, flushed or not`(isFlushed: Bool) async throws {
     let engine = try await Engine.open(at: "db", environment: .memory())
     try await engine.put([rowKey("k"): [0]])
+    #expect(try await accepts(engine, guarding: guardKey) {})
     let changes: [(key: String, value: [UInt8]?, isAccepted: Bool)] = [
       ("j", [1], true), ("k", [1], false), ("l", [1], true), ("k", nil, false), ("j", nil, true),
     ]
@@ -56,6 +57,7 @@ private func guardRange(_ batch: inout Batch) {
   ) async throws {
     let engine = try await Engine.open(at: "db", environment: .memory())
     try await engine.put([rowKey("c"): [0], rowKey("e"): [0], rowKey("h"): [0]])
+    #expect(try await accepts(engine, guarding: guardKey) {})
     let changes: [(key: String, value: [UInt8]?, isAccepted: Bool)] = [
       ("c", [1], true), ("e", [1], false), ("f", [1], false), ("d", [1], false), ("h", [1], true),
       ("f", nil, false), ("g", nil, false), ("h", nil, true), ("c", nil, true),
@@ -74,6 +76,7 @@ private func guardRange(_ batch: inout Batch) {
     var options = EngineOptions()
     options.recentKeysSize = 200
     let engine = try await Engine.open(at: "db", options: options, environment: .memory())
+    #expect(try await accepts(engine, guarding: guardKey) {})
     for guards in [guardKey, guardRange] {
       #expect(
         try await accepts(engine, guarding: guards) {
@@ -93,6 +96,7 @@ private func guardRange(_ batch: inout Batch) {
     for seed in Seeds.first(4) {
       var random = OndolTestKit.SeededRandom(seed: seed)
       let engine = try await Engine.open(at: "db", options: tinyOptions(), environment: .memory())
+      #expect(try await accepts(engine, guarding: guardKey) {})
       for round in 0..<60 {
         let (first, length) = (random.below(40), random.below(10))
         let touched = (0..<random.below(12)).map { _ in random.below(40) }

@@ -1,5 +1,5 @@
-// A whole world for an engine: files in memory, a clock that ticks when it is looked at and jumps when
-// somebody sleeps, chance from a seed.
+// A whole world for an engine: files in memory, a clock that ticks when it is looked at and jumps
+// when somebody sleeps, chance from a seed.
 
 package import OndolEngine
 
