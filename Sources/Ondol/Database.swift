@@ -3,6 +3,7 @@
 // of them stand on the engine's snapshots and commits.
 
 package import OndolEngine
+internal import Synchronization
 
 /// An open database: collections of documents in a directory, or in memory.
 ///
@@ -11,14 +12,28 @@ public final class Database: Sendable {
   let engine: Engine
   let catalog = Catalog()
   let latches = Latches()
+  /// What queries found out about the indexes they used.
+  let statistics = Guarded(IndexStatistics())
   let options: Options
-  /// Wall clock in microseconds since 1970.
-  let now: @Sendable () -> Int64
+  /// Gates that are closed or about to be.
+  let gateCount = Atomic(0)
+  private let environment: Environment
 
-  private init(engine: Engine, options: Options, now: @escaping @Sendable () -> Int64) {
+  private init(engine: Engine, options: Options, environment: Environment) {
     self.engine = engine
     self.options = options
-    self.now = now
+    self.environment = environment
+  }
+
+  /// Wall clock in microseconds since 1970.
+  func now() -> Int64 { environment.now() }
+
+  /// Waits as many microseconds; returns at once when the task is cancelled.
+  func sleep(_ microseconds: Int64) async { await environment.sleep(microseconds) }
+
+  /// A random number below `limit`.
+  func random(below limit: Int64) -> Int64 {
+    Int64(environment.random() % UInt64(max(1, limit)))
   }
 
   /// Opens the database in the directory at `path`, making one when there is none. What a crash
@@ -57,7 +72,7 @@ public final class Database: Sendable {
     } catch {
       throw DatabaseError(error)
     }
-    let database = Database(engine: engine, options: options, now: environment.now)
+    let database = Database(engine: engine, options: options, environment: environment)
     try await database.finishIndexes()
     return database
   }
@@ -122,7 +137,8 @@ public final class Database: Sendable {
     return AutomaticID.make(using: &generator)
   }
 
-  func snapshot() throws(DatabaseError) -> Snapshot {
+  /// The rows as of now.
+  func engineSnapshot() throws(DatabaseError) -> Snapshot {
     try rethrowing { () throws(EngineError) in try engine.snapshot() }
   }
 }

@@ -38,7 +38,7 @@ extension Database {
   /// - Complexity: O(rows), all of which are read.
   @concurrent
   package func contents() async throws(DatabaseError) -> DatabaseContents {
-    let snapshot = try snapshot()
+    let snapshot = try engineSnapshot()
     let status = engine.status
     var collections: [DatabaseContents.Collections] = []
     for family in try catalog.families(at: snapshot) {
@@ -74,7 +74,7 @@ extension Snapshot {
     var (rows, bytes) = (0, 0)
     while try walk.next() {
       rows += 1
-      bytes += walk.cursor.key.byteCount + walk.cursor.value.byteCount
+      bytes += walk.cursor.key.byteCount + (try walk.value.byteCount)
     }
     return (rows, bytes)
   }

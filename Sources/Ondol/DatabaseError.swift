@@ -77,6 +77,8 @@ public struct DatabaseError: Error, Sendable, Hashable {
   public var field: String?
   /// The stored and the attempted document, when a precondition on a version failed.
   public var conflict: Conflict?
+  /// Whether this only says that a block must be read from disk; see `Rows`.
+  private(set) var isCold = false
 
   /// An error with its place.
   public init(
@@ -88,6 +90,15 @@ public struct DatabaseError: Error, Sendable, Hashable {
     self.path = path
     self.field = field
     self.conflict = conflict
+  }
+}
+
+extension DatabaseError {
+  /// What a read throws that needs a block from disk and must not block. Never reaches an app.
+  static var cold: DatabaseError {
+    var error = DatabaseError(.unavailable, "a block must be read from disk")
+    error.isCold = true
+    return error
   }
 }
 
@@ -145,6 +156,8 @@ extension DatabaseError {
       self.init(.failedPrecondition, error.description)
     case .poisoned:
       self.init(.unavailable, error.description)
+    case .cancelled:
+      self.init(.cancelled, error.description)
     case .stale:
       self.init(.aborted, "another write changed what this one was derived from; repeat it")
     case .tooLarge:

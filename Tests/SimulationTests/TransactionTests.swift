@@ -42,7 +42,7 @@ private func values(
   var values: [[UInt8]] = []
   try cursor.seekToFirst()
   while cursor.isValid {
-    values.append(cursor.value.array)
+    values.append(try cursor.value.array)
     try cursor.next()
   }
   return values

@@ -30,7 +30,19 @@ struct Family: Sendable {
 
 /// The pictures of all families met so far.
 final class Catalog: Sendable {
-  private let pictures = Guarded<[ExactText: Family]>([:])
+  private let pictures: Guarded<[ExactText: Family]>
+
+  init() {
+    pictures = Guarded([:])
+  }
+
+  /// The same pictures, which others who install theirs do not change; with `families` as a
+  /// transaction that is not committed would leave them.
+  init(copying catalog: Catalog, adding families: [Family]) {
+    var copy = catalog.pictures.withLock { $0 }
+    for family in families { copy[ExactText(family.root)] = family }
+    pictures = Guarded(copy)
+  }
 
   /// The newest picture of the family, which may be newer or older than any snapshot. Nil when none
   /// is known.
@@ -47,22 +59,40 @@ final class Catalog: Sendable {
     return try load(root, row, at: snapshot)
   }
 
+  /// The family as it was when `rows` were taken. Nil when there was none.
+  func family(_ root: String, in rows: Rows) throws(DatabaseError) -> Family? {
+    guard let bytes = try rows.row(CatalogKey.family(root)) else { return nil }
+    let row: FamilyRow
+    do throws(MalformedBytes) {
+      row = try FamilyRow(bytes.bytes)
+    } catch {
+      throw DatabaseError(catalog: error)
+    }
+    if let picture = picture(of: root), picture.row == row { return picture }
+    return try load(root, row, at: rows.snapshot)
+  }
+
   /// Every family at `snapshot`.
   func families(at snapshot: Snapshot) throws(DatabaseError) -> [Family] {
     var rows: [(String, FamilyRow)] = []
     let prefix = CatalogKey.families
     var walk = RangeWalk(snapshot, [KeyRange(lower: prefix, upper: prefix + [0xff])])
     while try walk.next() {
+      let value = try walk.value
       do throws(MalformedBytes) {
         guard let root = String(utf8: walk.cursor.key.extracting(prefix.count...)) else { continue }
-        rows.append((root, try FamilyRow(walk.cursor.value)))
+        rows.append((root, try FamilyRow(value)))
       } catch {
         throw DatabaseError(catalog: error)
       }
     }
     var families: [Family] = []
     for (root, row) in rows {
-      families.append(try load(root, row, at: snapshot))
+      if let picture = picture(of: root), picture.row == row {
+        families.append(picture)
+      } else {
+        families.append(try load(root, row, at: snapshot))
+      }
     }
     return families
   }
@@ -71,7 +101,7 @@ final class Catalog: Sendable {
   func install(_ family: Family) {
     pictures.withLock { pictures in
       let key = ExactText(family.root)
-      if let known = pictures[key], known.row.generation >= family.row.generation { return }
+      if let known = pictures[key], !known.row.isOlder(than: family.row) { return }
       pictures[key] = family
     }
   }
@@ -95,8 +125,9 @@ final class Catalog: Sendable {
     let (lower, upper) = CatalogKey.keyspaces(ofFamily: row.number)
     var walk = RangeWalk(snapshot, [KeyRange(lower: lower, upper: upper)])
     while try walk.next() {
+      let value = try walk.value
       do throws(MalformedBytes) {
-        try reader.add(key: walk.cursor.key, value: walk.cursor.value)
+        try reader.add(key: walk.cursor.key, value: value)
       } catch {
         throw DatabaseError(catalog: error)
       }
@@ -129,6 +160,7 @@ private struct FamilyReader {
           throw MalformedBytes(at: 0, "an index of an unknown collection")
         }
         family.collections[pattern]?.indexes.append(index)
+      case .dropped: break
       }
       return
     }

@@ -5,7 +5,7 @@
 internal import OndolEngine
 
 /// Changes of one family on the way into a batch.
-struct CatalogEdit {
+struct CatalogEdit: Sendable {
   /// The family with the changes.
   private(set) var family: Family
   let isNewFamily: Bool
@@ -24,13 +24,13 @@ struct CatalogEdit {
   /// Begins with a family that is not there yet. `following` is the number of the last family that
   /// the same commit made before.
   init(
-    newFamily root: String, following last: UInt32?, at snapshot: Snapshot
-  ) async throws(DatabaseError) {
+    newFamily root: String, following last: UInt32?, in rows: Rows
+  ) throws(DatabaseError) {
     let key = CatalogKey.nextFamily
     var number: UInt32 = 1
     if let last {
       number = last + 1
-    } else if let bytes = try await snapshot.row(key) {
+    } else if let bytes = try rows.row(key) {
       do throws(MalformedBytes) {
         var reader = ByteReader(bytes.bytes)
         number = UInt32(try reader.count(atMost: Int(Keyspace.familyLimit)))

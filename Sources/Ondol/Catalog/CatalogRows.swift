@@ -5,6 +5,8 @@
 //   02 root collection's name                -> family: number, generation, next member
 //   03 keyspace (u32 BE) 00                  -> what the keyspace is
 //   03 keyspace (u32 BE) 01 symbol (u32 BE)  -> the field name the symbol stands for, UTF-8
+//   04 collection id                         -> the indexes its group is to have: count, kinds
+//   05 family number (u32 BE)                -> nothing: a family whose rows are being removed
 //
 // Numbers are varints, texts and lists have their length in front. A family's generation changes
 // with every change of its keyspaces or indexes; the rows of one family stand together.
@@ -20,10 +22,20 @@ struct FamilyRow: Sendable, Equatable {
   var nextMember: UInt32
 }
 
+extension FamilyRow {
+  /// Whether this was before `other`. A root collection that was dropped and made again has a higher
+  /// number and counts from the beginning.
+  func isOlder(than other: FamilyRow) -> Bool {
+    (number, generation) < (other.number, other.generation)
+  }
+}
+
 /// What row `03 … 00` says of a keyspace.
 enum KeyspaceRow: Sendable, Equatable {
   case documents(CollectionPattern)
   case index(IndexDefinition)
+  /// Nothing any more; its rows are being removed.
+  case dropped
 }
 
 /// Keys of catalog rows.
@@ -42,6 +54,20 @@ enum CatalogKey {
   static func symbol(_ symbol: UInt32, of keyspace: Keyspace) -> [UInt8] {
     var key = keyspaceRows(keyspace.rawValue) + [0x01]
     key.appendBigEndian(symbol)
+    return key
+  }
+
+  /// The indexes a collection group is to have.
+  static func group(_ collectionID: String) -> [UInt8] {
+    Keyspace.catalog.prefix + [0x04] + Array(collectionID.utf8)
+  }
+
+  /// In front of the rows of all dropped families.
+  static let droppedFamilies: [UInt8] = Keyspace.catalog.prefix + [0x05]
+
+  static func droppedFamily(_ number: UInt32) -> [UInt8] {
+    var key = droppedFamilies
+    key.appendBigEndian(number)
     return key
   }
 
@@ -91,6 +117,7 @@ extension KeyspaceRow {
   private enum Kind {
     static let documents: UInt8 = 1
     static let index: UInt8 = 2
+    static let dropped: UInt8 = 3
   }
 
   private enum State {
@@ -99,24 +126,18 @@ extension KeyspaceRow {
     static let building: UInt8 = 2
   }
 
-  /// The most collection ids in a pattern, names in a field's path, fields in an index.
-  private static let listLimit = 1_000
-
   var bytes: [UInt8] {
     var bytes: [UInt8] = []
     switch self {
     case .documents(let pattern):
       bytes.append(Kind.documents)
       bytes.append(texts: pattern.collectionIDs)
+    case .dropped:
+      bytes.append(Kind.dropped)
     case .index(let index):
       bytes.append(Kind.index)
       bytes.appendVarint(UInt64(index.documents.rawValue))
-      bytes.append(texts: [index.name])
-      bytes.appendVarint(index.fields.count)
-      for field in index.fields {
-        bytes.append(field.descending ? 1 : 0)
-        bytes.append(texts: field.names)
-      }
+      bytes.append(index.kind)
       switch index.state {
       case .ready: bytes.append(State.ready)
       case .building(nil): bytes.append(State.buildingFromStart)
@@ -132,9 +153,11 @@ extension KeyspaceRow {
     var reader = ByteReader(bytes)
     switch try reader.byte() {
     case Kind.documents:
-      self = .documents(CollectionPattern(try Self.texts(&reader)))
+      self = .documents(CollectionPattern(try reader.texts()))
     case Kind.index:
       self = .index(try Self.index(&reader, keyspace))
+    case Kind.dropped:
+      self = .dropped
     case let kind:
       throw MalformedBytes(at: 0, "a keyspace of the unknown kind \(kind)")
     }
@@ -144,12 +167,7 @@ extension KeyspaceRow {
     _ reader: inout ByteReader, _ keyspace: Keyspace
   ) throws(MalformedBytes) -> IndexDefinition {
     let documents = Keyspace(rawValue: UInt32(try reader.count(atMost: Int(UInt32.max))))
-    let name = try texts(&reader).first ?? ""
-    var fields: [IndexField] = []
-    for _ in 0..<(try reader.count(atMost: listLimit)) {
-      let descending = try reader.byte() == 1
-      fields.append(IndexField(try texts(&reader), descending: descending))
-    }
+    let kind = try reader.indexKind()
     let state: IndexDefinition.State
     switch try reader.byte() {
     case State.ready: state = .ready
@@ -158,30 +176,6 @@ extension KeyspaceRow {
     case let other:
       throw MalformedBytes(at: reader.offset, "an index in the unknown state \(other)")
     }
-    return IndexDefinition(
-      keyspace: keyspace, documents: documents, name: name, fields: fields, state: state)
-  }
-
-  private static func texts(_ reader: inout ByteReader) throws(MalformedBytes) -> [String] {
-    var texts: [String] = []
-    for _ in 0..<(try reader.count(atMost: listLimit)) {
-      let start = reader.offset
-      guard let text = String(utf8: try reader.lengthPrefixed()) else {
-        throw MalformedBytes(at: start, "a text that is not UTF-8")
-      }
-      texts.append(text)
-    }
-    return texts
-  }
-}
-
-extension [UInt8] {
-  /// Appends a list of texts, each with its length in front.
-  fileprivate mutating func append(texts: [String]) {
-    appendVarint(texts.count)
-    for text in texts {
-      appendVarint(text.utf8.count)
-      append(contentsOf: text.utf8)
-    }
+    return IndexDefinition(keyspace: keyspace, documents: documents, kind: kind, state: state)
   }
 }

@@ -73,7 +73,7 @@ extension CollectionReference {
   private func information(
     _ pattern: CollectionPattern
   ) async throws(DatabaseError) -> [IndexInformation] {
-    let snapshot = try database.snapshot()
+    let snapshot = try database.engineSnapshot()
     let family = try await database.catalog.family(pattern.root, at: snapshot)
     var list: [IndexInformation] = []
     for index in family?.collections[pattern]?.indexes ?? [] {
@@ -101,10 +101,11 @@ extension CatalogEdit {
     on fields: [IndexField], of pattern: CollectionPattern
   ) throws(DatabaseError) -> IndexDefinition {
     let entry = try collection(pattern)
-    if let known = entry.indexes.first(where: { $0.fields == fields }) { return known }
+    let kind = IndexKind(fields)
+    if let known = entry.indexes.first(where: { $0.kind == kind }) { return known }
     let index = IndexDefinition(
-      keyspace: try takeKeyspace(), documents: entry.keyspace,
-      name: IndexDefinition.name(for: fields), fields: fields, state: .building(through: nil))
+      keyspace: try takeKeyspace(), documents: entry.keyspace, kind: kind,
+      state: .building(through: nil))
     put(index, in: pattern)
     return index
   }

@@ -49,7 +49,7 @@ struct IndexBuilder {
 
   /// Adds documents behind those added so far; false when there are no more.
   private func addNextDocuments() async throws(DatabaseError) -> Bool {
-    while let batch = try await nextBatch(at: try database.snapshot()) {
+    while let batch = try await nextBatch(at: try database.engineSnapshot()) {
       do throws(EngineError) {
         _ = try await database.engine.commit(batch, durability: .process)
         return true
@@ -95,11 +95,11 @@ struct IndexBuilder {
     while count < Self.batchCount, bytes < Self.batchBytes, try walk.next() {
       let key = walk.cursor.key
       let ids = try DocumentKey.ids(in: key, ancestorCount: pattern.ancestorCount)
+      let value = try walk.value
       do throws(MalformedBytes) {
-        let fields = try DocumentView(walk.cursor.value).fields(entry.symbols)
-        if let row = index.row(of: fields, ancestors: ids.dropLast(), id: ids[ids.count - 1]) {
-          batch.apply([.put(row)])
-        }
+        let fields = try DocumentView(value).fields(entry.symbols)
+        let rows = index.rows(of: fields, ancestors: ids.dropLast(), id: ids[ids.count - 1])
+        batch.apply(rows.map { .put($0) })
       } catch {
         throw DatabaseError(
           .dataLoss, "a document's bytes are damaged at \(error.offset): \(error.reason)",
@@ -108,7 +108,7 @@ struct IndexBuilder {
       batch.guardUnchanged(key)
       last = key.array
       count += 1
-      bytes += walk.cursor.value.byteCount
+      bytes += value.byteCount
     }
     return last
   }
@@ -125,7 +125,7 @@ struct IndexBuilder {
   }
 
   private func declareReady() async throws(DatabaseError) {
-    let snapshot = try database.snapshot()
+    let snapshot = try database.engineSnapshot()
     guard var index = try await index(at: snapshot), index.state != .ready else { return }
     index.state = .ready
     try await database.changeCatalog(of: pattern.root) { (edit) throws(DatabaseError) in
@@ -155,12 +155,10 @@ extension Database {
     of root: String, _ change: (inout CatalogEdit) throws(DatabaseError) -> R
   ) async throws(DatabaseError) -> R {
     while true {
-      let snapshot = try snapshot()
-      var edit: CatalogEdit
-      if let family = try await catalog.family(root, at: snapshot) {
-        edit = CatalogEdit(family)
-      } else {
-        edit = try await CatalogEdit(newFamily: root, following: nil, at: snapshot)
+      let snapshot = try engineSnapshot()
+      var edit = try await read(snapshot) { [catalog] (rows) throws(DatabaseError) in
+        if let family = try catalog.family(root, in: rows) { return CatalogEdit(family) }
+        return try CatalogEdit(newFamily: root, following: nil, in: rows)
       }
       let result = try change(&edit)
       guard edit.isChanged else { return result }
@@ -183,7 +181,7 @@ extension Database {
 
   /// Builds what a crash or a cancelled task left unfinished.
   func finishIndexes() async throws(DatabaseError) {
-    for family in try catalog.families(at: try snapshot()) {
+    for family in try catalog.families(at: try engineSnapshot()) {
       for (pattern, entry) in family.collections {
         for index in entry.indexes where index.state != .ready {
           options.logger.notice(

@@ -1,5 +1,6 @@
 // What an index is: fields with directions, over all collections of one pattern. Its rows are made
-// in IndexEntries, chosen by the Planner, and filled for older documents by the IndexBuilder.
+// in IndexEntries, chosen by the Planner, and filled for older documents by the IndexBuilder. What
+// its row in the catalog looks like is in IndexCoding.
 
 /// A field of an index.
 struct IndexField: Sendable, Hashable {
@@ -48,15 +49,56 @@ struct IndexDefinition: Sendable, Hashable {
   var keyspace: Keyspace
   /// The pattern's documents.
   var documents: Keyspace
-  var name: String
-  var fields: [IndexField]
+  var kind: IndexKind
   var state: State
+
+  init(keyspace: Keyspace, documents: Keyspace, kind: IndexKind, state: State) {
+    self.keyspace = keyspace
+    self.documents = documents
+    self.kind = kind
+    self.state = state
+  }
+
+  var name: String { kind.name }
+  var fields: [IndexField] { kind.fields }
 
   /// The direction of the document's id behind the components: that of the last field, because that
   /// is the direction in which a query that orders by it takes the ids.
   var idDescending: Bool { fields.last?.descending ?? false }
+}
 
-  static func name(for fields: [IndexField]) -> String {
-    fields.map(\.description).joined(separator: ",")
+/// What an index is asked to hold, and how.
+struct IndexKind: Sendable, Hashable {
+  var fields: [IndexField]
+  /// Whether there is a row for each distinct element of the one field, which is an array.
+  var isOfElements = false
+  /// Whether no two documents of a collection may agree in all fields.
+  var isUnique = false
+  /// Whether the ids of ancestors are behind the components, so that all collections of the pattern
+  /// are one range.
+  var isOfGroup = false
+  /// What documents in the index meet; nil for all.
+  var condition: FilterTree?
+
+  init(
+    _ fields: [IndexField], isOfElements: Bool = false, isUnique: Bool = false,
+    isOfGroup: Bool = false, condition: FilterTree? = nil
+  ) {
+    self.fields = fields
+    self.isOfElements = isOfElements
+    self.isUnique = isUnique
+    self.isOfGroup = isOfGroup
+    self.condition = condition
+  }
+
+  /// The fields with `-` before the descending ones, separated by commas, then what is special.
+  /// Different indexes of a pattern have different names.
+  var name: String {
+    var name = fields.map(\.description).joined(separator: ",")
+    if isOfElements { name += "[]" }
+    if isUnique { name += " unique" }
+    if isOfGroup { name += " group" }
+    if let condition { name += " where \(condition)" }
+    return name
   }
 }

@@ -1,17 +1,26 @@
 // From a document to its rows in an index. Pure, part of stage 2 of the write path: what a write
 // changes in the indexes is the difference between the rows of the document before and after.
 //
-//   row: keyspace ++ ids of the ancestors ++ a component for each field ++ id, without a value
+//   of a collection:  keyspace ++ ids of the ancestors ++ components ++ id
+//   of a group:       keyspace ++ components ++ ids of the ancestors ++ id
+//   unique:           keyspace ++ ids of the ancestors ++ components  ->  id
+//
+// The ids behind the components are the row's tail: ascending, they are the very bytes that the
+// document's key ends with. They have the direction of the last field.
 //
 // A document without the index's first field has no row. A later field that is missing has a mark
 // in its place, one byte in front of all components, so that the index still serves queries for the
-// fields before it. The id has the direction of the last field.
+// fields before it. In a unique index only documents with all fields have a row of the third form;
+// two of them with the same values would be one row, which is how the second is noticed. Others have
+// rows of the first form and may agree.
 
 internal import OndolEngine
 
 /// A row of an index.
 struct IndexRow: Sendable {
   var key: [UInt8]
+  /// The tail in a unique row, otherwise empty.
+  var value: [UInt8] = []
   /// Where the commit's time is filled in.
   var stamps: [(offset: Int, form: StampForm)] = []
 }
@@ -26,65 +35,105 @@ extension IndexDefinition {
   /// Stands where a field is missing. No component begins with it.
   static let missing: UInt8 = 0x05
 
-  /// The row of a document in this index; nil when it has none.
-  func row(
-    of fields: [String: Value], ancestors: [String], id: String
-  ) -> IndexRow? {
-    var writer = KeyWriter(keyspace.prefix)
-    for ancestor in ancestors {
-      writer.append(id: ancestor)
+  /// The rows of a document in this index.
+  func rows(of fields: [String: Value], ancestors: [String], id: String) -> [IndexRow] {
+    if let condition = kind.condition, !condition.matches(fields, name: .null) { return [] }
+    guard let first = self.fields.first, let value = lookUp(first.names[...], in: fields) else {
+      return []
     }
-    for (position, field) in self.fields.enumerated() {
+    guard kind.isOfElements else {
+      return [row(of: fields, ancestors: ancestors, id: id)]
+    }
+    var rows: [IndexRow] = []
+    var keys: Set<[UInt8]> = []
+    for element in value.array ?? [] {
+      var writer = begin(ancestors)
+      writer.append(element)
+      append(ancestors: ancestors, id: id, to: &writer)
+      if keys.insert(writer.bytes).inserted { rows.append(IndexRow(key: writer.bytes)) }
+    }
+    return rows
+  }
+
+  private func row(
+    of fields: [String: Value], ancestors: [String], id: String
+  ) -> IndexRow {
+    var writer = begin(ancestors)
+    var isWhole = true
+    for field in self.fields {
       if let value = lookUp(field.names[...], in: fields) {
         writer.append(value, descending: field.descending)
       } else {
-        guard position > 0 else { return nil }
+        isWhole = false
         writer.append(raw: [field.descending ? ~Self.missing : Self.missing])
       }
     }
-    writer.append(id: id, descending: idDescending)
+    if kind.isUnique, isWhole {
+      var tail = KeyWriter()
+      tail.append(id: id)
+      return IndexRow(key: writer.bytes, value: tail.bytes, stamps: writer.stamps)
+    }
+    append(ancestors: ancestors, id: id, to: &writer)
     return IndexRow(key: writer.bytes, stamps: writer.stamps)
   }
 
-  /// What a write that turns `before` into `after` changes; nil stands for no document.
+  private func begin(_ ancestors: [String]) -> KeyWriter {
+    var writer = KeyWriter(keyspace.prefix)
+    if !kind.isOfGroup {
+      for ancestor in ancestors { writer.append(id: ancestor) }
+    }
+    return writer
+  }
+
+  private func append(ancestors: [String], id: String, to writer: inout KeyWriter) {
+    if kind.isOfGroup {
+      for ancestor in ancestors { writer.append(id: ancestor, descending: idDescending) }
+    }
+    writer.append(id: id, descending: idDescending)
+  }
+
+  /// What a write that turns `before` into `after` changes, deletions first; nil stands for no
+  /// document.
   func changes(
     from before: [String: Value]?, to after: [String: Value]?, ancestors: [String], id: String
   ) -> [IndexChange] {
-    let old = before.flatMap { row(of: $0, ancestors: ancestors, id: id) }
-    let new = after.flatMap { row(of: $0, ancestors: ancestors, id: id) }
-    // A row with a stamp is never the old one, whatever its bytes are before the stamp is filled
-    // in.
-    if let old, let new, new.stamps.isEmpty, old.key == new.key { return [] }
-    var changes: [IndexChange] = []
-    if let old { changes.append(.delete(old.key)) }
-    if let new { changes.append(.put(new)) }
-    return changes
+    let old = before.map { rows(of: $0, ancestors: ancestors, id: id) } ?? []
+    let new = after.map { rows(of: $0, ancestors: ancestors, id: id) } ?? []
+    // A row with a stamp is never an old one, whatever its bytes are before the stamp is filled in.
+    let kept = Set(old.map(\.key)).intersection(new.lazy.filter(\.stamps.isEmpty).map(\.key))
+    return old.filter { !kept.contains($0.key) }.map { .delete($0.key) }
+      + new.filter { !$0.stamps.isEmpty || !kept.contains($0.key) }.map { .put($0) }
   }
+}
 
-  /// What a row of this index says.
-  struct Entry: Sendable {
-    var id: String
-    /// Whether some component was cut, so that rows with equal bytes may stand for different
-    /// values.
-    var isCut: Bool
-  }
+// MARK: - Reading
 
-  /// Reads the key of a row.
-  func entry(_ key: RawSpan, ancestorCount: Int) throws(MalformedBytes) -> Entry {
+extension IndexDefinition {
+  /// Reads a row: appends its tail to `tail`, in the form document keys have it, and answers whether
+  /// every component was whole. Where one was cut, rows with equal bytes may stand for different
+  /// values.
+  ///
+  /// - Parameter prefixLength: bytes in front of the first component.
+  func read(
+    _ key: RawSpan, _ value: RawSpan, prefixLength: Int, into tail: inout [UInt8]
+  ) throws(MalformedBytes) -> Bool {
     var reader = KeyReader(key)
-    try reader.skip(raw: 4)
-    for _ in 0..<ancestorCount {
-      _ = try reader.id()
-    }
-    var isCut = false
+    try reader.skip(raw: prefixLength)
+    var isWhole = true
     for field in fields {
       let mark = field.descending ? ~Self.missing : Self.missing
       if reader.offset < key.byteCount, key.byte(at: reader.offset) == mark {
         try reader.skip(raw: 1)
       } else if try !reader.skip(descending: field.descending) {
-        isCut = true
+        isWhole = false
       }
     }
-    return Entry(id: try reader.id(descending: idDescending), isCut: isCut)
+    if kind.isUnique, reader.isAtEnd {
+      for offset in 0..<value.byteCount { tail.append(value.byte(at: offset)) }
+    } else {
+      let mask: UInt8 = idDescending ? 0xff : 0
+      for offset in reader.offset..<key.byteCount { tail.append(key.byte(at: offset) ^ mask) }
+    }
+    return isWhole
   }
 }

@@ -50,6 +50,8 @@ struct CollectionPattern: Sendable, Hashable {
 
   /// The root collection's name, which is the family's.
   var root: String { collectionIDs.first ?? "" }
+  /// The last collection's id, which is that of the group it is in.
+  var collectionID: ExactText { ExactText(collectionIDs.last ?? "") }
   /// Documents around a document of this pattern.
   var ancestorCount: Int { collectionIDs.count - 1 }
 

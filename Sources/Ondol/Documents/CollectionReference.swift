@@ -32,7 +32,7 @@ public struct CollectionReference: Sendable, QuerySource {
   }
 
   /// All documents of the collection.
-  public var query: Query { Query(database: database, collection: place) }
+  public var query: Query { Query(database: database, source: place.map { .collection($0) }) }
 
   /// A place for a new document, with an automatic id of 20 letters and digits.
   public func document() -> DocumentReference {

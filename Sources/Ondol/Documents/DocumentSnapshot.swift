@@ -28,6 +28,10 @@ struct DocumentStamps: Sendable, Hashable {
   var version: Version
   var updateTime: Timestamp
   var createTime: Timestamp
+
+  /// Of a document of which nothing but its place was asked for.
+  static let unread = DocumentStamps(
+    version: .missing, updateTime: .pending, createTime: .pending)
 }
 
 /// A document, or its absence, as it was when it was read.
@@ -36,11 +40,6 @@ public struct DocumentSnapshot: Sendable {
   public let reference: DocumentReference
   /// Nil when there is no document.
   let contents: Contents?
-
-  struct Contents: Sendable, Hashable {
-    var stamps: DocumentStamps
-    var fields: [String: Value]
-  }
 
   init(reference: DocumentReference, contents: Contents?) {
     self.reference = reference
@@ -57,10 +56,15 @@ public struct DocumentSnapshot: Sendable {
   public var version: Version { contents?.stamps.version ?? .missing }
 
   /// The moment of that commit; nil when there is no document.
-  public var updateTime: Timestamp? { contents?.stamps.updateTime }
+  public var updateTime: Timestamp? { readStamps?.updateTime }
 
   /// The moment the document was created; nil when there is none.
-  public var createTime: Timestamp? { contents?.stamps.createTime }
+  public var createTime: Timestamp? { readStamps?.createTime }
+
+  /// Nil when a query asked for no field, so that the document itself was not read.
+  private var readStamps: DocumentStamps? {
+    contents.flatMap { $0.stamps.version == .missing ? nil : $0.stamps }
+  }
 
   /// All fields; none when there is no document.
   public func data() -> [String: Value] { contents?.fields ?? [:] }
@@ -71,7 +75,7 @@ public struct DocumentSnapshot: Sendable {
     guard let contents, case .names(let names) = field.form else {
       return field.isDocumentID ? .string(documentID) : nil
     }
-    return lookUp(names[...], in: contents.fields)
+    return contents.value(at: names)
   }
 
   /// The value of a field as a Swift type; nil when it is missing or of another type.
@@ -91,14 +95,16 @@ public struct DocumentSnapshot: Sendable {
   /// - Throws: `DatabaseError` with `.notFound` when there is no document, unless `type` is
   ///   optional; `DecodingError` with the field's path and what stands there; whatever the type's
   ///   own decoding throws.
-  public func data<Content: Decodable>(as type: Content.Type) throws -> Content {
+  /// - Complexity: O(size of the fields `type` asks for).
+  public func data<Content: Decodable>(
+    as type: Content.Type, decoder: DocumentDecoder = DocumentDecoder()
+  ) throws -> Content {
     guard contents != nil || type is any ExpressibleByNilLiteral.Type else {
       throw DatabaseError(
         .notFound, "there is no document to decode as \(type)", path: reference.path)
     }
-    let value = contents.map { Value.map($0.fields) } ?? .null
-    let context = DecodingContext(database: reference.database)
-    return try DocumentDecoder().decode(type, from: value, in: context)
+    let context = DecodingContext(document: reference)
+    return try decoder.decode(type, from: contents?.source ?? .value(.null), in: context)
   }
 }
 

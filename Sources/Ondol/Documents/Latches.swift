@@ -15,6 +15,8 @@ enum LatchKey: Sendable, Hashable {
   case family(ExactText)
   /// The building of an index.
   case index(Keyspace)
+  /// A transaction over a root collection that has lost its races: all who write there step aside.
+  case gate(ExactText)
 }
 
 /// First come, first served.
@@ -43,6 +45,11 @@ final class Latches: Sendable {
       }
       if isFree { continuation.resume() }
     }
+  }
+
+  /// Whether someone holds `key`.
+  func isHeld(_ key: LatchKey) -> Bool {
+    held.withLock { $0[key] != nil }
   }
 
   /// Hands `key` to the one who waits longest.

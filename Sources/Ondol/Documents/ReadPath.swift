@@ -1,6 +1,6 @@
 // Reading documents by their ids: the short read path. The key is computed from the catalog's
-// picture, one row is looked up in a snapshot, and its fields are decoded. On a cache hit nothing
-// suspends, so the caller stays on its own executor.
+// picture, and one row is looked up in a snapshot and checked; its fields are decoded when they are
+// asked for. On a cache hit nothing suspends, so the caller stays on its own executor.
 
 internal import OndolEngine
 
@@ -11,11 +11,15 @@ extension DocumentReference {
   ///
   /// - Throws: `.invalidArgument` when the path is wrong, `.failedPrecondition` when the database
   ///   is closed, `.dataLoss` when stored bytes are damaged.
-  /// - Complexity: O(log n) in the documents of the database, and O(size of the document).
+  /// - Complexity: O(log n) in the documents of the database, and one pass over the document's
+  ///   bytes to copy and check them.
   public func getDocument() async throws(DatabaseError) -> DocumentSnapshot {
     let path = try place.get()
-    var reader = DocumentReader(database: database, snapshot: try database.snapshot())
-    return DocumentSnapshot(reference: self, contents: try await reader.contents(of: path))
+    let contents = try await database.read(try database.engineSnapshot()) {
+      (rows) throws(DatabaseError) in
+      try DocumentReader(rows: rows).contents(of: path)
+    }
+    return DocumentSnapshot(reference: self, contents: contents)
   }
 
   /// The document as of now, as a `Decodable` type.
@@ -38,86 +42,64 @@ extension CollectionReference {
   /// - Complexity: one lookup an id.
   public func getDocuments(ids: [String]) async throws(DatabaseError) -> [DocumentSnapshot] {
     let collection = try place.get()
-    var reader = DocumentReader(database: database, snapshot: try database.snapshot())
-    var documents: [DocumentSnapshot] = []
-    documents.reserveCapacity(ids.count)
+    var paths: [DocumentPath] = []
+    paths.reserveCapacity(ids.count)
     for id in ids {
-      let path = try collection.document(id)
-      let contents = try await reader.contents(of: path)
-      documents.append(
-        DocumentSnapshot(
-          reference: DocumentReference(database: database, place: .success(path)),
-          contents: contents))
+      paths.append(try collection.document(id))
     }
-    return documents
+    return try await database.read(try database.engineSnapshot()) {
+      [database, paths] (rows) throws(DatabaseError) in
+      try DocumentReader(rows: rows).documents(at: paths, in: database)
+    }
   }
 }
 
 /// Reads documents from one snapshot.
 struct DocumentReader {
-  let database: Database
-  let snapshot: Snapshot
-  /// The families in use, loaded from the snapshot where the picture was not enough.
-  private var families: [ExactText: Family] = [:]
-
-  init(database: Database, snapshot: Snapshot) {
-    self.database = database
-    self.snapshot = snapshot
-  }
+  let rows: Rows
 
   /// The document at `path`, or nil.
-  mutating func contents(
-    of path: DocumentPath
-  ) async throws(DatabaseError) -> DocumentSnapshot.Contents? {
-    let collection = path.collection
-    let pattern = CollectionPattern(collection)
-    guard let entry = try await entry(pattern) else { return nil }
-    let key = DocumentKey.key(
-      entry.keyspace, ancestors: collection.ancestorIDs, id: path.documentID)
-    guard let row = try await snapshot.row(key) else { return nil }
+  func contents(of path: DocumentPath) throws(DatabaseError) -> DocumentSnapshot.Contents? {
+    let pattern = CollectionPattern(path.collection)
+    guard let entry = try entry(pattern) else { return nil }
+    guard let row = try rows.row(DocumentKey.key(entry.keyspace, path)) else { return nil }
     do throws(MalformedBytes) {
-      return try DocumentSnapshot.Contents(row: row.bytes, symbols: entry.symbols)
+      return try DocumentSnapshot.Contents(row: row, symbols: entry.symbols)
     } catch {
       // Perhaps a name was added after the picture was taken.
-      guard let entry = try await self.entry(pattern, exactly: true) else {
+      guard let entry = try exactEntry(pattern) else {
         throw DatabaseError(error, documentAt: path)
       }
       do throws(MalformedBytes) {
-        return try DocumentSnapshot.Contents(row: row.bytes, symbols: entry.symbols)
+        return try DocumentSnapshot.Contents(row: row, symbols: entry.symbols)
       } catch {
         throw DatabaseError(error, documentAt: path)
       }
     }
   }
 
-  /// What the catalog knows of the pattern: from the picture, or `exactly` as of the snapshot.
-  private mutating func entry(
-    _ pattern: CollectionPattern, exactly: Bool = false
-  ) async throws(DatabaseError) -> CollectionEntry? {
-    let root = ExactText(pattern.root)
-    if !exactly {
-      let family = families[root] ?? database.catalog.picture(of: pattern.root)
-      if let entry = family?.collections[pattern] { return entry }
+  /// The documents at the paths, in this order; snapshots that do not `exist` where there is none.
+  func documents(
+    at paths: [DocumentPath], in database: Database
+  ) throws(DatabaseError) -> [DocumentSnapshot] {
+    var documents: [DocumentSnapshot] = []
+    documents.reserveCapacity(paths.count)
+    for path in paths {
+      let reference = DocumentReference(database: database, place: .success(path))
+      documents.append(DocumentSnapshot(reference: reference, contents: try contents(of: path)))
     }
-    families[root] = try await database.catalog.family(pattern.root, at: snapshot)
-    return families[root]?.collections[pattern]
+    return documents
   }
-}
 
-extension DocumentSnapshot.Contents {
-  /// Decodes a document's row.
-  init(row: RawSpan, symbols: SymbolTable) throws(MalformedBytes) {
-    let view = try DocumentView(row)
-    stamps = DocumentStamps(view)
-    fields = try view.fields(symbols)
+  /// What the catalog knows of the pattern, from the picture if that has it.
+  private func entry(_ pattern: CollectionPattern) throws(DatabaseError) -> CollectionEntry? {
+    if let entry = rows.catalog.picture(of: pattern.root)?.collections[pattern] { return entry }
+    return try exactEntry(pattern)
   }
-}
 
-extension DocumentStamps {
-  init(_ view: borrowing DocumentView) {
-    version = Version(rawValue: view.version.rawValue)
-    updateTime = view.updateTime
-    createTime = view.createTime
+  /// What the catalog knew of the pattern when the rows were taken.
+  private func exactEntry(_ pattern: CollectionPattern) throws(DatabaseError) -> CollectionEntry? {
+    try rows.catalog.family(pattern.root, in: rows)?.collections[pattern]
   }
 }
 

@@ -1,10 +1,10 @@
 // The write path from the caller's hands to the acknowledged commit:
 //
-// compile    on the caller, without suspension: WriteCompiler refuses what is wrong with the
-// arguments queue      one latch a document, so that writers of one document do not race prepare
-// WritePreparation derives a batch from a snapshot commit     the engine refuses the batch when
-// something it was derived from has changed; then from
-//              the snapshot again
+//   compile    on the caller, without suspension: WriteCompiler refuses what is wrong
+//   queue      one latch a document, so that writers of one document do not race
+//   prepare    WritePreparation derives a batch from a snapshot
+//   commit     the engine refuses the batch when something it was derived from has changed; then
+//              from the snapshot again
 //
 // Up to the commit's place in the order of commits, cancelling the task throws `.cancelled` and
 // nothing has happened; after it, the write completes.
@@ -27,6 +27,7 @@ extension Database {
   func commit(
     _ writes: [DocumentWrite], durability: Durability?
   ) async throws(DatabaseError) -> CompletedCommit {
+    await passGates(of: Set(writes.map(\.path.segments[0])))
     var queue = WriteQueue(latches)
     for path in Self.distinctPaths(writes) {
       await queue.enter(.document(path))
@@ -54,8 +55,9 @@ extension Database {
       guard !Task.isCancelled else {
         throw DatabaseError(.cancelled, "the task was cancelled; nothing was written")
       }
-      let prepared = try await WritePreparation.prepare(
-        writes, catalog: catalog, at: try snapshot())
+      let prepared = try await read(try engineSnapshot()) { (rows) throws(DatabaseError) in
+        try WritePreparation.prepare(writes, in: rows)
+      }
       guard !prepared.batch.isEmpty else {
         return CompletedCommit(documents: prepared.documents, receipt: nil, now: now())
       }
@@ -132,7 +134,10 @@ struct CompletedCommit: Sendable {
       before: returning.contains(.before)
         ? DocumentSnapshot(reference: reference, contents: document.before) : nil,
       after: returning.contains(.after)
-        ? DocumentSnapshot(reference: reference, contents: contents(document, stamps)) : nil)
+        ? DocumentSnapshot(reference: reference, contents: contents(document, stamps)) : nil,
+      change: FieldChange(
+        before: document.stored,
+        after: document.after?.mapValues { $0.resolved(at: stamps.updateTime) }))
   }
 
   private func stamps(of document: WrittenDocument) -> DocumentStamps {

@@ -14,6 +14,8 @@ struct DocumentWrite: Sendable {
 struct WrittenDocument: Sendable {
   var path: DocumentPath
   var before: DocumentSnapshot.Contents?
+  /// The fields of `before`.
+  var stored: [String: Value]?
   /// With `Timestamp.pending` where the commit's time will be.
   var after: [String: Value]?
   /// Found out once all writes are applied. A write that changes nothing leaves the version as it
@@ -22,9 +24,9 @@ struct WrittenDocument: Sendable {
 
   fileprivate mutating func findWhetherChanged() {
     isChanged =
-      switch (before, after) {
+      switch (stored, after) {
       case (nil, nil): false
-      case (let before?, let after?): !before.fields.isIdentical(to: after)
+      case (let stored?, let after?): !stored.isIdentical(to: after)
       default: true
       }
   }
@@ -41,71 +43,84 @@ struct PreparedCommit: Sendable {
 
 /// Derives a batch from a snapshot.
 struct WritePreparation {
-  private let catalog: Catalog
-  private let snapshot: Snapshot
+  private let rows: Rows
   private var edits: [ExactText: CatalogEdit] = [:]
   private var documents: [WrittenDocument] = []
   private var positions: [DocumentPath: Int] = [:]
 
-  private init(catalog: Catalog, snapshot: Snapshot) {
-    self.catalog = catalog
-    self.snapshot = snapshot
+  init(_ rows: Rows) {
+    self.rows = rows
   }
 
   /// Prepares a commit of `writes`, several of which may be to one document.
   ///
   /// Throws what the preconditions and limits demand, naming the document.
   static func prepare(
-    _ writes: [DocumentWrite], catalog: Catalog, at snapshot: Snapshot
-  ) async throws(DatabaseError) -> PreparedCommit {
-    var preparation = WritePreparation(catalog: catalog, snapshot: snapshot)
+    _ writes: [DocumentWrite], in rows: Rows
+  ) throws(DatabaseError) -> PreparedCommit {
+    var preparation = WritePreparation(rows)
     for write in writes {
-      do throws(DatabaseError) {
-        try await preparation.apply(write)
-      } catch {
-        throw error.at(path: "\(write.path)")
-      }
+      try preparation.apply(write)
     }
-    return try await preparation.finish()
+    return try preparation.finish()
   }
+
+  /// The document as the writes so far leave it; nil when none of them was to it.
+  func document(at path: DocumentPath) -> WrittenDocument? {
+    positions[path].map { documents[$0] }
+  }
+
+  /// The root collections written to.
+  var roots: Set<ExactText> { Set(documents.map { ExactText($0.path.segments[0]) }) }
+
+  /// Whether nothing was written.
+  var isEmpty: Bool { documents.isEmpty }
 
   // MARK: - Applying
 
-  private mutating func apply(_ write: DocumentWrite) async throws(DatabaseError) {
-    let position = try await position(of: write.path)
-    let document = documents[position]
-    let after = write.intent.apply(to: document.after)
-    try check(write.intent.precondition, document, attempted: after)
-    documents[position].after = after
+  /// Adds a write, behind those before.
+  ///
+  /// Throws what its precondition demands, naming the document; then nothing is added.
+  mutating func apply(_ write: DocumentWrite) throws(DatabaseError) {
+    do throws(DatabaseError) {
+      let position = try position(of: write.path)
+      let document = documents[position]
+      let after = write.intent.apply(to: document.after)
+      try check(write.intent.precondition, document, attempted: after)
+      documents[position].after = after
+    } catch {
+      throw error.at(path: "\(write.path)")
+    }
   }
 
   /// Where the document stands in the list; read from the snapshot when it is met first.
-  private mutating func position(of path: DocumentPath) async throws(DatabaseError) -> Int {
+  private mutating func position(of path: DocumentPath) throws(DatabaseError) -> Int {
     if let position = positions[path] { return position }
-    let before = try await stored(path)
+    let before = try stored(path)
+    let fields = before?.fields
     positions[path] = documents.count
-    documents.append(WrittenDocument(path: path, before: before, after: before?.fields))
+    documents.append(WrittenDocument(path: path, before: before, stored: fields, after: fields))
     return documents.count - 1
   }
 
   private mutating func stored(
     _ path: DocumentPath
-  ) async throws(DatabaseError) -> DocumentSnapshot.Contents? {
+  ) throws(DatabaseError) -> DocumentSnapshot.Contents? {
     let pattern = CollectionPattern(path.collection)
-    guard let entry = try await edit(pattern.root)?.family.collections[pattern] else { return nil }
+    guard let entry = try edit(pattern.root)?.family.collections[pattern] else { return nil }
     let key = DocumentKey.key(entry.keyspace, path)
-    guard let row = try await snapshot.row(key) else { return nil }
+    guard let row = try rows.row(key) else { return nil }
     do throws(MalformedBytes) {
-      return try DocumentSnapshot.Contents(row: row.bytes, symbols: entry.symbols)
+      return try DocumentSnapshot.Contents(row: row, symbols: entry.symbols)
     } catch {
       throw DatabaseError(error, documentAt: path)
     }
   }
 
   /// The changes of the family so far; nil when there is no such family yet.
-  private mutating func edit(_ root: String) async throws(DatabaseError) -> CatalogEdit? {
+  private mutating func edit(_ root: String) throws(DatabaseError) -> CatalogEdit? {
     if let edit = edits[ExactText(root)] { return edit }
-    guard let family = try await catalog.family(root, at: snapshot) else { return nil }
+    guard let family = try rows.catalog.family(root, in: rows) else { return nil }
     let edit = CatalogEdit(family)
     edits[ExactText(root)] = edit
     return edit
@@ -130,24 +145,28 @@ struct WritePreparation {
       throw DatabaseError(
         .aborted,
         "the document has version \(stored) and not \(version): another write came first",
-        conflict: .init(stored: document.before?.fields, attempted: attempted))
+        conflict: .init(stored: document.stored, attempted: attempted))
     case .updateTime(let time):
       guard document.before?.stamps.updateTime != time else { return }
       throw DatabaseError(
         .failedPrecondition, "the document was not updated at \(time)",
-        conflict: .init(stored: document.before?.fields, attempted: attempted))
+        conflict: .init(stored: document.stored, attempted: attempted))
     }
   }
 
   // MARK: - Into bytes
 
-  private mutating func finish() async throws(DatabaseError) -> PreparedCommit {
+  /// The batch of all writes so far. It is refused when anything it was derived from has changed
+  /// since the snapshot, or anything in `footprint`.
+  mutating func finish(
+    guarding footprint: Footprint = Footprint()
+  ) throws(DatabaseError) -> PreparedCommit {
     var batch = Batch()
-    batch.basis = snapshot.sequence
+    batch.basis = rows.snapshot.sequence
     for position in documents.indices { documents[position].findWhetherChanged() }
     for document in documents where document.isChanged {
       do throws(DatabaseError) {
-        try await add(document, to: &batch)
+        try add(document, to: &batch)
       } catch {
         throw error.at(path: "\(document.path)")
       }
@@ -155,6 +174,7 @@ struct WritePreparation {
     guard !batch.isEmpty else {
       return PreparedCommit(batch: batch, documents: documents, changedFamilies: [])
     }
+    footprint.guardUnchanged(in: &batch)
     var changed: [Family] = []
     // By number, because each new family says which number the next one gets.
     for var edit in edits.values.sorted(by: { $0.family.row.number < $1.family.row.number }) {
@@ -166,16 +186,15 @@ struct WritePreparation {
 
   private mutating func add(
     _ document: WrittenDocument, to batch: inout Batch
-  ) async throws(DatabaseError) {
+  ) throws(DatabaseError) {
     let collection = document.path.collection
     let pattern = CollectionPattern(collection)
     let root = ExactText(pattern.root)
     var edit: CatalogEdit
-    if let known = try await self.edit(pattern.root) {
+    if let known = try self.edit(pattern.root) {
       edit = known
     } else {
-      edit = try await CatalogEdit(
-        newFamily: pattern.root, following: lastNewFamily, at: snapshot)
+      edit = try CatalogEdit(newFamily: pattern.root, following: lastNewFamily, in: rows)
     }
     let entry = try edit.collection(pattern)
     let key = DocumentKey.key(entry.keyspace, document.path)
@@ -191,7 +210,7 @@ struct WritePreparation {
     batch.guardUnchanged(key.bytes)
     for index in entry.indexes {
       let changes = index.changes(
-        from: document.before?.fields, to: document.after, ancestors: collection.ancestorIDs,
+        from: document.stored, to: document.after, ancestors: collection.ancestorIDs,
         id: document.path.documentID)
       batch.apply(changes)
     }
@@ -215,7 +234,7 @@ extension Batch {
   mutating func apply(_ changes: [IndexChange]) {
     for change in changes {
       switch change {
-      case .put(let row): put(row.key.bytes, [UInt8]().bytes, keyStamps: row.stamps)
+      case .put(let row): put(row.key.bytes, row.value.bytes, keyStamps: row.stamps)
       case .delete(let key): delete(key.bytes)
       }
     }

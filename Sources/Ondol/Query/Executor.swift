@@ -1,6 +1,7 @@
-// Carries a plan out: stages 3 to 5 of the read path. Candidates come from a cursor or from
-// lookups, the matcher asks each of them in its row, the survivors are decoded, sorted where the
-// plan does not already give the order, and cut at the limit. Everything is read from one snapshot.
+// Carries a plan out: stages 3 to 5 of the read path. Candidates come from the plan's ways, the
+// matcher asks each of them in its row, survivors are sorted where the plan does not already give
+// the order, cut at the limit and only then decoded. Everything is read from one snapshot, and
+// nothing suspends: a caller that must not block its thread runs an executor on another one.
 
 internal import OndolEngine
 
@@ -12,167 +13,277 @@ struct ExecutionCounts: Sendable {
   var documentsExamined = 0
 }
 
+/// The documents of one pattern that a query is about.
+struct QueryPart: Sendable {
+  let naming: DocumentNaming
+  let matcher: Matcher
+  var plan: Plan
+}
+
 /// One query, carried out on one snapshot.
 struct Executor {
   let database: Database
-  let snapshot: Snapshot
+  let rows: Rows
   let shape: QueryShape
-  /// Nil when the collection has never had a document.
-  let entry: CollectionEntry?
-  private(set) var plan: Plan
+  private(set) var query: NormalQuery
+  private(set) var parts: [QueryPart] = []
   private(set) var counts = ExecutionCounts()
-  private var results: ResultCollector
 
-  /// Plans `shape` with what the catalog knew at `snapshot`.
+  /// Plans `shape` with what the catalog knew when `rows` were taken. With `start`, begins behind a document
+  /// with these sort keys, wherever the query itself begins.
   init(
-    _ shape: QueryShape, in database: Database, at snapshot: Snapshot
-  ) async throws(DatabaseError) {
+    _ shape: QueryShape, in database: Database, _ rows: Rows, behind start: [Value?]? = nil
+  ) throws(DatabaseError) {
     self.database = database
-    self.snapshot = snapshot
+    self.rows = rows
     self.shape = shape
-    let pattern = CollectionPattern(shape.collection)
-    let family = try await database.catalog.family(pattern.root, at: snapshot)
-    entry = family?.collections[pattern]
-    let planner = Planner(
-      shape: shape,
-      documentPrefix: entry.map {
-        DocumentKey.prefix($0.keyspace, ancestors: shape.collection.ancestorIDs)
-      } ?? [],
-      indexes: entry?.indexes.filter { $0.state == .ready } ?? [])
-    plan = entry == nil ? Plan(access: .nothing, isInOrder: true) : planner.plan()
-    results = ResultCollector(shape, isInOrder: plan.isInOrder)
+    query = try NormalQuery(shape)
+    if let start { query.start = NormalQuery.Bound(keys: start, isIncluded: false) }
+    switch shape.source {
+    case .collection(let path):
+      let pattern = CollectionPattern(path)
+      let family = try rows.catalog.family(pattern.root, in: rows)
+      if let entry = family?.collections[pattern] { try add(entry, pattern, path) }
+    case .group(let id):
+      for family in try rows.catalog.families(at: rows.snapshot) {
+        for (pattern, entry) in family.collections where pattern.collectionID == id {
+          try add(entry, pattern, nil)
+        }
+      }
+      parts.sort { $0.naming.keyspace.rawValue < $1.naming.keyspace.rawValue }
+    }
   }
+
+  private mutating func add(
+    _ entry: CollectionEntry, _ pattern: CollectionPattern, _ path: CollectionPath?
+  ) throws(DatabaseError) {
+    let naming = DocumentNaming(pattern, entry.keyspace, collection: path)
+    let planner = Planner(
+      query: query, naming: naming, indexes: entry.indexes.filter { $0.state == .ready },
+      statistics: database.statistics.withLock { $0 })
+    parts.append(
+      QueryPart(
+        naming: naming, matcher: try Matcher(query, naming, symbols: entry.symbols),
+        plan: planner.plan()))
+  }
+
+  // MARK: - Ways
+
+  /// A way of one of the parts.
+  private struct Way {
+    var part: Int
+    var walk: CandidateWalk
+  }
+
+  private func makeWays() -> [Way] {
+    parts.indices.flatMap { part in
+      parts[part].plan.ways.map {
+        Way(part: part, walk: CandidateWalk($0, parts[part].naming, rows))
+      }
+    }
+  }
+
+  private mutating func note(_ ways: [Way], isComplete: Bool) {
+    for way in ways {
+      counts.entriesVisited += way.walk.visited
+      if isComplete { database.note(way.walk) }
+    }
+  }
+
+  /// Ways that are merged instead of sorted; with more of them finding the least costs too much.
+  private static let maximumMerged = 64
+
+  private var wayCount: Int { parts.map(\.plan.ways.count).reduce(0, +) }
+
+  /// Whether the documents need no sorting.
+  var isInOrder: Bool {
+    let ways = wayCount
+    return ways <= 1 && parts.allSatisfy { $0.plan.ways.isEmpty || $0.plan.isInOrder }
+      || ways <= Self.maximumMerged && parts.allSatisfy(\.plan.isInOrder)
+  }
+
+  // MARK: - Documents
 
   /// The documents of the result, in order.
-  mutating func documents() async throws(DatabaseError) -> [DocumentSnapshot] {
-    guard let entry else { return [] }
-    let matcher = try Matcher(shape, symbols: entry.symbols)
-    let prefix = DocumentKey.prefix(entry.keyspace, ancestors: shape.collection.ancestorIDs)
-    switch plan.access {
-    case .nothing: break
-    case .lookups(let ids):
-      for id in ids where !results.isFull {
-        counts.entriesVisited += 1
-        try await lookUp(id, prefix, matcher, entry)
-      }
-    case .scan(let range, let reversed):
-      try scan(range, reversed: reversed, prefixLength: prefix.count, matcher, entry)
-    case .index(let index, let ranges, let reversed):
-      var walk = RangeWalk(snapshot, ranges, reversed: reversed)
-      while !results.isFull, try walk.next() {
-        counts.entriesVisited += 1
-        let found = try row(of: index, at: walk)
-        if found.isCut, plan.isInOrder {
-          // Rows of values that agree in their first kilobyte are not in the values' order.
-          plan.isInOrder = false
-          results = ResultCollector(shape, isInOrder: false)
-          return try await documents()
+  mutating func documents() throws(DatabaseError) -> [DocumentSnapshot] {
+    guard query.limit > 0 else { return [] }
+    let found: [DocumentSnapshot]
+    if isInOrder, let documents = try documentsInOrder() {
+      found = documents
+    } else {
+      found = try shaped(ranked(limit: query.limit))
+    }
+    return query.isReversed ? found.reversed() : found
+  }
+
+  /// The documents as they come; nil when they turn out not to come in order.
+  private mutating func documentsInOrder() throws(DatabaseError) -> [DocumentSnapshot]? {
+    let ways = makeWays()
+    guard let way = ways.first else { return [] }
+    if ways.count > 1 { return try mergedDocuments(ways) }
+    var found: [DocumentSnapshot] = []
+    var skipped = 0
+    var hasMore = true
+    let part = parts[way.part]
+    let needsNoDocument = part.plan.isExact && shape.selection?.isEmpty == true
+    let shaper = try DocumentShaper(database, part, shape.selection)
+    var examined = 0
+    while hasMore, found.count < query.limit {
+      if needsNoDocument {
+        hasMore = try way.walk.nextKey { (key) throws(DatabaseError) in
+          if skipped < query.offset { skipped += 1 } else { found.append(try shaper.name(key)) }
         }
-        try await lookUp(found.id, prefix, matcher, entry)
+      } else {
+        hasMore = try way.walk.next { (key, row) throws(DatabaseError) in
+          examined += 1
+          let view = try shaper.view(row, key)
+          guard try part.matcher.matches(view, key) else { return }
+          if skipped < query.offset {
+            skipped += 1
+          } else {
+            found.append(try shaper.snapshot(view, row, key))
+          }
+        }
       }
+      if way.walk.hasMetCut { return nil }
     }
-    return results.finish().map { document in
-      let path = DocumentPath(unchecked: shape.collection.segments + [document.id])
-      let reference = DocumentReference(database: database, place: .success(path))
-      return DocumentSnapshot(reference: reference, contents: document.contents)
-    }
+    counts.documentsExamined += examined
+    note(ways, isComplete: !hasMore)
+    return found
   }
 
-  private func row(
-    of index: IndexDefinition, at walk: borrowing RangeWalk
-  ) throws(DatabaseError) -> IndexDefinition.Entry {
-    do throws(MalformedBytes) {
-      return try index.entry(
-        walk.cursor.key, ancestorCount: shape.collection.ancestorIDs.count)
-    } catch {
-      throw DatabaseError(
-        .dataLoss, "a row of the index '\(index.name)' is damaged: \(error.reason)",
-        path: "\(shape.collection)")
-    }
+  private mutating func mergedDocuments(
+    _ ways: [Way]
+  ) throws(DatabaseError) -> [DocumentSnapshot]? {
+    guard let ranked = try merged(ways, limit: query.limit) else { return nil }
+    return try shaped(ranked)
   }
 
-  private mutating func lookUp(
-    _ id: String, _ prefix: [UInt8], _ matcher: Matcher, _ entry: CollectionEntry
-  ) async throws(DatabaseError) {
-    guard let row = try await snapshot.row(DocumentKey.key(prefix: prefix, id: id)) else { return }
-    try examine(row.bytes, id: id, matcher, entry)
-  }
-
-  private mutating func scan(
-    _ range: KeyRange, reversed: Bool, prefixLength: Int, _ matcher: Matcher,
-    _ entry: CollectionEntry
-  ) throws(DatabaseError) {
-    var walk = RangeWalk(snapshot, [range], reversed: reversed)
-    while !results.isFull, try walk.next() {
-      counts.entriesVisited += 1
-      let id: String
-      do throws(MalformedBytes) {
-        var reader = KeyReader(walk.cursor.key)
-        try reader.skip(raw: prefixLength)
-        id = try reader.id()
-      } catch {
-        throw DatabaseError(
-          .dataLoss, "a document's key is damaged: \(error.reason)", path: "\(shape.collection)")
+  /// The first documents of several ways in order; nil when one is not in order after all.
+  private mutating func merged(
+    _ ways: [Way], limit: Int
+  ) throws(DatabaseError) -> [Ranked]? {
+    var examined = 0
+    let parts = parts
+    var merged = try MergedWalk(query.orders, ways: ways.count) { (index) throws(DatabaseError) in
+      let (part, walk) = (ways[index].part, ways[index].walk)
+      var found: Ranked?
+      var hasMore = true
+      while hasMore, found == nil {
+        hasMore = try walk.next { (key, row) throws(DatabaseError) in
+          examined += 1
+          found = try Self.rank(row, key, part, parts[part])
+        }
       }
-      try examine(walk.cursor.value, id: id, matcher, entry)
+      return found
     }
-  }
-
-  private mutating func examine(
-    _ row: RawSpan, id: String, _ matcher: Matcher, _ entry: CollectionEntry
-  ) throws(DatabaseError) {
-    counts.documentsExamined += 1
-    do throws(MalformedBytes) {
-      let view = try DocumentView(row)
-      guard try matcher.matches(view, id: id) else { return }
-      let contents = DocumentSnapshot.Contents(
-        stamps: DocumentStamps(view), fields: try view.fields(entry.symbols))
-      results.add(id: id, contents)
-    } catch {
-      throw DatabaseError(
-        error, documentAt: DocumentPath(unchecked: shape.collection.segments + [id]))
+    var documents: [Ranked] = []
+    var skipped = 0
+    while documents.count < limit, let document = try merged.nextDocument() {
+      if skipped < query.offset { skipped += 1 } else { documents.append(document) }
     }
-  }
-}
-
-// MARK: - Collecting
-
-/// Gathers matching documents: in the order they come, or sorted, never many more than the limit.
-struct ResultCollector {
-  struct Document {
-    var id: String
-    var contents: DocumentSnapshot.Contents
-    var sortKeys: [Value]
-  }
-
-  private let orders: [SortOrder]
-  private let limit: Int
-  private let isInOrder: Bool
-  private var documents: [Document] = []
-
-  init(_ shape: QueryShape, isInOrder: Bool) {
-    orders = shape.completeOrders
-    limit = shape.limit ?? .max
-    self.isInOrder = isInOrder
-  }
-
-  /// Whether no further document can change the result.
-  var isFull: Bool { isInOrder && documents.count >= limit }
-
-  mutating func add(id: String, _ contents: DocumentSnapshot.Contents) {
-    let keys = isInOrder ? [] : orders.keys(of: contents.fields, id: id)
-    documents.append(Document(id: id, contents: contents, sortKeys: keys))
-    // Sorting once in a while costs O(log n) a document, and memory for twice the limit.
-    if !isInOrder, limit < .max / 2, documents.count >= 2 * max(limit, 512) { keepBest() }
-  }
-
-  mutating func finish() -> [Document] {
-    if !isInOrder { keepBest() }
+    if ways.contains(where: \.walk.hasMetCut) { return nil }
+    counts.documentsExamined += examined
+    note(ways, isComplete: false)
     return documents
   }
 
-  private mutating func keepBest() {
-    documents.sort { orders.areInOrder($0.sortKeys, $1.sortKeys) }
-    if documents.count > limit { documents.removeLast(documents.count - limit) }
+  private static func rank(
+    _ row: RawSpan, _ key: RawSpan, _ index: Int, _ part: QueryPart
+  ) throws(DatabaseError) -> Ranked? {
+    let view = try DocumentShaper.view(row, key, part.naming)
+    guard try part.matcher.matches(view, key) else { return nil }
+    let sortKeys = try part.matcher.sortKeys(of: view, key)
+    return Ranked(source: index, key: key.array, sortKeys: sortKeys)
+  }
+
+  /// The places of the first documents of the result, with what they are sorted by.
+  mutating func page(limit: Int) throws(DatabaseError) -> [Ranked] {
+    if isInOrder, let documents = try merged(makeWays(), limit: limit) { return documents }
+    return try ranked(limit: limit)
+  }
+
+  // MARK: - Sorting
+
+  /// The first documents of the result by sorting all that match, without the query's offset.
+  mutating func ranked(limit: Int) throws(DatabaseError) -> [Ranked] {
+    let (wanted, overflow) = limit.addingReportingOverflow(query.offset)
+    var collector = ResultCollector(query.orders, limit: overflow ? .max : wanted)
+    let parts = parts
+    try visit { (view, key, index) throws(DatabaseError) in
+      let keys = try parts[index].matcher.sortKeys(of: view, key)
+      collector.add(Ranked(source: index, key: key.array, sortKeys: keys), sortKeys: keys)
+    }
+    return Array(collector.finish().dropFirst(query.offset))
+  }
+
+  /// Shows every document that matches, in no order; one that several ways lead to perhaps several
+  /// times.
+  private mutating func visit(
+    _ body: (borrowing DocumentView, RawSpan, Int) throws(DatabaseError) -> Void
+  ) throws(DatabaseError) {
+    let ways = makeWays()
+    var examined = 0
+    for way in ways {
+      let part = parts[way.part]
+      while try way.walk.next({ (key, row) throws(DatabaseError) in
+        examined += 1
+        let view = try DocumentShaper.view(row, key, part.naming)
+        if try part.matcher.matches(view, key) { try body(view, key, way.part) }
+      }) {}
+    }
+    counts.documentsExamined += examined
+    note(ways, isComplete: true)
+  }
+
+  /// Shows every document that matches, in no order, each once.
+  mutating func visitEach(
+    _ body: (borrowing DocumentView, RawSpan, Int) throws(DatabaseError) -> Void
+  ) throws(DatabaseError) {
+    let mayRepeat = parts.contains { $0.plan.ways.count > 1 }
+    var seen: Set<[UInt8]> = []
+    try visit { (view, key, part) throws(DatabaseError) in
+      if mayRepeat, !seen.insert(key.array).inserted { return }
+      try body(view, key, part)
+    }
+  }
+
+  // MARK: - Counting
+
+  /// How many documents are in the result. No order is needed for that.
+  mutating func count() throws(DatabaseError) -> Int {
+    guard query.limit > 0 else { return 0 }
+    var count = 0
+    if parts.allSatisfy({ $0.plan.isExact && $0.plan.ways.count <= 1 }) {
+      let ways = makeWays()
+      for way in ways {
+        while try way.walk.pass() { count += 1 }
+      }
+      note(ways, isComplete: true)
+    } else {
+      try visitEach { _, _, _ in count += 1 }
+    }
+    return min(query.limit, max(0, count - query.offset))
+  }
+
+  // MARK: - Shaping
+
+  /// The documents at these places, decoded.
+  func shaped(_ ranked: some Sequence<Ranked>) throws(DatabaseError) -> [DocumentSnapshot] {
+    var shapers: [DocumentShaper] = []
+    for part in parts { shapers.append(try DocumentShaper(database, part, shape.selection)) }
+    var documents: [DocumentSnapshot] = []
+    documents.reserveCapacity(ranked.underestimatedCount)
+    for document in ranked {
+      let shaper = shapers[document.source]
+      if shape.selection?.isEmpty == true {
+        documents.append(try shaper.name(document.key.bytes))
+        continue
+      }
+      _ = try rows.show(document.key) { (key, row) throws(DatabaseError) in
+        documents.append(try shaper.snapshot(shaper.view(row, key), row, key))
+      }
+    }
+    return documents
   }
 }

@@ -3,21 +3,30 @@
 /// How a query is answered, and at what cost.
 public struct QueryExplanation: Sendable, CustomStringConvertible {
   /// The way documents are found.
-  public enum Access: Sendable, Hashable {
+  public indirect enum Access: Sendable, Hashable {
     /// No document can match.
     case nothing
     /// Documents are looked up by their ids.
     case lookups(count: Int)
     /// Documents are read in the order of their ids.
     case scan
+    /// Documents are read in the order of their ids, from one id to another.
+    case idRange
     /// Rows of an index are read in a number of ranges, then their documents.
     case index(name: String, ranges: Int)
+    /// Rows of several indexes are read, then the documents that have one in each.
+    case intersection([String])
+    /// Several ways are taken, one for each part of an "or" or for each place of a group's
+    /// collections.
+    case union([Access])
   }
 
   /// The way documents are found.
   public let access: Access
   /// Whether the documents found are sorted afterwards.
   public let sorts: Bool
+  /// Whether the index alone answers the query, when only ids or a count are asked for.
+  public let needsNoDocuments: Bool
   /// Fields for `createIndex(on:)` that would serve the query, when no index does.
   public let suggestedIndex: [String]?
   /// Index rows read or ids looked up, or documents read in a scan; nil without `analyze`.
@@ -31,14 +40,14 @@ public struct QueryExplanation: Sendable, CustomStringConvertible {
   /// The query as one would say it.
   public let query: String
 
-  /// The name of the index used, or nil.
+  /// The name of the index used, or nil when there is none or several.
   public var indexName: String? {
     if case .index(let name, _) = access { name } else { nil }
   }
 
   /// All of it, a line for each point.
   public var description: String {
-    var lines = [query, "  \(accessText)\(sorts ? ", then sorted" : "")"]
+    var lines = [query, "  \(Self.text(access))\(sorts ? ", then sorted" : "")"]
     if let entriesVisited, let documentsExamined, let documentsReturned {
       lines.append(
         "  \(entriesVisited) entries visited, \(documentsExamined) documents examined,"
@@ -51,32 +60,45 @@ public struct QueryExplanation: Sendable, CustomStringConvertible {
     return lines.joined(separator: "\n")
   }
 
-  private var accessText: String {
+  private static func text(_ access: Access) -> String {
     switch access {
     case .nothing: "nothing can match"
     case .lookups(let count): "\(count) lookup\(count == 1 ? "" : "s") by id"
     case .scan: "scan of the collection"
+    case .idRange: "range of ids"
     case .index(let name, let ranges): "index '\(name)', \(ranges) range\(ranges == 1 ? "" : "s")"
+    case .intersection(let names): names.map { "index '\($0)'" }.joined(separator: " and ")
+    case .union(let ways): ways.map(text).joined(separator: "; ")
     }
   }
 
   init(
     _ executor: borrowing Executor, documentsReturned: Int?, duration: Duration?
   ) {
-    switch executor.plan.access {
-    case .nothing: access = .nothing
-    case .lookups(let ids): access = .lookups(count: ids.count)
-    case .scan: access = .scan
-    case .index(let index, let ranges, _): access = .index(name: index.name, ranges: ranges.count)
-    }
-    sorts = !executor.plan.isInOrder
-    suggestedIndex = executor.plan.suggestion?.map(\.description)
+    let ways = executor.parts.flatMap { part in part.plan.ways.map { Access($0, part.naming) } }
+    access = ways.count > 1 ? .union(ways) : ways.first ?? .nothing
+    sorts = !executor.isInOrder && executor.query.limit > 0
+    needsNoDocuments =
+      executor.shape.selection?.isEmpty == true && ways.count == 1 && !sorts
+      && executor.parts.allSatisfy(\.plan.isExact)
+    suggestedIndex = executor.parts.compactMap(\.plan.suggestion).first?.map(\.description)
     let isAnalyzed = documentsReturned != nil
     entriesVisited = isAnalyzed ? executor.counts.entriesVisited : nil
     documentsExamined = isAnalyzed ? executor.counts.documentsExamined : nil
     self.documentsReturned = documentsReturned
     self.duration = duration
     query = "\(executor.shape)"
+  }
+}
+
+extension QueryExplanation.Access {
+  fileprivate init(_ access: Plan.Access, _ naming: DocumentNaming) {
+    switch access {
+    case .lookups(let keys): self = .lookups(count: keys.count)
+    case .scan(let range, _): self = range == KeyRange(prefix: naming.prefix) ? .scan : .idRange
+    case .index(let scan): self = .index(name: scan.index.name, ranges: scan.ranges.count)
+    case .intersection(let scans): self = .intersection(scans.map(\.index.name))
+    }
   }
 }
 
@@ -109,21 +131,29 @@ extension QuerySource {
 extension Query {
   @concurrent
   fileprivate func execute() async throws(DatabaseError) -> [DocumentSnapshot] {
-    var executor = try await Executor(
-      try shape.get(), in: database, at: try database.snapshot())
-    return try await executor.documents()
+    let shape = try shape.get()
+    return try await database.read(try database.engineSnapshot()) {
+      [database] (rows) throws(DatabaseError) in
+      var executor = try Executor(shape, in: database, rows)
+      let documents = try executor.documents()
+      database.suggestIndex(after: executor, returned: documents.count)
+      return documents
+    }
   }
 
   @concurrent
   fileprivate func explanation(analyze: Bool) async throws(DatabaseError) -> QueryExplanation {
-    var executor = try await Executor(
-      try shape.get(), in: database, at: try database.snapshot())
-    guard analyze else {
-      return QueryExplanation(executor, documentsReturned: nil, duration: nil)
+    let shape = try shape.get()
+    return try await database.read(try database.engineSnapshot()) {
+      [database] (rows) throws(DatabaseError) in
+      var executor = try Executor(shape, in: database, rows)
+      guard analyze else {
+        return QueryExplanation(executor, documentsReturned: nil, duration: nil)
+      }
+      let start = database.now()
+      let documents = try executor.documents()
+      let duration = Duration.microseconds(database.now() - start)
+      return QueryExplanation(executor, documentsReturned: documents.count, duration: duration)
     }
-    let start = database.now()
-    let documents = try await executor.documents()
-    let duration = Duration.microseconds(database.now() - start)
-    return QueryExplanation(executor, documentsReturned: documents.count, duration: duration)
   }
 }

@@ -1,142 +1,267 @@
-// One condition of a query, and whether a document meets it. This is the meaning that indexes only
-// make faster: the executor asks it of every candidate, and the tests compare every plan with it.
-//
-// A field that is missing meets no condition, not even `!=`. Comparisons match only values of the
-// operand's type. Equality is the order's: 1 equals 1.0, NaN equals NaN.
+// Conditions combined with "and" and "or", nested at will: what `whereFilter` takes, and what makes
+// an index partial. The tree is the meaning; the planner looks for the parts of it that an index can
+// answer, and the matcher asks the whole of it of every candidate.
 
-/// What a condition or an order is about.
-enum QueryField: Sendable, Hashable {
-  case documentID
-  case field(FieldNames)
+/// A condition on documents, alone or combined with others.
+///
+/// ```swift
+/// items.whereFilter(.orFilter([
+///   .whereField("count", isEqualTo: 0),
+///   .andFilter([.whereField("price", isLessThan: 5), .whereField("tags", arrayContains: "oak")]),
+/// ]))
+/// ```
+///
+/// There is no limit on how many conditions are combined and none on which. A wrong path or operand
+/// makes the call throw that uses the filter.
+public struct Filter: Sendable, Hashable {
+  let tree: Result<FilterTree, DatabaseError>
 
-  init(_ path: FieldPath) throws(DatabaseError) {
-    self = path.isDocumentID ? .documentID : .field(try path.names())
+  private init(_ make: () throws(DatabaseError) -> FilterTree) {
+    tree = Result(catching: make)
   }
 
-  /// The value in a document; nil when it is missing.
-  func value(in fields: [String: Value], id: String) -> Value? {
-    switch self {
-    case .documentID: .string(id)
-    case .field(let names): lookUp(names[...], in: fields)
-    }
+  /// Documents that meet all of the filters; every document when there are none.
+  public static func andFilter(_ filters: [Filter]) -> Filter {
+    Filter { () throws(DatabaseError) in .all(try trees(filters)) }
   }
 
-  static func == (left: QueryField, right: QueryField) -> Bool {
-    switch (left, right) {
-    case (.documentID, .documentID): true
-    case (.field(let left), .field(let right)): ValueOrder.compareSegments(left, right) == 0
-    default: false
-    }
+  /// Documents that meet at least one of the filters; none when there are none.
+  ///
+  /// As in Firestore, a result is ordered by the fields that have inequalities, and documents
+  /// without such a field are left out, even when they meet another of the filters. An explicit
+  /// `order(by:missing:)` on the field keeps them.
+  public static func orFilter(_ filters: [Filter]) -> Filter {
+    Filter { () throws(DatabaseError) in .any(try trees(filters)) }
   }
 
-  func hash(into hasher: inout Hasher) {
-    if case .field(let names) = self { hasher.combine(segments: names) }
+  private static func trees(_ filters: [Filter]) throws(DatabaseError) -> [FilterTree] {
+    var trees: [FilterTree] = []
+    for filter in filters { trees.append(try filter.tree.get()) }
+    return trees
   }
 }
 
-extension QueryField: CustomStringConvertible {
+// MARK: - One field
+
+extension Filter {
+  /// The field equals the value; nil stands for null. 1 equals 1.0, and NaN equals NaN.
+  public static func whereField(
+    _ field: FieldPath, isEqualTo value: (any FieldContent)?
+  ) -> Filter {
+    one(field, value) { .equal($0) }
+  }
+
+  /// The document has the field, neither null nor equal to the value.
+  public static func whereField(
+    _ field: FieldPath, isNotEqualTo value: (any FieldContent)?
+  ) -> Filter {
+    one(field, value) { .notEqual($0) }
+  }
+
+  /// The field is of the value's type and less.
+  public static func whereField(
+    _ field: FieldPath, isLessThan value: (any FieldContent)?
+  ) -> Filter {
+    one(field, value, isRange: true) { .less($0) }
+  }
+
+  /// The field is of the value's type and not greater.
+  public static func whereField(
+    _ field: FieldPath, isLessThanOrEqualTo value: (any FieldContent)?
+  ) -> Filter {
+    one(field, value, isRange: true) { .lessOrEqual($0) }
+  }
+
+  /// The field is of the value's type and greater.
+  public static func whereField(
+    _ field: FieldPath, isGreaterThan value: (any FieldContent)?
+  ) -> Filter {
+    one(field, value, isRange: true) { .greater($0) }
+  }
+
+  /// The field is of the value's type and not less.
+  public static func whereField(
+    _ field: FieldPath, isGreaterThanOrEqualTo value: (any FieldContent)?
+  ) -> Filter {
+    one(field, value, isRange: true) { .greaterOrEqual($0) }
+  }
+
+  /// The field equals one of the values, of which there may be any number, null and NaN among them.
+  public static func whereField(
+    _ field: FieldPath, in values: [(any FieldContent)?]
+  ) -> Filter {
+    list(field, values) { .isIn($0) }
+  }
+
+  /// The document has the field, neither null nor equal to one of the values. Nothing is, when null
+  /// is among them.
+  public static func whereField(
+    _ field: FieldPath, notIn values: [(any FieldContent)?]
+  ) -> Filter {
+    list(field, values) { .notIn($0) }
+  }
+
+  /// The field is an array with an element that equals the value.
+  public static func whereField(
+    _ field: FieldPath, arrayContains value: (any FieldContent)?
+  ) -> Filter {
+    one(field, value) { .arrayContains($0) }
+  }
+
+  /// The field is an array with an element that equals one of the values.
+  public static func whereField(
+    _ field: FieldPath, arrayContainsAny values: [(any FieldContent)?]
+  ) -> Filter {
+    list(field, values) { .arrayContainsAny($0) }
+  }
+
+  /// The field is a text that begins with `prefix`, compared by UTF-8 bytes.
+  public static func whereField(_ field: FieldPath, hasPrefix prefix: String) -> Filter {
+    Filter { () throws(DatabaseError) in
+      .field(FieldFilter(field: try QueryField(field), condition: .hasPrefix(prefix)))
+    }
+  }
+
+  private static func one(
+    _ path: FieldPath, _ content: (any FieldContent)?, isRange: Bool = false,
+    _ condition: (Value) -> FieldFilter.Condition
+  ) -> Filter {
+    Filter { () throws(DatabaseError) in
+      let field = try QueryField(path)
+      let operand = try operand(content, of: field)
+      if isRange, operand.isNull || operand.double?.isNaN == true {
+        throw DatabaseError(
+          .invalidArgument, "nothing is less or greater than \(operand); compare with ==",
+          field: "\(field)")
+      }
+      return .field(FieldFilter(field: field, condition: condition(operand)))
+    }
+  }
+
+  private static func list(
+    _ path: FieldPath, _ contents: [(any FieldContent)?],
+    _ condition: ([Value]) -> FieldFilter.Condition
+  ) -> Filter {
+    Filter { () throws(DatabaseError) in
+      let field = try QueryField(path)
+      var operands: [Value] = []
+      operands.reserveCapacity(contents.count)
+      for content in contents { operands.append(try operand(content, of: field)) }
+      return .field(
+        FieldFilter(field: field, condition: condition(operands.sortedWithoutDuplicates)))
+    }
+  }
+
+  /// What a condition compares with.
+  private static func operand(
+    _ content: (any FieldContent)?, of field: QueryField
+  ) throws(DatabaseError) -> Value {
+    do throws(DatabaseError) {
+      return try content?.encodeField().plainValue() ?? .null
+    } catch {
+      throw error.within(field: "\(field)")
+    }
+  }
+}
+
+// MARK: - The tree
+
+/// Conditions combined.
+indirect enum FilterTree: Sendable, Hashable {
+  case field(FieldFilter)
+  /// All of them; everything when there are none.
+  case all([FilterTree])
+  /// At least one of them; nothing when there are none.
+  case any([FilterTree])
+
+  /// Whether a document meets the condition.
+  func matches(_ fields: [String: Value], name: Value) -> Bool {
+    switch self {
+    case .field(let filter): filter.matches(filter.field.value(in: fields, name: name))
+    case .all(let trees): trees.allSatisfy { $0.matches(fields, name: name) }
+    case .any(let trees): trees.contains { $0.matches(fields, name: name) }
+    }
+  }
+
+  /// The conditions that must all be met, none of them an "and" itself. Alternatives on one field
+  /// that name values are one list of them.
+  var conjuncts: [FilterTree] {
+    switch self {
+    case .field: [self]
+    case .all(let trees): trees.flatMap(\.conjuncts)
+    case .any(let trees) where trees.count == 1: trees[0].conjuncts
+    case .any(let trees): [Self.list(of: trees).map { .field($0) } ?? self]
+    }
+  }
+
+  /// The one condition `field in …` that alternatives come to, when they do.
+  private static func list(of trees: [FilterTree]) -> FieldFilter? {
+    var field: QueryField?
+    var operands: [Value] = []
+    for tree in trees {
+      guard case .field(let filter) = tree, field == nil || field == filter.field else {
+        return nil
+      }
+      field = filter.field
+      switch filter.condition {
+      case .equal(let operand): operands.append(operand)
+      case .isIn(let list): operands += list
+      default: return nil
+      }
+    }
+    return field.map { FieldFilter(field: $0, condition: .isIn(operands.sortedWithoutDuplicates)) }
+  }
+
+  /// Every condition on one field, wherever it stands.
+  var fieldFilters: [FieldFilter] {
+    switch self {
+    case .field(let filter): [filter]
+    case .all(let trees), .any(let trees): trees.flatMap(\.fieldFilters)
+    }
+  }
+
+  /// Whether no document can meet the condition.
+  var matchesNothing: Bool {
+    switch self {
+    case .field(let filter): filter.matchesNothing
+    case .all(let trees): trees.contains(where: \.matchesNothing)
+    case .any(let trees): trees.allSatisfy(\.matchesNothing)
+    }
+  }
+
+  /// The same tree with each condition on one field changed.
+  func mapFields(
+    _ change: (FieldFilter) throws(DatabaseError) -> FieldFilter
+  ) throws(DatabaseError) -> FilterTree {
+    switch self {
+    case .field(let filter): return .field(try change(filter))
+    case .all(let trees): return .all(try Self.map(trees, change))
+    case .any(let trees): return .any(try Self.map(trees, change))
+    }
+  }
+
+  private static func map(
+    _ trees: [FilterTree], _ change: (FieldFilter) throws(DatabaseError) -> FieldFilter
+  ) throws(DatabaseError) -> [FilterTree] {
+    var changed: [FilterTree] = []
+    for tree in trees { changed.append(try tree.mapFields(change)) }
+    return changed
+  }
+}
+
+extension FilterTree: CustomStringConvertible {
   var description: String {
     switch self {
-    case .documentID: "\(FieldPath.documentID())"
-    case .field(let names): WriteCompiler.describe(names)
-    }
-  }
-}
-
-/// A condition on one field.
-struct FieldFilter: Sendable, Hashable {
-  /// Lists are sorted, without duplicates.
-  enum Condition: Sendable, Hashable {
-    case equal(Value)
-    case notEqual(Value)
-    case less(Value)
-    case lessOrEqual(Value)
-    case greater(Value)
-    case greaterOrEqual(Value)
-    case isIn([Value])
-    case notIn([Value])
-    case arrayContains(Value)
-    case arrayContainsAny([Value])
-  }
-
-  var field: QueryField
-  var condition: Condition
-
-  /// Whether a document that has `value` in the field meets the condition.
-  func matches(_ value: Value?) -> Bool {
-    guard let value else { return false }
-    switch condition {
-    case .equal(let operand): return value == operand
-    case .notEqual(let operand): return !value.isNull && value != operand
-    case .less(let operand): return compare(value, operand) { $0 < 0 }
-    case .lessOrEqual(let operand): return compare(value, operand) { $0 <= 0 }
-    case .greater(let operand): return compare(value, operand) { $0 > 0 }
-    case .greaterOrEqual(let operand): return compare(value, operand) { $0 >= 0 }
-    case .isIn(let operands): return operands.containsSorted(value)
-    case .notIn(let operands):
-      return !value.isNull && !operands.containsSorted(.null) && !operands.containsSorted(value)
-    case .arrayContains(let operand): return value.array?.contains(operand) ?? false
-    case .arrayContainsAny(let operands):
-      return value.array?.contains { operands.containsSorted($0) } ?? false
+    case .field(let filter): "\(filter)"
+    case .all(let trees): Self.join(trees, " and ", none: "anything")
+    case .any(let trees): Self.join(trees, " or ", none: "nothing")
     }
   }
 
-  private func compare(_ value: Value, _ operand: Value, _ test: (Int) -> Bool) -> Bool {
-    ValueOrder.rank(value) == ValueOrder.rank(operand) && test(ValueOrder.compare(value, operand))
-  }
-
-  /// Whether the condition lets through several values in order, so that results are ordered by the
-  /// field unless the query says otherwise.
-  var isInequality: Bool {
-    switch condition {
-    case .notEqual, .less, .lessOrEqual, .greater, .greaterOrEqual, .notIn: true
-    case .equal, .isIn, .arrayContains, .arrayContainsAny: false
-    }
-  }
-}
-
-extension FieldFilter: CustomStringConvertible {
-  var description: String {
-    switch condition {
-    case .equal(let operand): "\(field) == \(operand)"
-    case .notEqual(let operand): "\(field) != \(operand)"
-    case .less(let operand): "\(field) < \(operand)"
-    case .lessOrEqual(let operand): "\(field) <= \(operand)"
-    case .greater(let operand): "\(field) > \(operand)"
-    case .greaterOrEqual(let operand): "\(field) >= \(operand)"
-    case .isIn(let operands): "\(field) in \(Self.describe(operands))"
-    case .notIn(let operands): "\(field) not in \(Self.describe(operands))"
-    case .arrayContains(let operand): "\(field) contains \(operand)"
-    case .arrayContainsAny(let operands): "\(field) contains any of \(Self.describe(operands))"
-    }
-  }
-
-  private static func describe(_ operands: [Value]) -> String {
-    operands.count <= 8 ? "\(operands)" : "(\(operands.count) values)"
-  }
-}
-
-extension [Value] {
-  /// Sorted by the order of values, equal ones once.
-  var sortedWithoutDuplicates: [Value] {
-    var result: [Value] = []
-    for value in sorted(by: { ValueOrder.compare($0, $1) < 0 }) where result.last != value {
-      result.append(value)
-    }
-    return result
-  }
-
-  /// Whether the values, which are sorted, contain `value`.
-  /// - Complexity: O(log n) comparisons.
-  func containsSorted(_ value: Value) -> Bool {
-    var lower = 0
-    var upper = count
-    while lower < upper {
-      let middle = (lower + upper) / 2
-      let order = ValueOrder.compare(self[middle], value)
-      if order == 0 { return true }
-      if order < 0 { lower = middle + 1 } else { upper = middle }
-    }
-    return false
+  private static func join(_ trees: [FilterTree], _ word: String, none: String) -> String {
+    guard !trees.isEmpty else { return none }
+    return trees.map { tree in
+      if case .field = tree { "\(tree)" } else { "(\(tree))" }
+    }.joined(separator: word)
   }
 }

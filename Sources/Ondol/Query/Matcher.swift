@@ -1,58 +1,150 @@
 // A query's conditions made ready for one collection, asked of documents as they lie in their rows:
-// only the fields in question are read, and most documents of a scan are never decoded.
+// only the fields in question are read, and most documents of a scan are never decoded. The
+// matcher is the meaning of a query: whatever way candidates were found, it looks at each of them.
 
 internal import OndolEngine
 
-/// Asks documents whether they are in a query's result.
-struct Matcher {
-  private struct Step {
-    var filter: FieldFilter
-    /// Nil for the document's id.
-    var path: ResolvedPath?
+/// Asks documents whether they are in a query's result, and what they are sorted by.
+struct Matcher: Sendable {
+  private indirect enum Node: Sendable {
+    /// The path is nil for the document's name.
+    case field(FieldFilter.Condition, ResolvedPath?)
+    case all([Node])
+    case any([Node])
   }
 
-  private var steps: [Step] = []
-  /// Fields a document must have because the result is ordered by them.
-  private var required: [ResolvedPath] = []
-  private let symbols: SymbolTable
+  private var nodes: [Node] = []
+  private var orders: [(order: SortOrder, path: ResolvedPath?)] = []
+  private let start: NormalQuery.Bound?
+  private let end: NormalQuery.Bound?
+  private let naming: DocumentNaming
+  let symbols: SymbolTable
 
-  init(_ shape: QueryShape, symbols: SymbolTable) throws(DatabaseError) {
+  init(
+    _ query: NormalQuery, _ naming: DocumentNaming, symbols: SymbolTable
+  ) throws(DatabaseError) {
+    self.naming = naming
     self.symbols = symbols
-    for filter in shape.filters {
-      steps.append(Step(filter: filter, path: try Self.resolve(filter.field, symbols)))
-    }
-    for order in shape.orders {
-      if let path = try Self.resolve(order.field, symbols) { required.append(path) }
+    start = query.start
+    end = query.end
+    for tree in query.conjuncts { nodes.append(try Self.node(tree, symbols)) }
+    for order in query.orders { orders.append((order, try Self.resolve(order.field, symbols))) }
+  }
+
+  private static func node(
+    _ tree: FilterTree, _ symbols: SymbolTable
+  ) throws(DatabaseError) -> Node {
+    var nodes: [Node] = []
+    switch tree {
+    case .field(let filter): return .field(filter.condition, try resolve(filter.field, symbols))
+    case .all(let trees):
+      for tree in trees { nodes.append(try node(tree, symbols)) }
+      return .all(nodes)
+    case .any(let trees):
+      for tree in trees { nodes.append(try node(tree, symbols)) }
+      return .any(nodes)
     }
   }
 
-  private static func resolve(
+  static func resolve(
     _ field: QueryField, _ symbols: SymbolTable
   ) throws(DatabaseError) -> ResolvedPath? {
     guard case .field(let names) = field else { return nil }
     return try ResolvedPath(FieldPath(names), in: symbols)
   }
 
-  /// Whether the document, whose row is `view`, meets every condition and has every field it is
-  /// sorted by. The limit is left aside.
-  func matches(
-    _ view: borrowing DocumentView, id: String
-  ) throws(MalformedBytes) -> Bool {
-    for step in steps {
-      guard let path = step.path else {
-        guard step.filter.matches(.string(id)) else { return false }
-        continue
-      }
-      guard let field = try view.field(path) else { return false }
-      if case .equal(let operand) = step.filter.condition {
-        guard try field.compare(operand, symbols) == 0 else { return false }
-      } else {
-        guard step.filter.matches(try field.value(symbols)) else { return false }
-      }
+  /// Whether the document, whose row is `view`, meets every condition, has every field it is sorted
+  /// by and is between the places where the result begins and ends.
+  func matches(_ view: borrowing DocumentView, _ key: RawSpan) throws(DatabaseError) -> Bool {
+    do throws(MalformedBytes) {
+      for index in nodes.indices where try !meets(nodes[index], view, key) { return false }
+      guard try hasFields(view) else { return false }
+      return try isWithinPlaces(view, key)
+    } catch {
+      throw DatabaseError(error, documentAt: try naming.path(of: key))
     }
-    for path in required where try view.field(path) == nil {
+  }
+
+  private func meets(
+    _ node: Node, _ view: borrowing DocumentView, _ key: RawSpan
+  ) throws(MalformedBytes) -> Bool {
+    switch node {
+    case .field(let condition, let path?):
+      guard let field = try view.field(path) else { return false }
+      if case .equal(let operand) = condition { return try field.compare(operand, symbols) == 0 }
+      return condition.matches(try field.value(symbols))
+    case .field(let condition, nil):
+      return condition.matches(try name(of: key))
+    case .all(let nodes):
+      for index in nodes.indices where try !meets(nodes[index], view, key) { return false }
+      return true
+    case .any(let nodes):
+      for index in nodes.indices where try meets(nodes[index], view, key) { return true }
       return false
     }
+  }
+
+  private func hasFields(_ view: borrowing DocumentView) throws(MalformedBytes) -> Bool {
+    for index in orders.indices where orders[index].order.missing == .excluded {
+      if let path = orders[index].path, try view.field(path) == nil { return false }
+    }
     return true
+  }
+
+  // MARK: - Order
+
+  /// What the document is sorted by; nil where it lacks the field.
+  func sortKeys(
+    of view: borrowing DocumentView, _ key: RawSpan
+  ) throws(DatabaseError) -> [Value?] {
+    do throws(MalformedBytes) {
+      var keys: [Value?] = []
+      keys.reserveCapacity(orders.count)
+      for index in orders.indices { keys.append(try sortKey(index, view, key)) }
+      return keys
+    } catch {
+      throw DatabaseError(error, documentAt: try naming.path(of: key))
+    }
+  }
+
+  private func sortKey(
+    _ index: Int, _ view: borrowing DocumentView, _ key: RawSpan
+  ) throws(MalformedBytes) -> Value? {
+    guard let path = orders[index].path else { return try name(of: key) }
+    return try view.field(path)?.value(symbols)
+  }
+
+  private func isWithinPlaces(
+    _ view: borrowing DocumentView, _ key: RawSpan
+  ) throws(MalformedBytes) -> Bool {
+    if let start {
+      let order = try compare(view, key, start)
+      if order < 0 || (order == 0 && !start.isIncluded) { return false }
+    }
+    if let end {
+      let order = try compare(view, key, end)
+      if order > 0 || (order == 0 && !end.isIncluded) { return false }
+    }
+    return true
+  }
+
+  /// Where the document stands relative to a place.
+  private func compare(
+    _ view: borrowing DocumentView, _ key: RawSpan, _ bound: NormalQuery.Bound
+  ) throws(MalformedBytes) -> Int {
+    for index in 0..<Swift.min(bound.keys.count, orders.count) {
+      let own = try sortKey(index, view, key)
+      let order = orders[index].order.compare(own, bound.keys[index])
+      if order != 0 { return order }
+    }
+    return 0
+  }
+
+  private func name(of key: RawSpan) throws(MalformedBytes) -> Value {
+    do throws(DatabaseError) {
+      return try naming.name(of: key)
+    } catch {
+      throw MalformedBytes(at: 0, error.message)
+    }
   }
 }

@@ -1,22 +1,94 @@
-// What a query asks, as a plain value without a database: what the planner, the executor and the
-// tests' evaluator work on.
+// What a query asks, as a plain value without a database: built by Query, brought into its normal
+// form by NormalQuery, which is what the planner, the executor and the matcher work on.
+
+/// Where documents without a field stand when a query is ordered by it.
+public enum MissingPlacement: Sendable, Hashable {
+  /// Not in the result, as in Firestore.
+  case excluded
+  /// In front of all that have it, whatever the direction.
+  case first
+  /// Behind all that have it, whatever the direction.
+  case last
+
+  var opposite: MissingPlacement {
+    switch self {
+    case .excluded: .excluded
+    case .first: .last
+    case .last: .first
+    }
+  }
+}
 
 /// A field results are sorted by.
 struct SortOrder: Sendable, Hashable {
   var field: QueryField
   var descending = false
+  var missing = MissingPlacement.excluded
+
+  /// The same order read from its end.
+  var reversed: SortOrder {
+    SortOrder(field: field, descending: !descending, missing: missing.opposite)
+  }
+
+  /// How two documents with these values are ordered: negative, zero or positive.
+  func compare(_ left: Value?, _ right: Value?) -> Int {
+    switch (left, right) {
+    case (let left?, let right?):
+      let comparison = ValueOrder.compare(left, right)
+      return descending ? -comparison : comparison
+    case (nil, nil): return 0
+    case (nil, _): return missing == .first ? -1 : 1
+    case (_, nil): return missing == .first ? 1 : -1
+    }
+  }
 }
 
-/// The documents of one collection that meet all conditions, in an order.
+/// Where a result begins or ends.
+struct CursorPlace: Sendable, Hashable {
+  enum Position: Sendable, Hashable {
+    /// Values for the first of the orders.
+    case values([Value])
+    /// Where a document stands, or would stand.
+    case document(path: DocumentPath, fields: [String: Value])
+    /// A place taken from a result.
+    case saved(QueryCursor)
+  }
+
+  var position: Position
+  /// Whether documents at the place itself are in the result.
+  var isIncluded: Bool
+}
+
+/// The documents of one collection, or of all collections with one id, that meet a condition, in an
+/// order, or a part of them.
 struct QueryShape: Sendable, Hashable {
-  var collection: CollectionPath
-  var filters: [FieldFilter] = []
+  enum Source: Sendable, Hashable {
+    case collection(CollectionPath)
+    /// All collections with this id, wherever they are.
+    case group(ExactText)
+  }
+
+  var source: Source
+  /// All of them are to be met.
+  var filters: [FilterTree] = []
   /// As asked for; see `completeOrders`.
   var orders: [SortOrder] = []
+  var start: CursorPlace?
+  var end: CursorPlace?
   var limit: Int?
+  /// Whether the limit keeps the last documents instead of the first.
+  var isLimitToLast = false
+  /// Documents left out in front of the first.
+  var offset = 0
+  /// The fields results have, or all.
+  var selection: [FieldNames]?
+
+  init(source: Source) {
+    self.source = source
+  }
 
   init(collection: CollectionPath) {
-    self.collection = collection
+    self.init(source: .collection(collection))
   }
 
   /// The orders asked for, then the fields with inequalities that they leave out, by name, then the
@@ -28,7 +100,7 @@ struct QueryShape: Sendable, Hashable {
       complete.append(order)
     }
     let descending = orders.last?.descending ?? false
-    let inequalities = filters.filter(\.isInequality).map(\.field)
+    let inequalities = filters.flatMap(\.fieldFilters).filter(\.isInequality).map(\.field)
       .filter { $0 != .documentID }
       .sorted { ValueOrder.compare($0.description, $1.description) < 0 }
     for field in inequalities + [.documentID] where !complete.contains(where: { $0.field == field })
@@ -42,47 +114,112 @@ struct QueryShape: Sendable, Hashable {
     return complete
   }
 
-  /// Whether a document is in the result, leaving the limit aside: it meets every condition and has
-  /// every field the result is ordered by.
-  func matches(_ fields: [String: Value], id: String) -> Bool {
-    filters.allSatisfy { $0.matches($0.field.value(in: fields, id: id)) }
-      && requiredFields.allSatisfy { $0.value(in: fields, id: id) != nil }
+  /// Whether a document meets the condition and has every field the result is ordered by. Where the
+  /// result begins and ends is left aside, and so is the limit.
+  func matches(_ fields: [String: Value], name: Value) -> Bool {
+    filters.allSatisfy { $0.matches(fields, name: name) }
+      && completeOrders.allSatisfy { order in
+        order.missing != .excluded || order.field.value(in: fields, name: name) != nil
+      }
   }
 
-  /// The fields a document must have because the result is ordered by them.
-  private var requiredFields: [QueryField] {
-    orders.map(\.field) + filters.filter(\.isInequality).map(\.field)
+  /// What this query calls the document at `path`: its id in a collection, its path in a group.
+  func name(of path: DocumentPath) -> Value {
+    switch source {
+    case .collection: .string(path.documentID)
+    case .group: .reference(path)
+    }
+  }
+
+  /// Whether the document at `path` is in what is asked.
+  func contains(_ path: DocumentPath) -> Bool {
+    switch source {
+    case .collection(let collection): path.collection == collection
+    case .group(let id): ExactText(path.collection.collectionID) == id
+    }
   }
 }
 
 extension [SortOrder] {
-  /// What a document is sorted by.
-  func keys(of fields: [String: Value], id: String) -> [Value] {
-    map { $0.field.value(in: fields, id: id) ?? .null }
+  /// What a document is sorted by; nil where it lacks the field.
+  func keys(of fields: [String: Value], name: Value) -> [Value?] {
+    map { $0.field.value(in: fields, name: name) }
+  }
+
+  /// How documents with these keys are ordered, as far as the shorter goes.
+  func compare(_ left: [Value?], _ right: [Value?]) -> Int {
+    for index in 0..<Swift.min(count, left.count, right.count) {
+      let order = self[index].compare(left[index], right[index])
+      if order != 0 { return order }
+    }
+    return 0
+  }
+
+  /// What a document is sorted by; nil where it lacks the field.
+  func keys(of contents: DocumentSnapshot.Contents?, name: Value) -> [Value?] {
+    map { order in
+      switch order.field {
+      case .documentID: name
+      case .field(let names): contents?.value(at: names)
+      }
+    }
   }
 
   /// Whether the document with the keys `left` comes before that with `right`.
-  func areInOrder(_ left: [Value], _ right: [Value]) -> Bool {
-    for (index, order) in enumerated() {
-      let comparison = ValueOrder.compare(left[index], right[index])
-      if comparison != 0 { return order.descending ? comparison > 0 : comparison < 0 }
+  func areInOrder(_ left: [Value?], _ right: [Value?]) -> Bool { compare(left, right) < 0 }
+}
+
+extension QueryShape.Source: CustomStringConvertible {
+  var description: String {
+    switch self {
+    case .collection(let path): "\(path)"
+    case .group(let id): "every \(id.text)"
     }
-    return false
+  }
+}
+
+extension SortOrder: CustomStringConvertible {
+  var description: String {
+    let placement =
+      switch missing {
+      case .excluded: ""
+      case .first: " (missing first)"
+      case .last: " (missing last)"
+      }
+    return "\(field)\(descending ? " descending" : "")\(placement)"
   }
 }
 
 extension QueryShape: CustomStringConvertible {
   var description: String {
-    var text = "\(collection)"
+    var text = "\(source)"
+    if let selection {
+      let names = selection.map(WriteCompiler.describe).joined(separator: ", ")
+      text = "\(names.isEmpty ? "ids" : names) of " + text
+    }
     if !filters.isEmpty {
-      text += " where " + filters.map(\.description).joined(separator: " and ")
+      let tree = filters.count == 1 ? filters[0] : FilterTree.all(filters)
+      text += " where \(tree)"
     }
     if !orders.isEmpty {
-      text +=
-        " order by "
-        + orders.map { "\($0.field)\($0.descending ? " descending" : "")" }.joined(separator: ", ")
+      text += " order by " + orders.map(\.description).joined(separator: ", ")
     }
-    if let limit { text += " limit \(limit)" }
+    if let start { text += " start \(start.isIncluded ? "at" : "after") \(start.position)" }
+    if let end { text += " end \(end.isIncluded ? "at" : "before") \(end.position)" }
+    if offset > 0 { text += " offset \(offset)" }
+    if let limit { text += " limit \(isLimitToLast ? "to last " : "")\(limit)" }
     return text
+  }
+}
+
+extension CursorPlace.Position: CustomStringConvertible {
+  var description: String {
+    switch self {
+    case .values(let values): values.map(\.description).joined(separator: ", ")
+    case .document(let path, _): "\(path)"
+    case .saved(let cursor):
+      cursor.keys.map { $0.map { "\($0)" } ?? "missing" }
+        .joined(separator: ", ")
+    }
   }
 }

@@ -30,6 +30,41 @@ struct RangeWalk: ~Copyable {
     }
   }
 
+  /// The value of the row it is at; a large one is read from disk only now.
+  var value: RawSpan {
+    @_lifetime(borrow self)
+    get throws(DatabaseError) {
+      do throws(EngineError) {
+        return try cursor.value
+      } catch {
+        throw DatabaseError(error)
+      }
+    }
+  }
+
+  /// Shows the key and the value of the current row.
+  func show(
+    _ visit: (RawSpan, RawSpan) throws(DatabaseError) -> Void
+  ) throws(DatabaseError) {
+    try visit(cursor.key, value)
+  }
+
+  /// Moves to the first row at or behind `key`, in the direction of the walk; false when there is
+  /// none. Only for a walk of one range.
+  mutating func next(from key: [UInt8]) throws(DatabaseError) -> Bool {
+    hasBegun = true
+    do throws(EngineError) {
+      if reversed {
+        try cursor.seek(atOrBefore: key.bytes)
+      } else {
+        try cursor.seek(atOrAfter: key.bytes)
+      }
+    } catch {
+      throw DatabaseError(error)
+    }
+    return cursor.isValid
+  }
+
   private mutating func forward() throws(EngineError) -> Bool {
     if hasBegun { try cursor.next() } else { try cursor.seekToFirst() }
     hasBegun = true

@@ -7,9 +7,9 @@ internal import OndolEngine
 /// Reads values of one document, all of it from some place on.
 struct ValueReader: ~Escapable {
   let octets: Span<UInt8>
-  private let symbols: SymbolTable
+  let symbols: SymbolTable
   /// Where the next value begins.
-  private(set) var offset: Int
+  var offset: Int
 
   @_lifetime(copy octets)
   init(_ octets: Span<UInt8>, at offset: Int, symbols: SymbolTable) {
@@ -41,7 +41,7 @@ struct ValueReader: ~Escapable {
     }
   }
 
-  private func malformed(_ reason: String) -> MalformedBytes {
+  func malformed(_ reason: String) -> MalformedBytes {
     MalformedBytes(at: offset, "a document \(reason)")
   }
 }
@@ -50,21 +50,21 @@ struct ValueReader: ~Escapable {
 
 extension ValueReader {
   @_lifetime(self: copy self)
-  private mutating func word() throws(MalformedBytes) -> UInt64 {
+  mutating func word() throws(MalformedBytes) -> UInt64 {
     guard let word = octets.word(at: offset) else { throw malformed("ends within a number") }
     offset += 8
     return word
   }
 
   @_lifetime(self: copy self)
-  private mutating func timestamp() throws(MalformedBytes) -> Timestamp {
+  mutating func timestamp() throws(MalformedBytes) -> Timestamp {
     let microseconds = Int64(bitPattern: try word())
     guard Timestamp.isInRange(microseconds) else { throw malformed("has a timestamp out of range") }
     return Timestamp(unchecked: microseconds)
   }
 
   @_lifetime(self: copy self)
-  private mutating func geoPoint() throws(MalformedBytes) -> Value {
+  mutating func geoPoint() throws(MalformedBytes) -> Value {
     let latitude = Double(bitPattern: try word())
     let longitude = Double(bitPattern: try word())
     guard let place = try? GeoPoint(latitude: latitude, longitude: longitude) else {
@@ -85,7 +85,7 @@ extension ValueReader {
   }
 
   @_lifetime(self: copy self)
-  private mutating func reference() throws(MalformedBytes) -> Value {
+  mutating func reference() throws(MalformedBytes) -> Value {
     let path = try text()
     guard let reference = try? DocumentPath(path), reference.description == path else {
       throw malformed("has a reference that is no path")
@@ -94,7 +94,7 @@ extension ValueReader {
   }
 
   @_lifetime(self: copy self)
-  private mutating func text() throws(MalformedBytes) -> String {
+  mutating func text() throws(MalformedBytes) -> String {
     let start = offset
     guard let text = String(utf8: try lengthPrefixed()) else {
       throw MalformedBytes(at: start, "a document has a text that is not UTF-8")
@@ -105,7 +105,7 @@ extension ValueReader {
   /// Bytes behind their length.
   @_lifetime(self: copy self)
   @_lifetime(copy self)
-  private mutating func lengthPrefixed() throws(MalformedBytes) -> RawSpan {
+  mutating func lengthPrefixed() throws(MalformedBytes) -> RawSpan {
     let length = try count(atMost: octets.count)
     guard length <= octets.count - offset else { throw malformed("ends within a text or bytes") }
     defer { offset += length }
@@ -113,7 +113,7 @@ extension ValueReader {
   }
 
   @_lifetime(self: copy self)
-  private mutating func count(atMost limit: Int) throws(MalformedBytes) -> Int {
+  mutating func count(atMost limit: Int) throws(MalformedBytes) -> Int {
     guard let varint = octets.varint(at: offset), varint.value <= limit else {
       throw malformed("has a length that is not possible")
     }
@@ -168,7 +168,7 @@ extension ValueReader {
   }
 
   @_lifetime(self: copy self)
-  private mutating func namedFields(
+  mutating func namedFields(
     _ layout: ContainerLayout, depth: Int
   ) throws(MalformedBytes) -> [String: Value] {
     var names: [String] = []

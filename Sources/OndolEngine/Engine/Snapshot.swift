@@ -5,8 +5,8 @@
 
 /// The rows as of one commit.
 package struct Snapshot: Sendable {
-  private let view: View
-  private let reads: any Worker
+  let view: View
+  let reads: any Worker
   /// The last commit that is visible in it.
   package let sequence: SequenceNumber
 
@@ -27,6 +27,28 @@ package struct Snapshot: Sendable {
     }
   }
 
+  /// What is known of a row without asking the disk.
+  package enum CachedRow: Sendable {
+    case row([UInt8])
+    case absent
+    /// A block must be read from disk first.
+    case cold
+  }
+
+  /// The value at `key` as far as it is in memory. Never blocks.
+  package func getCached(_ key: [UInt8]) throws(EngineError) -> CachedRow {
+    var copy: [UInt8]?
+    if try find(key.bytes, mayBlock: false, { copy = $0.array }) == .wouldBlock { return .cold }
+    return copy.map { .row($0) } ?? .absent
+  }
+
+  /// Runs `body`, which may block, on the thread for cold reads.
+  package func readBlocking<R: Sendable, E: Error>(
+    _ body: @escaping @Sendable () throws(E) -> R
+  ) async throws(E) -> R {
+    try await reads.perform(body)
+  }
+
   /// The value at `key`, or nil. Blocks the thread while a block is read from disk.
   package func getBlocking(_ key: [UInt8]) throws(EngineError) -> [UInt8]? {
     var copy: [UInt8]?
@@ -43,6 +65,17 @@ package struct Snapshot: Sendable {
     of key: RawSpan, _ body: (RawSpan) -> Void
   ) throws(EngineError) -> Bool {
     try find(key, mayBlock: true, body) == .found
+  }
+
+  /// The same, except that nil says that a block must be read from disk first when it may not block.
+  package func withValue(
+    of key: RawSpan, mayBlock: Bool, _ body: (RawSpan) -> Void
+  ) throws(EngineError) -> Bool? {
+    switch try find(key, mayBlock: mayBlock, body) {
+    case .found: true
+    case .absent: false
+    case .wouldBlock: nil
+    }
   }
 
   /// What a search came to.
@@ -71,9 +104,13 @@ package struct Snapshot: Sendable {
       let run = runs[index]
       switch try run.get(key, hash: hash, options) {
       case .found(let row):
-        guard row.kind == .put else { return .absent }
-        row.withValue(body)
-        return .found
+        switch row.kind {
+        case .put:
+          row.withValue(body)
+          return .found
+        case .delete: return .absent
+        case .valuePointer: return try find(at: row.value, in: run, mayBlock: mayBlock, body)
+        }
       case .absent: continue
       case .wouldBlock: return .wouldBlock
       }
@@ -81,12 +118,26 @@ package struct Snapshot: Sendable {
     return .absent
   }
 
+  /// Follows the pointer to a large value.
+  @inline(never)
+  private func find(
+    at pointer: RawSpan, in run: Run, mayBlock: Bool, _ body: (RawSpan) -> Void
+  ) throws(EngineError) -> Outcome {
+    switch try run.value(at: pointer, mayBlock: mayBlock) {
+    case .found(let value):
+      value.withValue(body)
+      return .found
+    case .absent: return .absent
+    case .wouldBlock: return .wouldBlock
+    }
+  }
+
   private func find(
     _ key: RawSpan, in memtable: Memtable, _ body: (RawSpan) -> Void
   ) -> Outcome? {
     guard !memtable.isEmpty else { return nil }
     switch memtable.find(key, upTo: sequence, body) {
-    case .put: return .found
+    case .put, .valuePointer: return .found
     case .delete: return .absent
     case nil: return nil
     }

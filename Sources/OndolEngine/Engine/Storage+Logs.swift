@@ -9,10 +9,7 @@ extension Storage {
       try sequencer.refuseAfterFailure()
       guard !sequencer.hasSpareLog, !sequencer.isClosing else { return }
       let spare = try createLog(prewritten: request.prewritten)
-      try orFail { () throws(EngineError) in
-        try manifest.secureFoundation()
-        try secure(spare.number)
-      }
+      try attempt { (storage) throws(EngineError) in try storage.secure(spare.number) }
       sequencer.offer(spare)
     }
   }
@@ -26,9 +23,7 @@ extension Storage {
     try await maintenance.perform { [self] () throws(EngineError) in
       try sequencer.refuseAfterFailure()
       guard sequencer.needsLog else { return }
-      if isNewborn {
-        try orFail { () throws(EngineError) in try manifest.secureFoundation() }
-      }
+      if isNewborn { try attempt { _ in } }
       sequencer.offer(try createLog(prewritten: 0))
     }
   }
@@ -38,22 +33,9 @@ extension Storage {
   /// until this is done.
   func secureFirstLog() {
     maintenance.enqueue { [self] in
-      guard let newest = sequencer.newestLog, newest > manifest.state.newestLog,
-        (try? sequencer.refuseAfterFailure()) != nil
-      else { return }
-      try? orFail { () throws(EngineError) in
-        try manifest.secureFoundation()
-        try secure(newest)
-      }
-    }
-  }
-
-  /// Does what must not fail half way: if it does, all writing ends.
-  private func orFail(_ work: () throws(EngineError) -> Void) throws(EngineError) {
-    do throws(EngineError) {
-      try work()
-    } catch {
-      throw sequencer.fail(error)
+      guard let newest = sequencer.newestLog, newest > manifest.state.newestLog else { return }
+      // A failure has stopped all writing, and whoever waits was told.
+      try? attempt { (storage) throws(EngineError) in try storage.secure(newest) }
     }
   }
 

@@ -58,9 +58,8 @@ final class Memtable: @unchecked Sendable {
   init(capacity: Int) {
     let headLength = Node.links + 4 * Self.maximumHeight
     self.capacity = (capacity + headLength + 15) & ~7
-    let isLarge = self.capacity >= Self.largePageThreshold
-    unsafe base = .allocate(byteCount: self.capacity, alignment: isLarge ? 2 << 20 : 64)
-    if isLarge { unsafe adviseLargePages(base, self.capacity) }
+    let alignment = self.capacity >= Self.largePageThreshold ? 2 << 20 : 64
+    unsafe base = .allocate(byteCount: self.capacity, alignment: alignment)
     nodesEnd = (headLength + 7) & ~7
     valuesStart = self.capacity
     unsafe base.initializeMemory(as: UInt8.self, repeating: 0, count: nodesEnd)
@@ -93,6 +92,10 @@ final class Memtable: @unchecked Sendable {
 
   /// Notes that the rows of commit `sequence`, which is in `log`, are about to be inserted.
   func begin(_ sequence: SequenceNumber, log: FileNumber) {
+    // Not before: a memtable that stays empty, as after most openings, shall cost one small page.
+    if sequences == nil, capacity >= Self.largePageThreshold {
+      unsafe adviseLargePages(base, capacity)
+    }
     sequences = (sequences?.lowerBound ?? sequence)...sequence
     if firstLog == nil { firstLog = log }
   }

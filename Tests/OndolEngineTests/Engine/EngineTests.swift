@@ -14,6 +14,7 @@ func tinyOptions(shards: Int = 2) -> EngineOptions {
   options.segmentSize = 8 << 10
   options.blockSize = 512
   options.runLimit = 3
+  options.smallShardSize = 0
   options.manifestSize = 2 << 10
   return options
 }
@@ -43,7 +44,7 @@ extension Engine {
     var rows: [(key: [UInt8], value: [UInt8])] = []
     try cursor.seekToFirst()
     while cursor.isValid {
-      rows.append((cursor.key.array, cursor.value.array))
+      rows.append((cursor.key.array, try cursor.value.array))
       try cursor.next()
     }
     return rows
@@ -228,6 +229,34 @@ func openWhenFree(_ environment: Environment) async throws -> Engine {
     }
     #expect(try await engine.snapshot().get(key) == [UInt8(400 & 255), 1])
     try await engine.close()
+  }
+
+  /// An engine let go without being closed gave its directory free while its upkeep still made a
+  /// log there; the next engine stumbled over that log, or both wrote.
+  @Test func `A directory is not free before the last work on it is done`() async throws {
+    var environment = Environment.memory()
+    let workers = HeldWorkers()
+    environment.threads = workers
+    do {
+      let engine = try await Engine.open(at: "db", environment: environment)
+      try await engine.put([rowKey("first"): [1]], durability: .process)
+      workers.hold()
+      let halfLog = [UInt8](repeating: 7, count: EngineOptions().logSize / 2)
+      try await engine.put([rowKey("big"): halfLog], durability: .process)
+      while !workers.hasWaiting { await Task.yield() }
+    }
+    var intruder = Environment.memory()
+    intruder.fileSystem = environment.fileSystem
+    do throws(EngineError) {
+      _ = try await Engine.open(at: "db", environment: intruder)
+      Issue.record("the directory was free while a log was still to be made in it")
+    } catch {
+      guard case .inUse = error else { throw error }
+    }
+    workers.release()
+    let again = try await openWhenFree(intruder)
+    #expect(try await again.snapshot().get(rowKey("first")) == [1])
+    try await again.close()
   }
 
   @Test func `A commit over four mebibytes survives in pieces`() async throws {

@@ -75,10 +75,15 @@ package struct SubjectOptions: Sendable, Hashable {
   package var runLimit: Int
   /// Whether commits that are alone sync on their own thread.
   package var callersSync: Bool
+  package var smallShardSize: Int
+  package var valueThreshold: Int
+  package var valueFileSize: Int
 
   package init(
     shardCount: Int, memtableSize: Int, logSize: Int, manifestSize: Int, segmentSize: Int,
-    blockSize: Int, deferredBytes: Int, runLimit: Int, callersSync: Bool = true
+    blockSize: Int, deferredBytes: Int, runLimit: Int, callersSync: Bool = true,
+    smallShardSize: Int = 0,
+    valueThreshold: Int = 300, valueFileSize: Int = 4 << 10
   ) {
     self.shardCount = shardCount
     self.memtableSize = memtableSize
@@ -89,6 +94,9 @@ package struct SubjectOptions: Sendable, Hashable {
     self.deferredBytes = deferredBytes
     self.runLimit = runLimit
     self.callersSync = callersSync
+    self.smallShardSize = smallShardSize
+    self.valueThreshold = valueThreshold
+    self.valueFileSize = valueFileSize
   }
 }
 

@@ -8,7 +8,7 @@ import Testing
 /// Compares the rows of every index of the collection's pattern with rows made from the documents.
 func auditIndexes(of collection: CollectionReference, seed: UInt64 = 0) async throws {
   let database = collection.database
-  let snapshot = try database.snapshot()
+  let snapshot = try database.engineSnapshot()
   let pattern = CollectionPattern(try collection.place.get())
   guard
     let entry = try await database.catalog.family(pattern.root, at: snapshot)?.collections[pattern]
@@ -19,9 +19,9 @@ func auditIndexes(of collection: CollectionReference, seed: UInt64 = 0) async th
     while try documents.next() {
       let ids = try DocumentKey.ids(
         in: documents.cursor.key, ancestorCount: pattern.ancestorCount)
-      let fields = try DocumentView(documents.cursor.value).fields(entry.symbols)
+      let fields = try DocumentView(documents.value).fields(entry.symbols)
       let id = try #require(ids.last)
-      if let row = index.row(of: fields, ancestors: ids.dropLast(), id: id) {
+      for row in index.rows(of: fields, ancestors: ids.dropLast(), id: id) {
         expected.insert(row.key)
       }
     }

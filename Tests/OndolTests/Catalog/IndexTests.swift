@@ -17,7 +17,7 @@ import Testing
       try edit.declareIndex(on: [IndexField(["n"])], of: pattern)
     }
     let builder = IndexBuilder(database: database, pattern: pattern, keyspace: index.keyspace)
-    let batch = try #require(try await builder.nextBatch(at: database.snapshot()))
+    let batch = try #require(try await builder.nextBatch(at: database.engineSnapshot()))
     try await collection.document("d3").setData(["n": 99])
     await #expect(throws: EngineError.stale) {
       try await database.engine.commit(batch, durability: .memory)
@@ -32,8 +32,8 @@ import Testing
     try await document.setData(["n": 1])
     let write = DocumentWrite(
       path: try document.place.get(), intent: try WriteCompiler.set(["n": FieldInput(2)]))
-    let prepared = try await WritePreparation.prepare(
-      [write], catalog: database.catalog, at: database.snapshot())
+    let prepared = try WritePreparation.prepare(
+      [write], in: Rows(database.engineSnapshot(), database.catalog, mayBlock: true))
     try await document.parent.createIndex(on: ["n"])
     await #expect(throws: EngineError.stale) {
       try await database.engine.commit(prepared.batch, durability: .memory)
@@ -47,8 +47,8 @@ import Testing
       let write = DocumentWrite(
         path: try DocumentPath("\(root)/d"), intent: try WriteCompiler.set(["n": FieldInput(2)]))
       batches.append(
-        try await WritePreparation.prepare(
-          [write], catalog: database.catalog, at: database.snapshot()
+        try WritePreparation.prepare(
+          [write], in: Rows(database.engineSnapshot(), database.catalog, mayBlock: true)
         ).batch)
     }
     _ = try await database.engine.commit(batches[0], durability: .memory)
@@ -120,12 +120,22 @@ import Testing
   @Test func `Rows of the catalog survive the way through bytes`() throws {
     let pattern = CollectionPattern(["a", "é", "\0"])
     let keyspace = Keyspace(family: 5, member: 7)
+    let operands: [Value] = [nil, 1, 2.5, .double(.nan), "é\0", [1], ["a": 1]]
+    let condition = FilterTree.all([
+      .field(FieldFilter(field: .field(["a"]), condition: .isIn(operands))),
+      .any([
+        .field(FieldFilter(field: .field(["b", "c"]), condition: .hasPrefix("x"))),
+        .field(FieldFilter(field: .field(["b"]), condition: .greaterOrEqual(-1.5))),
+      ]),
+    ])
     for state: IndexDefinition.State in [
       .ready, .building(through: nil), .building(through: [1, 2]),
     ] {
       let index = IndexDefinition(
-        keyspace: keyspace, documents: Keyspace(family: 5, member: 1), name: "a,-b.c",
-        fields: [IndexField(["a"]), IndexField(["b", "c"], descending: true)], state: state)
+        keyspace: keyspace, documents: Keyspace(family: 5, member: 1),
+        kind: IndexKind(
+          [IndexField(["a"]), IndexField(["b", "c"], descending: true)], isUnique: true,
+          condition: condition), state: state)
       for row in [KeyspaceRow.index(index), .documents(pattern)] {
         let bytes = row.bytes
         #expect(try KeyspaceRow(bytes.bytes, of: keyspace) == row)

@@ -198,7 +198,7 @@ private struct WriteCase {
 }
 
 /// JSON with integers and doubles told apart, and the cases' names for instructions.
-private enum CaseJSON: Decodable {
+enum CaseJSON: Decodable {
   case null
   case flag(Bool)
   case integer(Int64)
@@ -255,7 +255,7 @@ private enum CaseJSON: Decodable {
   }
 }
 
-private struct CaseContent: FieldContent {
+struct CaseContent: FieldContent {
   let json: CaseJSON
 
   init(_ json: CaseJSON) {

@@ -33,7 +33,7 @@ import Testing
     let database = try await Database.inMemory()
     let items = database.collection("items")
     try await items.document("there").setData(["n": 1])
-    let before = try database.snapshot().sequence
+    let before = database.snapshot().version
     let writes: [(WriteBatch) throws -> Void] = [
       { try $0.updateData(["n": 1], forDocument: items.document("none")) },
       { try $0.create(["n": 1], forDocument: items.document("there")) },
@@ -47,7 +47,7 @@ import Testing
       let error = await #expect(throws: DatabaseError.self) { try await batch.commit() }
       #expect(error?.path?.hasPrefix("items/") == true)
     }
-    let after = try database.snapshot().sequence
+    let after = database.snapshot().version
     #expect(after == before)
   }
 

@@ -164,7 +164,7 @@ private let refusals: [Refusal] = [
     let database = try await Database.inMemory()
     let collection = database.collection("c")
     try await collection.document("there").setData(["a": 1, "kept": true])
-    let before = try database.snapshot().sequence
+    let before = database.snapshot().version
     do {
       try await refusal.write(collection)
       Issue.record("nothing was thrown")
@@ -173,7 +173,7 @@ private let refusals: [Refusal] = [
       if let field = refusal.field { #expect(error.field == field, "\(error)") }
       #expect(error.path != nil || error.field != nil, "\(error)")
     }
-    let after = try database.snapshot().sequence
+    let after = database.snapshot().version
     #expect(after == before)
     let there = try await collection.document("there").getDocument()
     #expect(there.data() == ["a": 1, "kept": true])

@@ -165,7 +165,7 @@ private let steps: [Step] = [
     let database = try await Database.inMemory()
     let document = database.document("c/d")
     let first = try await document.setData(["a": 1, "b": ["c": [1, 2]]])
-    let sequence = try database.snapshot().sequence
+    let sequence = database.snapshot().version
     for write: @Sendable () async throws -> WriteResult in [
       { try await document.setData(["b": ["c": [1, 2]], "a": 1]) },
       { try await document.updateData(["b.c": FieldValue.arrayUnion([2])]) },
@@ -177,7 +177,7 @@ private let steps: [Step] = [
       #expect(result.version == first.version)
       #expect(result.commitTime == first.commitTime)
     }
-    let unchanged = try database.snapshot().sequence
+    let unchanged = database.snapshot().version
     #expect(unchanged == sequence)
     let changed = try await document.setData(["a": 1.0, "b": ["c": [1, 2]]])
     #expect(changed.version > first.version, "1 and 1.0 are equal, but not the same")

@@ -51,6 +51,9 @@ private let cases: [Case] = [
   Case("contains 1", .arrayContains(1), [[1], [2, 1.0]], not: [1, [2], [[1]], [:], .none]),
   Case("contains null", .arrayContains(nil), [[nil]], not: [nil, []]),
   Case("contains any of 1, a", .arrayContainsAny([1, "a"]), [[1], [2, "a"]], not: [[2], 1, []]),
+  Case("begins with a", .hasPrefix("a"), ["a", "ab", "a\0"], not: ["", "A", "b", 1, ["a"]]),
+  Case("begins with e, by bytes", .hasPrefix("e"), ["e\u{301}"], not: ["é"]),
+  Case("begins with nothing", .hasPrefix(""), ["", "x"], not: [1, .none]),
   Case("== map", .equal(["a": 1]), [["a": 1.0]], not: [["a": 1, "b": 2], [:]]),
 ]
 
@@ -71,9 +74,11 @@ private let cases: [Case] = [
     }
     #expect(complete() == "__name__")
     shape.filters = [
-      FieldFilter(field: .field(["b"]), condition: .greater(1)),
-      FieldFilter(field: .field(["a"]), condition: .notEqual(1)),
-      FieldFilter(field: .field(["e"]), condition: .equal(1)),
+      .field(FieldFilter(field: .field(["b"]), condition: .greater(1))),
+      .any([
+        .field(FieldFilter(field: .field(["a"]), condition: .notEqual(1))),
+        .field(FieldFilter(field: .field(["e"]), condition: .equal(1))),
+      ]),
     ]
     #expect(complete() == "a b __name__")
     shape.orders = [SortOrder(field: .field(["c"]), descending: true)]

@@ -84,7 +84,7 @@ private struct Draw {
   mutating func shape(of collection: CollectionPath) throws -> QueryShape {
     var shape = QueryShape(collection: collection)
     for _ in 0..<random.below(4) {
-      try shape.add(filter())
+      try shape.add(.field(filter()))
     }
     for _ in 0..<random.below(3) {
       let field = random.below(6) == 0 ? .documentID : QueryField.field(random.pick(Self.fields))
@@ -146,8 +146,8 @@ private func put(_ value: Value?, at names: ArraySlice<String>, in fields: inout
 /// The result of a query by reading everything.
 private func evaluate(_ shape: QueryShape, _ documents: [String: [String: Value]]) -> [String] {
   let orders = shape.completeOrders
-  let found = documents.filter { shape.matches($0.value, id: $0.key) }
-    .map { (id: $0.key, keys: orders.keys(of: $0.value, id: $0.key)) }
+  let found = documents.filter { shape.matches($0.value, name: .string($0.key)) }
+    .map { (id: $0.key, keys: orders.keys(of: $0.value, name: .string($0.key))) }
     .sorted { orders.areInOrder($0.keys, $1.keys) }
     .map(\.id)
   return Array(found.prefix(shape.limit ?? .max))

@@ -1,0 +1,189 @@
+// What an index is, as bytes in its row of the catalog, and a partial index's condition among them.
+// Operands of the condition are written as they are in keys, which is as exact as comparing them
+// is; one that would be cut is refused when the index is created.
+
+internal import OndolEngine
+
+private enum Flag {
+  static let elements: UInt8 = 1
+  static let unique: UInt8 = 2
+  static let group: UInt8 = 4
+  static let partial: UInt8 = 8
+}
+
+private enum Node {
+  static let all: UInt8 = 1
+  static let any: UInt8 = 2
+  /// Conditions on a field are this and what follows.
+  static let firstCondition: UInt8 = 0x10
+}
+
+/// The most collection ids in a pattern, names in a field's path, fields in an index, parts of a
+/// condition.
+private let listLimit = 1_000
+
+/// The most operands of a condition.
+private let operandLimit = 100_000
+
+extension [UInt8] {
+  /// Appends what an index is.
+  mutating func append(_ kind: IndexKind) {
+    appendVarint(kind.fields.count)
+    for field in kind.fields {
+      append(field.descending ? 1 : 0)
+      append(texts: field.names)
+    }
+    append(
+      (kind.isOfElements ? Flag.elements : 0) | (kind.isUnique ? Flag.unique : 0)
+        | (kind.isOfGroup ? Flag.group : 0) | (kind.condition == nil ? 0 : Flag.partial))
+    if let condition = kind.condition { append(condition) }
+  }
+
+  private mutating func append(_ tree: FilterTree) {
+    switch tree {
+    case .all(let trees), .any(let trees):
+      if case .all = tree { append(Node.all) } else { append(Node.any) }
+      appendVarint(trees.count)
+      for tree in trees { append(tree) }
+    case .field(let filter):
+      append(Node.firstCondition + filter.condition.code)
+      append(texts: filter.field.names)
+      appendVarint(filter.condition.operands.count)
+      for operand in filter.condition.operands {
+        var writer = KeyWriter()
+        writer.append(operand)
+        appendVarint(writer.bytes.count)
+        append(contentsOf: writer.bytes)
+      }
+    }
+  }
+
+  /// Appends a list of texts, each with its length in front.
+  mutating func append(texts: [String]) {
+    appendVarint(texts.count)
+    for text in texts {
+      appendVarint(text.utf8.count)
+      append(contentsOf: text.utf8)
+    }
+  }
+}
+
+extension ByteReader {
+  /// Reads what an index is.
+  @_lifetime(self: copy self)
+  mutating func indexKind() throws(MalformedBytes) -> IndexKind {
+    var kind = IndexKind([])
+    for _ in 0..<(try count(atMost: listLimit)) {
+      let descending = try byte() == 1
+      kind.fields.append(IndexField(try texts(), descending: descending))
+    }
+    let flags = try byte()
+    guard flags < 2 * Flag.partial, !kind.fields.isEmpty else {
+      throw MalformedBytes(at: offset, "an index of an unknown kind \(flags)")
+    }
+    kind.isOfElements = flags & Flag.elements != 0
+    kind.isUnique = flags & Flag.unique != 0
+    kind.isOfGroup = flags & Flag.group != 0
+    if flags & Flag.partial != 0 { kind.condition = try filterTree(depth: 0) }
+    return kind
+  }
+
+  @_lifetime(self: copy self)
+  private mutating func filterTree(depth: Int) throws(MalformedBytes) -> FilterTree {
+    guard depth < KeyCoding.maximumDepth else {
+      throw MalformedBytes(at: offset, "too many conditions within conditions")
+    }
+    let node = try byte()
+    if node == Node.all || node == Node.any {
+      var trees: [FilterTree] = []
+      for _ in 0..<(try count(atMost: listLimit)) {
+        trees.append(try filterTree(depth: depth + 1))
+      }
+      return node == Node.all ? .all(trees) : .any(trees)
+    }
+    let names = try texts()
+    var operands: [Value] = []
+    for _ in 0..<(try count(atMost: operandLimit)) { operands.append(try operand()) }
+    guard node >= Node.firstCondition, !names.isEmpty,
+      let condition = FieldFilter.Condition(code: node - Node.firstCondition, operands)
+    else { throw MalformedBytes(at: offset, "an unknown condition \(node)") }
+    return .field(FieldFilter(field: .field(names), condition: condition))
+  }
+
+  @_lifetime(self: copy self)
+  private mutating func operand() throws(MalformedBytes) -> Value {
+    let bytes = try lengthPrefixed()
+    var reader = KeyReader(bytes)
+    guard case .value(let value) = try reader.component(), reader.isAtEnd else {
+      throw MalformedBytes(at: offset, "an operand that was cut")
+    }
+    return value
+  }
+
+  /// Reads a list of texts.
+  @_lifetime(self: copy self)
+  mutating func texts() throws(MalformedBytes) -> [String] {
+    var texts: [String] = []
+    for _ in 0..<(try count(atMost: listLimit)) {
+      let start = offset
+      guard let text = String(utf8: try lengthPrefixed()) else {
+        throw MalformedBytes(at: start, "a text that is not UTF-8")
+      }
+      texts.append(text)
+    }
+    return texts
+  }
+}
+
+extension QueryField {
+  /// The names that lead to the field; none for the document's id.
+  var names: FieldNames { if case .field(let names) = self { names } else { [] } }
+}
+
+extension FieldFilter.Condition {
+  /// A number for each kind, part of the file format.
+  fileprivate var code: UInt8 {
+    switch self {
+    case .equal: 0
+    case .notEqual: 1
+    case .less: 2
+    case .lessOrEqual: 3
+    case .greater: 4
+    case .greaterOrEqual: 5
+    case .isIn: 6
+    case .notIn: 7
+    case .arrayContains: 8
+    case .arrayContainsAny: 9
+    case .hasPrefix: 10
+    }
+  }
+
+  /// What the field is compared with.
+  var operands: [Value] {
+    switch self {
+    case .equal(let operand), .notEqual(let operand), .less(let operand),
+      .lessOrEqual(let operand), .greater(let operand), .greaterOrEqual(let operand),
+      .arrayContains(let operand):
+      [operand]
+    case .isIn(let operands), .notIn(let operands), .arrayContainsAny(let operands): operands
+    case .hasPrefix(let prefix): [.string(prefix)]
+    }
+  }
+
+  fileprivate init?(code: UInt8, _ operands: [Value]) {
+    switch (code, operands.first) {
+    case (6, _): self = .isIn(operands)
+    case (7, _): self = .notIn(operands)
+    case (9, _): self = .arrayContainsAny(operands)
+    case (0, let operand?): self = .equal(operand)
+    case (1, let operand?): self = .notEqual(operand)
+    case (2, let operand?): self = .less(operand)
+    case (3, let operand?): self = .lessOrEqual(operand)
+    case (4, let operand?): self = .greater(operand)
+    case (5, let operand?): self = .greaterOrEqual(operand)
+    case (8, let operand?): self = .arrayContains(operand)
+    case (10, .string(let prefix)?): self = .hasPrefix(prefix)
+    default: return nil
+    }
+  }
+}

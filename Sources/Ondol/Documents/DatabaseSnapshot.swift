@@ -1,0 +1,101 @@
+// The whole database at one moment, read without suspension: for a main actor that draws from it,
+// and for whoever must see several documents as they were together. The read path of ReadPath and
+// Executor, on rows that are kept.
+
+internal import OndolEngine
+
+/// All documents as they were at one moment.
+///
+/// Reads are synchronous, from any actor, and never wait for writers. Of each commit a snapshot
+/// shows everything or nothing. As long as it is kept it keeps the files it reads, so do not keep
+/// it for hours.
+public struct DatabaseSnapshot: Sendable {
+  /// The database this is a moment of.
+  public let database: Database
+  private let source: Result<Rows, DatabaseError>
+
+  init(database: Database, rows: Result<Rows, DatabaseError>) {
+    self.database = database
+    source = rows
+  }
+
+  /// The newest commit in it; `.missing` for a database without any.
+  public var version: Version {
+    guard case .success(let rows) = source else { return .missing }
+    return Version(rawValue: rows.snapshot.sequence.rawValue)
+  }
+
+  /// The document; a snapshot that does not `exist` when there is none.
+  ///
+  /// Blocks the thread while a block is read from disk; on a cache hit no system call is made.
+  ///
+  /// - Throws: as `DocumentReference.getDocument()`; `.failedPrecondition` when the database was
+  ///   closed before this snapshot was taken.
+  /// - Complexity: as `DocumentReference.getDocument()`.
+  public func getDocument(
+    _ reference: DocumentReference
+  ) throws(DatabaseError) -> DocumentSnapshot {
+    let rows = try rows(for: reference.database, reference.path)
+    let contents = try DocumentReader(rows: rows).contents(of: try reference.place.get())
+    return DocumentSnapshot(reference: reference, contents: contents)
+  }
+
+  /// The document as a `Decodable` type.
+  ///
+  /// - Throws: as `getDocument(_:)` and `DocumentSnapshot.data(as:)`.
+  public func getDocument<Content: Decodable>(
+    _ reference: DocumentReference, as type: Content.Type
+  ) throws -> Content {
+    try getDocument(reference).data(as: type)
+  }
+
+  /// The documents of the collection with these ids, in this order.
+  ///
+  /// - Throws: as `CollectionReference.getDocuments(ids:)`.
+  /// - Complexity: one lookup an id.
+  public func getDocuments(
+    _ collection: CollectionReference, ids: [String]
+  ) throws(DatabaseError) -> [DocumentSnapshot] {
+    let rows = try rows(for: collection.database, collection.path)
+    let place = try collection.place.get()
+    var paths: [DocumentPath] = []
+    for id in ids {
+      paths.append(try place.document(id))
+    }
+    return try DocumentReader(rows: rows).documents(at: paths, in: database)
+  }
+
+  /// The documents the query finds.
+  ///
+  /// Blocks the thread while blocks are read from disk.
+  ///
+  /// - Throws: as `QuerySource.getDocuments()`.
+  /// - Complexity: as `QuerySource.getDocuments()`.
+  public func getDocuments(_ source: some QuerySource) throws(DatabaseError) -> QuerySnapshot {
+    let query = source.query
+    let rows = try rows(for: query.database, "")
+    var executor = try Executor(try query.shape.get(), in: database, rows)
+    return QuerySnapshot(query: query, documents: try executor.documents())
+  }
+
+  func rows(
+    for other: Database, _ path: @autoclosure () -> String
+  ) throws(DatabaseError) -> Rows {
+    guard other === database else {
+      throw DatabaseError(
+        .invalidArgument, "what is asked for is in another database than the snapshot",
+        path: path())
+    }
+    return try source.get()
+  }
+}
+
+extension Database {
+  /// All documents as of now. Cheap; reads from it are synchronous and see one and the same moment.
+  public func snapshot() -> DatabaseSnapshot {
+    let rows = Result { () throws(DatabaseError) in
+      Rows(try engineSnapshot(), catalog, mayBlock: true)
+    }
+    return DatabaseSnapshot(database: self, rows: rows)
+  }
+}

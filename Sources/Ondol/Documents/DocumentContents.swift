@@ -1,0 +1,89 @@
+// What a document snapshot holds. A document that was read is kept as the bytes of its row, which
+// are checked once, without decoding; a field is found in them when it is asked for, and Codable
+// types are decoded straight from them. A document that a write has just made is kept as fields.
+// The last stage of the read path.
+
+internal import OndolEngine
+
+extension DocumentSnapshot {
+  /// A document's fields and stamps.
+  struct Contents: Sendable {
+    let stamps: DocumentStamps
+    let form: Form
+
+    enum Form: Sendable {
+      case fields([String: Value])
+      case row(StoredRow)
+    }
+
+    init(stamps: DocumentStamps, fields: [String: Value]) {
+      self.stamps = stamps
+      form = .fields(fields)
+    }
+
+    /// Takes a document's row over.
+    ///
+    /// - Complexity: O(length of the row), without an allocation.
+    init(row: [UInt8], symbols: SymbolTable) throws(MalformedBytes) {
+      let view = try DocumentView(row.bytes)
+      try view.check(symbols)
+      stamps = DocumentStamps(view)
+      form = .row(StoredRow(row, symbols))
+    }
+
+    /// All fields, decoded.
+    ///
+    /// - Complexity: O(size of the document) at each call.
+    var fields: [String: Value] {
+      switch form {
+      case .fields(let fields): return fields
+      case .row: return source.value.map ?? [:]
+      }
+    }
+
+    /// What is decoded.
+    var source: FieldSource {
+      switch form {
+      case .fields(let fields): .value(.map(fields))
+      case .row(let row): FieldSource(documentIn: row)
+      }
+    }
+
+    /// The value at the end of the names, or nil.
+    ///
+    /// - Complexity: O(log n) in the fields of each map on the way, and the size of the value.
+    func value(at names: FieldNames) -> Value? {
+      switch form {
+      case .fields(let fields): return lookUp(names[...], in: fields)
+      case .row:
+        var place: FieldSource? = source
+        for name in names { place = place?.map?[name] }
+        return place?.value
+      }
+    }
+  }
+}
+
+extension DocumentSnapshot.Contents: Hashable {
+  static func == (left: Self, right: Self) -> Bool {
+    guard left.stamps == right.stamps else { return false }
+    if case .row(let left) = left.form, case .row(let right) = right.form,
+      left.bytes == right.bytes
+    {
+      return true
+    }
+    return left.fields == right.fields
+  }
+
+  func hash(into hasher: inout Hasher) {
+    hasher.combine(stamps)
+  }
+}
+
+extension DocumentStamps {
+  init(_ view: borrowing DocumentView) {
+    version = Version(rawValue: view.version.rawValue)
+    updateTime = view.updateTime
+    createTime = view.createTime
+  }
+}

@@ -1,0 +1,113 @@
+// A transaction's writes: the same as a batch's, but applied at once, so that what a write needs of
+// the document is known, and thrown, when it is called.
+
+extension Transaction {
+  /// Makes the document `data`, replacing it when there is one; with `merge`, sets the fields of
+  /// `data` and leaves all others.
+  ///
+  /// - Throws: `.invalidArgument` naming the field when a name or value is not possible, `.aborted`
+  ///   when the document has another version than `ifVersion`.
+  public func setData(
+    _ data: [String: (any FieldContent)?], forDocument document: DocumentReference,
+    merge: Bool = false, ifVersion version: Version? = nil
+  ) throws(DatabaseError) {
+    try add(document, version) { () throws(DatabaseError) in
+      let fields = try FieldInput.fields(data)
+      return try merge ? WriteCompiler.merge(fields) : WriteCompiler.set(fields)
+    }
+  }
+
+  /// Sets the listed fields to what `data` has there, and leaves all others.
+  ///
+  /// - Throws: as `DocumentReference.setData(_:mergeFields:returning:ifVersion:durability:)`.
+  public func setData(
+    _ data: [String: (any FieldContent)?], forDocument document: DocumentReference,
+    mergeFields: [FieldPath], ifVersion version: Version? = nil
+  ) throws(DatabaseError) {
+    try add(document, version) { () throws(DatabaseError) in
+      try WriteCompiler.merge(FieldInput.fields(data), only: mergeFields)
+    }
+  }
+
+  /// Makes the document what `content` encodes as; with `merge`, sets those fields and leaves all
+  /// others.
+  ///
+  /// - Throws: as the form with a dictionary.
+  public func setData<Content: Encodable>(
+    from content: Content, forDocument document: DocumentReference, merge: Bool = false,
+    ifVersion version: Version? = nil, encoder: DocumentEncoder = DocumentEncoder()
+  ) throws(DatabaseError) {
+    try add(document, version) { () throws(DatabaseError) in
+      let fields = try encoder.inputs(of: content)
+      return try merge ? WriteCompiler.merge(fields) : WriteCompiler.set(fields)
+    }
+  }
+
+  /// Sets the listed fields to what `content` encodes there, and leaves all others.
+  ///
+  /// - Throws: as the form with a dictionary.
+  public func setData<Content: Encodable>(
+    from content: Content, forDocument document: DocumentReference, mergeFields: [FieldPath],
+    ifVersion version: Version? = nil, encoder: DocumentEncoder = DocumentEncoder()
+  ) throws(DatabaseError) {
+    try add(document, version) { () throws(DatabaseError) in
+      try WriteCompiler.merge(encoder.inputs(of: content), only: mergeFields)
+    }
+  }
+
+  /// Replaces the fields the keys lead to, and leaves all others.
+  ///
+  /// - Throws: `.notFound` when there is no document; otherwise as
+  ///   `DocumentReference.updateData(_:returning:ifVersion:durability:)`.
+  public func updateData(
+    _ data: [String: (any FieldContent)?], forDocument document: DocumentReference,
+    ifVersion version: Version? = nil
+  ) throws(DatabaseError) {
+    try add(document, version) { () throws(DatabaseError) in
+      try WriteCompiler.update(
+        FieldInput.inputs(data.map { (FieldPath($0.key), $0.value) }),
+        precondition: version.map { .version($0) } ?? .exists(true))
+    }
+  }
+
+  /// Makes the document, where there is none.
+  ///
+  /// - Throws: `.alreadyExists` when there is one; otherwise as
+  ///   `setData(_:forDocument:merge:ifVersion:)`.
+  public func create(
+    _ data: [String: (any FieldContent)?], forDocument document: DocumentReference
+  ) throws(DatabaseError) {
+    try add(document, nil) { () throws(DatabaseError) in
+      try WriteCompiler.create(FieldInput.fields(data))
+    }
+  }
+
+  /// Makes the document what `content` encodes as, where there is none.
+  ///
+  /// - Throws: as the form with a dictionary.
+  public func create<Content: Encodable>(
+    from content: Content, forDocument document: DocumentReference,
+    encoder: DocumentEncoder = DocumentEncoder()
+  ) throws(DatabaseError) {
+    try add(document, nil) { () throws(DatabaseError) in
+      try WriteCompiler.create(encoder.inputs(of: content))
+    }
+  }
+
+  /// Removes the document; no error when there is none. Collections below it stay, unless
+  /// `recursive`.
+  ///
+  /// - Throws: `.invalidArgument` when the path is wrong, `.aborted` when the document has another
+  ///   version than `ifVersion`.
+  /// - Complexity: O(documents below) when `recursive`.
+  public func deleteDocument(
+    _ document: DocumentReference, recursive: Bool = false, ifVersion version: Version? = nil
+  ) throws(DatabaseError) {
+    try add(document, version) { () throws(DatabaseError) in WriteCompiler.delete() }
+    guard recursive else { return }
+    for path in try readDescendants(of: try document.place.get()) {
+      let descendant = DocumentReference(database: document.database, place: .success(path))
+      try add(descendant, nil) { () throws(DatabaseError) in WriteCompiler.delete() }
+    }
+  }
+}

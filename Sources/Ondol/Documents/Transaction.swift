@@ -1,0 +1,171 @@
+// Reads and writes that happen as if nobody else were there. The writes are kept here, applied to
+// what the transaction's snapshot has, and become one batch at the end; reads note what they looked
+// at, and the commit is refused when any of that has changed. TransactionRun tries again then.
+//
+// A document that was written is read back from the writes. A query after a write runs on the same
+// rows with the writes' rows laid above them, indexes and all, so that it needs no rules of its
+// own.
+
+internal import OndolEngine
+
+/// What the body of `Database.runTransaction` reads and writes with.
+///
+/// All reads see one moment, with the transaction's own writes on top of it; reads and writes may
+/// come in any order. Nothing is visible to others before the whole transaction is committed. The
+/// calls do not suspend; they block the thread while a block is read from disk.
+public final class Transaction {
+  private let database: Database
+  private let base: Rows
+  private var preparation: WritePreparation
+  private(set) var footprint = Footprint()
+  /// The base with all writes so far above it, once a query has asked for it.
+  private var overlay: Rows?
+  private var isOver = false
+
+  init(_ database: Database, at snapshot: Snapshot) {
+    self.database = database
+    base = Rows(snapshot, database.catalog, mayBlock: true)
+    preparation = WritePreparation(base)
+  }
+
+  // MARK: - Reading
+
+  /// The document as of the transaction's moment, or as the transaction has written it; a snapshot
+  /// that does not `exist` when there is none.
+  ///
+  /// A document that was written keeps the version it had before; a server timestamp reads as the
+  /// present moment, and becomes the commit's.
+  ///
+  /// - Throws: as `DocumentReference.getDocument()`; `.failedPrecondition` when the transaction is
+  ///   over.
+  public func getDocument(
+    _ reference: DocumentReference
+  ) throws(DatabaseError) -> DocumentSnapshot {
+    let path = try check(reference)
+    if let written = preparation.document(at: path) {
+      return DocumentSnapshot(reference: reference, contents: contents(written))
+    }
+    try footprint.add(path, in: base)
+    let contents = try DocumentReader(rows: base).contents(of: path)
+    return DocumentSnapshot(reference: reference, contents: contents)
+  }
+
+  /// The document as a `Decodable` type.
+  ///
+  /// - Throws: as `getDocument(_:)` and `DocumentSnapshot.data(as:)`.
+  public func getDocument<Content: Decodable>(
+    _ reference: DocumentReference, as type: Content.Type
+  ) throws -> Content {
+    try getDocument(reference).data(as: type)
+  }
+
+  /// The documents the query finds, among them those the transaction has written. Documents that
+  /// come to match, or cease to, before the commit make the transaction run again.
+  ///
+  /// - Throws: as `QuerySource.getDocuments()`; `.failedPrecondition` when the transaction is over.
+  /// - Complexity: as `QuerySource.getDocuments()`; after a write, also O(n log n) in the writes so
+  ///   far.
+  public func getDocuments(_ source: some QuerySource) throws(DatabaseError) -> QuerySnapshot {
+    let query = source.query
+    try check(query.database, "")
+    let shape = try query.shape.get()
+    var executor = try Executor(shape, in: database, try currentRows())
+    footprint.add(executor)
+    let documents = try executor.documents().map { document in
+      guard let path = try? document.reference.place.get(),
+        let written = preparation.document(at: path)
+      else { return document }
+      return DocumentSnapshot(reference: document.reference, contents: contents(written))
+    }
+    return QuerySnapshot(query: query, documents: documents)
+  }
+
+  /// The documents below `path`.
+  func readDescendants(of path: DocumentPath) throws(DatabaseError) -> [DocumentPath] {
+    let rows = try currentRows()
+    var paths: [DocumentPath] = []
+    for collection in try rows.collections(below: path) {
+      footprint.add(collection.range)
+      paths += try rows.documents(in: collection)
+    }
+    return paths
+  }
+
+  /// What is read after the writes so far.
+  private func currentRows() throws(DatabaseError) -> Rows {
+    if preparation.isEmpty { return base }
+    if let overlay { return overlay }
+    let prepared = try preparation.finish()
+    let snapshot = base.snapshot.overlaid(by: prepared.batch, time: database.now())
+    let catalog = Catalog(copying: base.catalog, adding: prepared.changedFamilies)
+    let rows = Rows(snapshot, catalog, mayBlock: true)
+    overlay = rows
+    return rows
+  }
+
+  /// A document as this transaction has written it.
+  private func contents(_ written: WrittenDocument) -> DocumentSnapshot.Contents? {
+    let now = Timestamp(unchecked: database.now())
+    return written.after.map { fields in
+      DocumentSnapshot.Contents(
+        stamps: written.before?.stamps
+          ?? DocumentStamps(version: .missing, updateTime: now, createTime: now),
+        fields: fields.mapValues { $0.resolved(at: now) })
+    }
+  }
+
+  // MARK: - Writing
+
+  func add(
+    _ reference: DocumentReference, _ version: Version?,
+    _ compile: () throws(DatabaseError) -> WriteIntent
+  ) throws(DatabaseError) {
+    let path = try check(reference)
+    do throws(DatabaseError) {
+      var intent = try compile()
+      if let version { intent.precondition = .version(version) }
+      try preparation.apply(DocumentWrite(path: path, intent: intent))
+      overlay = nil
+    } catch {
+      throw error.at(path: "\(path)")
+    }
+  }
+
+  // MARK: - The end
+
+  /// The batch of everything written, guarded by everything read.
+  func finish() throws(DatabaseError) -> PreparedCommit {
+    isOver = true
+    return try preparation.finish(guarding: footprint)
+  }
+
+  /// Refuses further calls.
+  func end() {
+    isOver = true
+  }
+
+  /// The root collections it has to do with.
+  var roots: Set<ExactText> { footprint.roots.union(preparation.roots) }
+
+  private func check(_ reference: DocumentReference) throws(DatabaseError) -> DocumentPath {
+    let path = try reference.place.get()
+    try check(reference.database, "\(path)")
+    return path
+  }
+
+  private func check(
+    _ other: Database, _ path: @autoclosure () -> String
+  ) throws(DatabaseError) {
+    guard other === database else {
+      throw DatabaseError(
+        .invalidArgument, "what is asked for is in another database than the transaction",
+        path: path())
+    }
+    guard !isOver else {
+      throw DatabaseError(
+        .failedPrecondition,
+        "the transaction is over; a transaction can only be used in the body it was handed to",
+        path: path())
+    }
+  }
+}

@@ -1,0 +1,102 @@
+// Runs the body of a transaction until it commits. An attempt takes a snapshot, lets the body read
+// and write, and commits what was written if nothing that was read has changed. If something has,
+// the attempt never happened, and after a short pause of random length the next one begins. From
+// the fourth attempt on the transaction closes gates (Gates), so that it cannot be overtaken for
+// ever.
+
+internal import OndolEngine
+
+extension Database {
+  /// Attempts before the gates are closed.
+  private static let freeAttempts = 3
+  /// Microseconds of the longest pause between two attempts.
+  private static let longestPause: Int64 = 10_000
+  private static let firstPause: Int64 = 50
+
+  /// Runs `body`, which reads and writes through its transaction, and commits what it wrote: all of
+  /// it, or nothing. The outcome is as if the transactions of all tasks had run one after the
+  /// other.
+  ///
+  /// When another commit changes something that was read, be it a document, its absence or the
+  /// result of a query, `body` runs again; so it must not do anything that cannot be repeated. An
+  /// error that `body` throws ends the transaction, nothing is written, and the error is thrown on.
+  /// A transaction that has written nothing commits nothing.
+  ///
+  /// Reads and writes that `body` makes without its transaction are not part of it.
+  ///
+  /// - Parameters:
+  ///   - attempts: how often `body` may run, at least once.
+  ///   - durability: what the commit survives; the database's own when nil.
+  /// - Returns: what `body` returned in the attempt that was committed.
+  /// - Throws: what `body` throws; `.aborted` when other commits came first `attempts` times;
+  ///   `.cancelled` when the task was cancelled before the commit; `.resourceExhausted` when the
+  ///   commit is over 64 MiB.
+  @discardableResult
+  public func runTransaction<Result>(
+    attempts: Int = 100, durability: Durability? = nil,
+    _ body: (Transaction) async throws -> Result
+  ) async throws -> Result {
+    try await run(attempts: attempts, durability: durability, body).result
+  }
+
+  /// As `runTransaction`, and what the commit did.
+  func run<Result>(
+    attempts: Int, durability: Durability?, _ body: (Transaction) async throws -> Result
+  ) async throws -> (result: Result, commit: CompletedCommit) {
+    var gates: [LatchKey] = []
+    defer { openGates(gates) }
+    for attempt in 1...max(1, attempts) {
+      try refuseCancelled()
+      let transaction = Transaction(self, at: try engineSnapshot())
+      defer { transaction.end() }
+      let result = try await body(transaction)
+      let prepared = try transaction.finish()
+      if let commit = try await commit(prepared, durability, isGated: !gates.isEmpty) {
+        return (result, commit)
+      }
+      await pause(after: attempt)
+      if attempt >= Self.freeAttempts {
+        openGates(gates)
+        gates = []
+        gates = await closeGates(transaction.roots)
+      }
+    }
+    throw DatabaseError(
+      .aborted,
+      "other commits changed what the transaction had read, \(max(1, attempts)) times; read less in"
+        + " it, or allow more attempts")
+  }
+
+  private func refuseCancelled() throws(DatabaseError) {
+    guard !Task.isCancelled else {
+      throw DatabaseError(.cancelled, "the task was cancelled; nothing was written")
+    }
+  }
+
+  private func pause(after attempt: Int) async {
+    let longest = min(Self.firstPause << min(attempt, 10), Self.longestPause)
+    await sleep(random(below: longest))
+  }
+
+  /// Commits what a transaction wrote; nil when something it read has changed.
+  @concurrent
+  private func commit(
+    _ prepared: PreparedCommit, _ durability: Durability?, isGated: Bool
+  ) async throws(DatabaseError) -> CompletedCommit? {
+    guard !prepared.batch.isEmpty else {
+      return CompletedCommit(documents: prepared.documents, receipt: nil, now: now())
+    }
+    if !isGated { await passGates(of: Set(prepared.documents.map(\.path.segments[0]))) }
+    try refuseCancelled()
+    do throws(EngineError) {
+      let receipt = try await engine.commit(
+        prepared.batch, durability: OndolEngine.Durability(durability ?? options.durability))
+      for family in prepared.changedFamilies { catalog.install(family) }
+      return CompletedCommit(documents: prepared.documents, receipt: receipt, now: 0)
+    } catch .stale {
+      return nil
+    } catch {
+      throw DatabaseError(error)
+    }
+  }
+}

@@ -1,0 +1,244 @@
+// Aggregates of a query, over its whole result or for each group in it. On the read path they take
+// the place of stage 5: the fields in question are read from the rows and no document is decoded;
+// counting what an index answers alone reads no document at all.
+
+internal import OndolEngine
+
+/// Numbers about a query's result.
+public struct AggregateQuery: Sendable, Hashable {
+  /// The query whose result it is about.
+  public let query: Query
+  let fields: [AggregateField]
+
+  /// The numbers, all as of one moment. The query's limit, offset and places count.
+  ///
+  /// A document without a field, or with something in it that is no number, adds nothing to that
+  /// field's aggregates, but counts.
+  ///
+  /// - Throws: as `Query.getDocuments()`, and `.invalidArgument` when a field is no path.
+  /// - Complexity: as the query's; a count that an index answers reads rows of the index only.
+  public func getAggregation() async throws(DatabaseError) -> AggregateQuerySnapshot {
+    try await aggregate()
+  }
+
+  /// The same numbers for each group of documents that agree in the fields. Documents that lack one
+  /// of the fields are in no group.
+  public func group(by fields: FieldPath...) -> GroupedAggregateQuery {
+    GroupedAggregateQuery(aggregate: self, groupFields: fields)
+  }
+
+  @concurrent
+  private func aggregate() async throws(DatabaseError) -> AggregateQuerySnapshot {
+    let shape = try query.shape.get()
+    return try await query.database.read(try query.database.engineSnapshot()) {
+      [self] (rows) throws(DatabaseError) in
+      var executor = try Executor(shape, in: query.database, rows)
+      return try aggregate(&executor)
+    }
+  }
+
+  private func aggregate(
+    _ executor: inout Executor
+  ) throws(DatabaseError) -> AggregateQuerySnapshot {
+    if fields.allSatisfy({ $0.kind == .count }) {
+      let count = Value.integer(Int64(try executor.count()))
+      query.database.suggestIndex(after: executor, returned: 0)
+      return AggregateQuerySnapshot(query: self, values: fields.map { _ in count })
+    }
+    var aggregators = fields.map { Aggregator($0.kind) }
+    try visit(&executor, []) { values, _ in
+      for index in aggregators.indices { aggregators[index].add(values[index]) }
+    }
+    return AggregateQuerySnapshot(query: self, values: aggregators.map(\.result))
+  }
+
+  /// Shows the values of the aggregates' fields, and those of `groups`, in each document.
+  fileprivate func visit(
+    _ executor: inout Executor, _ groups: [FieldPath],
+    _ body: ([Value?], [Value?]) -> Void
+  ) throws(DatabaseError) {
+    var aggregated: [QueryField?] = []
+    for field in fields { aggregated.append(try field.field.map(QueryField.init)) }
+    var grouped: [QueryField] = []
+    for field in groups { grouped.append(try QueryField(field)) }
+    // With a limit the order decides which documents count.
+    guard executor.query.isWhole else {
+      var shape = executor.shape
+      shape.selection = nil
+      executor = try Executor(shape, in: query.database, executor.rows)
+      for document in try executor.documents() {
+        let path = try document.reference.place.get()
+        let (fields, name) = (document.data(), shape.name(of: path))
+        body(
+          aggregated.map { $0?.value(in: fields, name: name) },
+          grouped.map { $0.value(in: fields, name: name) })
+      }
+      return
+    }
+    var readers: [FieldReader] = []
+    for part in executor.parts {
+      readers.append(try FieldReader(aggregated + grouped, part))
+    }
+    let count = aggregated.count
+    try executor.visitEach { (view, key, part) throws(DatabaseError) in
+      let values = try readers[part].values(of: view, key)
+      body(Array(values[..<count]), Array(values[count...]))
+    }
+  }
+}
+
+/// Reads a few fields of documents of one part of a query.
+private struct FieldReader {
+  private var fields: [(field: QueryField?, path: ResolvedPath?)] = []
+  private let part: QueryPart
+
+  init(_ fields: [QueryField?], _ part: QueryPart) throws(DatabaseError) {
+    self.part = part
+    for field in fields {
+      self.fields.append(
+        (
+          field,
+          try field.flatMap { (field) throws(DatabaseError) in
+            try Matcher.resolve(field, part.matcher.symbols)
+          }
+        ))
+    }
+  }
+
+  func values(
+    of view: borrowing DocumentView, _ key: RawSpan
+  ) throws(DatabaseError) -> [Value?] {
+    var values: [Value?] = []
+    for (field, path) in fields {
+      do throws(MalformedBytes) {
+        values.append(
+          try path.flatMap { (path) throws(MalformedBytes) in
+            try view.field(path)?.value(part.matcher.symbols)
+          })
+      } catch {
+        throw DatabaseError(error, documentAt: try part.naming.path(of: key))
+      }
+      if field == .documentID { values[values.count - 1] = try part.naming.name(of: key) }
+    }
+    return values
+  }
+}
+
+/// Numbers about a result, as they were at one moment.
+public struct AggregateQuerySnapshot: Sendable, Hashable {
+  /// What was asked.
+  public let query: AggregateQuery
+  private let values: [Value?]
+
+  init(query: AggregateQuery, values: [Value?]) {
+    self.query = query
+    self.values = values
+  }
+
+  /// The number of documents; 0 when no count was asked for.
+  public var count: Int {
+    Int(get(.count())?.integer ?? 0)
+  }
+
+  /// One of the aggregates asked for; nil when it has no value, as the average of nothing, or was
+  /// not asked for.
+  public func get(_ field: AggregateField) -> Value? {
+    query.fields.firstIndex(of: field).flatMap { values[$0] }
+  }
+
+  /// One of the aggregates asked for as a Swift type; nil when it has none or is of another type.
+  public func get<Number: FieldReadable>(_ field: AggregateField) -> Number? {
+    let value: Value? = get(field)
+    return value.flatMap { Number(fieldValue: $0) }
+  }
+
+  /// One of the aggregates asked for; nil when it has no value.
+  public subscript(field: AggregateField) -> Value? { self.get(field) }
+
+  /// One of the aggregates asked for as a Swift type; nil when it has none or is of another type.
+  public subscript<Number: FieldReadable>(field: AggregateField) -> Number? { self.get(field) }
+}
+
+// MARK: - Groups
+
+/// Numbers about each group in a query's result.
+public struct GroupedAggregateQuery: Sendable, Hashable {
+  let aggregate: AggregateQuery
+  let groupFields: [FieldPath]
+
+  /// The groups in the order of what they agree in, all as of one moment.
+  ///
+  /// - Throws: as `AggregateQuery.getAggregation()`.
+  /// - Complexity: as the query's, and memory for the groups.
+  public func getAggregation() async throws(DatabaseError) -> [AggregateGroup] {
+    try await groups()
+  }
+
+  @concurrent
+  private func groups() async throws(DatabaseError) -> [AggregateGroup] {
+    let query = aggregate.query
+    let shape = try query.shape.get()
+    return try await query.database.read(try query.database.engineSnapshot()) {
+      [self] (rows) throws(DatabaseError) in
+      var executor = try Executor(shape, in: query.database, rows)
+      return try groups(&executor)
+    }
+  }
+
+  private func groups(
+    _ executor: inout Executor
+  ) throws(DatabaseError) -> [AggregateGroup] {
+    let fresh = aggregate.fields.map { Aggregator($0.kind) }
+    var groups: [[Value]: [Aggregator]] = [:]
+    let count = groupFields.count
+    try aggregate.visit(&executor, groupFields) { values, keys in
+      let key = keys.compactMap(\.self)
+      guard key.count == count else { return }
+      for index in fresh.indices {
+        groups[key, default: fresh][index].add(values[index])
+      }
+    }
+    return groups.map { key, aggregators in
+      AggregateGroup(
+        fields: groupFields, key: key,
+        aggregation: AggregateQuerySnapshot(
+          query: aggregate, values: aggregators.map(\.result)))
+    }.sorted { ValueOrder.compare(.array($0.key), .array($1.key)) < 0 }
+  }
+}
+
+/// The documents of a result that agree in some fields.
+public struct AggregateGroup: Sendable, Hashable {
+  private let fields: [FieldPath]
+  /// What the documents agree in: a value for each field of `group(by:)`.
+  public let key: [Value]
+  /// The numbers about the group.
+  public let aggregation: AggregateQuerySnapshot
+
+  init(fields: [FieldPath], key: [Value], aggregation: AggregateQuerySnapshot) {
+    self.fields = fields
+    self.key = key
+    self.aggregation = aggregation
+  }
+
+  /// What the documents agree in for one of the fields of `group(by:)`; nil for other fields.
+  public subscript(field: FieldPath) -> Value? {
+    fields.firstIndex(of: field).map { key[$0] }
+  }
+
+  /// What the documents agree in for one of the fields, as a Swift type.
+  public subscript<Field: FieldReadable>(field: FieldPath) -> Field? {
+    fields.firstIndex(of: field).flatMap { Field(fieldValue: key[$0]) }
+  }
+}
+
+extension QuerySource {
+  /// Numbers about the result: counts, sums, averages, least and greatest values, any number of
+  /// them.
+  public func aggregate(_ fields: [AggregateField]) -> AggregateQuery {
+    AggregateQuery(query: query, fields: fields)
+  }
+
+  /// How many documents there are: `try await query.count.getAggregation().count`.
+  public var count: AggregateQuery { aggregate([.count()]) }
+}

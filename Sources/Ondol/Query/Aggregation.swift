@@ -1,0 +1,92 @@
+// Numbers about a result, worked out from documents as they lie in their rows. Sums of integers are
+// exact whatever the order they come in; one double makes the sum a double.
+
+/// A number to be worked out about a result.
+public struct AggregateField: Sendable, Hashable {
+  enum Kind: Sendable, Hashable {
+    case count
+    case sum
+    case average
+    case minimum
+    case maximum
+  }
+
+  let kind: Kind
+  /// Nil for a count.
+  let field: FieldPath?
+
+  /// How many documents there are.
+  public static func count() -> AggregateField { AggregateField(kind: .count, field: nil) }
+
+  /// The sum of a field's numbers; what is no number is passed over. An integer when all of them
+  /// are and it fits, otherwise a double; 0 when there are none, NaN when one of them is.
+  public static func sum(_ field: FieldPath) -> AggregateField {
+    AggregateField(kind: .sum, field: field)
+  }
+
+  /// The average of a field's numbers, a double; what is no number is passed over. None when there
+  /// are none.
+  public static func average(_ field: FieldPath) -> AggregateField {
+    AggregateField(kind: .average, field: field)
+  }
+
+  /// The least value of a field, null left aside, in the order queries sort by. None when there is
+  /// none.
+  public static func minimum(_ field: FieldPath) -> AggregateField {
+    AggregateField(kind: .minimum, field: field)
+  }
+
+  /// The greatest value of a field, null left aside, in the order queries sort by. None when there
+  /// is none.
+  public static func maximum(_ field: FieldPath) -> AggregateField {
+    AggregateField(kind: .maximum, field: field)
+  }
+}
+
+/// One aggregate, fed with a field's values.
+struct Aggregator: Sendable {
+  private let kind: AggregateField.Kind
+  private var count = 0
+  private var integers: Int128 = 0
+  private var doubles = 0.0
+  private var hasDouble = false
+  private var extreme: Value?
+
+  init(_ kind: AggregateField.Kind) {
+    self.kind = kind
+  }
+
+  /// Adds a document; `value` is nil when it lacks the field, or for a count.
+  mutating func add(_ value: Value?) {
+    switch kind {
+    case .count: count += 1
+    case .sum, .average:
+      switch value {
+      case .integer(let number): integers += Int128(number)
+      case .double(let number):
+        doubles += number
+        hasDouble = true
+      default: return
+      }
+      count += 1
+    case .minimum, .maximum:
+      guard let value, !value.isNull else { return }
+      guard let known = extreme else { return extreme = value }
+      let order = ValueOrder.compare(value, known)
+      if kind == .minimum ? order < 0 : order > 0 { extreme = value }
+    }
+  }
+
+  /// The aggregate; nil when there is none.
+  var result: Value? {
+    switch kind {
+    case .count: return .integer(Int64(count))
+    case .sum:
+      if !hasDouble, let sum = Int64(exactly: integers) { return .integer(sum) }
+      return .double(doubles + Double(integers))
+    case .average:
+      return count == 0 ? nil : .double((doubles + Double(integers)) / Double(count))
+    case .minimum, .maximum: return extreme
+    }
+  }
+}

@@ -1,0 +1,62 @@
+// From a document's key to what a query calls it and back. A query of one collection calls its
+// documents by their ids, one of a group by their paths; the bytes behind the prefix, the tail, are
+// the same in a document's key and in the rows of its indexes, so most reads never make a name.
+
+internal import OndolEngine
+
+/// The keys and names of a source's documents, of one pattern.
+struct DocumentNaming: Sendable {
+  let pattern: CollectionPattern
+  let keyspace: Keyspace
+  /// The collection asked; nil when all of the pattern are.
+  let collection: CollectionPath?
+  /// What the keys of all documents asked begin with.
+  let prefix: [UInt8]
+
+  init(_ pattern: CollectionPattern, _ keyspace: Keyspace, collection: CollectionPath?) {
+    self.pattern = pattern
+    self.keyspace = keyspace
+    self.collection = collection
+    prefix = DocumentKey.prefix(keyspace, ancestors: collection?.ancestorIDs ?? [])
+  }
+
+  /// Ids in the tail: in a group the ancestors', too.
+  var idsInTail: Int { collection == nil ? pattern.ancestorCount + 1 : 1 }
+
+  /// The path of the document with the key.
+  func path(of key: RawSpan) throws(DatabaseError) -> DocumentPath {
+    if let collection {
+      return DocumentPath(unchecked: collection.segments + [try id(of: key)])
+    }
+    let ids = try DocumentKey.ids(in: key, ancestorCount: pattern.ancestorCount)
+    return DocumentPath(unchecked: zip(pattern.collectionIDs, ids).flatMap { [$0, $1] })
+  }
+
+  /// What the query calls the document with the key.
+  func name(of key: RawSpan) throws(DatabaseError) -> Value {
+    collection == nil ? .reference(try path(of: key)) : .string(try id(of: key))
+  }
+
+  private func id(of key: RawSpan) throws(DatabaseError) -> String {
+    do throws(MalformedBytes) {
+      var reader = KeyReader(key)
+      try reader.skip(raw: prefix.count)
+      return try reader.id()
+    } catch {
+      throw DatabaseError(
+        .dataLoss, "a document's key is damaged: \(error.reason)", path: "\(pattern)")
+    }
+  }
+
+  /// The key of the document the query calls `name`; nil when it is not among those asked.
+  func key(of name: Value) -> [UInt8]? {
+    switch name {
+    case .string(let id): return DocumentKey.key(prefix: prefix, id: id)
+    case .reference(let path):
+      let pattern = CollectionPattern(path.collection)
+      guard pattern == self.pattern else { return nil }
+      return DocumentKey.key(keyspace, path)
+    default: return nil
+    }
+  }
+}

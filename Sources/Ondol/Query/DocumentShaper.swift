@@ -1,0 +1,84 @@
+// Stage 5 of the read path: from a document's row to what the app gets. A whole document is copied
+// as it is and decoded when its fields are asked for.
+
+internal import OndolEngine
+
+/// Decodes documents of one part of a query.
+struct DocumentShaper: Sendable {
+  private let database: Database
+  private let naming: DocumentNaming
+  private let symbols: SymbolTable
+  /// The fields asked for; nil for all.
+  private var selection: [(names: FieldNames, path: ResolvedPath)]?
+
+  init(
+    _ database: Database, _ part: QueryPart, _ selection: [FieldNames]?
+  ) throws(DatabaseError) {
+    self.database = database
+    naming = part.naming
+    symbols = part.matcher.symbols
+    guard let selection else { return }
+    self.selection = []
+    for names in selection {
+      self.selection?.append((names, try ResolvedPath(FieldPath(names), in: symbols)))
+    }
+  }
+
+  /// The row of the document with the key, read in place.
+  @_lifetime(copy row)
+  static func view(
+    _ row: RawSpan, _ key: RawSpan, _ naming: DocumentNaming
+  ) throws(DatabaseError) -> DocumentView {
+    do throws(MalformedBytes) {
+      return try DocumentView(row)
+    } catch {
+      throw DatabaseError(error, documentAt: try naming.path(of: key))
+    }
+  }
+
+  /// The row of the document with the key, read in place.
+  @_lifetime(copy row)
+  func view(_ row: RawSpan, _ key: RawSpan) throws(DatabaseError) -> DocumentView {
+    try Self.view(row, key, naming)
+  }
+
+  /// The document, whole or the fields asked for.
+  func snapshot(
+    _ view: borrowing DocumentView, _ row: RawSpan, _ key: RawSpan
+  ) throws(DatabaseError) -> DocumentSnapshot {
+    let path = try naming.path(of: key)
+    do throws(MalformedBytes) {
+      let contents: DocumentSnapshot.Contents
+      if let selection {
+        contents = .init(
+          stamps: selection.isEmpty ? .unread : DocumentStamps(view),
+          fields: try selected(selection, of: view))
+      } else {
+        contents = try .init(row: row.array, symbols: symbols)
+      }
+      let reference = DocumentReference(database: database, place: .success(path))
+      return DocumentSnapshot(reference: reference, contents: contents)
+    } catch {
+      throw DatabaseError(error, documentAt: path)
+    }
+  }
+
+  private func selected(
+    _ selection: [(names: FieldNames, path: ResolvedPath)], of view: borrowing DocumentView
+  ) throws(MalformedBytes) -> [String: Value] {
+    var fields: [String: Value] = [:]
+    for (names, path) in selection {
+      if let value = try view.field(path)?.value(symbols) {
+        assign(value, at: names[...], in: &fields)
+      }
+    }
+    return fields
+  }
+
+  /// The document without anything but its place.
+  func name(_ key: RawSpan) throws(DatabaseError) -> DocumentSnapshot {
+    let reference = DocumentReference(
+      database: database, place: .success(try naming.path(of: key)))
+    return DocumentSnapshot(reference: reference, contents: .init(stamps: .unread, fields: [:]))
+  }
+}

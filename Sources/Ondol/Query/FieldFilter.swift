@@ -1,0 +1,162 @@
+// One condition of a query, and whether a document meets it. This is the meaning that indexes only
+// make faster: the executor asks it of every candidate, and the tests compare every plan with it.
+//
+// A field that is missing meets no condition, not even `!=`. Comparisons match only values of the
+// operand's type. Equality is the order's: 1 equals 1.0, NaN equals NaN.
+
+/// What a condition or an order is about.
+enum QueryField: Sendable, Hashable {
+  case documentID
+  case field(FieldNames)
+
+  init(_ path: FieldPath) throws(DatabaseError) {
+    self = path.isDocumentID ? .documentID : .field(try path.names())
+  }
+
+  /// The value in a document; nil when it is missing. `name` is what the query calls the document:
+  /// its id in a collection, its path in a collection group.
+  func value(in fields: [String: Value], name: Value) -> Value? {
+    switch self {
+    case .documentID: name
+    case .field(let names): lookUp(names[...], in: fields)
+    }
+  }
+
+  static func == (left: QueryField, right: QueryField) -> Bool {
+    switch (left, right) {
+    case (.documentID, .documentID): true
+    case (.field(let left), .field(let right)): ValueOrder.compareSegments(left, right) == 0
+    default: false
+    }
+  }
+
+  func hash(into hasher: inout Hasher) {
+    if case .field(let names) = self { hasher.combine(segments: names) }
+  }
+}
+
+extension QueryField: CustomStringConvertible {
+  var description: String {
+    switch self {
+    case .documentID: "\(FieldPath.documentID())"
+    case .field(let names): WriteCompiler.describe(names)
+    }
+  }
+}
+
+/// A condition on one field.
+struct FieldFilter: Sendable, Hashable {
+  /// Lists are sorted, without duplicates.
+  enum Condition: Sendable, Hashable {
+    case equal(Value)
+    case notEqual(Value)
+    case less(Value)
+    case lessOrEqual(Value)
+    case greater(Value)
+    case greaterOrEqual(Value)
+    case isIn([Value])
+    case notIn([Value])
+    case arrayContains(Value)
+    case arrayContainsAny([Value])
+    case hasPrefix(String)
+  }
+
+  var field: QueryField
+  var condition: Condition
+
+  /// Whether a document that has `value` in the field meets the condition.
+  func matches(_ value: Value?) -> Bool {
+    value.map(condition.matches) ?? false
+  }
+
+  /// Whether the condition lets through several values in order, so that results are ordered by the
+  /// field unless the query says otherwise.
+  var isInequality: Bool {
+    switch condition {
+    case .notEqual, .less, .lessOrEqual, .greater, .greaterOrEqual, .notIn, .hasPrefix: true
+    case .equal, .isIn, .arrayContains, .arrayContainsAny: false
+    }
+  }
+
+  /// Whether no document at all can meet the condition.
+  var matchesNothing: Bool {
+    switch condition {
+    case .isIn(let operands), .arrayContainsAny(let operands): operands.isEmpty
+    case .notIn(let operands): operands.containsSorted(.null)
+    default: false
+    }
+  }
+}
+
+extension FieldFilter.Condition {
+  /// Whether a field that holds `value` meets the condition.
+  func matches(_ value: Value) -> Bool {
+    switch self {
+    case .equal(let operand): return value == operand
+    case .notEqual(let operand): return !value.isNull && value != operand
+    case .less(let operand): return compare(value, operand) { $0 < 0 }
+    case .lessOrEqual(let operand): return compare(value, operand) { $0 <= 0 }
+    case .greater(let operand): return compare(value, operand) { $0 > 0 }
+    case .greaterOrEqual(let operand): return compare(value, operand) { $0 >= 0 }
+    case .isIn(let operands): return operands.containsSorted(value)
+    case .notIn(let operands):
+      return !value.isNull && !operands.containsSorted(.null) && !operands.containsSorted(value)
+    case .arrayContains(let operand): return value.array?.contains(operand) ?? false
+    case .arrayContainsAny(let operands):
+      return value.array?.contains { operands.containsSorted($0) } ?? false
+    case .hasPrefix(let prefix):
+      return value.string.map { $0.utf8.starts(with: prefix.utf8) } ?? false
+    }
+  }
+
+  private func compare(_ value: Value, _ operand: Value, _ test: (Int) -> Bool) -> Bool {
+    ValueOrder.rank(value) == ValueOrder.rank(operand) && test(ValueOrder.compare(value, operand))
+  }
+}
+
+extension FieldFilter: CustomStringConvertible {
+  var description: String {
+    switch condition {
+    case .equal(let operand): "\(field) == \(operand)"
+    case .notEqual(let operand): "\(field) != \(operand)"
+    case .less(let operand): "\(field) < \(operand)"
+    case .lessOrEqual(let operand): "\(field) <= \(operand)"
+    case .greater(let operand): "\(field) > \(operand)"
+    case .greaterOrEqual(let operand): "\(field) >= \(operand)"
+    case .isIn(let operands): "\(field) in \(Self.describe(operands))"
+    case .notIn(let operands): "\(field) not in \(Self.describe(operands))"
+    case .arrayContains(let operand): "\(field) contains \(operand)"
+    case .arrayContainsAny(let operands): "\(field) contains any of \(Self.describe(operands))"
+    case .hasPrefix(let prefix): "\(field) begins with \"\(prefix)\""
+    }
+  }
+
+  private static func describe(_ operands: [Value]) -> String {
+    operands.count <= 8 ? "\(operands)" : "(\(operands.count) values)"
+  }
+}
+
+extension [Value] {
+  /// Sorted by the order of values, equal ones once.
+  var sortedWithoutDuplicates: [Value] {
+    var result: [Value] = []
+    for value in sorted(by: { ValueOrder.compare($0, $1) < 0 }) where result.last != value {
+      result.append(value)
+    }
+    return result
+  }
+
+  /// Whether the values, which are sorted, contain `value`.
+  /// - Complexity: O(log n) comparisons.
+  func containsSorted(_ value: Value) -> Bool {
+    var lower = 0
+    var upper = count
+    while lower < upper {
+      let middle = (lower + upper) / 2
+      let order = ValueOrder.compare(self[middle], value)
+      if order == 0 { return true }
+      if order < 0 { lower = middle + 1 } else { upper = middle }
+    }
+    return false
+  }
+}

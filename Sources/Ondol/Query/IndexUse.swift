@@ -1,0 +1,283 @@
+// One index, used for conditions that must all be met: which of its fields are fixed, which one has a
+// range, whether walking it gives the query's order. Pure, a part of the planner.
+
+internal import OndolEngine
+
+/// What an index does for a part of a query.
+struct IndexUse {
+  var scan: IndexScan
+  /// Whether the field behind the fixed ones is bounded.
+  private(set) var hasRange = false
+  /// The conditions whose meeting the ranges guarantee.
+  private(set) var answered: [FieldFilter] = []
+
+  private let part: PlannerPart
+  private let prefix: [UInt8]
+  /// The keys behind which the rows of fixed values are.
+  private var prefixes: [[UInt8]]
+  /// The first field that is fixed to several values.
+  private var sweptFrom: Int?
+  private var isNextPresent = false
+
+  var fixed: Int { scan.fixed }
+  private var index: IndexDefinition { scan.index }
+
+  /// Nil when the index cannot serve the part at all.
+  init?(of index: IndexDefinition, _ part: PlannerPart) {
+    let naming = part.planner.naming
+    let isOfGroup = naming.collection == nil
+    guard index.kind.isOfGroup == isOfGroup || naming.pattern.ancestorCount == 0 else {
+      return nil
+    }
+    if let condition = index.kind.condition, !part.implies(condition) { return nil }
+    self.part = part
+    prefix = index.keyspace.prefix + naming.prefix.dropFirst(4)
+    prefixes = [prefix]
+    scan = IndexScan(index: index, ranges: [], prefixLength: prefix.count)
+    if index.kind.isOfElements { fixElements() } else { fixFields() }
+    if let condition = index.kind.condition { answer(condition) }
+    setRanges()
+    if index.kind.isOfElements, fixed == 0 { return nil }
+  }
+
+  // MARK: - Fixed fields
+
+  private mutating func fixFields() {
+    for field in index.fields {
+      guard let (filter, values) = points(for: field) else { break }
+      fix(values, descending: field.descending, filter)
+    }
+  }
+
+  /// The values `field` is fixed to, sorted.
+  private func points(for field: IndexField) -> (FieldFilter, [Value])? {
+    let filters = part.filters(on: field.names)
+    for filter in filters {
+      if case .equal(let operand) = filter.condition { return (filter, [operand]) }
+    }
+    for filter in filters {
+      guard case .isIn(let operands) = filter.condition, sweptFrom == nil || operands.count == 1
+      else { continue }
+      return (filter, operands)
+    }
+    return nil
+  }
+
+  /// The elements that an array must have one of.
+  private mutating func fixElements() {
+    for filter in part.filters(on: index.fields[0].names) {
+      switch filter.condition {
+      case .arrayContains(let element): return fix([element], descending: false, filter)
+      case .arrayContainsAny(let elements): return fix(elements, descending: false, filter)
+      default: continue
+      }
+    }
+  }
+
+  private mutating func fix(_ values: [Value], descending: Bool, _ filter: FieldFilter) {
+    if values.count > 1 {
+      sweptFrom = fixed
+      scan.isRepeating = index.kind.isOfElements
+    }
+    var isCut = false
+    prefixes = prefixes.flatMap { prefix in
+      values.map { value in
+        var writer = KeyWriter(prefix)
+        if writer.append(value, descending: descending) { isCut = true }
+        return writer.bytes
+      }
+    }
+    if !isCut { answered.append(filter) }
+    scan.fixed += 1
+  }
+
+  /// Whether all fields are fixed to one value each, so that rows come in the order of documents.
+  var isOnePoint: Bool { fixed == index.fields.count && scan.ranges.count == 1 && sweptFrom == nil }
+
+  private mutating func answer(_ condition: FilterTree) {
+    switch condition {
+    case .all(let trees): for tree in trees { answer(tree) }
+    case .field(let filter): answered.append(filter)
+    case .any: break
+    }
+  }
+
+  // MARK: - Ranges
+
+  private mutating func setRanges() {
+    let next = fixed < index.fields.count ? index.fields[fixed] : nil
+    let filters = next.map { part.filters(on: $0.names) } ?? []
+    isNextPresent = next.map { part.needs(.field($0.names)) } ?? false
+    hasRange = filters.contains(where: \.isRange)
+    var inexact: [FieldFilter] = []
+    let ranges = prefixes.map { prefix in
+      var range = KeyRange(prefix: prefix)
+      guard let next, isNextPresent else { return range }
+      range = KeyBounds(presentBehind: prefix, descending: next.descending).range
+      for filter in filters {
+        let bounds = KeyBounds(
+          of: filter.condition, behind: prefix, descending: next.descending, isID: false)
+        range = range.clamped(to: bounds.range)
+        if !bounds.isExact, !inexact.contains(filter) { inexact.append(filter) }
+      }
+      return range
+    }
+    answered += filters.filter { !inexact.contains($0) }
+    // Values that are cut at the same place share their range.
+    scan.ranges = KeyRange.normalized(ranges)
+  }
+
+  /// Whether every row in the ranges stands for a document of the result.
+  var isExact: Bool {
+    guard !scan.isRepeating else { return false }
+    let count = fixed + (isNextPresent ? 1 : 0)
+    let present = index.kind.isOfElements ? [] : index.fields.prefix(count).map(\.names)
+    return part.isExact(answered: answered, present: present.map { .field($0) })
+  }
+
+  /// Rows in the ranges, as far as earlier queries told.
+  var rows: Double? {
+    if index.kind.isUnique, fixed == index.fields.count { return Double(prefixes.count) }
+    return part.planner.statistics[index.keyspace, fixed].map {
+      $0 * Double(max(1, prefixes.count))
+    }
+  }
+
+  // MARK: - Order
+
+  /// What the rows are walked by, behind the fields that have one value.
+  private var walked: [SortOrder] {
+    let name = SortOrder(field: .documentID, descending: index.idDescending)
+    // Rows of several elements are in the order of none.
+    if index.kind.isOfElements { return sweptFrom == nil ? [name] : [] }
+    let constant = constantNames
+    return index.fields[(sweptFrom ?? fixed)...].map {
+      SortOrder(field: .field($0.names), descending: $0.descending)
+    }.filter { order in !constant.contains { order.field == .field($0) } } + [name]
+  }
+
+  private var constantNames: [FieldNames] {
+    let own = index.kind.isOfElements ? [] : index.fields[..<(sweptFrom ?? fixed)].map(\.names)
+    return own + part.singleValued
+  }
+
+  /// Whether walking the index gives the query's order: false forwards, true backwards, nil not at
+  /// all.
+  func order() -> Bool? {
+    let constant = constantNames
+    let wanted = part.planner.query.orders.filter { order in
+      !constant.contains { order.field == .field($0) }
+    }
+    let walked = walked
+    guard wanted.count <= walked.count, let first = wanted.first else { return nil }
+    let isReversed = walked[0].descending != first.descending
+    for (position, (walked, wanted)) in zip(walked, wanted).enumerated() {
+      guard walked.field == wanted.field,
+        (walked.descending != wanted.descending) == isReversed,
+        isPlacedAsWalked(wanted, isFirst: position == 0)
+      else { return nil }
+    }
+    return isReversed
+  }
+
+  /// Whether documents without the field come where the order wants them. The mark of a missing
+  /// field is in front of all values; a document without the index's first field has no row.
+  private func isPlacedAsWalked(_ order: SortOrder, isFirst: Bool) -> Bool {
+    if order.missing == .excluded || part.needs(order.field) { return true }
+    guard case .field(let names) = order.field, index.fields[0].names != names else { return false }
+    return order.missing == (order.descending ? .last : .first)
+  }
+
+  // MARK: - Places
+
+  /// Leaves out rows in front of where the result begins and behind where it ends. Only for an index
+  /// that gives the query's order.
+  mutating func clampToPlaces(isReversed: Bool) {
+    let query = part.planner.query
+    // With several values in front there is a place in each of their ranges, or in one of them:
+    // either way the ranges are clamped by whole keys only when one prefix leads to all.
+    guard let prefix = commonPrefix else { return }
+    for (bound, isStart) in [(query.start, true), (query.end, false)] {
+      guard let bound, let (key, isWhole) = key(of: bound, behind: prefix) else { continue }
+      var clamp = KeyRange(prefix: prefix)
+      if isStart != isReversed {
+        clamp.lower = bound.isIncluded || !isWhole ? key : key + [KeyCoding.afterAll]
+      } else {
+        clamp.upper = bound.isIncluded || !isWhole ? key + [KeyCoding.afterAll] : key
+      }
+      scan.ranges = scan.ranges.map { $0.clamped(to: clamp) }.filter { !$0.isEmpty }
+    }
+  }
+
+  /// What all rows begin with, up to the first component that is walked.
+  private var commonPrefix: [UInt8]? {
+    guard !index.kind.isOfElements else { return prefixes.count == 1 ? prefixes[0] : nil }
+    var writer = KeyWriter(prefix)
+    for field in index.fields[..<(sweptFrom ?? fixed)] {
+      guard let (_, values) = points(for: field), values.count == 1 else { return nil }
+      writer.append(values[0], descending: field.descending)
+    }
+    return writer.bytes
+  }
+
+  /// The key of a place, as far as its values go, and whether none had to be cut.
+  private func key(of bound: NormalQuery.Bound, behind prefix: [UInt8]) -> ([UInt8], Bool)? {
+    let query = part.planner.query
+    let fields = Dictionary(
+      zip(query.orders.map(\.field), bound.keys), uniquingKeysWith: { first, _ in first })
+    let walkFrom = index.kind.isOfElements ? index.fields.count : (sweptFrom ?? fixed)
+    // What is constant must be so at the place, too; the matcher decides otherwise.
+    var constants = part.singleValues
+    for field in index.fields[..<walkFrom] where !index.kind.isOfElements {
+      if let (_, values) = points(for: field), values.count == 1 {
+        constants.append((field.names, values[0]))
+      }
+    }
+    for (names, value) in constants {
+      if let key = fields[.field(names)], key != value { return nil }
+    }
+    var writer = KeyWriter(prefix)
+    for field in index.fields[walkFrom...] {
+      guard let key = fields[.field(field.names)] else {
+        // A constant field between walked ones, or the place says no more.
+        guard let (_, values) = points(for: field), values.count == 1 else {
+          return writer.bytes.count > prefix.count ? (writer.bytes, true) : nil
+        }
+        writer.append(values[0], descending: field.descending)
+        continue
+      }
+      guard let value = key else {
+        writer.append(raw: [
+          field.descending ? ~IndexDefinition.missing : IndexDefinition.missing
+        ])
+        continue
+      }
+      if writer.append(value, descending: field.descending) { return (writer.bytes, false) }
+    }
+    guard let name = fields[.documentID] ?? nil else {
+      return writer.bytes.count > prefix.count ? (writer.bytes, true) : nil
+    }
+    // A unique row does not say by its key which document it is of.
+    guard let tail = tail(of: name) else { return (writer.bytes, false) }
+    writer.append(raw: tail)
+    return (writer.bytes, true)
+  }
+
+  /// The tail of the rows of a document, unless rows have none.
+  private func tail(of name: Value) -> [UInt8]? {
+    let naming = part.planner.naming
+    guard !index.kind.isUnique, let key = naming.key(of: name) else { return nil }
+    let mask: UInt8 = index.idDescending ? 0xff : 0
+    return key.dropFirst(naming.prefix.count).map { $0 ^ mask }
+  }
+}
+
+extension FieldFilter {
+  /// Whether the condition bounds the values from above or below.
+  fileprivate var isRange: Bool {
+    switch condition {
+    case .less, .lessOrEqual, .greater, .greaterOrEqual, .hasPrefix: true
+    default: false
+    }
+  }
+}

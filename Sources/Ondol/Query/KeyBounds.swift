@@ -1,0 +1,127 @@
+// The keys of the values that one condition lets through, behind a prefix: where a component's bytes
+// end up being compared instead of values. Used by the planner for index rows and for documents.
+
+internal import OndolEngine
+
+/// A range of keys, without its upper end.
+struct KeyRange: Sendable, Hashable {
+  var lower: [UInt8]
+  var upper: [UInt8]
+
+  /// Everything that begins with `prefix`.
+  init(prefix: [UInt8]) {
+    lower = prefix
+    upper = prefix + [KeyCoding.afterAll]
+  }
+
+  init(lower: [UInt8], upper: [UInt8]) {
+    self.lower = lower
+    self.upper = upper
+  }
+
+  var isEmpty: Bool { lower.bytes.compare(upper.bytes) >= 0 }
+
+  /// The part of it that is in `other`, too.
+  func clamped(to other: KeyRange) -> KeyRange {
+    KeyRange(
+      lower: lower.bytes.compare(other.lower.bytes) >= 0 ? lower : other.lower,
+      upper: upper.bytes.compare(other.upper.bytes) <= 0 ? upper : other.upper)
+  }
+}
+
+/// The keys, behind a prefix, of the values one condition lets through, perhaps with some more.
+struct KeyBounds {
+  private(set) var range: KeyRange
+  /// Whether there is no key in the range whose value does not meet the condition.
+  private(set) var isExact = true
+
+  private let prefix: [UInt8]
+  private let descending: Bool
+
+  /// - Parameter isID: the component is the document's id, which is never cut.
+  init(
+    of condition: FieldFilter.Condition, behind prefix: [UInt8], descending: Bool, isID: Bool
+  ) {
+    self.prefix = prefix
+    self.descending = descending
+    range = KeyRange(prefix: prefix)
+    switch condition {
+    case .equal(let operand): set(from: (operand, true), to: (operand, true), isID)
+    case .less(let operand): set(from: nil, to: (operand, false), isID)
+    case .lessOrEqual(let operand): set(from: nil, to: (operand, true), isID)
+    case .greater(let operand): set(from: (operand, false), to: nil, isID)
+    case .greaterOrEqual(let operand): set(from: (operand, true), to: nil, isID)
+    case .isIn(let operands):
+      if let first = operands.first, let last = operands.last {
+        set(from: (first, true), to: (last, true), isID)
+      }
+      isExact = operands.count == 1 && isExact
+    case .hasPrefix(let text): set(textPrefix: text)
+    case .notEqual, .notIn:
+      // Null is in front of all other values.
+      setPresent(behind: KeyCoding.Tag.null)
+      isExact = false
+    case .arrayContains, .arrayContainsAny:
+      set(typeFrom: KeyCoding.Tag.array, to: KeyCoding.Tag.array)
+      isExact = false
+    }
+  }
+
+  /// The keys of all documents that have the field.
+  init(presentBehind prefix: [UInt8], descending: Bool) {
+    self.prefix = prefix
+    self.descending = descending
+    range = KeyRange(prefix: prefix)
+    setPresent(behind: IndexDefinition.missing)
+  }
+
+  private typealias End = (value: Value, isIncluded: Bool)
+
+  /// Between two values; where one is left out, the other's type is the end.
+  private mutating func set(from low: End?, to high: End?, _ isID: Bool) {
+    guard let operand = low?.value ?? high?.value else { return }
+    let tags = KeyCoding.tags(ofTypeOf: operand)
+    set(typeFrom: tags.lowerBound, to: tags.upperBound)
+    if let low { set(low, isLow: true, isID) }
+    if let high { set(high, isLow: false, isID) }
+  }
+
+  private mutating func set(typeFrom first: UInt8, to last: UInt8) {
+    let mask: UInt8 = descending ? 0xff : 0
+    range.lower = prefix + [(descending ? last : first) ^ mask]
+    range.upper = prefix + [((descending ? first : last) ^ mask) + 1]
+  }
+
+  private mutating func set(_ end: End, isLow: Bool, _ isID: Bool) {
+    var writer = KeyWriter(prefix)
+    var isCut = false
+    if isID, let id = end.value.string {
+      writer.append(id: id, descending: descending)
+    } else {
+      isCut = writer.append(end.value, descending: descending)
+    }
+    // Values that agree in a cut component's bytes can be on either side of the end.
+    if isCut { isExact = false }
+    let isIncluded = end.isIncluded || isCut
+    let key = writer.bytes
+    // The complement turns the ends around.
+    if isLow != descending {
+      range.lower = isIncluded ? key : key + [KeyCoding.afterAll]
+    } else {
+      range.upper = isIncluded ? key + [KeyCoding.afterAll] : key
+    }
+  }
+
+  private mutating func set(textPrefix text: String) {
+    var writer = KeyWriter(prefix)
+    writer.append(textPrefix: text, descending: descending)
+    range.lower = writer.bytes
+    range.upper = KeyCoding.successor(ofPrefix: writer.bytes) ?? range.upper
+    isExact = writer.bytes.count - prefix.count < KeyCoding.maximumComponentLength
+  }
+
+  /// Behind all values with the tag, in the ascending order.
+  private mutating func setPresent(behind tag: UInt8) {
+    if descending { range.upper = prefix + [~tag] } else { range.lower = prefix + [tag + 1] }
+  }
+}

@@ -1,0 +1,168 @@
+// A query brought into the one form that planning and matching know: the order is total, places are
+// keys of that order, and a limit keeps the first documents. A limit to the last documents becomes a
+// limit to the first of the reversed order, whose result is turned around at the end.
+
+/// A query in normal form.
+struct NormalQuery: Sendable {
+  /// Where a result begins or ends: keys for the first of the orders.
+  struct Bound: Sendable {
+    var keys: [Value?]
+    var isIncluded: Bool
+  }
+
+  let source: QueryShape.Source
+  /// Conditions that must all be met.
+  let conjuncts: [FilterTree]
+  /// Total: the document's name is the last, if not before.
+  let orders: [SortOrder]
+  var start: Bound?
+  let end: Bound?
+  var limit: Int
+  let offset: Int
+  let selection: [FieldNames]?
+  /// Whether the result, as found, is to be turned around.
+  let isReversed: Bool
+
+  /// Throws `.invalidArgument` when a place does not fit the order.
+  init(_ shape: QueryShape) throws(DatabaseError) {
+    source = shape.source
+    conjuncts = shape.filters.flatMap(\.conjuncts)
+    selection = shape.selection
+    offset = shape.offset
+    limit = shape.limit ?? .max
+    isReversed = shape.isLimitToLast
+    let complete = shape.completeOrders
+    let first = try shape.start.map { (place) throws(DatabaseError) in
+      try Bound(place, of: shape, complete)
+    }
+    let last = try shape.end.map { (place) throws(DatabaseError) in
+      try Bound(place, of: shape, complete)
+    }
+    orders = isReversed ? complete.map(\.reversed) : complete
+    start = isReversed ? last : first
+    end = isReversed ? first : last
+  }
+
+  /// The fields a document must have because the result is ordered by them.
+  var required: [QueryField] {
+    orders.filter { $0.missing == .excluded }.map(\.field)
+  }
+
+  /// Whether every document that meets the conditions counts, however they are ordered.
+  var isWhole: Bool { limit == .max && offset == 0 }
+}
+
+extension NormalQuery.Bound {
+  init(
+    _ place: CursorPlace, of shape: QueryShape, _ orders: [SortOrder]
+  ) throws(DatabaseError) {
+    isIncluded = place.isIncluded
+    switch place.position {
+    case .values(let values):
+      // What is asked for counts, not what completes it: whoever gives a value says what for.
+      guard values.count <= shape.orders.count else {
+        throw DatabaseError(
+          .invalidArgument,
+          "the result is ordered by \(shape.orders.count) fields and cannot begin or end at"
+            + " \(values.count) values; call order(by:) for each of them")
+      }
+      keys = []
+      for (value, order) in zip(values, shape.orders) {
+        keys.append(order.field == .documentID ? try shape.name(from: value) : value)
+      }
+      try shape.removeRepeatedOrders(&keys)
+    case .document(let path, let fields):
+      let name = shape.name(of: path)
+      keys = orders.keys(of: fields, name: name)
+      for (key, order) in zip(keys, orders) where key == nil && order.missing == .excluded {
+        throw DatabaseError(
+          .invalidArgument,
+          "\(path) has no field \(order.field), which the result is ordered by; begin or end at a"
+            + " document that has it", path: "\(path)", field: "\(order.field)")
+      }
+    case .saved(let cursor):
+      guard cursor.orders == orders.map(\.description) else {
+        throw DatabaseError(
+          .invalidArgument,
+          "the cursor is of a result ordered by \(cursor.orders.joined(separator: ", ")); use it"
+            + " with a query of that order")
+      }
+      keys = cursor.keys
+    }
+  }
+}
+
+extension QueryShape {
+  /// An order that stands twice counts once; so does its value in a cursor.
+  fileprivate func removeRepeatedOrders(_ keys: inout [Value?]) throws(DatabaseError) {
+    for index in keys.indices.reversed()
+    where orders[..<index].contains(where: { $0.field == orders[index].field }) {
+      keys.remove(at: index)
+    }
+    // Behind the document's name nothing is ordered.
+    if let index = completeOrders.firstIndex(where: { $0.field == .documentID }) {
+      keys = Array(keys.prefix(index + 1))
+    }
+  }
+
+  /// What this query calls a document that a condition or a place names: in a collection by its id
+  /// or a reference, in a group by its path or a reference.
+  func name(from value: Value) throws(DatabaseError) -> Value {
+    switch (value, source) {
+    case (.string(let id), .collection):
+      if let problem = ResourceName.problem(withID: id) {
+        throw wrongName("\"\(id)\" is no document's id: \(problem)")
+      }
+      return value
+    case (.reference(let path), .collection(let collection)):
+      guard contains(path) else { throw wrongName("\(path) is not a document of \(collection)") }
+      return .string(path.documentID)
+    case (.string(let text), .group):
+      return .reference(try DocumentPath(text))
+    case (.reference, .group):
+      return value
+    default:
+      throw wrongName("a document's id is compared with a String or a DocumentReference")
+    }
+  }
+
+  private func wrongName(_ message: String) -> DatabaseError {
+    DatabaseError(.invalidArgument, message, field: "\(FieldPath.documentID())")
+  }
+
+  /// Adds a condition, unless it makes no sense for a field.
+  mutating func add(_ tree: FilterTree) throws(DatabaseError) {
+    let shape = self
+    filters.append(
+      try tree.mapFields { (filter) throws(DatabaseError) in
+        filter.field == .documentID ? try shape.named(filter) : filter
+      })
+  }
+
+  /// A condition on the document's id with the names this query uses.
+  private func named(_ filter: FieldFilter) throws(DatabaseError) -> FieldFilter {
+    func all(_ values: [Value]) throws(DatabaseError) -> [Value] {
+      var names: [Value] = []
+      for value in values { names.append(try name(from: value)) }
+      return names.sortedWithoutDuplicates
+    }
+    var filter = filter
+    switch filter.condition {
+    case .equal(let value): filter.condition = .equal(try name(from: value))
+    case .notEqual(let value): filter.condition = .notEqual(try name(from: value))
+    case .less(let value): filter.condition = .less(try name(from: value))
+    case .lessOrEqual(let value): filter.condition = .lessOrEqual(try name(from: value))
+    case .greater(let value): filter.condition = .greater(try name(from: value))
+    case .greaterOrEqual(let value): filter.condition = .greaterOrEqual(try name(from: value))
+    case .isIn(let values): filter.condition = .isIn(try all(values))
+    case .notIn(let values): filter.condition = .notIn(try all(values))
+    case .hasPrefix:
+      guard case .collection = source else {
+        throw wrongName("in a collection group documents have paths, which have no prefix")
+      }
+    case .arrayContains, .arrayContainsAny:
+      throw wrongName("a document's id is no array; use == or in")
+    }
+    return filter
+  }
+}

@@ -1,0 +1,57 @@
+// How a query finds its documents: what the planner makes and the executor carries out.
+
+internal import OndolEngine
+
+/// How a query finds its documents in one pattern.
+struct Plan: Sendable {
+  /// One way to candidates. A document may come on several ways.
+  enum Access: Sendable {
+    /// Lookups of documents' keys, which are sorted.
+    case lookups([[UInt8]])
+    /// The documents whose keys are in the range.
+    case scan(KeyRange, reversed: Bool)
+    /// The rows of an index.
+    case index(IndexScan)
+    /// The documents that have a row in each of the indexes; each gives its rows in the order of
+    /// the documents' keys.
+    case intersection([IndexScan])
+  }
+
+  /// Together they lead to every document of the result; when there are none, nothing can match.
+  var ways: [Access]
+  /// Whether each way gives its candidates in the order the query wants.
+  var isInOrder: Bool
+  /// Whether each candidate is in the result, so that counting them needs no document.
+  var isExact = false
+  /// Fields an index should have to serve the query, when none does.
+  var suggestion: [IndexField]?
+
+  static let nothing = Plan(ways: [], isInOrder: true, isExact: true)
+}
+
+/// Ranges of one index.
+struct IndexScan: Sendable {
+  let index: IndexDefinition
+  /// Sorted, and they do not overlap.
+  var ranges: [KeyRange]
+  /// Bytes in front of a row's first component.
+  let prefixLength: Int
+  /// Whether the rows are walked from the last to the first.
+  var isReversed = false
+  /// Whether a document can have several rows in the ranges.
+  var isRepeating = false
+  /// Fields fixed to one value or a list of them; see `IndexStatistics`.
+  var fixed = 0
+}
+
+extension KeyRange {
+  /// The ranges sorted, each once, empty ones left out.
+  static func normalized(_ ranges: [KeyRange]) -> [KeyRange] {
+    var distinct: [KeyRange] = []
+    for range in ranges.sorted(by: { $0.lower.bytes.compare($1.lower.bytes) < 0 })
+    where !range.isEmpty && distinct.last != range {
+      distinct.append(range)
+    }
+    return distinct
+  }
+}

@@ -1,0 +1,177 @@
+// What the planner can do with indexes for conditions that must all be met: the whole of a query, or
+// one part of an "or" together with the rest.
+
+internal import OndolEngine
+
+/// Conditions that must all be met, and the indexes that can answer them.
+struct PlannerPart {
+  let planner: Planner
+  private let query: NormalQuery
+  private let conjuncts: [FilterTree]
+  private let filters: [FieldFilter]
+
+  init(planner: Planner, conjuncts: [FilterTree]) {
+    self.planner = planner
+    query = planner.query
+    self.conjuncts = conjuncts
+    filters = conjuncts.compactMap { if case .field(let filter) = $0 { filter } else { nil } }
+  }
+
+  /// An index that serves.
+  struct Candidate {
+    var plan: Plan
+    var fixed: Int
+    /// Whether it leads to fewer documents than there are.
+    var narrows: Bool
+    /// Fields fixed by equalities count most, then a range, then not having to sort.
+    var score: Int
+    /// Rows to be looked at, as far as known.
+    var rows: Double?
+  }
+
+  /// The keys of the documents the conditions name, sorted, when they name some.
+  func namedKeys() -> [[UInt8]]? {
+    for filter in filters where filter.field == .documentID {
+      var names: [Value]
+      switch filter.condition {
+      case .equal(let name): names = [name]
+      case .isIn(let list): names = list
+      default: continue
+      }
+      if names.count > 1 {
+        for other in filters where other.field == .documentID {
+          names.removeAll { !other.condition.matches($0) }
+        }
+      }
+      return names.compactMap(planner.naming.key).sorted { $0.bytes.compare($1.bytes) < 0 }
+    }
+    return nil
+  }
+
+  /// The index that serves best.
+  func bestIndex() -> Candidate? {
+    planner.indexes.compactMap(candidate).max { left, right in
+      left.score != right.score
+        ? left.score < right.score : left.rows ?? .infinity > right.rows ?? .infinity
+    }
+  }
+
+  /// Scans of all indexes that the conditions fix to one value as a whole, no field twice.
+  func pointScans() -> [IndexScan] {
+    var covered: Set<QueryField> = []
+    var scans: [IndexScan] = []
+    for index in planner.indexes {
+      guard let use = IndexUse(of: index, self), use.isOnePoint else { continue }
+      let fields = Set(index.fields.map { QueryField.field($0.names) })
+      guard covered.isDisjoint(with: fields) else { continue }
+      covered.formUnion(fields)
+      scans.append(use.scan)
+    }
+    return scans
+  }
+
+  private func candidate(_ index: IndexDefinition) -> Candidate? {
+    guard var use = IndexUse(of: index, self) else { return nil }
+    let order = use.order()
+    guard use.fixed > 0 || use.hasRange || (order != nil && needsFirstField(of: index)) else {
+      return nil
+    }
+    if let order {
+      use.scan.isReversed = order
+      use.clampToPlaces(isReversed: order)
+    }
+    let plan = Plan(
+      ways: use.scan.ranges.isEmpty ? [] : [.index(use.scan)], isInOrder: order != nil,
+      isExact: use.isExact)
+    let isPartial = index.kind.condition != nil
+    return Candidate(
+      plan: plan, fixed: use.fixed, narrows: use.fixed > 0 || use.hasRange || isPartial,
+      score: use.fixed * 8 + (use.hasRange ? 4 : 0) + (order != nil ? 2 : 0) + (isPartial ? 1 : 0),
+      rows: use.rows)
+  }
+
+  /// Whether a document must have the index's first field to be in the result.
+  private func needsFirstField(of index: IndexDefinition) -> Bool {
+    guard let first = index.fields.first, !index.kind.isOfElements else { return false }
+    return needs(.field(first.names))
+  }
+
+  /// Whether a document must have the field to be in the result.
+  func needs(_ field: QueryField) -> Bool {
+    filters.contains { $0.field == field } || query.required.contains(field)
+  }
+
+  func filters(on names: FieldNames) -> [FieldFilter] {
+    filters.filter { $0.field == .field(names) }
+  }
+
+  /// Whether the conditions let through only documents that `condition` lets through.
+  func implies(_ condition: FilterTree) -> Bool {
+    switch condition {
+    case .all(let trees): trees.allSatisfy(implies)
+    case .any(let trees): conjuncts.contains(condition) || trees.contains(where: implies)
+    case .field(let filter): filters.contains { $0.implies(filter) }
+    }
+  }
+
+  /// Fields that have one value in all results, so that ordering by them changes nothing, and the
+  /// values.
+  var singleValues: [(names: FieldNames, value: Value)] {
+    filters.compactMap { filter in
+      guard case .equal(let value) = filter.condition, case .field(let names) = filter.field else {
+        return nil
+      }
+      return (names, value)
+    }
+  }
+
+  /// Fields that have one value in all results.
+  var singleValued: [FieldNames] { singleValues.map(\.names) }
+
+  /// Whether the result is ordered by the document's name alone.
+  var isOrderedByName: Bool {
+    query.orders.first { order in !singleValued.contains { order.field == .field($0) } }?.field
+      == .documentID
+  }
+
+  /// Whether documents that have a row in each of the scans are in the result.
+  func isExact(considering scans: [IndexScan]) -> Bool {
+    let uses = scans.compactMap { IndexUse(of: $0.index, self) }
+    return isExact(
+      answered: uses.flatMap(\.answered),
+      present: uses.flatMap { $0.scan.index.fields.map { .field($0.names) } })
+  }
+
+  /// Whether nothing is left to ask of a document when the conditions `answered` are met and it has
+  /// the fields `present`.
+  func isExact(answered: [FieldFilter], present: [QueryField]) -> Bool {
+    conjuncts.allSatisfy { tree in
+      guard case .field(let filter) = tree else { return false }
+      return answered.contains(filter)
+    }
+      && query.required.allSatisfy { $0 == .documentID || present.contains($0) }
+      && query.start == nil && query.end == nil
+  }
+}
+
+extension FieldFilter {
+  /// Whether every value that meets this condition meets `other`.
+  func implies(_ other: FieldFilter) -> Bool {
+    guard field == other.field else { return false }
+    if condition == other.condition { return true }
+    if case .notEqual(.null) = other.condition { return !condition.matches(.null) }
+    switch (condition, other.condition) {
+    case (.equal(let value), _): return other.condition.matches(value)
+    case (.isIn(let values), _): return values.allSatisfy(other.condition.matches)
+    case (.greater(let low), .greater), (.greater(let low), .greaterOrEqual):
+      return other.condition.matches(low) || low == other.condition.operands.first
+    case (.greaterOrEqual(let low), .greater), (.greaterOrEqual(let low), .greaterOrEqual):
+      return other.condition.matches(low)
+    case (.less(let high), .less), (.less(let high), .lessOrEqual):
+      return other.condition.matches(high) || high == other.condition.operands.first
+    case (.lessOrEqual(let high), .less), (.lessOrEqual(let high), .lessOrEqual):
+      return other.condition.matches(high)
+    default: return false
+    }
+  }
+}

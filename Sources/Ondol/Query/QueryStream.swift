@@ -1,0 +1,118 @@
+// A result as a stream. The documents are read in pages, each beginning behind the last document of
+// the one before, all from one snapshot: so memory holds a page and not the result, nothing is kept
+// open between two documents but the snapshot, and the reader may take its time.
+
+internal import OndolEngine
+
+/// The documents of a query's result one after the other, all as they were when the first was asked
+/// for.
+///
+/// Memory holds some hundred documents at a time. When an index serves the query's order, the first
+/// document comes at once; otherwise the places of some thousand documents are sorted at a time.
+public struct QueryDocuments: AsyncSequence, Sendable {
+  public typealias Element = DocumentSnapshot
+  public typealias Failure = DatabaseError
+
+  let query: Query
+
+  /// Begins to read.
+  public func makeAsyncIterator() -> AsyncIterator { AsyncIterator(pages: QueryPages(query)) }
+
+  /// Reads one document after the other.
+  public struct AsyncIterator: AsyncIteratorProtocol {
+    var pages: QueryPages
+    private var page: [DocumentSnapshot] = []
+    private var position = 0
+
+    init(pages: QueryPages) {
+      self.pages = pages
+    }
+
+    /// The next document; nil at the end.
+    ///
+    /// - Throws: as `getDocuments()`, and `.cancelled` when the task was cancelled.
+    public mutating func next(
+      isolation actor: isolated (any Actor)? = #isolation
+    ) async throws(DatabaseError) -> DocumentSnapshot? {
+      if position == page.count {
+        guard !Task.isCancelled else {
+          throw DatabaseError(.cancelled, "the task was cancelled; the rest is not read")
+        }
+        (pages, page) = try await pages.next()
+        position = 0
+      }
+      guard position < page.count else { return nil }
+      defer { position += 1 }
+      return page[position]
+    }
+  }
+}
+
+extension QuerySource {
+  /// The documents of the result one after the other, with bounded memory, all as they are when the
+  /// first is asked for. With `limit(toLast:)` the limit's documents are in memory at once.
+  public var documents: QueryDocuments { QueryDocuments(query: query) }
+}
+
+/// A result in pages.
+struct QueryPages: Sendable {
+  private let query: Query
+  private var snapshot: Snapshot?
+  /// Sorted documents that are not read yet.
+  private var ranked: ArraySlice<Ranked> = []
+  /// Where the last page ended.
+  private var last: [Value?]?
+  private var returned = 0
+  private var isAtEnd = false
+
+  init(_ query: Query) {
+    self.query = query
+  }
+
+  private static let pageCount = 256
+  private static let sortedCount = 16_384
+
+  /// The next documents, none at the end, and what is behind them.
+  @concurrent
+  func next() async throws(DatabaseError) -> (QueryPages, [DocumentSnapshot]) {
+    guard !isAtEnd else { return (self, []) }
+    let shape = try query.shape.get()
+    let snapshot: Snapshot
+    if let known = self.snapshot {
+      snapshot = known
+    } else {
+      snapshot = try query.database.engineSnapshot()
+    }
+    return try await query.database.read(snapshot) { [self] (rows) throws(DatabaseError) in
+      var rest = self
+      rest.snapshot = snapshot
+      let documents = try rest.read(shape, rows)
+      rest.returned += documents.count
+      if documents.isEmpty { rest.isAtEnd = true }
+      return (rest, documents)
+    }
+  }
+
+  private mutating func read(
+    _ shape: QueryShape, _ rows: Rows
+  ) throws(DatabaseError) -> [DocumentSnapshot] {
+    var shape = shape
+    if shape.isLimitToLast {
+      isAtEnd = true
+      var executor = try Executor(shape, in: query.database, rows)
+      return try executor.documents()
+    }
+    let left = (shape.limit ?? .max) - returned - ranked.count
+    shape.limit = min(left, Self.pageCount)
+    if last != nil { shape.offset = 0 }
+    var executor = try Executor(shape, in: query.database, rows, behind: last)
+    if ranked.isEmpty, left > 0 {
+      let count = executor.isInOrder ? Self.pageCount : Self.sortedCount
+      ranked = try executor.page(limit: min(left, count))[...]
+      last = ranked.last?.sortKeys ?? last
+    }
+    let page = ranked.prefix(Self.pageCount)
+    ranked = ranked.dropFirst(page.count)
+    return try executor.shaped(page)
+  }
+}

@@ -1,0 +1,33 @@
+// A snapshot as it would be if a batch had been committed on top of it: what a transaction reads
+// after its own first write. The rows lie in memtables of their own above the snapshot's; nobody
+// else sees them, and they go with the snapshot.
+
+extension Snapshot {
+  /// The same rows with those of `batch` above them. Stamps get the time given, and the number of
+  /// the commit after the snapshot's.
+  ///
+  /// - Complexity: O(n log n) in the rows of the batch.
+  package func overlaid(by batch: consuming Batch, time: Int64) -> Snapshot {
+    var batch = batch
+    let capacity = batch.payloadLength + batch.operationCount * Memtable.nodeOverhead
+    var shards = view.shards
+    var memtables = [Memtable?](repeating: nil, count: shards.count)
+    batch.groups.forEachShard(of: shards.count) { index in
+      let memtable = Memtable(capacity: capacity)
+      memtables[index] = memtable
+      shards[index] = shards[index].sealing(into: memtable)
+    }
+    let frame = batch.takeFrame(stampedWith: sequence.next, time: time)
+    let payload = frame.bytes.extracting(droppingFirst: FrameHeader.length)
+    var reader = OperationReader(payload)
+    do throws(MalformedBytes) {
+      while let operation = try reader.next() {
+        let shard = View.shardIndex(of: operation.key, count: shards.count)
+        memtables[shard]?.insert(operation.key, sequence, operation.kind, operation.value)
+      }
+    } catch {
+      preconditionFailure("a batch of our own making cannot be malformed: \(error)")
+    }
+    return Snapshot(View(shards: shards), sequence, reads: reads)
+  }
+}
