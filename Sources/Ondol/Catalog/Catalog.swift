@@ -26,6 +26,8 @@ struct Family: Sendable {
   let root: String
   var row: FamilyRow
   var collections: [CollectionPattern: CollectionEntry] = [:]
+  /// Keyspaces of indexes that are no more and whose rows may still be there.
+  var dropped: [Keyspace] = []
 }
 
 /// The pictures of all families met so far.
@@ -160,7 +162,7 @@ private struct FamilyReader {
           throw MalformedBytes(at: 0, "an index of an unknown collection")
         }
         family.collections[pattern]?.indexes.append(index)
-      case .dropped: break
+      case .dropped: family.dropped.append(keyspace)
       }
       return
     }

@@ -6,8 +6,8 @@
 /// Files and how they become part of the database.
 final class Storage: Sendable {
   let directory: any Directory
-  /// Held here, so that nobody else opens the directory as long as work on it may be under way, even
-  /// when the engine was let go without being closed.
+  /// Held here, so that nobody else opens the directory as long as work on it may be under way,
+  /// even when the engine was let go without being closed.
   let lock: any DirectoryLock
   let environment: Environment
   let options: EngineOptions
