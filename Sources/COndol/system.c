@@ -8,6 +8,7 @@
 #include <pthread.h>
 #include <string.h>
 #include <sys/file.h>
+#include <sys/uio.h>
 
 #if defined(__APPLE__)
 #include <pthread/qos.h>
@@ -23,6 +24,17 @@ int ondol_lock_exclusive(int descriptor) {
   return fcntl(descriptor, F_OFD_SETLK, &whole) == 0 ? 0 : errno;
 #else
   return flock(descriptor, LOCK_EX | LOCK_NB) == 0 ? 0 : errno;
+#endif
+}
+
+ssize_t ondol_write_synced(int descriptor, const void *bytes, size_t length, off_t offset) {
+#if defined(RWF_DSYNC)
+  struct iovec all = {.iov_base = (void *)bytes, .iov_len = length};
+  return pwritev2(descriptor, &all, 1, offset, RWF_DSYNC);
+#else
+  (void)descriptor, (void)bytes, (void)length, (void)offset;
+  errno = ENOSYS;
+  return -1;
 #endif
 }
 

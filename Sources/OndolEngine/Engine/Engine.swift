@@ -40,18 +40,34 @@ package final class Engine: Sendable {
 
   /// Opens the database in the directory at `path`, and makes one where there is none. Recovers
   /// what a crash left. Reads the superblock, the manifest and the logs; no segment is touched.
+  @concurrent
   package static func open(
     at path: String, options: EngineOptions = EngineOptions(), environment: Environment = .live()
   ) async throws(EngineError) -> Engine {
     let maintenance = environment.threads.makeWorker(named: "ondol-upkeep")
     let logWorker = environment.threads.makeWorker(named: "ondol-log")
     do throws(EngineError) {
-      let opening = try await maintenance.perform { () throws(EngineError) in
-        try Opening(path: path, options: options, environment: environment)
-      }
+      let claim = try DirectoryClaim(path: path, environment: environment)
+      let opening =
+        if try isQuick(claim) {
+          try Opening(claim, options: options, environment: environment)
+        } else {
+          try await maintenance.perform { () throws(EngineError) in
+            try Opening(claim, options: options, environment: environment)
+          }
+        }
       return opening.makeEngine(maintenance: maintenance, logWorker: logWorker)
     } catch {
       await maintenance.stop()
+      throw error
+    }
+  }
+
+  private static func isQuick(_ claim: DirectoryClaim) throws(EngineError) -> Bool {
+    do throws(EngineError) {
+      return try Opening.isQuick(claim)
+    } catch {
+      claim.lock.release()
       throw error
     }
   }
@@ -80,7 +96,7 @@ package final class Engine: Sendable {
         try await storage.sequencer.finish(placed)
         return receipt
       case .needsLog:
-        try await storage.makeFirstLog()
+        try await storage.makeLog()
         storage.secureFirstLog()
       case .needsRoom(let shard):
         try await upkeep.makeRoom(in: shard)

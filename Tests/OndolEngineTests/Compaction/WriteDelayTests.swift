@@ -1,5 +1,6 @@
 // The delay of writers as a table: nothing while upkeep keeps up, then steadily more.
 
+import OndolTestKit
 import Testing
 
 @testable import OndolEngine

@@ -28,6 +28,7 @@ package struct EngineSubject: CrashSubject {
     engineOptions.blockSize = options.blockSize
     engineOptions.deferredBytes = options.deferredBytes
     engineOptions.runLimit = options.runLimit
+    engineOptions.callersSync = options.callersSync
     engineOptions.smallShardSize = options.smallShardSize
     engineOptions.valueThreshold = options.valueThreshold
     engineOptions.valueFileSize = options.valueFileSize
