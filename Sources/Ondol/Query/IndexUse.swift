@@ -260,7 +260,7 @@ struct IndexUse {
     // A unique row does not say by its key which document it is of.
     guard let tail = tail(of: name) else { return (writer.bytes, false) }
     writer.append(raw: tail)
-    return (writer.bytes, true)
+    return (writer.bytes, query.orders.last?.field == .documentID)
   }
 
   /// The tail of the rows of a document, unless rows have none.
