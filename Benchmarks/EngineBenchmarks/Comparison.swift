@@ -1,8 +1,18 @@
-// The parent's side: starts a process per engine and run, removes what it left, and compares what
-// it read with the reference.
+// The parent's side: starts a process per engine, run and phase, removes what they left, and
+// compares what was read with the reference.
 
 import Foundation
 import Peers
+
+/// What a child process is to do.
+struct ChildTask: Codable {
+  var engine: String
+  var plan: Plan
+  var phase: Phase?
+  /// Instead of a phase: write for long, in commits of so many documents.
+  var sustainedDocumentsPerWrite: Int?
+  var directory: String
+}
 
 struct Comparison {
   let plan: Plan
@@ -10,19 +20,19 @@ struct Comparison {
   let runs: Int
   let directory: String
 
-  func perform(childArguments: [String]) async throws -> Report {
+  /// Runs every phase of every engine, engines taking turns.
+  func perform() throws -> Report {
+    let dataset = Dataset(valueLength: plan.valueLength, keyOrder: plan.keyOrder)
+    let reference = Reference(plan, dataset)
+    var report = Report(plan: plan, runs: runs, directory: directory)
     try FileManager.default.createDirectory(
       atPath: directory, withIntermediateDirectories: true)
-    let reference = Reference(plan, Dataset(valueLength: plan.valueLength))
-    var report = Report(plan: plan, runs: runs, directory: directory)
     for round in 1...runs {
-      report.deviceFloors.append(
-        try deviceFloor(
-          lengthBytes: KeyList.keyLength + plan.valueLength, times: 200, in: directory))
+      report.deviceFloors.append(try deviceFloor())
       for engine in engines {
         progress("run \(round) of \(runs): \(engine)")
         do {
-          let result = try runChild(engine, childArguments)
+          guard let result = try run(engine, round: round) else { continue }
           report.errors += mismatches(in: result, reference)
           report.results.append(result)
         } catch {
@@ -34,7 +44,48 @@ struct Comparison {
     return report
   }
 
-  private func runChild(_ engine: String, _ arguments: [String]) throws -> RunResult {
+  /// Writes for long, every engine once.
+  func sustain() throws -> SustainedReport {
+    var report = SustainedReport(plan: plan)
+    for engine in engines {
+      for documents in EngineRun.sustainedBatches {
+        progress("\(engine), commits of \(documents)")
+        do {
+          report.results += try inFreshDirectory(engine) { place in
+            [
+              try runChild(
+                ChildTask(
+                  engine: engine, plan: plan, sustainedDocumentsPerWrite: documents,
+                  directory: place))
+            ]
+          }
+        } catch {
+          report.errors.append("\(error)")
+        }
+      }
+    }
+    progress("")
+    return report
+  }
+
+  /// One run of an engine: its phases, one after the other; nil when it has none this time.
+  private func run(_ engine: String, round: Int) throws -> RunResult? {
+    try inFreshDirectory(engine) { place in
+      var whole: RunResult?
+      for phase in plan.phases(engine: engine, round: round) {
+        let part = try runChild(
+          ChildTask(engine: engine, plan: plan, phase: phase, directory: place))
+        if whole == nil {
+          whole = part
+        } else {
+          whole?.measurements += part.measurements
+        }
+      }
+      return whole
+    }
+  }
+
+  private func inFreshDirectory<R>(_ engine: String, _ body: (String) throws -> R) throws -> R {
     let place = directory + "/" + engine
     try? FileManager.default.removeItem(atPath: place)
     try FileManager.default.createDirectory(atPath: place, withIntermediateDirectories: true)
@@ -42,18 +93,35 @@ struct Comparison {
       try? FileManager.default.removeItem(atPath: place)
       writeOutEverything()
     }
+    return try body(place)
+  }
+
+  private func runChild(_ task: ChildTask) throws -> RunResult {
     let process = Process()
     process.executableURL = Bundle.main.executableURL
-    process.arguments = ["--child", engine, "--directory", place] + arguments
+    process.arguments = [
+      "--child", String(decoding: try JSONEncoder().encode(task), as: UTF8.self),
+    ]
     let output = Pipe()
     process.standardOutput = output
     try process.run()
     let data = try output.fileHandleForReading.readToEnd() ?? Data()
     process.waitUntilExit()
     guard process.terminationStatus == 0 else {
-      throw PeerError(engine, "run", "the process ended with \(process.terminationStatus)")
+      throw PeerError(
+        task.engine, task.phase?.rawValue ?? "sustained",
+        "the process ended with \(process.terminationStatus)")
     }
     return try JSONDecoder().decode(RunResult.self, from: data)
+  }
+
+  /// What the device takes for a synced write of one document's bytes, at this moment.
+  private func deviceFloor() throws -> Double {
+    let times = 200
+    let device = try Device(
+      lengthBytes: KeyList.keyLength + plan.valueLength, times: times, in: directory)
+    for _ in 0..<times { try device.write() }
+    return device.medianMicroseconds
   }
 
   private func mismatches(in result: RunResult, _ reference: Reference) -> [String] {

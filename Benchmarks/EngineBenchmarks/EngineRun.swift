@@ -1,135 +1,110 @@
-// One run of one engine, in a process of its own: load, settle, close, weigh, reopen, read, write.
-// Only the engine's own calls are inside the clock; keys and values are made before it starts. What
-// a read gives is summed inside the clock, by the same function for every engine.
+// One phase of one engine's run, in a process of its own. Only the engine's own calls are inside
+// the clock; keys and values are made before it starts. What a read gives is summed inside the
+// clock, by the same function for every engine. The phases are in the files beside this one.
 
 import CPeers
 import Foundation
 import Peers
 
 struct EngineRun {
-  private let plan: Plan
-  private let dataset: Dataset
-  private let queries: Queries
-  private let directory: String
-  private var measurements: [Measurement] = []
-  private var settleSeconds = 0.0
+  let type: any KeyValueEngine.Type
+  let plan: Plan
+  let dataset: Dataset
+  let queries: Queries
+  /// The directory of the run; each database is in one below it.
+  let directory: String
+  /// The memory of the process before it has opened anything.
+  let memoryAtStart: ProcessMemory?
+  var result: RunResult
 
-  /// Runs `plan` on an engine, in a directory that is empty.
+  /// Runs `phase` of `plan` on an engine.
   ///
   /// It leaves the main thread, which would make each change of actors dear.
   @concurrent
   static func perform(
-    _ type: any KeyValueEngine.Type, _ plan: Plan, in directory: String
+    _ phase: Phase, _ type: any KeyValueEngine.Type, _ plan: Plan, in directory: String
   ) async throws -> RunResult {
-    var run = EngineRun(plan, directory)
-    try await run.load(type)
-    run.weigh()
-    try await run.reopen(type)
-    try await run.read(type)
-    try await run.write(type)
-    return RunResult(
-      engine: type.name, version: type.version, settings: type.settings,
-      measurements: run.measurements, settleSeconds: run.settleSeconds)
+    var run = EngineRun(type, plan, directory)
+    switch phase {
+    case .load: try await run.load()
+    case .read: try await run.read()
+    case .readLimited: try await run.readLimited()
+    case .write: try await run.write()
+    case .share: try await run.share()
+    case .readSmall: try await run.readSmall()
+    case .overwrite: try await run.overwrite()
+    case .crash: try await OndolRecovery(run).crash()
+    case .recover:
+      let milliseconds = try await OndolRecovery(run).recover()
+      run.note(.recovery, milliseconds)
+    }
+    return run.result
   }
 
-  private init(_ plan: Plan, _ directory: String) {
+  init(_ type: any KeyValueEngine.Type, _ plan: Plan, _ directory: String) {
+    self.type = type
     self.plan = plan
     self.directory = directory
-    dataset = Dataset(valueLength: plan.valueLength)
+    dataset = Dataset(valueLength: plan.valueLength, keyOrder: plan.keyOrder)
     queries = Queries(plan, dataset)
+    memoryAtStart = ProcessMemory.current()
+    result = RunResult(engine: type.name, version: type.version, settings: type.settings)
   }
 
-  private func open(
-    _ type: any KeyValueEngine.Type, _ durability: CommitDurability
+  /// The databases of a run, one directory each.
+  enum Database: String {
+    case main
+    case small
+    case overwritten
+    case sustained
+  }
+
+  func path(of database: Database) -> String { directory + "/" + database.rawValue }
+
+  func open(
+    _ database: Database = .main, _ durability: CommitDurability = .process,
+    cacheBytes: Int = Plan.cacheBytes
   ) async throws -> any KeyValueEngine {
-    try await type.open(
-      OpenOptions(directory: directory, cacheBytes: Plan.cacheBytes, durability: durability))
-  }
-
-  private mutating func note(
-    _ workload: Workload, _ value: Double, checksum: UInt64? = nil, slowest: Double? = nil
-  ) {
-    guard plan.includes(workload) else { return }
-    measurements.append(
-      Measurement(
-        workload: workload, value: value, slowestHundredth: slowest, checksum: checksum))
-  }
-
-  /// Loads, settles and closes; then lets the system write out what it holds, for every engine
-  /// alike.
-  private mutating func load(_ type: any KeyValueEngine.Type) async throws {
-    let engine = try await open(type, .process)
-    var batch = RowList(valueLength: plan.valueLength)
-    var nanoseconds: UInt64 = 0
-    for first in stride(from: 0, to: plan.documents, by: plan.documentsPerBatch) {
-      batch.removeAll()
-      for number in first..<min(first + plan.documentsPerBatch, plan.documents) {
-        batch.append(number, of: dataset)
-      }
-      let start = peer_now()
-      try await engine.write(batch)
-      nanoseconds += peer_now() - start
-    }
-    let start = peer_now()
-    try await engine.settle()
-    settleSeconds = Double(peer_now() - start) / 1e9
-
-    let scan = try await engine.scan()
-    guard scan.count == UInt64(plan.documents) else {
-      throw PeerError(type.name, "load", "\(scan.count) documents instead of \(plan.documents)")
-    }
-    try await engine.close()
-    writeOutEverything()
-    note(.load, Double(plan.documents) / Double(nanoseconds) * 1e9, checksum: scan.checksum)
-  }
-
-  /// Weighs the settled, closed database.
-  private mutating func weigh() {
-    note(.size, Double(allocatedBytes(below: directory)) / 1e6)
-  }
-
-  /// Opens the closed database and answers one get; its pages are in the system's cache.
-  private mutating func reopen(_ type: any KeyValueEngine.Type) async throws {
-    guard plan.includes(.reopen) else { return }
-    var times: [Double] = []
-    var checksums: [UInt64] = []
-    for key in queries.reopens {
-      let start = peer_now()
-      let engine = try await open(type, .process)
-      checksums.append(try await engine.get(key))
-      times.append(Double(peer_now() - start) / 1e6)
-      try await engine.close()
-    }
-    note(.reopen, median(times), checksum: fold(checksums))
-  }
-
-  private mutating func read(_ type: any KeyValueEngine.Type) async throws {
-    let engine = try await open(type, .process)
-    try await warm(engine)
-    try await measure(.getUniform, queries.uniform, perPass: plan.getsPerPass) {
-      try await engine.get($0)
-    }
-    if plan.includes(.getHot) { _ = try await engine.get(queries.hot[0]) }
-    try await measure(.getHot, queries.hot, perPass: plan.hotGetsPerPass) {
-      try await engine.get($0)
-    }
-    try await measure(
-      .fullScan, Array(repeating: KeyList(), count: plan.scans), perPass: plan.documents
-    ) { _ in try await engine.scan().checksum }
-    try await measure(.seek, queries.seeks, perPass: plan.seeksPerPass * 1_000) {
-      try await engine.seek($0, limit: Plan.rowsPerSeek)
-    }
-    try await engine.close()
+    let path = path(of: database)
+    try FileManager.default.createDirectory(atPath: path, withIntermediateDirectories: true)
+    return try await type.open(
+      OpenOptions(directory: path, cacheBytes: cacheBytes, durability: durability))
   }
 
   /// Fills the engine's cache: every row once, then some of them again in random order.
-  private func warm(_ engine: any KeyValueEngine) async throws {
+  func warm(_ engine: any KeyValueEngine) async throws {
     _ = try await engine.scan()
     _ = try await engine.get(queries.warming)
   }
 
+  /// Rows by their documents' numbers.
+  func rows(_ numbers: some Sequence<Int>, version: Int = 0) -> RowList {
+    var rows = RowList(valueLength: plan.valueLength)
+    for number in numbers { rows.append(number, version: version, of: dataset) }
+    return rows
+  }
+
+  // MARK: - Noting
+
+  mutating func note(
+    _ workload: Workload, _ value: Double, checksum: UInt64? = nil, slowest: Double? = nil,
+    attained: Double? = nil
+  ) {
+    guard plan.includes(workload) else { return }
+    result.measurements.append(
+      Measurement(
+        workload: workload, value: value, slowestHundredth: slowest, checksum: checksum,
+        attained: attained))
+  }
+
+  /// Notes what the process holds beyond what it held before it opened anything.
+  mutating func noteMemory(_ workload: Workload, _ amount: (ProcessMemory) -> Int) {
+    guard let before = memoryAtStart, let now = ProcessMemory.current() else { return }
+    note(workload, Double(max(amount(now) - before.residentBytes, 0)) / 1e6)
+  }
+
   /// Times `passes` and notes the median pass, per operation.
-  private mutating func measure(
+  mutating func measure(
     _ workload: Workload, _ passes: [KeyList], perPass: Int,
     _ body: (KeyList) async throws -> UInt64
   ) async throws {
@@ -144,25 +119,10 @@ struct EngineRun {
     note(workload, median(times), checksum: fold(checksums))
   }
 
-  /// New documents, one commit each, into the settled database; then reads them back.
-  private mutating func write(_ type: any KeyValueEngine.Type) async throws {
-    for (workload, durability, numbers) in [
-      (Workload.putProcess, CommitDurability.process, queries.putsProcess),
-      (Workload.putPower, CommitDurability.power, queries.putsPower),
-    ] where plan.includes(workload) {
-      var rows = RowList(valueLength: plan.valueLength)
-      for number in numbers { rows.append(number, of: dataset) }
-      let engine = try await open(type, durability)
-      try await warm(engine)
-      let times = try await engine.writeEach(rows).map { Double($0) / 1e3 }.sorted()
-      // Unsynced, what matters is the whole cost, flushes and merges included; synced, the device's
-      // outliers would hide the engine, so it is the median commit.
-      let mean = times.reduce(0, +) / Double(times.count)
-      note(
-        workload, durability == .process ? mean : median(times),
-        checksum: fold([try await engine.get(rows.keys)]),
-        slowest: times[times.count * 99 / 100])
-      try await engine.close()
+  /// Fails the run when an engine did not read what was written.
+  func require(_ found: UInt64, is wanted: UInt64, _ workload: Workload) throws {
+    guard found == wanted else {
+      throw PeerError(type.name, workload.rawValue, "read other bytes than were written")
     }
   }
 }

@@ -1,9 +1,7 @@
-// What the runner itself asks of the system: how much room a database takes, how fast the device
-// syncs, and that nothing one engine left behind is written while the next one is timed.
+// What the runner itself asks of the system: how much room a database takes, how much memory the
+// process holds, and that nothing one engine left behind is written while the next one is timed.
 
-import CPeers
 import Foundation
-import Peers
 
 #if canImport(Glibc)
   import Glibc
@@ -26,40 +24,24 @@ func writeOutEverything() {
   sync()
 }
 
-/// The median time in microseconds of appending `lengthBytes` to a file of zeros and syncing it:
-/// the least that a commit which survives a power cut can cost.
-func deviceFloor(lengthBytes: Int, times: Int, in directory: String) throws -> Double {
-  let path = directory + "/floor"
-  let file = unsafe Foundation.open(path, O_RDWR | O_CREAT | O_TRUNC, 0o644)
-  guard file >= 0 else { throw PeerError("device", "open", path) }
-  defer {
-    _ = close(file)
-    _ = unsafe unlink(path)
-  }
-  let zeros = [UInt8](repeating: 0, count: lengthBytes * times)
-  var written = unsafe pwrite(file, zeros, zeros.count, 0)
-  guard written == zeros.count, synchronize(file) else {
-    throw PeerError("device", "fill", path)
-  }
-  let bytes = [UInt8](repeating: 0xA5, count: lengthBytes)
-  var microseconds: [Double] = []
-  for index in 0..<times {
-    let start = peer_now()
-    written = unsafe pwrite(file, bytes, lengthBytes, off_t(index * lengthBytes))
-    guard written == lengthBytes, synchronize(file) else {
-      throw PeerError("device", "write", path)
-    }
-    microseconds.append(Double(peer_now() - start) / 1e3)
-  }
-  return median(microseconds)
-}
+/// The memory of this process, where the system tells.
+struct ProcessMemory {
+  var residentBytes: Int
+  /// The most there has been since the process began.
+  var peakBytes: Int
 
-private func synchronize(_ file: Int32) -> Bool {
-  #if canImport(Glibc)
-    fdatasync(file) == 0
-  #else
-    fcntl(file, F_FULLFSYNC) == 0
-  #endif
+  static func current() -> ProcessMemory? {
+    guard let text = try? String(contentsOfFile: "/proc/self/status", encoding: .utf8) else {
+      return nil
+    }
+    func bytes(_ field: String) -> Int? {
+      let line = text.split(separator: "\n").first { $0.hasPrefix(field) }
+      return line?.split(whereSeparator: { !$0.isNumber }).first.flatMap { Int($0) }
+        .map { $0 * 1_024 }
+    }
+    guard let resident = bytes("VmRSS:"), let peak = bytes("VmHWM:") else { return nil }
+    return ProcessMemory(residentBytes: resident, peakBytes: peak)
+  }
 }
 
 /// The middle of `values`, which must not be empty.
@@ -67,4 +49,9 @@ func median(_ values: [Double]) -> Double {
   let sorted = values.sorted()
   let middle = sorted.count / 2
   return sorted.count % 2 == 1 ? sorted[middle] : (sorted[middle - 1] + sorted[middle]) / 2
+}
+
+/// The value that `part` (0...1) of `sorted`, which must not be empty, do not exceed.
+func percentile(_ part: Double, ofSorted sorted: [Double]) -> Double {
+  sorted[min(Int(Double(sorted.count) * part), sorted.count - 1)]
 }

@@ -9,7 +9,7 @@ final class OndolEngineAdapter: KeyValueEngine {
   static let name = "Ondol"
   static let version = "in this tree"
   static let settings =
-    "cache 1 GiB, otherwise defaults; LZ4, every block's checksum verified when it is loaded; "
+    "defaults but for the cache; LZ4, every block's checksum verified when it is loaded; "
     + ".process: written by the caller, .power: synced; settled into one run before reads; "
     + "snapshot per get and seek"
 
@@ -28,6 +28,11 @@ final class OndolEngineAdapter: KeyValueEngine {
       try await Engine.open(at: options.directory, options: engineOptions),
       options.durability == .process ? .process : .power)
   }
+
+  /// A commit that waits for the device suspends its task and no thread.
+  static var blocks: Bool { false }
+
+  func session() -> OndolEngineAdapter { self }
 
   func write(_ rows: RowList) async throws {
     var batch = Batch()
@@ -65,7 +70,7 @@ final class OndolEngineAdapter: KeyValueEngine {
     var scan = Scan(count: 0, checksum: 0)
     try cursor.seekToFirst()
     while cursor.isValid {
-      add(cursor, to: &scan)
+      try add(cursor, to: &scan)
       try cursor.next()
     }
     return scan
@@ -78,7 +83,7 @@ final class OndolEngineAdapter: KeyValueEngine {
       try cursor.seek(atOrAfter: keys.key(index))
       var rows = 0
       while cursor.isValid {
-        add(cursor, to: &scan)
+        try add(cursor, to: &scan)
         rows += 1
         if rows == limit { break }
         try cursor.next()
@@ -88,11 +93,11 @@ final class OndolEngineAdapter: KeyValueEngine {
   }
 
   @inline(__always)
-  private func add(_ cursor: borrowing Cursor, to scan: inout Scan) {
+  private func add(_ cursor: borrowing Cursor, to scan: inout Scan) throws {
     let key = cursor.key
     let name = key.extracting(droppingFirst: KeyList.prefixLength)
     scan.checksum = peer_fold(scan.checksum, sum(name))
-    scan.checksum = peer_fold(scan.checksum, sum(cursor.value))
+    scan.checksum = peer_fold(scan.checksum, sum(try cursor.value))
     scan.count += 1
   }
 

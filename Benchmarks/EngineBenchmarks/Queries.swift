@@ -1,128 +1,113 @@
-// Which documents are read and written, chosen before anything is timed, and what reading them must
-// give: the reference is computed from the documents themselves, without any engine.
+// Which documents are read and written, chosen before anything is timed: the same for every engine
+// and run.
 
 import CPeers
 import Peers
 
-/// The keys of every workload, the same for every engine and run.
+/// Gets that are made together: the documents' numbers and their keys.
+struct Gets {
+  var numbers: [Int]
+  var keys: KeyList
+}
+
 struct Queries {
   var warming: KeyList
-  var uniform: [KeyList]
-  var hot: [KeyList]
-  var seeks: [KeyList]
-  var reopens: [KeyList]
-  /// Documents after the loaded ones.
+  var uniformGets: [Gets]
+  var hotGets: [Gets]
+  var reopenGets: [Gets]
+  var limitedGets: [Gets]
+  var smallGets: [Gets]
+  /// For each of the readers beside a writer, what it reads over and over.
+  var beside: [Gets]
+  private(set) var seekKeys: [[(UInt64, UInt64)]]
+  private(set) var seeks: [KeyList]
+
+  // Documents after the loaded ones.
   var putsProcess: Range<Int>
   var putsPower: Range<Int>
+  var batchesPower: Range<Int>
+  var mixed: Range<Int>
+  var shared: Range<Int>
 
-  private(set) var uniformNumbers: [[Int]]
-  private(set) var hotNumbers: [[Int]]
-  private(set) var reopenNumbers: [[Int]]
-  private(set) var seekKeys: [[(UInt64, UInt64)]]
+  var uniform: [KeyList] { uniformGets.map(\.keys) }
+  var hot: [KeyList] { hotGets.map(\.keys) }
+  var reopens: [KeyList] { reopenGets.map(\.keys) }
+  var limited: [KeyList] { limitedGets.map(\.keys) }
+  var small: [KeyList] { smallGets.map(\.keys) }
 
   init(_ plan: Plan, _ dataset: Dataset) {
     var random = SplitMix(state: 2026)
-    func pick(_ count: Int, of numbers: Int, times stride: Int = 1) -> [Int] {
-      (0..<count).map { _ in Int.random(in: 0..<numbers, using: &random) * stride }
-    }
-    func keys(_ numbers: [Int]) -> KeyList {
-      var list = KeyList()
-      list.reserve(numbers.count)
-      for number in numbers { list.append(dataset.key(number)) }
-      return list
+    func pick(_ count: Int, of numbers: Int, times stride: Int = 1) -> Gets {
+      let numbers = (0..<count).map { _ in Int.random(in: 0..<numbers, using: &random) * stride }
+      return Gets(numbers: numbers, keys: dataset.keys(numbers))
     }
     let documents = plan.documents
     let hotCount = min(Plan.hotKeys, documents)
     let passes = 0..<plan.passes
 
-    warming = keys(pick(plan.getsPerPass, of: documents))
-    uniformNumbers = passes.map { _ in pick(plan.getsPerPass, of: documents) }
-    hotNumbers = passes.map { _ in
+    warming = pick(plan.getsPerPass, of: documents).keys
+    uniformGets = passes.map { _ in pick(plan.getsPerPass, of: documents) }
+    hotGets = passes.map { _ in
       pick(plan.hotGetsPerPass, of: hotCount, times: documents / hotCount)
     }
-    reopenNumbers = (0..<plan.reopens).map { _ in pick(1, of: documents) }
+    reopenGets = (0..<plan.reopens).map { _ in pick(1, of: documents) }
     seekKeys = passes.map { _ in
-      (0..<plan.seeksPerPass).map { _ in (random.next(), random.next()) }
+      (0..<plan.seeksPerPass).map { _ in
+        // Anywhere between the documents where these are everywhere; else at one of them.
+        plan.keyOrder == .random
+          ? (random.next(), random.next())
+          : dataset.key(Int.random(in: 0..<documents, using: &random))
+      }
     }
-    uniform = uniformNumbers.map(keys)
-    hot = hotNumbers.map(keys)
-    reopens = reopenNumbers.map(keys)
     seeks = seekKeys.map { pass in
       var list = KeyList()
       for key in pass { list.append(key) }
       return list
     }
-    putsProcess = documents..<documents + plan.putsProcess
-    putsPower = putsProcess.upperBound..<putsProcess.upperBound + plan.putsPower
+    limitedGets = passes.map { _ in pick(plan.limitedGetsPerPass, of: documents) }
+    smallGets = passes.map { _ in pick(plan.getsPerPass, of: plan.documentsSmall) }
+    beside = (0..<Plan.readers).map { _ in pick(2_000, of: documents) }
+
+    var first = documents
+    func next(_ count: Int) -> Range<Int> {
+      defer { first += count }
+      return first..<first + count
+    }
+    putsProcess = next(plan.putsProcess)
+    putsPower = next(plan.putsPower)
+    batchesPower = next(plan.batchesPower * Plan.documentsPerBatch)
+    mixed = next(plan.mixedOperations)
+    shared = next(Plan.writers * plan.rowsPerWriter)
   }
 }
 
-/// What reading must give.
-struct Reference {
-  private(set) var checksums: [Workload: UInt64] = [:]
+extension Dataset {
+  func keys(_ numbers: some Sequence<Int>) -> KeyList {
+    var list = KeyList()
+    list.reserve(numbers.underestimatedCount)
+    for number in numbers { list.append(key(number)) }
+    return list
+  }
 
-  init(_ plan: Plan, _ dataset: Dataset) {
-    let queries = Queries(plan, dataset)
-    let sorted = (0..<plan.documents)
-      .map { (key: dataset.key($0), number: $0) }
-      .sorted { $0.key < $1.key }
-
+  /// What reading these documents, in this order, must give.
+  func checksum(of numbers: some Sequence<Int>) -> UInt64 {
+    var checksum = Checksum()
     var value: [UInt8] = []
-    func add(_ number: Int, to checksum: inout Checksum) {
-      value.removeAll(keepingCapacity: true)
-      dataset.appendValue(number, to: &value)
-      unsafe value.withUnsafeBytes { unsafe checksum.add($0.baseAddress, $0.count) }
-    }
-    func addRow(_ row: (key: (UInt64, UInt64), number: Int), to checksum: inout Checksum) {
-      let words = (row.key.0.bigEndian, row.key.1.bigEndian)
-      unsafe withUnsafeBytes(of: words) { unsafe checksum.add($0.baseAddress, $0.count) }
-      add(row.number, to: &checksum)
-    }
-    func gets(_ passes: [[Int]]) -> UInt64 {
-      fold(
-        passes.map { pass in
-          var checksum = Checksum()
-          for number in pass { add(number, to: &checksum) }
-          return checksum.value
-        })
-    }
+    for number in numbers { add(number, version: 0, to: &checksum, through: &value) }
+    return checksum.value
+  }
 
-    checksums[.getUniform] = gets(queries.uniformNumbers)
-    checksums[.getHot] = gets(queries.hotNumbers)
-    checksums[.reopen] = gets(queries.reopenNumbers)
-    checksums[.putProcess] = gets([Array(queries.putsProcess)])
-    checksums[.putPower] = gets([Array(queries.putsPower)])
-
-    var all = Checksum()
-    for row in sorted { addRow(row, to: &all) }
-    checksums[.load] = all.value
-    checksums[.fullScan] = fold(Array(repeating: all.value, count: plan.scans))
-
-    checksums[.seek] = fold(
-      queries.seekKeys.map { pass in
-        var checksum = Checksum()
-        for key in pass {
-          let first = sorted.firstIndex(notBelow: key)
-          for row in sorted[first...].prefix(Plan.rowsPerSeek) { addRow(row, to: &checksum) }
-        }
-        return checksum.value
-      })
+  /// Adds a document's value, made in `value`.
+  func add(
+    _ number: Int, version: Int, to checksum: inout Checksum, through value: inout [UInt8]
+  ) {
+    value.removeAll(keepingCapacity: true)
+    appendValue(number, version: version, to: &value)
+    unsafe value.withUnsafeBytes { unsafe checksum.add($0.baseAddress, $0.count) }
   }
 }
 
 /// One checksum for many.
 func fold(_ checksums: [UInt64]) -> UInt64 {
   checksums.reduce(0) { peer_fold($0, $1) }
-}
-
-extension [(key: (UInt64, UInt64), number: Int)] {
-  fileprivate func firstIndex(notBelow key: (UInt64, UInt64)) -> Int {
-    var low = 0
-    var high = count
-    while low < high {
-      let middle = (low + high) / 2
-      if self[middle].key < key { low = middle + 1 } else { high = middle }
-    }
-    return low
-  }
 }

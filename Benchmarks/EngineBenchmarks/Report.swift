@@ -2,6 +2,7 @@
 // least and the greatest beside it.
 
 import Foundation
+import Peers
 
 struct Report {
   let plan: Plan
@@ -32,6 +33,7 @@ struct Report {
     /// The slowest hundredth of the operations, median over the runs.
     var p99: Double?
     var valueSize: Int
+    var keyOrder: String
   }
 
   private var engines: [RunResult] {
@@ -39,24 +41,40 @@ struct Report {
     return results.filter { seen.insert($0.engine).inserted }
   }
 
-  private func row(_ workload: Workload, _ engine: String) -> Row? {
-    let found = results.filter { $0.engine == engine }
+  private func measurements(_ workload: Workload, _ engine: String) -> [Measurement] {
+    results.filter { $0.engine == engine }
       .flatMap { $0.measurements.filter { $0.workload == workload } }
+  }
+
+  private func row(_ workload: Workload, _ engine: String) -> Row? {
+    let found = measurements(workload, engine)
     let values = found.map(\.value)
     guard let least = values.min(), let greatest = values.max() else { return nil }
     let slowest = found.compactMap(\.slowestHundredth)
     return Row(
-      workload: workload.rawValue, engine: engine, documents: plan.documents,
+      workload: workload.rawValue, engine: engine, documents: documents(of: workload),
       value: rounded(median(values)), unit: workload.unit,
       lowerIsBetter: workload.lowerIsBetter, min: rounded(least), max: rounded(greatest),
       runs: values.count, p99: slowest.isEmpty ? nil : rounded(median(slowest)),
-      valueSize: plan.valueLength)
+      valueSize: plan.valueLength, keyOrder: plan.keyOrder.rawValue)
+  }
+
+  private func documents(of workload: Workload) -> Int {
+    switch workload {
+    case .getSmall: plan.documentsSmall
+    case .sizeOverwritten: plan.documentsOverwritten
+    default: plan.documents
+    }
   }
 
   func json() throws -> Data {
-    let rows = plan.workloads.flatMap { workload in
-      engines.compactMap { row(workload, $0.engine) }
-    }
+    try Self.encode(
+      plan.workloads.flatMap { workload in
+        engines.compactMap { row(workload, $0.engine) }
+      })
+  }
+
+  static func encode(_ rows: [Row]) throws -> Data {
     let encoder = JSONEncoder()
     encoder.outputFormatting = [.prettyPrinted, .sortedKeys]
     return try encoder.encode(rows)
@@ -72,29 +90,32 @@ struct Report {
         [workload.rawValue, workload.unit]
           + rows.map { row in
             row.map { "\(short($0.value)) (\(short($0.min))..\(short($0.max)))" } ?? "-"
-          } + [standing(rows.compactMap { $0 })])
+          } + [workload.comparesEngines ? standing(rows.compactMap { $0 }) : "-"])
     }
     lines += markdown(cells)
-    lines += notes()
+    lines += ReportNotes(plan: plan, engines: engines, results: results).lines
+    lines += errors.map { "ERROR: \($0)" }
     return lines.joined(separator: "\n")
   }
 
   private func heading() -> [String] {
-    let process = ProcessInfo.processInfo
-    return [
+    [
       "",
-      "\(plan.documents) documents of \(plan.valueLength) bytes, 16-byte keys in random order; "
-        + "median (least..greatest) of \(runs) runs, engines taking turns.",
-      "\(process.activeProcessorCount) cores, \(process.operatingSystemVersionString), "
-        + "databases in \(directory).",
+      "\(plan.documents) documents of \(plan.valueLength) bytes, 16-byte keys in "
+        + "\(plan.keyOrder.rawValue) order; median (least..greatest) of \(runs) runs, engines "
+        + "taking turns.",
+      "\(machine()); databases in \(directory).",
       deviceFloors.isEmpty
         ? ""
-        : "Device: writing and syncing the bytes of one document takes "
+        : "Device: a synced write of the bytes of one document takes "
           + "\(short(median(deviceFloors))) µs (\(short(deviceFloors.min() ?? 0)).."
           + "\(short(deviceFloors.max() ?? 0))).",
       "",
     ]
   }
+
+  /// Within so much of each other, two medians on a small virtual machine are level.
+  private static let tieBand = 1.1
 
   /// How Ondol stands against the best of the others.
   private func standing(_ rows: [Row]) -> String {
@@ -104,63 +125,8 @@ struct Report {
       let best = peers.min(by: { $0.lowerIsBetter ? $0.value < $1.value : $0.value > $1.value })
     else { return "-" }
     let ratio = ours.lowerIsBetter ? best.value / ours.value : ours.value / best.value
-    return ratio >= 1
-      ? "\(short(ratio)) x better than \(best.engine)"
-      : "\(short(1 / ratio)) x worse than \(best.engine)"
+    if ratio >= Self.tieBand { return "\(short(ratio)) x better than \(best.engine)" }
+    if 1 / ratio >= Self.tieBand { return "\(short(1 / ratio)) x worse than \(best.engine)" }
+    return "level with \(best.engine)"
   }
-
-  private func markdown(_ cells: [[String]]) -> [String] {
-    let widths = cells[0].indices.map { column in cells.map { $0[column].count }.max() ?? 0 }
-    var lines = cells.map { row in
-      "| "
-        + zip(row, widths)
-        .map { text, width in text + String(repeating: " ", count: width - text.count) }
-        .joined(separator: " | ") + " |"
-    }
-    lines.insert(
-      "|" + widths.map { String(repeating: "-", count: $0 + 2) }.joined(separator: "|") + "|",
-      at: 1)
-    return lines
-  }
-
-  private func notes() -> [String] {
-    var lines = ["", "Settings (cache 1 GiB each):"]
-    for engine in engines {
-      let settling = results.filter { $0.engine == engine.engine }.map(\.settleSeconds)
-      lines.append(
-        "- \(engine.engine) \(engine.version): \(engine.settings). Settling after the load took "
-          + "\(short(median(settling))) s, not counted.")
-    }
-    for workload in [Workload.putProcess, .putPower] where plan.includes(workload) {
-      let tails = engines.compactMap { engine in
-        row(workload, engine.engine)?.p99.map { "\(engine.engine) \(short($0))" }
-      }
-      lines.append(
-        "- \(workload.rawValue), slowest hundredth, µs: \(tails.joined(separator: ", ")).")
-    }
-    if plan.includes(.putPower) {
-      lines.append(
-        "- single put .process is the mean of \(plan.putsProcess) commits, single put .power the "
-          + "median of \(plan.putsPower).")
-    }
-    if plan.includes(.size) {
-      lines.append("- size on disk counts the blocks that the closed database's files take.")
-    }
-    lines += errors.map { "ERROR: \($0)" }
-    return lines
-  }
-}
-
-/// Three significant digits, as a person reads them.
-private func short(_ value: Double) -> String {
-  switch abs(value) {
-  case 100...: String(Int(value.rounded()))
-  case 10..<100: String(format: "%.1f", value)
-  default: String(format: "%.2f", value)
-  }
-}
-
-/// Enough digits for any use, without noise.
-private func rounded(_ value: Double) -> Double {
-  (value * 1_000).rounded() / 1_000
 }

@@ -1,66 +1,92 @@
-// The workloads by name, each with its unit and which direction is better. The names are a
-// contract: tables and checks elsewhere look rows up by them.
+// The workloads by name, each with its unit, which direction is better, and the phase of a run that
+// measures it. The names are a contract: tables and checks elsewhere look rows up by them.
 
 /// One thing that is measured.
 enum Workload: String, CaseIterable, Codable {
   case load
   case putProcess = "single put .process"
   case putPower = "single put .power"
+  case deviceWrite = "device synced write"
+  case putPowerRatio = "single put .power / device"
+  case batchPower = "batch 1000 .power"
+  case writersPower = "64 writers .power"
   case getUniform = "get uniform"
+  case getSmall = "get uniform 20k"
+  case getLimited = "get uniform 64 MiB cache"
   case getHot = "get hot"
+  case readersWhileWriting = "readers while writing"
+  case mixed
   case fullScan = "full scan"
   case seek = "seek + 50"
+  case seekOne = "seek + 1"
   case reopen
+  case recovery = "recovery 64 MiB log"
   case size = "size on disk"
+  case sizeOverwritten = "size after 5 overwrites"
+  case peakMemory = "peak memory of the load"
+  case residentMemory = "resident memory"
+  case residentLimited = "resident memory 64 MiB cache"
 
   var unit: String {
     switch self {
-    case .load: "docs/s"
-    case .putProcess, .putPower, .seek: "µs"
-    case .getUniform, .getHot: "ns"
+    case .load, .batchPower: "docs/s"
+    case .writersPower: "commits/s"
+    case .readersWhileWriting: "gets/s"
+    case .putProcess, .putPower, .deviceWrite, .seek, .seekOne: "µs"
+    case .putPowerRatio: "x"
+    case .getUniform, .getHot, .getSmall, .getLimited, .mixed: "ns"
     case .fullScan: "ns/doc"
-    case .reopen: "ms"
-    case .size: "MB"
+    case .reopen, .recovery: "ms"
+    case .size, .sizeOverwritten, .peakMemory, .residentMemory, .residentLimited: "MB"
     }
   }
 
-  var lowerIsBetter: Bool { self != .load }
+  var lowerIsBetter: Bool { !unit.hasSuffix("/s") }
+
+  /// Whether the engines have anything to do with it.
+  var comparesEngines: Bool { self != .deviceWrite }
+
+  var phase: Phase {
+    switch self {
+    case .load, .size, .peakMemory: .load
+    case .reopen, .getUniform, .getHot, .fullScan, .seek, .seekOne, .residentMemory: .read
+    case .getLimited, .residentLimited: .readLimited
+    case .putProcess, .putPower, .deviceWrite, .putPowerRatio, .batchPower, .mixed: .write
+    case .writersPower, .readersWhileWriting: .share
+    case .getSmall: .readSmall
+    case .sizeOverwritten: .overwrite
+    case .recovery: .recover
+    }
+  }
 }
 
-/// How much of each workload one run does. The same for every engine.
-struct Plan: Codable {
-  static let rowsPerSeek = 50
-  static let hotKeys = 1_000
-  static let cacheBytes = 1 << 30
+/// A part of a run: a process of its own, so that memory is counted from nothing, on the databases
+/// that the phases before it left.
+enum Phase: String, CaseIterable, Codable {
+  case load
+  case read
+  case readLimited
+  case write
+  case share
+  case readSmall
+  case overwrite
+  /// Leaves logs behind, as a process that is killed does.
+  case crash
+  case recover
 
-  var documents: Int
-  var valueLength: Int
-  var workloads: [Workload]
-  var documentsPerBatch = 1_000
-  /// Reads are measured in passes, and a run's figure is the median pass.
-  var passes: Int
-  var getsPerPass: Int
-  var hotGetsPerPass: Int
-  var seeksPerPass: Int
-  var scans: Int { passes }
-  var reopens: Int
-  var putsProcess: Int
-  var putsPower: Int
-
-  init(documents: Int, valueLength: Int, workloads: [Workload], quick: Bool) {
-    self.documents = documents
-    self.valueLength = valueLength
-    self.workloads = workloads
-    passes = quick ? 3 : 5
-    getsPerPass = quick ? 30_000 : 100_000
-    hotGetsPerPass = quick ? 50_000 : 100_000
-    seeksPerPass = quick ? 500 : 2_000
-    reopens = quick ? 3 : 5
-    putsProcess = quick ? 3_000 : 20_000
-    putsPower = quick ? 200 : 1_000
+  /// Whether it works on what `load` made.
+  var needsLoad: Bool {
+    switch self {
+    case .read, .readLimited, .write, .share: true
+    case .load, .readSmall, .overwrite, .crash, .recover: false
+    }
   }
 
-  func includes(_ workload: Workload) -> Bool { workloads.contains(workload) }
+  /// Only Ondol's logs are measured.
+  var isOndolsOnly: Bool { self == .crash || self == .recover }
+
+  /// What it finds is the same each time, and it takes long.
+  var onlyOnce: Bool { self == .overwrite }
 }
 
 /// What one run of one engine found for one workload.
@@ -69,16 +95,19 @@ struct Measurement: Codable {
   var value: Double
   /// The slowest hundredth of the operations, where each was timed alone.
   var slowestHundredth: Double?
-  /// Of what was read; `nil` where nothing is.
+  /// Of what was read; `nil` where nothing is, or where the run itself has compared it.
   var checksum: UInt64?
+  /// What the writer beside the readers attained, in documents a second.
+  var attained: Double?
 }
 
-/// All that one run of one engine found.
+/// All that one run of one engine, or one phase of it, found.
 struct RunResult: Codable {
   var engine: String
   var version: String
   var settings: String
-  var measurements: [Measurement]
+  var measurements: [Measurement] = []
   /// What settling after the load took; not part of the load's figure.
-  var settleSeconds: Double
+  var settleSeconds: Double?
+  var sustained: [SustainedFigures] = []
 }

@@ -1,7 +1,7 @@
 // The documents: keys and values that are the same for every engine and every run, made by a few
-// multiplications from a document's number. Keys are 16 random bytes, so that documents arrive in
-// random order. Half of a value is random, half is text that repeats, so that it compresses to a
-// bit over half.
+// multiplications from a document's number. Keys are 16 bytes, random unless another order is asked
+// for. Half of a value is random, half is text that repeats, so that it compresses to a bit over
+// half.
 
 package import CPeers
 
@@ -64,9 +64,25 @@ package struct RowList: Sendable {
     values.removeAll(keepingCapacity: true)
   }
 
-  package mutating func append(_ number: Int, of dataset: Dataset) {
+  package mutating func append(_ number: Int, version: Int = 0, of dataset: Dataset) {
     keys.append(dataset.key(number))
-    dataset.appendValue(number, to: &values)
+    dataset.appendValue(number, version: version, to: &values)
+  }
+
+  /// Gives every row another key, and keeps the values.
+  package mutating func replaceKeys(_ key: (Int) -> (UInt64, UInt64)) {
+    let count = keys.count
+    keys.removeAll()
+    for index in 0..<count { keys.append(key(index)) }
+  }
+
+  /// What reading these rows back must give.
+  package var checksum: UInt64 {
+    withRows { rows in
+      var checksum = Checksum()
+      for index in 0..<rows.keys.count { checksum.add(rows.value(index), rows.value_length) }
+      return checksum.value
+    }
   }
 
   package func withRows<R>(_ body: (peer_rows) throws -> R) rethrows -> R {
@@ -93,23 +109,45 @@ extension peer_rows {
   }
 }
 
+/// In which order documents arrive, as their keys sort.
+package enum KeyOrder: String, CaseIterable, Codable, Sendable {
+  /// Anywhere among the others.
+  case random
+  /// Each after all others, as with numbers and times.
+  case sequential
+  /// Each at the end of one of a thousand groups, as with the messages of many conversations.
+  case clustered
+}
+
 /// The documents of one benchmark, by number.
 package struct Dataset: Sendable {
   package let valueLength: Int
+  package let keyOrder: KeyOrder
 
-  package init(valueLength: Int) {
+  package init(valueLength: Int, keyOrder: KeyOrder) {
     self.valueLength = valueLength
+    self.keyOrder = keyOrder
   }
 
   package func key(_ number: Int) -> (UInt64, UInt64) {
-    var random = SplitMix(state: UInt64(number) &* 0xD1B5_4A32_D192_ED03)
-    return (random.next(), random.next())
+    switch keyOrder {
+    case .random:
+      var random = SplitMix(state: UInt64(number) &* 0xD1B5_4A32_D192_ED03)
+      return (random.next(), random.next())
+    case .sequential:
+      var random = SplitMix(state: UInt64(number))
+      return (UInt64(number), random.next())
+    case .clustered:
+      var group = SplitMix(state: UInt64(number % 1_000))
+      return (group.next(), UInt64(number))
+    }
   }
 
-  package func appendValue(_ number: Int, to bytes: inout [UInt8]) {
+  /// Appends the value of document `number` after it was overwritten `version` times.
+  package func appendValue(_ number: Int, version: Int = 0, to bytes: inout [UInt8]) {
     let textLength = valueLength / 2
     let randomLength = valueLength - textLength
-    var random = SplitMix(state: ~UInt64(number))
+    var random = SplitMix(state: ~UInt64(number) ^ UInt64(version) << 48)
     for _ in 0..<randomLength / 8 {
       withUnsafeBytes(of: random.next()) { bytes.append(contentsOf: $0) }
     }

@@ -26,8 +26,9 @@ package struct OpenOptions: Sendable {
   }
 }
 
-/// An engine under measurement, open on a directory of its own.
-package protocol KeyValueEngine: AnyObject, SendableMetatype {
+/// An engine under measurement, open on a directory of its own. Used by one thread or task at a
+/// time; another takes a `session`.
+package protocol KeyValueEngine: AnyObject, Sendable {
   static var name: String { get }
   static var version: String { get }
   /// The settings that matter, in one line, for the reader of the table.
@@ -35,6 +36,13 @@ package protocol KeyValueEngine: AnyObject, SendableMetatype {
 
   /// Opens the database in the directory, which exists, and makes it when there is none.
   static func open(_ options: OpenOptions) async throws -> Self
+
+  /// Whether its calls block, so that each of many concurrent writers needs a thread of its own;
+  /// otherwise a task will do.
+  static var blocks: Bool { get }
+
+  /// The same database for one more thread or task. It ends with the database.
+  func session() async throws -> Self
 
   /// Writes all rows in one commit.
   func write(_ rows: RowList) async throws
@@ -57,7 +65,26 @@ package protocol KeyValueEngine: AnyObject, SendableMetatype {
   /// Brings the data into the shape it is best read in, and out of memtables and logs.
   func settle() async throws
 
+  /// Closes the database and all its sessions.
   func close() async throws
+}
+
+extension KeyValueEngine {
+  package static var blocks: Bool { true }
+
+  /// Writes row after row with `put`, which commits, and gives back how long each took.
+  @inline(__always)
+  func timeEach(_ rows: RowList, _ put: (peer_rows, Int) throws -> Void) throws -> [UInt64] {
+    try rows.withRows { rows in
+      var nanoseconds = [UInt64](repeating: 0, count: rows.keys.count)
+      for index in 0..<rows.keys.count {
+        let start = peer_now()
+        try put(rows, index)
+        nanoseconds[index] = peer_now() - start
+      }
+      return nanoseconds
+    }
+  }
 }
 
 /// What a scan saw.
@@ -68,6 +95,15 @@ package struct Scan: Equatable {
   package init(count: UInt64, checksum: UInt64) {
     self.count = count
     self.checksum = checksum
+  }
+
+  @inline(__always)
+  mutating func add(
+    _ key: UnsafeRawPointer?, _ keyLength: Int, _ value: UnsafeRawPointer?, _ valueLength: Int
+  ) {
+    checksum = peer_fold(checksum, peer_sum(key, keyLength))
+    checksum = peer_fold(checksum, peer_sum(value, valueLength))
+    count += 1
   }
 }
 

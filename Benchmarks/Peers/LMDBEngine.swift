@@ -6,7 +6,10 @@
   import CLMDB
   import CPeers
 
-  package final class LMDBEngine: KeyValueEngine {
+  /// A session: a read transaction and a cursor of its own, in the environment of all.
+  ///
+  /// `@unchecked`: one thread at a time uses a session, and LMDB guards the environment.
+  package final class LMDBEngine: KeyValueEngine, @unchecked Sendable {
     package static let name = "LMDB"
     package static let version =
       "\(MDB_VERSION_MAJOR).\(MDB_VERSION_MINOR).\(MDB_VERSION_PATCH)"
@@ -19,10 +22,16 @@
     private let table: MDB_dbi
     private let reader: OpaquePointer
     private let cursor: OpaquePointer
+    private var sessions: [LMDBEngine] = []
 
-    private init(
-      environment: OpaquePointer, table: MDB_dbi, reader: OpaquePointer, cursor: OpaquePointer
-    ) {
+    private init(environment: OpaquePointer, table: MDB_dbi) throws {
+      var reader: OpaquePointer?
+      var cursor: OpaquePointer?
+      try Self.check(
+        mdb_txn_begin(environment, nil, UInt32(MDB_RDONLY), &reader), "mdb_txn_begin")
+      try Self.check(mdb_cursor_open(reader, table, &cursor), "mdb_cursor_open")
+      mdb_txn_reset(reader)
+      guard let reader, let cursor else { throw PeerError(Self.name, "open", "no handle") }
       self.environment = environment
       self.table = table
       self.reader = reader
@@ -44,15 +53,14 @@
       try check(mdb_dbi_open(transaction, nil, 0, &table), "mdb_dbi_open")
       try check(mdb_txn_commit(transaction), "mdb_txn_commit")
 
-      var reader: OpaquePointer?
-      var cursor: OpaquePointer?
-      try check(mdb_txn_begin(environment, nil, UInt32(MDB_RDONLY), &reader), "mdb_txn_begin")
-      try check(mdb_cursor_open(reader, table, &cursor), "mdb_cursor_open")
-      mdb_txn_reset(reader)
-      guard let environment, let reader, let cursor else {
-        throw PeerError(name, "open", "no handle")
-      }
-      return LMDBEngine(environment: environment, table: table, reader: reader, cursor: cursor)
+      guard let environment else { throw PeerError(name, "open", "no environment") }
+      return try LMDBEngine(environment: environment, table: table)
+    }
+
+    package func session() throws -> LMDBEngine {
+      let session = try LMDBEngine(environment: environment, table: table)
+      sessions.append(session)
+      return session
     }
 
     package func write(_ rows: RowList) throws {
@@ -67,17 +75,11 @@
     }
 
     package func writeEach(_ rows: RowList) throws -> [UInt64] {
-      try rows.withRows { rows in
-        var nanoseconds = [UInt64](repeating: 0, count: rows.keys.count)
-        for index in 0..<rows.keys.count {
-          let start = peer_now()
-          var transaction: OpaquePointer?
-          try Self.check(mdb_txn_begin(environment, nil, 0, &transaction), "mdb_txn_begin")
-          try put(rows, index, in: transaction)
-          try Self.check(mdb_txn_commit(transaction), "mdb_txn_commit")
-          nanoseconds[index] = peer_now() - start
-        }
-        return nanoseconds
+      try timeEach(rows) { rows, index in
+        var transaction: OpaquePointer?
+        try Self.check(mdb_txn_begin(environment, nil, 0, &transaction), "mdb_txn_begin")
+        try put(rows, index, in: transaction)
+        try Self.check(mdb_txn_commit(transaction), "mdb_txn_commit")
       }
     }
 
@@ -104,46 +106,43 @@
     }
 
     package func scan() throws -> Scan {
-      try Self.check(mdb_txn_renew(reader), "mdb_txn_renew")
-      defer { mdb_txn_reset(reader) }
-      try Self.check(mdb_cursor_renew(reader, cursor), "mdb_cursor_renew")
-      var checksum = Checksum()
-      var count: UInt64 = 0
-      var key = MDB_val()
-      var value = MDB_val()
-      var code = mdb_cursor_get(cursor, &key, &value, MDB_FIRST)
-      while code == 0 {
-        checksum.add(key.mv_data, key.mv_size)
-        checksum.add(value.mv_data, value.mv_size)
-        count += 1
-        code = mdb_cursor_get(cursor, &key, &value, MDB_NEXT)
-      }
-      if code != MDB_NOTFOUND { try Self.check(code, "mdb_cursor_get") }
-      return Scan(count: count, checksum: checksum.value)
+      var scan = Scan(count: 0, checksum: 0)
+      try read(into: &scan, limit: .max) { mdb_cursor_get(cursor, &$0, &$1, MDB_FIRST) }
+      return scan
     }
 
     package func seek(_ keys: KeyList, limit: Int) throws -> UInt64 {
       try keys.withKeys { keys in
-        var checksum = Checksum()
+        var scan = Scan(count: 0, checksum: 0)
         for index in 0..<keys.count {
-          try Self.check(mdb_txn_renew(reader), "mdb_txn_renew")
-          try Self.check(mdb_cursor_renew(reader, cursor), "mdb_cursor_renew")
-          var key = Self.value(keys[index], keys.length)
-          var value = MDB_val()
-          var code = mdb_cursor_get(cursor, &key, &value, MDB_SET_RANGE)
-          var rows = 0
-          while code == 0 {
-            checksum.add(key.mv_data, key.mv_size)
-            checksum.add(value.mv_data, value.mv_size)
-            rows += 1
-            if rows == limit { break }
-            code = mdb_cursor_get(cursor, &key, &value, MDB_NEXT)
+          try read(into: &scan, limit: limit) { key, value in
+            key = Self.value(keys[index], keys.length)
+            return mdb_cursor_get(cursor, &key, &value, MDB_SET_RANGE)
           }
-          if code != MDB_NOTFOUND { try Self.check(code, "mdb_cursor_get") }
-          mdb_txn_reset(reader)
         }
-        return checksum.value
+        return scan.checksum
       }
+    }
+
+    /// Reads rows of the newest state, from the one that `begin` finds.
+    @inline(__always)
+    private func read(
+      into scan: inout Scan, limit: Int, from begin: (inout MDB_val, inout MDB_val) -> Int32
+    ) throws {
+      try Self.check(mdb_txn_renew(reader), "mdb_txn_renew")
+      defer { mdb_txn_reset(reader) }
+      try Self.check(mdb_cursor_renew(reader, cursor), "mdb_cursor_renew")
+      var key = MDB_val()
+      var value = MDB_val()
+      var rows = 0
+      var code = begin(&key, &value)
+      while code == 0 {
+        scan.add(key.mv_data, key.mv_size, value.mv_data, value.mv_size)
+        rows += 1
+        if rows == limit { return }
+        code = mdb_cursor_get(cursor, &key, &value, MDB_NEXT)
+      }
+      if code != MDB_NOTFOUND { try Self.check(code, "mdb_cursor_get") }
     }
 
     package func settle() throws {
@@ -151,8 +150,10 @@
     }
 
     package func close() {
-      mdb_cursor_close(cursor)
-      mdb_txn_abort(reader)
+      for session in sessions + [self] {
+        mdb_cursor_close(session.cursor)
+        mdb_txn_abort(session.reader)
+      }
       mdb_env_close(environment)
     }
 

@@ -4,15 +4,25 @@
 #if PEER_SQLITE
   import CPeers
   import CSQLite
+  import Foundation
 
-  package final class SQLiteEngine: KeyValueEngine {
+  /// A session: a connection of its own for reading. Writing goes through the first connection, one
+  /// at a time behind a lock, because SQLite has one writer, and each other connection that wrote
+  /// would throw away the caches of the rest.
+  ///
+  /// `@unchecked`: one thread at a time reads with a session, and the lock guards the writer.
+  package final class SQLiteEngine: KeyValueEngine, @unchecked Sendable {
     package static let name = "SQLite"
     package static let version = SQLITE_VERSION
     package static let settings =
-      "WAL, WITHOUT ROWID table with a BLOB key, prepared statements, cache_size 1 GiB, "
+      "WAL, WITHOUT ROWID table with a BLOB key, prepared statements, "
       + "checkpoint every 64 MiB of log; .process: synchronous=OFF, .power: synchronous=FULL"
 
+    private let options: OpenOptions
     private let database: OpaquePointer
+    private let writing = NSLock()
+    private let writer: SQLiteEngine?
+    private var sessions: [SQLiteEngine] = []
     private let begin: OpaquePointer
     private let commit: OpaquePointer
     private let insert: OpaquePointer
@@ -20,8 +30,12 @@
     private let all: OpaquePointer
     private let range: OpaquePointer
 
-    private init(database: OpaquePointer) throws {
+    private init(
+      _ database: OpaquePointer, _ options: OpenOptions, writer: SQLiteEngine?
+    ) throws {
       self.database = database
+      self.options = options
+      self.writer = writer
       begin = try Self.prepare("BEGIN IMMEDIATE", database)
       commit = try Self.prepare("COMMIT", database)
       insert = try Self.prepare("INSERT OR REPLACE INTO documents VALUES (?1, ?2)", database)
@@ -32,6 +46,18 @@
     }
 
     package static func open(_ options: OpenOptions) throws -> SQLiteEngine {
+      try connect(options, writer: nil)
+    }
+
+    package func session() throws -> SQLiteEngine {
+      let session = try Self.connect(options, writer: self)
+      sessions.append(session)
+      return session
+    }
+
+    private static func connect(
+      _ options: OpenOptions, writer: SQLiteEngine?
+    ) throws -> SQLiteEngine {
       var database: OpaquePointer?
       let code = sqlite3_open(options.directory + "/data.sqlite", &database)
       guard code == SQLITE_OK, let database else {
@@ -47,26 +73,24 @@
           key BLOB NOT NULL PRIMARY KEY, value BLOB NOT NULL) WITHOUT ROWID;
         """
       try check(sqlite3_exec(database, setup, nil, nil, nil), "setup", database)
-      return try SQLiteEngine(database: database)
+      return try SQLiteEngine(database, options, writer: writer)
     }
 
     package func write(_ rows: RowList) throws {
+      let writer = writer ?? self
       try rows.withRows { rows in
-        try run(begin)
-        for index in 0..<rows.keys.count { try put(rows, index) }
-        try run(commit)
+        try writer.writing.withLock {
+          try writer.run(writer.begin)
+          for index in 0..<rows.keys.count { try writer.put(rows, index) }
+          try writer.run(writer.commit)
+        }
       }
     }
 
     package func writeEach(_ rows: RowList) throws -> [UInt64] {
-      try rows.withRows { rows in
-        var nanoseconds = [UInt64](repeating: 0, count: rows.keys.count)
-        for index in 0..<rows.keys.count {
-          let start = peer_now()
-          try put(rows, index)
-          nanoseconds[index] = peer_now() - start
-        }
-        return nanoseconds
+      let writer = writer ?? self
+      return try timeEach(rows) { rows, index in
+        try writer.writing.withLock { try writer.put(rows, index) }
       }
     }
 
@@ -101,37 +125,34 @@
     }
 
     package func scan() throws -> Scan {
-      var checksum = Checksum()
-      let count = try readRows(of: all, into: &checksum)
-      return Scan(count: count, checksum: checksum.value)
+      var scan = Scan(count: 0, checksum: 0)
+      try readRows(of: all, into: &scan)
+      return scan
     }
 
     package func seek(_ keys: KeyList, limit: Int) throws -> UInt64 {
       try keys.withKeys { keys in
-        var checksum = Checksum()
+        var scan = Scan(count: 0, checksum: 0)
         sqlite3_bind_int64(range, 2, Int64(limit))
         for index in 0..<keys.count {
           sqlite3_bind_blob(range, 1, keys[index], Int32(keys.length), nil)
-          _ = try readRows(of: range, into: &checksum)
+          try readRows(of: range, into: &scan)
         }
-        return checksum.value
+        return scan.checksum
       }
     }
 
-    private func readRows(
-      of statement: OpaquePointer, into checksum: inout Checksum
-    ) throws -> UInt64 {
-      var count: UInt64 = 0
+    @inline(__always)
+    private func readRows(of statement: OpaquePointer, into scan: inout Scan) throws {
       var code = sqlite3_step(statement)
       while code == SQLITE_ROW {
-        checksum.add(sqlite3_column_blob(statement, 0), Int(sqlite3_column_bytes(statement, 0)))
-        checksum.add(sqlite3_column_blob(statement, 1), Int(sqlite3_column_bytes(statement, 1)))
-        count += 1
+        scan.add(
+          sqlite3_column_blob(statement, 0), Int(sqlite3_column_bytes(statement, 0)),
+          sqlite3_column_blob(statement, 1), Int(sqlite3_column_bytes(statement, 1)))
         code = sqlite3_step(statement)
       }
       sqlite3_reset(statement)
       if code != SQLITE_DONE { try Self.check(code, "sqlite3_step", database) }
-      return count
     }
 
     package func settle() throws {
@@ -141,6 +162,7 @@
     }
 
     package func close() throws {
+      for session in sessions { try session.close() }
       for statement in [begin, commit, insert, select, all, range] { sqlite3_finalize(statement) }
       try Self.check(sqlite3_close(database), "sqlite3_close", database)
     }

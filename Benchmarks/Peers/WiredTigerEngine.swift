@@ -5,25 +5,37 @@
   import CPeers
   import CWiredTiger
 
-  package final class WiredTigerEngine: KeyValueEngine {
+  /// A session with a cursor, in the connection of all.
+  ///
+  /// `@unchecked`: one thread at a time uses a session, and WiredTiger guards the connection.
+  package final class WiredTigerEngine: KeyValueEngine, @unchecked Sendable {
     package static let name = "WiredTiger"
     package static let version =
       "\(WIREDTIGER_VERSION_MAJOR).\(WIREDTIGER_VERSION_MINOR).\(WIREDTIGER_VERSION_PATCH)"
     package static let settings =
-      "cache_size 1 GiB, log on in files of 16 MB, block_compressor snappy where the build has "
+      "log on in files of 16 MB, block_compressor snappy where the build has "
       + "it; .process: transaction_sync method=none (written, not synced), .power: method=fsync; "
       + "checkpointed before reads"
 
     private let connection: UnsafeMutablePointer<WT_CONNECTION>
-    private let session: UnsafeMutablePointer<WT_SESSION>
+    private let ownSession: UnsafeMutablePointer<WT_SESSION>
     private let cursor: UnsafeMutablePointer<WT_CURSOR>
+    private let compressor: String
 
-    private init(
-      connection: UnsafeMutablePointer<WT_CONNECTION>, session: UnsafeMutablePointer<WT_SESSION>,
-      cursor: UnsafeMutablePointer<WT_CURSOR>
-    ) {
+    private init(connection: UnsafeMutablePointer<WT_CONNECTION>, compressor: String) throws {
+      var session: UnsafeMutablePointer<WT_SESSION>?
+      try Self.check(wt_open_session(connection, &session), "open_session")
+      guard let session else { throw PeerError(Self.name, "open_session", "no session") }
+      try Self.check(
+        wt_create(
+          session, "table:documents",
+          "key_format=u,value_format=u,block_compressor=\(compressor)"), "create")
+      var cursor: UnsafeMutablePointer<WT_CURSOR>?
+      try Self.check(wt_open_cursor(session, "table:documents", nil, &cursor), "open_cursor")
+      guard let cursor else { throw PeerError(Self.name, "open_cursor", "no cursor") }
       self.connection = connection
-      self.session = session
+      self.compressor = compressor
+      ownSession = session
       self.cursor = cursor
     }
 
@@ -40,38 +52,23 @@
         try check(wiredtiger_open(options.directory, nil, config, &connection), "wiredtiger_open")
       }
       guard let connection else { throw PeerError(name, "wiredtiger_open", "no connection") }
+      return try WiredTigerEngine(connection: connection, compressor: compressor)
+    }
 
-      var session: UnsafeMutablePointer<WT_SESSION>?
-      try check(wt_open_session(connection, &session), "open_session")
-      guard let session else { throw PeerError(name, "open_session", "no session") }
-      try check(
-        wt_create(
-          session, "table:documents",
-          "key_format=u,value_format=u,block_compressor=\(compressor)"), "create")
-      var cursor: UnsafeMutablePointer<WT_CURSOR>?
-      try check(wt_open_cursor(session, "table:documents", nil, &cursor), "open_cursor")
-      guard let cursor else { throw PeerError(name, "open_cursor", "no cursor") }
-      return WiredTigerEngine(connection: connection, session: session, cursor: cursor)
+    package func session() throws -> WiredTigerEngine {
+      try WiredTigerEngine(connection: connection, compressor: compressor)
     }
 
     package func write(_ rows: RowList) throws {
       try rows.withRows { rows in
-        try Self.check(wt_begin(session), "begin_transaction")
+        try Self.check(wt_begin(ownSession), "begin_transaction")
         for index in 0..<rows.keys.count { try put(rows, index) }
-        try Self.check(wt_commit(session), "commit_transaction")
+        try Self.check(wt_commit(ownSession), "commit_transaction")
       }
     }
 
     package func writeEach(_ rows: RowList) throws -> [UInt64] {
-      try rows.withRows { rows in
-        var nanoseconds = [UInt64](repeating: 0, count: rows.keys.count)
-        for index in 0..<rows.keys.count {
-          let start = peer_now()
-          try put(rows, index)
-          nanoseconds[index] = peer_now() - start
-        }
-        return nanoseconds
-      }
+      try timeEach(rows) { rows, index in try put(rows, index) }
     }
 
     @inline(__always)
@@ -96,53 +93,46 @@
     }
 
     package func scan() throws -> Scan {
-      var checksum = Checksum()
-      var count: UInt64 = 0
-      var key = WT_ITEM()
-      var value = WT_ITEM()
+      var scan = Scan(count: 0, checksum: 0)
       try Self.check(wt_reset(cursor), "reset")
-      var code = wt_next(cursor)
-      while code == 0 {
-        try Self.check(wt_row(cursor, &key, &value), "get_value")
-        checksum.add(key.data, key.size)
-        checksum.add(value.data, value.size)
-        count += 1
-        code = wt_next(cursor)
-      }
-      if code != WT_NOTFOUND { try Self.check(code, "next") }
-      try Self.check(wt_reset(cursor), "reset")
-      return Scan(count: count, checksum: checksum.value)
+      try read(into: &scan, limit: .max, from: wt_next(cursor))
+      return scan
     }
 
     package func seek(_ keys: KeyList, limit: Int) throws -> UInt64 {
       try keys.withKeys { keys in
-        var checksum = Checksum()
-        var key = WT_ITEM()
-        var value = WT_ITEM()
+        var scan = Scan(count: 0, checksum: 0)
         for index in 0..<keys.count {
-          var code = wt_seek(cursor, keys[index], keys.length)
-          var rows = 0
-          while code == 0 {
-            try Self.check(wt_row(cursor, &key, &value), "get_value")
-            checksum.add(key.data, key.size)
-            checksum.add(value.data, value.size)
-            rows += 1
-            if rows == limit { break }
-            code = wt_next(cursor)
-          }
-          if code != WT_NOTFOUND { try Self.check(code, "next") }
-          try Self.check(wt_reset(cursor), "reset")
+          try read(into: &scan, limit: limit, from: wt_seek(cursor, keys[index], keys.length))
         }
-        return checksum.value
+        return scan.checksum
       }
     }
 
+    /// Reads rows from where the cursor stands; `first` is what placing it there gave.
+    @inline(__always)
+    private func read(into scan: inout Scan, limit: Int, from first: Int32) throws {
+      var key = WT_ITEM()
+      var value = WT_ITEM()
+      var rows = 0
+      var code = first
+      while code == 0 {
+        try Self.check(wt_row(cursor, &key, &value), "get_value")
+        scan.add(key.data, key.size, value.data, value.size)
+        rows += 1
+        if rows == limit { break }
+        code = wt_next(cursor)
+      }
+      if code != 0, code != WT_NOTFOUND { try Self.check(code, "next") }
+      try Self.check(wt_reset(cursor), "reset")
+    }
+
     package func settle() throws {
-      try Self.check(wt_checkpoint(session), "checkpoint")
+      try Self.check(wt_checkpoint(ownSession), "checkpoint")
     }
 
     package func close() throws {
-      try Self.check(wt_cursor_close(cursor), "close")
+      // Takes every session and cursor with it.
       try Self.check(wt_close(connection), "close")
     }
 

@@ -156,6 +156,8 @@ extension DatabaseError {
       self.init(.failedPrecondition, error.description)
     case .poisoned:
       self.init(.unavailable, error.description)
+    case .cancelled:
+      self.init(.cancelled, error.description)
     case .stale:
       self.init(.aborted, "another write changed what this one was derived from; repeat it")
     case .tooLarge:

@@ -19,6 +19,8 @@ package enum EngineError: Error, Sendable, Equatable {
   /// An earlier write or sync failed; nothing is written any more until the database is opened
   /// again.
   case poisoned(reason: String)
+  /// The task was cancelled; what it had begun has not happened.
+  case cancelled
   /// A row that the batch was derived from has changed since; derive it again.
   case stale
   /// A batch over the limit for one commit.
@@ -45,6 +47,8 @@ extension EngineError: CustomStringConvertible {
       return "the database is closed"
     case .poisoned(let reason):
       return "an earlier write failed and the database must be opened again: \(reason)"
+    case .cancelled:
+      return "the task was cancelled"
     case .stale:
       return "a row changed while the batch was prepared"
     case .tooLarge(let bytes, let limit):

@@ -61,13 +61,14 @@ private func writeALot(_ engine: EngineSubject, seed: UInt64) async throws {
     #expect(kinds[.manifest] == 1)
     #expect(kinds[.log] == 1, "\(names)")
     #expect(kinds[.segment] ?? 0 <= 2, "\(names)")
+    #expect(kinds[.values] ?? 0 <= 8, "\(names)")
     #expect(kinds[.other] == nil, "\(names)")
   }
 
   @Test func `does not grow when nothing is written`() throws {
     let fileSystem = SimulatedFileSystem()
     try withEngine(on: fileSystem, seed: 1) { try await writeALot($0, seed: 1) }
-    try withEngine(on: fileSystem, seed: 2) { _ in }
+    try withEngine(on: fileSystem, seed: 2) { try await $0.settle() }
     let names = fileSystem.storage.names(in: path)
     let operations = OperationKind.allCases.filter { $0 != .open && $0.isNumbered }
     let before = operations.map(fileSystem.count(of:))

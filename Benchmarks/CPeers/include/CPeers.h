@@ -6,6 +6,7 @@
 #ifndef CPEERS_H
 #define CPEERS_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
@@ -62,31 +63,23 @@ struct peer_rows {
 /// Functions below return NULL, or a message that the caller must give to `peer_free`.
 static inline void peer_free(char *message) { free(message); }
 
-struct leveldb_peer;
-char *leveldb_peer_open(const char *path, size_t cache_bytes, struct leveldb_peer **peer);
-char *leveldb_peer_write(struct leveldb_peer *peer, struct peer_rows rows, int synced);
-char *leveldb_peer_write_each(
-    struct leveldb_peer *peer, struct peer_rows rows, int synced, uint64_t *nanoseconds);
-char *leveldb_peer_get(struct leveldb_peer *peer, struct peer_keys keys, uint64_t *checksum);
-char *leveldb_peer_scan(struct leveldb_peer *peer, uint64_t *count, uint64_t *checksum);
-char *leveldb_peer_seek(
-    struct leveldb_peer *peer, struct peer_keys keys, size_t limit, uint64_t *checksum);
-void leveldb_peer_settle(struct leveldb_peer *peer);
-void leveldb_peer_close(struct leveldb_peer *peer);
-const char *leveldb_peer_version(void);
+/// The log-structured peers, whose loops are in C++.
+enum lsm_library { LSM_LEVELDB, LSM_ROCKSDB };
 
-struct rocksdb_peer;
-char *rocksdb_peer_open(const char *path, size_t cache_bytes, struct rocksdb_peer **peer);
-char *rocksdb_peer_write(struct rocksdb_peer *peer, struct peer_rows rows, int synced);
-char *rocksdb_peer_write_each(
-    struct rocksdb_peer *peer, struct peer_rows rows, int synced, uint64_t *nanoseconds);
-char *rocksdb_peer_get(struct rocksdb_peer *peer, struct peer_keys keys, uint64_t *checksum);
-char *rocksdb_peer_scan(struct rocksdb_peer *peer, uint64_t *count, uint64_t *checksum);
-char *rocksdb_peer_seek(
-    struct rocksdb_peer *peer, struct peer_keys keys, size_t limit, uint64_t *checksum);
-char *rocksdb_peer_settle(struct rocksdb_peer *peer);
-void rocksdb_peer_close(struct rocksdb_peer *peer);
-const char *rocksdb_peer_version(void);
+/// A database of one of them.
+struct lsm_peer;
+char *lsm_peer_open(
+    enum lsm_library library, const char *path, size_t cache_bytes, struct lsm_peer **peer);
+char *lsm_peer_write(struct lsm_peer *peer, struct peer_rows rows, bool synced);
+char *lsm_peer_write_each(
+    struct lsm_peer *peer, struct peer_rows rows, bool synced, uint64_t *nanoseconds);
+char *lsm_peer_get(struct lsm_peer *peer, struct peer_keys keys, uint64_t *checksum);
+char *lsm_peer_scan(struct lsm_peer *peer, uint64_t *count, uint64_t *checksum);
+char *lsm_peer_seek(
+    struct lsm_peer *peer, struct peer_keys keys, size_t limit, uint64_t *checksum);
+char *lsm_peer_settle(struct lsm_peer *peer);
+void lsm_peer_close(struct lsm_peer *peer);
+const char *lsm_peer_version(enum lsm_library library);
 
 #ifdef __cplusplus
 }

@@ -80,9 +80,10 @@ final class Catalog: Sendable {
     let prefix = CatalogKey.families
     var walk = RangeWalk(snapshot, [KeyRange(lower: prefix, upper: prefix + [0xff])])
     while try walk.next() {
+      let value = try walk.value
       do throws(MalformedBytes) {
         guard let root = String(utf8: walk.cursor.key.extracting(prefix.count...)) else { continue }
-        rows.append((root, try FamilyRow(walk.cursor.value)))
+        rows.append((root, try FamilyRow(value)))
       } catch {
         throw DatabaseError(catalog: error)
       }
@@ -126,8 +127,9 @@ final class Catalog: Sendable {
     let (lower, upper) = CatalogKey.keyspaces(ofFamily: row.number)
     var walk = RangeWalk(snapshot, [KeyRange(lower: lower, upper: upper)])
     while try walk.next() {
+      let value = try walk.value
       do throws(MalformedBytes) {
-        try reader.add(key: walk.cursor.key, value: walk.cursor.value)
+        try reader.add(key: walk.cursor.key, value: value)
       } catch {
         throw DatabaseError(catalog: error)
       }

@@ -252,7 +252,7 @@ extension Database {
         var (entries, bytes) = (0, 0)
         while try walk.next() {
           entries += 1
-          bytes += walk.cursor.key.byteCount + walk.cursor.value.byteCount
+          bytes += try walk.cursor.key.byteCount + walk.value.byteCount
         }
         let known = list.firstIndex { ExactText($0.name) == ExactText(index.name) }
         let information = IndexInformation(

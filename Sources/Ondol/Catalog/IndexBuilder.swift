@@ -146,9 +146,10 @@ struct IndexBuilder {
       let key = walk.cursor.key
       let ids = try DocumentKey.ids(in: key, ancestorCount: pattern.ancestorCount)
       let path = DocumentPath(unchecked: zip(pattern.collectionIDs, ids).flatMap { [$0, $1] })
+      let value = try walk.value
       let fields: [String: Value]
       do throws(MalformedBytes) {
-        fields = try DocumentView(walk.cursor.value).fields(entry.symbols)
+        fields = try DocumentView(value).fields(entry.symbols)
       } catch {
         throw DatabaseError(error, documentAt: path)
       }
@@ -157,7 +158,7 @@ struct IndexBuilder {
       batch.guardUnchanged(key)
       last = key.array
       count += 1
-      bytes += walk.cursor.value.byteCount
+      bytes += value.byteCount
     }
     try claims.settle(into: &batch, Rows(snapshot, database.catalog, mayBlock: true))
     return last.map { ($0, count) }

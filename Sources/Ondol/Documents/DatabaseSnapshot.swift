@@ -7,8 +7,8 @@ internal import OndolEngine
 /// All documents as they were at one moment.
 ///
 /// Reads are synchronous, from any actor, and never wait for writers. Of each commit a snapshot
-/// shows everything or nothing. As long as it is kept it keeps the files it reads, so do not keep it
-/// for hours.
+/// shows everything or nothing. As long as it is kept it keeps the files it reads, so do not keep
+/// it for hours.
 public struct DatabaseSnapshot: Sendable {
   /// The database this is a moment of.
   public let database: Database
@@ -78,7 +78,7 @@ public struct DatabaseSnapshot: Sendable {
     return QuerySnapshot(query: query, documents: try executor.documents())
   }
 
-  private func rows(
+  func rows(
     for other: Database, _ path: @autoclosure () -> String
   ) throws(DatabaseError) -> Rows {
     guard other === database else {

@@ -13,8 +13,7 @@ extension DocumentSnapshot {
 
     enum Form: Sendable {
       case fields([String: Value])
-      /// Known to be well formed, with all names among the symbols.
-      case row([UInt8], SymbolTable)
+      case row(StoredRow)
     }
 
     init(stamps: DocumentStamps, fields: [String: Value]) {
@@ -29,7 +28,7 @@ extension DocumentSnapshot {
       let view = try DocumentView(row.bytes)
       try view.check(symbols)
       stamps = DocumentStamps(view)
-      form = .row(row, symbols)
+      form = .row(StoredRow(row, symbols))
     }
 
     /// All fields, decoded.
@@ -38,11 +37,15 @@ extension DocumentSnapshot {
     var fields: [String: Value] {
       switch form {
       case .fields(let fields): return fields
-      case .row(let row, let symbols):
-        // The row was checked when it was taken over.
-        guard let view = try? DocumentView(row.bytes), let fields = try? view.fields(symbols)
-        else { return [:] }
-        return fields
+      case .row: return source.value.map ?? [:]
+      }
+    }
+
+    /// What is decoded.
+    var source: FieldSource {
+      switch form {
+      case .fields(let fields): .value(.map(fields))
+      case .row(let row): FieldSource(documentIn: row)
       }
     }
 
@@ -52,11 +55,10 @@ extension DocumentSnapshot {
     func value(at names: FieldNames) -> Value? {
       switch form {
       case .fields(let fields): return lookUp(names[...], in: fields)
-      case .row(let row, let symbols):
-        guard let view = try? DocumentView(row.bytes),
-          let field = try? view.field(names, symbols)
-        else { return nil }
-        return try? field.value(symbols)
+      case .row:
+        var place: FieldSource? = source
+        for name in names { place = place?.map?[name] }
+        return place?.value
       }
     }
   }
@@ -65,7 +67,9 @@ extension DocumentSnapshot {
 extension DocumentSnapshot.Contents: Hashable {
   static func == (left: Self, right: Self) -> Bool {
     guard left.stamps == right.stamps else { return false }
-    if case .row(let left, _) = left.form, case .row(let right, _) = right.form, left == right {
+    if case .row(let left) = left.form, case .row(let right) = right.form,
+      left.bytes == right.bytes
+    {
       return true
     }
     return left.fields == right.fields

@@ -53,10 +53,11 @@ extension DocumentReference {
   @discardableResult
   public func setData<Content: Encodable>(
     from content: Content, merge: Bool = false, returning: Returning = .nothing,
-    ifVersion version: Version? = nil, durability: Durability? = nil
+    ifVersion version: Version? = nil, durability: Durability? = nil,
+    encoder: DocumentEncoder = DocumentEncoder()
   ) async throws(DatabaseError) -> WriteResult {
     let intent = try compile { () throws(DatabaseError) in
-      let fields = try DocumentEncoder().inputs(of: content)
+      let fields = try encoder.inputs(of: content)
       return try merge ? WriteCompiler.merge(fields) : WriteCompiler.set(fields)
     }
     return try await write(intent, returning, version, durability)
@@ -68,10 +69,11 @@ extension DocumentReference {
   @discardableResult
   public func setData<Content: Encodable>(
     from content: Content, mergeFields: [FieldPath], returning: Returning = .nothing,
-    ifVersion version: Version? = nil, durability: Durability? = nil
+    ifVersion version: Version? = nil, durability: Durability? = nil,
+    encoder: DocumentEncoder = DocumentEncoder()
   ) async throws(DatabaseError) -> WriteResult {
     let intent = try compile { () throws(DatabaseError) in
-      try WriteCompiler.merge(DocumentEncoder().inputs(of: content), only: mergeFields)
+      try WriteCompiler.merge(encoder.inputs(of: content), only: mergeFields)
     }
     return try await write(intent, returning, version, durability)
   }
@@ -123,24 +125,42 @@ extension DocumentReference {
   /// - Throws: as the form with a dictionary.
   @discardableResult
   public func create<Content: Encodable>(
-    from content: Content, returning: Returning = .nothing, durability: Durability? = nil
+    from content: Content, returning: Returning = .nothing, durability: Durability? = nil,
+    encoder: DocumentEncoder = DocumentEncoder()
   ) async throws(DatabaseError) -> WriteResult {
     let intent = try compile { () throws(DatabaseError) in
-      try WriteCompiler.create(DocumentEncoder().inputs(of: content))
+      try WriteCompiler.create(encoder.inputs(of: content))
     }
     return try await write(intent, returning, nil, durability)
   }
 
-  /// Removes the document; no error when there is none. Collections below it stay.
+  /// Removes the document; no error when there is none. Collections below it stay, unless
+  /// `recursive`: then every document below it goes in the same commit, also when there is no
+  /// document here itself.
   ///
-  /// - Throws: `.aborted` with the stored document when the version differs, `.cancelled` when the
-  ///   task was cancelled in time.
+  /// - Throws: `.aborted` with the stored document when the version differs, `.resourceExhausted`
+  ///   when so much goes that the commit is over 64 MiB, `.cancelled` when the task was cancelled
+  ///   in time.
+  /// - Complexity: O(documents below) when `recursive`.
   @discardableResult
   public func delete(
-    returning: Returning = .nothing, ifVersion version: Version? = nil,
+    recursive: Bool = false, returning: Returning = .nothing, ifVersion version: Version? = nil,
     durability: Durability? = nil
   ) async throws(DatabaseError) -> WriteResult {
-    try await write(WriteCompiler.delete(), returning, version, durability)
+    guard recursive else {
+      return try await write(WriteCompiler.delete(), returning, version, durability)
+    }
+    let path = try place.get()
+    do {
+      let commit = try await database.run(attempts: .max, durability: durability) { transaction in
+        try transaction.deleteDocument(self, recursive: true, ifVersion: version)
+      }.commit
+      return commit.result(of: path, in: database, returning: returning)
+    } catch let error as DatabaseError {
+      throw error
+    } catch {
+      throw DatabaseError(.internal, "\(error)", path: "\(path)")
+    }
   }
 
   // MARK: - Helpers
@@ -206,10 +226,11 @@ extension CollectionReference {
   /// - Throws: as `DocumentReference.create(from:returning:durability:)`.
   @discardableResult
   public func addDocument<Content: Encodable>(
-    from content: Content, durability: Durability? = nil
+    from content: Content, durability: Durability? = nil,
+    encoder: DocumentEncoder = DocumentEncoder()
   ) async throws(DatabaseError) -> DocumentReference {
     let reference = document()
-    try await reference.create(from: content, durability: durability)
+    try await reference.create(from: content, durability: durability, encoder: encoder)
     return reference
   }
 }

@@ -83,7 +83,7 @@ extension DocumentReference: Codable, DirectlyCoded {
   }
 
   static func decodeField(_ value: Value, in context: DecodingContext) -> DocumentReference? {
-    guard let path = value.reference, let database = context.database else { return nil }
+    guard let path = value.reference, let database = context.document?.database else { return nil }
     return DocumentReference(database: database, place: .success(path))
   }
 }

@@ -95,14 +95,16 @@ public struct DocumentSnapshot: Sendable {
   /// - Throws: `DatabaseError` with `.notFound` when there is no document, unless `type` is
   ///   optional; `DecodingError` with the field's path and what stands there; whatever the type's
   ///   own decoding throws.
-  public func data<Content: Decodable>(as type: Content.Type) throws -> Content {
+  /// - Complexity: O(size of the fields `type` asks for).
+  public func data<Content: Decodable>(
+    as type: Content.Type, decoder: DocumentDecoder = DocumentDecoder()
+  ) throws -> Content {
     guard contents != nil || type is any ExpressibleByNilLiteral.Type else {
       throw DatabaseError(
         .notFound, "there is no document to decode as \(type)", path: reference.path)
     }
-    let value = contents.map { Value.map($0.fields) } ?? .null
-    let context = DecodingContext(database: reference.database)
-    return try DocumentDecoder().decode(type, from: value, in: context)
+    let context = DecodingContext(document: reference)
+    return try decoder.decode(type, from: contents?.source ?? .value(.null), in: context)
   }
 }
 

@@ -1,5 +1,5 @@
-// What a transaction has read: the keys of documents, whether they were there or not, and the ranges
-// its queries went through. The transaction commits only if nothing in its footprint was changed by
+// What a transaction has read: the keys of documents, whether they were there or not, and the
+// ranges its queries went through. It commits only if nothing in its footprint was changed by
 // others meanwhile, which is what makes it serializable: lost updates, write skew and phantoms all
 // change something that somebody has read.
 
@@ -46,6 +46,11 @@ struct Footprint: Sendable {
         ranges.append(KeyRange(prefix: part.naming.prefix))
       }
     }
+  }
+
+  /// Adds all rows in a range.
+  mutating func add(_ range: KeyRange) {
+    ranges.append(range)
   }
 
   /// Makes the batch fail when any of it has changed.

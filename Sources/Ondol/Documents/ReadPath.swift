@@ -11,8 +11,8 @@ extension DocumentReference {
   ///
   /// - Throws: `.invalidArgument` when the path is wrong, `.failedPrecondition` when the database
   ///   is closed, `.dataLoss` when stored bytes are damaged.
-  /// - Complexity: O(log n) in the documents of the database, and one pass over the document's bytes
-  ///   to copy and check them.
+  /// - Complexity: O(log n) in the documents of the database, and one pass over the document's
+  ///   bytes to copy and check them.
   public func getDocument() async throws(DatabaseError) -> DocumentSnapshot {
     let path = try place.get()
     let contents = try await database.read(try database.engineSnapshot()) {

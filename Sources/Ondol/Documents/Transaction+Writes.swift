@@ -35,10 +35,10 @@ extension Transaction {
   /// - Throws: as the form with a dictionary.
   public func setData<Content: Encodable>(
     from content: Content, forDocument document: DocumentReference, merge: Bool = false,
-    ifVersion version: Version? = nil
+    ifVersion version: Version? = nil, encoder: DocumentEncoder = DocumentEncoder()
   ) throws(DatabaseError) {
     try add(document, version) { () throws(DatabaseError) in
-      let fields = try DocumentEncoder().inputs(of: content)
+      let fields = try encoder.inputs(of: content)
       return try merge ? WriteCompiler.merge(fields) : WriteCompiler.set(fields)
     }
   }
@@ -48,10 +48,10 @@ extension Transaction {
   /// - Throws: as the form with a dictionary.
   public func setData<Content: Encodable>(
     from content: Content, forDocument document: DocumentReference, mergeFields: [FieldPath],
-    ifVersion version: Version? = nil
+    ifVersion version: Version? = nil, encoder: DocumentEncoder = DocumentEncoder()
   ) throws(DatabaseError) {
     try add(document, version) { () throws(DatabaseError) in
-      try WriteCompiler.merge(DocumentEncoder().inputs(of: content), only: mergeFields)
+      try WriteCompiler.merge(encoder.inputs(of: content), only: mergeFields)
     }
   }
 
@@ -86,20 +86,28 @@ extension Transaction {
   ///
   /// - Throws: as the form with a dictionary.
   public func create<Content: Encodable>(
-    from content: Content, forDocument document: DocumentReference
+    from content: Content, forDocument document: DocumentReference,
+    encoder: DocumentEncoder = DocumentEncoder()
   ) throws(DatabaseError) {
     try add(document, nil) { () throws(DatabaseError) in
-      try WriteCompiler.create(DocumentEncoder().inputs(of: content))
+      try WriteCompiler.create(encoder.inputs(of: content))
     }
   }
 
-  /// Removes the document; no error when there is none.
+  /// Removes the document; no error when there is none. Collections below it stay, unless
+  /// `recursive`.
   ///
   /// - Throws: `.invalidArgument` when the path is wrong, `.aborted` when the document has another
   ///   version than `ifVersion`.
+  /// - Complexity: O(documents below) when `recursive`.
   public func deleteDocument(
-    _ document: DocumentReference, ifVersion version: Version? = nil
+    _ document: DocumentReference, recursive: Bool = false, ifVersion version: Version? = nil
   ) throws(DatabaseError) {
     try add(document, version) { () throws(DatabaseError) in WriteCompiler.delete() }
+    guard recursive else { return }
+    for path in try readDescendants(of: try document.place.get()) {
+      let descendant = DocumentReference(database: document.database, place: .success(path))
+      try add(descendant, nil) { () throws(DatabaseError) in WriteCompiler.delete() }
+    }
   }
 }

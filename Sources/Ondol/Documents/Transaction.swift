@@ -80,6 +80,17 @@ public final class Transaction {
     return QuerySnapshot(query: query, documents: documents)
   }
 
+  /// The documents below `path`.
+  func readDescendants(of path: DocumentPath) throws(DatabaseError) -> [DocumentPath] {
+    let rows = try currentRows()
+    var paths: [DocumentPath] = []
+    for collection in try rows.collections(below: path) {
+      footprint.add(collection.range)
+      paths += try rows.documents(in: collection)
+    }
+    return paths
+  }
+
   /// What is read after the writes so far.
   private func currentRows() throws(DatabaseError) -> Rows {
     if preparation.isEmpty { return base }

@@ -36,30 +36,31 @@ extension Database {
     attempts: Int = 100, durability: Durability? = nil,
     _ body: (Transaction) async throws -> Result
   ) async throws -> Result {
+    try await run(attempts: attempts, durability: durability, body).result
+  }
+
+  /// As `runTransaction`, and what the commit did.
+  func run<Result>(
+    attempts: Int, durability: Durability?, _ body: (Transaction) async throws -> Result
+  ) async throws -> (result: Result, commit: CompletedCommit) {
     var gates: [LatchKey] = []
-    do {
-      for attempt in 1...max(1, attempts) {
-        try refuseCancelled()
-        let transaction = Transaction(self, at: try engineSnapshot())
-        defer { transaction.end() }
-        let result = try await body(transaction)
-        if try await commit(try transaction.finish(), durability, isGated: !gates.isEmpty) {
-          openGates(gates)
-          return result
-        }
-        await pause(after: attempt)
-        if attempt >= Self.freeAttempts {
-          let roots = transaction.roots
-          openGates(gates)
-          gates = []
-          gates = await closeGates(roots)
-        }
+    defer { openGates(gates) }
+    for attempt in 1...max(1, attempts) {
+      try refuseCancelled()
+      let transaction = Transaction(self, at: try engineSnapshot())
+      defer { transaction.end() }
+      let result = try await body(transaction)
+      let prepared = try transaction.finish()
+      if let commit = try await commit(prepared, durability, isGated: !gates.isEmpty) {
+        return (result, commit)
       }
-    } catch {
-      openGates(gates)
-      throw error
+      await pause(after: attempt)
+      if attempt >= Self.freeAttempts {
+        openGates(gates)
+        gates = []
+        gates = await closeGates(transaction.roots)
+      }
     }
-    openGates(gates)
     throw DatabaseError(
       .aborted,
       "other commits changed what the transaction had read, \(max(1, attempts)) times; read less in"
@@ -77,21 +78,23 @@ extension Database {
     await sleep(random(below: longest))
   }
 
-  /// Commits what a transaction wrote; false when something it read has changed.
+  /// Commits what a transaction wrote; nil when something it read has changed.
   @concurrent
   private func commit(
     _ prepared: PreparedCommit, _ durability: Durability?, isGated: Bool
-  ) async throws(DatabaseError) -> Bool {
-    guard !prepared.batch.isEmpty else { return true }
+  ) async throws(DatabaseError) -> CompletedCommit? {
+    guard !prepared.batch.isEmpty else {
+      return CompletedCommit(documents: prepared.documents, receipt: nil, now: now())
+    }
     if !isGated { await passGates(of: Set(prepared.documents.map(\.path.segments[0]))) }
     try refuseCancelled()
     do throws(EngineError) {
-      _ = try await engine.commit(
+      let receipt = try await engine.commit(
         prepared.batch, durability: OndolEngine.Durability(durability ?? options.durability))
       for family in prepared.changedFamilies { catalog.install(family) }
-      return true
+      return CompletedCommit(documents: prepared.documents, receipt: receipt, now: 0)
     } catch .stale {
-      return false
+      return nil
     } catch {
       throw DatabaseError(error)
     }

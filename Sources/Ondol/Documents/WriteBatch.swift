@@ -58,10 +58,10 @@ public final class WriteBatch {
   @discardableResult
   public func setData<Content: Encodable>(
     from content: Content, forDocument document: DocumentReference, merge: Bool = false,
-    ifVersion version: Version? = nil
+    ifVersion version: Version? = nil, encoder: DocumentEncoder = DocumentEncoder()
   ) throws(DatabaseError) -> WriteBatch {
     try add(document, version) { () throws(DatabaseError) in
-      let fields = try DocumentEncoder().inputs(of: content)
+      let fields = try encoder.inputs(of: content)
       return try merge ? WriteCompiler.merge(fields) : WriteCompiler.set(fields)
     }
   }

@@ -134,7 +134,10 @@ struct CompletedCommit: Sendable {
       before: returning.contains(.before)
         ? DocumentSnapshot(reference: reference, contents: document.before) : nil,
       after: returning.contains(.after)
-        ? DocumentSnapshot(reference: reference, contents: contents(document, stamps)) : nil)
+        ? DocumentSnapshot(reference: reference, contents: contents(document, stamps)) : nil,
+      change: FieldChange(
+        before: document.stored,
+        after: document.after?.mapValues { $0.resolved(at: stamps.updateTime) }))
   }
 
   private func stamps(of document: WrittenDocument) -> DocumentStamps {

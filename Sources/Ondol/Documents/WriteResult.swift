@@ -29,4 +29,40 @@ public struct WriteResult: Sendable, Hashable {
   public let before: DocumentSnapshot?
   /// The document after the write, when asked for.
   public let after: DocumentSnapshot?
+  /// The document's fields before and after.
+  let change: FieldChange
+
+  /// The fields that are not as they were: added, removed or changed. A field inside a map is named
+  /// by its path; arrays are compared as a whole. Empty when the write changed nothing.
+  ///
+  /// - Complexity: O(size of the document), at each call.
+  public var changedFields: [FieldPath] { change.paths.map { FieldPath($0) } }
+}
+
+/// Two states of a document's fields.
+struct FieldChange: Sendable, Hashable {
+  var before: [String: Value]?
+  var after: [String: Value]?
+
+  /// Where the two differ, in the order of the names.
+  var paths: [FieldNames] {
+    var paths: [FieldNames] = []
+    Self.compare(before ?? [:], after ?? [:], below: [], &paths)
+    return paths
+  }
+
+  private static func compare(
+    _ before: [String: Value], _ after: [String: Value], below place: FieldNames,
+    _ paths: inout [FieldNames]
+  ) {
+    let names = Set(before.keys.map { ExactText($0) }).union(after.keys.map { ExactText($0) })
+    for name in names.map(\.text).sorted(by: { ValueOrder.compare($0, $1) < 0 }) {
+      switch (before[name], after[name]) {
+      case (.map(let before), .map(let after)) where !before.isEmpty && !after.isEmpty:
+        compare(before, after, below: place + [name], &paths)
+      case (let before?, let after?) where before.isIdentical(to: after): break
+      default: paths.append(place + [name])
+      }
+    }
+  }
 }

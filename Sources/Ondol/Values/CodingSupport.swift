@@ -69,9 +69,10 @@ func dotted(_ keys: [any CodingKey]) -> String {
 
 /// What a field stores for `value` without asking its `encode(to:)`; nil for all other types.
 func directInput<Content: Encodable>(
-  of value: Content
+  of value: Content, _ strategies: DocumentEncoder
 ) throws(DatabaseError) -> FieldInput? {
   switch value {
+  case let value as Date: try strategies.dateStrategy.encode(value)
   case let value as any DirectlyCoded: try value.encodeField()
   case let value as URL: FieldInput(.string(value.absoluteString))
   default: nil

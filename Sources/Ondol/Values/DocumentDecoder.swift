@@ -10,9 +10,26 @@
 #endif
 
 /// Turns the fields of a document into a `Decodable` value.
+///
+/// Use the strategies the document was encoded with.
 public struct DocumentDecoder: Sendable {
+  /// How the names of fields become the names of properties.
+  public var keyStrategy: KeyStrategy
+  /// How dates are stored.
+  public var dateStrategy: DateStrategy
+  /// Fields to assume where a document lacks them: for properties that were added after the
+  /// document was written. `DocumentEncoder.encode(_:)` makes them from an example.
+  public var defaults: [String: Value]
+
   /// Makes a decoder.
-  public init() {}
+  public init(
+    keyStrategy: KeyStrategy = .unchanged, dateStrategy: DateStrategy = .timestamp,
+    defaults: [String: Value] = [:]
+  ) {
+    self.keyStrategy = keyStrategy
+    self.dateStrategy = dateStrategy
+    self.defaults = defaults
+  }
 
   /// The value of type `Content` in `fields`.
   ///
@@ -22,24 +39,45 @@ public struct DocumentDecoder: Sendable {
   public func decode<Content: Decodable>(
     _ type: Content.Type = Content.self, from fields: [String: Value]
   ) throws -> Content {
-    try decode(type, from: .map(fields), in: DecodingContext())
+    try decode(type, from: .value(.map(fields)), in: DecodingContext())
   }
 
   func decode<Content: Decodable>(
-    _ type: Content.Type, from value: Value, in context: DecodingContext
+    _ type: Content.Type, from source: FieldSource, in context: DecodingContext
   ) throws -> Content {
-    try FieldDecoder(value: value, path: .root, context: context).decode(type)
+    var context = context
+    context.keyStrategy = keyStrategy
+    context.dateStrategy = dateStrategy
+    var source = source
+    if !defaults.isEmpty, case .map(let fields) = source.value {
+      source = .value(.map(fields.merging(defaults) { stored, _ in stored }))
+    }
+    let decoder = FieldDecoder(source: source, path: .root, context: context)
+    return try directlyDecoded(type, source, context) ?? decoder.decodeNested(type)
   }
 }
 
 /// What decoding knows beside the value.
 struct DecodingContext: Sendable {
-  /// The database that references found in the document belong to.
-  var database: Database?
+  /// The document that is decoded.
+  var document: DocumentReference?
+  var keyStrategy = KeyStrategy.unchanged
+  var dateStrategy = DateStrategy.timestamp
 }
 
-private struct FieldDecoder: Decoder {
-  let value: Value
+/// The value as a type that fields store natively; nil for all other types, and for values that do
+/// not fit, which `FieldDecoder.decodeNested` explains.
+private func directlyDecoded<Content: Decodable>(
+  _ type: Content.Type, _ source: FieldSource, _ context: DecodingContext
+) -> Content? {
+  if type == Date.self { return context.dateStrategy.decode(source.value) as? Content }
+  if type == URL.self { return source.value.string.flatMap { URL(string: $0) } as? Content }
+  guard let direct = type as? any DirectlyCoded.Type else { return nil }
+  return direct.decodeField(source.value, in: context) as? Content
+}
+
+struct FieldDecoder: Decoder {
+  let source: FieldSource
   let path: CodingPath
   let context: DecodingContext
 
@@ -47,19 +85,13 @@ private struct FieldDecoder: Decoder {
   var userInfo: [CodingUserInfoKey: Any] { [:] }
 
   func container<Key: CodingKey>(keyedBy type: Key.Type) throws -> KeyedDecodingContainer<Key> {
-    guard case .map(let fields) = value else { throw mismatch([String: Value].self) }
-    return KeyedDecodingContainer(KeyedValues<Key>(fields: fields, path: path, context: context))
+    guard let map = source.map else { throw mismatch([String: Value].self) }
+    return KeyedDecodingContainer(KeyedValues<Key>(map: map, path: path, context: context))
   }
 
   func unkeyedContainer() throws -> any UnkeyedDecodingContainer {
-    switch value {
-    case .array(let elements):
-      return UnkeyedValues(elements: elements, path: path, context: context)
-    case .vector(let vector):
-      let elements = vector.components.map { Value.double($0) }
-      return UnkeyedValues(elements: elements, path: path, context: context)
-    default: throw mismatch([Value].self)
-    }
+    guard let list = source.list else { throw mismatch([Value].self) }
+    return UnkeyedValues(elements: list, path: path, context: context)
   }
 
   func singleValueContainer() throws -> any SingleValueDecodingContainer {
@@ -68,18 +100,27 @@ private struct FieldDecoder: Decoder {
 
   /// Decodes a whole value: natively stored types directly, all others through their own coding.
   func decode<Content: Decodable>(_ type: Content.Type) throws -> Content {
-    let found: Any?
-    switch type {
-    case let direct as any DirectlyCoded.Type: found = direct.decodeField(value, in: context)
-    case is URL.Type: found = value.string.flatMap { URL(string: $0) }
-    default: return try Content(from: self)
+    try directlyDecoded(type, source, context) ?? decodeNested(type)
+  }
+
+  /// Decodes a value of a type that is not stored natively, or explains why one that is cannot be
+  /// had.
+  func decodeNested<Content: Decodable>(_ type: Content.Type) throws -> Content {
+    if type == Date.self || type == URL.self || type is any DirectlyCoded.Type {
+      throw mismatch(type)
     }
-    guard let result = found as? Content else { throw mismatch(type) }
-    return result
+    guard type is any StringKeyedDictionary.Type, context.keyStrategy != .unchanged else {
+      return try Content(from: self)
+    }
+    // A dictionary's keys are data, and so are those of what is in it below.
+    var context = context
+    context.keyStrategy = .unchanged
+    return try Content(from: FieldDecoder(source: source, path: path, context: context))
   }
 
   func mismatch(_ wanted: any Any.Type) -> DecodingError {
     let place = path.keys
+    let value = source.value
     let field = place.isEmpty ? "The document" : "Field '\(dotted(place))'"
     if case .null = value {
       return .valueNotFound(
@@ -94,31 +135,40 @@ private struct FieldDecoder: Decoder {
 }
 
 private struct KeyedValues<Key: CodingKey>: KeyedDecodingContainerProtocol {
-  let fields: [String: Value]
+  let map: MapSource
   let path: CodingPath
   let context: DecodingContext
 
   var codingPath: [any CodingKey] { path.keys }
-  var allKeys: [Key] { fields.keys.compactMap { Key(stringValue: $0) } }
 
-  func contains(_ key: Key) -> Bool { fields[key.stringValue] != nil }
-
-  func decodeNil(forKey key: Key) throws -> Bool {
-    if case .null = try value(key) { true } else { false }
+  var allKeys: [Key] {
+    map.names.compactMap { Key(stringValue: $0) }
   }
 
+  func contains(_ key: Key) -> Bool { find(key) != nil }
+
+  func decodeNil(forKey key: Key) throws -> Bool { try source(key).isNull }
+
   func decode<Content: Decodable>(_ type: Content.Type, forKey key: Key) throws -> Content {
-    try decoder(key).decode(type)
+    let source = try source(key)
+    return try directlyDecoded(type, source, context) ?? decoder(key, source).decodeNested(type)
+  }
+
+  func decodeIfPresent<Content: Decodable>(
+    _ type: Content.Type, forKey key: Key
+  ) throws -> Content? {
+    guard let source = find(key), !source.isNull else { return nil }
+    return try directlyDecoded(type, source, context) ?? decoder(key, source).decodeNested(type)
   }
 
   func nestedContainer<Nested: CodingKey>(
     keyedBy type: Nested.Type, forKey key: Key
   ) throws -> KeyedDecodingContainer<Nested> {
-    try decoder(key).container(keyedBy: type)
+    try decoder(key, source(key)).container(keyedBy: type)
   }
 
   func nestedUnkeyedContainer(forKey key: Key) throws -> any UnkeyedDecodingContainer {
-    try decoder(key).unkeyedContainer()
+    try decoder(key, source(key)).unkeyedContainer()
   }
 
   func superDecoder() throws -> any Decoder { superDecoder(PlainKey("super")) }
@@ -126,31 +176,75 @@ private struct KeyedValues<Key: CodingKey>: KeyedDecodingContainerProtocol {
 
   /// A superclass whose fields were all nil was never written, and reads as null.
   private func superDecoder(_ key: some CodingKey) -> any Decoder {
-    FieldDecoder(
-      value: fields[key.stringValue] ?? .null, path: path.appending(key), context: context)
+    decoder(key, find(key) ?? .value(.null))
   }
 
-  private func decoder(_ key: Key) throws -> FieldDecoder {
-    FieldDecoder(value: try value(key), path: path.appending(key), context: context)
+  private func decoder(_ key: some CodingKey, _ source: FieldSource) -> FieldDecoder {
+    FieldDecoder(source: source, path: path.appending(key), context: context)
   }
 
-  private func value(_ key: Key) throws -> Value {
-    guard let value = fields[key.stringValue] else {
+  private func find(_ key: some CodingKey) -> FieldSource? {
+    map[context.keyStrategy.name(for: key)]
+  }
+
+  private func source(_ key: Key) throws -> FieldSource {
+    guard let source = find(key) else {
       let place = dotted(path.keys + [key])
       throw DecodingError.keyNotFound(
         key, .init(codingPath: path.keys, debugDescription: "Field '\(place)' is missing"))
     }
-    return value
+    return source
+  }
+}
+
+// What most properties are, without asking the type at run time what it is.
+extension KeyedValues {
+  func decode(_ type: String.Type, forKey key: Key) throws -> String { try plain(type, key) }
+  func decode(_ type: Bool.Type, forKey key: Key) throws -> Bool { try plain(type, key) }
+  func decode(_ type: Int.Type, forKey key: Key) throws -> Int { try plain(type, key) }
+  func decode(_ type: Int64.Type, forKey key: Key) throws -> Int64 { try plain(type, key) }
+  func decode(_ type: Double.Type, forKey key: Key) throws -> Double { try plain(type, key) }
+
+  func decodeIfPresent(_ type: String.Type, forKey key: Key) throws -> String? {
+    try optional(type, key)
+  }
+  func decodeIfPresent(_ type: Bool.Type, forKey key: Key) throws -> Bool? {
+    try optional(type, key)
+  }
+  func decodeIfPresent(_ type: Int.Type, forKey key: Key) throws -> Int? {
+    try optional(type, key)
+  }
+  func decodeIfPresent(_ type: Int64.Type, forKey key: Key) throws -> Int64? {
+    try optional(type, key)
+  }
+  func decodeIfPresent(_ type: Double.Type, forKey key: Key) throws -> Double? {
+    try optional(type, key)
+  }
+
+  private func plain<Field: FieldReadable>(_ type: Field.Type, _ key: Key) throws -> Field {
+    let source = try source(key)
+    guard let field = Field(fieldValue: source.value) else {
+      throw decoder(key, source).mismatch(type)
+    }
+    return field
+  }
+
+  private func optional<Field: FieldReadable>(_ type: Field.Type, _ key: Key) throws -> Field? {
+    guard let source = find(key), !source.isNull else { return nil }
+    guard let field = Field(fieldValue: source.value) else {
+      throw decoder(key, source).mismatch(type)
+    }
+    return field
   }
 }
 
 private struct UnkeyedValues: UnkeyedDecodingContainer {
-  let elements: [Value]
+  let elements: ListSource
   let path: CodingPath
   let context: DecodingContext
   private(set) var currentIndex = 0
 
-  init(elements: [Value], path: CodingPath, context: DecodingContext) {
+  init(elements: ListSource, path: CodingPath, context: DecodingContext) {
     self.elements = elements
     self.path = path
     self.context = context
@@ -161,7 +255,7 @@ private struct UnkeyedValues: UnkeyedDecodingContainer {
   var isAtEnd: Bool { currentIndex >= elements.count }
 
   mutating func decodeNil() throws -> Bool {
-    guard case .null = try decoder(for: Value.self).value else { return false }
+    guard try decoder(for: Value.self).source.isNull else { return false }
     currentIndex += 1
     return true
   }
@@ -200,7 +294,7 @@ private struct UnkeyedValues: UnkeyedDecodingContainer {
         debugDescription: "'\(dotted(path.keys))' has only \(elements.count) elements")
       throw DecodingError.valueNotFound(wanted, context)
     }
-    return FieldDecoder(value: elements[currentIndex], path: place, context: context)
+    return FieldDecoder(source: elements[currentIndex], path: place, context: context)
   }
 }
 
@@ -209,9 +303,7 @@ private struct SingleValue: SingleValueDecodingContainer {
 
   var codingPath: [any CodingKey] { decoder.codingPath }
 
-  func decodeNil() -> Bool {
-    if case .null = decoder.value { true } else { false }
-  }
+  func decodeNil() -> Bool { decoder.source.isNull }
 
   func decode<Content: Decodable>(_ type: Content.Type) throws -> Content {
     try decoder.decode(type)

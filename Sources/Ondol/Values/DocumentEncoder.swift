@@ -11,8 +11,18 @@
 /// `Date` becomes a timestamp (microseconds, rounded down), `Data` bytes, `URL` a string. `nil` is
 /// omitted.
 public struct DocumentEncoder: Sendable {
+  /// How the names of properties become the names of fields.
+  public var keyStrategy: KeyStrategy
+  /// How dates are stored.
+  public var dateStrategy: DateStrategy
+
   /// Makes an encoder.
-  public init() {}
+  public init(
+    keyStrategy: KeyStrategy = .unchanged, dateStrategy: DateStrategy = .timestamp
+  ) {
+    self.keyStrategy = keyStrategy
+    self.dateStrategy = dateStrategy
+  }
 
   /// The fields of `value`.
   ///
@@ -39,11 +49,7 @@ public struct DocumentEncoder: Sendable {
   ) throws(DatabaseError) -> [String: FieldInput] {
     let root = EncodedNode()
     do {
-      if let direct = try directInput(of: value) {
-        root.content = .leaf(direct)
-      } else {
-        try value.encode(to: NodeEncoder(node: root, path: CodingPath.root))
-      }
+      try Ondol.encode(value, into: root, at: CodingPath.root, self)
     } catch let error as DatabaseError {
       throw error
     } catch let error as EncodingError {
@@ -152,34 +158,36 @@ final class EncodedNode {
   }
 }
 
-private struct NodeEncoder: Encoder {
+struct NodeEncoder: Encoder {
   let node: EncodedNode
   let path: CodingPath
+  let strategies: DocumentEncoder
 
   var codingPath: [any CodingKey] { path.keys }
   var userInfo: [CodingUserInfoKey: Any] { [:] }
 
   func container<Key: CodingKey>(keyedBy type: Key.Type) -> KeyedEncodingContainer<Key> {
     node.becomeMap(path)
-    return KeyedEncodingContainer(KeyedNodes<Key>(node: node, path: path))
+    return KeyedEncodingContainer(KeyedNodes<Key>(node: node, path: path, strategies: strategies))
   }
 
   func unkeyedContainer() -> any UnkeyedEncodingContainer {
     node.becomeList(path)
-    return UnkeyedNodes(node: node, path: path)
+    return UnkeyedNodes(node: node, path: path, strategies: strategies)
   }
 
   func singleValueContainer() -> any SingleValueEncodingContainer {
-    SingleNode(node: node, path: path)
+    SingleNode(node: node, path: path, strategies: strategies)
   }
 }
 
 /// Writes `value` into `node`.
 private func encode<Content: Encodable>(
-  _ value: Content, into node: EncodedNode, at path: @autoclosure () -> CodingPath
+  _ value: Content, into node: EncodedNode, at path: @autoclosure () -> CodingPath,
+  _ strategies: DocumentEncoder
 ) throws {
   do {
-    if let direct = try directInput(of: value) {
+    if let direct = try directInput(of: value, strategies) {
       node.content = .leaf(direct)
       return
     }
@@ -188,21 +196,25 @@ private func encode<Content: Encodable>(
     error.field = dotted(path().keys)
     throw error
   }
-  try value.encode(to: NodeEncoder(node: node, path: path()))
+  var strategies = strategies
+  if value is any StringKeyedDictionary { strategies.keyStrategy = .unchanged }
+  try value.encode(to: NodeEncoder(node: node, path: path(), strategies: strategies))
 }
 
 private struct KeyedNodes<Key: CodingKey>: KeyedEncodingContainerProtocol {
   let node: EncodedNode
   let path: CodingPath
+  let strategies: DocumentEncoder
 
   var codingPath: [any CodingKey] { path.keys }
 
   mutating func encodeNil(forKey key: Key) throws {
-    node.child(key.stringValue).content = .leaf(FieldInput(.null))
+    node.child(name(key)).content = .leaf(FieldInput(.null))
   }
 
   mutating func encode<Content: Encodable>(_ value: Content, forKey key: Key) throws {
-    try Ondol.encode(value, into: node.child(key.stringValue), at: path.appending(key))
+    if value is any OmittedFromDocuments { return }
+    try Ondol.encode(value, into: node.child(name(key)), at: path.appending(key), strategies)
   }
 
   mutating func nestedContainer<Nested: CodingKey>(
@@ -219,13 +231,16 @@ private struct KeyedNodes<Key: CodingKey>: KeyedEncodingContainerProtocol {
   mutating func superEncoder(forKey key: Key) -> any Encoder { childEncoder(key) }
 
   private func childEncoder(_ key: some CodingKey) -> NodeEncoder {
-    NodeEncoder(node: node.child(key.stringValue), path: path.appending(key))
+    NodeEncoder(node: node.child(name(key)), path: path.appending(key), strategies: strategies)
   }
+
+  private func name(_ key: some CodingKey) -> String { strategies.keyStrategy.name(for: key) }
 }
 
 private struct UnkeyedNodes: UnkeyedEncodingContainer {
   let node: EncodedNode
   let path: CodingPath
+  let strategies: DocumentEncoder
 
   var codingPath: [any CodingKey] { path.keys }
   var count: Int { node.listCount }
@@ -236,7 +251,7 @@ private struct UnkeyedNodes: UnkeyedEncodingContainer {
 
   mutating func encode<Content: Encodable>(_ value: Content) throws {
     let key = PlainKey(count)
-    try Ondol.encode(value, into: node.appendChild(), at: path.appending(key))
+    try Ondol.encode(value, into: node.appendChild(), at: path.appending(key), strategies)
   }
 
   mutating func nestedContainer<Nested: CodingKey>(
@@ -253,13 +268,15 @@ private struct UnkeyedNodes: UnkeyedEncodingContainer {
 
   private func childEncoder() -> NodeEncoder {
     let key = PlainKey(count)
-    return NodeEncoder(node: node.appendChild(), path: path.appending(key))
+    return NodeEncoder(
+      node: node.appendChild(), path: path.appending(key), strategies: strategies)
   }
 }
 
 private struct SingleNode: SingleValueEncodingContainer {
   let node: EncodedNode
   let path: CodingPath
+  let strategies: DocumentEncoder
 
   var codingPath: [any CodingKey] { path.keys }
 
@@ -268,6 +285,6 @@ private struct SingleNode: SingleValueEncodingContainer {
   }
 
   mutating func encode<Content: Encodable>(_ value: Content) throws {
-    try Ondol.encode(value, into: node, at: path)
+    try Ondol.encode(value, into: node, at: path, strategies)
   }
 }

@@ -60,29 +60,6 @@ struct DocumentView: ~Escapable {
     }
   }
 
-  /// The field that `names` lead to, or nil when there is none.
-  ///
-  /// - Complexity: O(log n) in the fields of each map on the way.
-  @_lifetime(copy self)
-  func field(_ names: [String], _ symbols: SymbolTable) throws(MalformedBytes) -> ValueView? {
-    var layout = root
-    let last = names.count - 1
-    for step in names.indices {
-      let found: Int?
-      if layout.isNamed {
-        found = try index(of: names[step], in: layout)
-      } else {
-        found = symbols.symbol(names[step]).flatMap { octets.index(ofSymbol: Int($0), in: layout) }
-      }
-      guard let found else { return nil }
-      let place = try octets.place(found, of: layout)
-      if step == last { return ValueView(octets, place) }
-      guard case .offset(let offset) = place, octets.isMap(at: offset) else { return nil }
-      layout = try octets.container(at: offset)
-    }
-    return nil
-  }
-
   /// The field that `path` leads to, or nil when there is none.
   ///
   /// - Complexity: O(log n) in the fields of each map on the way.
@@ -104,28 +81,9 @@ struct DocumentView: ~Escapable {
   private func index(
     of path: ResolvedPath, _ step: Int, in layout: ContainerLayout
   ) throws(MalformedBytes) -> Int? {
-    if layout.isNamed { return try index(of: path.steps[step].name, in: layout) }
+    if layout.isNamed { return try octets.index(ofName: path.steps[step].name, in: layout) }
     guard let symbol = path.steps[step].symbol else { return nil }
     return octets.index(ofSymbol: Int(symbol), in: layout)
-  }
-
-  /// Finds a name in a map that has its own.
-  private func index(
-    of name: String, in layout: ContainerLayout
-  ) throws(MalformedBytes) -> Int? {
-    var low = 0
-    var high = layout.count
-    while low < high {
-      let middle = (low + high) / 2
-      let offset = layout.base + octets.symbol(middle, of: layout)
-      guard offset >= layout.contentStart, let text = octets.lengthPrefixed(at: offset) else {
-        throw MalformedBytes(at: offset, "a document has a name out of bounds")
-      }
-      let order = text.compare(name.utf8Bytes)
-      if order == 0 { return middle }
-      if order < 0 { low = middle + 1 } else { high = middle }
-    }
-    return nil
   }
 }
 
@@ -210,6 +168,23 @@ extension Span<UInt8> {
       let found = self.symbol(low, of: layout)
       if found >= symbol { return found == symbol ? low : nil }
       low += 1
+    }
+    return nil
+  }
+
+  /// Finds a name in a map that has its own.
+  func index(ofName name: String, in layout: ContainerLayout) throws(MalformedBytes) -> Int? {
+    var low = 0
+    var high = layout.count
+    while low < high {
+      let middle = (low + high) / 2
+      let offset = layout.base + symbol(middle, of: layout)
+      guard offset >= layout.contentStart, let text = lengthPrefixed(at: offset) else {
+        throw MalformedBytes(at: offset, "a document has a name out of bounds")
+      }
+      let order = text.compare(name.utf8Bytes)
+      if order == 0 { return middle }
+      if order < 0 { low = middle + 1 } else { high = middle }
     }
     return nil
   }

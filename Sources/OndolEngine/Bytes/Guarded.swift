@@ -3,7 +3,13 @@
 // races that are none.
 
 #if THREAD_SANITIZER
-  import Glibc
+  #if canImport(Glibc)
+    import Glibc
+  #elseif canImport(Musl)
+    import Musl
+  #else
+    import Darwin
+  #endif
 
   /// A value that only one thread at a time can touch.
   @safe package final class Guarded<State: ~Copyable>: @unchecked Sendable {

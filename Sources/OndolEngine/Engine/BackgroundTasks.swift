@@ -34,6 +34,12 @@ final class BackgroundTasks: Sendable {
     state.withLock { _ = $0.running.removeValue(forKey: number) }
   }
 
+  /// Cancels what runs, and waits for nothing.
+  func cancel() {
+    let tasks = state.withLock { Array($0.running.values) }
+    for task in tasks { task.cancel() }
+  }
+
   /// Starts nothing more, wakes what sleeps, and waits for what runs.
   func finish() async {
     let tasks = state.withLock { state in

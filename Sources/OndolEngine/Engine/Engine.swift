@@ -4,8 +4,7 @@
 // A write: `commit` places the batch (Sequencer: order, memtables), writes its frames to the log on
 // the caller's thread, waits for a sync when its durability asks for one, and returns once it is
 // published. A read: `snapshot` takes a view and the visible sequence; everything after that needs
-// nobody. Upkeep: shards flush full memtables into segments and merge segments, on the maintenance
-// thread.
+// nobody. Upkeep: shards flush full memtables into segments and merge segments, see Upkeep.
 
 internal import Synchronization
 
@@ -19,20 +18,22 @@ package struct CommitReceipt: Sendable, Equatable {
 /// An open database: ordered rows that survive a crash.
 package final class Engine: Sendable {
   private let storage: Storage
-  private let shards: [Shard]
-  private let background: BackgroundTasks
+  private let upkeep: Upkeep
   private let reads: any Worker
   private let logWorker: any Worker
   private let isClosed = Atomic(false)
 
-  private init(
-    storage: Storage, background: BackgroundTasks, reads: any Worker, logWorker: any Worker
-  ) {
+  init(storage: Storage, logWorker: any Worker) {
     self.storage = storage
-    self.background = background
-    self.reads = reads
     self.logWorker = logWorker
-    shards = storage.views.current.shards.indices.map { Shard(index: $0, storage: storage) }
+    reads = storage.environment.threads.makeWorker(named: "ondol-reads")
+    upkeep = Upkeep(storage)
+    upkeep.start()
+  }
+
+  deinit {
+    // Merges end soon when nobody has closed the database.
+    if !isClosed.load(ordering: .relaxed) { upkeep.abandon() }
   }
 
   // MARK: - Opening
@@ -55,18 +56,6 @@ package final class Engine: Sendable {
     }
   }
 
-  convenience init(storage: Storage, logWorker: any Worker) {
-    let environment = storage.environment
-    self.init(
-      storage: storage, background: BackgroundTasks(executor: environment.executor),
-      reads: environment.threads.makeWorker(named: "ondol-reads"), logWorker: logWorker)
-    maintain(storage.views.current.shards.indices.filter { hasSealed($0) })
-  }
-
-  private func hasSealed(_ shard: Int) -> Bool {
-    !storage.views.current.shards[shard].sealed.isEmpty
-  }
-
   // MARK: - Writing
 
   /// Commits `batch`: all of it, or nothing. Returns once it is visible to every later snapshot and
@@ -82,10 +71,11 @@ package final class Engine: Sendable {
       throw .tooLarge(bytes: batch.payloadLength, limit: storage.options.commitLimit)
     }
     var batch = batch
+    if storage.pressure.isFelt { await upkeep.holdBack(bytes: batch.payloadLength) }
     while true {
       switch try await place(&batch, durability) {
       case .placed(let placed):
-        startUpkeep(after: placed)
+        upkeep.follow(placed)
         let receipt = CommitReceipt(sequence: placed.sequence, time: placed.time)
         try await storage.sequencer.finish(placed)
         return receipt
@@ -93,7 +83,7 @@ package final class Engine: Sendable {
         try await storage.makeFirstLog()
         storage.secureFirstLog()
       case .needsRoom(let shard):
-        try await shards[shard].maintain()
+        try await upkeep.makeRoom(in: shard)
       }
     }
   }
@@ -116,21 +106,6 @@ package final class Engine: Sendable {
     try await storage.sequencer.synchronize()
   }
 
-  private func startUpkeep(after placed: PlacedCommit) {
-    maintain(placed.sealedShards)
-    if placed.wantsSpareLog {
-      background.start { [storage] in try? await storage.makeSpareLog() }
-    }
-  }
-
-  /// Has shards flush in the background. A failure stops writing, and the next commit is told.
-  private func maintain(_ indices: [Int]) {
-    for index in indices {
-      let shard = shards[index]
-      background.start { try? await shard.maintain() }
-    }
-  }
-
   // MARK: - Reading
 
   /// The rows as of now. Cheap, and holds nobody up however long it lives; it keeps the files it
@@ -145,20 +120,42 @@ package final class Engine: Sendable {
 
   /// Writes every row from memory into sorted files.
   package func flush() async throws(EngineError) {
-    storage.sequencer.sealAll()
-    for shard in shards { try await shard.maintain() }
+    try await upkeep.flush()
   }
 
   /// Writes every row from memory and merges every shard into one run, which is what reads like
   /// best.
   package func settle() async throws(EngineError) {
-    storage.sequencer.sealAll()
-    for shard in shards { try await shard.settle() }
+    try await compact { _, _ in }
+  }
+
+  /// Writes every row from memory and merges every shard into one run: nothing deleted or
+  /// overwritten takes space afterwards, but for what snapshots hold. `progress` gets the bytes
+  /// merged so far and all there are to merge. When the task is cancelled, shards that are done
+  /// stay so, and `.cancelled` is thrown.
+  package func compact(
+    progress: (_ done: UInt64, _ total: UInt64) -> Void
+  ) async throws(EngineError) {
+    try await upkeep.flush()
+    try await upkeep.compact(progress)
+  }
+
+  /// Drops keyspaces, whose numbers are never used again: their rows take no space from now on, but
+  /// for what snapshots hold and what lies among other rows, which is left out when that is next
+  /// written. Survives a power cut once this returns, as all commits so far do; dropping again does
+  /// nothing.
+  ///
+  /// - Complexity: O(segments), and one edit of the manifest.
+  package func drop(keyspaces: [UInt32]) async throws(EngineError) {
+    // The commit that took them out of the catalog must not be lost when their rows are.
+    try await storage.sequencer.synchronize()
+    try await storage.perform { (storage) throws(EngineError) in try storage.drop(keyspaces) }
+    upkeep.compactAll()
   }
 
   /// Runs `work` beside its caller. Closing cancels it and waits for it.
   package func runInBackground(_ work: @escaping @Sendable () async -> Void) {
-    background.start(work)
+    upkeep.runInBackground(work)
   }
 
   /// What the files hold, for people who look.
@@ -171,14 +168,15 @@ package final class Engine: Sendable {
   package func close() async throws(EngineError) {
     guard !isClosed.exchange(true, ordering: .relaxed) else { return }
     var failure: EngineError?
+    upkeep.stopMerging()
     do throws(EngineError) {
       try await writeEverything()
     } catch {
       failure = error
     }
     storage.sequencer.close()
-    await background.finish()
-    for worker in [storage.maintenance, logWorker, reads] { await worker.stop() }
+    await upkeep.finish()
+    for worker in [storage.maintenance, logWorker, reads] + storage.mergers { await worker.stop() }
     storage.lock.release()
     if let failure { throw failure }
   }

@@ -32,6 +32,14 @@ package struct Environment: Sendable {
 /// Makes the engine's worker threads.
 package protocol ThreadSource: Sendable {
   func makeWorker(named name: String) -> any Worker
+
+  /// As above, for work that yields to all other: where the system can tell threads apart, this one
+  /// has the lowest priority.
+  func makeBackgroundWorker(named name: String) -> any Worker
+}
+
+extension ThreadSource {
+  package func makeBackgroundWorker(named name: String) -> any Worker { makeWorker(named: name) }
 }
 
 /// One thread that runs jobs in the order given. Blocking calls belong here and not on the

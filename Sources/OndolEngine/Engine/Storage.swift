@@ -1,12 +1,13 @@
-// What the shards share: the directory, the manifest, the views, and the thread on which all of
-// their file work happens. Methods here block and run on that maintenance thread only, one after
-// the other, so the manifest needs no lock of its own.
+// What the shards share: the directory, the manifest, the views, and the thread on which flushes
+// and all edits of the manifest happen. Methods here block and run on that maintenance thread only,
+// one after the other, so the manifest needs no lock of its own. Merges run beside it, see
+// Compaction/, and come here for their edit.
 
 /// Files and how they become part of the database.
 final class Storage: Sendable {
   let directory: any Directory
-  /// Held here, so that nobody else opens the directory as long as work on it may be under way, even
-  /// when the engine was let go without being closed.
+  /// Held here, so that nobody else opens the directory as long as work on it may be under way,
+  /// even when the engine was let go without being closed.
   let lock: any DirectoryLock
   let environment: Environment
   let options: EngineOptions
@@ -14,17 +15,23 @@ final class Storage: Sendable {
   let views: ViewHolder
   let sequencer: Sequencer
   let cache: BlockCache
-  /// All file work of flushes and merges.
+  let valueFiles: ValueFiles
+  /// Flushes, and edits of the manifest.
   let maintenance: any Worker
+  /// Merges. They yield to everything else.
+  let mergers: [any Worker]
+  let merging: MergeControl
+  let pressure: WritePressure
+  let picker: CompactionPicker
+  let counters = UpkeepCounters()
   private let manifest: Manifest
   /// No log was ever written to when the database was opened.
   private let isNewborn: Bool
 
   init(
     directory: any Directory, lock: any DirectoryLock, environment: Environment,
-    options: EngineOptions,
-    manifest: Manifest, views: ViewHolder, sequencer: Sequencer, cache: BlockCache,
-    maintenance: any Worker
+    options: EngineOptions, manifest: Manifest, views: ViewHolder, sequencer: Sequencer,
+    cache: BlockCache, valueFiles: ValueFiles, maintenance: any Worker
   ) {
     self.directory = directory
     self.lock = lock
@@ -36,144 +43,153 @@ final class Storage: Sendable {
     self.views = views
     self.sequencer = sequencer
     self.cache = cache
+    self.valueFiles = valueFiles
     self.maintenance = maintenance
+    mergers = (0..<Self.mergerCount).map { number in
+      environment.threads.makeBackgroundWorker(named: "ondol-merge-\(number)")
+    }
+    merging = MergeControl(dropped: manifest.state.dropped)
+    pressure = WritePressure(options, shards: manifest.state.shards.count)
+    picker = CompactionPicker(policy: CompactionPolicy(options))
   }
+
+  /// A large merge is done in two halves.
+  private static let mergerCount = 2
 
   /// Does file work on the maintenance thread. Once some has failed, no more is done: writing is
   /// stopped before the thread takes the next job, which might build on what the device lacks.
-  func perform(
-    _ work: @escaping @Sendable (Storage) throws(EngineError) -> Void
-  ) async throws(EngineError) {
+  func perform<R: Sendable>(
+    _ work: @escaping @Sendable (Storage) throws(EngineError) -> R
+  ) async throws(EngineError) -> R {
     try await perform(securing: true, work)
   }
 
   /// As above; whether what opening read must be on the device before.
-  private func perform(
-    securing: Bool, _ work: @escaping @Sendable (Storage) throws(EngineError) -> Void
-  ) async throws(EngineError) {
-    try await maintenance.perform { [self] () throws(EngineError) in
-      try sequencer.refuseAfterFailure()
-      do throws(EngineError) {
-        if securing { try manifest.secureFoundation() }
-        try work(self)
-      } catch {
-        throw sequencer.fail(error)
-      }
+  private func perform<R: Sendable>(
+    securing: Bool, _ work: @escaping @Sendable (Storage) throws(EngineError) -> R
+  ) async throws(EngineError) -> R {
+    try await maintenance.perform { [self] () throws(EngineError) -> R in
+      try attempt(securing: securing, work)
+    }
+  }
+
+  /// Does file work, on the maintenance thread already.
+  private func attempt<R>(
+    securing: Bool, _ work: (Storage) throws(EngineError) -> R
+  ) throws(EngineError) -> R {
+    try sequencer.refuseAfterFailure()
+    do throws(EngineError) {
+      if securing { try manifest.secureFoundation() }
+      return try work(self)
+    } catch {
+      throw sequencer.fail(error)
     }
   }
 
   // MARK: - Flushing
 
   /// Writes a sealed memtable, all of whose commits are published and synced, as the shard's newest
-  /// run.
-  func flush(_ memtable: Memtable, shard index: Int) throws(EngineError) {
-    guard let through = memtable.sequences?.upperBound else { return }
-    let source = MemtableCursor(memtable, upTo: through)
+  /// run; in a small shard together with all that it holds, as the only one.
+  func flush(_ memtable: Memtable, shard index: Int, mayMerge: Bool) throws(EngineError) {
+    guard let sequences = memtable.sequences else { return }
+    let through = sequences.upperBound
     let shard = views.current.shards[index]
-    var rows = MergeCursor([.memtable(source)])
-    let run = try write(
-      &rows, shard: index, level: 0, keepingTombstones: !shard.runs.isEmpty,
-      sequences: memtable.sequences ?? through...through)
+    let isSmall = shard.state.sizeBytes + UInt64(memtable.sizeBytes) < picker.policy.smallSize
+    let inputs = isSmall && mayMerge ? shard.runs : []
+    let sources = [RowSource.memtable(MemtableCursor(memtable, upTo: through))]
+    var rows = MergeCursor(sources + inputs.map { .run($0.cursor(keepsBlocks: false)) })
+    let old = inputs.flatMap(\.segments).map(\.metadata)
+    let first = min(sequences.lowerBound, old.map(\.minSequence).min() ?? sequences.lowerBound)
+    let writer = RunWriter(
+      files(for: shard.state), shard: index, sequences: first...through,
+      keepsTombstones: inputs.count < shard.runs.count, dropped: manifest.state.dropped)
+    try rows.seekToFirst()
+    try writer.takeAll(&rows)
+    let isOnly = inputs.count == shard.runs.count
+    try finishFlush(
+      of: memtable, shard: index, replacing: old, with: writer.output,
+      level: isOnly && isSmall ? ShardState.lowestLevel : 0)
+  }
 
+  private func finishFlush(
+    of memtable: Memtable, shard index: Int, replacing old: [SegmentMetadata],
+    with new: RunOutput, level: Int
+  ) throws(EngineError) {
+    guard let through = memtable.sequences?.upperBound else { return }
+    if !new.segments.isEmpty { try directory.sync() }
+    let run = new.segments.first?.number.rawValue ?? 0
     let floor = sequencer.floor(without: memtable)
     try manifest.commit(
-      run.changes + [
-        .flushed(shard: index, through: through),
-        .logs(floor: floor, newest: manifest.state.newestLog),
-      ])
-    views.update(shard: index) { shard in
-      shard.replacing(memtable, with: run.run, flushedThrough: through)
-    }
+      old.map { .dropSegment(shard: index, number: $0.number) }
+        + new.changes(shard: index, level: level, run: run) + [
+          .flushed(shard: index, through: through),
+          .logs(floor: floor, newest: manifest.state.newestLog),
+        ])
+    adopt(shard: index, without: memtable)
+    counters.noteFlush(new.segments)
     sequencer.forgetLogs(before: floor.number)
     try removeLogs(before: floor.number)
   }
 
-  /// Merges all runs of a shard into one, without tombstones, since nothing is below it.
-  func merge(shard index: Int) throws(EngineError) {
-    let inputs = views.current.shards[index].runs
-    let segments = inputs.flatMap(\.segments)
-    guard let first = segments.map(\.metadata.minSequence).min(),
-      let last = segments.map(\.metadata.maxSequence).max()
-    else { return }
-    var rows = MergeCursor(inputs.map { .run($0.cursor(keepsBlocks: false)) })
-    let output = try write(
-      &rows, shard: index, level: 1, keepingTombstones: false, sequences: first...last)
-    let drops = segments.map {
-      ManifestChange.dropSegment(shard: index, number: $0.metadata.number)
+  // MARK: - Runs
+
+  /// What writing rows of `shard` takes.
+  func files(for shard: ShardState) -> SegmentFiles {
+    SegmentFiles(
+      directory: directory, numbers: manifest.numbers, identity: identity, options: options,
+      random: environment.random, values: valueFiles, garbage: shard.garbageValueFiles)
+  }
+
+  /// Makes the result of a merge count. False, and nothing has happened, when keyspaces were
+  /// dropped since `start`: the result may have rows of theirs.
+  func install(
+    _ changes: [ManifestChange], shard index: Int, _ start: MergeControl.Start
+  ) throws(EngineError) -> Bool {
+    guard merging.start.generation == start.generation else { return false }
+    try manifest.commit(changes)
+    adopt(shard: index)
+    return true
+  }
+
+  /// Has readers use the runs that the manifest names, from the next snapshot on. Files that it
+  /// names no more go with their last reader.
+  private func adopt(shard index: Int, without flushed: Memtable? = nil) {
+    let old = views.current.shards[index]
+    let state = manifest.state.shards[index]
+    valueFiles.follow(manifest.state)
+    let runs = old.runs(for: state) { segment in
+      Segment(
+        segment, identity: identity, shard: UInt32(index), directory: directory, cache: cache,
+        valueFiles: valueFiles.files(segment.valueReferences))
     }
-    try manifest.commit(drops + output.changes)
-    views.update(shard: index) { $0.merging(inputs, into: output.run) }
-    for segment in segments { segment.removeWhenUnused() }
+    views.update(shard: index) { $0.replacingRuns(runs, state, without: flushed) }
+    notePressure(changed: index)
+    let current = Set(state.segments.map(\.number))
+    for segment in old.runs.flatMap(\.segments) where !current.contains(segment.metadata.number) {
+      segment.removeWhenUnused()
+    }
   }
 
-  /// A run on disk and the edits that will make it count.
-  private struct NewRun {
-    var run: Run?
-    var changes: [ManifestChange]
+  /// Has the pressure on writers follow the view; `changed` is a shard whose runs are others.
+  func notePressure(changed: Int? = nil) {
+    pressure.update(views.current, changed: changed, picker.policy)
   }
 
-  /// Writes rows into segments and makes them durable; no run when there are none.
-  private func write(
-    _ rows: inout MergeCursor, shard: Int, level: Int, keepingTombstones: Bool,
-    sequences: ClosedRange<SequenceNumber>
-  ) throws(EngineError) -> NewRun {
-    var segments: [SegmentMetadata] = []
-    try rows.seekToFirst()
-    while rows.isValid {
-      if !keepingTombstones, rows.kind == .delete {
-        try rows.next()
-        continue
+  /// Drops keyspaces: segments with nothing else are gone, and merges begun before come to nothing.
+  func drop(_ keyspaces: [UInt32]) throws(EngineError) {
+    let new = keyspaces.filter { !manifest.state.dropped.contains($0) }
+    guard !new.isEmpty else { return }
+    var dropped = manifest.state.dropped
+    for keyspace in new { dropped.insert(keyspace, before: manifest.numbers.next) }
+    var changes = [ManifestChange.dropKeyspaces(new, before: manifest.numbers.next)]
+    for (index, shard) in manifest.state.shards.enumerated() {
+      changes += shard.segments.filter(dropped.covers).map {
+        .dropSegment(shard: index, number: $0.number)
       }
-      segments.append(
-        try writeSegment(
-          &rows, shard: shard, keepingTombstones: keepingTombstones, sequences: sequences))
     }
-    guard let id = segments.first?.number.rawValue else { return NewRun(run: nil, changes: []) }
-    try directory.sync()
-    let changes = segments.map {
-      ManifestChange.addSegment(shard: shard, level: level, run: id, $0)
-    }
-    return NewRun(run: makeRun(segments, shard: shard), changes: changes)
-  }
-
-  private func writeSegment(
-    _ rows: inout MergeCursor, shard: Int, keepingTombstones: Bool,
-    sequences: ClosedRange<SequenceNumber>
-  ) throws(EngineError) -> SegmentMetadata {
-    let number = manifest.allocate()
-    let file = try directory.create(number.segmentName)
-    var segmentOptions = SegmentOptions()
-    segmentOptions.blockSize = options.blockSize
-    segmentOptions.compress = options.compress
-    let writer = SegmentWriter(
-      file: file, number: number, salt: environment.random(), identity: identity,
-      shard: UInt32(shard), options: segmentOptions)
-    while rows.isValid, writer.rawBytesWritten < UInt64(options.segmentSize) {
-      if keepingTombstones || rows.kind == .put {
-        try writer.add(rows.kind, key: rows.key, value: rows.value)
-      }
-      try rows.next()
-    }
-    let metadata = try writer.finish(
-      minSequence: sequences.lowerBound, maxSequence: sequences.upperBound)
-    try file.sync()
-    return metadata
-  }
-
-  func makeRun(_ segments: [SegmentMetadata], shard: Int) -> Run {
-    Self.makeRun(
-      segments, shard: shard, identity: identity, directory: directory, cache: cache)
-  }
-
-  static func makeRun(
-    _ segments: [SegmentMetadata], shard: Int, identity: DatabaseIdentity,
-    directory: any Directory, cache: BlockCache
-  ) -> Run {
-    Run(
-      segments.map { metadata in
-        Segment(
-          metadata, identity: identity, shard: UInt32(shard), directory: directory, cache: cache)
-      })
+    try manifest.commit(changes)
+    for index in manifest.state.shards.indices { adopt(shard: index) }
+    merging.setDropped(manifest.state.dropped)
   }
 
   // MARK: - Logs
@@ -203,15 +219,9 @@ final class Storage: Sendable {
   /// until this is done.
   func secureFirstLog() {
     maintenance.enqueue { [self] in
-      guard let newest = sequencer.newestLog, newest > manifest.state.newestLog,
-        (try? sequencer.refuseAfterFailure()) != nil
-      else { return }
-      do throws(EngineError) {
-        try manifest.secureFoundation()
-        try secure(newest)
-      } catch {
-        _ = sequencer.fail(error)
-      }
+      guard let newest = sequencer.newestLog, newest > manifest.state.newestLog else { return }
+      // A failure has stopped all writing, and whoever waits was told.
+      try? attempt(securing: true) { (storage) throws(EngineError) in try storage.secure(newest) }
     }
   }
 

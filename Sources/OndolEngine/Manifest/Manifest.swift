@@ -4,7 +4,7 @@
 // manifest, and the superblock points there.
 //
 // All methods block, and only one thread at a time calls them: recovery, and after it the
-// maintenance thread.
+// maintenance thread. Only file numbers are given out to others too.
 
 /// The open manifest.
 final class Manifest: @unchecked Sendable {
@@ -15,6 +15,8 @@ final class Manifest: @unchecked Sendable {
   private static let version: UInt32 = 1
 
   private(set) var state: ManifestState
+  /// Gives out file numbers, to any thread.
+  let numbers: FileNumbers
   private(set) var superblock: Superblock
   private let directory: any Directory
   private let environment: Environment
@@ -38,6 +40,7 @@ final class Manifest: @unchecked Sendable {
     environment: Environment, rotationSize: Int
   ) {
     state = loaded.state
+    numbers = FileNumbers(next: loaded.state.nextFile)
     salt = loaded.salt
     offset = loaded.offset
     ordinal = loaded.ordinal
@@ -194,10 +197,13 @@ final class Manifest: @unchecked Sendable {
   }
 
   private func makeEdit(_ changes: [ManifestChange]) throws(EngineError) {
-    let changes = [.nextFile(state.nextFile)] + changes
+    var changes = [.nextFile(numbers.next)] + changes
     var next = state
     do throws(MalformedBytes) {
       for change in changes { try next.apply(change) }
+      let drops = next.dropsOfUnreferencedValueFiles
+      for drop in drops { try next.apply(drop) }
+      changes += drops
     } catch {
       preconditionFailure("an edit of our own making cannot be refused: \(error.reason)")
     }
@@ -227,8 +233,7 @@ final class Manifest: @unchecked Sendable {
   func rotate() throws(EngineError) {
     try secureFoundation()
     let old = superblock.manifest
-    let number = state.nextFile
-    state.nextFile = FileNumber(rawValue: number.rawValue + 1)
+    let number = numbers.allocate()
     file = try directory.create(number.manifestName)
     salt = environment.random()
     superblock.manifest = number
@@ -283,20 +288,14 @@ final class Manifest: @unchecked Sendable {
     offset = UInt64(Self.headerLength)
     ordinal = 0
     chain = 0
+    state.nextFile = numbers.next
     try append(state.asChanges)
     snapshotLength = Int(offset)
   }
 
-  /// Gives out a file number. It is on the device with the next edit; until then a crash may leave
-  /// a file that nobody names, which the next opening steps over.
-  func allocate() -> FileNumber {
-    let number = state.nextFile
-    state.nextFile = FileNumber(rawValue: number.rawValue + 1)
-    return number
-  }
+  /// Gives out a file number.
+  func allocate() -> FileNumber { numbers.allocate() }
 
   /// Steps over numbers that files in the directory already have.
-  func reserve(through number: FileNumber) {
-    state.nextFile = max(state.nextFile, FileNumber(rawValue: number.rawValue + 1))
-  }
+  func reserve(through number: FileNumber) { numbers.reserve(through: number) }
 }

@@ -15,42 +15,50 @@ final class ShardView: Sendable {
   let active: Memtable
   /// Full memtables that wait for their flush, newest first.
   let sealed: [Memtable]
-  /// Sorted runs, newest first.
+  /// Sorted runs, newest first: flushed ones, then one for each level.
   let runs: [Run]
-  /// Every row up to here is in the runs.
-  let flushedThrough: SequenceNumber
+  /// What the manifest says of the runs.
+  let state: ShardState
 
   init(
-    active: Memtable, sealed: [Memtable] = [], runs: [Run] = [],
-    flushedThrough: SequenceNumber = .zero
+    active: Memtable, sealed: [Memtable] = [], runs: [Run] = [], state: ShardState = ShardState()
   ) {
     self.active = active
     self.sealed = sealed
     self.runs = runs
-    self.flushedThrough = flushedThrough
+    self.state = state
   }
+
+  /// Every row up to here is in the runs.
+  var flushedThrough: SequenceNumber { state.flushedThrough }
 
   /// `memtable` in the place of the active one, which is sealed, or let go when it has no rows.
   func sealing(into memtable: Memtable) -> ShardView {
     ShardView(
       active: memtable, sealed: active.isEmpty ? sealed : [active] + sealed, runs: runs,
-      flushedThrough: flushedThrough)
+      state: state)
   }
 
-  /// `run`, if any, in the place of the sealed `memtable`.
-  func replacing(_ memtable: Memtable, with run: Run?, flushedThrough: SequenceNumber) -> ShardView
-  {
+  /// Other runs, and without `flushed`, whose rows are in them.
+  func replacingRuns(
+    _ runs: [Run], _ state: ShardState, without flushed: Memtable? = nil
+  ) -> ShardView {
     ShardView(
-      active: active, sealed: sealed.filter { $0 !== memtable },
-      runs: (run.map { [$0] } ?? []) + runs, flushedThrough: flushedThrough)
+      active: active, sealed: sealed.filter { $0 !== flushed }, runs: runs, state: state)
   }
 
-  /// `run`, if any, below all others in the place of `inputs`; runs flushed meanwhile stay above.
-  func merging(_ inputs: [Run], into run: Run?) -> ShardView {
-    let kept = runs.filter { run in !inputs.contains { $0 === run } }
-    return ShardView(
-      active: active, sealed: sealed, runs: kept + (run.map { [$0] } ?? []),
-      flushedThrough: flushedThrough)
+  /// The runs that `state` names. Those that are the same stay, and so do segments of others; what
+  /// is new is made by `open`.
+  func runs(for state: ShardState, open: (SegmentMetadata) -> Segment) -> [Run] {
+    let kept = Dictionary(
+      runs.flatMap(\.segments).map { ($0.metadata.number, $0) }, uniquingKeysWith: { $1 })
+    return state.runs.map { wanted in
+      let same = runs.first { run in
+        run.segments.count == wanted.segments.count
+          && zip(run.segments, wanted.segments).allSatisfy { $0.metadata.number == $1.number }
+      }
+      return same ?? Run(wanted.segments.map { kept[$0.number] ?? open($0) })
+    }
   }
 }
 

@@ -14,6 +14,7 @@ func tinyOptions(shards: Int = 2) -> EngineOptions {
   options.segmentSize = 8 << 10
   options.blockSize = 512
   options.runLimit = 3
+  options.smallShardSize = 0
   options.manifestSize = 2 << 10
   return options
 }
@@ -43,7 +44,7 @@ extension Engine {
     var rows: [(key: [UInt8], value: [UInt8])] = []
     try cursor.seekToFirst()
     while cursor.isValid {
-      rows.append((cursor.key.array, cursor.value.array))
+      rows.append((cursor.key.array, try cursor.value.array))
       try cursor.next()
     }
     return rows

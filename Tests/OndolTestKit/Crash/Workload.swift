@@ -55,7 +55,9 @@ private struct WorkloadDraw {
   var random: SeededRandom
 
   mutating func options() -> SubjectOptions {
-    SubjectOptions(
+    // From a copy: what the steps are does not hang on it.
+    var own = random
+    return SubjectOptions(
       shardCount: 1 + random.below(3),
       memtableSize: random.pick([1 << 10, 4 << 10, 16 << 10]),
       logSize: random.pick([6 << 10, 12 << 10, 64 << 10]),
@@ -63,7 +65,10 @@ private struct WorkloadDraw {
       segmentSize: random.pick([1 << 10, 8 << 10, 1 << 20]),
       blockSize: random.pick([256, 1_024, 4_096]),
       deferredBytes: random.pick([100, 1 << 10, 1 << 20]),
-      runLimit: 1 + random.below(4))
+      runLimit: 1 + random.below(4),
+      smallShardSize: own.pick([0, 0, 0, 6 << 10]),
+      valueThreshold: own.pick([0, 16, 600, .max]),
+      valueFileSize: own.pick([1, 1 << 10, 8 << 10]))
   }
 
   mutating func steps() -> [Workload.Step] {

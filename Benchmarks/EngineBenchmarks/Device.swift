@@ -1,0 +1,82 @@
+// What the device itself takes to make the bytes of one document survive a power cut: the least
+// that a commit can cost. Timed between the commits it is compared with, because a virtual
+// machine's device is not the same from one second to the next.
+
+import CPeers
+import Foundation
+import Peers
+
+#if canImport(Glibc)
+  import Glibc
+#else
+  import Darwin
+#endif
+
+/// Writes to files that were filled before, so that no file system has to allocate or to grow.
+final class Device {
+  /// One way to a synced write.
+  private struct Way {
+    var file: CInt
+    var syncsApart: Bool
+    var microseconds: [Double] = []
+  }
+
+  private let bytes: [UInt8]
+  private let directory: String
+  private var ways: [Way] = []
+
+  /// - Parameter times: how often `write` may be called.
+  init(lengthBytes: Int, times: Int, in directory: String) throws {
+    bytes = [UInt8](repeating: 0xA5, count: lengthBytes)
+    self.directory = directory
+    ways = [Way(file: try fill("device-1", times, flags: 0), syncsApart: true)]
+    #if canImport(Glibc)
+      ways.append(Way(file: try fill("device-2", times, flags: O_DSYNC), syncsApart: false))
+    #endif
+  }
+
+  deinit {
+    for (index, way) in ways.enumerated() {
+      close(way.file)
+      _ = unsafe unlink("\(directory)/device-\(index + 1)")
+    }
+  }
+
+  /// The median of the faster way, in microseconds.
+  var medianMicroseconds: Double {
+    ways.map { median($0.microseconds) }.min() ?? 0
+  }
+
+  /// Writes the next place of each file, synced, and notes how long each took.
+  func write() throws {
+    for index in ways.indices {
+      let way = ways[index]
+      let start = peer_now()
+      let offset = off_t(way.microseconds.count * bytes.count)
+      let written = unsafe pwrite(way.file, bytes, bytes.count, offset)
+      guard written == bytes.count, !way.syncsApart || Self.synchronize(way.file) else {
+        throw PeerError("device", "write", directory)
+      }
+      ways[index].microseconds.append(Double(peer_now() - start) / 1e3)
+    }
+  }
+
+  private func fill(_ name: String, _ times: Int, flags: CInt) throws -> CInt {
+    let path = directory + "/" + name
+    let file = unsafe Foundation.open(path, O_RDWR | O_CREAT | O_TRUNC | flags, 0o644)
+    guard file >= 0 else { throw PeerError("device", "open", path) }
+    let zeros = [UInt8](repeating: 0, count: bytes.count * times)
+    guard unsafe pwrite(file, zeros, zeros.count, 0) == zeros.count, Self.synchronize(file) else {
+      throw PeerError("device", "fill", path)
+    }
+    return file
+  }
+
+  private static func synchronize(_ file: CInt) -> Bool {
+    #if canImport(Glibc)
+      fdatasync(file) == 0
+    #else
+      fcntl(file, F_FULLFSYNC) == 0
+    #endif
+  }
+}

@@ -1,0 +1,43 @@
+// How figures look: three digits in tables that line up, and every digit that means something in
+// rows for programs.
+
+import Foundation
+
+/// A table whose columns line up, from its heading and its rows.
+func markdown(_ cells: [[String]]) -> [String] {
+  let widths = cells[0].indices.map { column in cells.map { $0[column].count }.max() ?? 0 }
+  var lines = cells.map { row in
+    "| "
+      + zip(row, widths)
+      .map { text, width in text + String(repeating: " ", count: width - text.count) }
+      .joined(separator: " | ") + " |"
+  }
+  lines.insert(
+    "|" + widths.map { String(repeating: "-", count: $0 + 2) }.joined(separator: "|") + "|",
+    at: 1)
+  return lines
+}
+
+/// Three significant digits, as a person reads them.
+func short(_ value: Double) -> String {
+  switch abs(value) {
+  case 100...: String(Int(value.rounded()))
+  case 10..<100: String(format: "%.1f", value)
+  default: String(format: "%.2f", value)
+  }
+}
+
+/// Enough digits for any use, without noise.
+func rounded(_ value: Double) -> Double {
+  (value * 1_000).rounded() / 1_000
+}
+
+/// The machine, in a line.
+func machine() -> String {
+  let process = ProcessInfo.processInfo
+  let processor = try? String(contentsOfFile: "/proc/cpuinfo", encoding: .utf8)
+    .split(separator: "\n").first { $0.hasPrefix("model name") }?
+    .split(separator: ":").last?.trimmingCharacters(in: .whitespaces)
+  return "\(process.activeProcessorCount) cores\((processor ?? nil).map { " of \($0)" } ?? ""), "
+    + "\(process.physicalMemory >> 30) GiB, \(process.operatingSystemVersionString)"
+}

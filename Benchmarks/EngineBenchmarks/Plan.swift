@@ -1,0 +1,90 @@
+// How much of each workload one run does: the same for every engine. The parent makes the plan from
+// the options and hands it to its children as it is.
+
+import Peers
+
+struct Plan: Codable {
+  static let rowsPerSeek = 50
+  static let hotKeys = 1_000
+  static let documentsPerBatch = 1_000
+  static let cacheBytes = 1 << 30
+  static let limitedCacheBytes = 64 << 20
+  static let smallDocuments = 20_000
+  static let overwrites = 5
+  static let writers = 64
+  /// Rows that a concurrent writer commits, one by one, before it looks at the clock.
+  static let rowsPerTurn = 10
+  static let readers = 2
+  /// The open-loop rate of the writer beside the readers, in documents a second. An engine that
+  /// cannot keep it is named below the table.
+  static let pacedRate = 10_000
+  static let recoveryBytes = 64 << 20
+
+  var documents: Int
+  var valueLength: Int
+  var keyOrder: KeyOrder
+  var workloads: [Workload]
+  /// Reads are measured in passes, and a run's figure is the median pass.
+  var passes: Int
+  var getsPerPass: Int
+  var hotGetsPerPass: Int
+  var limitedGetsPerPass: Int
+  var seeksPerPass: Int
+  var reopens: Int
+  var putsProcess: Int
+  var putsPower: Int
+  var batchesPower: Int
+  var rowsPerWriter: Int
+  var writersSeconds: Double
+  var readersSeconds: Double
+  /// The share of gets in the mixed workload, which is left out where this is nil.
+  var readFraction: Double?
+  var mixedOperations: Int
+  /// How long each kind of sustained write goes on.
+  var sustainedSeconds: Double = 0
+
+  var scans: Int { passes }
+  var documentsSmall: Int { min(documents, Self.smallDocuments) }
+  /// Fewer than were loaded: overwriting a million documents five times would take SQLite longer
+  /// than all else together.
+  var documentsOverwritten: Int { min(max(documents / 5, 1), 200_000) }
+
+  init(
+    documents: Int, valueLength: Int, keyOrder: KeyOrder, workloads: [Workload],
+    readFraction: Double?, quick: Bool
+  ) {
+    self.documents = documents
+    self.valueLength = valueLength
+    self.keyOrder = keyOrder
+    self.workloads = workloads
+    self.readFraction = readFraction
+    passes = quick ? 3 : 5
+    getsPerPass = quick ? 30_000 : 100_000
+    hotGetsPerPass = quick ? 50_000 : 100_000
+    limitedGetsPerPass = quick ? 10_000 : 50_000
+    seeksPerPass = quick ? 500 : 2_000
+    reopens = quick ? 3 : 5
+    putsProcess = quick ? 3_000 : 20_000
+    putsPower = quick ? 200 : 1_000
+    batchesPower = quick ? 10 : 30
+    rowsPerWriter = quick ? 500 : 2_000
+    writersSeconds = quick ? 0.3 : 1
+    readersSeconds = quick ? 0.3 : 2
+    mixedOperations = quick ? 5_000 : 50_000
+  }
+
+  func includes(_ workload: Workload) -> Bool { workloads.contains(workload) }
+
+  func includesAny(of workloads: [Workload]) -> Bool { workloads.contains(where: includes) }
+
+  /// The phases that a run of `engine` has, in order.
+  func phases(engine: String, round: Int) -> [Phase] {
+    var wanted = Set(workloads.map(\.phase))
+    if wanted.contains(where: \.needsLoad) { wanted.insert(.load) }
+    if wanted.contains(.recover) { wanted.insert(.crash) }
+    return Phase.allCases.filter { phase in
+      wanted.contains(phase) && (engine == "Ondol" || !phase.isOndolsOnly)
+        && (round == 1 || !phase.onlyOnce)
+    }
+  }
+}

@@ -1,0 +1,57 @@
+// What is printed and written after sustained writing: a line per engine and size of a commit.
+
+import Foundation
+import Peers
+
+struct SustainedReport {
+  let plan: Plan
+  var results: [RunResult] = []
+  var errors: [String] = []
+
+  init(plan: Plan) {
+    self.plan = plan
+  }
+
+  private var lines: [(engine: String, figures: SustainedFigures)] {
+    results.flatMap { result in result.sustained.map { (result.engine, $0) } }
+      .sorted { $0.1.documentsPerWrite < $1.1.documentsPerWrite }
+  }
+
+  func table() -> String {
+    var cells = [
+      ["documents in a commit", "engine", "docs/s", "p50, µs", "p99, µs", "p99.9, µs"]
+        + ["longest, ms"]
+    ]
+    for (engine, figures) in lines {
+      cells.append([
+        "\(figures.documentsPerWrite)", engine, short(figures.documentsPerSecond),
+        short(figures.p50), short(figures.p99), short(figures.p999),
+        short(figures.longest / 1e3),
+      ])
+    }
+    let heading = [
+      "",
+      "One writer at full rate for \(short(plan.sustainedSeconds)) s, .process, random documents "
+        + "of \(plan.documents) with \(plan.valueLength) bytes, \(plan.keyOrder.rawValue) keys.",
+      machine(), "",
+    ]
+    return (heading + markdown(cells) + errors.map { "ERROR: \($0)" }).joined(separator: "\n")
+  }
+
+  func json() throws -> Data {
+    let rows = lines.flatMap { engine, figures in
+      [
+        ("docs/s", figures.documentsPerSecond, "docs/s"), ("p50", figures.p50, "µs"),
+        ("p99", figures.p99, "µs"), ("p99.9", figures.p999, "µs"),
+        ("longest", figures.longest, "µs"),
+      ].map { name, value, unit in
+        Report.Row(
+          workload: "sustained \(figures.documentsPerWrite) .process, \(name)", engine: engine,
+          documents: plan.documents, value: rounded(value), unit: unit,
+          lowerIsBetter: unit == "µs", min: rounded(value), max: rounded(value), runs: 1,
+          valueSize: plan.valueLength, keyOrder: plan.keyOrder.rawValue)
+      }
+    }
+    return try Report.encode(rows)
+  }
+}

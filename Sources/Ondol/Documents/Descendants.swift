@@ -1,0 +1,104 @@
+// What is below a document, and which collections there are. Collections are not things of their
+// own: one is there while a document is in it or below it, so these are walks over keys. The
+// catalog says which patterns there have ever been.
+
+internal import OndolEngine
+
+/// The documents of one pattern below a document, or of a whole pattern.
+struct DocumentRange {
+  var pattern: CollectionPattern
+  var range: KeyRange
+}
+
+extension Rows {
+  /// All collections at any depth below a document, as far as the catalog knows them; there need
+  /// not be a document in them.
+  func collections(below path: DocumentPath) throws(DatabaseError) -> [DocumentRange] {
+    let own = CollectionPattern(path.collection).collectionIDs
+    let family = try catalog.family(path.segments[0], in: self)
+    let ids = path.collection.ancestorIDs + [path.documentID]
+    var found: [DocumentRange] = []
+    for (pattern, entry) in family?.collections ?? [:] {
+      let theirs = pattern.collectionIDs
+      guard theirs.count > own.count,
+        ValueOrder.compareSegments(own, Array(theirs.prefix(own.count))) == 0
+      else { continue }
+      let prefix = DocumentKey.prefix(entry.keyspace, ancestors: ids)
+      let range = KeyRange(lower: prefix, upper: prefix + [KeyCoding.afterAll])
+      found.append(DocumentRange(pattern: pattern, range: range))
+    }
+    return found
+  }
+
+  /// The paths of the documents in the range.
+  func documents(in range: DocumentRange) throws(DatabaseError) -> [DocumentPath] {
+    var paths: [DocumentPath] = []
+    var walk = RangeWalk(snapshot, [range.range])
+    while try walk.next() {
+      let ids = try DocumentKey.ids(
+        in: walk.cursor.key, ancestorCount: range.pattern.ancestorCount)
+      let segments = zip(range.pattern.collectionIDs, ids).flatMap { [$0, $1] }
+      paths.append(DocumentPath(unchecked: segments))
+    }
+    return paths
+  }
+
+  /// Whether there is a document in the range.
+  func hasDocument(in range: DocumentRange) throws(DatabaseError) -> Bool {
+    var walk = RangeWalk(snapshot, [range.range])
+    return try walk.next()
+  }
+}
+
+extension DocumentReference {
+  /// The collections directly below this document that have documents, or documents further down,
+  /// in the order of their ids. There need not be a document here.
+  ///
+  /// - Throws: as `getDocument()`.
+  /// - Complexity: one lookup a collection that was ever written below documents like this.
+  public func listCollections() async throws(DatabaseError) -> [CollectionReference] {
+    let path = try place.get()
+    let names = try await database.read(try database.engineSnapshot()) {
+      (rows) throws(DatabaseError) -> Set<ExactText> in
+      var names: Set<ExactText> = []
+      let depth = CollectionPattern(path.collection).collectionIDs.count
+      for range in try rows.collections(below: path) where try rows.hasDocument(in: range) {
+        names.insert(ExactText(range.pattern.collectionIDs[depth]))
+      }
+      return names
+    }
+    return names.map(\.text).sorted { ValueOrder.compare($0, $1) < 0 }.map { name in
+      CollectionReference(
+        database: database,
+        place: .success(CollectionPath(unchecked: path.segments + [name])))
+    }
+  }
+}
+
+extension Database {
+  /// The collections at the top that have documents, or documents further down, in the order of
+  /// their ids.
+  ///
+  /// - Throws: `.failedPrecondition` when the database is closed, `.dataLoss` when stored bytes are
+  ///   damaged.
+  /// - Complexity: one lookup a collection that was ever written.
+  public func listCollections() async throws(DatabaseError) -> [CollectionReference] {
+    let names = try await read(try engineSnapshot()) { (rows) throws(DatabaseError) -> [String] in
+      var names: [String] = []
+      for family in try rows.catalog.families(at: rows.snapshot) {
+        for (pattern, entry) in family.collections {
+          let prefix = entry.keyspace.prefix
+          let range = KeyRange(lower: prefix, upper: prefix + [KeyCoding.afterAll])
+          if try rows.hasDocument(in: DocumentRange(pattern: pattern, range: range)) {
+            names.append(family.root)
+            break
+          }
+        }
+      }
+      return names
+    }
+    return names.sorted { ValueOrder.compare($0, $1) < 0 }.map { name in
+      CollectionReference(database: self, place: .success(CollectionPath(unchecked: [name])))
+    }
+  }
+}

@@ -1,0 +1,139 @@
+// A value that is being decoded: a Value already, or still bytes in a document's row, in which a
+// Codable type finds its fields without anything else being decoded. The row was checked when it
+// was read (DocumentView.check), so nothing here can fail; what is not there reads as nothing.
+
+internal import OndolEngine
+
+/// A document's row, known to be well formed, with all names among the symbols.
+final class StoredRow: Sendable {
+  let bytes: [UInt8]
+  let symbols: SymbolTable
+
+  init(_ bytes: [UInt8], _ symbols: SymbolTable) {
+    self.bytes = bytes
+    self.symbols = symbols
+  }
+
+  /// The value at a place, decoded.
+  func value(at place: ValueView.Place) -> Value {
+    let bytes = bytes
+    return (try? ValueView(bytes.bytes.octets, place).value(symbols)) ?? .null
+  }
+
+  /// The container at a place; nil when a value of another kind is there.
+  func container(at place: ValueView.Place) -> ContainerLayout? {
+    let bytes = bytes
+    guard case .offset(let offset) = place, let tag = bytes.bytes.octets.octet(at: offset),
+      tag >= ValueCoding.Tag.map
+    else { return nil }
+    return try? bytes.bytes.octets.container(at: offset)
+  }
+
+  func place(_ index: Int, of layout: ContainerLayout) -> ValueView.Place? {
+    let bytes = bytes
+    return try? bytes.bytes.octets.place(index, of: layout)
+  }
+
+  func place(of name: String, in layout: ContainerLayout) -> ValueView.Place? {
+    let bytes = bytes
+    let octets = bytes.bytes.octets
+    let index =
+      layout.isNamed
+      ? try? octets.index(ofName: name, in: layout)
+      : symbols.symbol(name).flatMap { octets.index(ofSymbol: Int($0), in: layout) }
+    guard let index else { return nil }
+    return try? octets.place(index, of: layout)
+  }
+}
+
+/// A value to be decoded.
+enum FieldSource: Sendable {
+  case value(Value)
+  case row(StoredRow, ValueView.Place)
+
+  /// The fields of a document's row.
+  init(documentIn row: StoredRow) {
+    self = .row(row, .offset(ValueCoding.envelopeLength))
+  }
+
+  /// The value as a whole.
+  var value: Value {
+    switch self {
+    case .value(let value): value
+    case .row(let row, let place): row.value(at: place)
+    }
+  }
+
+  var isNull: Bool {
+    switch self {
+    case .value(let value): value.isNull
+    case .row(_, .inline(let code)): code == ValueCoding.inlineCode(.null)
+    case .row: false
+    }
+  }
+
+  /// The map it is; nil when it is something else.
+  var map: MapSource? {
+    switch self {
+    case .value(let value): return value.map.map { .fields($0) }
+    case .row(let row, let place):
+      guard let layout = row.container(at: place), layout.isMap else { return nil }
+      return .row(row, layout)
+    }
+  }
+
+  /// The elements of the array or vector it is; nil when it is something else.
+  var list: ListSource? {
+    if case .row(let row, let place) = self, let layout = row.container(at: place) {
+      return layout.isMap ? nil : .row(row, layout)
+    }
+    switch value {
+    case .array(let elements): return .elements(elements)
+    case .vector(let vector): return .elements(vector.components.map { .double($0) })
+    default: return nil
+    }
+  }
+}
+
+/// A map to be decoded.
+enum MapSource: Sendable {
+  case fields([String: Value])
+  case row(StoredRow, ContainerLayout)
+
+  subscript(name: String) -> FieldSource? {
+    switch self {
+    case .fields(let fields): return fields[name].map { .value($0) }
+    case .row(let row, let layout): return row.place(of: name, in: layout).map { .row(row, $0) }
+    }
+  }
+
+  var names: [String] {
+    switch self {
+    case .fields(let fields): Array(fields.keys)
+    case .row(let row, let layout):
+      row.value(at: .offset(layout.base)).map.map { Array($0.keys) } ?? []
+    }
+  }
+}
+
+/// An array to be decoded.
+enum ListSource: Sendable {
+  case elements([Value])
+  case row(StoredRow, ContainerLayout)
+
+  var count: Int {
+    switch self {
+    case .elements(let elements): elements.count
+    case .row(_, let layout): layout.count
+    }
+  }
+
+  /// `index` is within the list.
+  subscript(index: Int) -> FieldSource {
+    switch self {
+    case .elements(let elements): .value(elements[index])
+    case .row(let row, let layout):
+      row.place(index, of: layout).map { .row(row, $0) } ?? .value(.null)
+    }
+  }
+}

@@ -1,0 +1,175 @@
+// Wrappers for properties that are more than a field: the document's own id, the moment of the
+// commit, a nil that is stored. All of them also go through other coders, JSON's for one, where
+// there is no document: an id is a plain value there, a moment the date it holds.
+
+#if canImport(FoundationEssentials)
+  public import FoundationEssentials
+#else
+  public import Foundation
+#endif
+
+/// A type that can say which document it was read from.
+public protocol DocumentIDConvertible: Codable, Sendable {
+  /// What stands for the document.
+  static func make(from document: DocumentReference) -> Self
+}
+
+extension String: DocumentIDConvertible {
+  /// The document's id.
+  public static func make(from document: DocumentReference) -> String { document.documentID }
+}
+
+extension DocumentReference: DocumentIDConvertible {
+  /// The reference itself.
+  public static func make(from document: DocumentReference) -> DocumentReference { document }
+}
+
+/// A property that is left out when a document is written.
+protocol OmittedFromDocuments {}
+
+/// The id of the document that a value was read from; not stored as a field.
+///
+/// ```swift
+/// struct User: Codable { @DocumentID var id: String?; var name: String }
+/// ```
+///
+/// Reading a document that has a field of the same name throws. Through other coders, such as
+/// `JSONEncoder`, it is an ordinary optional.
+@propertyWrapper
+public struct DocumentID<ID: DocumentIDConvertible>: Codable, Sendable, OmittedFromDocuments {
+  /// The id; nil when the value was not read from a document.
+  public var wrappedValue: ID?
+
+  /// Holds an id.
+  public init(wrappedValue: ID?) {
+    self.wrappedValue = wrappedValue
+  }
+
+  /// Takes the id from the document, or from other coders as it was written there.
+  public init(from decoder: any Decoder) throws {
+    guard let decoder = decoder as? FieldDecoder else {
+      let container = try decoder.singleValueContainer()
+      wrappedValue = container.decodeNil() ? nil : try container.decode(ID.self)
+      return
+    }
+    guard decoder.source.isNull else {
+      throw DecodingError.dataCorrupted(
+        .init(
+          codingPath: decoder.codingPath,
+          debugDescription: "Field '\(dotted(decoder.codingPath))' is stored in the document, and"
+            + " is to be its id at the same time; rename one of them"))
+    }
+    wrappedValue = decoder.context.document.map { ID.make(from: $0) }
+  }
+
+  /// Writes the id, for other coders than a document's.
+  public func encode(to encoder: any Encoder) throws {
+    var container = encoder.singleValueContainer()
+    if let wrappedValue { try container.encode(wrappedValue) } else { try container.encodeNil() }
+  }
+}
+
+extension DocumentID: Equatable where ID: Equatable {}
+extension DocumentID: Hashable where ID: Hashable {}
+
+/// A type that can hold the moment of a commit.
+public protocol ServerTimestampConvertible: Codable, Sendable {
+  /// Nil when the type cannot hold the moment.
+  init?(fieldValue: Value)
+  /// The value to store.
+  func encodeField() throws(DatabaseError) -> FieldInput
+}
+
+extension Date: ServerTimestampConvertible {}
+extension Timestamp: ServerTimestampConvertible {}
+
+/// A moment that is the commit's when it is nil: `FieldValue.serverTimestamp()` for Codable types.
+@propertyWrapper
+public struct ServerTimestamp<Moment: ServerTimestampConvertible>: Codable, Sendable {
+  /// The moment; nil asks for that of the commit.
+  public var wrappedValue: Moment?
+
+  /// Holds a moment.
+  public init(wrappedValue: Moment?) {
+    self.wrappedValue = wrappedValue
+  }
+
+  /// Reads a moment, or nil.
+  public init(from decoder: any Decoder) throws {
+    let container = try decoder.singleValueContainer()
+    wrappedValue = container.decodeNil() ? nil : try container.decode(Moment.self)
+  }
+
+  /// Writes the moment, for other coders than a document's.
+  public func encode(to encoder: any Encoder) throws {
+    var container = encoder.singleValueContainer()
+    if let wrappedValue { try container.encode(wrappedValue) } else { try container.encodeNil() }
+  }
+}
+
+extension ServerTimestamp: Equatable where Moment: Equatable {}
+extension ServerTimestamp: Hashable where Moment: Hashable {}
+
+extension ServerTimestamp: DirectlyCoded {
+  /// The moment, or the instruction to store the commit's.
+  public func encodeField() throws(DatabaseError) -> FieldInput {
+    guard let wrappedValue else { return try FieldValue.serverTimestamp().encodeField() }
+    return try wrappedValue.encodeField()
+  }
+
+  static func decodeField(_ value: Value, in context: DecodingContext) -> ServerTimestamp? {
+    if value.isNull { return ServerTimestamp(wrappedValue: nil) }
+    return Moment(fieldValue: value).map { ServerTimestamp(wrappedValue: $0) }
+  }
+}
+
+/// An optional that is stored as null when it is nil, instead of being left out.
+@propertyWrapper
+public struct ExplicitNull<Content: Codable>: Codable {
+  /// The value.
+  public var wrappedValue: Content?
+
+  /// Holds a value.
+  public init(wrappedValue: Content?) {
+    self.wrappedValue = wrappedValue
+  }
+
+  /// Reads a value, or nil.
+  public init(from decoder: any Decoder) throws {
+    let container = try decoder.singleValueContainer()
+    wrappedValue = container.decodeNil() ? nil : try container.decode(Content.self)
+  }
+
+  /// Writes the value, or null.
+  public func encode(to encoder: any Encoder) throws {
+    var container = encoder.singleValueContainer()
+    if let wrappedValue { try container.encode(wrappedValue) } else { try container.encodeNil() }
+  }
+}
+
+extension ExplicitNull: Sendable where Content: Sendable {}
+extension ExplicitNull: Equatable where Content: Equatable {}
+extension ExplicitNull: Hashable where Content: Hashable {}
+
+// MARK: - Fields that are missing
+
+extension KeyedDecodingContainer {
+  /// Decodes a document's id, for which there is no field.
+  public func decode<ID>(_ type: DocumentID<ID>.Type, forKey key: Key) throws -> DocumentID<ID> {
+    try DocumentID(from: try superDecoder(forKey: key))
+  }
+
+  /// Decodes a moment, nil when the field is missing.
+  public func decode<Moment>(
+    _ type: ServerTimestamp<Moment>.Type, forKey key: Key
+  ) throws -> ServerTimestamp<Moment> {
+    try decodeIfPresent(type, forKey: key) ?? ServerTimestamp(wrappedValue: nil)
+  }
+
+  /// Decodes a value, nil when the field is missing.
+  public func decode<Content>(
+    _ type: ExplicitNull<Content>.Type, forKey key: Key
+  ) throws -> ExplicitNull<Content> {
+    try decodeIfPresent(type, forKey: key) ?? ExplicitNull(wrappedValue: nil)
+  }
+}

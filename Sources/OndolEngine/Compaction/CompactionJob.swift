@@ -1,0 +1,189 @@
+// Carries out a plan: splits its keys where a large merge can use two cores, merges in steps on the
+// merging threads, and makes the result count with one edit of the manifest. Order, for every
+// output: written, synced, directory synced, edit synced, view swapped, inputs unlinked. A crash
+// on the way leaves files that nobody names.
+//
+// Merges yield: their threads have a low priority, and while commits come in, a merge rests after
+// each step as long as the step took, unless writers wait for it already.
+
+/// One compaction of one shard; whoever runs it has the shard's turn.
+struct CompactionJob: Sendable {
+  private static let stepBytes: UInt64 = 1 << 20
+
+  let storage: Storage
+  let shard: Int
+  let plan: CompactionPlan
+  private let start: MergeControl.Start
+
+  /// What a run came to.
+  enum Outcome: Sendable {
+    case installed
+    /// Stopped, or overtaken by a drop of keyspaces; nothing has changed.
+    case abandoned
+  }
+
+  /// - Parameter start: taken before the view that `plan` was made from.
+  init(_ plan: CompactionPlan, shard: Int, _ start: MergeControl.Start, _ storage: Storage) {
+    self.plan = plan
+    self.shard = shard
+    self.start = start
+    self.storage = storage
+  }
+
+  /// Does it, and tells `progress` how many raw bytes each step has merged.
+  func run(
+    _ progress: (UInt64) -> Void = { _ in }
+  ) async throws(EngineError) -> Outcome {
+    if plan.isMove {
+      return try await install(RunOutput(segments: plan.segments))
+    }
+    let parts = try await makeParts()
+    let failure = await merge(parts, progress)
+    if failure == nil, !mustStop { return try await finish(parts) }
+    for name in parts.flatMap(\.made) { try? storage.directory.remove(name) }
+    if let failure { throw storage.sequencer.fail(failure) }
+    return .abandoned
+  }
+
+  private var mustStop: Bool {
+    storage.merging.isStopped || Task.isCancelled
+      || storage.merging.start.generation != start.generation
+  }
+
+  // MARK: - Parts
+
+  /// The inputs as runs of their own, which share their segments with the view.
+  private func inputRuns() -> [Run] {
+    let open = Dictionary(
+      storage.views.current.shards[shard].runs.flatMap(\.segments).map { ($0.metadata.number, $0) },
+      uniquingKeysWith: { $1 })
+    return plan.inputs.map { input in Run(input.segments.compactMap { open[$0.number] }) }
+  }
+
+  private func makeParts() async throws(EngineError) -> [MergePart] {
+    let runs = inputRuns()
+    let wanted = UInt64(storage.mergers.count)
+    var cuts: [[UInt8]] = []
+    if plan.rawBytes >= wanted * storage.picker.policy.segmentSize {
+      do throws(EngineError) {
+        cuts = try await worker(0).perform { () throws(EngineError) in
+          try Self.cuts(runs, into: Int(wanted))
+        }
+      } catch {
+        throw storage.sequencer.fail(error)
+      }
+    }
+    let sequences = plan.segments.map(\.minSequence) + plan.segments.map(\.maxSequence)
+    guard let first = sequences.min(), let last = sequences.max() else { return [] }
+    let bounds: [[UInt8]?] = [nil] + cuts + [nil]
+    let files = storage.files(for: storage.views.current.shards[shard].state)
+    return zip(bounds, bounds.dropFirst()).enumerated().map { index, range in
+      let writer = RunWriter(
+        files, shard: shard, sequences: first...last,
+        keepsTombstones: plan.keepsTombstones, dropped: start.dropped)
+      return MergePart(
+        runs, from: range.0, to: range.1, writer: writer, worker: worker(index))
+    }
+  }
+
+  private func worker(_ part: Int) -> any Worker {
+    storage.mergers[(shard + part) % storage.mergers.count]
+  }
+
+  /// Keys that cut the inputs into parts of about the same size: index blocks stand for about as
+  /// many bytes each.
+  private static func cuts(_ runs: [Run], into count: Int) throws(EngineError) -> [[UInt8]] {
+    var keys: [[UInt8]] = []
+    for segment in runs.flatMap(\.segments) { keys += try segment.indexKeys() }
+    keys.sort { $0.lexicographicallyPrecedes($1) }
+    let cuts = (1..<count).map { keys[keys.count * $0 / count] }
+    return zip(cuts, cuts.dropFirst()).allSatisfy { $0 != $1 } ? cuts : []
+  }
+
+  // MARK: - Steps
+
+  private enum Step: Sendable {
+    case more(Int, bytes: UInt64)
+    case ended(bytes: UInt64)
+    case failed(EngineError)
+  }
+
+  /// Does steps of all parts side by side until all are done, one fails, or it must stop.
+  private func merge(_ parts: [MergePart], _ progress: (UInt64) -> Void) async -> EngineError? {
+    await withTaskGroup(of: Step.self) { group in
+      for index in parts.indices {
+        group.addTask { await step(parts[index], index) }
+      }
+      var failure: EngineError?
+      for await step in group {
+        switch step {
+        case .more(let index, let bytes):
+          progress(bytes)
+          if failure == nil, !mustStop {
+            group.addTask { await self.step(parts[index], index) }
+          }
+        case .ended(let bytes): progress(bytes)
+        case .failed(let error): failure = failure ?? error
+        }
+      }
+      return failure
+    }
+  }
+
+  private func step(_ part: MergePart, _ index: Int) async -> Step {
+    let environment = storage.environment
+    let published = storage.views.published
+    let began = environment.now()
+    do throws(EngineError) {
+      let (hasMore, bytes) = try await part.worker.perform { () throws(EngineError) in
+        let before = part.rawBytes
+        return (try part.advance(by: Self.stepBytes), part.rawBytes - before)
+      }
+      guard hasMore else { return .ended(bytes: bytes) }
+      if storage.views.published != published, !storage.pressure.isFelt {
+        await environment.sleep(min(max(0, environment.now() - began), 100_000))
+      }
+      return .more(index, bytes: bytes)
+    } catch {
+      return .failed(error)
+    }
+  }
+
+  // MARK: - The result
+
+  private func finish(_ parts: [MergePart]) async throws(EngineError) -> Outcome {
+    let outputs = RunOutput(
+      segments: parts.flatMap(\.output.segments), valueFiles: parts.flatMap(\.output.valueFiles))
+    if !outputs.segments.isEmpty {
+      do throws(EngineError) {
+        try await worker(0).perform { [storage] () throws(EngineError) in
+          try storage.directory.sync()
+        }
+      } catch {
+        throw storage.sequencer.fail(error)
+      }
+    }
+    let outcome = try await install(outputs)
+    if outcome == .abandoned {
+      for name in parts.flatMap(\.made) { try? storage.directory.remove(name) }
+    }
+    return outcome
+  }
+
+  private func install(_ outputs: RunOutput) async throws(EngineError) -> Outcome {
+    let changes = plan.changes(shard: shard, outputs: outputs)
+    let isInstalled = try await storage.perform { [self] (storage) throws(EngineError) in
+      try storage.install(changes, shard: shard, start)
+    }
+    if isInstalled { storage.counters.note(plan, outputs.segments) }
+    return isInstalled ? .installed : .abandoned
+  }
+}
+
+extension Segment {
+  /// The last keys of the index blocks, ascending. Opens the file when it was not yet.
+  fileprivate func indexKeys() throws(EngineError) -> [[UInt8]] {
+    let top = try open().table.top
+    return (0..<top.rowCount).map { row in top.prefix().array + top.suffix(row).array }
+  }
+}

@@ -1,0 +1,51 @@
+// Ranges of keys as compaction compares them: closed, because segments know their first and last
+// key.
+
+/// All keys from `first` to `last`, both in it.
+struct KeySpan: Sendable, Equatable {
+  var first: [UInt8]
+  var last: [UInt8]
+
+  init(_ segment: SegmentMetadata) {
+    first = segment.minKey
+    last = segment.maxKey
+  }
+
+  /// From the least to the greatest key of `segments`; nil when there are none.
+  init?(_ segments: [SegmentMetadata]) {
+    guard let one = segments.first else { return nil }
+    self.init(one)
+    for segment in segments.dropFirst() { formUnion(KeySpan(segment)) }
+  }
+
+  mutating func formUnion(_ other: KeySpan) {
+    if other.first.lexicographicallyPrecedes(first) { first = other.first }
+    if last.lexicographicallyPrecedes(other.last) { last = other.last }
+  }
+
+  func overlaps(_ segment: SegmentMetadata) -> Bool {
+    !last.lexicographicallyPrecedes(segment.minKey)
+      && !segment.maxKey.lexicographicallyPrecedes(first)
+  }
+}
+
+extension RunState {
+  /// The part of the run whose segments overlap `span`.
+  func overlapping(_ span: KeySpan) -> RunState? {
+    // Ascending and disjoint, so the part is one slice.
+    let start = firstIndex { !$0.maxKey.lexicographicallyPrecedes(span.first) }
+    let end = firstIndex { span.last.lexicographicallyPrecedes($0.minKey) }
+    guard start < end else { return nil }
+    return RunState(level: level, id: id, segments: Array(segments[start..<end]))
+  }
+
+  /// The first segment of which `predicate` holds, when it holds of all behind it.
+  private func firstIndex(where predicate: (SegmentMetadata) -> Bool) -> Int {
+    var (low, high) = (0, segments.count)
+    while low < high {
+      let middle = (low + high) / 2
+      if predicate(segments[middle]) { high = middle } else { low = middle + 1 }
+    }
+    return low
+  }
+}

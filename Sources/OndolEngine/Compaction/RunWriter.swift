@@ -1,0 +1,170 @@
+// Pours rows into segments: the last stage of a flush and of a merge. Rows come sorted, one a key;
+// tombstones that hide nothing and rows of dropped keyspaces are left out, a full segment is
+// finished and synced, and the next one begun. Whoever writes makes the names durable and the
+// manifest name them.
+
+/// What it takes to make segment files.
+struct SegmentFiles: Sendable {
+  var directory: any Directory
+  var numbers: FileNumbers
+  var identity: DatabaseIdentity
+  var options: EngineOptions
+  /// Sixty-four random bits.
+  var random: @Sendable () -> UInt64
+  /// Where values are that rows point to.
+  var values: ValueFiles
+  /// Value files that are mostly dead: a value in one of them is taken along.
+  var garbage: Set<FileNumber>
+
+  /// Values are separated into new files of `shard`, each of which `note` gets to know.
+  func makeSeparator(
+    shard: Int, _ note: @escaping (FileNumber) -> Void
+  ) -> ValueSeparator {
+    let separation = ValueSeparation(
+      threshold: options.valueThreshold, fileSize: options.valueFileSize)
+    return ValueSeparator(
+      separation, collecting: garbage, from: values
+    ) { [self] () throws(EngineError) in
+      let number = numbers.allocate()
+      note(number)
+      return ValueFileWriter(
+        file: try directory.create(number.valueFileName), number: number, salt: random(),
+        identity: identity, shard: UInt32(shard), compress: options.compress)
+    }
+  }
+}
+
+/// What a flush or a merge has written.
+struct RunOutput: Sendable {
+  /// In ascending order of their keys.
+  var segments: [SegmentMetadata] = []
+  /// Values that rows of the segments point to.
+  var valueFiles: [ValueFileMetadata] = []
+
+  /// The changes that make it count.
+  func changes(shard: Int, level: Int, run: UInt64) -> [ManifestChange] {
+    valueFiles.map { .addValueFile(shard: shard, $0) }
+      + segments.map { .addSegment(shard: shard, level: level, run: run, $0) }
+  }
+}
+
+/// Writes the segments of one run, or of a part of it.
+final class RunWriter {
+  private let files: SegmentFiles
+  private let shard: Int
+  private let sequences: ClosedRange<SequenceNumber>
+  private let keepsTombstones: Bool
+  private let dropped: DroppedKeyspaces
+
+  private var segment: (writer: SegmentWriter, file: any File)?
+  private final class MadeFiles {
+    var numbers: [FileNumber] = []
+  }
+
+  /// The keyspace of the last row, and whether it is dropped.
+  private var keyspace: UInt32?
+  private var isKeyspaceDropped = false
+
+  private var separator: ValueSeparator
+  private let madeValueFiles: MadeFiles
+
+  /// Finished and synced.
+  private(set) var output = RunOutput()
+  private var madeSegments: [FileNumber] = []
+  /// The names of all files made, finished or not.
+  var made: [String] {
+    madeSegments.map(\.segmentName) + madeValueFiles.numbers.map(\.valueFileName)
+  }
+  /// Bytes of keys and values that went through, left out or not.
+  private(set) var rawBytes: UInt64 = 0
+
+  /// - Parameter sequences: those of all rows that may come.
+  init(
+    _ files: SegmentFiles, shard: Int, sequences: ClosedRange<SequenceNumber>,
+    keepsTombstones: Bool, dropped: DroppedKeyspaces
+  ) {
+    self.files = files
+    self.shard = shard
+    self.sequences = sequences
+    self.keepsTombstones = keepsTombstones
+    self.dropped = dropped
+    let made = MadeFiles()
+    madeValueFiles = made
+    separator = files.makeSeparator(shard: shard) { made.numbers.append($0) }
+  }
+
+  /// Takes rows from the cursor, which stands on the first, until so many bytes have gone through,
+  /// a segment is finished, or the rows end: at `end`, when that is given. False at their end, when
+  /// everything is in finished segments.
+  func take(
+    _ rows: inout MergeCursor, before end: [UInt8]?, atMost bytes: UInt64
+  ) throws(EngineError) -> Bool {
+    let limit = rawBytes + bytes
+    while rows.isValid {
+      if let end {
+        let isBehind = rows.key.compare(end.bytes) >= 0
+        if isBehind { break }
+      }
+      try add(rows)
+      try rows.next()
+      if let segment, segment.writer.rawBytesWritten >= UInt64(files.options.segmentSize) {
+        try finishSegment()
+        return true
+      }
+      if rawBytes >= limit { return true }
+    }
+    try finishSegment()
+    output.valueFiles = try separator.finish()
+    return false
+  }
+
+  /// Takes all rows.
+  func takeAll(_ rows: inout MergeCursor) throws(EngineError) {
+    while try take(&rows, before: nil, atMost: .max / 2) {}
+  }
+
+  private func add(_ rows: borrowing MergeCursor) throws(EngineError) {
+    rawBytes += UInt64(rows.key.byteCount + rows.value.byteCount)
+    if rows.kind == .delete, !keepsTombstones { return }
+    if !dropped.isEmpty {
+      let current = DroppedKeyspaces.keyspace(of: rows.key)
+      if current != keyspace {
+        keyspace = current
+        isKeyspaceDropped = dropped.contains(current)
+      }
+      if isKeyspaceDropped { return }
+    }
+    let writer = if let segment { segment.writer } else { try beginSegment() }
+    if let pointer = try separator.separate(rows.kind, rows.value) {
+      // A value that is copied is work too.
+      if rows.kind == .valuePointer { rawBytes += pointer.recordLength }
+      let bytes = pointer.encode()
+      try writer.add(.valuePointer, key: rows.key, value: bytes.bytes)
+    } else {
+      try writer.add(rows.kind, key: rows.key, value: rows.value)
+    }
+  }
+
+  private func beginSegment() throws(EngineError) -> SegmentWriter {
+    let number = files.numbers.allocate()
+    madeSegments.append(number)
+    let file = try files.directory.create(number.segmentName)
+    var options = SegmentOptions()
+    options.blockSize = files.options.blockSize
+    options.compress = files.options.compress
+    let writer = SegmentWriter(
+      file: file, number: number, salt: files.random(), identity: files.identity,
+      shard: UInt32(shard), options: options)
+    segment = (writer, file)
+    return writer
+  }
+
+  private func finishSegment() throws(EngineError) {
+    guard let (writer, file) = segment else { return }
+    output.segments.append(
+      try writer.finish(
+        minSequence: sequences.lowerBound, maxSequence: sequences.upperBound))
+    try file.sync()
+    segment = nil
+  }
+}

@@ -1,0 +1,118 @@
+// Slows writers down before they would have to stop. Memtables fill faster than they are flushed,
+// or flushed runs pile up faster than they are merged: then each commit waits in proportion to its
+// size, the longer the nearer the limit is. Somewhere before the limit writers are as slow as the
+// upkeep, so they feel a steady pace and no stop.
+
+internal import Synchronization
+
+/// How far a shard's upkeep is behind.
+struct UpkeepDebt: Sendable, Equatable {
+  /// Full memtables that wait for their flush, and how full the active one is, from 0 to 1.
+  var sealedMemtables = 0
+  var activeFill = 0.0
+  var flushedRuns = 0
+  /// Bytes of levels beyond twice their size.
+  var excessBytes: UInt64 = 0
+}
+
+/// The pure part: from debt to delay.
+struct WriteDelay: Sendable {
+  /// A commit waits this long for each byte when half-way to the limit.
+  private static let nanosecondsHalfWay = 4.0
+  private static let mostNanoseconds = 1_000.0
+
+  var sealedLimit: Int
+  var runLimit: Int
+  var baseSize: UInt64
+
+  init(_ options: EngineOptions) {
+    sealedLimit = options.sealedMemtables
+    runLimit = options.runLimit
+    baseSize = CompactionPolicy(options).baseSize
+  }
+
+  /// How near the limit is: at 0 nobody waits, at 1 writing would stop.
+  ///
+  /// Memtables count once only the last one has room; flushed runs from twice to four times the
+  /// number at which they are merged; levels from sixteen to sixty-four times the smallest one's
+  /// size.
+  func fullness(_ debt: UpkeepDebt) -> Double {
+    let memtables = debt.sealedMemtables >= sealedLimit ? debt.activeFill : 0
+    let runs = Double(debt.flushedRuns - 2 * runLimit) / Double(2 * runLimit)
+    let base = Double(baseSize)
+    let levels = (Double(debt.excessBytes) - 16 * base) / (48 * base)
+    return min(1, max(0, memtables, runs, levels))
+  }
+
+  /// Nanoseconds that each byte of a commit waits.
+  func nanosecondsPerByte(_ fullness: Double) -> Double {
+    guard fullness > 0 else { return 0 }
+    guard fullness < 1 else { return Self.mostNanoseconds }
+    return min(Self.mostNanoseconds, Self.nanosecondsHalfWay * fullness / (1 - fullness))
+  }
+}
+
+/// The pressure as of now. A commit without any pays one load for it.
+final class WritePressure: Sendable {
+  /// Shorter waits are saved up: a timer is not that fine.
+  private static let leastSleep = 1_000_000
+  private static let longestSleep = 1_000_000_000
+
+  private let delay: WriteDelay
+  private let felt = Atomic(false)
+  /// Each shard's debt but for its memtables.
+  private let debts: Guarded<[UpkeepDebt]>
+  /// Nanoseconds that commits should have waited and have not.
+  private let owed = Atomic(0)
+
+  init(_ options: EngineOptions, shards: Int) {
+    delay = WriteDelay(options)
+    debts = Guarded(Array(repeating: UpkeepDebt(), count: shards))
+  }
+
+  /// Whether commits may have to wait.
+  var isFelt: Bool { felt.load(ordering: .relaxed) }
+
+  /// Takes note of a view that was swapped in; `changed` is the shard whose runs are others.
+  func update(_ view: View, changed: Int? = nil, _ policy: CompactionPolicy) {
+    let isFelt = debts.withLock { debts in
+      if let changed {
+        let state = view.shards[changed].state
+        debts[changed].flushedRuns = state.levelZero.count
+        debts[changed].excessBytes = Targets(state, policy).excess(of: state)
+      }
+      return zip(view.shards, debts).contains { shard, debt in
+        shard.sealed.count >= delay.sealedLimit || delay.fullness(debt) > 0
+      }
+    }
+    felt.store(isFelt, ordering: .relaxed)
+  }
+
+  /// Microseconds that a commit of so many bytes should wait now; 0 for most.
+  func wait(before bytes: Int, in view: View) -> Int64 {
+    let fullness = debts.withLock { debts in
+      zip(view.shards, debts).map { shard, debt in
+        var debt = debt
+        debt.sealedMemtables = shard.sealed.count
+        debt.activeFill = Double(shard.active.sizeBytes) / Double(max(1, shard.active.capacity))
+        return delay.fullness(debt)
+      }.max() ?? 0
+    }
+    let share = Int(Double(bytes) * delay.nanosecondsPerByte(fullness))
+    let sum = owed.add(share, ordering: .relaxed).newValue
+    guard sum >= Self.leastSleep else { return 0 }
+    let taken = min(owed.exchange(0, ordering: .relaxed), Self.longestSleep)
+    return Int64(taken / 1_000)
+  }
+}
+
+extension Targets {
+  /// Bytes of levels beyond twice their size.
+  func excess(of shard: ShardState) -> UInt64 {
+    shard.runs.reduce(0) { sum, run in
+      guard run.level > 0, run.level < ShardState.lowestLevel else { return sum }
+      let size = UInt64(2 * (size(of: run.level) ?? 0))
+      return sum + (run.sizeBytes > size ? run.sizeBytes - size : 0)
+    }
+  }
+}

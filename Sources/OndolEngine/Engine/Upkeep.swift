@@ -1,0 +1,202 @@
+// Who starts upkeep: a full memtable has its shard flush and compact, and after some quiet the
+// shards are settled. Everything here happens beside commits; only a commit under pressure waits.
+
+internal import Synchronization
+
+/// The background work of an open database.
+final class Upkeep: Sendable {
+  let storage: Storage
+  let shards: [Shard]
+  private let background: BackgroundTasks
+  private let isTimerSet = Atomic(false)
+
+  init(_ storage: Storage) {
+    self.storage = storage
+    background = BackgroundTasks(executor: storage.environment.executor)
+    shards = storage.views.current.shards.indices.map { Shard(index: $0, storage: storage) }
+  }
+
+  /// Goes on with what an earlier life left to do.
+  func start() {
+    let view = storage.views.current
+    maintain(view.shards.indices.filter { !view.shards[$0].sealed.isEmpty })
+    let dropped = storage.merging.start.dropped
+    for shard in view.shards.indices { storage.notePressure(changed: shard) }
+    if view.shards.contains(where: { storage.picker.settling($0.state, dropped: dropped) != nil }) {
+      setTimer()
+    }
+  }
+
+  // MARK: - Around a commit
+
+  /// Has the commit wait when upkeep is behind.
+  func holdBack(bytes: Int) async {
+    let wait = storage.pressure.wait(before: bytes, in: storage.views.current)
+    guard wait > 0 else { return }
+    storage.counters.noteDelay(microseconds: wait)
+    await storage.environment.sleep(wait)
+  }
+
+  /// Starts what a commit has made necessary.
+  func follow(_ placed: PlacedCommit) {
+    if !placed.sealedShards.isEmpty { maintain(placed.sealedShards) }
+    if placed.wantsSpareLog {
+      background.start { [self] in try? await storage.makeSpareLog() }
+    }
+    if !isTimerSet.load(ordering: .relaxed) { setTimer() }
+  }
+
+  /// Waits until a memtable of the shard, all of which are full, is flushed.
+  func makeRoom(in shard: Int) async throws(EngineError) {
+    storage.counters.noteStop()
+    try await shards[shard].flush()
+  }
+
+  /// Has shards flush and compact in the background. A failure stops writing, and the next commit
+  /// is told.
+  private func maintain(_ indices: [Int]) {
+    storage.notePressure()
+    for index in indices {
+      background.start { [self] in
+        try? await shards[index].flush()
+        try? await shards[index].compact()
+      }
+    }
+  }
+
+  /// Has all shards look for something to compact.
+  func compactAll() {
+    for shard in shards {
+      background.start { [self] in
+        try? await shard.compact()
+        _ = self
+      }
+    }
+  }
+
+  // MARK: - Settling
+
+  /// Sets the one timer, unless it is.
+  private func setTimer() {
+    guard !isTimerSet.exchange(true, ordering: .relaxed) else { return }
+    let environment = storage.environment
+    // While it sleeps the timer keeps nothing alive.
+    background.start { [weak self] in
+      var watch = QuietWatch(self?.storage.views.published)
+      while let pause = watch.pause {
+        await environment.sleep(pause)
+        guard !Task.isCancelled, let self else { return }
+        await look(&watch, after: pause)
+      }
+    }
+  }
+
+  /// What the timer knows.
+  private struct QuietWatch {
+    /// The last commit at the last look.
+    var published: SequenceNumber?
+    /// Microseconds without a commit.
+    var quiet: Int64 = 0
+    /// Microseconds until the next look; nil when there is nothing to look for.
+    var pause: Int64? = SettleRule.quiet
+
+    init(_ published: SequenceNumber?) {
+      self.published = published
+    }
+  }
+
+  private func look(_ watch: inout QuietWatch, after pause: Int64) async {
+    let published = storage.views.published
+    if published != watch.published {
+      watch.published = published
+      watch.quiet = 0
+      watch.pause = SettleRule.quiet
+      return
+    }
+    watch.quiet += pause
+    watch.pause = await settle(after: watch.quiet)
+    guard watch.pause == nil else { return }
+    isTimerSet.store(false, ordering: .sequentiallyConsistent)
+    // A commit that came before this saw a timer.
+    guard storage.views.published != published,
+      !isTimerSet.exchange(true, ordering: .sequentiallyConsistent)
+    else { return }
+    watch.quiet = 0
+    watch.pause = SettleRule.quiet
+  }
+
+  /// Settles the shards for which the database was quiet long enough; gives back when to look
+  /// again for the others.
+  private func settle(after quiet: Int64) async -> Int64? {
+    var next: Int64?
+    for shard in shards {
+      guard let job = await shard.settlingJob() else { continue }
+      let patience = SettleRule.patience(for: job.plan)
+      if patience <= quiet {
+        try? await shard.settle()
+      } else {
+        next = min(next ?? .max, patience - quiet)
+      }
+    }
+    return next
+  }
+
+  // MARK: - On request
+
+  /// Writes every row from memory into sorted files.
+  func flush() async throws(EngineError) {
+    storage.sequencer.sealAll()
+    for shard in shards { try await shard.flush() }
+  }
+
+  /// Merges every shard into one run. `progress` gets the bytes merged so far and all there are to
+  /// merge.
+  func compact(_ progress: (_ done: UInt64, _ total: UInt64) -> Void) async throws(EngineError) {
+    var total: UInt64 = 0
+    for shard in shards { total += await shard.settlingJob()?.plan.rawBytes ?? 0 }
+    var done: UInt64 = 0
+    for shard in shards {
+      await shard.beginMerging()
+      do throws(EngineError) {
+        while let job = await shard.settlingJob() {
+          let outcome = try await job.run { bytes in
+            done += bytes
+            progress(min(done, total), total)
+          }
+          if outcome == .abandoned { try refuseWhenStopped() }
+        }
+      } catch {
+        await shard.endMerging()
+        throw error
+      }
+      await shard.endMerging()
+    }
+    progress(total, total)
+  }
+
+  private func refuseWhenStopped() throws(EngineError) {
+    if storage.merging.isStopped { throw .closed }
+    if Task.isCancelled { throw .cancelled }
+  }
+
+  /// Runs `work` beside everything. Closing cancels it and waits for it.
+  func runInBackground(_ work: @escaping @Sendable () async -> Void) {
+    background.start(work)
+  }
+
+  // MARK: - The end
+
+  /// Has merges stop and nothing more begin.
+  func stopMerging() { storage.merging.stop() }
+
+  /// Waits for everything that runs.
+  func finish() async {
+    await background.finish()
+  }
+
+  /// For a database that is let go of without being closed.
+  func abandon() {
+    storage.merging.stop()
+    background.cancel()
+  }
+}

@@ -1,0 +1,73 @@
+// Keyspaces whose rows are gone for good. Numbers of keyspaces are never used twice, so a drop is
+// one edit of the manifest and no row is touched: segments with nothing else are removed at once,
+// flushes and merges leave the rows of others out, and no segment made after a drop has any.
+
+/// Dropped keyspaces, and which segments may still hold rows of theirs.
+struct DroppedKeyspaces: Sendable, Equatable {
+  private struct Drop: Sendable, Equatable {
+    var keyspace: UInt32
+    /// Segments with this number and above have none of its rows.
+    var before: FileNumber
+  }
+
+  /// In the order of their keyspaces.
+  private var drops: [Drop] = []
+
+  var isEmpty: Bool { drops.isEmpty }
+
+  /// The keyspace of a row by its key.
+  static func keyspace(of key: RawSpan) -> UInt32 { UInt32(keyHead(key) >> 32) }
+
+  func contains(_ keyspace: UInt32) -> Bool {
+    let index = firstIndex(atOrAfter: keyspace)
+    return index < drops.count && drops[index].keyspace == keyspace
+  }
+
+  /// Adds a keyspace; one that was dropped before stays as it is.
+  mutating func insert(_ keyspace: UInt32, before: FileNumber) {
+    let index = firstIndex(atOrAfter: keyspace)
+    if index < drops.count, drops[index].keyspace == keyspace { return }
+    drops.insert(Drop(keyspace: keyspace, before: before), at: index)
+  }
+
+  /// Whether a segment has rows of dropped keyspaces only.
+  func covers(_ segment: SegmentMetadata) -> Bool {
+    guard !isEmpty else { return false }
+    let (first, last) = Self.keyspaces(segment)
+    return UInt64(between(first, last).count) == UInt64(last - first) + 1
+  }
+
+  /// Whether a segment may have rows of dropped keyspaces.
+  func mayTouch(_ segment: SegmentMetadata) -> Bool {
+    guard !isEmpty else { return false }
+    let (first, last) = Self.keyspaces(segment)
+    return between(first, last).contains { segment.number < $0.before }
+  }
+
+  /// The drops as changes from nothing.
+  var asChanges: [ManifestChange] {
+    let byTime = Dictionary(grouping: drops, by: \.before)
+    return byTime.keys.sorted().map { before in
+      .dropKeyspaces((byTime[before] ?? []).map(\.keyspace), before: before)
+    }
+  }
+
+  private static func keyspaces(_ segment: SegmentMetadata) -> (UInt32, UInt32) {
+    let first = keyspace(of: segment.minKey.bytes)
+    return (first, max(first, keyspace(of: segment.maxKey.bytes)))
+  }
+
+  private func between(_ first: UInt32, _ last: UInt32) -> ArraySlice<Drop> {
+    let start = firstIndex(atOrAfter: first)
+    return drops[start...].prefix { $0.keyspace <= last }
+  }
+
+  private func firstIndex(atOrAfter keyspace: UInt32) -> Int {
+    var (low, high) = (0, drops.count)
+    while low < high {
+      let middle = (low + high) / 2
+      if drops[middle].keyspace < keyspace { low = middle + 1 } else { high = middle }
+    }
+    return low
+  }
+}

@@ -1,0 +1,169 @@
+// The edits that change the manifest's state, and their bytes; no file.
+//
+// An edit is a list of changes, each `tag, length, body`, numbers as varints. A reader that does
+// not know a tag skips it when the tag is odd and refuses the manifest when it is even. The first
+// edit of a manifest is the whole state, written with the same changes from nothing.
+
+/// One change.
+enum ManifestChange: Sendable, Equatable {
+  case nextFile(FileNumber)
+  case logs(floor: LogStart, newest: FileNumber)
+  case flushed(shard: Int, through: SequenceNumber)
+  case addSegment(shard: Int, level: Int, run: UInt64, SegmentMetadata)
+  case dropSegment(shard: Int, number: FileNumber)
+  case addValueFile(shard: Int, ValueFileMetadata)
+  case dropValueFile(shard: Int, number: FileNumber)
+  /// Rows of these keyspaces count no more; segments below `before` may still hold some.
+  case dropKeyspaces([UInt32], before: FileNumber)
+
+  private enum Tag {
+    static let nextFile: UInt64 = 2
+    static let logs: UInt64 = 4
+    static let flushed: UInt64 = 6
+    static let addSegment: UInt64 = 8
+    static let dropSegment: UInt64 = 10
+    static let dropKeyspaces: UInt64 = 12
+    static let addValueFile: UInt64 = 14
+    static let dropValueFile: UInt64 = 16
+  }
+
+  /// Appends `tag, length, body`.
+  func encode(into bytes: inout [UInt8]) {
+    var body: [UInt8] = []
+    let tag: UInt64
+    switch self {
+    case .nextFile(let number):
+      tag = Tag.nextFile
+      body.appendVarint(number.rawValue)
+    case .logs(let floor, let newest):
+      tag = Tag.logs
+      body.appendVarint(floor.number.rawValue)
+      body.appendVarint(floor.base.rawValue)
+      body.appendVarint(floor.sequence.rawValue)
+      body.appendLittleEndian(floor.time)
+      body.appendVarint(newest.rawValue)
+    case .flushed(let shard, let through):
+      tag = Tag.flushed
+      body.appendVarint(shard)
+      body.appendVarint(through.rawValue)
+    case .addSegment(let shard, let level, let run, let segment):
+      tag = Tag.addSegment
+      body.appendVarint(shard)
+      body.appendVarint(level)
+      body.appendVarint(run)
+      segment.encode(into: &body)
+    case .dropSegment(let shard, let number):
+      tag = Tag.dropSegment
+      body.appendVarint(shard)
+      body.appendVarint(number.rawValue)
+    case .addValueFile(let shard, let file):
+      tag = Tag.addValueFile
+      body.appendVarint(shard)
+      file.encode(into: &body)
+    case .dropValueFile(let shard, let number):
+      tag = Tag.dropValueFile
+      body.appendVarint(shard)
+      body.appendVarint(number.rawValue)
+    case .dropKeyspaces(let keyspaces, let before):
+      tag = Tag.dropKeyspaces
+      body.appendVarint(before.rawValue)
+      for keyspace in keyspaces { body.appendVarint(UInt64(keyspace)) }
+    }
+    bytes.appendVarint(tag)
+    bytes.appendVarint(body.count)
+    bytes += body
+  }
+
+  /// The changes in `payload`; unknown ones that may be ignored are.
+  static func decodeAll(_ payload: RawSpan) throws(MalformedBytes) -> [ManifestChange] {
+    var reader = ByteReader(payload)
+    var changes: [ManifestChange] = []
+    while !reader.isAtEnd {
+      let start = reader.offset
+      let tag = try reader.varint()
+      var body = ByteReader(try reader.lengthPrefixed())
+      guard let change = try decode(tag, &body) else {
+        if tag & 1 == 1 { continue }
+        throw MalformedBytes(at: start, "change \(tag) is unknown")
+      }
+      guard body.isAtEnd else { throw MalformedBytes(at: start, "change \(tag) is too long") }
+      changes.append(change)
+    }
+    return changes
+  }
+
+  private static func decode(
+    _ tag: UInt64, _ body: inout ByteReader
+  ) throws(MalformedBytes) -> ManifestChange? {
+    switch tag {
+    case Tag.nextFile:
+      return .nextFile(FileNumber(rawValue: try body.varint()))
+    case Tag.logs:
+      let floor = LogStart(
+        number: FileNumber(rawValue: try body.varint()),
+        base: LogPosition(rawValue: try body.varint()),
+        sequence: SequenceNumber(rawValue: try body.varint()), time: try body.littleEndian())
+      return .logs(floor: floor, newest: FileNumber(rawValue: try body.varint()))
+    case Tag.flushed:
+      return .flushed(
+        shard: try body.count(atMost: 1023), through: SequenceNumber(rawValue: try body.varint()))
+    case Tag.addSegment:
+      return .addSegment(
+        shard: try body.count(atMost: 1023), level: try body.count(atMost: ShardState.lowestLevel),
+        run: try body.varint(), try SegmentMetadata(&body))
+    case Tag.dropSegment:
+      return .dropSegment(
+        shard: try body.count(atMost: 1023), number: FileNumber(rawValue: try body.varint()))
+    case Tag.addValueFile:
+      return .addValueFile(shard: try body.count(atMost: 1023), try ValueFileMetadata(&body))
+    case Tag.dropValueFile:
+      return .dropValueFile(
+        shard: try body.count(atMost: 1023), number: FileNumber(rawValue: try body.varint()))
+    case Tag.dropKeyspaces:
+      let before = FileNumber(rawValue: try body.varint())
+      var keyspaces: [UInt32] = []
+      while !body.isAtEnd { keyspaces.append(UInt32(try body.count(atMost: Int(UInt32.max)))) }
+      return .dropKeyspaces(keyspaces, before: before)
+    default:
+      return nil
+    }
+  }
+}
+
+extension SegmentMetadata {
+  fileprivate func encode(into bytes: inout [UInt8]) {
+    bytes.appendVarint(number.rawValue)
+    bytes.appendLittleEndian(salt)
+    bytes.appendVarint(sizeBytes)
+    bytes.appendLittleEndian(footerChecksum)
+    bytes.appendVarint(minKey.count)
+    bytes += minKey
+    bytes.appendVarint(maxKey.count)
+    bytes += maxKey
+    bytes.appendVarint(entries)
+    bytes.appendVarint(tombstones)
+    bytes.appendVarint(rawBytes)
+    bytes.appendVarint(minSequence.rawValue)
+    bytes.appendVarint(maxSequence.rawValue)
+    bytes.appendVarint(valueReferences.count)
+    for reference in valueReferences {
+      bytes.appendVarint(reference.file.rawValue)
+      bytes.appendVarint(reference.bytes)
+    }
+  }
+
+  fileprivate init(_ reader: inout ByteReader) throws(MalformedBytes) {
+    self.init(
+      number: FileNumber(rawValue: try reader.varint()), salt: try reader.littleEndian(),
+      sizeBytes: try reader.varint(), footerChecksum: try reader.littleEndian(),
+      minKey: try reader.lengthPrefixed().array, maxKey: try reader.lengthPrefixed().array,
+      entries: try reader.varint(), tombstones: try reader.varint(),
+      rawBytes: try reader.varint(), minSequence: SequenceNumber(rawValue: try reader.varint()),
+      maxSequence: SequenceNumber(rawValue: try reader.varint()))
+    for _ in 0..<(try reader.count(atMost: reader.remaining)) {
+      valueReferences.append(
+        ValueReference(
+          file: FileNumber(rawValue: try reader.varint()), bytes: try reader.varint()))
+    }
+  }
+}

@@ -1,0 +1,47 @@
+// The options of a model trial: any mixture of sizes, most of them so small that a few commits seal
+// a memtable, fill a log and start a merge. Whatever the options, the answers must be the same.
+
+package import OndolEngine
+
+extension EngineOptions {
+  /// Options drawn at random. About one database in four is so roomy that nothing is flushed
+  /// unless somebody asks for it.
+  package static func drawn(_ random: inout SeededRandom) -> EngineOptions {
+    var options = EngineOptions()
+    let isRoomy = random.chance(1, in: 4)
+    options.shardCount = random.pick([1, 1, 2, 3, 4, 8])
+    options.cacheSize = random.pick([0, 1, 4 << 10, 64 << 10, 1 << 20, 64 << 20])
+    options.memtableSize =
+      isRoomy ? roomyMemtable : random.pick([512, 1 << 10, 4 << 10, 16 << 10, 64 << 10])
+    options.sealedMemtables = 1 + random.below(4)
+    options.logSize =
+      isRoomy ? roomyMemtable : random.pick([4 << 10, 8 << 10, 16 << 10, 64 << 10, 16 << 20])
+    options.deferredBytes = random.pick([0, 100, 1 << 10, 16 << 10, 1 << 20])
+    options.commitLimit = random.pick([24 << 10, 64 << 20, 64 << 20])
+    options.runLimit = random.pick([1, 1, 2, 3, 5, 8])
+    options.smallShardSize = random.pick([0, 1 << 10, 8 << 10, 64 << 10, 8 << 20])
+    options.valueThreshold = random.pick([1, 64, 1 << 10, 4 << 10])
+    options.valueFileSize = random.pick([1, 4 << 10, 64 << 10, 64 << 20])
+    options.segmentSize = random.pick([1, 1 << 10, 4 << 10, 32 << 10, 64 << 20])
+    options.blockSize = random.pick([512, 512, 1 << 10, 4 << 10, 16 << 10, 64 << 10])
+    options.manifestSize = random.pick([500, 2 << 10, 16 << 10, 64 << 10])
+    options.compress = random.chance(1, in: 2)
+    return options
+  }
+
+  private static let roomyMemtable = 8 << 20
+
+  /// Whether a trial's rows fit into memtables and logs, so that only a request flushes them.
+  var isRoomy: Bool { memtableSize >= Self.roomyMemtable && logSize >= Self.roomyMemtable }
+}
+
+extension EngineOptions {
+  /// What a failing trial prints.
+  var summary: String {
+    "shards \(shardCount), cache \(cacheSize), memtable \(memtableSize), "
+      + "sealed \(sealedMemtables), log \(logSize), deferred \(deferredBytes), "
+      + "commit \(commitLimit), runs \(runLimit), small \(smallShardSize), "
+      + "values \(valueThreshold) in \(valueFileSize), segment \(segmentSize), block \(blockSize), "
+      + "manifest \(manifestSize), \(compress ? "compressed" : "plain")"
+  }
+}

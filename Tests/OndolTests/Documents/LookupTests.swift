@@ -1,0 +1,69 @@
+// Joins: results completed with the documents they refer to.
+
+import Testing
+
+@testable import Ondol
+
+@Suite struct LookupTests {
+  private func makePosts() async throws -> Database {
+    let database = try await Database.inMemory()
+    for (id, name) in [("u1", "Kim"), ("u2", "Lee")] {
+      try await database.document("users/\(id)").setData(["name": name, "cityId": "c-\(id)"])
+    }
+    try await database.document("cities/c-u1").setData(["name": "Seoul"])
+    let posts = database.collection("posts")
+    try await posts.document("p1").setData(["n": 1, "userId": "u1"])
+    try await posts.document("p2").setData([
+      "n": 2, "userId": database.document("users/u2"), "likedBy": ["u1", "u9", "u2", 5],
+    ])
+    try await posts.document("p3").setData(["n": 3, "userId": "nobody"])
+    try await posts.document("p4").setData(["n": 4])
+    return database
+  }
+
+  @Test func `Results are completed with the documents they refer to`() async throws {
+    let database = try await makePosts()
+    let query = database.collection("posts").order(by: "n")
+      .lookup("userId", in: "users", as: "user")
+      .lookup("likedBy", in: "users", as: "likers")
+      .lookup("user.cityId", in: "cities", as: "city")
+    let found = try await query.getDocuments().documents
+    #expect(found.map { $0.get("user.name") as String? } == ["Kim", "Lee", nil, nil])
+    #expect(found[2]["user"] as Value? == .null)
+    #expect(found[3]["user"] as Value? == nil)
+    #expect(found[0].get("city.name") as String? == "Seoul")
+    let likers = try #require(found[1]["likers"]?.array)
+    #expect(likers.map { $0["name"]?.string } == ["Kim", nil, "Lee", nil])
+    let same = try database.snapshot().getDocuments(query).documents
+    #expect(same == found)
+    let stored = try await database.document("posts/p1").getDocument()
+    #expect(stored["user"] as Value? == nil)
+    #expect(found[0].version == stored.version)
+  }
+
+  @Test func `Completed documents decode with what was added`() async throws {
+    struct Post: Codable {
+      struct User: Codable { var name: String }
+      var n: Int
+      var user: User?
+    }
+    let database = try await makePosts()
+    let found = try await database.collection("posts").order(by: "n")
+      .lookup("userId", in: "users", as: "user").getDocuments()
+    #expect(try found.data(as: Post.self).map { $0.user?.name } == ["Kim", "Lee", nil, nil])
+  }
+
+  @Test func `A wrong lookup throws when it is asked`() async throws {
+    let database = try await makePosts()
+    let posts = database.collection("posts")
+    for query in [
+      posts.lookup("userId", in: "users/u1", as: "user"),
+      posts.lookup("a..b", in: "users", as: "user"),
+      posts.lookup("userId", in: "users", as: "__user__"),
+      posts.lookup("userId", in: "users", as: ""),
+    ] {
+      let error = await #expect(throws: DatabaseError.self) { try await query.getDocuments() }
+      #expect(error?.code == .invalidArgument)
+    }
+  }
+}
