@@ -1,6 +1,6 @@
 // A query brought into the one form that planning and matching know: the order is total, places are
-// keys of that order, and a limit keeps the first documents. A limit to the last documents becomes a
-// limit to the first of the reversed order, whose result is turned around at the end.
+// keys of that order, and a limit keeps the first documents. A limit to the last documents becomes
+// a limit to the first of the reversed order, whose result is turned around at the end.
 
 /// A query in normal form.
 struct NormalQuery: Sendable {

@@ -1,7 +1,7 @@
-// Chooses how a query finds its documents: stage 2 of the read path. Pure: a query, the indexes that
-// are complete and what is known about their sizes go in, a plan comes out, and `explain` prints it.
-// A plan only ever promises candidates; the matcher asks each of them, so a wide range costs time
-// and never a wrong result.
+// Chooses how a query finds its documents: stage 2 of the read path. Pure: a query, the indexes
+// that are complete and what is known about their sizes go in, a plan comes out, and `explain`
+// prints it. A plan only ever promises candidates; the matcher asks each of them, so a wide range
+// costs time and never a wrong result.
 //
 // What serves a query, best first:
 // 1. documents that are named: one lookup each;

@@ -109,7 +109,8 @@ struct QueryShape: Sendable, Hashable {
     everyOrder.filter { $0.missing == .excluded }.map(\.field)
   }
 
-  /// The complete orders with what stands behind the id: it orders nothing, but a place may name it.
+  /// The complete orders with what stands behind the id: it orders nothing, but a place may name
+  /// it.
   var everyOrder: [SortOrder] {
     var complete: [SortOrder] = []
     for order in orders where !complete.contains(where: { $0.field == order.field }) {

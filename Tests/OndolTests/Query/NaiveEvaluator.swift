@@ -1,6 +1,6 @@
-// What a query means, written a second time and without any of the code it is to judge: documents are
-// dictionaries, conditions are asked of values, everything is sorted. Slow and plain on purpose; it
-// shares only the values themselves with the library.
+// What a query means, written a second time and without any of the code it is to judge: documents
+// are dictionaries, conditions are asked of values, everything is sorted. Slow and plain on
+// purpose; it shares only the values themselves with the library.
 
 @testable import Ondol
 

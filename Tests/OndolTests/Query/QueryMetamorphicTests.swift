@@ -49,7 +49,7 @@ private struct Draw {
       query.collection = random.pick(collections)
     }
     for _ in 0..<random.pick([0, 1, 1, 2, 2, 3]) { query.filters.append(filter(2, query)) }
-    if random.below(8) == 0 {
+    if random.below(4) == 0 {
       for field in [["a"], ["b"]] {
         query.filters.append(
           .compare(field: field, sign: "==", operand: .integer(Int64(random.below(3)))))

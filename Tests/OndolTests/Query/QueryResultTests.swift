@@ -1,5 +1,5 @@
-// What the calls that shape a result do: places, parts, projections, groups, aggregates and streams,
-// by small examples that can be read; the random tests cover their combinations.
+// What the calls that shape a result do: places, parts, projections, groups, aggregates and
+// streams, by small examples that can be read; the random tests cover their combinations.
 
 import Foundation
 import Testing
