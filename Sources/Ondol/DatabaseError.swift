@@ -154,7 +154,7 @@ extension DatabaseError {
         path: path)
     case .closed:
       self.init(.failedPrecondition, error.description)
-    case .poisoned:
+    case .poisoned, .wouldBlock:
       self.init(.unavailable, error.description)
     case .cancelled:
       self.init(.cancelled, error.description)

@@ -27,6 +27,9 @@ package enum EngineError: Error, Sendable, Equatable {
   case tooLarge(bytes: Int, limit: Int)
   /// A key or value no file can hold.
   case invalid(reason: String)
+  /// A read that may not wait for the disk would have to. Never leaves the engine: the read is done
+  /// again where it may wait.
+  case wouldBlock
 }
 
 extension EngineError: CustomStringConvertible {
@@ -55,6 +58,8 @@ extension EngineError: CustomStringConvertible {
       return "the commit has \(bytes) bytes and may have \(limit)"
     case .invalid(let reason):
       return reason
+    case .wouldBlock:
+      return "a block is not in memory"
     }
   }
 }

@@ -192,6 +192,7 @@ extension Block {
           throw MalformedBytes(at: 0, "tombstone \(row) has a value")
         }
         unsafe rows[row].valueEnd |= Self.tombstoneBit
+        unsafe rows[-1].head = 1
       case .valuePointer:
         guard valueRange(row).count == ValuePointer.length else {
           throw MalformedBytes(at: 0, "the pointer in row \(row) is of another length")

@@ -141,6 +141,14 @@ extension Block {
     unsafe OndolEngine.prefetch(guess + 40)
   }
 
+  /// Asks for the first lines of the value of `row`.
+  func prefetchValue(_ row: Int) {
+    let range = valueRange(row)
+    for offset in stride(from: 0, to: min(range.count, 512), by: 64) {
+      unsafe OndolEngine.prefetch(base + range.lowerBound + offset)
+    }
+  }
+
   // MARK: - Comparing
 
   @inline(__always)

@@ -2,8 +2,10 @@
 // BlockLayout) and, in front of it, what one pass over the stored lengths derived:
 //
 //     0  a header of 48 bytes: what a search needs first, in one cache line with
-//    48  a row that stands in front of the first: its ends are the starts of keys and of values
-//    64  rows, 16 bytes each: head, end of the key, end of the value (with the kind in its top bits)
+//    48  a row that stands in front of the first: its ends are the starts of keys and of values,
+//        its head is not 0 when there are tombstones
+//    64  rows, 16 bytes each: head, end of the key, end of the value (with the kind in its
+//        top bits)
 //        the stored bytes
 //        16 bytes of slack, so that eight bytes can be loaded at any key
 //
@@ -27,7 +29,7 @@
 
 /// A validated block. Someone else owns the memory: a block is valid as long as its pin, see
 /// PinnedBlock.
-@safe struct Block: @unchecked Sendable {
+@safe struct Block: BitwiseCopyable, @unchecked Sendable {
   // Safe to share: nothing is written after `make`.
   let base: UnsafeMutableRawPointer
 
@@ -45,11 +47,17 @@
     var owner: UInt
   }
 
-  struct Row {
+  struct Row: BitwiseCopyable {
     var head: UInt64
     var keyEnd: UInt32
     /// The top bits tell the kind.
     var valueEnd: UInt32
+
+    @inline(__always)
+    var kind: RowKind {
+      if valueEnd <= Block.endMask { return .put }
+      return valueEnd & Block.tombstoneBit != 0 ? .delete : .valuePointer
+    }
   }
 
   static let rowsOffset = 64
@@ -80,6 +88,9 @@
 
   var allocatedBytes: Int { Int(header.allocatedBytes) }
 
+  /// Whether any row is a tombstone. Stands where the row in front of the first has its head.
+  var hasTombstones: Bool { unsafe rows[-1].head != 0 }
+
   /// Row -1 is the one in front of the first.
   @inline(__always)
   var rows: UnsafePointer<Row> {
@@ -91,11 +102,7 @@
 
 extension Block {
   @inline(__always)
-  func kind(_ row: Int) -> RowKind {
-    let end = unsafe rows[row].valueEnd
-    if end <= Self.endMask { return .put }
-    return end & Self.tombstoneBit != 0 ? .delete : .valuePointer
-  }
+  func kind(_ row: Int) -> RowKind { unsafe rows[row].kind }
 
   /// Where the value of `row` is, from the start of the allocation.
   @inline(__always)

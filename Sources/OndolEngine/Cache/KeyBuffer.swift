@@ -1,71 +1,90 @@
 // Puts a row's key together for those who need it whole: a block stores what all its keys share
-// once. The shared part is copied when the first key of a block is asked for, the rest for each.
+// once. The shared part is copied when a block is entered, the rest when a key is asked for.
 
-/// Room for one key at a time.
+/// Room for one key at a time. A plain reference: its owner calls `free` at the end.
 ///
-/// A class, held by a constant: in a variable of a cursor, itself a class, each use would be an
-/// access that the runtime watches over, which took a third of a step.
-@safe final class KeyBuffer {
-  private var base: UnsafeMutableRawPointer
-  private var capacity: Int
-  /// Of the block whose prefix stands in front; -1 when none does.
-  private var prefixLength = -1
+/// Everything that changes lies behind the one pointer, in one allocation as long as keys are
+/// short: in variables of a cursor, a class, each use would be an access that the runtime watches
+/// over, which took a third of a step.
+@safe struct KeyBuffer: BitwiseCopyable {
+  @safe private struct State {
+    var bytes: UnsafeMutableRawPointer
+    var capacity: Int
+    var prefixLength: Int
+  }
+
+  private let state: UnsafeMutablePointer<State>
+  private static let shortCapacity = 224
 
   init() {
-    capacity = 256
-    unsafe base = BlockMemory.allocate(capacity)
+    let size = MemoryLayout<State>.stride
+    let memory = UnsafeMutableRawPointer.allocate(
+      byteCount: size + Self.shortCapacity, alignment: 8)
+    unsafe state = memory.initializeMemory(
+      as: State.self,
+      to: State(bytes: memory + size, capacity: Self.shortCapacity, prefixLength: 0))
   }
 
-  deinit {
-    unsafe BlockMemory.free(base)
+  func free() {
+    freeLongBytes()
+    unsafe state.deallocate()
   }
 
-  /// Forgets the block last read from. Must be called before keys of another are filled in.
-  @inline(__always)
-  func leave() {
-    prefixLength = -1
+  private func freeLongBytes() {
+    if unsafe state.pointee.bytes != UnsafeMutableRawPointer(state + 1) {
+      unsafe state.pointee.bytes.deallocate()
+    }
   }
 
-  /// Prepares for keys of `block`.
-  @inline(never)
-  private func enter(_ block: Block) {
+  /// Prepares for keys of `block`. Must be called before any of them is filled in.
+  func enter(_ block: Block) {
     let wanted = block.longestKey + Block.slack
-    if wanted > capacity {
-      unsafe BlockMemory.free(base)
-      capacity = 2 * wanted
-      unsafe base = BlockMemory.allocate(capacity)
+    if unsafe wanted > state.pointee.capacity {
+      freeLongBytes()
+      unsafe state.pointee.bytes = .allocate(byteCount: 2 * wanted, alignment: 8)
+      unsafe state.pointee.capacity = 2 * wanted
     }
     let prefix = block.prefix()
-    prefixLength = prefix.byteCount
+    unsafe state.pointee.prefixLength = prefix.byteCount
     // Safe: the longest key of the block fits, so does its prefix.
     unsafe prefix.withUnsafeBytes { source in
-      unsafe UnsafeMutableRawBufferPointer(start: base, count: source.count).copyMemory(
-        from: source)
+      unsafe UnsafeMutableRawBufferPointer(start: bytes, count: source.count)
+        .copyMemory(from: source)
     }
   }
 
-  /// Writes the key of `row` of `block`; gives back its length.
+  /// Where the keys stand; stays until the next block is entered.
+  @inline(__always)
+  var bytes: UnsafeMutableRawPointer { unsafe state.pointee.bytes }
+
+  /// Writes the key of `row` of the block entered; gives back its length.
   @inline(__always)
   func fill(_ block: Block, _ row: Int) -> Int {
-    if prefixLength < 0 { enter(block) }
     let range = block.suffixRange(row)
-    let source = unsafe block.base + range.lowerBound
-    let target = unsafe base + prefixLength
+    let prefixLength = unsafe state.pointee.prefixLength
+    unsafe Self.copy(block.base + range.lowerBound, to: bytes + prefixLength, count: range.count)
+    return prefixLength + range.count
+  }
+
+  /// Copies `count` bytes in whole steps.
+  @inline(__always)
+  static func copy(
+    _ source: UnsafeRawPointer, to target: UnsafeMutableRawPointer, count: Int
+  ) {
     var offset = 0
-    // Safe: whole steps run at most 15 bytes over the key's end; both sides have slack for that.
+    // Safe: steps run at most 15 bytes over the key's end; both sides have slack for that.
     repeat {
       let step = unsafe source.loadUnaligned(fromByteOffset: offset, as: SIMD16<UInt8>.self)
       unsafe target.storeBytes(of: step, toByteOffset: offset, as: SIMD16<UInt8>.self)
       offset += 16
-    } while offset < range.count
-    return prefixLength + range.count
+    } while offset < count
   }
 
   /// The first `length` bytes; valid until the next `fill`.
   @inline(__always)
   @_lifetime(borrow owner)
-  func key<Owner: AnyObject>(_ length: Int, heldBy owner: borrowing Owner) -> RawSpan {
+  func key<Owner: ~Copyable>(_ length: Int, heldBy owner: borrowing Owner) -> RawSpan {
     // Safe: filled up to there, and the owner holds this buffer.
-    unsafe _overrideLifetime(RawSpan(_unsafeStart: base, byteCount: length), borrowing: owner)
+    unsafe _overrideLifetime(RawSpan(_unsafeStart: bytes, byteCount: length), borrowing: owner)
   }
 }

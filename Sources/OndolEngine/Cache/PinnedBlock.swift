@@ -10,7 +10,7 @@ import Synchronization
   /// The slot whose pin count includes this pin; nil for a block that needs none.
   private let slot: UnsafeMutablePointer<Atomic<UInt64>>?
   /// Whether nobody but this pin knows the block.
-  private let isPrivate: Bool
+  let isPrivate: Bool
 
   /// Takes over a pin already counted in `slot`.
   @inline(__always)

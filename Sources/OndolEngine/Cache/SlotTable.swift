@@ -56,6 +56,25 @@ import Synchronization
     return nil
   }
 
+  /// Asks for the memory of word `index`.
+  func prefetch(_ index: Int) {
+    unsafe OndolEngine.prefetch(words + index)
+  }
+
+  /// Whether there was a block in slot `index` just now.
+  func hasBlock(_ index: Int) -> Bool {
+    unsafe words[index].load(ordering: .relaxed) & Self.addressMask != 0
+  }
+
+  /// Asks for the first lines of the block in slot `index`, if it has one: whoever walks on comes
+  /// there next.
+  func prefetchBlock(_ index: Int) {
+    let address = unsafe words[index].load(ordering: .relaxed) & Self.addressMask
+    guard let start = unsafe UnsafeRawPointer(bitPattern: UInt(address)) else { return }
+    // Safe: prefetching reads nothing, so it does not matter that the block is not held.
+    for line in 0..<4 { unsafe OndolEngine.prefetch(start + 64 * line) }
+  }
+
   /// As `pin`, for blocks that may be resident: those are read without counting, so that threads do
   /// not fight over the few words of index blocks.
   @inline(__always)

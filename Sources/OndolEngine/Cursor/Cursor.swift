@@ -1,86 +1,75 @@
 // What the floor above walks over: the visible rows of a snapshot within a range of keys, in either
 // direction, deletions left out. Keys and values are borrowed; the next step ends the borrow.
+//
+// A step is mostly taken here, within a window of rows that lie side by side; everything else is
+// SnapshotWalk's.
 
 /// A position among the rows of a snapshot.
 package struct Cursor: ~Copyable {
-  private var merge: MergeCursor
-  private let lower: [UInt8]
-  private let upper: [UInt8]
-  /// Keeps memtables and files alive.
-  private let view: View
+  private let walk: SnapshotWalk
+  /// The walk's, kept here to be reached without it.
+  private let place: WindowPlace
 
-  /// Rows with keys from `lower` on and before `upper`; no upper bound when `upper` is empty.
-  init(_ merge: consuming MergeCursor, from lower: [UInt8], to upper: [UInt8], in view: View) {
-    self.merge = merge
-    self.lower = lower
-    self.upper = upper
-    self.view = view
+  init(_ walk: SnapshotWalk) {
+    self.walk = walk
+    place = walk.place
+  }
+
+  /// Whether the last move needs a block from disk, in a cursor that may not wait for it: then
+  /// there is no current row until `load` is done.
+  package var isWaiting: Bool { walk.isWaiting }
+
+  /// Does the move that waits, on the thread for cold reads, together with some blocks ahead.
+  package mutating func load() async throws(EngineError) {
+    try await walk.load()
   }
 
   /// Whether there is a current row. Without one, only seeking is allowed.
-  package private(set) var isValid = false
+  package var isValid: Bool { place.isValid }
 
+  /// The key of the current row, put together at each call.
   package var key: RawSpan {
     @_lifetime(borrow self)
-    get { merge.key }
+    get { place.key(heldBy: self) }
   }
 
-  /// The current row's value. A large one is only read when it is asked for, and blocks the thread
-  /// when it must come from disk.
+  /// The value of the current row. A large one is only read when it is asked for, and blocks the
+  /// thread when it must come from disk.
   package var value: RawSpan {
     @_lifetime(borrow self)
-    get throws(EngineError) { try merge.resolvedValue }
-  }
-
-  package mutating func seekToFirst() throws(EngineError) {
-    let lower = lower
-    if lower.isEmpty { try merge.seekToFirst() } else { try merge.seek(atOrAfter: lower.bytes) }
-    try settleForward()
-  }
-
-  package mutating func seekToLast() throws(EngineError) {
-    let upper = upper
-    if upper.isEmpty {
-      try merge.seekToLast()
-    } else {
-      try merge.seek(atOrBefore: upper.bytes)
-      let isAtUpper = merge.isValid && merge.key.compare(upper.bytes) == 0
-      if isAtUpper { try merge.previous() }
+    get throws(EngineError) {
+      if place.isPointer { return try walk.separatedValue(heldBy: self) }
+      return place.value(heldBy: self)
     }
-    try settleBackward()
+  }
+
+  /// Moves to the next row.
+  package mutating func next() throws(EngineError) {
+    if !place.stepForward() { try walk.leaveWindowForward() }
+  }
+
+  /// Moves to the row before.
+  package mutating func previous() throws(EngineError) {
+    if !place.stepBackward() { try walk.leaveWindowBackward() }
+  }
+
+  /// Moves to the first row of the range.
+  package mutating func seekToFirst() throws(EngineError) {
+    try walk.seekToFirst()
+  }
+
+  /// Moves to the last row of the range.
+  package mutating func seekToLast() throws(EngineError) {
+    try walk.seekToLast()
   }
 
   /// Moves to the first row at or after `key`, within the range.
   package mutating func seek(atOrAfter key: RawSpan) throws(EngineError) {
-    guard key.compare(lower.bytes) > 0 else { return try seekToFirst() }
-    try merge.seek(atOrAfter: key)
-    try settleForward()
+    try walk.seek(atOrAfter: key)
   }
 
   /// Moves to the last row at or before `key`, within the range.
   package mutating func seek(atOrBefore key: RawSpan) throws(EngineError) {
-    guard upper.isEmpty || key.compare(upper.bytes) < 0 else { return try seekToLast() }
-    try merge.seek(atOrBefore: key)
-    try settleBackward()
-  }
-
-  package mutating func next() throws(EngineError) {
-    try merge.next()
-    try settleForward()
-  }
-
-  package mutating func previous() throws(EngineError) {
-    try merge.previous()
-    try settleBackward()
-  }
-
-  private mutating func settleForward() throws(EngineError) {
-    while merge.isValid, merge.kind == .delete { try merge.next() }
-    isValid = merge.isValid && (upper.isEmpty || merge.key.compare(upper.bytes) < 0)
-  }
-
-  private mutating func settleBackward() throws(EngineError) {
-    while merge.isValid, merge.kind == .delete { try merge.previous() }
-    isValid = merge.isValid && merge.key.compare(lower.bytes) >= 0
+    try walk.seek(atOrBefore: key)
   }
 }

@@ -26,6 +26,13 @@ final class MemtableCursor {
     get { memtable.value(of: node, heldBy: self) }
   }
 
+  /// The current row alone.
+  var window: RowWindow {
+    guard isValid else { return RowWindow() }
+    let memtable = memtable
+    return RowWindow(kind, key: memtable.key(of: node), value: memtable.value(of: node))
+  }
+
   func seekToFirst() {
     node = memtable.node(after: 0)
     passOverHidden()

@@ -3,11 +3,12 @@
 // user drops them, and a flush above older runs keeps them.
 //
 // The number of sources is small (a few memtables and runs, one run when settled), so the least key
-// is found by walking over them.
+// is found by walking over them. Once found, all rows of its block that come before every other
+// source's key are given out as a window, without asking the sources again.
 
 /// The rows of several sources, one row a key.
 struct MergeCursor: ~Copyable {
-  private enum Direction {
+  enum Direction {
     case forward
     case backward
   }
@@ -16,112 +17,155 @@ struct MergeCursor: ~Copyable {
   /// The source of the current row; past the end when there is none.
   private var current: Int
   private var direction = Direction.forward
+  /// The current row and its neighbours that come before other sources' rows, in both directions.
+  private(set) var window = RowWindow()
 
   init(_ sources: [RowSource]) {
     self.sources = sources
     current = sources.count
   }
 
-  var isValid: Bool { current < sources.count }
-  var kind: RowKind { sources[current].kind }
+  var isValid: Bool { window.isValid }
+  var kind: RowKind { window.kind }
 
   var key: RawSpan {
     @_lifetime(borrow self)
-    get { sources[current].key(heldBy: self) }
+    get { window.key }
   }
 
   /// The bytes in the row; see `kind`.
   var value: RawSpan {
     @_lifetime(borrow self)
-    get { sources[current].value(heldBy: self) }
+    get { window.value }
   }
 
-  /// The value itself, where `value` may be a pointer to it.
-  var resolvedValue: RawSpan {
-    @_lifetime(borrow self)
-    get throws(EngineError) { try sources[current].resolvedValue(heldBy: self) }
+  /// The source of the current row, standing on it.
+  var currentSource: RowSource {
+    sources[current].move(to: window)
+    return sources[current]
   }
+
+  /// The order of the current key against `other`.
+  func compare(_ other: RawSpan) -> Int { window.key.compare(other) }
+
+  /// Notes that the caller went on to another row of the window by itself.
+  mutating func move(to row: Int) {
+    window.row = row
+  }
+
+  /// Whether moves may wait for files; those that may not throw `.wouldBlock`, and then only a seek
+  /// is allowed.
+  func setMayBlock(_ mayBlock: Bool) {
+    for source in sources { source.setMayBlock(mayBlock) }
+  }
+
+  /// Reads blocks that are likely to be wanted next.
+  func readAhead() {
+    for source in sources { source.readAhead() }
+  }
+
+  // MARK: - Seeks
 
   mutating func seekToFirst() throws(EngineError) {
     for source in sources { try source.seekToFirst() }
-    direction = .forward
-    selectLeast()
+    select(.forward)
   }
 
   mutating func seekToLast() throws(EngineError) {
     for source in sources { try source.seekToLast() }
-    direction = .backward
-    selectGreatest()
+    select(.backward)
   }
 
   mutating func seek(atOrAfter key: RawSpan) throws(EngineError) {
     for source in sources { try source.seek(atOrAfter: key) }
-    direction = .forward
-    selectLeast()
+    select(.forward)
   }
 
   mutating func seek(atOrBefore key: RawSpan) throws(EngineError) {
     for source in sources { try source.seek(atOrBefore: key) }
-    direction = .backward
-    selectGreatest()
+    select(.backward)
   }
 
+  // MARK: - Steps
+
   mutating func next() throws(EngineError) {
-    if sources.count == 1, direction == .forward {
-      try sources[0].next()
-      current = sources[0].isValid ? 0 : 1
-      return
-    }
-    if direction == .backward { try turn(.forward) }
-    // Sources at the same key as the current one hold older rows of it.
-    for index in sources.indices where index != current && sources[index].isValid {
-      if order(index, current) == 0 { try sources[index].next() }
-    }
-    try sources[current].next()
-    selectLeast()
+    window.row += 1
+    if window.row >= window.end { try leaveWindow(.forward) }
   }
 
   mutating func previous() throws(EngineError) {
-    if direction == .forward { try turn(.backward) }
-    for index in sources.indices where index != current && sources[index].isValid {
-      if order(index, current) == 0 { try sources[index].previous() }
+    window.row -= 1
+    if window.row < window.first { try leaveWindow(.backward) }
+  }
+
+  private mutating func leaveWindow(_ direction: Direction) throws(EngineError) {
+    precondition(current < sources.count, "a cursor that is nowhere")
+    window.row += direction == .forward ? -1 : 1
+    let source = sources[current]
+    source.move(to: window)
+    if sources.count > 1 { try stepOthers(direction) }
+    if direction == .forward { try source.next() } else { try source.previous() }
+    select(direction)
+  }
+
+  /// Has the sources beside the current one stand on the side of the current key that `direction`
+  /// leads to: those at the same key hold older rows of it.
+  private mutating func stepOthers(_ direction: Direction) throws(EngineError) {
+    let turns = direction != self.direction
+    for index in sources.indices where index != current {
+      let source = sources[index]
+      if turns {
+        if direction == .forward {
+          try source.seek(atOrAfter: key)
+        } else {
+          try source.seek(atOrBefore: key)
+        }
+      }
+      guard source.isValid, order(index, current) == 0 else { continue }
+      if direction == .forward { try source.next() } else { try source.previous() }
     }
-    try sources[current].previous()
-    selectGreatest()
   }
 
   private func order(_ left: Int, _ right: Int) -> Int {
     sources[left].key(heldBy: self).compare(sources[right].key(heldBy: self))
   }
 
-  /// Puts the sources that are not current on this side of the current key.
-  private mutating func turn(_ direction: Direction) throws(EngineError) {
+  // MARK: - Selection
+
+  /// Finds the first key in `direction`, that of the newest source among equals, and its window.
+  private mutating func select(_ direction: Direction) {
     self.direction = direction
-    for index in sources.indices where index != current {
-      if direction == .forward {
-        try sources[index].seek(atOrAfter: key)
-      } else {
-        try sources[index].seek(atOrBefore: key)
-      }
+    guard sources.count > 1 else {
+      current = 0
+      window = sources.first?.window ?? RowWindow()
+      if !window.isValid { current = sources.count }
+      return
     }
+    current = first(in: direction, beside: nil) ?? sources.count
+    guard current < sources.count else { return window = RowWindow() }
+    var window = sources[current].window
+    let second = first(in: direction, beside: current)
+    if direction == .forward {
+      window.cutInFront()
+      if let second { window.cut(behindCurrentFrom: sources[second].key(heldBy: self)) }
+    } else {
+      window.cutBehind()
+      if let second { window.cut(inFrontOfCurrentUpTo: sources[second].key(heldBy: self)) }
+    }
+    self.window = window
   }
 
-  /// The least key, the newest source first among equals.
-  private mutating func selectLeast() {
-    current = sources.count
-    for index in sources.indices where sources[index].isValid {
-      if current == sources.count || order(index, current) < 0 {
-        current = index
+  /// The source with the first key in `direction`.
+  private func first(in direction: Direction, beside left: Int?) -> Int? {
+    var first: Int?
+    for index in sources.indices where index != left && sources[index].isValid {
+      guard let best = first else {
+        first = index
+        continue
       }
+      let order = order(index, best)
+      if direction == .forward ? order < 0 : order > 0 { first = index }
     }
-  }
-
-  private mutating func selectGreatest() {
-    current = sources.count
-    for index in sources.indices where sources[index].isValid {
-      if current == sources.count || order(index, current) > 0 {
-        current = index
-      }
-    }
+    return first
   }
 }

@@ -13,13 +13,6 @@ enum RowSource {
     }
   }
 
-  var kind: RowKind {
-    switch self {
-    case .memtable(let cursor): cursor.kind
-    case .run(let cursor): cursor.kind
-    }
-  }
-
   /// The key, borrowed from whoever holds this source still.
   @_lifetime(borrow owner)
   func key<Owner: ~Copyable>(heldBy owner: borrowing Owner) -> RawSpan {
@@ -29,11 +22,11 @@ enum RowSource {
     }
   }
 
-  @_lifetime(borrow owner)
-  func value<Owner: ~Copyable>(heldBy owner: borrowing Owner) -> RawSpan {
+  /// The current row and those beside it in memory.
+  var window: RowWindow {
     switch self {
-    case .memtable(let cursor): held(cursor.value, by: owner)
-    case .run(let cursor): held(cursor.value, by: owner)
+    case .memtable(let cursor): cursor.window
+    case .run(let cursor): cursor.window
     }
   }
 
@@ -47,6 +40,24 @@ enum RowSource {
     case .memtable(let cursor): held(cursor.value, by: owner)
     case .run(let cursor): held(try cursor.resolvedValue, by: owner)
     }
+  }
+
+  /// Moves to another row of the same window.
+  func move(to window: RowWindow) {
+    switch self {
+    case .memtable: break
+    case .run(let cursor): cursor.move(to: window)
+    }
+  }
+
+  /// Whether moves may wait for a file; those that may not throw `.wouldBlock`.
+  func setMayBlock(_ mayBlock: Bool) {
+    if case .run(let cursor) = self { cursor.mayBlock = mayBlock }
+  }
+
+  /// Reads blocks that are likely to be wanted next.
+  func readAhead() {
+    if case .run(let cursor) = self { cursor.readAhead() }
   }
 
   func seekToFirst() throws(EngineError) {

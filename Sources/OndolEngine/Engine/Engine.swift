@@ -23,10 +23,10 @@ package final class Engine: Sendable {
   private let logWorker: any Worker
   private let isClosed = Atomic(false)
 
-  init(storage: Storage, logWorker: any Worker) {
+  init(storage: Storage, logWorker: any Worker, reads: any Worker) {
     self.storage = storage
     self.logWorker = logWorker
-    reads = storage.environment.threads.makeWorker(named: "ondol-reads")
+    self.reads = reads
     upkeep = Upkeep(storage)
     upkeep.start()
   }
@@ -113,7 +113,7 @@ package final class Engine: Sendable {
   package func snapshot() throws(EngineError) -> Snapshot {
     if isClosed.load(ordering: .relaxed) { throw .closed }
     let (view, sequence) = storage.views.snapshot
-    return Snapshot(view, sequence, reads: reads)
+    return Snapshot(view, sequence)
   }
 
   // MARK: - Upkeep
@@ -216,7 +216,8 @@ package struct EngineStatus: Sendable {
         memtableBytes: memtables.filter { !$0.isEmpty }.map(\.sizeBytes).reduce(0, +),
         runs: shard.runs.count, segments: segments.count,
         rows: segments.map(\.metadata.entries).reduce(0, +),
-        bytes: segments.map(\.metadata.sizeBytes).reduce(0, +))
+        bytes: segments.map(\.metadata.sizeBytes).reduce(0, +)
+          + shard.state.valueFiles.values.map(\.sizeBytes).reduce(0, +))
     }
   }
 }

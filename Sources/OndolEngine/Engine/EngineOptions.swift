@@ -31,7 +31,7 @@ package struct EngineOptions: Sendable {
   /// Bytes of one value file.
   package var valueFileSize = 64 << 20
   /// Raw bytes of one block.
-  package var blockSize = 16 << 10
+  package var blockSize = 8 << 10
   /// Bytes of edits after which the manifest is written anew, at least.
   package var manifestSize = 64 << 10
   package var compress = true

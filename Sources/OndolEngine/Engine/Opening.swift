@@ -172,8 +172,10 @@ struct Opening: Sendable {
       identity: manifest.superblock.identity, directory: directory, cache: cache)
     valueFiles.follow(manifest.state)
     let shards = manifest.state.shards.enumerated().map { index, state in
-      ShardView(
-        active: memtables[index].last ?? Memtable(capacity: options.memtableSize),
+      let active = memtables[index].last ?? Memtable(capacity: options.memtableSize)
+      for memtable in memtables[index].dropLast() + [active] { memtable.charge(to: cache) }
+      return ShardView(
+        active: active,
         sealed: memtables[index].dropLast().reversed(),
         runs: state.runs.map { run in
           Run(
@@ -185,7 +187,8 @@ struct Opening: Sendable {
             })
         }, state: state)
     }
-    let views = ViewHolder(View(shards: shards), published: recovered.sequence)
+    let reads = environment.threads.makeWorker(named: "ondol-reads")
+    let views = ViewHolder(View(shards: shards, reads: reads), published: recovered.sequence)
     let sequencer = Sequencer(
       recovered: recovered, views: views, environment: environment, options: options,
       identity: manifest.superblock.identity, syncWorker: logWorker)
@@ -193,6 +196,6 @@ struct Opening: Sendable {
       directory: directory, lock: lock, environment: environment, options: options,
       manifest: manifest, views: views, sequencer: sequencer, cache: cache,
       valueFiles: valueFiles, maintenance: maintenance)
-    return Engine(storage: storage, logWorker: logWorker)
+    return Engine(storage: storage, logWorker: logWorker, reads: reads)
   }
 }

@@ -28,6 +28,6 @@ extension Snapshot {
     } catch {
       preconditionFailure("a batch of our own making cannot be malformed: \(error)")
     }
-    return Snapshot(View(shards: shards), sequence, reads: reads)
+    return Snapshot(View(shards: shards, reads: view.reads), sequence)
   }
 }

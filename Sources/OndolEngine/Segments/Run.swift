@@ -4,9 +4,10 @@
 /// Segments in ascending order of their keys, disjoint.
 package final class Run: Sendable {
   package let segments: [Segment]
-  private let runTable: RunTable
   /// Those that rows of any segment point into.
   let valueFiles: ValueFileTable
+  /// What gets go by.
+  let table: RunTable
 
   package init(_ segments: [Segment]) {
     self.segments = segments
@@ -17,11 +18,11 @@ package final class Run: Sendable {
       let key = segment.metadata.maxKey
       lastKeys.append(.put, key: key.bytes, value: nothing.bytes)
     }
-    runTable = RunTable(lastKeys: lastKeys, readers: segments.map { $0.table })
+    table = RunTable(lastKeys: lastKeys, readers: segments.map { $0.table })
   }
 
   deinit {
-    runTable.free()
+    table.free()
   }
 
   /// Searches for `key`, whose KeyHash is `hash`; see `Segment.get`.
@@ -29,9 +30,9 @@ package final class Run: Sendable {
   package func get(
     _ key: RawSpan, hash: UInt64, _ options: ReadOptions = ReadOptions()
   ) throws(EngineError) -> Lookup {
-    let index = runTable.segmentIndex(atOrAfter: key)
-    guard index < runTable.count else { return .absent }
-    if let segment = runTable.table(index) {
+    let index = table.segmentIndex(atOrAfter: key)
+    guard index < table.count else { return .absent }
+    if let segment = table.table(index) {
       if options.asksFilterFirst, !segment.filter.mayContain(hash) { return .absent }
       switch segment.find(key) {
       case .found(let pin, let row): return .found(PinnedRow(pin, row: row, owner: self))
@@ -53,12 +54,12 @@ package final class Run: Sendable {
 
   /// The first segment whose last key is `key` or above; the count of segments when there is none.
   func segmentIndex(atOrAfter key: RawSpan) -> Int {
-    runTable.segmentIndex(atOrAfter: key)
+    table.segmentIndex(atOrAfter: key)
   }
 
   /// The table of segment `index`, whose file is opened when it was not yet.
   func table(_ index: Int) throws(EngineError) -> SegmentTable {
-    if let table = runTable.table(index) { return table }
+    if let opened = table.table(index) { return opened }
     return try segments[index].open().table
   }
 

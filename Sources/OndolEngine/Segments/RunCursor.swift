@@ -6,8 +6,11 @@
 package final class RunCursor {
   private let run: Run
   private let keepsBlocks: Bool
+  /// Whether a move may wait for the file; one that may not throws `.wouldBlock` instead, and leaves
+  /// the cursor nowhere.
+  var mayBlock = true
 
-  /// The block under the cursor, held by `dataPin`, and the row in it. Invalid: `row` is not below
+  /// The block under the cursor, held by `pins`, and the row in it. Invalid: `row` is not below
   /// `rowCount`.
   private var block: Block?
   private var row = 0
@@ -18,8 +21,7 @@ package final class RunCursor {
   private var table: SegmentTable?
   private var indexNumber = 0
   private var indexRow = 0
-  private let indexPin = HeldBlock()
-  private let dataPin = HeldBlock()
+  private let pins = HeldBlocks()
   private let keyBuffer = KeyBuffer()
   /// The last separated value asked for.
   private var heldValue: HeldValue?
@@ -31,8 +33,8 @@ package final class RunCursor {
 
   deinit {
     // Before the run goes, which the pins are counted in.
-    dataPin.free()
-    indexPin.free()
+    pins.free()
+    keyBuffer.free()
   }
 
   /// Whether the cursor is at a row.
@@ -86,6 +88,17 @@ package final class RunCursor {
     return block
   }
 
+  /// All rows of the block under the cursor; valid until the cursor moves to another.
+  var window: RowWindow {
+    guard let block, row < rowCount else { return RowWindow() }
+    return RowWindow(block, at: row, keyBuffer)
+  }
+
+  /// Moves to another row of the same window.
+  func move(to window: RowWindow) {
+    row = window.row
+  }
+
   // MARK: - Steps
 
   /// Moves to the next row; behind the last one the cursor is invalid.
@@ -122,11 +135,11 @@ package final class RunCursor {
     leave()
     segmentIndex = run.segmentIndex(atOrAfter: key)
     guard segmentIndex < run.segments.count else { return }
-    let table = try run.table(segmentIndex)
+    let table = try openTable(segmentIndex)
     self.table = table
     indexNumber = table.top.lowerBound(key)
     guard indexNumber < table.top.rowCount else { return try enterNextSegment() }
-    let index = indexPin.hold(try indexBlock(indexNumber, table))
+    let index = pins.hold(try indexBlock(indexNumber, table), at: .index)
     indexRow = index.lowerBound(key)
     guard indexRow < index.rowCount else {
       indexRow = index.rowCount - 1
@@ -150,8 +163,7 @@ package final class RunCursor {
     block = nil
     row = 0
     rowCount = 0
-    dataPin.letGo()
-    indexPin.letGo()
+    pins.letGo()
   }
 
   @inline(never)
@@ -189,7 +201,7 @@ package final class RunCursor {
   private func enter(segment index: Int, atEnd: Bool) throws(EngineError) {
     guard index >= 0, index < run.segments.count else { return }
     segmentIndex = index
-    let table = try run.table(index)
+    let table = try openTable(index)
     self.table = table
     try enter(index: atEnd ? table.top.rowCount - 1 : 0, atEnd: atEnd)
   }
@@ -197,15 +209,18 @@ package final class RunCursor {
   private func enter(index number: Int, atEnd: Bool) throws(EngineError) {
     guard let table else { preconditionFailure("no segment") }
     indexNumber = number
-    let index = indexPin.hold(try indexBlock(number, table))
+    let index = pins.hold(try indexBlock(number, table), at: .index)
     indexRow = atEnd ? index.rowCount - 1 : 0
     try enterDataBlock(atEnd: atEnd)
   }
 
   /// Pins the data block that the place in the index points to, and goes to its first or last row.
   private func enterDataBlock(atEnd: Bool) throws(EngineError) {
-    guard let table, let index = indexPin.block else { preconditionFailure("no index block") }
+    guard let table, let index = pins[.index] else { preconditionFailure("no index block") }
     let block = enter(try dataBlock(table, index))
+    if !atEnd, indexRow + 1 < index.rowCount {
+      table.slots.prefetchBlock(table.dataSlot(indexNumber, indexRow + 1))
+    }
     row = atEnd ? block.rowCount - 1 : 0
     rowCount = block.rowCount
   }
@@ -226,16 +241,23 @@ package final class RunCursor {
 
   @inline(__always)
   private func enter(_ pin: consuming PinnedBlock) -> Block {
-    let block = dataPin.hold(pin)
+    let block = pins.hold(pin, at: .data)
     self.block = block
-    keyBuffer.leave()
+    keyBuffer.enter(block)
     return block
+  }
+
+  private func openTable(_ index: Int) throws(EngineError) -> SegmentTable {
+    if let table = run.table.table(index) { return table }
+    guard mayBlock else { throw .wouldBlock }
+    return try run.table(index)
   }
 
   private func indexBlock(
     _ number: Int, _ table: SegmentTable
   ) throws(EngineError) -> PinnedBlock {
     if let pin = table.slots.pinOrResident(number) { return pin }
+    guard mayBlock else { throw .wouldBlock }
     return try run.segments[segmentIndex].open().loadIndexBlock(number, keep: keepsBlocks)
   }
 
@@ -243,9 +265,29 @@ package final class RunCursor {
     _ table: SegmentTable, _ indexBlock: Block
   ) throws(EngineError) -> PinnedBlock {
     if let pin = table.slots.pin(table.dataSlot(indexNumber, indexRow)) { return pin }
+    guard mayBlock else { throw .wouldBlock }
     return try run.segments[segmentIndex].open().loadDataBlock(
       indexNumber, indexBlock, indexRow, keep: keepsBlocks)
   }
 
-  private var indexCount: Int { indexPin.block?.rowCount ?? 0 }
+  // MARK: - Reading ahead
+
+  /// Reads some of the next blocks into the cache, so that whoever may not wait for the file need
+  /// not ask for each. What goes wrong is for the read that needs the block to say.
+  func readAhead() {
+    guard let table, let index = pins[.index] else { return }
+    let rows = (indexRow + 1)..<max(indexRow + 1, min(index.rowCount, indexRow + Self.blocksAhead))
+    for row in rows where !table.slots.hasBlock(table.dataSlot(indexNumber, row)) {
+      guard
+        let pin = try? run.segments[segmentIndex].open().loadDataBlock(
+          indexNumber, index, row, keep: true), !pin.isPrivate
+      else { return }
+    }
+  }
+
+  /// 128 KiB with blocks of the usual size: a hop to the thread for cold reads costs as much as ten
+  /// blocks.
+  private static let blocksAhead = 16
+
+  private var indexCount: Int { pins[.index]?.rowCount ?? 0 }
 }

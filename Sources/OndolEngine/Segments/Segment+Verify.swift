@@ -51,6 +51,8 @@ private struct SegmentSums {
     _ block: Block, upTo index: Block, _ row: Int, _ filter: FilterBits
   ) -> String? {
     let buffer = KeyBuffer()
+    defer { buffer.free() }
+    buffer.enter(block)
     for place in 0..<block.rowCount {
       let length = buffer.fill(block, place)
       let key = buffer.key(length, heldBy: buffer)

@@ -46,7 +46,7 @@ package struct SegmentMetadata: Sendable, Equatable {
 /// How a segment is written. Readers take whatever they find.
 package struct SegmentOptions: Sendable {
   /// Bytes of a data block before compression. A row that is larger gets a block of its own.
-  package var blockSize = 16 << 10
+  package var blockSize = 8 << 10
   /// Whether blocks that LZ4 makes an eighth smaller are stored compressed.
   package var compress = true
   /// Bits of filter for each key; 0 leaves the filter out.

@@ -48,6 +48,10 @@ final class Memtable: @unchecked Sendable {
   private let listHeight = Atomic<Int>(1)
   private let rowCount = Atomic<Int>(0)
 
+  /// What the memory in use counts against, and how much has been charged.
+  private var budget: BlockCache?
+  private var charged = 0
+
   /// The smallest and the largest sequence in it; written by the sequencer before anything is
   /// published.
   private(set) var sequences: ClosedRange<SequenceNumber>?
@@ -69,7 +73,30 @@ final class Memtable: @unchecked Sendable {
   }
 
   deinit {
+    budget?.release(charged)
     unsafe base.deallocate()
+  }
+
+  // MARK: - Budget
+
+  /// Charges the bytes in use to `budget` from now on, in steps, until the memtable goes. To be
+  /// called before anybody else sees the memtable.
+  func charge(to budget: BlockCache?) {
+    self.budget = budget
+    if !isEmpty { chargeBytesInUse() }
+  }
+
+  /// Charges to the budget that `other` is charged to.
+  func charge(like other: Memtable) {
+    charge(to: other.budget)
+  }
+
+  private func chargeBytesInUse() {
+    guard let budget, sizeBytes > charged else { return }
+    let step = max(4 << 10, capacity >> 6)
+    let bytes = (sizeBytes - charged + step - 1) / step * step
+    charged += bytes
+    budget.reserve(bytes)
   }
 
   var isEmpty: Bool { rowCount.load(ordering: .acquiring) == 0 }
@@ -109,6 +136,7 @@ final class Memtable: @unchecked Sendable {
   func insert(_ key: RawSpan, _ sequence: SequenceNumber, _ kind: RowKind, _ value: RawSpan) {
     let height = randomHeight()
     let node = allocate(height: height, key: key, value: value, sequence, kind)
+    if sizeBytes > charged { chargeBytesInUse() }
     // In front of other rows of the same key and commit: the last one of a batch wins.
     let tag = sequence.rawValue << 8 | 0xff
     let head = keyHead(key)
@@ -188,14 +216,14 @@ final class Memtable: @unchecked Sendable {
 
   // MARK: - Reading
 
-  /// The kind of the newest row of `key` no newer than `sequence`; its value, borrowed, goes to
-  /// `body` when it has one.
-  func find(_ key: RawSpan, upTo sequence: SequenceNumber, _ body: (RawSpan) -> Void) -> RowKind? {
+  /// Gives the newest row of `key` no newer than `sequence` to `body`; false when there is none.
+  func find(
+    _ key: RawSpan, upTo sequence: SequenceNumber, _ body: (RowKind, RawSpan) -> Void
+  ) -> Bool {
     let node = firstNode(atOrAfter: key, upTo: sequence)
-    guard node != 0, self.key(of: node).compare(key) == 0 else { return nil }
-    let kind = kind(of: node)
-    if kind == .put { body(value(of: node)) }
-    return kind
+    guard node != 0, self.key(of: node).compare(key) == 0 else { return false }
+    body(kind(of: node), value(of: node))
+    return true
   }
 
   /// The sequence of the newest row of `key`.

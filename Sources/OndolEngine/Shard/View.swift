@@ -34,7 +34,8 @@ final class ShardView: Sendable {
 
   /// `memtable` in the place of the active one, which is sealed, or let go when it has no rows.
   func sealing(into memtable: Memtable) -> ShardView {
-    ShardView(
+    memtable.charge(like: active)
+    return ShardView(
       active: memtable, sealed: active.isEmpty ? sealed : [active] + sealed, runs: runs,
       state: state)
   }
@@ -65,16 +66,26 @@ final class ShardView: Sendable {
 /// All shards at one moment of the storage's life.
 final class View: Sendable {
   let shards: [ShardView]
+  /// What gets go by.
+  let table: ViewTable
+  /// The thread for reads that need a file.
+  let reads: any Worker
 
-  init(shards: [ShardView]) {
+  init(shards: [ShardView], reads: any Worker) {
     self.shards = shards
+    self.reads = reads
+    table = ViewTable(shards)
+  }
+
+  deinit {
+    table.free()
   }
 
   /// A copy in which one shard is another.
   func replacing(shard index: Int, with shard: ShardView) -> View {
     var shards = shards
     shards[index] = shard
-    return View(shards: shards)
+    return View(shards: shards, reads: reads)
   }
 
   /// The shard whose rows have keys like `key`: keyspaces that agree above their low twelve bits

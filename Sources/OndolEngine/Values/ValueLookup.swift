@@ -61,7 +61,7 @@ extension ValuePointer {
 final class HeldValue {
   private let run: Run
   private let keeps: Bool
-  private let pin = HeldBlock()
+  private let pin = HeldBlocks()
   private var pointer: ValuePointer?
 
   init(_ run: Run, keeps: Bool) {
@@ -78,10 +78,10 @@ final class HeldValue {
   @_lifetime(borrow self)
   func value(at bytes: RawSpan) throws(EngineError) -> RawSpan {
     let wanted = try ValuePointer(row: bytes)
-    if wanted == pointer, let block = pin.block { return block.value(0, heldBy: self) }
+    if wanted == pointer, let block = pin[.data] { return block.value(0, heldBy: self) }
     pointer = nil
     let file = try run.valueFiles.file(of: wanted)
-    let block = pin.hold(try pinned(wanted, in: file))
+    let block = pin.hold(try pinned(wanted, in: file), at: .data)
     pointer = wanted
     return block.value(0, heldBy: self)
   }
