@@ -6,7 +6,7 @@
 //   03 keyspace (u32 BE) 00                  -> what the keyspace is
 //   03 keyspace (u32 BE) 01 symbol (u32 BE)  -> the field name the symbol stands for, UTF-8
 //   04 collection id                         -> the indexes its group is to have: count, kinds
-//   05 family number (u32 BE)                -> nothing: a family whose rows are being removed
+//   05 family number (u32 BE)                -> next member of a family that is being removed
 //
 // Numbers are varints, texts and lists have their length in front. A family's generation changes
 // with every change of its keyspaces or indexes; the rows of one family stand together.
@@ -23,8 +23,8 @@ struct FamilyRow: Sendable, Equatable {
 }
 
 extension FamilyRow {
-  /// Whether this was before `other`. A root collection that was dropped and made again has a higher
-  /// number and counts from the beginning.
+  /// Whether this was before `other`. A root collection that was dropped and made again has a
+  /// higher number and counts from the beginning.
   func isOlder(than other: FamilyRow) -> Bool {
     (number, generation) < (other.number, other.generation)
   }

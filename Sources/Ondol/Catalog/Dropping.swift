@@ -1,13 +1,10 @@
-// Taking indexes and collections away. First the catalog lets go of the keyspaces, in one commit: from
-// there on nothing is read or written there, and no number is used twice. Then the rows go. The
-// catalog remembers what is still to be removed until it is, so a crash only delays it.
+// Taking indexes and collections away. First the catalog lets go of the keyspaces, in one commit:
+// from there on nothing is read or written there, and no number is used twice. Then the rows go.
+// The catalog remembers what is still to be removed until it is, so a crash only delays it.
 
 internal import OndolEngine
 
 extension Database {
-  /// Rows removed in one commit.
-  private static let removedAtOnce = 4_096
-
   /// Takes an index away, if it is there.
   func dropIndex(
     _ keyspace: Keyspace, of pattern: CollectionPattern
@@ -25,7 +22,7 @@ extension Database {
 
   /// Removes the rows of an index that was dropped, and its row in the catalog.
   func removeRows(of keyspace: Keyspace) async throws(DatabaseError) {
-    try await removeRows(in: KeyRange(prefix: keyspace.prefix))
+    try await drop([keyspace])
     try await removeRow(CatalogKey.keyspace(keyspace))
   }
 
@@ -33,18 +30,18 @@ extension Database {
   func dropFamily(_ root: String) async throws(DatabaseError) {
     let key = LatchKey.family(ExactText(root))
     await latches.acquire(key)
-    let number: UInt32?
+    let family: DroppedFamily?
     do throws(DatabaseError) {
-      number = try await letGo(ofFamily: root)
+      family = try await letGo(ofFamily: root)
       latches.release(key)
     } catch {
       latches.release(key)
       throw error
     }
-    if let number { try await removeRows(ofFamily: number) }
+    if let family { try await removeRows(of: family) }
   }
 
-  private func letGo(ofFamily root: String) async throws(DatabaseError) -> UInt32? {
+  private func letGo(ofFamily root: String) async throws(DatabaseError) -> DroppedFamily? {
     while true {
       let snapshot = try engineSnapshot()
       guard let family = try await catalog.family(root, at: snapshot) else { return nil }
@@ -57,12 +54,14 @@ extension Database {
       var walk = RangeWalk(snapshot, [KeyRange(lower: lower, upper: upper)])
       while try walk.next() { batch.delete(walk.cursor.key) }
       let mark = CatalogKey.droppedFamily(family.row.number)
-      batch.put(mark.bytes, [UInt8]().bytes)
+      var members: [UInt8] = []
+      members.appendVarint(UInt64(family.row.nextMember))
+      batch.put(mark.bytes, members.bytes)
       do throws(EngineError) {
         _ = try await engine.commit(
           batch, durability: OndolEngine.Durability(options.durability))
         catalog.forget(family)
-        return family.row.number
+        return DroppedFamily(number: family.row.number, members: family.row.nextMember)
       } catch .stale {
         await Task.yield()
       } catch {
@@ -72,46 +71,35 @@ extension Database {
   }
 
   /// Removes the rows of a family that was dropped, and the mark that says so.
-  func removeRows(ofFamily number: UInt32) async throws(DatabaseError) {
-    let first = Keyspace(family: number, member: 0)
-    let last = Keyspace(family: number, member: Keyspace.familyCapacity - 1)
-    try await removeRows(
-      in: KeyRange(lower: first.prefix, upper: last.prefix + [KeyCoding.afterAll]))
-    try await removeRow(CatalogKey.droppedFamily(number))
+  func removeRows(of family: DroppedFamily) async throws(DatabaseError) {
+    try await drop((0..<family.members).map { Keyspace(family: family.number, member: $0) })
+    try await removeRow(CatalogKey.droppedFamily(family.number))
   }
 
-  private func removeRows(in range: KeyRange) async throws(DatabaseError) {
-    var rest = range
-    while let batch = try await nextRemoval(&rest) {
-      try await commitRemoval(batch)
+  private func drop(_ keyspaces: [Keyspace]) async throws(DatabaseError) {
+    do throws(EngineError) {
+      try await engine.drop(keyspaces: keyspaces.map(\.rawValue))
+    } catch {
+      throw DatabaseError(error)
     }
   }
 
   private func removeRow(_ key: [UInt8]) async throws(DatabaseError) {
     var batch = Batch()
     batch.delete(key.bytes)
-    try await commitRemoval(batch)
-  }
-
-  private func commitRemoval(_ batch: Batch) async throws(DatabaseError) {
     do throws(EngineError) {
       _ = try await engine.commit(batch, durability: .process)
     } catch {
       throw DatabaseError(error)
     }
   }
+}
 
-  /// The next rows to be removed; what is left is behind them.
-  @concurrent
-  private func nextRemoval(_ rest: inout KeyRange) async throws(DatabaseError) -> Batch? {
-    var batch = Batch()
-    var walk = RangeWalk(try engineSnapshot(), [rest])
-    while batch.operationCount < Self.removedAtOnce, try walk.next() {
-      batch.delete(walk.cursor.key)
-      rest.lower = walk.cursor.key.array
-    }
-    return batch.isEmpty ? nil : batch
-  }
+/// A root collection that is no more, and whose rows are being removed.
+struct DroppedFamily: Sendable {
+  var number: UInt32
+  /// How many keyspaces it has had.
+  var members: UInt32
 }
 
 extension Catalog {
@@ -123,21 +111,25 @@ extension Catalog {
     install(Family(root: family.root, row: row))
   }
 
-  /// The numbers of families whose rows are still to be removed.
-  func droppedFamilies(at snapshot: Snapshot) throws(DatabaseError) -> [UInt32] {
-    var numbers: [UInt32] = []
+  /// The families whose rows are still to be removed.
+  func droppedFamilies(at snapshot: Snapshot) throws(DatabaseError) -> [DroppedFamily] {
+    var families: [DroppedFamily] = []
     let prefix = CatalogKey.droppedFamilies
     var walk = RangeWalk(snapshot, [KeyRange(prefix: prefix)])
     while try walk.next() {
+      let members = try walk.value.array
       do throws(MalformedBytes) {
         var reader = ByteReader(walk.cursor.key)
         _ = try reader.take(prefix.count)
-        numbers.append(UInt32(bigEndian: try reader.littleEndian()))
+        let number = UInt32(bigEndian: try reader.littleEndian())
+        var memberReader = ByteReader(members.bytes)
+        let count = try memberReader.count(atMost: Int(Keyspace.familyCapacity))
+        families.append(DroppedFamily(number: number, members: UInt32(count)))
       } catch {
         throw DatabaseError(catalog: error)
       }
     }
-    return numbers
+    return families
   }
 }
 
@@ -148,7 +140,7 @@ extension CollectionReference {
   /// The index goes for all collections with the same names below other documents, too.
   ///
   /// - Throws: `.failedPrecondition` when the index is a collection group's.
-  /// - Complexity: O(rows of the index).
+  /// - Complexity: O(segments): the rows are left out when what they lie among is next written.
   public func dropIndex(named name: String) async throws(DatabaseError) {
     let pattern = CollectionPattern(try place.get())
     let snapshot = try database.engineSnapshot()
@@ -171,7 +163,7 @@ extension CollectionReference {
   /// hundred documents at a time, and its indexes stay, since they serve others.
   ///
   /// - Throws: `.invalidArgument` when the path is wrong; as writes do.
-  /// - Complexity: O(documents).
+  /// - Complexity: O(segments) at the top, O(documents) below.
   public func drop() async throws(DatabaseError) {
     let path = try place.get()
     if path.parent == nil {

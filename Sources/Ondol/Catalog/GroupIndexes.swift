@@ -1,6 +1,6 @@
-// Indexes of collection groups. What a group is to have stands in one row of the catalog; each pattern
-// of the group has an index of its own, in its family's shard. A pattern that is met for the first
-// time reads and guards that row, so none is made without the indexes of its group.
+// Indexes of collection groups. What a group is to have stands in one row of the catalog; each
+// pattern of the group has an index of its own, in its family's shard. A pattern that is met for
+// the first time reads and guards that row, so none is made without the indexes of its group.
 
 internal import OndolEngine
 

@@ -256,8 +256,8 @@ extension Database {
       }
       for keyspace in family.dropped { try await removeRows(of: keyspace) }
     }
-    for number in try catalog.droppedFamilies(at: try engineSnapshot()) {
-      try await removeRows(ofFamily: number)
+    for family in try catalog.droppedFamilies(at: try engineSnapshot()) {
+      try await removeRows(of: family)
     }
     try await finishGroupIndexes()
   }

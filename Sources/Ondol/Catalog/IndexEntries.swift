@@ -11,8 +11,8 @@
 // A document without the index's first field has no row. A later field that is missing has a mark
 // in its place, one byte in front of all components, so that the index still serves queries for the
 // fields before it. In a unique index only documents with all fields have a row of the third form;
-// two of them with the same values would be one row, which is how the second is noticed. Others have
-// rows of the first form and may agree.
+// two of them with the same values would be one row, which is how the second is noticed. Others
+// have rows of the first form and may agree.
 
 internal import OndolEngine
 
@@ -112,9 +112,9 @@ extension IndexDefinition {
 // MARK: - Reading
 
 extension IndexDefinition {
-  /// Reads a row: appends its tail to `tail`, in the form document keys have it, and answers whether
-  /// every component was whole. Where one was cut, rows with equal bytes may stand for different
-  /// values.
+  /// Reads a row: appends its tail to `tail`, in the form document keys have it, and answers
+  /// whether every component was whole. Where one was cut, rows with equal bytes may stand for
+  /// different values.
   ///
   /// - Parameter prefixLength: bytes in front of the first component.
   func read(

@@ -1,5 +1,5 @@
-// One way to candidates, walked: from a scan, from lookups or from indexes, always to the key and the
-// row of a document, borrowed. Stage 3 of the read path. Nothing is allocated for a candidate.
+// One way to candidates, walked: from a scan, from lookups or from indexes, always to the key and
+// the row of a document, borrowed. Stage 3 of the read path. Nothing is allocated for a candidate.
 
 internal import OndolEngine
 

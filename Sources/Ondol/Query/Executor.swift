@@ -29,8 +29,8 @@ struct Executor {
   private(set) var parts: [QueryPart] = []
   private(set) var counts = ExecutionCounts()
 
-  /// Plans `shape` with what the catalog knew when `rows` were taken. With `start`, begins behind a document
-  /// with these sort keys, wherever the query itself begins.
+  /// Plans `shape` with what the catalog knew when `rows` were taken. With `start`, begins behind a
+  /// document with these sort keys, wherever the query itself begins.
   init(
     _ shape: QueryShape, in database: Database, _ rows: Rows, behind start: [Value?]? = nil
   ) throws(DatabaseError) {

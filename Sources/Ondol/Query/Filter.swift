@@ -1,6 +1,6 @@
 // Conditions combined with "and" and "or", nested at will: what `whereFilter` takes, and what makes
-// an index partial. The tree is the meaning; the planner looks for the parts of it that an index can
-// answer, and the matcher asks the whole of it of every candidate.
+// an index partial. The tree is the meaning; the planner looks for the parts of it that an index
+// can answer, and the matcher asks the whole of it of every candidate.
 
 /// A condition on documents, alone or combined with others.
 ///

@@ -1,5 +1,5 @@
-// One index, used for conditions that must all be met: which of its fields are fixed, which one has a
-// range, whether walking it gives the query's order. Pure, a part of the planner.
+// One index, used for conditions that must all be met: which of its fields are fixed, which one has
+// a range, whether walking it gives the query's order. Pure, a part of the planner.
 
 internal import OndolEngine
 
@@ -190,8 +190,8 @@ struct IndexUse {
 
   // MARK: - Places
 
-  /// Leaves out rows in front of where the result begins and behind where it ends. Only for an index
-  /// that gives the query's order.
+  /// Leaves out rows in front of where the result begins and behind where it ends. Only for an
+  /// index that gives the query's order.
   mutating func clampToPlaces(isReversed: Bool) {
     let query = part.planner.query
     // With several values in front there is a place in each of their ranges, or in one of them:
@@ -260,7 +260,7 @@ struct IndexUse {
     // A unique row does not say by its key which document it is of.
     guard let tail = tail(of: name) else { return (writer.bytes, false) }
     writer.append(raw: tail)
-    return (writer.bytes, true)
+    return (writer.bytes, query.orders.last?.field == .documentID)
   }
 
   /// The tail of the rows of a document, unless rows have none.

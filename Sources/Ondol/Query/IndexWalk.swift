@@ -1,5 +1,6 @@
 // Walking the rows of an index, and several indexes together: the candidates of stage 3 of the read
-// path. A row tells which document it is of by its tail, the bytes that the document's key ends with.
+// path. A row tells which document it is of by its tail, the bytes that the document's key ends
+// with.
 
 internal import OndolEngine
 
@@ -73,7 +74,8 @@ final class IndexWalk {
   }
 }
 
-/// Finds the documents that have a row in each of several indexes, by leaping from one to the other.
+/// Finds the documents that have a row in each of several indexes, by leaping from one to the
+/// other.
 final class IntersectionWalk {
   let walks: [IndexWalk]
   private let isReversed: Bool

@@ -1,5 +1,6 @@
-// The keys of the values that one condition lets through, behind a prefix: where a component's bytes
-// end up being compared instead of values. Used by the planner for index rows and for documents.
+// The keys of the values that one condition lets through, behind a prefix: where a component's
+// bytes end up being compared instead of values. Used by the planner for index rows and for
+// documents.
 
 internal import OndolEngine
 

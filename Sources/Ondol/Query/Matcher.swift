@@ -14,6 +14,7 @@ struct Matcher: Sendable {
   }
 
   private var nodes: [Node] = []
+  private var required: [ResolvedPath] = []
   private var orders: [(order: SortOrder, path: ResolvedPath?)] = []
   private let start: NormalQuery.Bound?
   private let end: NormalQuery.Bound?
@@ -28,6 +29,9 @@ struct Matcher: Sendable {
     start = query.start
     end = query.end
     for tree in query.conjuncts { nodes.append(try Self.node(tree, symbols)) }
+    for field in query.required {
+      if let path = try Self.resolve(field, symbols) { required.append(path) }
+    }
     for order in query.orders { orders.append((order, try Self.resolve(order.field, symbols))) }
   }
 
@@ -85,9 +89,7 @@ struct Matcher: Sendable {
   }
 
   private func hasFields(_ view: borrowing DocumentView) throws(MalformedBytes) -> Bool {
-    for index in orders.indices where orders[index].order.missing == .excluded {
-      if let path = orders[index].path, try view.field(path) == nil { return false }
-    }
+    for index in required.indices where try view.field(required[index]) == nil { return false }
     return true
   }
 

@@ -1,6 +1,6 @@
 // A query brought into the one form that planning and matching know: the order is total, places are
-// keys of that order, and a limit keeps the first documents. A limit to the last documents becomes a
-// limit to the first of the reversed order, whose result is turned around at the end.
+// keys of that order, and a limit keeps the first documents. A limit to the last documents becomes
+// a limit to the first of the reversed order, whose result is turned around at the end.
 
 /// A query in normal form.
 struct NormalQuery: Sendable {
@@ -13,13 +13,15 @@ struct NormalQuery: Sendable {
   let source: QueryShape.Source
   /// Conditions that must all be met.
   let conjuncts: [FilterTree]
-  /// Total: the document's name is the last, if not before.
+  /// Total: the document's name is the last, unless a place has values for more.
   let orders: [SortOrder]
   var start: Bound?
   let end: Bound?
   var limit: Int
   let offset: Int
   let selection: [FieldNames]?
+  /// The fields a document must have because the result is ordered by them.
+  let required: [QueryField]
   /// Whether the result, as found, is to be turned around.
   let isReversed: Bool
 
@@ -31,7 +33,8 @@ struct NormalQuery: Sendable {
     offset = shape.offset
     limit = shape.limit ?? .max
     isReversed = shape.isLimitToLast
-    let complete = shape.completeOrders
+    required = shape.requiredFields
+    let complete = shape.hasPlaceBehindName ? shape.everyOrder : shape.completeOrders
     let first = try shape.start.map { (place) throws(DatabaseError) in
       try Bound(place, of: shape, complete)
     }
@@ -41,11 +44,6 @@ struct NormalQuery: Sendable {
     orders = isReversed ? complete.map(\.reversed) : complete
     start = isReversed ? last : first
     end = isReversed ? first : last
-  }
-
-  /// The fields a document must have because the result is ordered by them.
-  var required: [QueryField] {
-    orders.filter { $0.missing == .excluded }.map(\.field)
   }
 
   /// Whether every document that meets the conditions counts, however they are ordered.
@@ -81,7 +79,7 @@ extension NormalQuery.Bound {
             + " document that has it", path: "\(path)", field: "\(order.field)")
       }
     case .saved(let cursor):
-      guard cursor.orders == orders.map(\.description) else {
+      guard cursor.orders == shape.completeOrders.map(\.description) else {
         throw DatabaseError(
           .invalidArgument,
           "the cursor is of a result ordered by \(cursor.orders.joined(separator: ", ")); use it"
@@ -99,9 +97,13 @@ extension QueryShape {
     where orders[..<index].contains(where: { $0.field == orders[index].field }) {
       keys.remove(at: index)
     }
-    // Behind the document's name nothing is ordered.
-    if let index = completeOrders.firstIndex(where: { $0.field == .documentID }) {
-      keys = Array(keys.prefix(index + 1))
+  }
+
+  /// Whether a place has a value for an order that stands behind the document's name.
+  fileprivate var hasPlaceBehindName: Bool {
+    let count = orders.firstIndex { $0.field == .documentID }.map { $0 + 1 } ?? .max
+    return [start, end].contains { place in
+      if case .values(let values) = place?.position { values.count > count } else { false }
     }
   }
 

@@ -26,6 +26,18 @@ struct Plan: Sendable {
   /// Fields an index should have to serve the query, when none does.
   var suggestion: [IndexField]?
 
+  /// Fields that the least narrow way has fixed.
+  var fixed: Int {
+    ways.map { way in
+      switch way {
+      case .lookups: .max
+      case .scan: 0
+      case .index(let scan): scan.fixed
+      case .intersection(let scans): scans.map(\.fixed).reduce(0, +)
+      }
+    }.min() ?? .max
+  }
+
   static let nothing = Plan(ways: [], isInOrder: true, isExact: true)
 }
 

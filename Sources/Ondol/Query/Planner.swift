@@ -1,7 +1,7 @@
-// Chooses how a query finds its documents: stage 2 of the read path. Pure: a query, the indexes that
-// are complete and what is known about their sizes go in, a plan comes out, and `explain` prints it.
-// A plan only ever promises candidates; the matcher asks each of them, so a wide range costs time
-// and never a wrong result.
+// Chooses how a query finds its documents: stage 2 of the read path. Pure: a query, the indexes
+// that are complete and what is known about their sizes go in, a plan comes out, and `explain`
+// prints it. A plan only ever promises candidates; the matcher asks each of them, so a wide range
+// costs time and never a wrong result.
 //
 // What serves a query, best first:
 // 1. documents that are named: one lookup each;
@@ -28,7 +28,7 @@ struct Planner: Sendable {
   /// The most ways an "or" may be split into; with more, a scan is not slower.
   private static let maximumWays = 1_024
   /// Rows of one index that are worth looking at the documents of, rather than at another index.
-  private static let narrowRows = 16.0
+  private static let narrowRows = 4.0
 
   func plan() -> Plan {
     guard query.limit > 0, !query.conjuncts.contains(where: \.matchesNothing) else {
@@ -50,6 +50,7 @@ struct Planner: Sendable {
     }
     let best = part.bestIndex()
     if let best, best.narrows {
+      if let union = union(conjuncts, depth: depth), union.fixed > best.fixed { return union }
       return intersection(part, best) ?? best.plan
     }
     return union(conjuncts, depth: depth) ?? best?.plan
@@ -60,7 +61,7 @@ struct Planner: Sendable {
     guard best.rows ?? .infinity > Self.narrowRows else { return nil }
     let scans = part.pointScans()
     guard scans.count > 1, scans.count > best.fixed else { return nil }
-    let isReversed = query.orders.last?.descending ?? false
+    let isReversed = query.orders.first { $0.field == .documentID }?.descending ?? false
     let directed = scans.map { scan in
       var scan = scan
       scan.isReversed = scan.index.idDescending != isReversed
@@ -133,10 +134,12 @@ struct Planner: Sendable {
         continue
       }
       var clamp = range
+      // With more keys the document itself may be on either side.
+      let isIncluded = bound.isIncluded || bound.keys.count > 1
       if isStart != isReversed {
-        clamp.lower = bound.isIncluded ? key : key + [KeyCoding.afterAll]
+        clamp.lower = isIncluded ? key : key + [KeyCoding.afterAll]
       } else {
-        clamp.upper = bound.isIncluded ? key + [KeyCoding.afterAll] : key
+        clamp.upper = isIncluded ? key + [KeyCoding.afterAll] : key
       }
       range = range.clamped(to: clamp)
     }

@@ -1,5 +1,5 @@
-// What the planner can do with indexes for conditions that must all be met: the whole of a query, or
-// one part of an "or" together with the rest.
+// What the planner can do with indexes for conditions that must all be met: the whole of a query,
+// or one part of an "or" together with the rest.
 
 internal import OndolEngine
 

@@ -1,6 +1,6 @@
-// A place in a query's result that can be kept: the values a document was ordered by, its name among
-// them, so that it says where to go on even when the document is gone. Keyset pages are made of it,
-// and it survives a restart as one text.
+// A place in a query's result that can be kept: the values a document was ordered by, its name
+// among them, so that it says where to go on even when the document is gone. Keyset pages are made
+// of it, and it survives a restart as one text.
 
 internal import OndolEngine
 

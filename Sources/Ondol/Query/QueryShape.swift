@@ -95,6 +95,23 @@ struct QueryShape: Sendable, Hashable {
   /// document's id, so that the order is total. What is appended has the direction of the last
   /// asked for.
   var completeOrders: [SortOrder] {
+    var complete = everyOrder
+    // Nothing is left to be ordered behind an id.
+    if let index = complete.firstIndex(where: { $0.field == .documentID }) {
+      complete.removeSubrange((index + 1)...)
+    }
+    return complete
+  }
+
+  /// The fields a document must have to be in the result: all it is ordered by, even behind an id,
+  /// unless the query says where documents without them stand.
+  var requiredFields: [QueryField] {
+    everyOrder.filter { $0.missing == .excluded }.map(\.field)
+  }
+
+  /// The complete orders with what stands behind the id: it orders nothing, but a place may name
+  /// it.
+  var everyOrder: [SortOrder] {
     var complete: [SortOrder] = []
     for order in orders where !complete.contains(where: { $0.field == order.field }) {
       complete.append(order)
@@ -107,10 +124,6 @@ struct QueryShape: Sendable, Hashable {
     {
       complete.append(SortOrder(field: field, descending: descending))
     }
-    // Nothing is left to be ordered behind an id.
-    if let index = complete.firstIndex(where: { $0.field == .documentID }) {
-      complete.removeSubrange((index + 1)...)
-    }
     return complete
   }
 
@@ -118,9 +131,7 @@ struct QueryShape: Sendable, Hashable {
   /// result begins and ends is left aside, and so is the limit.
   func matches(_ fields: [String: Value], name: Value) -> Bool {
     filters.allSatisfy { $0.matches(fields, name: name) }
-      && completeOrders.allSatisfy { order in
-        order.missing != .excluded || order.field.value(in: fields, name: name) != nil
-      }
+      && requiredFields.allSatisfy { $0.value(in: fields, name: name) != nil }
   }
 
   /// What this query calls the document at `path`: its id in a collection, its path in a group.

@@ -112,7 +112,8 @@ package struct Snapshot: Sendable {
     try find(key, mayBlock: true, body) == .found
   }
 
-  /// The same, except that nil says that a block must be read from disk first when it may not block.
+  /// The same, except that nil says that a block must be read from disk first when it may not
+  /// block.
   package func withValue(
     of key: RawSpan, mayBlock: Bool, _ body: (RawSpan) -> Void
   ) throws(EngineError) -> Bool? {

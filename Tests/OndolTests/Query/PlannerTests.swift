@@ -100,6 +100,39 @@ private let expectations: [Expectation] = [
   Expectation("an inequality", [["a"]], "index 'a', 1 range") {
     $0.whereField("a", isNotEqualTo: 1)
   },
+  Expectation("ids from one to another", [["a"]], "range of ids") {
+    $0.whereField(FieldPath.documentID(), isGreaterThan: "x")
+  },
+  Expectation("the beginning of a text", [["a"]], "index 'a', 1 range") {
+    $0.whereField("a", hasPrefix: "x")
+  },
+  Expectation("two equalities, an index each", [["a"], ["b"]], "index 'a' and index 'b'") {
+    $0.whereField("a", isEqualTo: 1).whereField("b", isEqualTo: 1)
+  },
+  Expectation(
+    "alternatives, an index each", [["a"], ["b"]], "index 'a', 1 range; index 'b', 1 range"
+  ) {
+    $0.whereFilter(.orFilter([.whereField("a", isEqualTo: 1), .whereField("b", isEqualTo: 2)]))
+  },
+  Expectation("alternatives of which one has no index", [["a"]], "scan of the collection") {
+    $0.whereFilter(.orFilter([.whereField("a", isEqualTo: 1), .whereField("b", isEqualTo: 2)]))
+  },
+  Expectation("alternatives on one field", [["a"]], "index 'a', 2 ranges, then sorted") {
+    $0.whereFilter(.orFilter([.whereField("a", isEqualTo: 1), .whereField("a", isEqualTo: 2)]))
+  },
+  Expectation(
+    "alternatives within a condition", [["c", "a"], ["c", "b"]],
+    "index 'c,a', 1 range; index 'c,b', 1 range"
+  ) {
+    $0.whereField("c", isEqualTo: 1).whereFilter(
+      .orFilter([.whereField("a", isEqualTo: 1), .whereField("b", isEqualTo: 2)]))
+  },
+  Expectation("missing fields last, on an index", [["a"]], "scan of the collection, then sorted") {
+    $0.order(by: "a", missing: .last)
+  },
+  Expectation("missing fields first, behind a fixed one", [["a", "b"]], "index 'a,b', 1 range") {
+    $0.whereField("a", isEqualTo: 1).order(by: "b", missing: .first)
+  },
 ]
 
 @Suite struct PlannerTests {
