@@ -19,6 +19,8 @@ struct CollectionEntry: Sendable {
   var keyspace: Keyspace
   var symbols = SymbolTable()
   var indexes: [IndexDefinition] = []
+  /// The field with the moment from which on a document is no more, if there is one.
+  var timeToLive: FieldNames?
 }
 
 /// A root collection and everything below it.
@@ -32,8 +34,13 @@ struct Family: Sendable {
 final class Catalog: Sendable {
   private let pictures: Guarded<[ExactText: Family]>
 
-  init() {
+  /// What the moments are compared with from which on documents are no more: microseconds since
+  /// 1970.
+  let clock: @Sendable () -> Int64
+
+  init(clock: @escaping @Sendable () -> Int64) {
     pictures = Guarded([:])
+    self.clock = clock
   }
 
   /// The same pictures, which others who install theirs do not change; with `families` as a
@@ -42,6 +49,7 @@ final class Catalog: Sendable {
     var copy = catalog.pictures.withLock { $0 }
     for family in families { copy[ExactText(family.root)] = family }
     pictures = Guarded(copy)
+    clock = catalog.clock
   }
 
   /// The newest picture of the family, which may be newer or older than any snapshot. Nil when none
@@ -146,6 +154,13 @@ private struct FamilyReader {
   }
 
   mutating func add(key: RawSpan, value: RawSpan) throws(MalformedBytes) {
+    if let keyspace = try CatalogKey.keyspace(ofTimeToLive: key) {
+      guard let pattern = patterns[keyspace] else { return }
+      var reader = ByteReader(value)
+      let names = try reader.texts()
+      family.collections[pattern]?.timeToLive = names.isEmpty ? nil : names
+      return
+    }
     let (keyspace, symbol) = try CatalogKey.parse(key)
     guard let symbol else {
       switch try KeyspaceRow(value, of: keyspace) {

@@ -80,6 +80,19 @@ struct CatalogEdit: Sendable {
     changedRows.append((CatalogKey.keyspace(index.keyspace), KeyspaceRow.index(index).bytes))
   }
 
+  /// Says which field has the moment a document ends, or that none has.
+  mutating func setTimeToLive(
+    _ field: FieldNames?, of pattern: CollectionPattern
+  ) throws(DatabaseError) {
+    let entry = try collection(pattern)
+    guard entry.timeToLive != field else { return }
+    isChanged = true
+    family.collections[pattern]?.timeToLive = field
+    var value: [UInt8] = []
+    value.append(texts: field ?? [])
+    changedRows.append((CatalogKey.timeToLive(entry.keyspace), value))
+  }
+
   /// A number for a new keyspace of the family.
   mutating func takeKeyspace() throws(DatabaseError) -> Keyspace {
     guard family.row.nextMember < Keyspace.familyCapacity else {

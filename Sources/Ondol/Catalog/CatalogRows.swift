@@ -5,6 +5,7 @@
 //   02 root collection's name                -> family: number, generation, next member
 //   03 keyspace (u32 BE) 00                  -> what the keyspace is
 //   03 keyspace (u32 BE) 01 symbol (u32 BE)  -> the field name the symbol stands for, UTF-8
+//   03 keyspace (u32 BE) 02                  -> the field with the moment documents end; or none
 //   04 collection id                         -> the indexes its group is to have: count, kinds
 //   05 family number (u32 BE)                -> nothing: a family whose rows are being removed
 //
@@ -69,6 +70,19 @@ enum CatalogKey {
     var key = droppedFamilies
     key.appendBigEndian(number)
     return key
+  }
+
+  /// The field that says when documents end.
+  static func timeToLive(_ keyspace: Keyspace) -> [UInt8] {
+    keyspaceRows(keyspace.rawValue) + [0x02]
+  }
+
+  /// The keyspace whose documents' end a key of `keyspaces(ofFamily:)` is about, if it is.
+  static func keyspace(ofTimeToLive key: RawSpan) throws(MalformedBytes) -> Keyspace? {
+    var reader = ByteReader(key)
+    _ = try reader.take(5)
+    let keyspace = Keyspace(rawValue: UInt32(bigEndian: try reader.littleEndian()))
+    return try reader.byte() == 0x02 ? keyspace : nil
   }
 
   /// The range of all keyspace and symbol rows of a family.

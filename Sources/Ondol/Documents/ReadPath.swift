@@ -64,18 +64,26 @@ struct DocumentReader {
     guard let entry = try entry(pattern) else { return nil }
     guard let row = try rows.row(DocumentKey.key(entry.keyspace, path)) else { return nil }
     do throws(MalformedBytes) {
-      return try DocumentSnapshot.Contents(row: row, symbols: entry.symbols)
+      return living(try DocumentSnapshot.Contents(row: row, symbols: entry.symbols), entry)
     } catch {
       // Perhaps a name was added after the picture was taken.
       guard let entry = try exactEntry(pattern) else {
         throw DatabaseError(error, documentAt: path)
       }
       do throws(MalformedBytes) {
-        return try DocumentSnapshot.Contents(row: row, symbols: entry.symbols)
+        return living(try DocumentSnapshot.Contents(row: row, symbols: entry.symbols), entry)
       } catch {
         throw DatabaseError(error, documentAt: path)
       }
     }
+  }
+
+  /// Nil when the document's time is over.
+  private func living(
+    _ contents: DocumentSnapshot.Contents, _ entry: CollectionEntry
+  ) -> DocumentSnapshot.Contents? {
+    guard entry.timeToLive != nil else { return contents }
+    return entry.isOver(contents, at: rows.catalog.clock()) ? nil : contents
   }
 
   /// The documents at the paths, in this order; snapshots that do not `exist` where there is none.

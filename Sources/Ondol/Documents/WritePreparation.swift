@@ -14,13 +14,19 @@ struct DocumentWrite: Sendable {
 struct WrittenDocument: Sendable {
   var path: DocumentPath
   var before: DocumentSnapshot.Contents?
-  /// The fields of `before`.
+  /// The fields of the row that is there: those of `before`, or of a document whose time is over.
   var stored: [String: Value]?
   /// With `Timestamp.pending` where the commit's time will be.
   var after: [String: Value]?
   /// Found out once all writes are applied. A write that changes nothing leaves the version as it
   /// is.
   fileprivate(set) var isChanged = false
+
+  /// The fields of `before`.
+  var visible: [String: Value]? { isOver ? nil : stored }
+
+  /// Whether there is a row of a document whose time is over.
+  var isOver: Bool { before == nil && stored != nil }
 
   fileprivate mutating func findWhetherChanged() {
     isChanged =
@@ -39,6 +45,8 @@ struct PreparedCommit: Sendable {
   var documents: [WrittenDocument]
   /// Families as they are after the commit, where it changes them.
   var changedFamilies: [Family]
+  /// The moment the first of the documents ends.
+  var firstEnd: Int64?
 }
 
 /// Derives a batch from a snapshot.
@@ -47,6 +55,7 @@ struct WritePreparation {
   private var edits: [ExactText: CatalogEdit] = [:]
   private var documents: [WrittenDocument] = []
   private var positions: [DocumentPath: Int] = [:]
+  private var firstEnd: Int64?
 
   init(_ rows: Rows) {
     self.rows = rows
@@ -85,6 +94,7 @@ struct WritePreparation {
     do throws(DatabaseError) {
       let position = try position(of: write.path)
       let document = documents[position]
+      if write.intent.precondition == .isOver, !document.isOver { return }
       let after = write.intent.apply(to: document.after)
       try check(write.intent.precondition, document, attempted: after)
       documents[position].after = after
@@ -96,22 +106,26 @@ struct WritePreparation {
   /// Where the document stands in the list; read from the snapshot when it is met first.
   private mutating func position(of path: DocumentPath) throws(DatabaseError) -> Int {
     if let position = positions[path] { return position }
-    let before = try stored(path)
-    let fields = before?.fields
+    let stored = try stored(path)
+    let fields = stored?.contents.fields
+    let isOver = stored.map { $0.entry.isOver($0.contents, at: rows.catalog.clock()) } ?? false
     positions[path] = documents.count
-    documents.append(WrittenDocument(path: path, before: before, stored: fields, after: fields))
+    documents.append(
+      WrittenDocument(
+        path: path, before: isOver ? nil : stored?.contents, stored: fields,
+        after: isOver ? nil : fields))
     return documents.count - 1
   }
 
   private mutating func stored(
     _ path: DocumentPath
-  ) throws(DatabaseError) -> DocumentSnapshot.Contents? {
+  ) throws(DatabaseError) -> (contents: DocumentSnapshot.Contents, entry: CollectionEntry)? {
     let pattern = CollectionPattern(path.collection)
     guard let entry = try edit(pattern.root)?.family.collections[pattern] else { return nil }
     let key = DocumentKey.key(entry.keyspace, path)
     guard let row = try rows.row(key) else { return nil }
     do throws(MalformedBytes) {
-      return try DocumentSnapshot.Contents(row: row, symbols: entry.symbols)
+      return (try DocumentSnapshot.Contents(row: row, symbols: entry.symbols), entry)
     } catch {
       throw DatabaseError(error, documentAt: path)
     }
@@ -131,7 +145,7 @@ struct WritePreparation {
   ) throws(DatabaseError) {
     let exists = document.after != nil
     switch precondition {
-    case .none:
+    case .none, .isOver:
       break
     case .exists(true):
       guard !exists else { return }
@@ -145,12 +159,12 @@ struct WritePreparation {
       throw DatabaseError(
         .aborted,
         "the document has version \(stored) and not \(version): another write came first",
-        conflict: .init(stored: document.stored, attempted: attempted))
+        conflict: .init(stored: document.visible, attempted: attempted))
     case .updateTime(let time):
       guard document.before?.stamps.updateTime != time else { return }
       throw DatabaseError(
         .failedPrecondition, "the document was not updated at \(time)",
-        conflict: .init(stored: document.stored, attempted: attempted))
+        conflict: .init(stored: document.visible, attempted: attempted))
     }
   }
 
@@ -181,7 +195,8 @@ struct WritePreparation {
       edit.write(to: &batch)
       if edit.isChanged { changed.append(edit.family) }
     }
-    return PreparedCommit(batch: batch, documents: documents, changedFamilies: changed)
+    return PreparedCommit(
+      batch: batch, documents: documents, changedFamilies: changed, firstEnd: firstEnd)
   }
 
   private mutating func add(
@@ -197,6 +212,9 @@ struct WritePreparation {
       edit = try CatalogEdit(newFamily: pattern.root, following: lastNewFamily, in: rows)
     }
     let entry = try edit.collection(pattern)
+    if let end = entry.end(of: document.after, now: rows.catalog.clock()) {
+      firstEnd = min(firstEnd ?? end, end)
+    }
     let key = DocumentKey.key(entry.keyspace, document.path)
     if let after = document.after {
       var symbols = entry.symbols

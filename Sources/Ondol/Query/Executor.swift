@@ -61,10 +61,13 @@ struct Executor {
     let planner = Planner(
       query: query, naming: naming, indexes: entry.indexes.filter { $0.state == .ready },
       statistics: database.statistics.withLock { $0 })
-    parts.append(
-      QueryPart(
-        naming: naming, matcher: try Matcher(query, naming, symbols: entry.symbols),
-        plan: planner.plan()))
+    var matcher = try Matcher(query, naming, symbols: entry.symbols)
+    var plan = planner.plan()
+    if let field = entry.timeToLive {
+      try matcher.leaveOut(endedBy: rows.catalog.clock(), field)
+      plan.isExact = false
+    }
+    parts.append(QueryPart(naming: naming, matcher: matcher, plan: plan))
   }
 
   // MARK: - Ways
