@@ -70,7 +70,7 @@ final class OndolEngineAdapter: KeyValueEngine {
     var scan = Scan(count: 0, checksum: 0)
     try cursor.seekToFirst()
     while cursor.isValid {
-      add(cursor, to: &scan)
+      try add(cursor, to: &scan)
       try cursor.next()
     }
     return scan
@@ -83,7 +83,7 @@ final class OndolEngineAdapter: KeyValueEngine {
       try cursor.seek(atOrAfter: keys.key(index))
       var rows = 0
       while cursor.isValid {
-        add(cursor, to: &scan)
+        try add(cursor, to: &scan)
         rows += 1
         if rows == limit { break }
         try cursor.next()
@@ -93,11 +93,11 @@ final class OndolEngineAdapter: KeyValueEngine {
   }
 
   @inline(__always)
-  private func add(_ cursor: borrowing Cursor, to scan: inout Scan) {
+  private func add(_ cursor: borrowing Cursor, to scan: inout Scan) throws {
     let key = cursor.key
     let name = key.extracting(droppingFirst: KeyList.prefixLength)
     scan.checksum = peer_fold(scan.checksum, sum(name))
-    scan.checksum = peer_fold(scan.checksum, sum(cursor.value))
+    scan.checksum = peer_fold(scan.checksum, sum(try cursor.value))
     scan.count += 1
   }
 

@@ -14,6 +14,8 @@ public final class Database: Sendable {
   let latches = Latches()
   /// What queries found out about the indexes they used.
   let statistics = Guarded(IndexStatistics())
+  /// Indexes that are being made because queries were slow.
+  let indexesUnderway = Guarded<Set<String>>([])
   let options: Options
   /// Gates that are closed or about to be.
   let gateCount = Atomic(0)

@@ -74,7 +74,7 @@ extension Snapshot {
     var (rows, bytes) = (0, 0)
     while try walk.next() {
       rows += 1
-      bytes += walk.cursor.key.byteCount + walk.cursor.value.byteCount
+      bytes += walk.cursor.key.byteCount + (try walk.value.byteCount)
     }
     return (rows, bytes)
   }

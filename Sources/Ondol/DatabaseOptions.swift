@@ -31,11 +31,16 @@ extension Database {
     /// letters and digits; give another for tests that must repeat exactly.
     public var automaticID: (@Sendable () -> String)?
 
+    /// Whether indexes are made, in the background, for queries that look at many documents for the
+    /// few they return. They are ordinary indexes: `listIndexes()` shows them, `dropIndex(named:)`
+    /// takes them away.
+    public var automaticIndexes = false
+
     /// The defaults.
     public init(
       durability: Durability = .power, cacheSize: Int = 64 << 20, shardCount: Int = 4,
       logger: Logger = Logger(label: "ondol"), clock: (@Sendable () -> Int64)? = nil,
-      automaticID: (@Sendable () -> String)? = nil
+      automaticID: (@Sendable () -> String)? = nil, automaticIndexes: Bool = false
     ) {
       self.durability = durability
       self.cacheSize = cacheSize
@@ -43,6 +48,7 @@ extension Database {
       self.logger = logger
       self.clock = clock
       self.automaticID = automaticID
+      self.automaticIndexes = automaticIndexes
     }
   }
 }

@@ -28,6 +28,8 @@ struct Family: Sendable {
   let root: String
   var row: FamilyRow
   var collections: [CollectionPattern: CollectionEntry] = [:]
+  /// Keyspaces of indexes that are no more and whose rows may still be there.
+  var dropped: [Keyspace] = []
 }
 
 /// The pictures of all families met so far.
@@ -86,9 +88,10 @@ final class Catalog: Sendable {
     let prefix = CatalogKey.families
     var walk = RangeWalk(snapshot, [KeyRange(lower: prefix, upper: prefix + [0xff])])
     while try walk.next() {
+      let value = try walk.value
       do throws(MalformedBytes) {
         guard let root = String(utf8: walk.cursor.key.extracting(prefix.count...)) else { continue }
-        rows.append((root, try FamilyRow(walk.cursor.value)))
+        rows.append((root, try FamilyRow(value)))
       } catch {
         throw DatabaseError(catalog: error)
       }
@@ -132,8 +135,9 @@ final class Catalog: Sendable {
     let (lower, upper) = CatalogKey.keyspaces(ofFamily: row.number)
     var walk = RangeWalk(snapshot, [KeyRange(lower: lower, upper: upper)])
     while try walk.next() {
+      let value = try walk.value
       do throws(MalformedBytes) {
-        try reader.add(key: walk.cursor.key, value: walk.cursor.value)
+        try reader.add(key: walk.cursor.key, value: value)
       } catch {
         throw DatabaseError(catalog: error)
       }
@@ -173,7 +177,7 @@ private struct FamilyReader {
           throw MalformedBytes(at: 0, "an index of an unknown collection")
         }
         family.collections[pattern]?.indexes.append(index)
-      case .dropped: break
+      case .dropped: family.dropped.append(keyspace)
       }
       return
     }

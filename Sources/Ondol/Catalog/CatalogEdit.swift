@@ -11,11 +11,13 @@ struct CatalogEdit: Sendable {
   let isNewFamily: Bool
   private var changedRows: [(key: [UInt8], value: [UInt8])] = []
   private var guardedKeys: [[UInt8]]
+  private let rows: Rows
   /// Whether the commit changes the catalog.
   private(set) var isChanged = false
 
   /// Begins with the family as it is.
-  init(_ family: Family) {
+  init(_ family: Family, in rows: Rows) {
+    self.rows = rows
     self.family = family
     isNewFamily = false
     guardedKeys = [CatalogKey.family(family.root)]
@@ -26,6 +28,7 @@ struct CatalogEdit: Sendable {
   init(
     newFamily root: String, following last: UInt32?, in rows: Rows
   ) throws(DatabaseError) {
+    self.rows = rows
     let key = CatalogKey.nextFamily
     var number: UInt32 = 1
     if let last {
@@ -48,15 +51,23 @@ struct CatalogEdit: Sendable {
     guardedKeys = [CatalogKey.family(root), key]
   }
 
-  /// The entry of a collection pattern, made when there is none.
+  /// The entry of a collection pattern, made when there is none, with the indexes its group has.
   mutating func collection(
     _ pattern: CollectionPattern
   ) throws(DatabaseError) -> CollectionEntry {
     if let entry = family.collections[pattern] { return entry }
-    let entry = CollectionEntry(keyspace: try takeKeyspace())
-    family.collections[pattern] = entry
-    changedRows.append((CatalogKey.keyspace(entry.keyspace), KeyspaceRow.documents(pattern).bytes))
-    return entry
+    let keyspace = try takeKeyspace()
+    family.collections[pattern] = CollectionEntry(keyspace: keyspace)
+    changedRows.append((CatalogKey.keyspace(keyspace), KeyspaceRow.documents(pattern).bytes))
+    let group = CatalogKey.group(pattern.collectionID.text)
+    guardedKeys.append(group)
+    for kind in try rows.groupIndexes(group) {
+      // There is no document yet that would be missing from it.
+      let index = IndexDefinition(
+        keyspace: try takeKeyspace(), documents: keyspace, kind: kind, state: .ready)
+      put(index, in: pattern)
+    }
+    return family.collections[pattern] ?? CollectionEntry(keyspace: keyspace)
   }
 
   /// Adds the names that `symbols` has more than the catalog.
@@ -91,6 +102,14 @@ struct CatalogEdit: Sendable {
     var value: [UInt8] = []
     value.append(texts: field ?? [])
     changedRows.append((CatalogKey.timeToLive(entry.keyspace), value))
+  }
+
+  /// Takes an index away; its rows are still to be removed.
+  mutating func drop(_ index: IndexDefinition, from pattern: CollectionPattern) {
+    isChanged = true
+    family.collections[pattern]?.indexes.removeAll { $0.keyspace == index.keyspace }
+    family.dropped.append(index.keyspace)
+    changedRows.append((CatalogKey.keyspace(index.keyspace), KeyspaceRow.dropped.bytes))
   }
 
   /// A number for a new keyspace of the family.

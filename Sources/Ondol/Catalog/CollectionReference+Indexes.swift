@@ -13,10 +13,13 @@ public struct IndexInformation: Sendable, Hashable, Identifiable {
     case ready
   }
 
-  /// The fields with `-` before the descending ones, separated by commas.
+  /// The fields with `-` before the descending ones, separated by commas, and what is special about
+  /// it. Also what `dropIndex(named:)` takes.
   public let name: String
   /// The fields, with `-` before the descending ones.
   public let fields: [String]
+  /// Whether no two documents of a collection may agree in the fields.
+  public let isUnique: Bool
   /// Whether it serves queries yet.
   public let state: State
   /// Rows in the index, over all collections it serves.
@@ -36,72 +39,250 @@ extension CollectionReference {
   ///
   /// The index serves this collection and those with the same names below other documents.
   ///
+  /// - Parameters:
+  ///   - unique: refuses a write that would make two documents of a collection agree in all fields,
+  ///     with `.alreadyExists` naming the document that has the values. Documents that lack one of
+  ///     the fields may agree; null is a value.
+  ///   - condition: only documents that meet it are in the index, which serves queries whose
+  ///     conditions say as much. A unique index is unique among them.
+  ///   - progress: called each time some documents were added.
   /// - Returns: the index's name.
-  /// - Throws: `.invalidArgument` when a field is no path or there is none, `.resourceExhausted`
-  ///   when there are too many collections and indexes below one root, `.cancelled` when the task
-  ///   was cancelled; then the index goes on being built when the database is opened, or when it is
-  ///   created again.
+  /// - Throws: `.invalidArgument` when a field is no path or there is none, or when the condition
+  ///   compares times, ids or long values; `.alreadyExists` when it is to be unique and two
+  ///   documents agree; `.resourceExhausted` when there are too many collections and indexes below
+  ///   one root; `.cancelled` when the task was cancelled; then the index goes on being built when
+  ///   the database is opened, or when it is created again.
   /// - Complexity: O(n log n) in the documents of all collections it serves.
   @discardableResult
-  public func createIndex(on fields: [String]) async throws(DatabaseError) -> String {
+  public func createIndex(
+    on fields: [String], unique: Bool = false, where condition: Filter? = nil,
+    progress: (IndexProgress) -> Void = { _ in }
+  ) async throws(DatabaseError) -> String {
     let path = try place.get()
-    let pattern = CollectionPattern(path)
-    var indexFields: [IndexField] = []
-    for text in fields {
-      indexFields.append(try IndexField(text: text))
-    }
-    guard !indexFields.isEmpty, Set(indexFields.map(\.path)).count == indexFields.count else {
-      throw DatabaseError(
-        .invalidArgument, "an index needs one field or more, each once", path: "\(path)")
-    }
-    let index = try await database.changeCatalog(of: pattern.root) { (edit) throws(DatabaseError) in
-      try edit.declareIndex(on: indexFields, of: pattern)
-    }
-    let builder = IndexBuilder(database: database, pattern: pattern, keyspace: index.keyspace)
-    try await builder.build()
-    return index.name
+    let kind = try IndexKind(
+      validating: IndexKind(IndexField.fields(fields, at: "\(path)"), isUnique: unique), condition)
+    try await database.createIndex(kind, of: CollectionPattern(path), progress)
+    return kind.name
+  }
+
+  /// Creates an index on the elements of a field that holds arrays, and returns when it is ready.
+  /// Serves `arrayContains` and `arrayContainsAny`.
+  ///
+  /// - Returns: the index's name.
+  /// - Throws: as `createIndex(on:unique:where:progress:)`.
+  /// - Complexity: O(n log n) in the elements of all collections it serves.
+  @discardableResult
+  public func createIndex(
+    onArray field: String, where condition: Filter? = nil,
+    progress: (IndexProgress) -> Void = { _ in }
+  ) async throws(DatabaseError) -> String {
+    let path = try place.get()
+    let kind = try IndexKind(
+      validating: IndexKind([IndexField(FieldPath(field).names())], isOfElements: true), condition)
+    try await database.createIndex(kind, of: CollectionPattern(path), progress)
+    return kind.name
   }
 
   /// The indexes that serve this collection.
   ///
   /// - Complexity: O(rows of the indexes), because they are counted.
   public func listIndexes() async throws(DatabaseError) -> [IndexInformation] {
-    try await information(CollectionPattern(try place.get()))
+    try await database.information([CollectionPattern(try place.get())]) { _ in true }
+  }
+}
+
+extension CollectionGroup {
+  /// Creates an index on the fields over all collections of the group, also those that come to be
+  /// later, and returns when it is ready. Serves queries of the group as one of a collection serves
+  /// those of a collection.
+  ///
+  /// - Returns: the index's name.
+  /// - Throws: as `CollectionReference.createIndex(on:unique:where:progress:)`.
+  /// - Complexity: O(n log n) in the documents of the group.
+  @discardableResult
+  public func createIndex(
+    on fields: [String], where condition: Filter? = nil,
+    progress: (IndexProgress) -> Void = { _ in }
+  ) async throws(DatabaseError) -> String {
+    try await create(IndexKind(IndexField.fields(fields, at: collectionID)), condition, progress)
   }
 
-  @concurrent
-  private func information(
-    _ pattern: CollectionPattern
-  ) async throws(DatabaseError) -> [IndexInformation] {
-    let snapshot = try database.engineSnapshot()
-    let family = try await database.catalog.family(pattern.root, at: snapshot)
-    var list: [IndexInformation] = []
-    for index in family?.collections[pattern]?.indexes ?? [] {
-      let prefix = index.keyspace.prefix
-      let range = KeyRange(lower: prefix, upper: prefix + [KeyCoding.afterAll])
-      var walk = RangeWalk(snapshot, [range])
-      var entries = 0
-      var bytes = 0
-      while try walk.next() {
-        entries += 1
-        bytes += walk.cursor.key.byteCount
+  /// Creates an index on the elements of a field that holds arrays, over all collections of the
+  /// group.
+  ///
+  /// - Returns: the index's name.
+  /// - Throws: as `CollectionReference.createIndex(on:unique:where:progress:)`.
+  /// - Complexity: O(n log n) in the elements of the group.
+  @discardableResult
+  public func createIndex(
+    onArray field: String, where condition: Filter? = nil,
+    progress: (IndexProgress) -> Void = { _ in }
+  ) async throws(DatabaseError) -> String {
+    let fields = [IndexField(try FieldPath(field).names())]
+    return try await create(IndexKind(fields, isOfElements: true), condition, progress)
+  }
+
+  private func create(
+    _ kind: IndexKind, _ condition: Filter?, _ progress: (IndexProgress) -> Void
+  ) async throws(DatabaseError) -> String {
+    _ = try source.get()
+    var kind = kind
+    kind.isOfGroup = true
+    let valid = try IndexKind(validating: kind, condition)
+    try await database.changeGroup(collectionID) { kinds in
+      if !kinds.contains(valid) { kinds.append(valid) }
+    }
+    try await database.buildGroupIndex(valid, of: collectionID, progress)
+    return valid.name
+  }
+
+  /// The indexes of the group, each over all its collections.
+  ///
+  /// - Complexity: O(rows of the indexes), because they are counted.
+  public func listIndexes() async throws(DatabaseError) -> [IndexInformation] {
+    _ = try source.get()
+    return try await database.information(try database.patterns(ofGroup: collectionID)) {
+      $0.isOfGroup
+    }
+  }
+
+  /// Takes an index of the group away; its space comes back. Does nothing when there is none of the
+  /// name.
+  ///
+  /// - Complexity: O(rows of the index).
+  public func dropIndex(named name: String) async throws(DatabaseError) {
+    _ = try source.get()
+    let wanted = ExactText(name)
+    try await database.changeGroup(collectionID) { $0.removeAll { ExactText($0.name) == wanted } }
+    for pattern in try database.patterns(ofGroup: collectionID) {
+      let snapshot = try database.engineSnapshot()
+      let family = try await database.catalog.family(pattern.root, at: snapshot)
+      for index in family?.collections[pattern]?.indexes ?? []
+      where index.kind.isOfGroup && ExactText(index.name) == wanted {
+        try await database.dropIndex(index.keyspace, of: pattern)
       }
-      list.append(
-        IndexInformation(
-          name: index.name, fields: index.fields.map(\.description),
-          state: index.state == .ready ? .ready : .building, entries: entries, sizeBytes: bytes))
+    }
+  }
+}
+
+// MARK: - Creating
+
+extension IndexField {
+  /// The fields of an index as an app writes them.
+  fileprivate static func fields(
+    _ texts: [String], at path: String
+  ) throws(DatabaseError) -> [IndexField] {
+    var fields: [IndexField] = []
+    for text in texts { fields.append(try IndexField(text: text)) }
+    guard !fields.isEmpty, Set(fields.map(\.path)).count == fields.count else {
+      throw DatabaseError(
+        .invalidArgument, "an index needs one field or more, each once", path: path)
+    }
+    return fields
+  }
+}
+
+extension IndexKind {
+  /// The kind with a condition, if an index can have it.
+  fileprivate init(validating kind: IndexKind, _ condition: Filter?) throws(DatabaseError) {
+    self = kind
+    guard let tree = try condition?.tree.get() else { return }
+    for filter in tree.fieldFilters {
+      guard filter.field != .documentID else {
+        throw DatabaseError(
+          .invalidArgument, "an index cannot depend on documents' ids; leave them to the query",
+          field: "\(filter.field)")
+      }
+      // The time of a commit is not known when its index rows are made.
+      guard !filter.condition.operands.contains(where: \.hasTimestamp) else {
+        throw DatabaseError(
+          .invalidArgument, "an index cannot depend on a time; leave it to the query",
+          field: "\(filter.field)")
+      }
+      for operand in filter.condition.operands {
+        var writer = KeyWriter()
+        guard !writer.append(operand) else {
+          throw DatabaseError(
+            .invalidArgument,
+            "an index's condition compares values of \(KeyCoding.maximumComponentLength) bytes at"
+              + " most", field: "\(filter.field)")
+        }
+      }
+    }
+    self.condition = tree
+  }
+}
+
+extension Value {
+  /// Whether there is a timestamp in it.
+  fileprivate var hasTimestamp: Bool {
+    switch self {
+    case .timestamp: true
+    case .array(let elements): elements.contains(where: \.hasTimestamp)
+    case .map(let fields): fields.values.contains(where: \.hasTimestamp)
+    default: false
+    }
+  }
+}
+
+extension Database {
+  /// Declares an index, if there is none, and builds it.
+  func createIndex(
+    _ kind: IndexKind, of pattern: CollectionPattern, _ progress: (IndexProgress) -> Void
+  ) async throws(DatabaseError) {
+    let index = try await changeCatalog(of: pattern.root) { (edit) throws(DatabaseError) in
+      try edit.declareIndex(kind, of: pattern)
+    }
+    guard index.state != .ready else { return }
+    let builder = IndexBuilder(database: self, pattern: pattern, keyspace: index.keyspace)
+    try await builder.build(progress)
+  }
+
+  /// The indexes of some patterns that are `wanted`, those of one name together.
+  @concurrent
+  fileprivate func information(
+    _ patterns: [CollectionPattern], _ wanted: @Sendable (IndexKind) -> Bool
+  ) async throws(DatabaseError) -> [IndexInformation] {
+    let snapshot = try engineSnapshot()
+    var list: [IndexInformation] = []
+    for pattern in patterns {
+      let family = try await catalog.family(pattern.root, at: snapshot)
+      for index in family?.collections[pattern]?.indexes ?? [] where wanted(index.kind) {
+        var walk = RangeWalk(snapshot, [KeyRange(prefix: index.keyspace.prefix)])
+        var (entries, bytes) = (0, 0)
+        while try walk.next() {
+          entries += 1
+          bytes += try walk.cursor.key.byteCount + walk.value.byteCount
+        }
+        let known = list.firstIndex { ExactText($0.name) == ExactText(index.name) }
+        let information = IndexInformation(
+          index, entries: entries, bytes: bytes, added: known.map { list[$0] })
+        if let known { list[known] = information } else { list.append(information) }
+      }
     }
     return list
   }
 }
 
+extension IndexInformation {
+  fileprivate init(
+    _ index: IndexDefinition, entries: Int, bytes: Int, added other: IndexInformation?
+  ) {
+    name = index.name
+    fields = index.fields.map(\.description)
+    isUnique = index.kind.isUnique
+    state = index.state == .ready && other?.state != .building ? .ready : .building
+    self.entries = entries + (other?.entries ?? 0)
+    sizeBytes = bytes + (other?.sizeBytes ?? 0)
+  }
+}
+
 extension CatalogEdit {
-  /// The index on exactly these fields, declared when there is none.
+  /// The index of exactly this kind, declared when there is none.
   mutating func declareIndex(
-    on fields: [IndexField], of pattern: CollectionPattern
+    _ kind: IndexKind, of pattern: CollectionPattern
   ) throws(DatabaseError) -> IndexDefinition {
     let entry = try collection(pattern)
-    let kind = IndexKind(fields)
     if let known = entry.indexes.first(where: { $0.kind == kind }) { return known }
     let index = IndexDefinition(
       keyspace: try takeKeyspace(), documents: entry.keyspace, kind: kind,

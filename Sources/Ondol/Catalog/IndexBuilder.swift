@@ -13,6 +13,14 @@
 internal import Logging
 internal import OndolEngine
 
+/// How far an index is that is being built.
+public struct IndexProgress: Sendable, Hashable {
+  /// Documents added since this call began.
+  public var documents: Int
+  /// Documents that are to be added, as known by now.
+  public var total: Int
+}
+
 /// Builds one index.
 struct IndexBuilder {
   let database: Database
@@ -26,12 +34,27 @@ struct IndexBuilder {
 
   /// Fills the index and declares it ready. Does nothing when it is.
   ///
-  /// A cancelled task leaves the index as far as it came.
-  @concurrent
-  func build() async throws(DatabaseError) {
+  /// A cancelled task leaves the index as far as it came. A unique index that documents disagree
+  /// with is dropped.
+  func build(_ progress: (IndexProgress) -> Void = { _ in }) async throws(DatabaseError) {
+    do throws(DatabaseError) {
+      try await buildInTurn(progress)
+    } catch {
+      if error.code == .alreadyExists { try await database.dropIndex(keyspace, of: pattern) }
+      throw error
+    }
+  }
+
+  private func buildInTurn(
+    _ progress: (IndexProgress) -> Void
+  ) async throws(DatabaseError) {
     await database.latches.acquire(.index(keyspace))
     do throws(DatabaseError) {
-      while try await addNextDocuments() {
+      var state = IndexProgress(documents: 0, total: try await countDocuments())
+      while let count = try await addNextDocuments() {
+        state.documents += count
+        state.total = max(state.total, state.documents)
+        progress(state)
         guard !Task.isCancelled else {
           throw DatabaseError(
             .cancelled,
@@ -47,12 +70,31 @@ struct IndexBuilder {
     database.latches.release(.index(keyspace))
   }
 
-  /// Adds documents behind those added so far; false when there are no more.
-  private func addNextDocuments() async throws(DatabaseError) -> Bool {
-    while let batch = try await nextBatch(at: try database.engineSnapshot()) {
+  /// Documents that are to be added.
+  @concurrent
+  private func countDocuments() async throws(DatabaseError) -> Int {
+    let snapshot = try database.engineSnapshot()
+    guard let index = try await index(at: snapshot), case .building(let through) = index.state
+    else { return 0 }
+    var walk = RangeWalk(snapshot, [range(of: index, behind: through)])
+    var count = 0
+    while try walk.next() { count += 1 }
+    return count
+  }
+
+  private func range(of index: IndexDefinition, behind through: [UInt8]?) -> KeyRange {
+    var range = KeyRange(prefix: index.documents.prefix)
+    if let through { range.lower = through + [0] }
+    return range
+  }
+
+  /// Adds documents behind those added so far, and says how many; nil when there are no more.
+  @concurrent
+  private func addNextDocuments() async throws(DatabaseError) -> Int? {
+    while let step = try await nextStep(at: try database.engineSnapshot()) {
       do throws(EngineError) {
-        _ = try await database.engine.commit(batch, durability: .process)
-        return true
+        _ = try await database.engine.commit(step.batch, durability: .process)
+        return step.documents
       } catch .stale {
         // Let whoever wrote one of the documents finish.
         await Task.yield()
@@ -60,56 +102,66 @@ struct IndexBuilder {
         throw DatabaseError(error)
       }
     }
-    return false
+    return nil
   }
 
-  /// The rows of the next documents, and how far the index then is; nil when there are no more.
-  func nextBatch(at snapshot: Snapshot) async throws(DatabaseError) -> Batch? {
+  /// A commit of the builder.
+  struct Step: Sendable {
+    var batch: Batch
+    var documents: Int
+  }
+
+  /// The rows of the next documents, and how far the index then is; nil when there are no more, or
+  /// no index.
+  func nextStep(at snapshot: Snapshot) async throws(DatabaseError) -> Step? {
     guard let family = try await database.catalog.family(pattern.root, at: snapshot),
       let entry = family.collections[pattern],
       var index = try await index(at: snapshot), case .building(let through) = index.state
     else { return nil }
     var batch = Batch()
     batch.basis = snapshot.sequence
-    let last = try add(documentsBehind: through, of: entry, to: index, in: snapshot, &batch)
-    guard let last else { return nil }
-    index.state = .building(through: last)
+    let added = try add(documentsBehind: through, of: entry, to: index, in: snapshot, &batch)
+    guard let added else { return nil }
+    index.state = .building(through: added.last)
+    let key = CatalogKey.keyspace(keyspace)
     let row = KeyspaceRow.index(index).bytes
-    batch.put(CatalogKey.keyspace(keyspace).bytes, row.bytes)
-    return batch
+    // Whoever drops the index changes its row.
+    batch.guardUnchanged(key.bytes)
+    batch.put(key.bytes, row.bytes)
+    return Step(batch: batch, documents: added.count)
   }
 
-  /// Puts the rows of some documents into the batch; answers the key of the last, or nil when there
-  /// is none.
+  /// Puts the rows of some documents into the batch; answers the key of the last and how many there
+  /// are, or nil when there is none.
   private func add(
     documentsBehind through: [UInt8]?, of entry: CollectionEntry, to index: IndexDefinition,
     in snapshot: Snapshot, _ batch: inout Batch
-  ) throws(DatabaseError) -> [UInt8]? {
-    let prefix = entry.keyspace.prefix
-    let range = KeyRange(
-      lower: through.map { $0 + [0] } ?? prefix, upper: prefix + [KeyCoding.afterAll])
-    var walk = RangeWalk(snapshot, [range])
+  ) throws(DatabaseError) -> (last: [UInt8], count: Int)? {
+    var walk = RangeWalk(snapshot, [range(of: index, behind: through)])
+    var claims = UniqueClaims()
     var last: [UInt8]?
     var count = 0
     var bytes = 0
     while count < Self.batchCount, bytes < Self.batchBytes, try walk.next() {
       let key = walk.cursor.key
       let ids = try DocumentKey.ids(in: key, ancestorCount: pattern.ancestorCount)
+      let path = DocumentPath(unchecked: zip(pattern.collectionIDs, ids).flatMap { [$0, $1] })
+      let value = try walk.value
+      let fields: [String: Value]
       do throws(MalformedBytes) {
-        let fields = try DocumentView(walk.cursor.value).fields(entry.symbols)
-        let rows = index.rows(of: fields, ancestors: ids.dropLast(), id: ids[ids.count - 1])
-        batch.apply(rows.map { .put($0) })
+        fields = try DocumentView(value).fields(entry.symbols)
       } catch {
-        throw DatabaseError(
-          .dataLoss, "a document's bytes are damaged at \(error.offset): \(error.reason)",
-          path: "\(pattern): \(ids.joined(separator: "/"))")
+        throw DatabaseError(error, documentAt: path)
       }
+      let rows = index.rows(of: fields, ancestors: ids.dropLast(), id: ids[ids.count - 1])
+      try claims.apply(rows.map { .put($0) }, of: index, for: path, to: &batch)
       batch.guardUnchanged(key)
       last = key.array
       count += 1
-      bytes += walk.cursor.value.byteCount
+      bytes += value.byteCount
     }
-    return last
+    try claims.settle(into: &batch, Rows(snapshot, database.catalog, mayBlock: true))
+    return last.map { ($0, count) }
   }
 
   /// The index's own row, which says how far it is.
@@ -125,9 +177,12 @@ struct IndexBuilder {
 
   private func declareReady() async throws(DatabaseError) {
     let snapshot = try database.engineSnapshot()
-    guard var index = try await index(at: snapshot), index.state != .ready else { return }
-    index.state = .ready
+    guard try await index(at: snapshot)?.state != .ready else { return }
     try await database.changeCatalog(of: pattern.root) { (edit) throws(DatabaseError) in
+      let indexes = edit.family.collections[pattern]?.indexes ?? []
+      // It may have been dropped meanwhile.
+      guard var index = indexes.first(where: { $0.keyspace == keyspace }) else { return }
+      index.state = .ready
       edit.put(index, in: pattern)
     }
   }
@@ -156,8 +211,12 @@ extension Database {
     while true {
       let snapshot = try engineSnapshot()
       var edit = try await read(snapshot) { [catalog] (rows) throws(DatabaseError) in
-        if let family = try catalog.family(root, in: rows) { return CatalogEdit(family) }
-        return try CatalogEdit(newFamily: root, following: nil, in: rows)
+        // The change runs on the caller, where a cold read cannot be begun again.
+        let patient = Rows(rows.snapshot, rows.catalog, mayBlock: true)
+        if let family = try catalog.family(root, in: rows) {
+          return CatalogEdit(family, in: patient)
+        }
+        return try CatalogEdit(newFamily: root, following: nil, in: patient)
       }
       let result = try change(&edit)
       guard edit.isChanged else { return result }
@@ -178,7 +237,7 @@ extension Database {
     }
   }
 
-  /// Builds what a crash or a cancelled task left unfinished.
+  /// Builds and removes what a crash or a cancelled task left unfinished.
   func finishIndexes() async throws(DatabaseError) {
     for family in try catalog.families(at: try engineSnapshot()) {
       for (pattern, entry) in family.collections {
@@ -187,9 +246,19 @@ extension Database {
             "finishing an index that was being built",
             metadata: ["collection": "\(pattern)", "index": "\(index.name)"])
           let builder = IndexBuilder(database: self, pattern: pattern, keyspace: index.keyspace)
-          try await builder.build()
+          do throws(DatabaseError) {
+            try await builder.build()
+          } catch {
+            guard error.code == .alreadyExists else { throw error }
+            options.logger.warning("a unique index could not be finished: \(error)")
+          }
         }
       }
+      for keyspace in family.dropped { try await removeRows(of: keyspace) }
     }
+    for number in try catalog.droppedFamilies(at: try engineSnapshot()) {
+      try await removeRows(ofFamily: number)
+    }
+    try await finishGroupIndexes()
   }
 }

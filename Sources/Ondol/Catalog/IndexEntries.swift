@@ -23,6 +23,8 @@ struct IndexRow: Sendable {
   var value: [UInt8] = []
   /// Where the commit's time is filled in.
   var stamps: [(offset: Int, form: StampForm)] = []
+  /// Whether a component was cut.
+  var isCut = false
 }
 
 /// A change of an index.
@@ -60,9 +62,10 @@ extension IndexDefinition {
   ) -> IndexRow {
     var writer = begin(ancestors)
     var isWhole = true
+    var isCut = false
     for field in self.fields {
       if let value = lookUp(field.names[...], in: fields) {
-        writer.append(value, descending: field.descending)
+        if writer.append(value, descending: field.descending) { isCut = true }
       } else {
         isWhole = false
         writer.append(raw: [field.descending ? ~Self.missing : Self.missing])
@@ -71,7 +74,7 @@ extension IndexDefinition {
     if kind.isUnique, isWhole {
       var tail = KeyWriter()
       tail.append(id: id)
-      return IndexRow(key: writer.bytes, value: tail.bytes, stamps: writer.stamps)
+      return IndexRow(key: writer.bytes, value: tail.bytes, stamps: writer.stamps, isCut: isCut)
     }
     append(ancestors: ancestors, id: id, to: &writer)
     return IndexRow(key: writer.bytes, stamps: writer.stamps)

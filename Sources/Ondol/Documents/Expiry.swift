@@ -1,6 +1,6 @@
-// Documents that end at a moment one of their fields says. From that moment on no read returns them,
-// whether their row is still there or not: every read compares the field with the clock. The rows
-// are removed soon after by ordinary deletes, so that indexes shrink and listeners hear of it.
+// Documents that end at a moment one of their fields says. From that moment on no read returns
+// them, whether their row is still there or not: every read compares the field with the clock. The
+// rows are removed soon after by ordinary deletes, so that indexes shrink and listeners hear of it.
 //
 // Removal is a timer for the earliest moment known: set when a database is opened, when a field is
 // declared, and by writes. When it goes off, what is over is deleted, some hundred documents a

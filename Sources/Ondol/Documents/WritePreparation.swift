@@ -135,7 +135,7 @@ struct WritePreparation {
   private mutating func edit(_ root: String) throws(DatabaseError) -> CatalogEdit? {
     if let edit = edits[ExactText(root)] { return edit }
     guard let family = try rows.catalog.family(root, in: rows) else { return nil }
-    let edit = CatalogEdit(family)
+    let edit = CatalogEdit(family, in: rows)
     edits[ExactText(root)] = edit
     return edit
   }
@@ -178,13 +178,15 @@ struct WritePreparation {
     var batch = Batch()
     batch.basis = rows.snapshot.sequence
     for position in documents.indices { documents[position].findWhetherChanged() }
+    var claims = UniqueClaims()
     for document in documents where document.isChanged {
       do throws(DatabaseError) {
-        try add(document, to: &batch)
+        try add(document, to: &batch, &claims)
       } catch {
         throw error.at(path: "\(document.path)")
       }
     }
+    try claims.settle(into: &batch, rows)
     guard !batch.isEmpty else {
       return PreparedCommit(batch: batch, documents: documents, changedFamilies: [])
     }
@@ -200,7 +202,7 @@ struct WritePreparation {
   }
 
   private mutating func add(
-    _ document: WrittenDocument, to batch: inout Batch
+    _ document: WrittenDocument, to batch: inout Batch, _ claims: inout UniqueClaims
   ) throws(DatabaseError) {
     let collection = document.path.collection
     let pattern = CollectionPattern(collection)
@@ -230,7 +232,7 @@ struct WritePreparation {
       let changes = index.changes(
         from: document.stored, to: document.after, ancestors: collection.ancestorIDs,
         id: document.path.documentID)
-      batch.apply(changes)
+      try claims.apply(changes, of: index, for: document.path, to: &batch)
     }
     edits[root] = edit
   }

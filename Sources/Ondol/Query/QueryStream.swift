@@ -78,7 +78,9 @@ struct QueryPages: Sendable {
     guard !isAtEnd else { return (self, []) }
     let shape = try query.shape.get()
     let snapshot: Snapshot
-    if let known = self.snapshot { snapshot = known } else {
+    if let known = self.snapshot {
+      snapshot = known
+    } else {
       snapshot = try query.database.engineSnapshot()
     }
     return try await query.database.read(snapshot) { [self] (rows) throws(DatabaseError) in

@@ -30,11 +30,23 @@ struct RangeWalk: ~Copyable {
     }
   }
 
+  /// The value of the row it is at; a large one is read from disk only now.
+  var value: RawSpan {
+    @_lifetime(borrow self)
+    get throws(DatabaseError) {
+      do throws(EngineError) {
+        return try cursor.value
+      } catch {
+        throw DatabaseError(error)
+      }
+    }
+  }
+
   /// Shows the key and the value of the current row.
   func show(
     _ visit: (RawSpan, RawSpan) throws(DatabaseError) -> Void
   ) throws(DatabaseError) {
-    try visit(cursor.key, cursor.value)
+    try visit(cursor.key, value)
   }
 
   /// Moves to the first row at or behind `key`, in the direction of the walk; false when there is

@@ -192,6 +192,11 @@ extension Block {
           throw MalformedBytes(at: 0, "tombstone \(row) has a value")
         }
         unsafe rows[row].valueEnd |= Self.tombstoneBit
+      case .valuePointer:
+        guard valueRange(row).count == ValuePointer.length else {
+          throw MalformedBytes(at: 0, "the pointer in row \(row) is of another length")
+        }
+        unsafe rows[row].valueEnd |= Self.pointerBit
       case nil: throw MalformedBytes(at: 0, "row \(row) is of an unknown kind")
       }
     }

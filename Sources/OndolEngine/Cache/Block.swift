@@ -3,7 +3,7 @@
 //
 //     0  a header of 48 bytes: what a search needs first, in one cache line with
 //    48  a row that stands in front of the first: its ends are the starts of keys and of values
-//    64  rows, 16 bytes each: head, end of the key, end of the value (with the kind in its top bit)
+//    64  rows, 16 bytes each: head, end of the key, end of the value (with the kind in its top bits)
 //        the stored bytes
 //        16 bytes of slack, so that eight bytes can be loaded at any key
 //
@@ -48,13 +48,16 @@
   struct Row {
     var head: UInt64
     var keyEnd: UInt32
-    /// The top bit is set in a tombstone.
+    /// The top bits tell the kind.
     var valueEnd: UInt32
   }
 
   static let rowsOffset = 64
   static let slack = 16
   static let tombstoneBit: UInt32 = 1 << 31
+  static let pointerBit: UInt32 = 1 << 30
+  /// What of `valueEnd` is the end: an allocation has less than 2^30 bytes.
+  static let endMask: UInt32 = pointerBit - 1
 
   /// Bytes to allocate for a block.
   static func allocationSize(rowCount: Int, rawLength: Int) -> Int {
@@ -89,14 +92,16 @@
 extension Block {
   @inline(__always)
   func kind(_ row: Int) -> RowKind {
-    unsafe rows[row].valueEnd & Self.tombstoneBit == 0 ? .put : .delete
+    let end = unsafe rows[row].valueEnd
+    if end <= Self.endMask { return .put }
+    return end & Self.tombstoneBit != 0 ? .delete : .valuePointer
   }
 
   /// Where the value of `row` is, from the start of the allocation.
   @inline(__always)
   func valueRange(_ row: Int) -> Range<Int> {
-    let start = unsafe Int(rows[row - 1].valueEnd & ~Self.tombstoneBit)
-    let end = unsafe Int(rows[row].valueEnd & ~Self.tombstoneBit)
+    let start = unsafe Int(rows[row - 1].valueEnd & Self.endMask)
+    let end = unsafe Int(rows[row].valueEnd & Self.endMask)
     return unsafe Range(uncheckedBounds: (start, end))
   }
 

@@ -35,12 +35,12 @@ struct CompactionJob: Sendable {
     _ progress: (UInt64) -> Void = { _ in }
   ) async throws(EngineError) -> Outcome {
     if plan.isMove {
-      return try await install(plan.segments)
+      return try await install(RunOutput(segments: plan.segments))
     }
     let parts = try await makeParts()
     let failure = await merge(parts, progress)
     if failure == nil, !mustStop { return try await finish(parts) }
-    for number in parts.flatMap(\.made) { try? storage.directory.remove(number.segmentName) }
+    for name in parts.flatMap(\.made) { try? storage.directory.remove(name) }
     if let failure { throw storage.sequencer.fail(failure) }
     return .abandoned
   }
@@ -76,9 +76,10 @@ struct CompactionJob: Sendable {
     let sequences = plan.segments.map(\.minSequence) + plan.segments.map(\.maxSequence)
     guard let first = sequences.min(), let last = sequences.max() else { return [] }
     let bounds: [[UInt8]?] = [nil] + cuts + [nil]
+    let files = storage.files(for: storage.views.current.shards[shard].state)
     return zip(bounds, bounds.dropFirst()).enumerated().map { index, range in
       let writer = RunWriter(
-        storage.files, shard: shard, sequences: first...last,
+        files, shard: shard, sequences: first...last,
         keepsTombstones: plan.keepsTombstones, dropped: start.dropped)
       return MergePart(
         runs, from: range.0, to: range.1, writer: writer, worker: worker(index))
@@ -151,8 +152,9 @@ struct CompactionJob: Sendable {
   // MARK: - The result
 
   private func finish(_ parts: [MergePart]) async throws(EngineError) -> Outcome {
-    let outputs = parts.flatMap(\.segments)
-    if !outputs.isEmpty {
+    let outputs = RunOutput(
+      segments: parts.flatMap(\.output.segments), valueFiles: parts.flatMap(\.output.valueFiles))
+    if !outputs.segments.isEmpty {
       do throws(EngineError) {
         try await worker(0).perform { [storage] () throws(EngineError) in
           try storage.directory.sync()
@@ -163,17 +165,17 @@ struct CompactionJob: Sendable {
     }
     let outcome = try await install(outputs)
     if outcome == .abandoned {
-      for number in parts.flatMap(\.made) { try? storage.directory.remove(number.segmentName) }
+      for name in parts.flatMap(\.made) { try? storage.directory.remove(name) }
     }
     return outcome
   }
 
-  private func install(_ outputs: [SegmentMetadata]) async throws(EngineError) -> Outcome {
+  private func install(_ outputs: RunOutput) async throws(EngineError) -> Outcome {
     let changes = plan.changes(shard: shard, outputs: outputs)
     let isInstalled = try await storage.perform { [self] (storage) throws(EngineError) in
       try storage.install(changes, shard: shard, start)
     }
-    if isInstalled { storage.counters.note(plan, outputs) }
+    if isInstalled { storage.counters.note(plan, outputs.segments) }
     return isInstalled ? .installed : .abandoned
   }
 }

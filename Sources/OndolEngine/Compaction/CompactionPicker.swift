@@ -29,7 +29,7 @@ struct CompactionPicker: Sendable {
       return best.level == 0
         ? mergingFlushed(shard, targets) : lowering(shard, best.level, targets)
     }
-    return sinkingTombstones(shard, targets)
+    return sinkingTombstones(shard, targets) ?? collecting(shard)
   }
 
   /// Merges everything into one run; nil when that is so already and nothing is hidden in it.
@@ -40,7 +40,7 @@ struct CompactionPicker: Sendable {
     if let plan = rewriting(shard, dropped) { return plan }
     guard let lowest = shard.runs.last else { return nil }
     let hides = lowest.segments.contains { $0.tombstones > 0 }
-    guard shard.runs.count > 1 || hides else { return nil }
+    guard shard.runs.count > 1 || hides else { return collecting(shard) }
     var inputs = shard.runs
     if !hides, lowest.level > 0, let span = KeySpan(shard.runs.dropLast().flatMap(\.segments)) {
       inputs.removeLast()
@@ -161,6 +161,25 @@ struct CompactionPicker: Sendable {
       let part = RunState(level: run.level, id: run.id, segments: [segment])
       return CompactionPlan(
         purpose: .droppedRows, inputs: [part], outputLevel: run.level, outputRun: run.id,
+        keepsTombstones: hasRowsBelow(part, [part], shard))
+    }
+    return nil
+  }
+
+  /// Neighbours in a run whose rows point into value files that are mostly dead are written anew
+  /// where they are, and their values elsewhere.
+  private func collecting(_ shard: ShardState) -> CompactionPlan? {
+    let dead = shard.mostlyDeadValueFiles
+    guard !dead.isEmpty else { return nil }
+    func pointsIntoDead(_ segment: SegmentMetadata) -> Bool {
+      segment.valueReferences.contains { dead.contains($0.file) }
+    }
+    for run in shard.runs.reversed() {
+      let segments = run.segments.drop { !pointsIntoDead($0) }.prefix(while: pointsIntoDead)
+      guard !segments.isEmpty else { continue }
+      let part = RunState(level: run.level, id: run.id, segments: Array(segments))
+      return CompactionPlan(
+        purpose: .deadValues, inputs: [part], outputLevel: run.level, outputRun: run.id,
         keepsTombstones: hasRowsBelow(part, [part], shard))
     }
     return nil

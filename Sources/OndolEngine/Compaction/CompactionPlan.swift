@@ -34,6 +34,8 @@ struct CompactionPlan: Sendable, Equatable {
     case tombstones
     /// Rows of dropped keyspaces are in the way.
     case droppedRows
+    /// Most of a value file is dead.
+    case deadValues
     /// The shard is to be one run.
     case settling
   }
@@ -54,10 +56,8 @@ struct CompactionPlan: Sendable, Equatable {
   var rawBytes: UInt64 { segments.reduce(0) { $0 + $1.rawBytes } }
 
   /// The edit that puts `outputs` in the place of the inputs.
-  func changes(shard: Int, outputs: [SegmentMetadata]) -> [ManifestChange] {
+  func changes(shard: Int, outputs: RunOutput) -> [ManifestChange] {
     segments.map { .dropSegment(shard: shard, number: $0.number) }
-      + outputs.map {
-        .addSegment(shard: shard, level: outputLevel, run: outputRun, $0)
-      }
+      + outputs.changes(shard: shard, level: outputLevel, run: outputRun)
   }
 }

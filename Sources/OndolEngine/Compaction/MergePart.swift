@@ -26,8 +26,8 @@ final class MergePart: @unchecked Sendable {
     self.worker = worker
   }
 
-  var segments: [SegmentMetadata] { writer.segments }
-  var made: [FileNumber] { writer.made }
+  var output: RunOutput { writer.output }
+  var made: [String] { writer.made }
   var rawBytes: UInt64 { writer.rawBytes }
 
   /// Merges about so many bytes. False when all is done.

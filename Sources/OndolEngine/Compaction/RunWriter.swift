@@ -11,6 +11,41 @@ struct SegmentFiles: Sendable {
   var options: EngineOptions
   /// Sixty-four random bits.
   var random: @Sendable () -> UInt64
+  /// Where values are that rows point to.
+  var values: ValueFiles
+  /// Value files that are mostly dead: a value in one of them is taken along.
+  var garbage: Set<FileNumber>
+
+  /// Values are separated into new files of `shard`, each of which `note` gets to know.
+  func makeSeparator(
+    shard: Int, _ note: @escaping (FileNumber) -> Void
+  ) -> ValueSeparator {
+    let separation = ValueSeparation(
+      threshold: options.valueThreshold, fileSize: options.valueFileSize)
+    return ValueSeparator(
+      separation, collecting: garbage, from: values
+    ) { [self] () throws(EngineError) in
+      let number = numbers.allocate()
+      note(number)
+      return ValueFileWriter(
+        file: try directory.create(number.valueFileName), number: number, salt: random(),
+        identity: identity, shard: UInt32(shard), compress: options.compress)
+    }
+  }
+}
+
+/// What a flush or a merge has written.
+struct RunOutput: Sendable {
+  /// In ascending order of their keys.
+  var segments: [SegmentMetadata] = []
+  /// Values that rows of the segments point to.
+  var valueFiles: [ValueFileMetadata] = []
+
+  /// The changes that make it count.
+  func changes(shard: Int, level: Int, run: UInt64) -> [ManifestChange] {
+    valueFiles.map { .addValueFile(shard: shard, $0) }
+      + segments.map { .addSegment(shard: shard, level: level, run: run, $0) }
+  }
 }
 
 /// Writes the segments of one run, or of a part of it.
@@ -22,14 +57,24 @@ final class RunWriter {
   private let dropped: DroppedKeyspaces
 
   private var segment: (writer: SegmentWriter, file: any File)?
+  private final class MadeFiles {
+    var numbers: [FileNumber] = []
+  }
+
   /// The keyspace of the last row, and whether it is dropped.
   private var keyspace: UInt32?
   private var isKeyspaceDropped = false
 
-  /// Finished and synced, in ascending order of their keys.
-  private(set) var segments: [SegmentMetadata] = []
-  /// Every file made, finished or not.
-  private(set) var made: [FileNumber] = []
+  private var separator: ValueSeparator
+  private let madeValueFiles: MadeFiles
+
+  /// Finished and synced.
+  private(set) var output = RunOutput()
+  private var madeSegments: [FileNumber] = []
+  /// The names of all files made, finished or not.
+  var made: [String] {
+    madeSegments.map(\.segmentName) + madeValueFiles.numbers.map(\.valueFileName)
+  }
   /// Bytes of keys and values that went through, left out or not.
   private(set) var rawBytes: UInt64 = 0
 
@@ -43,6 +88,9 @@ final class RunWriter {
     self.sequences = sequences
     self.keepsTombstones = keepsTombstones
     self.dropped = dropped
+    let made = MadeFiles()
+    madeValueFiles = made
+    separator = files.makeSeparator(shard: shard) { made.numbers.append($0) }
   }
 
   /// Takes rows from the cursor, which stands on the first, until so many bytes have gone through,
@@ -66,6 +114,7 @@ final class RunWriter {
       if rawBytes >= limit { return true }
     }
     try finishSegment()
+    output.valueFiles = try separator.finish()
     return false
   }
 
@@ -86,12 +135,19 @@ final class RunWriter {
       if isKeyspaceDropped { return }
     }
     let writer = if let segment { segment.writer } else { try beginSegment() }
-    try writer.add(rows.kind, key: rows.key, value: rows.value)
+    if let pointer = try separator.separate(rows.kind, rows.value) {
+      // A value that is copied is work too.
+      if rows.kind == .valuePointer { rawBytes += pointer.recordLength }
+      let bytes = pointer.encode()
+      try writer.add(.valuePointer, key: rows.key, value: bytes.bytes)
+    } else {
+      try writer.add(rows.kind, key: rows.key, value: rows.value)
+    }
   }
 
   private func beginSegment() throws(EngineError) -> SegmentWriter {
     let number = files.numbers.allocate()
-    made.append(number)
+    madeSegments.append(number)
     let file = try files.directory.create(number.segmentName)
     var options = SegmentOptions()
     options.blockSize = files.options.blockSize
@@ -105,7 +161,7 @@ final class RunWriter {
 
   private func finishSegment() throws(EngineError) {
     guard let (writer, file) = segment else { return }
-    segments.append(
+    output.segments.append(
       try writer.finish(
         minSequence: sequences.lowerBound, maxSequence: sequences.upperBound))
     try file.sync()

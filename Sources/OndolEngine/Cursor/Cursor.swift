@@ -25,9 +25,11 @@ package struct Cursor: ~Copyable {
     get { merge.key }
   }
 
+  /// The current row's value. A large one is only read when it is asked for, and blocks the thread
+  /// when it must come from disk.
   package var value: RawSpan {
     @_lifetime(borrow self)
-    get { merge.value }
+    get throws(EngineError) { try merge.resolvedValue }
   }
 
   package mutating func seekToFirst() throws(EngineError) {

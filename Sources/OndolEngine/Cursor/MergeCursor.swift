@@ -30,9 +30,16 @@ struct MergeCursor: ~Copyable {
     get { sources[current].key(heldBy: self) }
   }
 
+  /// The bytes in the row; see `kind`.
   var value: RawSpan {
     @_lifetime(borrow self)
     get { sources[current].value(heldBy: self) }
+  }
+
+  /// The value itself, where `value` may be a pointer to it.
+  var resolvedValue: RawSpan {
+    @_lifetime(borrow self)
+    get throws(EngineError) { try sources[current].resolvedValue(heldBy: self) }
   }
 
   mutating func seekToFirst() throws(EngineError) {

@@ -37,6 +37,18 @@ enum RowSource {
     }
   }
 
+  /// The value itself, wherever it is.
+  @inline(__always)
+  @_lifetime(borrow owner)
+  func resolvedValue<Owner: ~Copyable>(
+    heldBy owner: borrowing Owner
+  ) throws(EngineError) -> RawSpan {
+    switch self {
+    case .memtable(let cursor): held(cursor.value, by: owner)
+    case .run(let cursor): held(try cursor.resolvedValue, by: owner)
+    }
+  }
+
   func seekToFirst() throws(EngineError) {
     switch self {
     case .memtable(let cursor): cursor.seekToFirst()

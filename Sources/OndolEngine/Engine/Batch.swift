@@ -39,6 +39,8 @@ package enum Durability: Sendable, Hashable {
 package enum RowKind: UInt8, Sendable {
   case put = 1
   case delete = 2
+  /// In segments only: a put whose value is in a value file; the row has a pointer to it.
+  case valuePointer = 3
 }
 
 /// How a stamp is written.

@@ -164,6 +164,11 @@ package final class Engine: Sendable {
     upkeep.compactAll()
   }
 
+  /// Runs `work` beside its caller. Closing cancels it and waits for it.
+  package func runInBackground(_ work: @escaping @Sendable () async -> Void) {
+    upkeep.runInBackground(work)
+  }
+
   /// What the files hold, for people who look.
   package var status: EngineStatus {
     EngineStatus(views: storage.views, cache: storage.cache)

@@ -26,6 +26,10 @@ package struct EngineOptions: Sendable {
   package var smallShardSize = 8 << 20
   /// Raw bytes of one segment file.
   package var segmentSize = 64 << 20
+  /// Values of so many bytes and more are kept in value files, apart from their keys.
+  package var valueThreshold = 4 << 10
+  /// Bytes of one value file.
+  package var valueFileSize = 64 << 20
   /// Raw bytes of one block.
   package var blockSize = 16 << 10
   /// Bytes of edits after which the manifest is written anew, at least.

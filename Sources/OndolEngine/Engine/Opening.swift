@@ -134,7 +134,7 @@ struct Opening: Sendable {
 
   private static func number(of name: String) -> FileNumber? {
     FileNumber.parse(name, prefix: "LOG-") ?? FileNumber.parse(name, prefix: "MANIFEST-")
-      ?? FileNumber.parse(name, suffix: ".seg")
+      ?? FileNumber.parse(name, suffix: ".seg") ?? FileNumber.parse(name, suffix: ".val")
   }
 
   /// Removes files of ours that nobody names: what flushes, merges and rotations left behind.
@@ -151,6 +151,8 @@ struct Opening: Sendable {
           manifest != current
         } else if let segment = FileNumber.parse(name, suffix: ".seg") {
           !state.references(segment: segment)
+        } else if let values = FileNumber.parse(name, suffix: ".val") {
+          !state.references(valueFile: values)
         } else {
           false
         }
@@ -166,6 +168,9 @@ struct Opening: Sendable {
   /// Puts the parts together.
   func makeEngine(maintenance: any Worker, logWorker: any Worker) -> Engine {
     let cache = BlockCache(budgetBytes: options.cacheSize)
+    let valueFiles = ValueFiles(
+      identity: manifest.superblock.identity, directory: directory, cache: cache)
+    valueFiles.follow(manifest.state)
     let shards = manifest.state.shards.enumerated().map { index, state in
       ShardView(
         active: memtables[index].last ?? Memtable(capacity: options.memtableSize),
@@ -175,7 +180,8 @@ struct Opening: Sendable {
             run.segments.map { segment in
               Segment(
                 segment, identity: manifest.superblock.identity, shard: UInt32(index),
-                directory: directory, cache: cache)
+                directory: directory, cache: cache,
+                valueFiles: valueFiles.files(segment.valueReferences))
             })
         }, state: state)
     }
@@ -185,8 +191,8 @@ struct Opening: Sendable {
       identity: manifest.superblock.identity, syncWorker: logWorker)
     let storage = Storage(
       directory: directory, lock: lock, environment: environment, options: options,
-      manifest: manifest, views: views, sequencer: sequencer, cache: cache, maintenance: maintenance
-    )
+      manifest: manifest, views: views, sequencer: sequencer, cache: cache,
+      valueFiles: valueFiles, maintenance: maintenance)
     return Engine(storage: storage, logWorker: logWorker)
   }
 }

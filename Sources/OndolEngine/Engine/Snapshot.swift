@@ -104,9 +104,13 @@ package struct Snapshot: Sendable {
       let run = runs[index]
       switch try run.get(key, hash: hash, options) {
       case .found(let row):
-        guard row.kind == .put else { return .absent }
-        row.withValue(body)
-        return .found
+        switch row.kind {
+        case .put:
+          row.withValue(body)
+          return .found
+        case .delete: return .absent
+        case .valuePointer: return try find(at: row.value, in: run, mayBlock: mayBlock, body)
+        }
       case .absent: continue
       case .wouldBlock: return .wouldBlock
       }
@@ -114,12 +118,26 @@ package struct Snapshot: Sendable {
     return .absent
   }
 
+  /// Follows the pointer to a large value.
+  @inline(never)
+  private func find(
+    at pointer: RawSpan, in run: Run, mayBlock: Bool, _ body: (RawSpan) -> Void
+  ) throws(EngineError) -> Outcome {
+    switch try run.value(at: pointer, mayBlock: mayBlock) {
+    case .found(let value):
+      value.withValue(body)
+      return .found
+    case .absent: return .absent
+    case .wouldBlock: return .wouldBlock
+    }
+  }
+
   private func find(
     _ key: RawSpan, in memtable: Memtable, _ body: (RawSpan) -> Void
   ) -> Outcome? {
     guard !memtable.isEmpty else { return nil }
     switch memtable.find(key, upTo: sequence, body) {
-    case .put: return .found
+    case .put, .valuePointer: return .found
     case .delete: return .absent
     case nil: return nil
     }

@@ -6,8 +6,8 @@
 /// Files and how they become part of the database.
 final class Storage: Sendable {
   let directory: any Directory
-  /// Held here, so that nobody else opens the directory as long as work on it may be under way, even
-  /// when the engine was let go without being closed.
+  /// Held here, so that nobody else opens the directory as long as work on it may be under way,
+  /// even when the engine was let go without being closed.
   let lock: any DirectoryLock
   let environment: Environment
   let options: EngineOptions
@@ -15,6 +15,7 @@ final class Storage: Sendable {
   let views: ViewHolder
   let sequencer: Sequencer
   let cache: BlockCache
+  let valueFiles: ValueFiles
   /// Flushes, and edits of the manifest.
   let maintenance: any Worker
   /// Merges. They yield to everything else.
@@ -29,9 +30,8 @@ final class Storage: Sendable {
 
   init(
     directory: any Directory, lock: any DirectoryLock, environment: Environment,
-    options: EngineOptions,
-    manifest: Manifest, views: ViewHolder, sequencer: Sequencer, cache: BlockCache,
-    maintenance: any Worker
+    options: EngineOptions, manifest: Manifest, views: ViewHolder, sequencer: Sequencer,
+    cache: BlockCache, valueFiles: ValueFiles, maintenance: any Worker
   ) {
     self.directory = directory
     self.lock = lock
@@ -43,6 +43,7 @@ final class Storage: Sendable {
     self.views = views
     self.sequencer = sequencer
     self.cache = cache
+    self.valueFiles = valueFiles
     self.maintenance = maintenance
     mergers = (0..<Self.mergerCount).map { number in
       environment.threads.makeBackgroundWorker(named: "ondol-merge-\(number)")
@@ -100,43 +101,43 @@ final class Storage: Sendable {
     let old = inputs.flatMap(\.segments).map(\.metadata)
     let first = min(sequences.lowerBound, old.map(\.minSequence).min() ?? sequences.lowerBound)
     let writer = RunWriter(
-      files, shard: index, sequences: first...through,
+      files(for: shard.state), shard: index, sequences: first...through,
       keepsTombstones: inputs.count < shard.runs.count, dropped: manifest.state.dropped)
     try rows.seekToFirst()
     try writer.takeAll(&rows)
     let isOnly = inputs.count == shard.runs.count
     try finishFlush(
-      of: memtable, shard: index, replacing: old, with: writer.segments,
+      of: memtable, shard: index, replacing: old, with: writer.output,
       level: isOnly && isSmall ? ShardState.lowestLevel : 0)
   }
 
   private func finishFlush(
     of memtable: Memtable, shard index: Int, replacing old: [SegmentMetadata],
-    with new: [SegmentMetadata], level: Int
+    with new: RunOutput, level: Int
   ) throws(EngineError) {
     guard let through = memtable.sequences?.upperBound else { return }
-    if !new.isEmpty { try directory.sync() }
-    let run = new.first?.number.rawValue ?? 0
+    if !new.segments.isEmpty { try directory.sync() }
+    let run = new.segments.first?.number.rawValue ?? 0
     let floor = sequencer.floor(without: memtable)
     try manifest.commit(
       old.map { .dropSegment(shard: index, number: $0.number) }
-        + new.map { .addSegment(shard: index, level: level, run: run, $0) } + [
+        + new.changes(shard: index, level: level, run: run) + [
           .flushed(shard: index, through: through),
           .logs(floor: floor, newest: manifest.state.newestLog),
         ])
     adopt(shard: index, without: memtable)
-    counters.noteFlush(new)
+    counters.noteFlush(new.segments)
     sequencer.forgetLogs(before: floor.number)
     try removeLogs(before: floor.number)
   }
 
   // MARK: - Runs
 
-  /// What writing segments takes.
-  var files: SegmentFiles {
+  /// What writing rows of `shard` takes.
+  func files(for shard: ShardState) -> SegmentFiles {
     SegmentFiles(
       directory: directory, numbers: manifest.numbers, identity: identity, options: options,
-      random: environment.random)
+      random: environment.random, values: valueFiles, garbage: shard.garbageValueFiles)
   }
 
   /// Makes the result of a merge count. False, and nothing has happened, when keyspaces were
@@ -155,9 +156,11 @@ final class Storage: Sendable {
   private func adopt(shard index: Int, without flushed: Memtable? = nil) {
     let old = views.current.shards[index]
     let state = manifest.state.shards[index]
+    valueFiles.follow(manifest.state)
     let runs = old.runs(for: state) { segment in
       Segment(
-        segment, identity: identity, shard: UInt32(index), directory: directory, cache: cache)
+        segment, identity: identity, shard: UInt32(index), directory: directory, cache: cache,
+        valueFiles: valueFiles.files(segment.valueReferences))
     }
     views.update(shard: index) { $0.replacingRuns(runs, state, without: flushed) }
     notePressure(changed: index)

@@ -97,7 +97,7 @@ struct OperationReader: ~Escapable {
   mutating func next() throws(MalformedBytes) -> Operation? {
     guard !reader.isAtEnd else { return nil }
     let start = reader.offset
-    guard let kind = RowKind(rawValue: try reader.byte()) else {
+    guard let kind = RowKind(rawValue: try reader.byte()), kind != .valuePointer else {
       throw MalformedBytes(at: start, "an unknown operation")
     }
     let key = try reader.lengthPrefixed()

@@ -197,10 +197,13 @@ final class Manifest: @unchecked Sendable {
   }
 
   private func makeEdit(_ changes: [ManifestChange]) throws(EngineError) {
-    let changes = [.nextFile(numbers.next)] + changes
+    var changes = [.nextFile(numbers.next)] + changes
     var next = state
     do throws(MalformedBytes) {
       for change in changes { try next.apply(change) }
+      let drops = next.dropsOfUnreferencedValueFiles
+      for drop in drops { try next.apply(drop) }
+      changes += drops
     } catch {
       preconditionFailure("an edit of our own making cannot be refused: \(error.reason)")
     }

@@ -11,6 +11,8 @@ enum ManifestChange: Sendable, Equatable {
   case flushed(shard: Int, through: SequenceNumber)
   case addSegment(shard: Int, level: Int, run: UInt64, SegmentMetadata)
   case dropSegment(shard: Int, number: FileNumber)
+  case addValueFile(shard: Int, ValueFileMetadata)
+  case dropValueFile(shard: Int, number: FileNumber)
   /// Rows of these keyspaces count no more; segments below `before` may still hold some.
   case dropKeyspaces([UInt32], before: FileNumber)
 
@@ -21,6 +23,8 @@ enum ManifestChange: Sendable, Equatable {
     static let addSegment: UInt64 = 8
     static let dropSegment: UInt64 = 10
     static let dropKeyspaces: UInt64 = 12
+    static let addValueFile: UInt64 = 14
+    static let dropValueFile: UInt64 = 16
   }
 
   /// Appends `tag, length, body`.
@@ -50,6 +54,14 @@ enum ManifestChange: Sendable, Equatable {
       segment.encode(into: &body)
     case .dropSegment(let shard, let number):
       tag = Tag.dropSegment
+      body.appendVarint(shard)
+      body.appendVarint(number.rawValue)
+    case .addValueFile(let shard, let file):
+      tag = Tag.addValueFile
+      body.appendVarint(shard)
+      file.encode(into: &body)
+    case .dropValueFile(let shard, let number):
+      tag = Tag.dropValueFile
       body.appendVarint(shard)
       body.appendVarint(number.rawValue)
     case .dropKeyspaces(let keyspaces, let before):
@@ -102,6 +114,11 @@ enum ManifestChange: Sendable, Equatable {
     case Tag.dropSegment:
       return .dropSegment(
         shard: try body.count(atMost: 1023), number: FileNumber(rawValue: try body.varint()))
+    case Tag.addValueFile:
+      return .addValueFile(shard: try body.count(atMost: 1023), try ValueFileMetadata(&body))
+    case Tag.dropValueFile:
+      return .dropValueFile(
+        shard: try body.count(atMost: 1023), number: FileNumber(rawValue: try body.varint()))
     case Tag.dropKeyspaces:
       let before = FileNumber(rawValue: try body.varint())
       var keyspaces: [UInt32] = []
@@ -128,6 +145,11 @@ extension SegmentMetadata {
     bytes.appendVarint(rawBytes)
     bytes.appendVarint(minSequence.rawValue)
     bytes.appendVarint(maxSequence.rawValue)
+    bytes.appendVarint(valueReferences.count)
+    for reference in valueReferences {
+      bytes.appendVarint(reference.file.rawValue)
+      bytes.appendVarint(reference.bytes)
+    }
   }
 
   fileprivate init(_ reader: inout ByteReader) throws(MalformedBytes) {
@@ -138,5 +160,10 @@ extension SegmentMetadata {
       entries: try reader.varint(), tombstones: try reader.varint(),
       rawBytes: try reader.varint(), minSequence: SequenceNumber(rawValue: try reader.varint()),
       maxSequence: SequenceNumber(rawValue: try reader.varint()))
+    for _ in 0..<(try reader.count(atMost: reader.remaining)) {
+      valueReferences.append(
+        ValueReference(
+          file: FileNumber(rawValue: try reader.varint()), bytes: try reader.varint()))
+    }
   }
 }

@@ -28,6 +28,11 @@ struct ManifestState: Sendable, Equatable {
   func references(segment number: FileNumber) -> Bool {
     shards.contains { $0.segments.contains { $0.number == number } }
   }
+
+  /// Whether a value file counts.
+  func references(valueFile number: FileNumber) -> Bool {
+    shards.contains { $0.valueFiles[number] != nil }
+  }
 }
 
 extension ManifestState {
@@ -39,6 +44,8 @@ extension ManifestState {
     changes += dropped.asChanges
     for (index, shard) in shards.enumerated() {
       changes.append(.flushed(shard: index, through: shard.flushedThrough))
+      let files = shard.valueFiles.values.sorted { $0.number < $1.number }
+      changes += files.map { .addValueFile(shard: index, $0) }
       for run in shard.runs {
         for segment in run.segments {
           changes.append(.addSegment(shard: index, level: run.level, run: run.id, segment))
@@ -61,11 +68,20 @@ extension ManifestState {
       shards[shard].flushedThrough = through
     case .addSegment(let shard, let level, let run, let segment):
       try check(shard)
+      try shards[shard].checkValueFiles(of: segment)
       try shards[shard].add(segment, level: level, run: run)
     case .dropSegment(let shard, let number):
       try check(shard)
       guard shards[shard].drop(number) else {
         throw MalformedBytes(at: 0, "drops segment \(number.rawValue), which it lacks")
+      }
+    case .addValueFile(let shard, let file):
+      try check(shard)
+      shards[shard].valueFiles[file.number] = file
+    case .dropValueFile(let shard, let number):
+      try check(shard)
+      guard shards[shard].valueFiles.removeValue(forKey: number) != nil else {
+        throw MalformedBytes(at: 0, "drops value file \(number.rawValue), which it lacks")
       }
     case .dropKeyspaces(let keyspaces, let before):
       for keyspace in keyspaces { dropped.insert(keyspace, before: before) }

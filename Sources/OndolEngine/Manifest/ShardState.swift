@@ -25,6 +25,8 @@ struct ShardState: Sendable, Equatable {
   var flushedThrough = SequenceNumber.zero
   /// Newest first: those of level 0 by age, then level after level.
   private(set) var runs: [RunState] = []
+  /// The files that rows of the runs point into, by number.
+  var valueFiles: [FileNumber: ValueFileMetadata] = [:]
 
   var segments: [SegmentMetadata] { runs.flatMap(\.segments) }
   var sizeBytes: UInt64 { runs.reduce(0) { $0 + $1.sizeBytes } }

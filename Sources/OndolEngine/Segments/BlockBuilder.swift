@@ -9,7 +9,7 @@ struct BlockBuilder {
   private var values: [UInt8] = []
   private var valueLengths: [UInt32] = []
   private var kinds: [UInt8] = []
-  private var hasTombstones = false
+  private var hasKinds = false
   private var longestKey = 0
   private var longestValue = 0
   /// Bytes that the first and the last key share, and so all keys between them.
@@ -45,7 +45,7 @@ struct BlockBuilder {
     valueLengths.append(UInt32(value.byteCount))
     longestValue = max(longestValue, value.byteCount)
     kinds.append(kind.rawValue)
-    if kind != .put { hasTombstones = true }
+    if kind != .put { hasKinds = true }
   }
 
   mutating func removeAll() {
@@ -54,7 +54,7 @@ struct BlockBuilder {
     values.removeAll(keepingCapacity: values.count <= 1 << 20)
     valueLengths.removeAll(keepingCapacity: true)
     kinds.removeAll(keepingCapacity: true)
-    hasTombstones = false
+    hasKinds = false
     longestKey = 0
     longestValue = 0
     sharedLength = 0
@@ -68,7 +68,7 @@ struct BlockBuilder {
     output.reserveCapacity(output.count + estimatedLength + 8 * rowCount)
     output.appendLittleEndian(UInt32(rowCount))
     output.append(BlockLayout.version)
-    output.append(hasTombstones ? BlockLayout.kindsFlag : 0)
+    output.append(hasKinds ? BlockLayout.kindsFlag : 0)
     output.append(keyWidth)
     output.append(valueWidth)
     output.appendLittleEndian(UInt32(sharedLength))
@@ -76,7 +76,7 @@ struct BlockBuilder {
     output.append(keys.bytes.extracting(first: sharedLength))
     Self.append(keyLengths, less: UInt32(sharedLength), width: keyWidth, to: &output)
     Self.append(valueLengths, less: 0, width: valueWidth, to: &output)
-    if hasTombstones { output.append(contentsOf: kinds) }
+    if hasKinds { output.append(contentsOf: kinds) }
     var offset = 0
     for length in keyLengths {
       let end = offset + Int(length)

@@ -13,6 +13,7 @@ package struct FileNumber: RawRepresentable, Sendable, Hashable, Comparable {
   package static var zero: Self { Self(rawValue: 0) }
 
   package var segmentName: String { "\(rawValue).seg" }
+  package var valueFileName: String { "\(rawValue).val" }
   var logName: String { "LOG-\(rawValue)" }
   var manifestName: String { "MANIFEST-\(rawValue)" }
 

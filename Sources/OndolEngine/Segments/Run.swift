@@ -5,9 +5,12 @@
 package final class Run: Sendable {
   package let segments: [Segment]
   private let runTable: RunTable
+  /// Those that rows of any segment point into.
+  let valueFiles: ValueFileTable
 
   package init(_ segments: [Segment]) {
     self.segments = segments
+    valueFiles = ValueFileTable(segments.flatMap(\.valueFiles))
     var lastKeys = BlockBuilder()
     let nothing = [UInt8]()
     for segment in segments {

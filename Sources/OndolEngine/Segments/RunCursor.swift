@@ -21,6 +21,8 @@ package final class RunCursor {
   private let indexPin = HeldBlock()
   private let dataPin = HeldBlock()
   private let keyBuffer = KeyBuffer()
+  /// The last separated value asked for.
+  private var heldValue: HeldValue?
 
   init(_ run: Run, keepsBlocks: Bool) {
     self.run = run
@@ -41,11 +43,31 @@ package final class RunCursor {
   @inline(__always)
   package var kind: RowKind { current.kind(row) }
 
-  /// The value of the row under the cursor; valid until the cursor moves.
+  /// The bytes in the row under the cursor: its value, or the pointer to it; valid until the cursor
+  /// moves.
   @inline(__always)
   package var value: RawSpan {
     @_lifetime(borrow self)
     get { current.value(row, heldBy: self) }
+  }
+
+  /// The value of the row under the cursor, from its value file when the row has only a pointer;
+  /// valid until the cursor moves.
+  @inline(__always)
+  var resolvedValue: RawSpan {
+    @_lifetime(borrow self)
+    get throws(EngineError) {
+      if kind != .valuePointer { return value }
+      return try separatedValue()
+    }
+  }
+
+  @inline(never)
+  @_lifetime(borrow self)
+  private func separatedValue() throws(EngineError) -> RawSpan {
+    let held = heldValue ?? HeldValue(run, keeps: keepsBlocks)
+    heldValue = held
+    return OndolEngine.held(try held.value(at: value), by: self)
   }
 
   /// The key of the row under the cursor, put together here; valid until the cursor moves.

@@ -25,6 +25,7 @@ extension Segment {
     }
     guard sums.entries == metadata.entries, sums.tombstones == metadata.tombstones,
       sums.rawBytes == metadata.rawBytes, sums.firstKey == metadata.minKey,
+      sums.values.references == metadata.valueReferences,
       sums.lastKey == metadata.maxKey
     else { throw corrupt("the rows are not those that the manifest counts") }
   }
@@ -39,6 +40,7 @@ private struct SegmentSums {
   var entries: UInt64 = 0
   var tombstones: UInt64 = 0
   var rawBytes: UInt64 = 0
+  var values = ValueReferenceSums()
   var firstKey: [UInt8] = []
   var lastKey: [UInt8] = []
   /// The upper bound of the block before.
@@ -61,7 +63,15 @@ private struct SegmentSums {
       }
       if !filter.mayContain(KeyHash.hash(key)) { return "row \(place) is not in the filter" }
       entries += 1
-      if block.kind(place) == .delete { tombstones += 1 }
+      switch block.kind(place) {
+      case .put: break
+      case .delete: tombstones += 1
+      case .valuePointer:
+        guard let pointer = try? ValuePointer(row: block.value(place)) else {
+          return "row \(place) has no pointer"
+        }
+        values.add(pointer)
+      }
       rawBytes += UInt64(length + block.valueRange(place).count)
       if place + 1 == block.rowCount { lastKey = key.array }
     }

@@ -37,6 +37,8 @@ package final class Segment: Sendable {
   private let shard: UInt32
   private let directory: any Directory
   private let cache: BlockCache
+  /// The value files that its rows point into.
+  let valueFiles: [ValueFile]
 
   /// What gets go by; published when `opened` is set, which keeps it alive.
   private let published = PublishedOnce<SegmentTable>()
@@ -46,8 +48,9 @@ package final class Segment: Sendable {
 
   package init(
     _ metadata: SegmentMetadata, identity: DatabaseIdentity, shard: UInt32,
-    directory: any Directory, cache: BlockCache
+    directory: any Directory, cache: BlockCache, valueFiles: [ValueFile] = []
   ) {
+    self.valueFiles = valueFiles
     self.metadata = metadata
     self.identity = identity
     self.shard = shard

@@ -19,11 +19,14 @@ package struct SegmentMetadata: Sendable, Equatable {
   package var rawBytes: UInt64
   package var minSequence: SequenceNumber
   package var maxSequence: SequenceNumber
+  /// The value files that its rows point into, by number.
+  package var valueReferences: [ValueReference]
 
   package init(
     number: FileNumber, salt: UInt64, sizeBytes: UInt64, footerChecksum: UInt64, minKey: [UInt8],
     maxKey: [UInt8], entries: UInt64, tombstones: UInt64, rawBytes: UInt64,
-    minSequence: SequenceNumber, maxSequence: SequenceNumber
+    minSequence: SequenceNumber, maxSequence: SequenceNumber,
+    valueReferences: [ValueReference] = []
   ) {
     self.number = number
     self.salt = salt
@@ -36,6 +39,7 @@ package struct SegmentMetadata: Sendable, Equatable {
     self.rawBytes = rawBytes
     self.minSequence = minSequence
     self.maxSequence = maxSequence
+    self.valueReferences = valueReferences
   }
 }
 

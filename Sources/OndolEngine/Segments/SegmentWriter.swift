@@ -26,6 +26,7 @@ package final class SegmentWriter {
   private var entries: UInt64 = 0
   private var tombstones: UInt64 = 0
   private var minKey: [UInt8] = []
+  private var values = ValueReferenceSums()
   /// Bytes of the keys and values added so far.
   package private(set) var rawBytesWritten: UInt64 = 0
 
@@ -57,7 +58,7 @@ package final class SegmentWriter {
     guard length <= BlockLayout.maximumRowLength else {
       throw .invalid(reason: "a row of \(length) bytes; at most 64 MiB are possible")
     }
-    precondition(kind == .put || value.isEmpty, "a tombstone with a value")
+    precondition(kind != .delete || value.isEmpty, "a tombstone with a value")
     if block.isEmpty {
       if entries == 0 { minKey = key.array } else { index.separate(from: key) }
     } else {
@@ -74,6 +75,7 @@ package final class SegmentWriter {
     if options.bitsPerKey > 0 { hashes.append(KeyHash.hash(key)) }
     entries += 1
     if kind == .delete { tombstones += 1 }
+    if kind == .valuePointer { values.add(try ValuePointer(row: value)) }
     rawBytesWritten += UInt64(length)
   }
 
@@ -113,7 +115,7 @@ package final class SegmentWriter {
       number: number, salt: salt, sizeBytes: position, footerChecksum: footerChecksum,
       minKey: minKey,
       maxKey: maxKey, entries: entries, tombstones: tombstones, rawBytes: rawBytesWritten,
-      minSequence: minSequence, maxSequence: maxSequence)
+      minSequence: minSequence, maxSequence: maxSequence, valueReferences: values.references)
   }
 
   // MARK: - Pieces

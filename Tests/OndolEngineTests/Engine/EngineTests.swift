@@ -44,7 +44,7 @@ extension Engine {
     var rows: [(key: [UInt8], value: [UInt8])] = []
     try cursor.seekToFirst()
     while cursor.isValid {
-      rows.append((cursor.key.array, cursor.value.array))
+      rows.append((cursor.key.array, try cursor.value.array))
       try cursor.next()
     }
     return rows

@@ -74,10 +74,13 @@ package struct SubjectOptions: Sendable, Hashable {
   package var deferredBytes: Int
   package var runLimit: Int
   package var smallShardSize: Int
+  package var valueThreshold: Int
+  package var valueFileSize: Int
 
   package init(
     shardCount: Int, memtableSize: Int, logSize: Int, manifestSize: Int, segmentSize: Int,
-    blockSize: Int, deferredBytes: Int, runLimit: Int, smallShardSize: Int = 0
+    blockSize: Int, deferredBytes: Int, runLimit: Int, smallShardSize: Int = 0,
+    valueThreshold: Int = 300, valueFileSize: Int = 4 << 10
   ) {
     self.shardCount = shardCount
     self.memtableSize = memtableSize
@@ -88,6 +91,8 @@ package struct SubjectOptions: Sendable, Hashable {
     self.deferredBytes = deferredBytes
     self.runLimit = runLimit
     self.smallShardSize = smallShardSize
+    self.valueThreshold = valueThreshold
+    self.valueFileSize = valueFileSize
   }
 }
 

@@ -24,6 +24,8 @@ package struct EngineSubject: CrashSubject {
     engineOptions.deferredBytes = options.deferredBytes
     engineOptions.runLimit = options.runLimit
     engineOptions.smallShardSize = options.smallShardSize
+    engineOptions.valueThreshold = options.valueThreshold
+    engineOptions.valueFileSize = options.valueFileSize
     engineOptions.cacheSize = 1 << 20
     return EngineSubject(
       engine: try await Engine.open(at: "/db", options: engineOptions, environment: environment))
@@ -88,7 +90,7 @@ package struct EngineSubject: CrashSubject {
       if let last = keys.last, !last.lexicographicallyPrecedes(key) {
         throw .invalid(reason: "a scan goes from \(last) to \(key)")
       }
-      rows[key] = cursor.value.array
+      rows[key] = try cursor.value.array
       keys.append(key)
       try cursor.next()
     }

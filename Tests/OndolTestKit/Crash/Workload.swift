@@ -66,7 +66,9 @@ private struct WorkloadDraw {
       blockSize: random.pick([256, 1_024, 4_096]),
       deferredBytes: random.pick([100, 1 << 10, 1 << 20]),
       runLimit: 1 + random.below(4),
-      smallShardSize: own.pick([0, 0, 0, 6 << 10]))
+      smallShardSize: own.pick([0, 0, 0, 6 << 10]),
+      valueThreshold: own.pick([0, 16, 600, .max]),
+      valueFileSize: own.pick([1, 1 << 10, 8 << 10]))
   }
 
   mutating func steps() -> [Workload.Step] {

@@ -22,6 +22,7 @@ package enum FileClass: Sendable, Hashable, CaseIterable {
   case manifest
   case log
   case segment
+  case values
   case other
 
   package init(name: String) {
@@ -33,6 +34,8 @@ package enum FileClass: Sendable, Hashable, CaseIterable {
       self = .log
     } else if name.hasSuffix(".seg") {
       self = .segment
+    } else if name.hasSuffix(".val") {
+      self = .values
     } else {
       self = .other
     }
@@ -46,6 +49,7 @@ package enum Sabotage: String, Sendable, Hashable, CaseIterable {
   case directorySync
   case segmentSync
   case manifestSync
+  case valueSync
 
   func ignores(_ kind: OperationKind, of file: FileClass) -> Bool {
     switch self {
@@ -53,6 +57,7 @@ package enum Sabotage: String, Sendable, Hashable, CaseIterable {
     case .directorySync: kind == .syncDirectory
     case .segmentSync: kind == .sync && file == .segment
     case .manifestSync: kind == .sync && file == .manifest
+    case .valueSync: kind == .sync && file == .values
     }
   }
 }

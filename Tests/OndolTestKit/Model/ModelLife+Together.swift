@@ -185,7 +185,7 @@ private struct TaskDraw: Sendable {
     let isBackward = draw.random.chance(1, in: 3)
     if isBackward { try cursor.seekToLast() } else { try cursor.seekToFirst() }
     while cursor.isValid {
-      rows.append(ModelRow(key: cursor.key.array, value: cursor.value.array))
+      rows.append(ModelRow(key: cursor.key.array, value: try cursor.value.array))
       if isBackward { try cursor.previous() } else { try cursor.next() }
       if draw.random.chance(1, in: 8) { await Task.yield() }
     }

@@ -19,6 +19,9 @@ extension EngineOptions {
     options.deferredBytes = random.pick([0, 100, 1 << 10, 16 << 10, 1 << 20])
     options.commitLimit = random.pick([24 << 10, 64 << 20, 64 << 20])
     options.runLimit = random.pick([1, 1, 2, 3, 5, 8])
+    options.smallShardSize = random.pick([0, 1 << 10, 8 << 10, 64 << 10, 8 << 20])
+    options.valueThreshold = random.pick([1, 64, 1 << 10, 4 << 10])
+    options.valueFileSize = random.pick([1, 4 << 10, 64 << 10, 64 << 20])
     options.segmentSize = random.pick([1, 1 << 10, 4 << 10, 32 << 10, 64 << 20])
     options.blockSize = random.pick([512, 512, 1 << 10, 4 << 10, 16 << 10, 64 << 10])
     options.manifestSize = random.pick([500, 2 << 10, 16 << 10, 64 << 10])
@@ -37,7 +40,8 @@ extension EngineOptions {
   var summary: String {
     "shards \(shardCount), cache \(cacheSize), memtable \(memtableSize), "
       + "sealed \(sealedMemtables), log \(logSize), deferred \(deferredBytes), "
-      + "commit \(commitLimit), runs \(runLimit), segment \(segmentSize), block \(blockSize), "
+      + "commit \(commitLimit), runs \(runLimit), small \(smallShardSize), "
+      + "values \(valueThreshold) in \(valueFileSize), segment \(segmentSize), block \(blockSize), "
       + "manifest \(manifestSize), \(compress ? "compressed" : "plain")"
   }
 }

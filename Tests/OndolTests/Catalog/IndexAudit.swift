@@ -19,7 +19,7 @@ func auditIndexes(of collection: CollectionReference, seed: UInt64 = 0) async th
     while try documents.next() {
       let ids = try DocumentKey.ids(
         in: documents.cursor.key, ancestorCount: pattern.ancestorCount)
-      let fields = try DocumentView(documents.cursor.value).fields(entry.symbols)
+      let fields = try DocumentView(documents.value).fields(entry.symbols)
       let id = try #require(ids.last)
       for row in index.rows(of: fields, ancestors: ids.dropLast(), id: id) {
         expected.insert(row.key)

@@ -14,13 +14,14 @@ import Testing
     }
     let pattern = CollectionPattern(["c"])
     let index = try await database.changeCatalog(of: "c") { (edit) throws(DatabaseError) in
-      try edit.declareIndex(on: [IndexField(["n"])], of: pattern)
+      try edit.declareIndex(IndexKind([IndexField(["n"])]), of: pattern)
     }
     let builder = IndexBuilder(database: database, pattern: pattern, keyspace: index.keyspace)
-    let batch = try #require(try await builder.nextBatch(at: database.engineSnapshot()))
+    let step = try #require(try await builder.nextStep(at: database.engineSnapshot()))
     try await collection.document("d3").setData(["n": 99])
+    #expect(step.documents == 10)
     await #expect(throws: EngineError.stale) {
-      try await database.engine.commit(batch, durability: .memory)
+      try await database.engine.commit(step.batch, durability: .memory)
     }
     try await builder.build()
     try await auditIndexes(of: collection)

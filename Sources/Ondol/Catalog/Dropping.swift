@@ -1,0 +1,214 @@
+// Taking indexes and collections away. First the catalog lets go of the keyspaces, in one commit: from
+// there on nothing is read or written there, and no number is used twice. Then the rows go. The
+// catalog remembers what is still to be removed until it is, so a crash only delays it.
+
+internal import OndolEngine
+
+extension Database {
+  /// Rows removed in one commit.
+  private static let removedAtOnce = 4_096
+
+  /// Takes an index away, if it is there.
+  func dropIndex(
+    _ keyspace: Keyspace, of pattern: CollectionPattern
+  ) async throws(DatabaseError) {
+    try await changeCatalog(of: pattern.root) { (edit) throws(DatabaseError) in
+      let indexes = edit.family.collections[pattern]?.indexes ?? []
+      guard let index = indexes.first(where: { $0.keyspace == keyspace }) else { return }
+      edit.drop(index, from: pattern)
+    }
+    // A builder notices at its next commit.
+    await latches.acquire(.index(keyspace))
+    latches.release(.index(keyspace))
+    try await removeRows(of: keyspace)
+  }
+
+  /// Removes the rows of an index that was dropped, and its row in the catalog.
+  func removeRows(of keyspace: Keyspace) async throws(DatabaseError) {
+    try await removeRows(in: KeyRange(prefix: keyspace.prefix))
+    try await removeRow(CatalogKey.keyspace(keyspace))
+  }
+
+  /// Takes a root collection away, with all that is below it.
+  func dropFamily(_ root: String) async throws(DatabaseError) {
+    let key = LatchKey.family(ExactText(root))
+    await latches.acquire(key)
+    let number: UInt32?
+    do throws(DatabaseError) {
+      number = try await letGo(ofFamily: root)
+      latches.release(key)
+    } catch {
+      latches.release(key)
+      throw error
+    }
+    if let number { try await removeRows(ofFamily: number) }
+  }
+
+  private func letGo(ofFamily root: String) async throws(DatabaseError) -> UInt32? {
+    while true {
+      let snapshot = try engineSnapshot()
+      guard let family = try await catalog.family(root, at: snapshot) else { return nil }
+      var batch = Batch()
+      batch.basis = snapshot.sequence
+      let key = CatalogKey.family(root)
+      batch.guardUnchanged(key.bytes)
+      batch.delete(key.bytes)
+      let (lower, upper) = CatalogKey.keyspaces(ofFamily: family.row.number)
+      var walk = RangeWalk(snapshot, [KeyRange(lower: lower, upper: upper)])
+      while try walk.next() { batch.delete(walk.cursor.key) }
+      let mark = CatalogKey.droppedFamily(family.row.number)
+      batch.put(mark.bytes, [UInt8]().bytes)
+      do throws(EngineError) {
+        _ = try await engine.commit(
+          batch, durability: OndolEngine.Durability(options.durability))
+        catalog.forget(family)
+        return family.row.number
+      } catch .stale {
+        await Task.yield()
+      } catch {
+        throw DatabaseError(error)
+      }
+    }
+  }
+
+  /// Removes the rows of a family that was dropped, and the mark that says so.
+  func removeRows(ofFamily number: UInt32) async throws(DatabaseError) {
+    let first = Keyspace(family: number, member: 0)
+    let last = Keyspace(family: number, member: Keyspace.familyCapacity - 1)
+    try await removeRows(
+      in: KeyRange(lower: first.prefix, upper: last.prefix + [KeyCoding.afterAll]))
+    try await removeRow(CatalogKey.droppedFamily(number))
+  }
+
+  private func removeRows(in range: KeyRange) async throws(DatabaseError) {
+    var rest = range
+    while let batch = try await nextRemoval(&rest) {
+      try await commitRemoval(batch)
+    }
+  }
+
+  private func removeRow(_ key: [UInt8]) async throws(DatabaseError) {
+    var batch = Batch()
+    batch.delete(key.bytes)
+    try await commitRemoval(batch)
+  }
+
+  private func commitRemoval(_ batch: Batch) async throws(DatabaseError) {
+    do throws(EngineError) {
+      _ = try await engine.commit(batch, durability: .process)
+    } catch {
+      throw DatabaseError(error)
+    }
+  }
+
+  /// The next rows to be removed; what is left is behind them.
+  @concurrent
+  private func nextRemoval(_ rest: inout KeyRange) async throws(DatabaseError) -> Batch? {
+    var batch = Batch()
+    var walk = RangeWalk(try engineSnapshot(), [rest])
+    while batch.operationCount < Self.removedAtOnce, try walk.next() {
+      batch.delete(walk.cursor.key)
+      rest.lower = walk.cursor.key.array
+    }
+    return batch.isEmpty ? nil : batch
+  }
+}
+
+extension Catalog {
+  /// Puts a picture without anything in the place of a family that was dropped, so that an old
+  /// picture of it never comes back.
+  func forget(_ family: Family) {
+    var row = family.row
+    row.generation = .max
+    install(Family(root: family.root, row: row))
+  }
+
+  /// The numbers of families whose rows are still to be removed.
+  func droppedFamilies(at snapshot: Snapshot) throws(DatabaseError) -> [UInt32] {
+    var numbers: [UInt32] = []
+    let prefix = CatalogKey.droppedFamilies
+    var walk = RangeWalk(snapshot, [KeyRange(prefix: prefix)])
+    while try walk.next() {
+      do throws(MalformedBytes) {
+        var reader = ByteReader(walk.cursor.key)
+        _ = try reader.take(prefix.count)
+        numbers.append(UInt32(bigEndian: try reader.littleEndian()))
+      } catch {
+        throw DatabaseError(catalog: error)
+      }
+    }
+    return numbers
+  }
+}
+
+extension CollectionReference {
+  /// Takes an index away; its space comes back. Queries that it served scan from now on. Does
+  /// nothing when there is none of the name.
+  ///
+  /// The index goes for all collections with the same names below other documents, too.
+  ///
+  /// - Throws: `.failedPrecondition` when the index is a collection group's.
+  /// - Complexity: O(rows of the index).
+  public func dropIndex(named name: String) async throws(DatabaseError) {
+    let pattern = CollectionPattern(try place.get())
+    let snapshot = try database.engineSnapshot()
+    let family = try await database.catalog.family(pattern.root, at: snapshot)
+    let indexes = family?.collections[pattern]?.indexes ?? []
+    guard let index = indexes.first(where: { ExactText($0.name) == ExactText(name) }) else {
+      return
+    }
+    guard !index.kind.isOfGroup else {
+      throw DatabaseError(
+        .failedPrecondition,
+        "the index '\(name)' belongs to the collection group '\(pattern.collectionID.text)'; drop"
+          + " it there", path: path)
+    }
+    try await database.dropIndex(index.keyspace, of: pattern)
+  }
+
+  /// Removes all documents of the collection and everything below them. A collection at the top
+  /// goes in one commit, with its indexes, and its space comes back; one below a document goes some
+  /// hundred documents at a time, and its indexes stay, since they serve others.
+  ///
+  /// - Throws: `.invalidArgument` when the path is wrong; as writes do.
+  /// - Complexity: O(documents).
+  public func drop() async throws(DatabaseError) {
+    let path = try place.get()
+    if path.parent == nil {
+      try await database.dropFamily(path.collectionID)
+    } else {
+      while case let paths = try await database.someDocuments(below: path), !paths.isEmpty {
+        let writes = paths.map { DocumentWrite(path: $0, intent: WriteCompiler.delete()) }
+        _ = try await database.commit(writes, durability: nil)
+      }
+    }
+  }
+}
+
+extension Database {
+  /// Documents removed in one commit.
+  private static let documentsAtOnce = 256
+
+  /// Some of the documents in the collection and below it.
+  @concurrent
+  fileprivate func someDocuments(
+    below path: CollectionPath
+  ) async throws(DatabaseError) -> [DocumentPath] {
+    let snapshot = try engineSnapshot()
+    let pattern = CollectionPattern(path)
+    let family = try await catalog.family(pattern.root, at: snapshot)
+    var paths: [DocumentPath] = []
+    for (other, entry) in family?.collections ?? [:]
+    where other.collectionIDs.starts(
+      with: pattern.collectionIDs, by: { ExactText($0) == ExactText($1) })
+    {
+      let prefix = DocumentKey.prefix(entry.keyspace, ancestors: path.ancestorIDs)
+      let naming = DocumentNaming(other, entry.keyspace, collection: nil)
+      var walk = RangeWalk(snapshot, [KeyRange(prefix: prefix)])
+      while paths.count < Self.documentsAtOnce, try walk.next() {
+        paths.append(try naming.path(of: walk.cursor.key))
+      }
+    }
+    return paths
+  }
+}

@@ -1,0 +1,89 @@
+// Indexes of collection groups. What a group is to have stands in one row of the catalog; each pattern
+// of the group has an index of its own, in its family's shard. A pattern that is met for the first
+// time reads and guards that row, so none is made without the indexes of its group.
+
+internal import OndolEngine
+
+extension Rows {
+  /// What the row of a group says; nothing when there is none.
+  func groupIndexes(_ key: [UInt8]) throws(DatabaseError) -> [IndexKind] {
+    guard let bytes = try row(key) else { return [] }
+    do throws(MalformedBytes) {
+      var reader = ByteReader(bytes.bytes)
+      var kinds: [IndexKind] = []
+      for _ in 0..<(try reader.count(atMost: Int(Keyspace.familyCapacity))) {
+        kinds.append(try reader.indexKind())
+      }
+      return kinds
+    } catch {
+      throw DatabaseError(catalog: error)
+    }
+  }
+}
+
+extension Database {
+  /// Changes which indexes a group is to have.
+  func changeGroup(
+    _ id: String, _ change: (inout [IndexKind]) -> Void
+  ) async throws(DatabaseError) {
+    let key = CatalogKey.group(id)
+    while true {
+      let snapshot = try engineSnapshot()
+      let known = try await read(snapshot) { (rows) throws(DatabaseError) in
+        try rows.groupIndexes(key)
+      }
+      var kinds = known
+      change(&kinds)
+      guard kinds != known else { return }
+      var batch = Batch()
+      batch.basis = snapshot.sequence
+      batch.guardUnchanged(key.bytes)
+      var row: [UInt8] = []
+      row.appendVarint(kinds.count)
+      for kind in kinds { row.append(kind) }
+      batch.put(key.bytes, row.bytes)
+      do throws(EngineError) {
+        _ = try await engine.commit(
+          batch, durability: OndolEngine.Durability(options.durability))
+        return
+      } catch .stale {
+        await Task.yield()
+      } catch {
+        throw DatabaseError(error)
+      }
+    }
+  }
+
+  /// The patterns a group has, in the order of their keyspaces.
+  func patterns(ofGroup id: String) throws(DatabaseError) -> [CollectionPattern] {
+    try catalog.families(at: try engineSnapshot()).flatMap { family in
+      family.collections.filter { $0.key.collectionID.text.utf8.elementsEqual(id.utf8) }
+    }.sorted { $0.value.keyspace.rawValue < $1.value.keyspace.rawValue }.map(\.key)
+  }
+
+  /// Declares and builds an index in each pattern of a group that lacks it.
+  func buildGroupIndex(
+    _ kind: IndexKind, of id: String, _ progress: (IndexProgress) -> Void = { _ in }
+  ) async throws(DatabaseError) {
+    for pattern in try patterns(ofGroup: id) {
+      try await createIndex(kind, of: pattern, progress)
+    }
+  }
+
+  /// Builds what a crash left between the group's row and its patterns.
+  func finishGroupIndexes() async throws(DatabaseError) {
+    let snapshot = try engineSnapshot()
+    var ids: [String] = []
+    let prefix = CatalogKey.group("")
+    var walk = RangeWalk(snapshot, [KeyRange(prefix: prefix)])
+    while try walk.next() {
+      if let id = String(utf8: walk.cursor.key.extracting(prefix.count...)) { ids.append(id) }
+    }
+    let rows = Rows(snapshot, catalog, mayBlock: true)
+    for id in ids {
+      for kind in try rows.groupIndexes(CatalogKey.group(id)) {
+        try await buildGroupIndex(kind, of: id)
+      }
+    }
+  }
+}

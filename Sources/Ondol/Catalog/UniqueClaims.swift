@@ -1,0 +1,100 @@
+// Unique indexes on the write path: which values the documents of a commit take, which they let go,
+// and whether someone else holds one of them. A unique row's key is the values alone, so the second
+// document that takes them would write the same row. The row is read in the commit's snapshot and
+// guarded: of two commits that take the same values at the same time one is refused, derives again,
+// and finds the other's row.
+
+internal import OndolEngine
+
+/// The unique rows that one commit changes.
+struct UniqueClaims {
+  fileprivate struct Claim {
+    var row: IndexRow
+    var path: DocumentPath
+    var index: IndexDefinition
+  }
+
+  private var taken: [[UInt8]: Claim] = [:]
+  private var released: Set<[UInt8]> = []
+
+  /// Adds a document's changes of an index to the batch; those of unique rows are kept until
+  /// `settle`.
+  ///
+  /// Throws `.alreadyExists` when another document of the commit takes the same values, and
+  /// `.invalidArgument` when values cannot be unique.
+  mutating func apply(
+    _ changes: [IndexChange], of index: IndexDefinition, for path: DocumentPath,
+    to batch: inout Batch
+  ) throws(DatabaseError) {
+    guard index.kind.isUnique else { return batch.apply(changes) }
+    for change in changes {
+      switch change {
+      case .delete(let key): released.insert(key)
+      case .put(let row):
+        guard !row.value.isEmpty else {
+          batch.apply([change])
+          continue
+        }
+        try check(row, index)
+        if let other = taken[row.key], other.path != path {
+          throw Self.conflict(index, holder: other.path)
+        }
+        taken[row.key] = Claim(row: row, path: path, index: index)
+      }
+    }
+  }
+
+  private func check(_ row: IndexRow, _ index: IndexDefinition) throws(DatabaseError) {
+    let field = WriteCompiler.describe(index.fields[0].names)
+    guard row.stamps.isEmpty else {
+      throw DatabaseError(
+        .invalidArgument,
+        "the index '\(index.name)' is unique, and a server timestamp in it is not known before the"
+          + " commit", field: field)
+    }
+    guard !row.isCut else {
+      throw DatabaseError(
+        .invalidArgument,
+        "the index '\(index.name)' is unique, and values in it may have about"
+          + " \(KeyCoding.maximumComponentLength) bytes", field: field)
+    }
+  }
+
+  /// Puts the unique rows into the batch.
+  ///
+  /// Throws `.alreadyExists` naming the holder when another document has the same values.
+  func settle(into batch: inout Batch, _ rows: Rows) throws(DatabaseError) {
+    for key in released where taken[key] == nil { batch.delete(key.bytes) }
+    for (key, claim) in taken {
+      batch.guardUnchanged(key.bytes)
+      if !released.contains(key), let holder = try rows.row(key), holder != claim.row.value {
+        throw Self.conflict(claim.index, holder: try claim.neighbour(holder))
+          .at(path: "\(claim.path)")
+      }
+      batch.put(key.bytes, claim.row.value.bytes)
+    }
+  }
+
+  private static func conflict(
+    _ index: IndexDefinition, holder: DocumentPath
+  ) -> DatabaseError {
+    DatabaseError(
+      .alreadyExists,
+      "\(holder) has the same \(index.fields.map(\.description).joined(separator: ", ")), which is"
+        + " unique; change it here or there",
+      field: WriteCompiler.describe(index.fields[0].names))
+  }
+}
+
+extension UniqueClaims.Claim {
+  /// The document of the same collection whose row this is.
+  fileprivate func neighbour(_ value: [UInt8]) throws(DatabaseError) -> DocumentPath {
+    do throws(MalformedBytes) {
+      var reader = KeyReader(value.bytes)
+      return DocumentPath(unchecked: path.collection.segments + [try reader.id()])
+    } catch {
+      throw DatabaseError(
+        .dataLoss, "a row of the index '\(index.name)' is damaged: \(error.reason)")
+    }
+  }
+}

@@ -1,0 +1,242 @@
+// A value file as reads see it. The file is opened when a read first needs it. A value that was
+// read is kept in the block cache like a block of one row, in a slot of its own: so it is charged
+// to the one budget, evicted by the one clock, and a second read of it takes no lock and makes no
+// system call. Who holds a run holds its segments, and they hold their value files.
+
+internal import Synchronization
+
+/// An immutable file of values, opened when first needed.
+package final class ValueFile: Sendable {
+  package let metadata: ValueFileMetadata
+  private let identity: DatabaseIdentity
+  private let shard: UInt32
+  private let directory: any Directory
+  private let cache: BlockCache
+
+  /// Where values are in memory; published when `opened` is set.
+  private let slots = PublishedOnce<SlotTable>()
+  private let opened = Guarded<(any File)?>(nil)
+  private let openFiles: OpenValueFiles
+  /// Set when nothing points to the file any more: it goes with the last view that reads it.
+  private let isObsolete = Atomic(false)
+
+  init(
+    _ metadata: ValueFileMetadata, identity: DatabaseIdentity, shard: UInt32,
+    directory: any Directory, cache: BlockCache, openFiles: OpenValueFiles = OpenValueFiles()
+  ) {
+    self.openFiles = openFiles
+    self.metadata = metadata
+    self.identity = identity
+    self.shard = shard
+    self.directory = directory
+    self.cache = cache
+  }
+
+  deinit {
+    if let slots = slots.reader.value { cache.unregister(slots) }
+    // A file that stays is removed by the next opening, since nobody names it.
+    if isObsolete.load(ordering: .relaxed) { try? directory.remove(metadata.number.valueFileName) }
+  }
+
+  package var number: FileNumber { metadata.number }
+  var errors: SegmentErrors { SegmentErrors(file: metadata.number.valueFileName) }
+
+  /// Has the file removed once nothing reads it any more.
+  func removeWhenUnused() {
+    isObsolete.store(true, ordering: .relaxed)
+  }
+
+  // MARK: - Reading
+
+  /// The value's block, pinned, or nil when it is not in memory.
+  func pinned(_ pointer: ValuePointer) -> PinnedBlock? {
+    guard UInt64(pointer.ordinal) < metadata.values else { return nil }
+    return slots.reader.value?.pin(Int(pointer.ordinal))
+  }
+
+  /// The value's block, read from the file when it is not in memory; its one row has the value.
+  /// Blocks: one `pread`.
+  ///
+  /// - Parameter keep: false when the value is read once and should push out nobody's block.
+  func load(_ pointer: ValuePointer, keep: Bool) throws(EngineError) -> PinnedBlock {
+    let file = try open()
+    if let pin = pinned(pointer) { return pin }
+    guard let slots = slots.reader.value, UInt64(pointer.ordinal) < metadata.values else {
+      throw errors.corrupt(at: pointer.offset, "a value beyond the last")
+    }
+    let bytes = try read(pointer, from: file)
+    do throws(MalformedBytes) {
+      let opened = try open(bytes.bytes, pointer)
+      let layout = SingleValueBlock(valueLength: Int(pointer.rawLength))
+      let size = Block.allocationSize(rowCount: 1, rawLength: layout.rawLength)
+      let isKept = keep && size <= cache.budgetBytes / Self.largestShare
+      let place = cache.makeRoom(size, keep: isKept)
+      let block: Block
+      do throws(MalformedBytes) {
+        block = try layout.make { raw in opened.fill(&raw) }
+      } catch {
+        cache.giveBack(place)
+        throw error
+      }
+      return cache.install(
+        block, place, at: Int(pointer.ordinal), of: slots, kind: .data)
+    } catch {
+      throw errors.corrupt(error, from: pointer.offset)
+    }
+  }
+
+  /// A value that takes more than this part of the cache is not kept in it: it would push out many
+  /// blocks to save one `pread`.
+  private static let largestShare = 16
+
+  /// Gives the record as it is stored, verified, to `body`. Blocks: one `pread`.
+  func withRecord<R>(
+    _ pointer: ValuePointer, _ body: (borrowing ValueRecord.Opened) throws(EngineError) -> R
+  ) throws(EngineError) -> R {
+    let bytes = try read(pointer, from: try open())
+    let record: ValueRecord.Opened
+    do throws(MalformedBytes) {
+      record = try open(bytes.bytes, pointer)
+    } catch {
+      throw errors.corrupt(error, from: pointer.offset)
+    }
+    return try body(record)
+  }
+
+  /// The bytes of the record that `pointer` leads to, not verified.
+  private func read(
+    _ pointer: ValuePointer, from file: any File
+  ) throws(EngineError) -> [UInt8] {
+    let (end, overflows) = pointer.offset.addingReportingOverflow(pointer.recordLength)
+    guard !overflows, pointer.offset >= UInt64(ValueFileFormat.headerLength),
+      end <= metadata.sizeBytes, pointer.rawLength <= BlockLayout.maximumRowLength
+    else { throw errors.corrupt(at: pointer.offset, "a value outside the file") }
+    let length = Int(pointer.recordLength)
+    let bytes = try file.read(at: pointer.offset, count: length)
+    guard bytes.count == length else {
+      throw errors.corrupt(at: pointer.offset, "the file ends within a value")
+    }
+    return bytes
+  }
+
+  /// The record in `bytes`, which must be the one that `pointer` was made for.
+  @_lifetime(copy bytes)
+  private func open(
+    _ bytes: RawSpan, _ pointer: ValuePointer
+  ) throws(MalformedBytes) -> ValueRecord.Opened {
+    let record = try ValueRecord.Opened(bytes, salt: metadata.salt, offset: pointer.offset)
+    guard record.header.rawLength == pointer.rawLength,
+      UInt32(truncatingIfNeeded: record.header.checksum) == pointer.checksum
+    else { throw MalformedBytes(at: 0, "the value is not the one that its row points to") }
+    return record
+  }
+
+  /// The file, opened now when it is not, and found to be the one that the manifest names.
+  private func open() throws(EngineError) -> any File {
+    if let file = opened.withLock({ $0 }) { return file }
+    let file = try opened.withLock { (opened) throws(EngineError) in
+      if let opened { return opened }
+      let file = try directory.open(metadata.number.valueFileName, access: .readOnly)
+      if slots.reader.value == nil { try introduce(file) }
+      opened = file
+      return file
+    }
+    openFiles.note(self)
+    return file
+  }
+
+  /// Checks the file when it is opened first, and makes room for its values.
+  private func introduce(_ file: any File) throws(EngineError) {
+    let size = try file.size()
+    guard size == metadata.sizeBytes else {
+      throw errors.corrupt(at: size, "the file is not the one that the manifest names")
+    }
+    try checkHeader(of: file)
+    let table = SlotTable(count: Int(metadata.values))
+    cache.register(table)
+    slots.publish(table)
+  }
+
+  /// Closes the file until it is read again. What was read of it stays in memory.
+  fileprivate func close() {
+    opened.withLock { $0 = nil }
+  }
+
+  private func checkHeader(of file: any File) throws(EngineError) {
+    let header = ValueFileHeader(
+      number: metadata.number, salt: metadata.salt, identity: identity, shard: shard)
+    guard try file.read(at: 0, count: ValueFileFormat.headerLength) == header.encode() else {
+      throw errors.corrupt(at: 0, "the header is not the one that was written")
+    }
+  }
+
+  // MARK: - Verifying
+
+  /// Checks every byte of the file, alive or dead. Goes past the cache, for it is the file that is
+  /// in question.
+  ///
+  /// - Throws: `.corrupt` with the first thing that is wrong.
+  /// - Complexity: O(file); reads all of it.
+  package func verify() throws(EngineError) {
+    let file = try open()
+    try checkHeader(of: file)
+    var offset = UInt64(ValueFileFormat.headerLength)
+    var count: UInt64 = 0
+    while offset < metadata.sizeBytes {
+      offset += try verifyRecord(at: offset, ordinal: count, in: file)
+      count += 1
+    }
+    guard count == metadata.values else {
+      throw errors.corrupt(at: offset, "\(count) values where the manifest counts others")
+    }
+  }
+
+  /// Gives back the record's length.
+  private func verifyRecord(
+    at offset: UInt64, ordinal: UInt64, in file: any File
+  ) throws(EngineError) -> UInt64 {
+    let head = try file.read(at: offset, count: ValueFileFormat.recordHeaderLength)
+    let pointer: ValuePointer
+    do throws(MalformedBytes) {
+      let header = try ValueRecord(head.bytes)
+      pointer = ValuePointer(
+        file: number, offset: offset, storedLength: header.storedLength,
+        rawLength: header.rawLength, checksum: UInt32(truncatingIfNeeded: header.checksum),
+        ordinal: UInt32(truncatingIfNeeded: ordinal))
+    } catch {
+      throw errors.corrupt(error, from: offset)
+    }
+    let bytes = try read(pointer, from: file)
+    do throws(MalformedBytes) {
+      let opened = try open(bytes.bytes, pointer)
+      let block = try SingleValueBlock(valueLength: Int(pointer.rawLength)).make { raw in
+        opened.fill(&raw)
+      }
+      block.free()
+    } catch {
+      throw errors.corrupt(error, from: offset)
+    }
+    return pointer.recordLength
+  }
+}
+
+/// Bounds how many value files are open at once: there may be thousands, and a process may have some
+/// hundred files open.
+final class OpenValueFiles: Sendable {
+  private struct Reference: Sendable {
+    weak let file: ValueFile?
+  }
+
+  private static let limit = 128
+  private let references = Guarded<[Reference]>([])
+
+  /// Counts a file that was just opened, and closes the one opened longest ago when they are too
+  /// many.
+  func note(_ file: ValueFile) {
+    let oldest = references.withLock { references -> Reference? in
+      references.append(Reference(file: file))
+      return references.count > Self.limit ? references.removeFirst() : nil
+    }
+    oldest?.file?.close()
+  }
+}

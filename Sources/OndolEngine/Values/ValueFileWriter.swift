@@ -1,0 +1,98 @@
+// Writes a value file, from the values that a flush or a compaction meets to a finished file.
+// Values gather in a chunk of output, so that the file sees few and large writes. The caller syncs.
+
+/// Writes one value file.
+final class ValueFileWriter {
+  let number: FileNumber
+  private let file: any File
+  private let salt: UInt64
+  private let compress: Bool
+
+  /// Bytes not yet given to the file, which has `written` already.
+  private var output: [UInt8]
+  private var written: UInt64 = 0
+  private var count: UInt32 = 0
+  /// A value on its way, compressed.
+  private var stored: [UInt8] = []
+  private static let chunkBytes = 256 << 10
+
+  /// Bytes the file has so far.
+  var position: UInt64 { written + UInt64(output.count) }
+
+  /// A writer to `file`, which is new and empty.
+  init(
+    file: any File, number: FileNumber, salt: UInt64, identity: DatabaseIdentity, shard: UInt32,
+    compress: Bool
+  ) {
+    self.file = file
+    self.number = number
+    self.salt = salt
+    self.compress = compress
+    output =
+      ValueFileHeader(number: number, salt: salt, identity: identity, shard: shard).encode()
+  }
+
+  /// Whether there is room for one more value. A pointer has 32 bits for the ordinal.
+  var hasRoom: Bool { count < .max }
+
+  /// Adds a value, compressed when that saves an eighth.
+  func add(_ value: RawSpan) throws(EngineError) -> ValuePointer {
+    guard value.byteCount <= BlockLayout.maximumRowLength else {
+      throw .invalid(reason: "a value of \(value.byteCount) bytes; at most 64 MiB are possible")
+    }
+    var record = ValueRecord(
+      rawLength: UInt32(value.byteCount), storedLength: UInt32(value.byteCount),
+      codec: ValueFileFormat.codecNone, checksum: 0)
+    stored.removeAll(keepingCapacity: stored.count <= 1 << 20)
+    guard compress, Compression.compress(value, appendingTo: &stored) else {
+      return try append(&record, value)
+    }
+    record.storedLength = UInt32(stored.count)
+    record.codec = ValueFileFormat.codecLZ4
+    let stored = stored
+    return try append(&record, stored.bytes)
+  }
+
+  /// Adds a value that another file holds, as it is stored there.
+  func copy(_ opened: borrowing ValueRecord.Opened) throws(EngineError) -> ValuePointer {
+    var record = opened.header
+    return try append(&record, opened.stored)
+  }
+
+  private func append(
+    _ record: inout ValueRecord, _ stored: RawSpan
+  ) throws(EngineError) -> ValuePointer {
+    precondition(hasRoom, "a value file with too many values")
+    let offset = position
+    let checked = record.encodeChecked()
+    record.checksum = seededChecksum(
+      contextSeed(salt: salt, offset: offset), checked.bytes, stored)
+    output += checked
+    output.appendLittleEndian(record.checksum)
+    output.append(stored)
+    defer { count += 1 }
+    try flush(atLeast: Self.chunkBytes)
+    return ValuePointer(
+      file: number, offset: offset, storedLength: record.storedLength,
+      rawLength: record.rawLength, checksum: UInt32(truncatingIfNeeded: record.checksum),
+      ordinal: count)
+  }
+
+  /// Writes what is left and makes all of it durable.
+  func finish() throws(EngineError) -> ValueFileMetadata {
+    try flush(atLeast: 0)
+    try file.sync()
+    return ValueFileMetadata(
+      number: number, salt: salt, sizeBytes: written, values: UInt64(count))
+  }
+
+  private func flush(atLeast length: Int) throws(EngineError) {
+    guard output.count >= length else { return }
+    var chunk: [UInt8] = []
+    swap(&chunk, &output)
+    try file.write(chunk.bytes, at: written)
+    written += UInt64(chunk.count)
+    chunk.removeAll(keepingCapacity: true)
+    output = chunk
+  }
+}

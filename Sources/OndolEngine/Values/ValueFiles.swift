@@ -1,0 +1,51 @@
+// The value files that count, one object each, so that all runs that point into a file share what
+// is open and cached of it.
+
+/// Value files by number.
+final class ValueFiles: Sendable {
+  private let directory: any Directory
+  private let identity: DatabaseIdentity
+  private let cache: BlockCache
+  private let openFiles = OpenValueFiles()
+  private let files: Guarded<[FileNumber: ValueFile]>
+
+  init(identity: DatabaseIdentity, directory: any Directory, cache: BlockCache) {
+    self.directory = directory
+    self.identity = identity
+    self.cache = cache
+    files = Guarded([:])
+  }
+
+  /// Has an object for each file that the manifest names. One that it names no more goes from the
+  /// disk with the last view that reads it.
+  func follow(_ state: ManifestState) {
+    let forgotten = files.withLock { files in
+      for (index, shard) in state.shards.enumerated() {
+        for (number, metadata) in shard.valueFiles where files[number] == nil {
+          files[number] = ValueFile(
+            metadata, identity: identity, shard: UInt32(index), directory: directory,
+            cache: cache, openFiles: openFiles)
+        }
+      }
+      let gone = files.values.filter { !state.references(valueFile: $0.number) }
+      for file in gone { files[file.number] = nil }
+      return gone
+    }
+    for file in forgotten { file.removeWhenUnused() }
+  }
+
+  /// Those that `references` name. The manifest lets no segment name one that it lacks.
+  func files(_ references: [ValueReference]) -> [ValueFile] {
+    if references.isEmpty { return [] }
+    return files.withLock { files in references.compactMap { files[$0.file] } }
+  }
+
+  func file(of pointer: ValuePointer) throws(EngineError) -> ValueFile {
+    guard let file = files.withLock({ $0[pointer.file] }) else {
+      throw .corrupt(
+        file: pointer.file.valueFileName, offset: pointer.offset,
+        reason: "a row points to a value file that is not there")
+    }
+    return file
+  }
+}

@@ -1,0 +1,95 @@
+// The way from a pointer in a row to the value: through the value files of the run that the row is
+// in. A run holds them, so that a view that reads an old run keeps what its rows point to.
+
+/// Value files by number.
+struct ValueFileTable: Sendable {
+  private let files: [ValueFile]
+
+  /// `files` may name some more than once.
+  init(_ files: [ValueFile]) {
+    var sorted = files.sorted { $0.number < $1.number }
+    // One object for each file, so equal numbers stand side by side.
+    var last: FileNumber?
+    sorted.removeAll { file in
+      defer { last = file.number }
+      return file.number == last
+    }
+    self.files = sorted
+  }
+
+  /// The file that `pointer` leads into.
+  func file(of pointer: ValuePointer) throws(EngineError) -> ValueFile {
+    var low = 0
+    var high = files.count
+    while low < high {
+      let middle = (low + high) / 2
+      if files[middle].number < pointer.file { low = middle + 1 } else { high = middle }
+    }
+    guard low < files.count, files[low].number == pointer.file else {
+      throw .corrupt(
+        file: pointer.file.valueFileName, offset: pointer.offset,
+        reason: "a row points to a value file that its segment does not name")
+    }
+    return files[low]
+  }
+}
+
+extension Run {
+  /// The value that a row's pointer, `bytes`, leads to. Never `.absent`.
+  @_lifetime(borrow self)
+  func value(at bytes: RawSpan, mayBlock: Bool) throws(EngineError) -> Lookup {
+    let pointer = try ValuePointer(row: bytes)
+    let file = try valueFiles.file(of: pointer)
+    if let pin = file.pinned(pointer) { return .found(PinnedRow(pin, row: 0, owner: self)) }
+    guard mayBlock else { return .wouldBlock }
+    return .found(PinnedRow(try file.load(pointer, keep: true), row: 0, owner: self))
+  }
+}
+
+extension ValuePointer {
+  /// The pointer in a row of a block. Blocks are validated, so that its length is right.
+  init(row bytes: RawSpan) throws(EngineError) {
+    do throws(MalformedBytes) {
+      self = try ValuePointer(bytes)
+    } catch {
+      throw .invalid(reason: error.reason)
+    }
+  }
+}
+
+/// The separated value that a cursor was asked for last, pinned.
+final class HeldValue {
+  private let run: Run
+  private let keeps: Bool
+  private let pin = HeldBlock()
+  private var pointer: ValuePointer?
+
+  init(_ run: Run, keeps: Bool) {
+    self.run = run
+    self.keeps = keeps
+  }
+
+  deinit {
+    pin.free()
+  }
+
+  /// The value that the pointer in a row, `bytes`, leads to. Asked again for the same, it gives the
+  /// same bytes; another one takes their place.
+  @_lifetime(borrow self)
+  func value(at bytes: RawSpan) throws(EngineError) -> RawSpan {
+    let wanted = try ValuePointer(row: bytes)
+    if wanted == pointer, let block = pin.block { return block.value(0, heldBy: self) }
+    pointer = nil
+    let file = try run.valueFiles.file(of: wanted)
+    let block = pin.hold(try pinned(wanted, in: file))
+    pointer = wanted
+    return block.value(0, heldBy: self)
+  }
+
+  private func pinned(
+    _ pointer: ValuePointer, in file: ValueFile
+  ) throws(EngineError) -> PinnedBlock {
+    if let pin = file.pinned(pointer) { return pin }
+    return try file.load(pointer, keep: keeps)
+  }
+}

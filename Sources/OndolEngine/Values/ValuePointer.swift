@@ -1,0 +1,75 @@
+// What stands in a block in the place of a separated value: where the value is, and enough of what
+// its record says to notice when the record there is another one. Rows with pointers are only in
+// segments: memtables and the log have values whole.
+//
+//    0   8  number of the value file         20   4  length before compression
+//    8   8  offset of the record             24   4  the record's checksum
+//   16   4  stored length                    28   4  ordinal of the record in its file
+
+/// Leads to a value in a value file.
+struct ValuePointer: Sendable, Equatable {
+  static let length = 32
+
+  var file: FileNumber
+  var offset: UInt64
+  /// Bytes in the file, without the record's header.
+  var storedLength: UInt32
+  var rawLength: UInt32
+  var checksum: UInt32
+  /// How many records stand before this one: its slot when the value is in memory.
+  var ordinal: UInt32
+
+  /// Bytes that the record takes in its file.
+  var recordLength: UInt64 { UInt64(ValueFileFormat.recordHeaderLength) + UInt64(storedLength) }
+
+  func encode() -> [UInt8] {
+    var bytes: [UInt8] = []
+    bytes.reserveCapacity(Self.length)
+    bytes.appendLittleEndian(file.rawValue)
+    bytes.appendLittleEndian(offset)
+    for field in [storedLength, rawLength, checksum, ordinal] { bytes.appendLittleEndian(field) }
+    return bytes
+  }
+}
+
+extension ValuePointer {
+  init(_ bytes: RawSpan) throws(MalformedBytes) {
+    guard bytes.byteCount == Self.length else {
+      throw MalformedBytes(at: 0, "a value pointer of \(bytes.byteCount) bytes")
+    }
+    var reader = ByteReader(bytes)
+    file = FileNumber(rawValue: try reader.littleEndian())
+    offset = try reader.littleEndian()
+    storedLength = try reader.littleEndian()
+    rawLength = try reader.littleEndian()
+    checksum = try reader.littleEndian()
+    ordinal = try reader.littleEndian()
+  }
+}
+
+/// What a segment holds of a value file. All segments together hold what of the file is alive.
+package struct ValueReference: Sendable, Equatable {
+  package var file: FileNumber
+  /// Bytes of the records that the segment's pointers lead to.
+  package var bytes: UInt64
+
+  package init(file: FileNumber, bytes: UInt64) {
+    self.file = file
+    self.bytes = bytes
+  }
+}
+
+/// Adds up the references of a segment being written, or read to be verified.
+struct ValueReferenceSums {
+  private var bytes: [FileNumber: UInt64] = [:]
+
+  mutating func add(_ pointer: ValuePointer) {
+    // Wraps only in files that cannot be; the sum is compared, nothing rests on it.
+    bytes[pointer.file, default: 0] &+= pointer.recordLength
+  }
+
+  /// By number of file.
+  var references: [ValueReference] {
+    bytes.sorted { $0.key < $1.key }.map { ValueReference(file: $0.key, bytes: $0.value) }
+  }
+}

@@ -1,0 +1,85 @@
+// Takes large values out of the rows that a flush or a compaction writes, and collects garbage on
+// the way: a pointer into a file that is mostly dead is answered with a copy of its value, so that
+// the file is soon not needed.
+//
+// So a value over the threshold is written twice in its life, to the log and to a value file, and
+// once more only when most of its neighbours have died.
+
+/// How values are separated.
+struct ValueSeparation: Sendable {
+  /// Values of so many bytes and more get a place of their own.
+  var threshold: Int
+  /// Bytes after which the next value goes to a new file.
+  var fileSize: Int
+}
+
+/// The value files of one flush or compaction.
+struct ValueSeparator: ~Copyable {
+  /// Makes the writer of a new file.
+  typealias MakeWriter = () throws(EngineError) -> ValueFileWriter
+
+  private let separation: ValueSeparation
+  /// Files whose values are copied, because most of each is dead.
+  private let collected: Set<FileNumber>
+  private let files: ValueFiles
+  private let makeWriter: MakeWriter
+  private var writer: ValueFileWriter?
+  private var finished: [ValueFileMetadata] = []
+
+  init(
+    _ separation: ValueSeparation, collecting collected: Set<FileNumber>, from files: ValueFiles,
+    makeWriter: @escaping MakeWriter
+  ) {
+    self.separation = separation
+    self.collected = collected
+    self.files = files
+    self.makeWriter = makeWriter
+  }
+
+  /// The pointer to write for a row of `kind` with these bytes; nil when the row stays as it is.
+  mutating func separate(
+    _ kind: RowKind, _ bytes: RawSpan
+  ) throws(EngineError) -> ValuePointer? {
+    switch kind {
+    case .put:
+      guard bytes.byteCount >= separation.threshold else { return nil }
+      return try nextWriter().add(bytes)
+    case .delete:
+      return nil
+    case .valuePointer:
+      if collected.isEmpty { return nil }
+      let pointer = try ValuePointer(row: bytes)
+      guard collected.contains(pointer.file) else { return nil }
+      return try copy(pointer)
+    }
+  }
+
+  /// Copies a value as it is stored.
+  private mutating func copy(_ pointer: ValuePointer) throws(EngineError) -> ValuePointer {
+    let writer = try nextWriter()
+    return try files.file(of: pointer).withRecord(pointer) { (record) throws(EngineError) in
+      try writer.copy(record)
+    }
+  }
+
+  private mutating func nextWriter() throws(EngineError) -> ValueFileWriter {
+    if let writer, writer.hasRoom, writer.position < UInt64(separation.fileSize) { return writer }
+    try finishFile()
+    let next = try makeWriter()
+    writer = next
+    return next
+  }
+
+  private mutating func finishFile() throws(EngineError) {
+    guard let writer else { return }
+    finished.append(try writer.finish())
+    self.writer = nil
+  }
+
+  /// Makes all values durable and gives back the files they are in. The directory is the caller's
+  /// to sync.
+  mutating func finish() throws(EngineError) -> [ValueFileMetadata] {
+    try finishFile()
+    return finished
+  }
+}
