@@ -16,14 +16,13 @@ struct WrittenDocument: Sendable {
   var before: DocumentSnapshot.Contents?
   /// The fields of the row that is there: those of `before`, or of a document whose time is over.
   var stored: [String: Value]?
+  /// The fields of `before`, which are those stored unless they were upgraded.
+  var visible: [String: Value]?
   /// With `Timestamp.pending` where the commit's time will be.
   var after: [String: Value]?
   /// Found out once all writes are applied. A write that changes nothing leaves the version as it
   /// is.
   fileprivate(set) var isChanged = false
-
-  /// The fields of `before`.
-  var visible: [String: Value]? { isOver ? nil : stored }
 
   /// Whether there is a row of a document whose time is over.
   var isOver: Bool { before == nil && stored != nil }
@@ -109,11 +108,19 @@ struct WritePreparation {
     let stored = try stored(path)
     let fields = stored?.contents.fields
     let isOver = stored.map { $0.entry.isOver($0.contents, at: rows.catalog.clock()) } ?? false
+    var before = isOver ? nil : stored?.contents
+    var visible = isOver ? nil : fields
+    if let stored, let contents = before,
+      let pending = rows.catalog.pendingUpgrade(
+        of: CollectionPattern(path.collection), stored.entry)
+    {
+      before = try pending.apply(contents, at: path)
+      visible = before?.fields
+    }
     positions[path] = documents.count
     documents.append(
       WrittenDocument(
-        path: path, before: isOver ? nil : stored?.contents, stored: fields,
-        after: isOver ? nil : fields))
+        path: path, before: before, stored: fields, visible: visible, after: visible))
     return documents.count - 1
   }
 

@@ -18,6 +18,8 @@ struct QueryPart: Sendable {
   let naming: DocumentNaming
   let matcher: Matcher
   var plan: Plan
+  /// How documents of an earlier schema are upgraded on their way out.
+  let pending: PendingUpgrade?
 }
 
 /// One query, carried out on one snapshot.
@@ -67,7 +69,10 @@ struct Executor {
       try matcher.leaveOut(endedBy: rows.catalog.clock(), field)
       plan.isExact = false
     }
-    parts.append(QueryPart(naming: naming, matcher: matcher, plan: plan))
+    parts.append(
+      QueryPart(
+        naming: naming, matcher: matcher, plan: plan,
+        pending: rows.catalog.pendingUpgrade(of: pattern, entry)))
   }
 
   // MARK: - Ways
