@@ -11,10 +11,8 @@ struct SegmentFiles: Sendable {
   var options: EngineOptions
   /// Sixty-four random bits.
   var random: @Sendable () -> UInt64
-  /// Where values are that rows point to.
-  var values: ValueFiles
-  /// Value files that are mostly dead: a value in one of them is taken along.
-  var garbage: Set<FileNumber>
+  /// Value files of which much is dead: a value in one of them is taken along.
+  var garbage: [FileNumber: ValueFile]
 
   /// Values are separated into new files of `shard`, each of which `note` gets to know.
   func makeSeparator(
@@ -23,7 +21,7 @@ struct SegmentFiles: Sendable {
     let separation = ValueSeparation(
       threshold: options.valueThreshold, fileSize: options.valueFileSize)
     return ValueSeparator(
-      separation, collecting: garbage, from: values
+      separation, collecting: garbage
     ) { [self] () throws(EngineError) in
       let number = numbers.allocate()
       note(number)

@@ -228,7 +228,8 @@ package struct EngineStatus: Sendable {
         memtableBytes: memtables.filter { !$0.isEmpty }.map(\.sizeBytes).reduce(0, +),
         runs: shard.runs.count, segments: segments.count,
         rows: segments.map(\.metadata.entries).reduce(0, +),
-        bytes: segments.map(\.metadata.sizeBytes).reduce(0, +))
+        bytes: segments.map(\.metadata.sizeBytes).reduce(0, +)
+          + shard.state.valueFiles.values.map(\.sizeBytes).reduce(0, +))
     }
   }
 }

@@ -137,7 +137,7 @@ final class Storage: Sendable {
   func files(for shard: ShardState) -> SegmentFiles {
     SegmentFiles(
       directory: directory, numbers: manifest.numbers, identity: identity, options: options,
-      random: environment.random, values: valueFiles, garbage: shard.garbageValueFiles)
+      random: environment.random, garbage: valueFiles.files(shard.garbageValueFiles))
   }
 
   /// Makes the result of a merge count. False, and nothing has happened, when keyspaces were

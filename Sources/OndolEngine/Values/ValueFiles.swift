@@ -40,12 +40,9 @@ final class ValueFiles: Sendable {
     return files.withLock { files in references.compactMap { files[$0.file] } }
   }
 
-  func file(of pointer: ValuePointer) throws(EngineError) -> ValueFile {
-    guard let file = files.withLock({ $0[pointer.file] }) else {
-      throw .corrupt(
-        file: pointer.file.valueFileName, offset: pointer.offset,
-        reason: "a row points to a value file that is not there")
-    }
-    return file
+  /// Those of `numbers` that still count.
+  func files(_ numbers: Set<FileNumber>) -> [FileNumber: ValueFile] {
+    if numbers.isEmpty { return [:] }
+    return files.withLock { files in files.filter { numbers.contains($0.key) } }
   }
 }

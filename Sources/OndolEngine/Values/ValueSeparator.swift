@@ -19,20 +19,19 @@ struct ValueSeparator: ~Copyable {
   typealias MakeWriter = () throws(EngineError) -> ValueFileWriter
 
   private let separation: ValueSeparation
-  /// Files whose values are copied, because most of each is dead.
-  private let collected: Set<FileNumber>
-  private let files: ValueFiles
+  /// Files whose values are copied, because much of each is dead. Held here: they may stop to count
+  /// while a merge, which then comes to nothing, still reads them.
+  private let collected: [FileNumber: ValueFile]
   private let makeWriter: MakeWriter
   private var writer: ValueFileWriter?
   private var finished: [ValueFileMetadata] = []
 
   init(
-    _ separation: ValueSeparation, collecting collected: Set<FileNumber>, from files: ValueFiles,
+    _ separation: ValueSeparation, collecting collected: [FileNumber: ValueFile],
     makeWriter: @escaping MakeWriter
   ) {
     self.separation = separation
     self.collected = collected
-    self.files = files
     self.makeWriter = makeWriter
   }
 
@@ -49,15 +48,17 @@ struct ValueSeparator: ~Copyable {
     case .valuePointer:
       if collected.isEmpty { return nil }
       let pointer = try ValuePointer(row: bytes)
-      guard collected.contains(pointer.file) else { return nil }
-      return try copy(pointer)
+      guard let file = collected[pointer.file] else { return nil }
+      return try copy(pointer, from: file)
     }
   }
 
   /// Copies a value as it is stored.
-  private mutating func copy(_ pointer: ValuePointer) throws(EngineError) -> ValuePointer {
+  private mutating func copy(
+    _ pointer: ValuePointer, from file: ValueFile
+  ) throws(EngineError) -> ValuePointer {
     let writer = try nextWriter()
-    return try files.file(of: pointer).withRecord(pointer) { (record) throws(EngineError) in
+    return try file.withRecord(pointer) { (record) throws(EngineError) in
       try writer.copy(record)
     }
   }

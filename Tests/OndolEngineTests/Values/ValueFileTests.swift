@@ -105,7 +105,8 @@ import Testing
         nextFile: .zero, floor: start, newestLog: .zero, shards: [ShardState(), shard]))
     for _ in 0..<2 {
       for pointer in pointers {
-        let value = try files.file(of: pointer).value(pointer)
+        let file = try #require(files.files([pointer.file])[pointer.file])
+        let value = try file.value(pointer)
         #expect(value == [UInt8(pointer.file.rawValue & 255), 1])
       }
     }

@@ -20,10 +20,10 @@ extension EngineOptions {
     options.commitLimit = random.pick([24 << 10, 64 << 20, 64 << 20])
     options.runLimit = random.pick([1, 1, 2, 3, 5, 8])
     options.smallShardSize = random.pick([0, 1 << 10, 8 << 10, 64 << 10, 8 << 20])
-    options.valueThreshold = random.pick([1, 64, 1 << 10, 4 << 10])
-    options.valueFileSize = random.pick([1, 4 << 10, 64 << 10, 64 << 20])
     options.segmentSize = random.pick([1, 1 << 10, 4 << 10, 32 << 10, 64 << 20])
     options.blockSize = random.pick([512, 512, 1 << 10, 4 << 10, 16 << 10, 64 << 10])
+    options.valueThreshold = random.pick([0, 1, 64, 512, 4 << 10, .max])
+    options.valueFileSize = random.pick([1, 1 << 10, 16 << 10, 64 << 20])
     options.manifestSize = random.pick([500, 2 << 10, 16 << 10, 64 << 10])
     options.compress = random.chance(1, in: 2)
     return options
@@ -41,7 +41,8 @@ extension EngineOptions {
     "shards \(shardCount), cache \(cacheSize), memtable \(memtableSize), "
       + "sealed \(sealedMemtables), log \(logSize), deferred \(deferredBytes), "
       + "commit \(commitLimit), runs \(runLimit), small \(smallShardSize), "
-      + "values \(valueThreshold) in \(valueFileSize), segment \(segmentSize), block \(blockSize), "
+      + "segment \(segmentSize), block \(blockSize), "
+      + "values from \(valueThreshold) in files of \(valueFileSize), "
       + "manifest \(manifestSize), \(compress ? "compressed" : "plain")"
   }
 }

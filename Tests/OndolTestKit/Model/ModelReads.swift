@@ -204,11 +204,11 @@ struct CheckedCursor: ~Copyable {
       throw ModelFailure(
         "\(move) takes \(name) to \(shown(cursor.key.array)), not to \(shown(expected.key))")
     }
-    let value = try cursor.value.array
-    guard value.bytes.compare(expected.value.bytes) == 0 else {
+    let value = try cursor.value
+    guard value.compare(expected.value.bytes) == 0 else {
       throw ModelFailure(
         "\(move): \(name) has at \(shown(expected.key)) the value "
-          + "\(shown(value)), not \(shown(expected.value))")
+          + "\(shown(value.array)), not \(shown(expected.value))")
     }
   }
 }
