@@ -10,7 +10,7 @@ internal import Synchronization
 /// A database can be used from any task or actor. Reads never wait for writes.
 public final class Database: Sendable {
   let engine: Engine
-  let catalog = Catalog()
+  let catalog: Catalog
   let latches = Latches()
   /// What queries found out about the indexes they used.
   let statistics = Guarded(IndexStatistics())
@@ -19,12 +19,15 @@ public final class Database: Sendable {
   let options: Options
   /// Gates that are closed or about to be.
   let gateCount = Atomic(0)
-  private let environment: Environment
+  let environment: Environment
+  /// When documents are next to be removed whose time is over.
+  let nextReaping = Guarded<Int64?>(nil)
 
   private init(engine: Engine, options: Options, environment: Environment) {
     self.engine = engine
     self.options = options
     self.environment = environment
+    catalog = Catalog(clock: environment.now)
   }
 
   /// Wall clock in microseconds since 1970.
@@ -76,6 +79,7 @@ public final class Database: Sendable {
     }
     let database = Database(engine: engine, options: options, environment: environment)
     try await database.finishIndexes()
+    try database.resumeReaping()
     return database
   }
 

@@ -19,6 +19,10 @@ struct CollectionEntry: Sendable {
   var keyspace: Keyspace
   var symbols = SymbolTable()
   var indexes: [IndexDefinition] = []
+  /// The field with the moment from which on a document is no more, if there is one.
+  var timeToLive: FieldNames?
+  /// Which documents have which schema.
+  var schema = SchemaHistory()
 }
 
 /// A root collection and everything below it.
@@ -34,8 +38,18 @@ struct Family: Sendable {
 final class Catalog: Sendable {
   private let pictures: Guarded<[ExactText: Family]>
 
-  init() {
+  /// How documents of earlier schemas are upgraded, as the app has said since it opened the
+  /// database.
+  private let upgrades: Guarded<[CollectionPattern: SchemaUpgrade]>
+
+  /// What the moments are compared with from which on documents are no more: microseconds since
+  /// 1970.
+  let clock: @Sendable () -> Int64
+
+  init(clock: @escaping @Sendable () -> Int64) {
     pictures = Guarded([:])
+    upgrades = Guarded([:])
+    self.clock = clock
   }
 
   /// The same pictures, which others who install theirs do not change; with `families` as a
@@ -44,6 +58,8 @@ final class Catalog: Sendable {
     var copy = catalog.pictures.withLock { $0 }
     for family in families { copy[ExactText(family.root)] = family }
     pictures = Guarded(copy)
+    upgrades = catalog.upgrades
+    clock = catalog.clock
   }
 
   /// The newest picture of the family, which may be newer or older than any snapshot. Nil when none
@@ -72,6 +88,19 @@ final class Catalog: Sendable {
     }
     if let picture = picture(of: root), picture.row == row { return picture }
     return try load(root, row, at: rows.snapshot)
+  }
+
+  /// Notes how documents of the pattern are upgraded.
+  func register(_ upgrade: @escaping SchemaUpgrade, for pattern: CollectionPattern) {
+    upgrades.withLock { $0[pattern] = upgrade }
+  }
+
+  /// How documents of the pattern must be upgraded; nil when none has an earlier schema, or the app
+  /// has not said how.
+  func pendingUpgrade(of pattern: CollectionPattern, _ entry: CollectionEntry) -> PendingUpgrade? {
+    guard !entry.schema.epochs.isEmpty else { return nil }
+    return upgrades.withLock { $0[pattern] }
+      .map { PendingUpgrade(history: entry.schema, upgrade: $0) }
   }
 
   /// Every family at `snapshot`.
@@ -150,6 +179,18 @@ private struct FamilyReader {
   }
 
   mutating func add(key: RawSpan, value: RawSpan) throws(MalformedBytes) {
+    if let keyspace = try CatalogKey.keyspace(of: CatalogKey.schemaMark, key) {
+      guard let pattern = patterns[keyspace] else { return }
+      family.collections[pattern]?.schema = try SchemaHistory(value)
+      return
+    }
+    if let keyspace = try CatalogKey.keyspace(of: CatalogKey.timeToLiveMark, key) {
+      guard let pattern = patterns[keyspace] else { return }
+      var reader = ByteReader(value)
+      let names = try reader.texts()
+      family.collections[pattern]?.timeToLive = names.isEmpty ? nil : names
+      return
+    }
     let (keyspace, symbol) = try CatalogKey.parse(key)
     guard let symbol else {
       switch try KeyspaceRow(value, of: keyspace) {

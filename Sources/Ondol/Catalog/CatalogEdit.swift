@@ -10,6 +10,7 @@ struct CatalogEdit: Sendable {
   private(set) var family: Family
   let isNewFamily: Bool
   private var changedRows: [(key: [UInt8], value: [UInt8])] = []
+  private var schemaRows: [(key: [UInt8], schema: SchemaHistory)] = []
   private var guardedKeys: [[UInt8]]
   private let rows: Rows
   /// Whether the commit changes the catalog.
@@ -91,6 +92,36 @@ struct CatalogEdit: Sendable {
     changedRows.append((CatalogKey.keyspace(index.keyspace), KeyspaceRow.index(index).bytes))
   }
 
+  /// Says which field has the moment a document ends, or that none has.
+  mutating func setTimeToLive(
+    _ field: FieldNames?, of pattern: CollectionPattern
+  ) throws(DatabaseError) {
+    let entry = try collection(pattern)
+    guard entry.timeToLive != field else { return }
+    isChanged = true
+    family.collections[pattern]?.timeToLive = field
+    var value: [UInt8] = []
+    value.append(texts: field ?? [])
+    changedRows.append((CatalogKey.timeToLive(entry.keyspace), value))
+  }
+
+  /// Says which documents have which schema.
+  mutating func setSchema(
+    _ schema: SchemaHistory, of pattern: CollectionPattern
+  ) throws(DatabaseError) {
+    let entry = try collection(pattern)
+    isChanged = true
+    family.collections[pattern]?.schema = schema
+    schemaRows.append((CatalogKey.schema(entry.keyspace), schema))
+  }
+
+  /// Fills in what only the commit of this change could say.
+  mutating func resolve(_ sequence: SequenceNumber) {
+    for pattern in family.collections.keys {
+      family.collections[pattern]?.schema.resolve(sequence)
+    }
+  }
+
   /// Takes an index away; its rows are still to be removed.
   mutating func drop(_ index: IndexDefinition, from pattern: CollectionPattern) {
     isChanged = true
@@ -126,6 +157,10 @@ struct CatalogEdit: Sendable {
       var next: [UInt8] = []
       next.appendVarint(UInt64(family.row.number + 1))
       changedRows.append((CatalogKey.nextFamily, next))
+    }
+    for (key, schema) in schemaRows {
+      let (value, stamps) = schema.bytes
+      batch.put(key.bytes, value.bytes, stamps: stamps)
     }
     for (key, value) in changedRows {
       batch.put(key.bytes, value.bytes)

@@ -5,6 +5,8 @@
 //   02 root collection's name                -> family: number, generation, next member
 //   03 keyspace (u32 BE) 00                  -> what the keyspace is
 //   03 keyspace (u32 BE) 01 symbol (u32 BE)  -> the field name the symbol stands for, UTF-8
+//   03 keyspace (u32 BE) 02                  -> the field with the moment documents end; or none
+//   03 keyspace (u32 BE) 03                  -> from which commit on documents have which schema
 //   04 collection id                         -> the indexes its group is to have: count, kinds
 //   05 family number (u32 BE)                -> next member of a family that is being removed
 //
@@ -69,6 +71,27 @@ enum CatalogKey {
     var key = droppedFamilies
     key.appendBigEndian(number)
     return key
+  }
+
+  static let timeToLiveMark: UInt8 = 0x02
+  static let schemaMark: UInt8 = 0x03
+
+  /// The field that says when documents end.
+  static func timeToLive(_ keyspace: Keyspace) -> [UInt8] {
+    keyspaceRows(keyspace.rawValue) + [timeToLiveMark]
+  }
+
+  /// Which documents have which schema.
+  static func schema(_ keyspace: Keyspace) -> [UInt8] {
+    keyspaceRows(keyspace.rawValue) + [schemaMark]
+  }
+
+  /// The keyspace that a key of `keyspaces(ofFamily:)` with this mark is about.
+  static func keyspace(of mark: UInt8, _ key: RawSpan) throws(MalformedBytes) -> Keyspace? {
+    var reader = ByteReader(key)
+    _ = try reader.take(5)
+    let keyspace = Keyspace(rawValue: UInt32(bigEndian: try reader.littleEndian()))
+    return try reader.byte() == mark ? keyspace : nil
   }
 
   /// The range of all keyspace and symbol rows of a family.

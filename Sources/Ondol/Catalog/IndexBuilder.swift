@@ -224,8 +224,9 @@ extension Database {
       batch.basis = snapshot.sequence
       edit.write(to: &batch)
       do throws(EngineError) {
-        _ = try await engine.commit(
+        let receipt = try await engine.commit(
           batch, durability: OndolEngine.Durability(options.durability))
+        edit.resolve(receipt.sequence)
         catalog.install(edit.family)
         return result
       } catch .stale {

@@ -63,19 +63,31 @@ struct DocumentReader {
     let pattern = CollectionPattern(path.collection)
     guard let entry = try entry(pattern) else { return nil }
     guard let row = try rows.row(DocumentKey.key(entry.keyspace, path)) else { return nil }
+    let contents: DocumentSnapshot.Contents
     do throws(MalformedBytes) {
-      return try DocumentSnapshot.Contents(row: row, symbols: entry.symbols)
+      contents = try DocumentSnapshot.Contents(row: row, symbols: entry.symbols)
     } catch {
       // Perhaps a name was added after the picture was taken.
       guard let entry = try exactEntry(pattern) else {
         throw DatabaseError(error, documentAt: path)
       }
       do throws(MalformedBytes) {
-        return try DocumentSnapshot.Contents(row: row, symbols: entry.symbols)
+        contents = try DocumentSnapshot.Contents(row: row, symbols: entry.symbols)
       } catch {
         throw DatabaseError(error, documentAt: path)
       }
     }
+    guard let living = living(contents, entry) else { return nil }
+    let pending = rows.catalog.pendingUpgrade(of: pattern, entry)
+    return try pending?.apply(living, at: path) ?? living
+  }
+
+  /// Nil when the document's time is over.
+  private func living(
+    _ contents: DocumentSnapshot.Contents, _ entry: CollectionEntry
+  ) -> DocumentSnapshot.Contents? {
+    guard entry.timeToLive != nil else { return contents }
+    return entry.isOver(contents, at: rows.catalog.clock()) ? nil : contents
   }
 
   /// The documents at the paths, in this order; snapshots that do not `exist` where there is none.

@@ -92,6 +92,7 @@ extension Database {
       let receipt = try await engine.commit(
         prepared.batch, durability: OndolEngine.Durability(durability ?? options.durability))
       for family in prepared.changedFamilies { catalog.install(family) }
+      if let end = prepared.firstEnd { reap(by: end) }
       return CompletedCommit(documents: prepared.documents, receipt: receipt, now: 0)
     } catch .stale {
       return nil

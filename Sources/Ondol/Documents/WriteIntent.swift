@@ -38,4 +38,6 @@ enum Precondition: Sendable, Hashable {
   /// The version zero stands for a document that is not there.
   case version(Version)
   case updateTime(Timestamp)
+  /// The document is there, and its time is over; otherwise the write is passed over.
+  case isOver
 }

@@ -71,6 +71,7 @@ extension Database {
         let receipt = try await engine.commit(
           prepared.batch, durability: OndolEngine.Durability(durability))
         for family in prepared.changedFamilies { catalog.install(family) }
+        if let end = prepared.firstEnd { reap(by: end) }
         return CompletedCommit(documents: prepared.documents, receipt: receipt, now: 0)
       } catch .stale {
         // The catalog changed under the batch. The change is visible once its writer has left the
@@ -136,7 +137,7 @@ struct CompletedCommit: Sendable {
       after: returning.contains(.after)
         ? DocumentSnapshot(reference: reference, contents: contents(document, stamps)) : nil,
       change: FieldChange(
-        before: document.stored,
+        before: document.visible,
         after: document.after?.mapValues { $0.resolved(at: stamps.updateTime) }))
   }
 

@@ -14,13 +14,18 @@ struct DocumentWrite: Sendable {
 struct WrittenDocument: Sendable {
   var path: DocumentPath
   var before: DocumentSnapshot.Contents?
-  /// The fields of `before`.
+  /// The fields of the row that is there: those of `before`, or of a document whose time is over.
   var stored: [String: Value]?
+  /// The fields of `before`, which are those stored unless they were upgraded.
+  var visible: [String: Value]?
   /// With `Timestamp.pending` where the commit's time will be.
   var after: [String: Value]?
   /// Found out once all writes are applied. A write that changes nothing leaves the version as it
   /// is.
   fileprivate(set) var isChanged = false
+
+  /// Whether there is a row of a document whose time is over.
+  var isOver: Bool { before == nil && stored != nil }
 
   fileprivate mutating func findWhetherChanged() {
     isChanged =
@@ -39,6 +44,8 @@ struct PreparedCommit: Sendable {
   var documents: [WrittenDocument]
   /// Families as they are after the commit, where it changes them.
   var changedFamilies: [Family]
+  /// The moment the first of the documents ends.
+  var firstEnd: Int64?
 }
 
 /// Derives a batch from a snapshot.
@@ -47,6 +54,7 @@ struct WritePreparation {
   private var edits: [ExactText: CatalogEdit] = [:]
   private var documents: [WrittenDocument] = []
   private var positions: [DocumentPath: Int] = [:]
+  private var firstEnd: Int64?
 
   init(_ rows: Rows) {
     self.rows = rows
@@ -85,6 +93,7 @@ struct WritePreparation {
     do throws(DatabaseError) {
       let position = try position(of: write.path)
       let document = documents[position]
+      if write.intent.precondition == .isOver, !document.isOver { return }
       let after = write.intent.apply(to: document.after)
       try check(write.intent.precondition, document, attempted: after)
       documents[position].after = after
@@ -96,22 +105,34 @@ struct WritePreparation {
   /// Where the document stands in the list; read from the snapshot when it is met first.
   private mutating func position(of path: DocumentPath) throws(DatabaseError) -> Int {
     if let position = positions[path] { return position }
-    let before = try stored(path)
-    let fields = before?.fields
+    let stored = try stored(path)
+    let fields = stored?.contents.fields
+    let isOver = stored.map { $0.entry.isOver($0.contents, at: rows.catalog.clock()) } ?? false
+    var before = isOver ? nil : stored?.contents
+    var visible = isOver ? nil : fields
+    if let stored, let contents = before,
+      let pending = rows.catalog.pendingUpgrade(
+        of: CollectionPattern(path.collection), stored.entry)
+    {
+      before = try pending.apply(contents, at: path)
+      visible = before?.fields
+    }
     positions[path] = documents.count
-    documents.append(WrittenDocument(path: path, before: before, stored: fields, after: fields))
+    documents.append(
+      WrittenDocument(
+        path: path, before: before, stored: fields, visible: visible, after: visible))
     return documents.count - 1
   }
 
   private mutating func stored(
     _ path: DocumentPath
-  ) throws(DatabaseError) -> DocumentSnapshot.Contents? {
+  ) throws(DatabaseError) -> (contents: DocumentSnapshot.Contents, entry: CollectionEntry)? {
     let pattern = CollectionPattern(path.collection)
     guard let entry = try edit(pattern.root)?.family.collections[pattern] else { return nil }
     let key = DocumentKey.key(entry.keyspace, path)
     guard let row = try rows.row(key) else { return nil }
     do throws(MalformedBytes) {
-      return try DocumentSnapshot.Contents(row: row, symbols: entry.symbols)
+      return (try DocumentSnapshot.Contents(row: row, symbols: entry.symbols), entry)
     } catch {
       throw DatabaseError(error, documentAt: path)
     }
@@ -131,7 +152,7 @@ struct WritePreparation {
   ) throws(DatabaseError) {
     let exists = document.after != nil
     switch precondition {
-    case .none:
+    case .none, .isOver:
       break
     case .exists(true):
       guard !exists else { return }
@@ -145,12 +166,12 @@ struct WritePreparation {
       throw DatabaseError(
         .aborted,
         "the document has version \(stored) and not \(version): another write came first",
-        conflict: .init(stored: document.stored, attempted: attempted))
+        conflict: .init(stored: document.visible, attempted: attempted))
     case .updateTime(let time):
       guard document.before?.stamps.updateTime != time else { return }
       throw DatabaseError(
         .failedPrecondition, "the document was not updated at \(time)",
-        conflict: .init(stored: document.stored, attempted: attempted))
+        conflict: .init(stored: document.visible, attempted: attempted))
     }
   }
 
@@ -183,7 +204,8 @@ struct WritePreparation {
       edit.write(to: &batch)
       if edit.isChanged { changed.append(edit.family) }
     }
-    return PreparedCommit(batch: batch, documents: documents, changedFamilies: changed)
+    return PreparedCommit(
+      batch: batch, documents: documents, changedFamilies: changed, firstEnd: firstEnd)
   }
 
   private mutating func add(
@@ -199,6 +221,9 @@ struct WritePreparation {
       edit = try CatalogEdit(newFamily: pattern.root, following: lastNewFamily, in: rows)
     }
     let entry = try edit.collection(pattern)
+    if let end = entry.end(of: document.after, now: rows.catalog.clock()) {
+      firstEnd = min(firstEnd ?? end, end)
+    }
     let key = DocumentKey.key(entry.keyspace, document.path)
     if let after = document.after {
       var symbols = entry.symbols

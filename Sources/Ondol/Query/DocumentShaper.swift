@@ -8,6 +8,7 @@ struct DocumentShaper: Sendable {
   private let database: Database
   private let naming: DocumentNaming
   private let symbols: SymbolTable
+  private let pending: PendingUpgrade?
   /// The fields asked for; nil for all.
   private var selection: [(names: FieldNames, path: ResolvedPath)]?
 
@@ -17,6 +18,7 @@ struct DocumentShaper: Sendable {
     self.database = database
     naming = part.naming
     symbols = part.matcher.symbols
+    pending = part.pending
     guard let selection else { return }
     self.selection = []
     for names in selection {
@@ -47,8 +49,8 @@ struct DocumentShaper: Sendable {
     _ view: borrowing DocumentView, _ row: RawSpan, _ key: RawSpan
   ) throws(DatabaseError) -> DocumentSnapshot {
     let path = try naming.path(of: key)
+    let contents: DocumentSnapshot.Contents
     do throws(MalformedBytes) {
-      let contents: DocumentSnapshot.Contents
       if let selection {
         contents = .init(
           stamps: selection.isEmpty ? .unread : DocumentStamps(view),
@@ -56,11 +58,13 @@ struct DocumentShaper: Sendable {
       } else {
         contents = try .init(row: row.array, symbols: symbols)
       }
-      let reference = DocumentReference(database: database, place: .success(path))
-      return DocumentSnapshot(reference: reference, contents: contents)
     } catch {
       throw DatabaseError(error, documentAt: path)
     }
+    let reference = DocumentReference(database: database, place: .success(path))
+    let isWhole = selection == nil
+    let shown = isWhole ? try pending?.apply(contents, at: path) ?? contents : contents
+    return DocumentSnapshot(reference: reference, contents: shown)
   }
 
   private func selected(

@@ -18,6 +18,8 @@ struct QueryPart: Sendable {
   let naming: DocumentNaming
   let matcher: Matcher
   var plan: Plan
+  /// How documents of an earlier schema are upgraded on their way out.
+  let pending: PendingUpgrade?
 }
 
 /// One query, carried out on one snapshot.
@@ -61,10 +63,16 @@ struct Executor {
     let planner = Planner(
       query: query, naming: naming, indexes: entry.indexes.filter { $0.state == .ready },
       statistics: database.statistics.withLock { $0 })
+    var matcher = try Matcher(query, naming, symbols: entry.symbols)
+    var plan = planner.plan()
+    if let field = entry.timeToLive {
+      try matcher.leaveOut(endedBy: rows.catalog.clock(), field)
+      plan.isExact = false
+    }
     parts.append(
       QueryPart(
-        naming: naming, matcher: try Matcher(query, naming, symbols: entry.symbols),
-        plan: planner.plan()))
+        naming: naming, matcher: matcher, plan: plan,
+        pending: rows.catalog.pendingUpgrade(of: pattern, entry)))
   }
 
   // MARK: - Ways

@@ -20,6 +20,8 @@ struct Matcher: Sendable {
   private let end: NormalQuery.Bound?
   private let naming: DocumentNaming
   let symbols: SymbolTable
+  /// The field that says when documents end, and the moment of the read.
+  private var lifetime: (path: ResolvedPath, now: Int64)?
 
   init(
     _ query: NormalQuery, _ naming: DocumentNaming, symbols: SymbolTable
@@ -61,12 +63,25 @@ struct Matcher: Sendable {
   /// by and is between the places where the result begins and ends.
   func matches(_ view: borrowing DocumentView, _ key: RawSpan) throws(DatabaseError) -> Bool {
     do throws(MalformedBytes) {
+      if try isOver(view) { return false }
       for index in nodes.indices where try !meets(nodes[index], view, key) { return false }
       guard try hasFields(view) else { return false }
       return try isWithinPlaces(view, key)
     } catch {
       throw DatabaseError(error, documentAt: try naming.path(of: key))
     }
+  }
+
+  /// Leaves out documents that end at `now` or before, as `field` says.
+  mutating func leaveOut(endedBy now: Int64, _ field: FieldNames) throws(DatabaseError) {
+    lifetime = (try ResolvedPath(FieldPath(field), in: symbols), now)
+  }
+
+  private func isOver(_ view: borrowing DocumentView) throws(MalformedBytes) -> Bool {
+    guard let lifetime, let field = try view.field(lifetime.path),
+      case .timestamp(let end) = try field.value(symbols)
+    else { return false }
+    return end.microsecondsSince1970 <= lifetime.now
   }
 
   private func meets(

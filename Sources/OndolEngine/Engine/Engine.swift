@@ -19,6 +19,8 @@ package struct CommitReceipt: Sendable, Equatable {
 package final class Engine: Sendable {
   private let storage: Storage
   private let upkeep: Upkeep
+  /// Tasks of the floor above.
+  private let workAbove: BackgroundTasks
   private let reads: any Worker
   private let logWorker: any Worker
   private let isClosed = Atomic(false)
@@ -27,13 +29,17 @@ package final class Engine: Sendable {
     self.storage = storage
     self.logWorker = logWorker
     self.reads = reads
+    workAbove = BackgroundTasks(executor: storage.environment.executor)
     upkeep = Upkeep(storage)
     upkeep.start()
   }
 
   deinit {
     // Merges end soon when nobody has closed the database.
-    if !isClosed.load(ordering: .relaxed) { upkeep.abandon() }
+    if !isClosed.load(ordering: .relaxed) {
+      upkeep.abandon()
+      workAbove.cancel()
+    }
   }
 
   // MARK: - Opening
@@ -136,6 +142,11 @@ package final class Engine: Sendable {
 
   // MARK: - Upkeep
 
+  /// Starts work that nobody waits for. Closing cancels its task and waits for it.
+  package func startInBackground(_ work: @escaping @Sendable () async -> Void) {
+    workAbove.start(work)
+  }
+
   /// Writes every row from memory into sorted files.
   package func flush() async throws(EngineError) {
     try await upkeep.flush()
@@ -184,6 +195,7 @@ package final class Engine: Sendable {
   package func close() async throws(EngineError) {
     guard !isClosed.exchange(true, ordering: .relaxed) else { return }
     var failure: EngineError?
+    await workAbove.finish()
     upkeep.stopMerging()
     do throws(EngineError) {
       try await writeEverything()
