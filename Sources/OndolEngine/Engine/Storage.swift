@@ -110,6 +110,9 @@ final class Storage: Sendable {
     if !new.segments.isEmpty { try directory.sync() }
     let run = new.segments.first?.number.rawValue ?? 0
     let floor = sequencer.floor(without: memtable)
+    // The first log of a life is in use before its name is safe. As the floor it must be: the
+    // manifest's newest log would be removed for being older.
+    if floor.number > manifest.state.newestLog { try secure(floor.number) }
     try manifest.commit(
       old.map { .dropSegment(shard: index, number: $0.number) }
         + new.changes(shard: index, level: level, run: run) + [
