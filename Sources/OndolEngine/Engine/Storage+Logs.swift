@@ -67,7 +67,7 @@ extension Storage {
 
   /// Makes a log's name durable and puts it in the manifest, which comes before the first sync of
   /// its commits: so a log that is missing later is known to be.
-  private func secure(_ number: FileNumber) throws(EngineError) {
+  func secure(_ number: FileNumber) throws(EngineError) {
     try directory.sync()
     try manifest.commit([.logs(floor: manifest.state.floor, newest: number)])
     sequencer.noteSecured(number)
