@@ -61,7 +61,7 @@ private func writeALot(_ engine: EngineSubject, seed: UInt64) async throws {
     #expect(kinds[.manifest] == 1)
     #expect(kinds[.log] == 1, "\(names)")
     #expect(kinds[.segment] ?? 0 <= 2, "\(names)")
-    #expect(kinds[.values] ?? 0 <= 8, "\(names)")
+    #expect(kinds[.values] ?? 0 <= 12, "\(names)")
     #expect(kinds[.other] == nil, "\(names)")
   }
 
