@@ -92,7 +92,7 @@ package final class SimulationExecutor: TaskExecutor {
   }
 
   /// Waits until the executor lets time pass. Whoever is cancelled meanwhile wakes like everybody.
-  func doze() async {
+  package func doze() async {
     await withCheckedContinuation { sleeper in
       state.withLock { $0.dozing.append(sleeper) }
     }
