@@ -8,6 +8,15 @@
 #include <pthread.h>
 #include <string.h>
 #include <sys/file.h>
+#include <sys/uio.h>
+
+#if defined(__APPLE__)
+#include <pthread/qos.h>
+#elif defined(__linux__)
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+#endif
 
 int ondol_lock_exclusive(int descriptor) {
 #if defined(F_OFD_SETLK)
@@ -18,6 +27,17 @@ int ondol_lock_exclusive(int descriptor) {
 #endif
 }
 
+ssize_t ondol_write_synced(int descriptor, const void *bytes, size_t length, off_t offset) {
+#if defined(RWF_DSYNC)
+  struct iovec all = {.iov_base = (void *)bytes, .iov_len = length};
+  return pwritev2(descriptor, &all, 1, offset, RWF_DSYNC);
+#else
+  (void)descriptor, (void)bytes, (void)length, (void)offset;
+  errno = ENOSYS;
+  return -1;
+#endif
+}
+
 void ondol_name_thread(const char *name) {
   char cut[16] = {0};
   strncpy(cut, name, sizeof(cut) - 1);
@@ -25,5 +45,14 @@ void ondol_name_thread(const char *name) {
   pthread_setname_np(cut);
 #else
   pthread_setname_np(pthread_self(), cut);
+#endif
+}
+
+void ondol_lower_priority(void) {
+#if defined(__APPLE__)
+  pthread_set_qos_class_self_np(QOS_CLASS_UTILITY, 0);
+#elif defined(__linux__)
+  // On Linux niceness belongs to the thread. Ten is a tenth of an ordinary thread's share.
+  setpriority(PRIO_PROCESS, (id_t)syscall(SYS_gettid), 10);
 #endif
 }

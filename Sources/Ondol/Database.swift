@@ -92,6 +92,21 @@ public final class Database: Sendable {
     }
   }
 
+  /// Makes everything acknowledged so far survive a power cut, whatever durability it was written
+  /// with.
+  ///
+  /// - Throws: `.unavailable` when writing failed, now or before; `.failedPrecondition` when the
+  ///   database is closed.
+  /// - Complexity: one sync of the device, none when everything has been synced.
+  @concurrent
+  public func synchronize() async throws(DatabaseError) {
+    do throws(EngineError) {
+      try await engine.synchronize()
+    } catch {
+      throw DatabaseError(error)
+    }
+  }
+
   /// The collection at `path`: an odd number of segments, as in `users` or `users/alice/posts`. A
   /// wrong path makes the calls throw that use it.
   public func collection(_ path: String) -> CollectionReference {

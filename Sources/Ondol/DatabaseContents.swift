@@ -39,7 +39,6 @@ extension Database {
   @concurrent
   package func contents() async throws(DatabaseError) -> DatabaseContents {
     let snapshot = try engineSnapshot()
-    let status = engine.status
     var collections: [DatabaseContents.Collections] = []
     for family in try catalog.families(at: snapshot) {
       for (pattern, entry) in family.collections {
@@ -61,7 +60,7 @@ extension Database {
     collections.sort { ValueOrder.compare($0.pattern, $1.pattern) < 0 }
     return DatabaseContents(
       format: FileFormat.version, sequence: snapshot.sequence.rawValue,
-      shards: status.shards.count, collections: collections)
+      shards: engine.metrics.shards.count, collections: collections)
   }
 }
 

@@ -8,6 +8,10 @@ public enum Durability: Sendable, Hashable {
   case memory
   /// The process being killed, but not a power cut.
   case process
+  /// The process being killed at once, and a power cut that comes so much later: what a cut takes
+  /// is at most the commits of that long, and never one without those after it. As fast as
+  /// `.process`; a pause of nothing or less syncs as soon as it can.
+  case periodic(Duration)
   /// A power cut: the write returns when the device has the commit.
   case power
 }

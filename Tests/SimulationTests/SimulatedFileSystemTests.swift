@@ -9,7 +9,9 @@ import Testing
 private func makeDirectory(
   _ fileSystem: SimulatedFileSystem = SimulatedFileSystem()
 ) throws -> (SimulatedFileSystem, any Directory) {
-  (fileSystem, try fileSystem.openDirectory(at: "/db", create: true))
+  let directory = try fileSystem.openDirectory(at: "/db", create: true)
+  try directory.syncName()
+  return (fileSystem, directory)
 }
 
 private func contents(_ fileSystem: SimulatedFileSystem, _ name: String) -> [UInt8]? {
@@ -82,12 +84,14 @@ private func contents(_ fileSystem: SimulatedFileSystem, _ name: String) -> [UIn
   }
 
   @Test func `fails every operation after the one before which power was cut`() throws {
-    for cut in 0..<6 {
+    for cut in 0..<7 {
       let fileSystem = SimulatedFileSystem()
       fileSystem.cutPower(before: cut)
       var succeeded = 0
       do {
         let directory = try fileSystem.openDirectory(at: "/db", create: true)
+        succeeded += 1
+        try directory.syncName()
         succeeded += 1
         let file = try directory.create("LOG-1")
         succeeded += 1
@@ -294,6 +298,33 @@ private func contents(_ fileSystem: SimulatedFileSystem, _ name: String) -> [UIn
     }
   }
 
+  @Test func `saves with a synced write its own bytes, and those before it perhaps not`() throws {
+    var losses = 0
+    for seed: UInt64 in 0..<60 {
+      let (fileSystem, directory) = try makeDirectory()
+      let file = try directory.create("LOG-1")
+      try file.write([UInt8](repeating: 0, count: 10_000).bytes, at: 0)
+      try file.sync()
+      try directory.sync()
+      try file.write([1].bytes, at: 100)
+      try file.writeSynced([UInt8](repeating: 2, count: 6_000).bytes, at: 3_000)
+      let found = try #require(contents(fileSystem.crash(seed: seed), "LOG-1"), "SEED=\(seed)")
+      #expect(found.count == 10_000)
+      #expect(found[3_000..<9_000].allSatisfy { $0 == 2 }, "SEED=\(seed)")
+      if found[100] == 0 { losses += 1 }
+    }
+    #expect((10..<55).contains(losses))
+  }
+
+  @Test func `may lose a directory whose name was not synced`() throws {
+    let fileSystem = SimulatedFileSystem()
+    _ = try fileSystem.openDirectory(at: "/db", create: true)
+    let survivors = (0..<60).filter { seed in
+      (try? fileSystem.crash(seed: seed).openDirectory(at: "/db", create: false)) != nil
+    }
+    #expect((10..<55).contains(survivors.count))
+  }
+
   @Test func `keeps a picture from before each operation`() throws {
     let (fileSystem, directory) = try makeDirectory()
     fileSystem.keepPictures()
@@ -304,7 +335,7 @@ private func contents(_ fileSystem: SimulatedFileSystem, _ name: String) -> [UIn
     let pictures = fileSystem.takePictures()
     #expect(pictures.map(\.kind) == [.create, .write, .sync])
     #expect(pictures.map(\.note) == [0, 1, 1])
-    #expect(pictures.map(\.operation) == [1, 2, 3])
+    #expect(pictures.map(\.operation) == [2, 3, 4])
     #expect(
       pictures.map { $0.storage.contents(of: "LOG-1", in: "/db") } == [nil, [], [1]])
   }

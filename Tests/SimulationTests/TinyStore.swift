@@ -48,6 +48,7 @@ final class TinyStore: CrashSubject {
 
   static func open(_ environment: Environment, mistake: Mistake) throws(EngineError) -> TinyStore {
     let directory = try environment.fileSystem.openDirectory(at: "/db", create: true)
+    try directory.syncName()
     let lock = try directory.lock(owner: "test")
     let numbers = try directory.list().compactMap { Int($0.dropFirst("LOG-".count)) }.sorted()
     var state = State()

@@ -5,6 +5,7 @@
 
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 /// Continues a CRC32C (Castagnoli) over `length` bytes. Start with 0; feed the result back in to
 /// continue. Uses the processor's instruction where there is one, in three interleaved streams from
@@ -15,8 +16,16 @@ uint32_t ondol_crc32c(uint32_t crc, const void *bytes, size_t length);
 /// opens in one process exclude each other too. Returns 0, or the errno of the refusal.
 int ondol_lock_exclusive(int descriptor);
 
+/// Writes up to `length` bytes at `offset` and returns once these bytes, and no others, survive a
+/// power cut. Returns how many were written, or -1 with errno set: EOPNOTSUPP or ENOSYS where there
+/// is no such call.
+ssize_t ondol_write_synced(int descriptor, const void *bytes, size_t length, off_t offset);
+
 /// Gives the calling thread a name for debuggers, cut to what the system takes.
 void ondol_name_thread(const char *name);
+
+/// Gives the calling thread a low priority, where the system has one for each thread.
+void ondol_lower_priority(void);
 
 /// Asks the processor to fetch the cache line at `address`, which need not be readable.
 static inline void ondol_prefetch(const void *address) { __builtin_prefetch(address); }

@@ -175,10 +175,19 @@ extension Value {
 }
 
 extension OndolEngine.Durability {
+  /// Nothing below zero, and nothing that overflows.
+  private static func microseconds(of pause: Duration) -> Int64 {
+    let (seconds, attoseconds) = pause.components
+    if seconds < 0 || attoseconds < 0 { return 0 }
+    if seconds > .max / 2_000_000 { return .max }
+    return seconds * 1_000_000 + attoseconds / 1_000_000_000_000
+  }
+
   init(_ durability: Durability) {
     switch durability {
     case .memory: self = .memory
     case .process: self = .process
+    case .periodic(let pause): self = .periodic(microseconds: Self.microseconds(of: pause))
     case .power: self = .power
     }
   }

@@ -10,7 +10,8 @@
   private let base: UnsafeMutableRawPointer?
   /// The block's rows; nil when the window is one row from elsewhere.
   private let rows: UnsafePointer<Block.Row>?
-  /// The block's prefix, with room behind it for the rest of a key; of a row from elsewhere its key.
+  /// The block's prefix, with room behind it for the rest of a key; of a row from elsewhere its
+  /// key.
   private let keys: UnsafeMutableRawPointer?
   /// Bytes of the prefix; of a row from elsewhere those of its key.
   private let keyLength: Int

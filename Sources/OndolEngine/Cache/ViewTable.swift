@@ -12,8 +12,8 @@ enum SearchOutcome {
   case wouldBlock
 }
 
-/// The parts of a view that gets touch. A plain reference: its owner, which keeps the objects, calls
-/// `free` at the end.
+/// The parts of a view that gets touch. A plain reference: its owner, which keeps the objects,
+/// calls `free` at the end.
 @safe struct ViewTable: BitwiseCopyable, @unchecked Sendable {
   // Safe to share: not written after init; what it leads to can be read by any thread.
 

@@ -31,6 +31,8 @@ package enum Durability: Sendable, Hashable {
   case memory
   /// The process being killed, but not a power cut.
   case process
+  /// The process being killed, and a power cut that comes so many microseconds later.
+  case periodic(microseconds: Int64)
   /// A power cut.
   case power
 }
@@ -62,6 +64,12 @@ package struct Batch: Sendable {
     var form: StampForm
   }
 
+  /// Keys from `lower` on and before `upper`; no bound where that is empty.
+  struct GuardedRange: Sendable {
+    var lower: [UInt8]
+    var upper: [UInt8]
+  }
+
   /// Bytes of the keyspace at the front of every key.
   static let keyspaceLength = 4
 
@@ -72,17 +80,18 @@ package struct Batch: Sendable {
   private(set) var stamps: [Stamp] = []
   /// The rows that must not have changed after `basis`.
   private(set) var guardedKeys: [[UInt8]] = []
-  /// The ranges in which no row must have changed after `basis`.
-  private(set) var guardedRanges: [(lower: [UInt8], upper: [UInt8])] = []
+  /// The ranges in which no row must have come, changed or gone after `basis`.
+  private(set) var guardedRanges: [GuardedRange] = []
 
   /// The groups of keyspaces written to.
   private(set) var groups = KeyspaceGroups()
 
-  /// The snapshot this batch was derived from. Required when `guard(_:)` was called.
+  /// The snapshot this batch was derived from. Required when anything is guarded.
   package var basis: SequenceNumber?
 
   package init() {}
 
+  var isGuarded: Bool { !guardedKeys.isEmpty || !guardedRanges.isEmpty }
   package var isEmpty: Bool { operationCount == 0 }
   /// Bytes this batch takes in the log, without frame headers.
   package var payloadLength: Int { max(0, frame.count - FrameHeader.length) }
@@ -115,9 +124,10 @@ package struct Batch: Sendable {
   }
 
   /// Makes the commit fail with `.stale` when a row with a key from `lower` on and before `upper`
-  /// was changed, added or removed after `basis`. Both must lie in one shard.
+  /// (no bound when empty) was put or deleted after `basis`, one that was not there before
+  /// included. The range must lie in one shard.
   package mutating func guardUnchanged(from lower: RawSpan, to upper: RawSpan) {
-    guardedRanges.append((lower.array, upper.array))
+    guardedRanges.append(GuardedRange(lower: lower.array, upper: upper.array))
   }
 
   /// Fills the stamps in and gives the bytes away; the batch is empty afterwards.

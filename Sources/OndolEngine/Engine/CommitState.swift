@@ -77,7 +77,7 @@ struct CommitState: Sendable {
       switch commit.durability {
       case .memory: true
       // Its own frames and all before them: a hole in the log would end history in front of it.
-      case .process: commit.end <= writtenThrough
+      case .process, .periodic: commit.end <= writtenThrough
       case .power: commit.end <= syncedThrough
       }
     }.count

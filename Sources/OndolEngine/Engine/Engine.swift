@@ -40,18 +40,34 @@ package final class Engine: Sendable {
 
   /// Opens the database in the directory at `path`, and makes one where there is none. Recovers
   /// what a crash left. Reads the superblock, the manifest and the logs; no segment is touched.
+  @concurrent
   package static func open(
     at path: String, options: EngineOptions = EngineOptions(), environment: Environment = .live()
   ) async throws(EngineError) -> Engine {
     let maintenance = environment.threads.makeWorker(named: "ondol-upkeep")
     let logWorker = environment.threads.makeWorker(named: "ondol-log")
     do throws(EngineError) {
-      let opening = try await maintenance.perform { () throws(EngineError) in
-        try Opening(path: path, options: options, environment: environment)
-      }
+      let claim = try DirectoryClaim(path: path, environment: environment)
+      let opening =
+        if try isQuick(claim) {
+          try Opening(claim, options: options, environment: environment)
+        } else {
+          try await maintenance.perform { () throws(EngineError) in
+            try Opening(claim, options: options, environment: environment)
+          }
+        }
       return opening.makeEngine(maintenance: maintenance, logWorker: logWorker)
     } catch {
       await maintenance.stop()
+      throw error
+    }
+  }
+
+  private static func isQuick(_ claim: DirectoryClaim) throws(EngineError) -> Bool {
+    do throws(EngineError) {
+      return try Opening.isQuick(claim)
+    } catch {
+      claim.lock.release()
       throw error
     }
   }
@@ -80,7 +96,7 @@ package final class Engine: Sendable {
         try await storage.sequencer.finish(placed)
         return receipt
       case .needsLog:
-        try await storage.makeFirstLog()
+        try await storage.makeLog()
         storage.secureFirstLog()
       case .needsRoom(let shard):
         try await upkeep.makeRoom(in: shard)
@@ -110,10 +126,12 @@ package final class Engine: Sendable {
 
   /// The rows as of now. Cheap, and holds nobody up however long it lives; it keeps the files it
   /// reads.
-  package func snapshot() throws(EngineError) -> Snapshot {
+  ///
+  /// - Parameter owner: who keeps it, for `metrics`, when it will be kept for long.
+  package func snapshot(owner: String? = nil) throws(EngineError) -> Snapshot {
     if isClosed.load(ordering: .relaxed) { throw .closed }
     let (view, sequence) = storage.views.snapshot
-    return Snapshot(view, sequence)
+    return Snapshot(view, sequence, label: owner.flatMap { view.ticket?.label($0) })
   }
 
   // MARK: - Upkeep
@@ -159,9 +177,7 @@ package final class Engine: Sendable {
   }
 
   /// What the files hold, for people who look.
-  package var status: EngineStatus {
-    EngineStatus(views: storage.views, cache: storage.cache)
-  }
+  package var metrics: EngineMetrics { EngineMetrics(storage) }
 
   /// Flushes everything, marks the database as closed in good order and gives the directory back.
   /// Commits begun before finish; later ones, and later snapshots, get `.closed`.
@@ -186,38 +202,5 @@ package final class Engine: Sendable {
     try await flush()
     guard storage.sequencer.hasWritten || storage.hasCommitsInLogs else { return }
     try await storage.perform { (storage) throws(EngineError) in try storage.sealLog() }
-  }
-}
-
-/// Sizes and counts as of one moment.
-package struct EngineStatus: Sendable {
-  package struct ShardStatus: Sendable {
-    package var memtableRows: Int
-    package var memtableBytes: Int
-    package var runs: Int
-    package var segments: Int
-    package var rows: UInt64
-    package var bytes: UInt64
-  }
-
-  package var shards: [ShardStatus]
-  package var sequence: SequenceNumber
-  package var cachedBytes: Int
-
-  init(views: ViewHolder, cache: BlockCache) {
-    let (view, sequence) = views.snapshot
-    self.sequence = sequence
-    cachedBytes = cache.usedBytes
-    shards = view.shards.map { shard in
-      let memtables = [shard.active] + shard.sealed
-      let segments = shard.runs.flatMap(\.segments)
-      return ShardStatus(
-        memtableRows: memtables.map(\.rows).reduce(0, +),
-        memtableBytes: memtables.filter { !$0.isEmpty }.map(\.sizeBytes).reduce(0, +),
-        runs: shard.runs.count, segments: segments.count,
-        rows: segments.map(\.metadata.entries).reduce(0, +),
-        bytes: segments.map(\.metadata.sizeBytes).reduce(0, +)
-          + shard.state.valueFiles.values.map(\.sizeBytes).reduce(0, +))
-    }
   }
 }

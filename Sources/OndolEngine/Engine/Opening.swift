@@ -1,5 +1,35 @@
 // Opening, step by step: lock, superblock, manifest, logs; then, after an unclean end, a fresh log
-// and manifest. Blocks; runs on the maintenance thread. A directory without a database becomes one.
+// and manifest. A directory without a database becomes one. All of it blocks. What a database that
+// was closed in good order asks for is a few small reads, done by whoever opens it, because handing
+// them to a thread that must be made first takes as long again. A database that is yet to be made,
+// or has more than a few kilobytes of logs to recover, is opened on the maintenance thread.
+
+/// The first half: the directory is locked, and it is known what there is to do.
+struct DirectoryClaim: Sendable {
+  let path: String
+  let directory: any Directory
+  let lock: any DirectoryLock
+  /// The files that were there when the lock was taken.
+  let names: [String]
+
+  /// Takes the lock of the directory at `path`, which must not be somebody else's.
+  init(path: String, environment: Environment) throws(EngineError) {
+    self.path = path
+    directory = try environment.fileSystem.openDirectory(at: path, create: true)
+    // Nothing is put into a directory that holds other files and no database.
+    if (try? directory.open(Superblock.name, access: .readOnly)) == nil {
+      try Opening.refuseForeign(try directory.list(), path: path)
+    }
+    lock = try directory.lock(owner: "since \(environment.now())")
+    do throws(EngineError) {
+      // Listed again: whoever held the lock before may have made the database meanwhile.
+      names = try directory.list()
+    } catch {
+      lock.release()
+      throw error
+    }
+  }
+}
 
 /// Everything an engine is made of, read or made.
 struct Opening: Sendable {
@@ -11,20 +41,27 @@ struct Opening: Sendable {
   private let memtables: [[Memtable]]
   private let recovered: RecoveredLog
 
+  /// Whether the second half is done in a few reads: there is a database, and one small log.
+  static func isQuick(_ claim: DirectoryClaim) throws(EngineError) -> Bool {
+    let logs = claim.names.filter { FileNumber.parse($0, prefix: "LOG-") != nil }
+    guard claim.names.contains(Superblock.name), logs.count == 1 else { return false }
+    let log = try claim.directory.open(logs[0], access: .readOnly)
+    return try log.size() <= Recovery.smallLog
+  }
+
+  /// The second half. Gives the lock back when it throws.
   init(
-    path: String, options: EngineOptions, environment: Environment
+    _ claim: DirectoryClaim, options: EngineOptions, environment: Environment
   ) throws(EngineError) {
     self.options = options
     self.environment = environment
-    directory = try environment.fileSystem.openDirectory(at: path, create: true)
-    let names = try directory.list()
-    try Self.refuseForeign(names, path: path)
-    lock = try directory.lock(owner: "since \(environment.now())")
+    directory = claim.directory
+    lock = claim.lock
+    let names = claim.names
     do throws(EngineError) {
-      // Listed again: whoever held the lock before may have made the database meanwhile.
-      let names = try directory.list()
+      let isBlank = try Self.isBlank(names, directory)
       manifest =
-        if try Self.isBlank(names, directory) {
+        if isBlank {
           try Self.create(names, directory, options, environment)
         } else {
           try Self.load(names, directory, options, environment)
@@ -32,13 +69,13 @@ struct Opening: Sendable {
       var recovery = Recovery(
         directory: directory, identity: manifest.superblock.identity, manifest: manifest.state,
         memtableSize: options.memtableSize)
-      try recovery.replay(try directory.list())
-      if !recovery.isClean || manifest.hasTornTail {
-        try recovery.replaceLogs(manifest, environment: environment)
-      }
+      // Nobody else changes the directory under the lock.
+      try recovery.replay(isBlank ? try directory.list() : names)
+      let isClean = recovery.isClean && !manifest.hasTornTail
+      if !isClean { try recovery.replaceLogs(manifest, environment: environment) }
       memtables = recovery.memtables
       recovered = recovery.recovered
-      try Self.sweep(directory, manifest)
+      try Self.sweep(isClean && !isBlank ? names : try directory.list(), directory, manifest)
     } catch {
       lock.release()
       throw error
@@ -68,7 +105,7 @@ struct Opening: Sendable {
   }
 
   /// Throws when the directory holds files of somebody else and no database.
-  private static func refuseForeign(_ names: [String], path: String) throws(EngineError) {
+  fileprivate static func refuseForeign(_ names: [String], path: String) throws(EngineError) {
     let ours = names.filter { $0 == "LOCK" || number(of: $0) != nil }
     guard !names.contains(Superblock.name), !names.isEmpty else { return }
     guard ours.count == names.count else {
@@ -84,6 +121,8 @@ struct Opening: Sendable {
     _ names: [String], _ directory: any Directory, _ options: EngineOptions,
     _ environment: Environment
   ) throws(EngineError) -> Manifest {
+    // A process may have been killed between making the directory and this.
+    try directory.syncName()
     // The superblock first: without it whatever else is left over still counts as blank.
     if names.contains(Superblock.name) {
       try directory.remove(Superblock.name)
@@ -139,11 +178,11 @@ struct Opening: Sendable {
 
   /// Removes files of ours that nobody names: what flushes, merges and rotations left behind.
   private static func sweep(
-    _ directory: any Directory, _ manifest: Manifest
+    _ names: [String], _ directory: any Directory, _ manifest: Manifest
   ) throws(EngineError) {
     let state = manifest.state
     let current = manifest.superblock.manifest
-    for name in try directory.list() {
+    for name in names {
       let isDead =
         if let log = FileNumber.parse(name, prefix: "LOG-") {
           log < state.floor.number || log > state.newestLog
@@ -172,7 +211,8 @@ struct Opening: Sendable {
       identity: manifest.superblock.identity, directory: directory, cache: cache)
     valueFiles.follow(manifest.state)
     let shards = manifest.state.shards.enumerated().map { index, state in
-      let active = memtables[index].last ?? Memtable(capacity: options.memtableSize)
+      // The first commit makes one of the right size.
+      let active = memtables[index].last ?? Memtable(capacity: 0)
       for memtable in memtables[index].dropLast() + [active] { memtable.charge(to: cache) }
       return ShardView(
         active: active,
@@ -188,7 +228,8 @@ struct Opening: Sendable {
         }, state: state)
     }
     let reads = environment.threads.makeWorker(named: "ondol-reads")
-    let views = ViewHolder(View(shards: shards, reads: reads), published: recovered.sequence)
+    let views = ViewHolder(
+      View(shards: shards, reads: reads), published: recovered.sequence, now: environment.now)
     let sequencer = Sequencer(
       recovered: recovered, views: views, environment: environment, options: options,
       identity: manifest.superblock.identity, syncWorker: logWorker)

@@ -8,8 +8,16 @@ struct PlacedCommit: Sendable {
   var write: PendingWrite?
   /// Shards whose memtable this commit filled.
   var sealedShards: [Int]
-  /// The log has passed half its size and wants a successor.
-  var wantsSpareLog: Bool
+  /// The log wants a successor.
+  var spareRequest: SpareRequest?
+  /// Microseconds after which everything placed must be synced, when nobody sees to that yet.
+  var syncDelay: Int64?
+}
+
+/// A log to be made ahead of its use.
+struct SpareRequest: Sendable {
+  /// Bytes of zeros to write and sync; none for a log that grows.
+  var prewritten: UInt64
 }
 
 /// Bytes on their way into a log.
@@ -23,6 +31,8 @@ struct PendingWrite: Sendable {
   var frame: [UInt8]
   var operations: Int
   var context: FrameContext
+  /// Whether the write syncs its own bytes, which are all that a sync would have to cover.
+  var isSynced = false
 
   /// Makes the bytes to write: checksums are computed here, outside any lock.
   consuming func build() -> [UInt8] {

@@ -83,6 +83,9 @@ struct Recovery {
 
   // MARK: - Reading
 
+  /// Bytes up to which a log is read at once.
+  static let smallLog: UInt64 = 64 << 10
+
   /// Reads all logs among `names` from the floor on.
   mutating func replay(_ names: [String]) throws(EngineError) {
     let numbers = names.compactMap { FileNumber.parse($0, prefix: "LOG-") }
@@ -106,8 +109,9 @@ struct Recovery {
     guard let size = Int(exactly: try file.size()), size <= 4 << 30 else {
       throw .corrupt(file: name, offset: 0, reason: "it is too long for a log")
     }
-    let bytes = try file.read(at: 0, count: size)
-    switch try LogHeader.read(bytes.bytes.extracting(first: min(4096, size)), file: name) {
+    let beginning = try file.read(at: 0, count: min(Int(Self.smallLog), size))
+    let page = beginning.bytes.extracting(first: min(LogHeader.length, beginning.count))
+    switch try LogHeader.read(page, file: name) {
     case .blank:
       // A spare that was never used, unless a later log has something to say about it.
       if number == manifest.floor.number { beginFloor(number) }
@@ -126,6 +130,8 @@ struct Recovery {
         tearHere(name, at: 0, position: end)
         return
       }
+      let bytes =
+        size <= beginning.count ? beginning : try file.read(at: 0, count: size)
       var frames = FrameReader(bytes, salt: header.salt, from: LogHeader.length)
       if try connect(header, name) { try take(&frames, header, name) }
       try refuseDamage(frames)

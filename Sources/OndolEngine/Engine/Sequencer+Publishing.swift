@@ -7,16 +7,7 @@ extension Sequencer {
   func finish(_ placed: consuming PlacedCommit) async throws(EngineError) {
     let sequence = placed.sequence
     if let write = placed.write.take() {
-      let start = write.log.position(of: write.offset)
-      let log = write.log
-      let offset = write.offset
-      let bytes = write.build()
-      do throws(EngineError) {
-        try log.file.write(bytes.bytes, at: offset)
-      } catch {
-        throw fail(error)
-      }
-      endWrite(start)
+      try perform(write)
     } else {
       publish()
     }
@@ -24,14 +15,36 @@ extension Sequencer {
     if let failure = await waitUntilPublished(sequence) { throw failure }
   }
 
+  private func perform(_ write: consuming PendingWrite) throws(EngineError) {
+    let (log, offset, isSynced) = (write.log, write.offset, write.isSynced)
+    let bytes = write.build()
+    do throws(EngineError) {
+      if isSynced {
+        try log.file.writeSynced(bytes.bytes, at: offset)
+      } else {
+        try log.file.write(bytes.bytes, at: offset)
+      }
+    } catch {
+      throw fail(error)
+    }
+    let start = log.position(of: offset)
+    if isSynced {
+      endSync(through: log.position(of: offset + UInt64(bytes.count)), write: start)
+    } else {
+      endWrite(start)
+    }
+  }
+
   /// Notes a finished write, publishes what can be, and begins a sync where one is waited for.
   private func endWrite(_ start: LogPosition) {
-    let (wakeups, startsSync) = state.withLock { state in
+    let (wakeups, startsSync, isAlone) = state.withLock { state in
       state.commits.endWrite(at: start)
-      return (self.publish(&state), self.claimSync(&state))
+      let wakeups = self.publish(&state)
+      return (wakeups, self.claimSync(&state), options.callersSync && !state.hasCompany)
     }
     resume(wakeups)
-    if startsSync { enqueueSync() }
+    guard startsSync else { return }
+    if isAlone { syncOnce() } else { enqueueSync() }
   }
 
   private func publish() {
@@ -89,6 +102,25 @@ extension Sequencer {
     if let failure { throw failure }
   }
 
+  /// Has a sync made for a `.periodic` commit unless one is due as early; answers with how many
+  /// microseconds that must wait.
+  func armPeriodicSync(
+    _ state: inout State, _ durability: Durability, now: Int64
+  ) -> Int64? {
+    guard case .periodic(let delay) = durability else { return nil }
+    let (deadline, overflow) = now.addingReportingOverflow(delay)
+    if overflow { return nil }
+    if let due = state.periodicDeadline, due <= deadline { return nil }
+    state.periodicDeadline = deadline
+    return delay
+  }
+
+  /// Makes everything placed so far survive a power cut, for the `.periodic` commits among it.
+  func synchronizePeriodically() async throws(EngineError) {
+    state.withLock { $0.periodicDeadline = nil }
+    try await synchronize()
+  }
+
   private func writeDeferred() throws(EngineError) {
     let write: (LogFile, UInt64, [UInt8])? = state.withLock { state in
       guard !state.deferred.isEmpty, let log = state.log else { return nil }
@@ -116,6 +148,18 @@ extension Sequencer {
     return true
   }
 
+  /// Whether `write`, the last one placed, may sync its own bytes on its committer's thread: when
+  /// it is alone, and everything in front of it is on the device. If anything were not, a power cut
+  /// could leave a hole in front of a commit that was acknowledged.
+  func claimRangeSync(_ state: inout State, from write: PendingWrite) -> Bool {
+    guard options.callersSync, !state.hasCompany, !state.isSyncing,
+      write.log.number <= state.securedLog,
+      state.commits.syncedThrough == write.log.position(of: write.offset)
+    else { return false }
+    state.isSyncing = true
+    return true
+  }
+
   func enqueueSync() {
     syncWorker.enqueue { self.syncOnce() }
   }
@@ -131,9 +175,16 @@ extension Sequencer {
       _ = fail(error)
       return
     }
+    endSync(through: target, write: nil)
+  }
+
+  /// Notes a finished sync, and the write that it was part of, if any.
+  private func endSync(through target: LogPosition, write: LogPosition?) {
     let (wakeups, again) = state.withLock { state in
       state.isSyncing = false
+      if let write { state.commits.endWrite(at: write) }
       state.commits.markSynced(through: target)
+      state.use.syncs += 1
       // A log whose successor begins at or before the target is synced to its end.
       while let next = state.unsyncedLogs.dropFirst().first ?? state.log,
         !state.unsyncedLogs.isEmpty, next.base <= target
@@ -147,7 +198,9 @@ extension Sequencer {
         return true
       }
       // Who wrote meanwhile found a sync under way; who still writes asks when the write ends.
-      return (wakeups, self.claimSync(&state))
+      let again = self.claimSync(&state)
+      state.hasCompany = again || wakeups.count > 1
+      return (wakeups, again)
     }
     resume(wakeups)
     if again { enqueueSync() }

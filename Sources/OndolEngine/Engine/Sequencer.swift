@@ -19,6 +19,10 @@ final class Sequencer: Sendable {
     var previousLength: UInt64
     var spare: SpareLog?
     var sparePromised = false
+    /// Why the last attempt to make a log failed.
+    var spareFailure: EngineError?
+    /// Bytes of zeros of the next log that is written ahead.
+    var nextPrewritten: UInt64
     /// Logs up to this one are found after a power cut.
     var securedLog: FileNumber
     /// Logs left behind that a sync must still cover, oldest first.
@@ -29,6 +33,16 @@ final class Sequencer: Sendable {
     var publishWaiters: [(SequenceNumber, Waiter)] = []
     var syncWaiters: [(LogPosition, Waiter)] = []
     var isSyncing = false
+    /// Whether commits have lately waited for each other's syncs. One that is alone syncs on its
+    /// own thread; among several that would only keep a thread of the pool from the others.
+    var hasCompany = false
+    /// What the log in use was used for, by which the next one is made.
+    var use = LogUse()
+    /// When the sync is due that `.periodic` commits wait for.
+    var periodicDeadline: Int64?
+    /// The keys of what was flushed lately, and the last commit when a guarded one came.
+    var recentKeys: RecentKeys
+    var lastGuarded: SequenceNumber?
     /// Where each log since the floor begins.
     var starts: [LogStart]
     /// Set by closing: nothing new is placed.
@@ -56,7 +70,10 @@ final class Sequencer: Sendable {
         commits: CommitState(
           sequence: recovered.sequence, time: recovered.time, end: recovered.end),
         previousLog: recovered.number, previousLength: recovered.length,
+        nextPrewritten: UInt64(min(options.firstPrewrittenSize, options.logSize)),
         securedLog: recovered.number,
+        recentKeys: RecentKeys(
+          shardCount: views.current.shards.count, limitBytes: options.recentKeysSize),
         starts: recovered.starts))
     self.views = views
     self.environment = environment
@@ -69,37 +86,16 @@ final class Sequencer: Sendable {
 
   /// Gives `batch` its place. On `.placed` the batch's bytes are gone from it.
   func place(_ batch: inout Batch, _ durability: Durability) throws(EngineError) -> Placement {
+    let checkedThrough = try checkRanges(of: batch)
     let time = environment.now()
     return try state.withLock { state throws(EngineError) -> Placement in
       if let failure = state.failure { throw failure }
       if state.isClosing { throw .closed }
       let view = views.current
-      try refuseStale(batch, state, view)
+      if batch.isGuarded { state.lastGuarded = state.commits.lastPlaced }
+      try refuseStale(batch, state, view, checkedThrough: checkedThrough)
       if let placement = makeReady(state, batch, view) { return placement }
       return .placed(append(&state, &batch, durability, view, now: time))
-    }
-  }
-
-  /// Throws `.stale` when a guarded row was changed after the batch's basis.
-  private func refuseStale(
-    _ batch: borrowing Batch, _ state: borrowing State, _ view: View
-  ) throws(EngineError) {
-    guard let basis = batch.basis, basis < state.commits.lastPlaced else { return }
-    for key in batch.guardedKeys {
-      let shard = view.shards[view.shardIndex(of: key.bytes)]
-      // What is flushed is no longer told apart by sequence: derive again rather than guess.
-      if shard.flushedThrough > basis { throw .stale }
-      for memtable in [shard.active] + shard.sealed {
-        if let newest = memtable.newestSequence(of: key.bytes), newest > basis { throw .stale }
-      }
-    }
-    for range in batch.guardedRanges {
-      let shard = view.shards[view.shardIndex(of: range.lower.bytes)]
-      if shard.flushedThrough > basis { throw .stale }
-      for memtable in [shard.active] + shard.sealed
-      where memtable.hasRow(from: range.lower.bytes, to: range.upper.bytes, after: basis) {
-        throw .stale
-      }
     }
   }
 
@@ -107,7 +103,7 @@ final class Sequencer: Sendable {
   private func makeReady(
     _ state: borrowing State, _ batch: borrowing Batch, _ view: View
   ) -> Placement? {
-    guard state.log != nil || state.spare != nil else { return .needsLog }
+    if mustMakeLog(state, length: batch.payloadLength) { return .needsLog }
     var waiting: Int?
     batch.groups.forEachShard(of: view.shards.count) { index in
       let shard = view.shards[index]
@@ -125,14 +121,16 @@ final class Sequencer: Sendable {
   private func append(
     _ state: inout State, _ batch: inout Batch, _ durability: Durability, _ view: View, now: Int64
   ) -> PlacedCommit {
-    var sealed = switchLogWhenFull(&state)
-    sealFullMemtables(batch, sealed.isEmpty ? view : views.current, &sealed)
+    let length = FrameBuilder.length(ofPayload: batch.payloadLength)
+    var sealed = switchLogWhenFull(&state, length: length)
+    var view = sealed.isEmpty ? view : views.current
+    if sealFullMemtables(batch, view, &sealed) { view = views.current }
     guard let log = state.log else { preconditionFailure("a log was made sure of") }
     let header = state.offset == 0 ? logHeader(log, state).encode() : []
     if !header.isEmpty { state.offset = UInt64(header.count) }
 
     let offset = state.offset
-    let end = offset + UInt64(FrameBuilder.length(ofPayload: batch.payloadLength))
+    let end = offset + UInt64(length)
     let time = state.commits.nextTime(now: now)
     let operations = batch.operationCount
     let syncedThrough = state.commits.syncedThrough
@@ -140,8 +138,7 @@ final class Sequencer: Sendable {
       time: time, end: log.position(of: end), durability: durability)
     state.offset = end
     let frame = batch.takeFrame(stampedWith: sequence, time: time)
-    insert(
-      frame, sequence, log.number, groups: batch.groups, sealed.isEmpty ? view : views.current)
+    insert(frame, sequence, log.number, groups: batch.groups, view)
 
     let write = PendingWrite(
       log: log, offset: offset - UInt64(header.count), prefix: header, frame: frame,
@@ -149,7 +146,8 @@ final class Sequencer: Sendable {
       context: FrameContext(sequence: sequence, time: time, syncedThrough: syncedThrough))
     return PlacedCommit(
       sequence: sequence, time: time, write: startWrite(&state, write, durability, end: end),
-      sealedShards: sealed, wantsSpareLog: promiseSpare(&state))
+      sealedShards: sealed, spareRequest: promiseSpare(&state),
+      syncDelay: armPeriodicSync(&state, durability, now: now))
   }
 
   /// Joins `write` with the frames put off before it, or puts it off too when its durability allows
@@ -167,8 +165,11 @@ final class Sequencer: Sendable {
       return nil
     }
     write.offset = state.deferredOffset
-    write.prefix = state.deferred + write.prefix
-    state.deferred = []
+    if !state.deferred.isEmpty {
+      write.prefix = state.deferred + write.prefix
+      state.deferred = []
+    }
+    write.isSynced = durability == .power && claimRangeSync(&state, from: write)
     return write
   }
 
@@ -195,15 +196,20 @@ final class Sequencer: Sendable {
     }
   }
 
-  /// Swaps in an empty memtable wherever the batch would not fit, and adds those shards to
-  /// `sealed`.
-  private func sealFullMemtables(_ batch: borrowing Batch, _ view: View, _ sealed: inout [Int]) {
+  /// Swaps in an empty memtable wherever the batch would not fit, and adds the shards whose
+  /// memtables now wait for their flush to `sealed`; answers whether the view has changed.
+  private func sealFullMemtables(
+    _ batch: borrowing Batch, _ view: View, _ sealed: inout [Int]
+  ) -> Bool {
+    var isChanged = false
     let (rows, bytes) = (batch.operationCount, batch.payloadLength)
     batch.groups.forEachShard(of: view.shards.count) { index in
       if view.shards[index].active.hasRoom(forRows: rows, bytes: bytes) { return }
+      if !view.shards[index].active.isEmpty { sealed.append(index) }
       seal(shard: index, capacity: max(options.memtableSize, bytes + rows * Memtable.nodeOverhead))
-      sealed.append(index)
+      isChanged = true
     }
+    return isChanged
   }
 
   /// Puts an empty memtable in the place of the shard's active one, which waits for its flush if it
@@ -219,7 +225,7 @@ final class Sequencer: Sendable {
   func sealAll() {
     state.withLock { _ in
       for (index, shard) in views.current.shards.enumerated() where !shard.active.isEmpty {
-        seal(shard: index, capacity: options.memtableSize)
+        seal(shard: index, capacity: 0)
       }
     }
   }
@@ -228,6 +234,8 @@ final class Sequencer: Sendable {
   func refuseCommits() {
     state.withLock { $0.isClosing = true }
   }
+
+  var isClosing: Bool { state.withLock { $0.isClosing } }
 
   /// Whether a log was written to since the database was opened.
   var hasWritten: Bool { state.withLock { $0.log != nil } }

@@ -8,8 +8,11 @@ package struct Snapshot: Sendable {
   let view: View
   /// The last commit that is visible in it.
   package let sequence: SequenceNumber
+  /// Says who holds the view, when its taker said so.
+  private let label: SnapshotLabel?
 
-  init(_ view: View, _ sequence: SequenceNumber) {
+  init(_ view: View, _ sequence: SequenceNumber, label: SnapshotLabel? = nil) {
+    self.label = label
     self.view = view
     self.sequence = sequence
   }

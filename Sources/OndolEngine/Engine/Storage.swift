@@ -24,9 +24,9 @@ final class Storage: Sendable {
   let pressure: WritePressure
   let picker: CompactionPicker
   let counters = UpkeepCounters()
-  private let manifest: Manifest
+  let manifest: Manifest
   /// No log was ever written to when the database was opened.
-  private let isNewborn: Bool
+  let isNewborn: Bool
 
   init(
     directory: any Directory, lock: any DirectoryLock, environment: Environment,
@@ -61,25 +61,16 @@ final class Storage: Sendable {
   func perform<R: Sendable>(
     _ work: @escaping @Sendable (Storage) throws(EngineError) -> R
   ) async throws(EngineError) -> R {
-    try await perform(securing: true, work)
-  }
-
-  /// As above; whether what opening read must be on the device before.
-  private func perform<R: Sendable>(
-    securing: Bool, _ work: @escaping @Sendable (Storage) throws(EngineError) -> R
-  ) async throws(EngineError) -> R {
-    try await maintenance.perform { [self] () throws(EngineError) -> R in
-      try attempt(securing: securing, work)
-    }
+    try await maintenance.perform { [self] () throws(EngineError) -> R in try attempt(work) }
   }
 
   /// Does file work, on the maintenance thread already.
-  private func attempt<R>(
-    securing: Bool, _ work: (Storage) throws(EngineError) -> R
+  func attempt<R>(
+    _ work: (Storage) throws(EngineError) -> R
   ) throws(EngineError) -> R {
     try sequencer.refuseAfterFailure()
     do throws(EngineError) {
-      if securing { try manifest.secureFoundation() }
+      try manifest.secureFoundation()
       return try work(self)
     } catch {
       throw sequencer.fail(error)
@@ -116,15 +107,20 @@ final class Storage: Sendable {
     with new: RunOutput, level: Int
   ) throws(EngineError) {
     guard let through = memtable.sequences?.upperBound else { return }
-    if !new.segments.isEmpty { try directory.sync() }
     let run = new.segments.first?.number.rawValue ?? 0
     let floor = sequencer.floor(without: memtable)
+    // The floor may be a log that was handed out and whose name nobody has secured yet.
+    let newest = max(manifest.state.newestLog, floor.number)
+    let securesLog = newest > manifest.state.newestLog
+    if !new.segments.isEmpty || securesLog { try directory.sync() }
     try manifest.commit(
       old.map { .dropSegment(shard: index, number: $0.number) }
         + new.changes(shard: index, level: level, run: run) + [
           .flushed(shard: index, through: through),
-          .logs(floor: floor, newest: manifest.state.newestLog),
+          .logs(floor: floor, newest: newest),
         ])
+    if securesLog { sequencer.noteSecured(newest) }
+    sequencer.remember(memtable, shard: index, through: through)
     adopt(shard: index, without: memtable)
     counters.noteFlush(new.segments)
     sequencer.forgetLogs(before: floor.number)
@@ -190,80 +186,5 @@ final class Storage: Sendable {
     try manifest.commit(changes)
     for index in manifest.state.shards.indices { adopt(shard: index) }
     merging.setDropped(manifest.state.dropped)
-  }
-
-  // MARK: - Logs
-
-  /// Makes the next log, unless one waits already.
-  func makeSpareLog() async throws(EngineError) {
-    try await perform { (storage) throws(EngineError) in
-      guard !storage.sequencer.hasSpareLog else { return }
-      let spare = try storage.createLog()
-      try storage.secure(spare.number)
-      storage.sequencer.offer(spare)
-    }
-  }
-
-  /// Makes a log for commits that wait for one, and hands it out at once: what survives a power cut
-  /// waits for `secureFirstLog()`, what survives a kill need not. Not so in a database just made,
-  /// whose superblock an opening must find before it finds a log with commits.
-  func makeFirstLog() async throws(EngineError) {
-    try await perform(securing: isNewborn) { (storage) throws(EngineError) in
-      guard !storage.sequencer.hasSpareLog, !storage.sequencer.hasWritten else { return }
-      storage.sequencer.offer(try storage.createLog())
-    }
-  }
-
-  /// Makes sure that the log handed out by `makeFirstLog()` is found after a power cut. Done on the
-  /// maintenance thread, without a task: commits that try again and again may keep the pool busy
-  /// until this is done.
-  func secureFirstLog() {
-    maintenance.enqueue { [self] in
-      guard let newest = sequencer.newestLog, newest > manifest.state.newestLog else { return }
-      // A failure has stopped all writing, and whoever waits was told.
-      try? attempt(securing: true) { (storage) throws(EngineError) in try storage.secure(newest) }
-    }
-  }
-
-  private func createLog() throws(EngineError) -> SpareLog {
-    let number = manifest.allocate()
-    let file = try directory.create(number.logName)
-    return SpareLog(number: number, file: file, salt: environment.random())
-  }
-
-  /// Makes a log's name durable and puts it in the manifest, which comes before the first sync of
-  /// its commits: so a log that is missing later is known to be.
-  private func secure(_ number: FileNumber) throws(EngineError) {
-    try directory.sync()
-    try manifest.commit([.logs(floor: manifest.state.floor, newest: number)])
-    sequencer.noteSecured(number)
-  }
-
-  /// Whether an opening would find commits in its logs.
-  var hasCommitsInLogs: Bool {
-    let end = sequencer.end
-    return end.starts.first?.sequence != end.sequence
-  }
-
-  private func removeLogs(before floor: FileNumber) throws(EngineError) {
-    for name in try directory.list() {
-      guard let number = FileNumber.parse(name, prefix: "LOG-"), number < floor else { continue }
-      try directory.remove(name)
-    }
-  }
-
-  /// Ends the line of commits with a sealed, empty log, so that the next opening has nothing to
-  /// replay. Everything must be flushed.
-  func sealLog() throws(EngineError) {
-    let end = sequencer.end
-    let number = manifest.allocate()
-    let salt = environment.random()
-    let start = LogStart(number: number, base: end.end, sequence: end.sequence, time: end.time)
-    let header = LogHeader(
-      number: number, identity: identity, salt: salt, kind: .normal, base: start.base,
-      previous: end.number, previousLength: end.length, firstSequence: end.sequence.next)
-    try LogFile.writeSealed(header, start, directory: directory)
-    try manifest.commit([.logs(floor: start, newest: number)])
-    try removeLogs(before: number)
   }
 }

@@ -40,10 +40,21 @@ final class Upkeep: Sendable {
   /// Starts what a commit has made necessary.
   func follow(_ placed: PlacedCommit) {
     if !placed.sealedShards.isEmpty { maintain(placed.sealedShards) }
-    if placed.wantsSpareLog {
-      background.start { [self] in try? await storage.makeSpareLog() }
+    if let request = placed.spareRequest {
+      background.start { [self] in try? await storage.makeSpareLog(request) }
     }
+    if let delay = placed.syncDelay { setSyncTimer(delay) }
     if !isTimerSet.load(ordering: .relaxed) { setTimer() }
+  }
+
+  /// Has everything placed until then synced after so many microseconds.
+  private func setSyncTimer(_ delay: Int64) {
+    let (environment, sequencer) = (storage.environment, storage.sequencer)
+    background.start {
+      await environment.sleep(delay)
+      // A failure has stopped all writing, and the next commit is told.
+      try? await sequencer.synchronizePeriodically()
+    }
   }
 
   /// Waits until a memtable of the shard, all of which are full, is flushed.

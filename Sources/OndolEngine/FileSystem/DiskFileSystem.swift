@@ -19,29 +19,13 @@ package struct DiskFileSystem: FileSystem {
   package func openDirectory(
     at path: String, create: Bool
   ) throws(EngineError) -> any Directory {
-    if create { try makeDirectory(path) }
+    if create, unsafe mkdir(path, 0o700) != 0, errno != EEXIST {
+      throw .io(operation: "mkdir", file: path, offset: nil, errno: errno)
+    }
     let descriptor = try retrying("open", path) {
       unsafe open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
     }
     return DiskDirectory(path: path, descriptor: descriptor)
-  }
-
-  /// Makes the directory and its name's entry in the parent durable.
-  private func makeDirectory(_ path: String) throws(EngineError) {
-    if unsafe mkdir(path, 0o700) != 0 {
-      let code = errno
-      if code == EEXIST { return }
-      throw .io(operation: "mkdir", file: path, offset: nil, errno: code)
-    }
-    var parts = path.split(separator: "/", omittingEmptySubsequences: true)
-    _ = parts.popLast()
-    let parent = (path.hasPrefix("/") ? "/" : "") + parts.joined(separator: "/")
-    let name = parent.isEmpty ? "." : parent
-    let descriptor = try retrying("open", name) {
-      unsafe open(name, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
-    }
-    defer { close(descriptor) }
-    _ = try retrying("fsync", name) { fsync(descriptor) }
   }
 }
 
@@ -112,6 +96,14 @@ final class DiskDirectory: Directory {
     _ = try retrying("fsync", path) { fsync(descriptor) }
   }
 
+  func syncName() throws(EngineError) {
+    let parent = try retrying("openat", path) {
+      unsafe openat(descriptor, "..", O_RDONLY | O_DIRECTORY | O_CLOEXEC)
+    }
+    defer { close(parent) }
+    _ = try retrying("fsync", path + "/..") { fsync(parent) }
+  }
+
   func lock(owner: String) throws(EngineError) -> any DirectoryLock {
     let opened = try retrying("openat", "LOCK") {
       unsafe openat(descriptor, "LOCK", O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0o600)
@@ -173,25 +165,49 @@ final class DiskFile: File {
   }
 
   func write(_ bytes: RawSpan, at offset: UInt64) throws(EngineError) {
-    var failure: CInt = 0
+    let failure = unsafe transfer(bytes, at: offset) { unsafe pwrite(descriptor, $0, $1, $2) }
+    if failure != 0 { throw .io(operation: "pwrite", file: name, offset: offset, errno: failure) }
+  }
+
+  func writeSynced(_ bytes: RawSpan, at offset: UInt64) throws(EngineError) {
+    #if canImport(Darwin)
+      // `O_DSYNC` leaves bytes in the drive's cache there.
+      try write(bytes, at: offset)
+      try sync()
+    #else
+      let failure = unsafe transfer(bytes, at: offset) {
+        unsafe ondol_write_synced(descriptor, $0, $1, $2)
+      }
+      if failure == EOPNOTSUPP || failure == ENOSYS {
+        // Nothing was written by a call that the file system does not know.
+        try write(bytes, at: offset)
+        return try sync()
+      }
+      if failure != 0 {
+        throw .io(operation: "pwritev2", file: name, offset: offset, errno: failure)
+      }
+    #endif
+  }
+
+  /// Repeats `call` until all bytes are written; gives back what it failed with, or 0.
+  private func transfer(
+    _ bytes: RawSpan, at offset: UInt64, _ call: (UnsafeRawPointer?, Int, off_t) -> Int
+  ) -> CInt {
     unsafe bytes.withUnsafeBytes { buffer in
       var done = 0
       while done < buffer.count {
         let left = unsafe UnsafeRawBufferPointer(rebasing: buffer[done...])
-        let wrote = unsafe pwrite(
-          descriptor, left.baseAddress, left.count, off_t(offset) + off_t(done))
+        let wrote = unsafe call(left.baseAddress, left.count, off_t(offset) + off_t(done))
         if wrote > 0 {
           done += wrote
-        } else if wrote < 0, errno != EINTR {
-          failure = errno
-          return
         } else if wrote == 0 {
-          failure = EIO
-          return
+          return EIO
+        } else if errno != EINTR {
+          return errno
         }
       }
+      return 0
     }
-    if failure != 0 { throw .io(operation: "pwrite", file: name, offset: offset, errno: failure) }
   }
 
   func sync() throws(EngineError) {

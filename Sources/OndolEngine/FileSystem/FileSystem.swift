@@ -5,7 +5,8 @@
 
 /// Opens database directories.
 package protocol FileSystem: Sendable {
-  /// Opens the directory at `path`; creates it, durably, when `create` says so and it is missing.
+  /// Opens the directory at `path`; creates it when `create` says so and it is missing. Its name
+  /// survives a power cut only after `syncName()`.
   func openDirectory(at path: String, create: Bool) throws(EngineError) -> any Directory
 }
 
@@ -27,6 +28,9 @@ package protocol Directory: AnyObject, Sendable {
 
   /// Makes the names made and removed so far survive a power cut (`fsync` of the directory).
   func sync() throws(EngineError)
+
+  /// Makes the directory's own name survive a power cut (`fsync` of its parent).
+  func syncName() throws(EngineError)
 
   /// Takes the directory's lock for this open, or throws `.inUse`. Given back when the lock is
   /// released.
@@ -51,6 +55,10 @@ package protocol File: AnyObject, Sendable {
   /// Makes everything written so far survive a power cut (`fdatasync`; `F_FULLFSYNC` on Apple's
   /// systems).
   func sync() throws(EngineError)
+
+  /// Writes all of `bytes` at `offset` and makes these bytes survive a power cut, and no others:
+  /// what was written before and elsewhere in the file is not covered (`RWF_DSYNC`).
+  func writeSynced(_ bytes: RawSpan, at offset: UInt64) throws(EngineError)
 
   func size() throws(EngineError) -> UInt64
 }

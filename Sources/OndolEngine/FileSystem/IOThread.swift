@@ -18,6 +18,10 @@ package struct IOThreads: ThreadSource {
   package func makeWorker(named name: String) -> any Worker {
     IOThread(named: name)
   }
+
+  package func makeBackgroundWorker(named name: String) -> any Worker {
+    IOThread(named: name, yields: true)
+  }
 }
 
 /// A thread that runs jobs in the order given. It starts with the first job and ends with `stop()`,
@@ -93,10 +97,13 @@ package final class IOThread: Worker {
   }
 
   private let name: String
+  /// Whether the thread gets what others leave of the processor.
+  private let yields: Bool
   private let queue = Queue()
 
-  init(named name: String) {
+  init(named name: String, yields: Bool = false) {
     self.name = name
+    self.yields = yields
   }
 
   deinit {
@@ -117,7 +124,12 @@ package final class IOThread: Worker {
 
   private func start() {
     let queue = queue
-    let argument = unsafe Unmanaged.passRetained(ThreadArgument(name: name) { queue.run() })
+    let yields = yields
+    let argument = unsafe Unmanaged.passRetained(
+      ThreadArgument(name: name) {
+        if yields { ondol_lower_priority() }
+        queue.run()
+      })
     #if canImport(Darwin)
       var thread: pthread_t?
     #else

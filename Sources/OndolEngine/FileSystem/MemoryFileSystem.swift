@@ -69,6 +69,7 @@ private final class MemoryDirectory: Directory {
   }
 
   func sync() {}
+  func syncName() {}
 
   func lock(owner: String) throws(EngineError) -> any DirectoryLock {
     let lock = Lock(directory: self)
@@ -129,6 +130,10 @@ private final class MemoryFile: File {
   }
 
   func sync() {}
+
+  func writeSynced(_ new: RawSpan, at offset: UInt64) {
+    write(new, at: offset)
+  }
 
   func size() -> UInt64 {
     bytes.withLock { UInt64($0.count) }

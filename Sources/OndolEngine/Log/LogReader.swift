@@ -41,6 +41,8 @@ struct FrameReader {
     return Frame(header: header, offset: place, payload: payload)
   }
 
+  private static let blankPiece = 4096
+
   /// The furthest position that any sound header behind `offset` vouches for. Payloads are not
   /// looked at: the header's own checksum covers the claim.
   func furthestClaim() -> LogPosition? {
@@ -48,6 +50,13 @@ struct FrameReader {
     var place = (offset + 7) & ~7
     let all = bytes.bytes
     while place + FrameHeader.length <= bytes.count {
+      // Whatever was written ahead and not used holds no header.
+      if place % Self.blankPiece == 0, place + Self.blankPiece <= bytes.count,
+        all.extracting(place..<(place + Self.blankPiece)).isZero
+      {
+        place += Self.blankPiece
+        continue
+      }
       // Kind, flags and version, zero in blank space: a cheap sieve before the checksum.
       if all.byte(at: place + 4) != 0, all.byte(at: place + 6) == UInt8(FrameHeader.version),
         let header = FrameHeader.read(
@@ -62,9 +71,16 @@ struct FrameReader {
 
   /// Whether nothing but zeros follows.
   func isBlankFromHere() -> Bool {
-    let rest = bytes.bytes.extracting(droppingFirst: min(offset, bytes.count))
-    for index in 0..<rest.byteCount where rest.byte(at: index) != 0 { return false }
-    return true
+    bytes.bytes.extracting(droppingFirst: min(offset, bytes.count)).isZero
+  }
+}
+
+extension RawSpan {
+  /// Whether there is nothing but zeros: the first byte is one, and each is like the one before.
+  fileprivate var isZero: Bool {
+    byteCount == 0
+      || byte(at: 0) == 0
+        && extracting(droppingLast: 1).compare(extracting(droppingFirst: 1)) == 0
   }
 }
 

@@ -8,11 +8,16 @@ final class LogFile: Sendable {
   let salt: UInt64
   /// The position of the file's first byte in the line of all logs.
   let base: LogPosition
+  /// Bytes of zeros that the file had on the device before its use, 0 for one that grows: a synced
+  /// write within them changes no size and no block, which saves the file system its journal.
+  let prewritten: UInt64
 
-  init(number: FileNumber, file: any File, salt: UInt64, base: LogPosition) {
-    self.number = number
-    self.file = file
-    self.salt = salt
+  /// Goes on in `spare` at `base`.
+  init(_ spare: SpareLog, base: LogPosition) {
+    number = spare.number
+    file = spare.file
+    salt = spare.salt
+    prewritten = spare.prewritten
     self.base = base
   }
 
@@ -37,11 +42,12 @@ extension LogFile {
   }
 }
 
-/// A log made ahead of its use: its name is on the device, its bytes are not written yet.
+/// A log made ahead of its use: its name is on the device, and zeros are, if any.
 struct SpareLog: Sendable {
   let number: FileNumber
   let file: any File
   let salt: UInt64
+  let prewritten: UInt64
 }
 
 /// What every frame of one commit shares.

@@ -6,8 +6,8 @@
 package final class RunCursor {
   private let run: Run
   private let keepsBlocks: Bool
-  /// Whether a move may wait for the file; one that may not throws `.wouldBlock` instead, and leaves
-  /// the cursor nowhere.
+  /// Whether a move may wait for the file; one that may not throws `.wouldBlock` instead, and
+  /// leaves the cursor nowhere.
   var mayBlock = true
 
   /// The block under the cursor, held by `pins`, and the row in it. Invalid: `row` is not below

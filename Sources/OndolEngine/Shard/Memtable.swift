@@ -233,19 +233,6 @@ final class Memtable: @unchecked Sendable {
     return self.sequence(of: node)
   }
 
-  /// Whether a row with a key from `lower` on and before `upper` is newer than `sequence`.
-  ///
-  /// - Complexity: O(rows in the range), unless the whole memtable is older.
-  func hasRow(from lower: RawSpan, to upper: RawSpan, after sequence: SequenceNumber) -> Bool {
-    guard let newest = sequences?.upperBound, newest > sequence else { return false }
-    var node = firstNode(atOrAfter: lower, upTo: SequenceNumber(rawValue: .max >> 8))
-    while node != 0, key(of: node).compare(upper) < 0 {
-      if self.sequence(of: node) > sequence { return true }
-      node = self.node(after: node)
-    }
-    return false
-  }
-
   /// The first node with (key, sequence) at or after the pair given, or 0.
   func firstNode(atOrAfter key: RawSpan, upTo sequence: SequenceNumber) -> Int {
     let head = keyHead(key)

@@ -70,22 +70,18 @@ final class View: Sendable {
   let table: ViewTable
   /// The thread for reads that need a file.
   let reads: any Worker
+  /// Its entry among the views that live; none in a view that no database has.
+  let ticket: LiveViews.Ticket?
 
-  init(shards: [ShardView], reads: any Worker) {
+  init(shards: [ShardView], reads: any Worker, ticket: LiveViews.Ticket? = nil) {
     self.shards = shards
     self.reads = reads
+    self.ticket = ticket
     table = ViewTable(shards)
   }
 
   deinit {
     table.free()
-  }
-
-  /// A copy in which one shard is another.
-  func replacing(shard index: Int, with shard: ShardView) -> View {
-    var shards = shards
-    shards[index] = shard
-    return View(shards: shards, reads: reads)
   }
 
   /// The shard whose rows have keys like `key`: keyspaces that agree above their low twelve bits
@@ -104,9 +100,15 @@ final class View: Sendable {
 final class ViewHolder: Sendable {
   private let view: Guarded<View>
   private let visible: Atomic<UInt64>
+  let live: LiveViews
 
-  init(_ view: View, published: SequenceNumber) {
-    self.view = Guarded(view)
+  /// - Parameter now: the wall clock, for the age of views.
+  init(
+    _ view: View, published: SequenceNumber, now: @escaping @Sendable () -> Int64 = { 0 }
+  ) {
+    live = LiveViews(now: now)
+    self.view = Guarded(
+      View(shards: view.shards, reads: view.reads, ticket: live.admit(view.shards)))
     visible = Atomic(published.rawValue)
   }
 
@@ -130,8 +132,14 @@ final class ViewHolder: Sendable {
 
   /// Swaps in a view in which one shard is what `change` makes of it.
   func update(shard index: Int, _ change: (ShardView) -> ShardView) {
-    view.withLock { view in
-      view = view.replacing(shard: index, with: change(view.shards[index]))
+    // Handed out of the lock: with the last reader's view go files.
+    let old = view.withLock { view in
+      let old = view
+      var shards = old.shards
+      shards[index] = change(shards[index])
+      view = View(shards: shards, reads: view.reads, ticket: live.admit(shards))
+      return old
     }
+    withExtendedLifetime(old) {}
   }
 }

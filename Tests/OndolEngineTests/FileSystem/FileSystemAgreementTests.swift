@@ -23,6 +23,7 @@ private enum Step {
   case list
   case sync
   case write(handle: Int, bytes: [UInt8], offset: UInt64)
+  case writeSynced(handle: Int, bytes: [UInt8], offset: UInt64)
   case read(handle: Int, offset: UInt64, count: Int)
   case size(handle: Int)
   case syncFile(handle: Int)
@@ -41,7 +42,11 @@ private enum Step {
     case 9: self = .sync
     case 10..<18:
       let count = random.pick([0, 1, random.below(600), random.below(10_000)])
-      self = .write(handle: handle, bytes: random.bytes(count), offset: offset)
+      let bytes = random.bytes(count)
+      self =
+        random.chance(1, in: 4)
+        ? .writeSynced(handle: handle, bytes: bytes, offset: offset)
+        : .write(handle: handle, bytes: bytes, offset: offset)
     case 18..<26: self = .read(handle: handle, offset: offset, count: random.below(12_000))
     case 26..<28: self = .size(handle: handle)
     case 28: self = .syncFile(handle: handle)
@@ -82,6 +87,8 @@ private final class Candidate {
     case .sync: try directory.sync()
     case .write(let handle, let bytes, let offset):
       try file(handle)?.write(bytes.bytes, at: offset)
+    case .writeSynced(let handle, let bytes, let offset):
+      try file(handle)?.writeSynced(bytes.bytes, at: offset)
     case .read(let handle, let offset, let count):
       return .bytes(try file(handle)?.read(at: offset, count: count) ?? [])
     case .size(let handle): return .number(try file(handle)?.size() ?? 0)

@@ -34,6 +34,7 @@ final class MemoryDirectory: OndolEngine.Directory {
   }
 
   func sync() throws(EngineError) {}
+  func syncName() throws(EngineError) {}
 
   func lock(owner: String) throws(EngineError) -> any DirectoryLock {
     throw .inUse(path: path, holder: "")
@@ -72,5 +73,9 @@ final class MemoryFile: File {
   }
 
   func sync() throws(EngineError) {}
+
+  func writeSynced(_ new: RawSpan, at offset: UInt64) throws(EngineError) {
+    try write(new, at: offset)
+  }
   func size() throws(EngineError) -> UInt64 { UInt64(bytes.count) }
 }

@@ -73,13 +73,16 @@ package struct SubjectOptions: Sendable, Hashable {
   /// Bytes of `.memory` commits that may wait to be written.
   package var deferredBytes: Int
   package var runLimit: Int
+  /// Whether commits that are alone sync on their own thread.
+  package var callersSync: Bool
   package var smallShardSize: Int
   package var valueThreshold: Int
   package var valueFileSize: Int
 
   package init(
     shardCount: Int, memtableSize: Int, logSize: Int, manifestSize: Int, segmentSize: Int,
-    blockSize: Int, deferredBytes: Int, runLimit: Int, smallShardSize: Int = 0,
+    blockSize: Int, deferredBytes: Int, runLimit: Int, callersSync: Bool = true,
+    smallShardSize: Int = 0,
     valueThreshold: Int = 300, valueFileSize: Int = 4 << 10
   ) {
     self.shardCount = shardCount
@@ -90,6 +93,7 @@ package struct SubjectOptions: Sendable, Hashable {
     self.blockSize = blockSize
     self.deferredBytes = deferredBytes
     self.runLimit = runLimit
+    self.callersSync = callersSync
     self.smallShardSize = smallShardSize
     self.valueThreshold = valueThreshold
     self.valueFileSize = valueFileSize

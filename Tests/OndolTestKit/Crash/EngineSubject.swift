@@ -8,7 +8,12 @@ package struct EngineSubject: CrashSubject {
   /// Not in the keyspaces that workloads use, and in the shard of some of them.
   private static let stampKey: [UInt8] = [0, 0, 0x3F, 0xFF]
 
+  /// Keyspaces that hold a row of every commit until a settling drops them, and then the next one
+  /// does; no workload sees them.
+  private static let scratch: Range<UInt32> = 0x1800..<0x2000
+
   private let engine: Engine
+  private let keyspace: Guarded<UInt32>
 
   /// Opens the engine at a fixed place in the world's file system.
   package static func open(
@@ -23,12 +28,14 @@ package struct EngineSubject: CrashSubject {
     engineOptions.blockSize = options.blockSize
     engineOptions.deferredBytes = options.deferredBytes
     engineOptions.runLimit = options.runLimit
+    engineOptions.callersSync = options.callersSync
     engineOptions.smallShardSize = options.smallShardSize
     engineOptions.valueThreshold = options.valueThreshold
     engineOptions.valueFileSize = options.valueFileSize
     engineOptions.cacheSize = 1 << 20
     return EngineSubject(
-      engine: try await Engine.open(at: "/db", options: engineOptions, environment: environment))
+      engine: try await Engine.open(at: "/db", options: engineOptions, environment: environment),
+      keyspace: Guarded(scratch.lowerBound + UInt32(environment.random() % 0x400)))
   }
 
   package func commit(
@@ -45,6 +52,10 @@ package struct EngineSubject: CrashSubject {
     batch.put(
       Self.stampKey.bytes, [UInt8](repeating: 0, count: 16).bytes,
       stamps: [(offset: 0, form: .sequence), (offset: 8, form: .time)])
+    var key: [UInt8] = []
+    key.appendBigEndian(keyspace.withLock { $0 })
+    key.append(UInt8(changes.count & 7))
+    batch.put(key.bytes, [UInt8](repeating: 0x5C, count: 90).bytes)
     let receipt = try await engine.commit(batch, durability: durability)
     return CommitPlace(sequence: receipt.sequence.rawValue, time: receipt.time)
   }
@@ -56,6 +67,7 @@ package struct EngineSubject: CrashSubject {
     for group in 0..<Workload.keyspaceGroups {
       try scan(snapshot, group: group, into: &rows)
     }
+    rows = rows.filter { row in !Self.scratch.contains(Self.keyspace(of: row.key)) }
     for (key, value) in rows where key.last.map({ $0 % 4 == 0 }) == true {
       guard try await snapshot.get(key) == value else {
         throw .invalid(reason: "a scan finds a row that a search does not, \(key)")
@@ -63,6 +75,10 @@ package struct EngineSubject: CrashSubject {
     }
     try checkStamp(rows.removeValue(forKey: Self.stampKey), in: snapshot)
     return (snapshot.sequence.rawValue, rows)
+  }
+
+  private static func keyspace(of key: [UInt8]) -> UInt32 {
+    key.prefix(4).reduce(0) { $0 << 8 | UInt32($1) }
   }
 
   private func checkStamp(_ stamp: [UInt8]?, in snapshot: Snapshot) throws(EngineError) {
@@ -112,7 +128,17 @@ package struct EngineSubject: CrashSubject {
   }
 
   package func settle() async throws(EngineError) {
+    let dropped = keyspace.withLock { keyspace in
+      defer { keyspace += 1 }
+      return keyspace
+    }
+    try await engine.drop(keyspaces: [dropped])
     try await engine.settle()
+    var rows: Rows = [:]
+    try scan(try engine.snapshot(), group: Self.scratch.lowerBound >> 12, into: &rows)
+    guard !rows.keys.contains(where: { Self.keyspace(of: $0) == dropped }) else {
+      throw .invalid(reason: "rows of keyspace \(dropped) are there after it was dropped")
+    }
   }
 
   package func close() async throws(EngineError) {

@@ -134,9 +134,13 @@ struct Timeline: Sendable {
       case .began:
         newest += 1
       case .acknowledged(let sequence, let durability):
-        if durability == .power || (durability == .process && crash == .kill) {
-          floor = max(floor, sequence)
-        }
+        let survives =
+          switch durability {
+          case .memory: false
+          case .process, .periodic: crash == .kill
+          case .power: true
+          }
+        if survives { floor = max(floor, sequence) }
       case .saved(let sequence):
         floor = max(floor, sequence)
       }

@@ -66,6 +66,7 @@ private struct WorkloadDraw {
       blockSize: random.pick([256, 1_024, 4_096]),
       deferredBytes: random.pick([100, 1 << 10, 1 << 20]),
       runLimit: 1 + random.below(4),
+      callersSync: own.chance(1, in: 2),
       smallShardSize: own.pick([0, 0, 0, 6 << 10]),
       valueThreshold: own.pick([0, 16, 600, .max]),
       valueFileSize: own.pick([1, 1 << 10, 8 << 10]))
@@ -103,7 +104,9 @@ private struct WorkloadDraw {
   }
 
   private mutating func durability() -> Durability {
-    random.pick([.power, .power, .process, .process, .memory])
+    random.pick([
+      .power, .power, .power, .process, .process, .process, .periodic(microseconds: 500), .memory,
+    ])
   }
 
   private mutating func changes() -> [Change] {

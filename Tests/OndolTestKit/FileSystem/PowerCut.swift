@@ -60,8 +60,10 @@ private struct PowerCut {
     var after = SimulatedStorage()
     after.nextNumber = before.nextNumber
     for (path, directory) in before.directories.sorted(by: { $0.key < $1.key }) {
+      if !directory.isNameDurable, losesName() { continue }
       let names = survivingNames(of: directory)
-      after.directories[path] = StoredDirectory(current: names, durable: names)
+      after.directories[path] = StoredDirectory(
+        current: names, durable: names, isNameDurable: true)
       for number in names.values.sorted() {
         guard after.files[number] == nil, let file = before.files[number] else { continue }
         let content = survivingContent(of: file)
@@ -72,6 +74,15 @@ private struct PowerCut {
   }
 
   // MARK: - Names
+
+  /// Whether a directory is gone whose name was not synced.
+  private mutating func losesName() -> Bool {
+    switch drawMood() {
+    case .keepAll, .until: false
+    case .loseAll: true
+    case .scatter(let sixteenths): !random.chance(sixteenths, in: 16)
+    }
+  }
 
   private mutating func survivingNames(of directory: StoredDirectory) -> [String: Int] {
     let mood = drawMood()

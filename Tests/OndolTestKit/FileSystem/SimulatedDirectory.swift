@@ -67,6 +67,14 @@ final class SimulatedDirectory: Directory {
     }
   }
 
+  func syncName() throws(EngineError) {
+    try fileSystem.state.withLock { [path] (state) throws(EngineError) in
+      try state.admit(.syncDirectory, path)
+      if state.sabotage?.ignores(.syncDirectory, of: .other) == true { return }
+      state.storage.directories[path]?.isNameDurable = true
+    }
+  }
+
   func lock(owner: String) throws(EngineError) -> any DirectoryLock {
     let number = try fileSystem.state.withLock { [path] (state) throws(EngineError) in
       if let lock = state.storage.directories[path]?.lock {
@@ -149,6 +157,23 @@ final class SimulatedFile: File {
       }
       if state.sabotage?.ignores(.sync, of: FileClass(name: name)) == true { return }
       state.storage.files[number]?.sync()
+    }
+  }
+
+  /// Two operations, so that the power can go between the write and its sync.
+  func writeSynced(_ bytes: RawSpan, at offset: UInt64) throws(EngineError) {
+    let count = bytes.byteCount
+    try write(bytes, at: offset)
+    try fileSystem.state.withLock { [name, number] (state) throws(EngineError) in
+      let range = Int(offset)..<(Int(offset) + count)
+      do throws(EngineError) {
+        try state.admit(.sync, name, at: offset)
+      } catch {
+        if state.hasPower { state.storage.files[number]?.forgetUnsynced(in: range) }
+        throw error
+      }
+      if state.sabotage?.ignores(.sync, of: FileClass(name: name)) == true { return }
+      state.storage.files[number]?.sync(range)
     }
   }
 

@@ -113,6 +113,44 @@ struct StoredFile: Sendable {
     forgetUnsynced()
   }
 
+  /// What was written into these bytes survives from now on, and nothing else: bytes beside them in
+  /// a sector come along, because a sector is written whole, those in the next one do not.
+  mutating func sync(_ range: Range<Int>) {
+    guard !range.isEmpty else { return }
+    if durable.size < range.upperBound { durable.resize(to: range.upperBound) }
+    for index in (range.lowerBound / pageSize)...((range.upperBound - 1) / pageSize)
+    where index < durable.pages.count && index < current.pages.count {
+      for sector in Self.sectors(of: index, in: range) {
+        let bytes = (sector * sectorSize)..<((sector + 1) * sectorSize)
+        durable.pages[index].replaceSubrange(bytes, with: current.pages[index][bytes])
+      }
+    }
+    forgetUnsynced(in: range)
+  }
+
+  /// The system counts these sectors as clean, whether the disk got them or not.
+  mutating func forgetUnsynced(in range: Range<Int>) {
+    guard !range.isEmpty else { return }
+    for index in (range.lowerBound / pageSize)...((range.upperBound - 1) / pageSize) {
+      let written = Self.sectors(of: index, in: range).reduce(into: UInt8(0)) {
+        $0 |= 1 << UInt8($1)
+      }
+      for version in (unsynced[index] ?? []).indices {
+        unsynced[index]?[version].sectors &= ~written
+      }
+      unsynced[index]?.removeAll { $0.sectors == 0 }
+      if unsynced[index]?.isEmpty == true { unsynced[index] = nil }
+    }
+    unsyncedSizes.removeAll { $0.size <= durable.size }
+  }
+
+  /// The sectors of a page that `range` touches.
+  private static func sectors(of page: Int, in range: Range<Int>) -> ClosedRange<Int> {
+    let first = max(range.lowerBound - page * pageSize, 0) / sectorSize
+    let last = min(range.upperBound - page * pageSize, pageSize) - 1
+    return first...(last / sectorSize)
+  }
+
   /// The size that the next sync saves; less than the current one after a sync that failed.
   var savableSize: Int { unsyncedSizes.last?.size ?? durable.size }
 
@@ -133,6 +171,8 @@ struct StoredDirectory: Sendable {
   var current: [String: Int] = [:]
   var durable: [String: Int] = [:]
   var unsynced: [(operation: Int, change: Change)] = []
+  /// Whether the directory's own name survives a power cut.
+  var isNameDurable = false
   /// The holder of the directory's lock, where one is held, and the number of that lock.
   var lock: (owner: String, number: Int)?
 

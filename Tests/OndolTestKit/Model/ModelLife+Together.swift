@@ -197,7 +197,7 @@ private struct TaskDraw: Sendable {
     case 0: try await engine.flush()
     case 1: try await engine.settle()
     case 2: try await engine.synchronize()
-    default: _ = engine.status
+    default: _ = engine.metrics
     }
     return Notes()
   }

@@ -212,7 +212,7 @@ final class ModelLife {
     try await engine.flush()
     noteFlush()
     hit(.flush)
-    let rows = engine.status.shards.map(\.memtableRows).reduce(0, +)
+    let rows = engine.metrics.shards.map(\.memtableRows).reduce(0, +)
     guard rows == 0 else { throw ModelFailure("\(rows) rows are in memory after a flush") }
   }
 
@@ -221,8 +221,8 @@ final class ModelLife {
     try await engine.settle()
     noteFlush()
     hit(.settle)
-    guard engine.status.shards.allSatisfy({ $0.runs <= 1 && $0.memtableRows == 0 }) else {
-      throw ModelFailure("after settling the shards are \(engine.status.shards)")
+    guard engine.metrics.shards.allSatisfy({ $0.runs <= 1 && $0.memtableRows == 0 }) else {
+      throw ModelFailure("after settling the shards are \(engine.metrics.shards)")
     }
   }
 
@@ -243,7 +243,7 @@ final class ModelLife {
 
   private func look(_ engine: Engine) throws {
     note("status")
-    let status = engine.status
+    let status = engine.metrics
     hit(.status)
     guard status.sequence.rawValue == history.newest, status.shards.count == shardCount,
       status.cachedBytes >= 0

@@ -34,6 +34,32 @@ import Testing
     try await database.close()
   }
 
+  @Test func `A thousand increments at once of one document are a thousand commits`() async throws {
+    let database = try await Database.inMemory()
+    let document = database.document("c/d")
+    try await document.setData(["n": 0])
+    let before = database.engine.status.sequence.rawValue
+    try await withThrowingTaskGroup(of: Void.self) { group in
+      for _ in 0..<1_000 {
+        group.addTask { try await document.updateData(["n": FieldValue.increment(1)]) }
+      }
+      try await group.waitForAll()
+    }
+    #expect(try await document.getDocument()["n"] as Int? == 1_000)
+    #expect(database.engine.status.sequence.rawValue == before + 1_000)
+    try await database.close()
+  }
+
+  @Test func `What is written with any durability can be made safe`() async throws {
+    let database = try await Database.inMemory(
+      options: .init(durability: .periodic(.milliseconds(100))))
+    try await database.document("c/a").setData(["n": 1])
+    try await database.document("c/b").setData(["n": 2], durability: .memory)
+    try await database.synchronize()
+    #expect(try await database.document("c/b").getDocument()["n"] as Int? == 2)
+    try await database.close()
+  }
+
   @Test func `Of many who create one document, one wins`() async throws {
     let database = try await Database.inMemory()
     let winners = try await withThrowingTaskGroup(of: Bool.self) { group in

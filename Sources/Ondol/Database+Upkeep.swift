@@ -1,0 +1,86 @@
+// Keeping house: compaction on request, and what the database can tell of itself. Both go straight
+// to the engine; nothing here touches documents.
+
+internal import OndolEngine
+
+/// How far a compaction is.
+public struct CompactionProgress: Sendable, Hashable {
+  /// Bytes merged so far, before compression.
+  public var completedBytes: UInt64
+  /// All bytes there are to merge.
+  public var totalBytes: UInt64
+
+  /// From 0 to 1.
+  public var fraction: Double {
+    totalBytes == 0 ? 1 : Double(completedBytes) / Double(totalBytes)
+  }
+}
+
+/// Sizes and counts of a database as of one moment. Sums are since it was opened.
+public struct DatabaseMetrics: Sendable, Hashable {
+  /// Bytes of the sorted files that reads use.
+  public var fileBytes: UInt64
+  /// Bytes of rows that are in memory and, but for the log, not yet in files.
+  public var memoryBytes: Int
+  /// Bytes of blocks, filters and indexes that are cached.
+  public var cachedBytes: Int
+  /// Bytes that a compaction would give back, as far as deletions tell; overwritten rows are not
+  /// counted.
+  public var reclaimableBytes: UInt64
+  /// The most sorted runs a read must look into; 1 in a database at rest.
+  public var runs: Int
+  /// Commits that had to wait because the storage was behind, and how long.
+  public var delayedCommits: Int
+  /// How long these commits waited in all.
+  public var delay: Duration
+  /// Bytes that compactions read.
+  public var compactionBytesRead: UInt64
+  /// Bytes that compactions wrote.
+  public var compactionBytesWritten: UInt64
+  /// Bytes of replaced files that reads still going on keep.
+  public var pinnedBytes: UInt64
+  /// How long ago the oldest picture that somebody still reads was replaced or made; zero when all
+  /// read the newest.
+  public var oldestReadAge: Duration
+  /// Who holds that picture, as far as its holders have names.
+  public var oldestReadOwners: [String]
+}
+
+extension Database {
+  /// Writes everything from memory to files and merges the files, so that deleted and overwritten
+  /// documents take no space and reads look into one run. Writes and reads go on meanwhile.
+  ///
+  /// When the task is cancelled this throws `.cancelled`; what was merged by then stays so.
+  ///
+  /// - Parameter progress: called from time to time, and once at the end.
+  /// - Throws: `.cancelled`; `.internal` or `.resourceExhausted` when the system refuses.
+  /// - Complexity: O(bytes in the database), all of which may be read and written once.
+  public func compact(
+    progress: (CompactionProgress) -> Void = { _ in }
+  ) async throws(DatabaseError) {
+    do throws(EngineError) {
+      try await engine.compact { done, total in
+        progress(CompactionProgress(completedBytes: done, totalBytes: total))
+      }
+    } catch {
+      throw DatabaseError(error)
+    }
+  }
+
+  /// Sizes, counts, and who keeps space from being freed.
+  ///
+  /// - Complexity: O(files). No file is read.
+  public var metrics: DatabaseMetrics {
+    let engine = engine.metrics
+    return DatabaseMetrics(
+      fileBytes: engine.shards.reduce(0) { $0 + $1.bytes },
+      memoryBytes: engine.shards.reduce(0) { $0 + $1.memtableBytes },
+      cachedBytes: engine.cachedBytes, reclaimableBytes: engine.reclaimableBytes,
+      runs: engine.shards.map(\.runs).max() ?? 0, delayedCommits: engine.totals.delays,
+      delay: .microseconds(engine.totals.delayMicroseconds),
+      compactionBytesRead: engine.totals.compactionBytesRead,
+      compactionBytesWritten: engine.totals.compactionBytesWritten,
+      pinnedBytes: engine.pins.bytes, oldestReadAge: .microseconds(engine.pins.ageMicroseconds),
+      oldestReadOwners: engine.pins.owners)
+  }
+}

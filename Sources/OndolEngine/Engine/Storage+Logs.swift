@@ -1,0 +1,103 @@
+// Log files as the maintenance thread sees them: made ahead of their use, put into the manifest,
+// sealed when the database is closed, removed once everything in them is flushed.
+
+extension Storage {
+  /// Makes the next log, unless one waits already. A disk that is full is no harm yet: commits go
+  /// on in the log in use, and what was begun is removed.
+  func makeSpareLog(_ request: SpareRequest) async throws(EngineError) {
+    try await maintenance.perform { [self] () throws(EngineError) in
+      try sequencer.refuseAfterFailure()
+      guard !sequencer.hasSpareLog, !sequencer.isClosing else { return }
+      let spare = try createLog(prewritten: request.prewritten)
+      try attempt { (storage) throws(EngineError) in try storage.secure(spare.number) }
+      sequencer.offer(spare)
+    }
+  }
+
+  /// Makes a log for commits that wait for one, and hands it out at once: what survives a power cut
+  /// waits for `secureFirstLog()`, what survives a kill need not. Not so in a database just made,
+  /// whose superblock an opening must find before it finds a log with commits.
+  ///
+  /// Nothing has been placed yet, so where it fails, the commit can be tried again.
+  func makeLog() async throws(EngineError) {
+    try await maintenance.perform { [self] () throws(EngineError) in
+      try sequencer.refuseAfterFailure()
+      guard sequencer.needsLog else { return }
+      if isNewborn { try attempt { _ in } }
+      sequencer.offer(try createLog(prewritten: 0))
+    }
+  }
+
+  /// Makes sure that the log handed out by `makeLog()` is found after a power cut. Done on the
+  /// maintenance thread, without a task: commits that try again and again may keep the pool busy
+  /// until this is done.
+  func secureFirstLog() {
+    maintenance.enqueue { [self] in
+      guard let newest = sequencer.newestLog, newest > manifest.state.newestLog else { return }
+      // A failure has stopped all writing, and whoever waits was told.
+      try? attempt { (storage) throws(EngineError) in try storage.secure(newest) }
+    }
+  }
+
+  private func createLog(prewritten: UInt64) throws(EngineError) -> SpareLog {
+    let number = manifest.allocate()
+    do throws(EngineError) {
+      let file = try directory.create(number.logName)
+      try writeZeros(prewritten, into: file)
+      return SpareLog(
+        number: number, file: file, salt: environment.random(), prewritten: prewritten)
+    } catch {
+      try? directory.remove(number.logName)
+      sequencer.noteNoSpare(error)
+      throw error
+    }
+  }
+
+  /// In pieces, so that a commit's sync does not wait long behind them.
+  private func writeZeros(_ count: UInt64, into file: any File) throws(EngineError) {
+    let piece = [UInt8](repeating: 0, count: Int(min(count, 256 << 10)))
+    var offset: UInt64 = 0
+    while offset < count {
+      let length = Int(min(count - offset, UInt64(piece.count)))
+      try file.write(piece.bytes.extracting(first: length), at: offset)
+      try file.sync()
+      offset += UInt64(length)
+    }
+  }
+
+  /// Makes a log's name durable and puts it in the manifest, which comes before the first sync of
+  /// its commits: so a log that is missing later is known to be.
+  private func secure(_ number: FileNumber) throws(EngineError) {
+    try directory.sync()
+    try manifest.commit([.logs(floor: manifest.state.floor, newest: number)])
+    sequencer.noteSecured(number)
+  }
+
+  /// Whether an opening would find commits in its logs.
+  var hasCommitsInLogs: Bool {
+    let end = sequencer.end
+    return end.starts.first?.sequence != end.sequence
+  }
+
+  func removeLogs(before floor: FileNumber) throws(EngineError) {
+    for name in try directory.list() {
+      guard let number = FileNumber.parse(name, prefix: "LOG-"), number < floor else { continue }
+      try directory.remove(name)
+    }
+  }
+
+  /// Ends the line of commits with a sealed, empty log, so that the next opening has nothing to
+  /// replay. Everything must be flushed.
+  func sealLog() throws(EngineError) {
+    let end = sequencer.end
+    let number = manifest.allocate()
+    let salt = environment.random()
+    let start = LogStart(number: number, base: end.end, sequence: end.sequence, time: end.time)
+    let header = LogHeader(
+      number: number, identity: identity, salt: salt, kind: .normal, base: start.base,
+      previous: end.number, previousLength: end.length, firstSequence: end.sequence.next)
+    try LogFile.writeSealed(header, start, directory: directory)
+    try manifest.commit([.logs(floor: start, newest: number)])
+    try removeLogs(before: number)
+  }
+}

@@ -1,0 +1,219 @@
+// Compaction within the engine, in a simulated world: levels form and nothing is lost, space comes
+// back, dropped keyspaces go, and a quiet database becomes one run.
+
+import OndolEngine
+import OndolTestKit
+import Testing
+
+private func options(shards: Int = 1) -> EngineOptions {
+  var options = tinyOptions(shards: shards)
+  options.segmentSize = 4 << 10
+  options.runLimit = 2
+  return options
+}
+
+private func key(_ keyspace: UInt32, _ number: Int) -> [UInt8] {
+  (0..<4).map { UInt8(truncatingIfNeeded: keyspace >> (24 - 8 * $0)) }
+    + (0..<3).map { UInt8(truncatingIfNeeded: number >> (16 - 8 * $0)) }
+}
+
+extension Engine {
+  /// The numbers of a keyspace's rows.
+  fileprivate func numbers(in keyspace: UInt32) throws -> [Int] {
+    var cursor = try snapshot().cursor(from: key(keyspace, 0), to: key(keyspace + 1, 0))
+    var numbers: [Int] = []
+    try cursor.seekToFirst()
+    while cursor.isValid {
+      numbers.append(cursor.key.array.suffix(3).reduce(0) { $0 << 8 | Int($1) })
+      try cursor.next()
+    }
+    return numbers
+  }
+
+  fileprivate func put(_ keyspace: UInt32, _ numbers: [Int], _ value: [UInt8]?) async throws {
+    var rows: [[UInt8]: [UInt8]?] = [:]
+    for number in numbers { rows[key(keyspace, number)] = .some(value) }
+    try await put(rows)
+  }
+}
+
+/// Runs `body` with an engine in a world of its own.
+private func simulate(
+  seed: UInt64, _ options: EngineOptions = options(),
+  _ body: @escaping @Sendable (Engine, SimulatedWorld) async throws -> Void
+) throws {
+  try SimulationExecutor.run(seed: seed) { executor in
+    let world = SimulatedWorld(seed: seed, threads: executor)
+    let engine = try await Engine.open(
+      at: "/db", options: options, environment: world.environment)
+    try await body(engine, world)
+    try await engine.close()
+  }
+}
+
+private func segmentFiles(_ world: SimulatedWorld) -> Int {
+  world.fileSystem.storage.names(in: "/db").count { $0.hasSuffix(".seg") }
+}
+
+@Suite struct `Compaction` {
+  @Test(arguments: [1, 2, 3] as [UInt64])
+  func `forms levels and loses nothing`(seed: UInt64) throws {
+    try simulate(seed: seed) { engine, _ in
+      var random = OndolTestKit.SeededRandom(seed: seed)
+      var model: [Int: [UInt8]] = [:]
+      var deepest = 0
+      for round in 0..<400 {
+        let numbers = (0..<8).map { _ in random.below(3_000) }
+        let value: [UInt8]? = random.chance(1, in: 5) ? nil : random.bytes(60)
+        try await engine.put(0x1000, numbers, value)
+        for number in numbers { model[number] = value }
+        deepest = max(deepest, engine.metrics.shards[0].levels.count { $0.number > 0 })
+        guard round % 50 == 0 else { continue }
+        #expect(try engine.numbers(in: 0x1000) == model.keys.sorted(), "SEED=\(seed)")
+        for (number, value) in model where number % 5 == 0 {
+          let found = try await engine.snapshot().get(key(0x1000, number))
+          try #require(found == value, "SEED=\(seed) \(number)")
+        }
+      }
+      #expect(deepest >= 2, "SEED=\(seed)")
+      #expect(engine.metrics.totals.compactions > 10, "SEED=\(seed)")
+      try await engine.settle()
+      #expect(engine.metrics.shards[0].runs == 1)
+      #expect(try engine.numbers(in: 0x1000) == model.keys.sorted(), "SEED=\(seed)")
+    }
+  }
+
+  /// What is stored stays within a few times what lives, and all of it goes with the last row.
+  @Test(arguments: [1, 2] as [UInt64])
+  func `gives space back`(seed: UInt64) throws {
+    try simulate(seed: seed) { engine, world in
+      var random = OndolTestKit.SeededRandom(seed: seed)
+      let live = 200 * 130
+      var most: UInt64 = 0
+      for _ in 0..<400 {
+        try await engine.put(0x1000, (0..<8).map { _ in random.below(200) }, random.bytes(120))
+        most = max(most, engine.metrics.shards[0].bytes)
+      }
+      #expect(most < UInt64(5 * live), "SEED=\(seed): \(most) bytes for \(live)")
+      for start in stride(from: 0, to: 200, by: 8) {
+        try await engine.put(0x1000, Array(start..<(start + 8)), nil)
+      }
+      try await engine.compact { _, _ in }
+      #expect(engine.metrics.shards[0].bytes == 0, "SEED=\(seed)")
+      #expect(segmentFiles(world) == 0, "SEED=\(seed)")
+    }
+  }
+
+  @Test func `leaves a small shard one run after every flush`() throws {
+    var options = options()
+    options.smallShardSize = 1 << 20
+    try simulate(seed: 1, options) { engine, world in
+      for round in 0..<20 {
+        try await engine.put(0x1000, Array((round * 4)..<(round * 4 + 8)), [1, 2, 3])
+        try await engine.flush()
+        #expect(engine.metrics.shards[0].runs == 1)
+      }
+      #expect(segmentFiles(world) == 1)
+      #expect(try engine.numbers(in: 0x1000) == Array(0..<84))
+    }
+  }
+
+  @Test func `settles a database that has become quiet`() throws {
+    try simulate(seed: 3, options(shards: 2)) { engine, world in
+      var random = OndolTestKit.SeededRandom(seed: 3)
+      for _ in 0..<200 {
+        let numbers = (0..<8).map { _ in random.below(2_000) }
+        try await engine.put(random.pick([0x1000, 0x2000]), numbers, random.bytes(60))
+      }
+      for _ in 0..<50 { await world.environment.sleep(2_000_000) }
+      #expect(engine.metrics.shards.allSatisfy { $0.runs <= 1 })
+      #expect(engine.metrics.reclaimableBytes == 0)
+    }
+  }
+
+  @Test func `says how far it is, and stops when its task is cancelled`() throws {
+    try simulate(seed: 1) { engine, world in
+      for round in 0..<40 {
+        try await engine.put(
+          0x1000, (0..<8).map { $0 * 40 + round }, [UInt8](repeating: 7, count: 99))
+      }
+      try await engine.settle()
+      try await engine.put(0x1000, [1], [1])
+      let cancelled = Task(executorPreference: world.environment.executor) {
+        try await engine.compact { _, _ in }
+      }
+      cancelled.cancel()
+      await #expect(throws: EngineError.cancelled) { try await cancelled.value }
+      var steps: [UInt64] = []
+      var total: UInt64 = 0
+      try await engine.compact { done, all in
+        steps.append(done)
+        total = all
+      }
+      #expect(steps == steps.sorted())
+      #expect(steps.last == total)
+      #expect(engine.metrics.shards[0].runs == 1)
+    }
+  }
+}
+
+@Suite struct `Dropping keyspaces` {
+  @Test func `frees their files at once and leaves other rows alone`() throws {
+    try simulate(seed: 1) { engine, world in
+      let value = [UInt8](repeating: 1, count: 100)
+      for round in 0..<60 {
+        try await engine.put(0x1001, (0..<8).map { $0 * 60 + round }, value)
+        try await engine.put(0x1000, [round], value)
+        try await engine.put(0x1002, [round], value)
+      }
+      try await engine.settle()
+      try await engine.put(0x1001, [9_999], value)
+      let before = engine.metrics.shards[0].bytes
+      try await engine.drop(keyspaces: [0x1001])
+      #expect(engine.metrics.shards[0].bytes < before / 2)
+      try await engine.settle()
+      #expect(try engine.numbers(in: 0x1001) == [], "rows in memory and beside others too")
+      #expect(try engine.numbers(in: 0x1000) == Array(0..<60))
+      #expect(try engine.numbers(in: 0x1002) == Array(0..<60))
+      let written = world.fileSystem.count(of: .write)
+      try await engine.drop(keyspaces: [0x1001])
+      #expect(world.fileSystem.count(of: .write) == written, "it was dropped before")
+    }
+  }
+
+  @Test func `lasts over a reopening`() throws {
+    try SimulationExecutor.run(seed: 2) { executor in
+      let world = SimulatedWorld(seed: 2, threads: executor)
+      let open = {
+        try await Engine.open(at: "/db", options: options(), environment: world.environment)
+      }
+      var engine = try await open()
+      try await engine.put(0x1000, Array(0..<50), [1])
+      try await engine.put(0x1001, Array(0..<50), [1])
+      try await engine.drop(keyspaces: [0x1001, 0x1005])
+      try await engine.close()
+      engine = try await open()
+      #expect(try engine.numbers(in: 0x1001) == [])
+      #expect(try engine.numbers(in: 0x1000).count == 50)
+      try await engine.close()
+    }
+  }
+
+  @Test func `keeps what a snapshot holds, and says who does`() throws {
+    try simulate(seed: 4) { engine, world in
+      try await engine.put(0x1000, Array(0..<40), [UInt8](repeating: 1, count: 100))
+      try await engine.settle()
+      do {
+        let snapshot = try engine.snapshot(owner: "a backup")
+        try await engine.drop(keyspaces: [0x1000])
+        #expect(engine.metrics.pins.owners == ["a backup"])
+        #expect(engine.metrics.pins.bytes > 0)
+        #expect(engine.metrics.pins.ageMicroseconds > 0)
+        #expect(segmentFiles(world) > 0)
+        #expect(try await snapshot.get(key(0x1000, 3)) != nil)
+      }
+      #expect(engine.metrics.pins == EngineMetrics.Pins.none)
+      #expect(segmentFiles(world) == 0)
+    }
+  }
+}
