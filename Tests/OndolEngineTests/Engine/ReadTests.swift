@@ -119,7 +119,7 @@ import Testing
           let isValid = cursor.isValid
           #expect(isValid == rows.indices.contains(place))
           guard isValid, rows.indices.contains(place) else { continue }
-          let (foundKey, foundValue) = (cursor.key.array, cursor.value.array)
+          let (foundKey, foundValue) = (cursor.key.array, try cursor.value.array)
           #expect(foundKey == rows[place].key && foundValue == rows[place].value)
         }
       }
