@@ -160,11 +160,11 @@ import Testing
     for number in 0..<40 {
       try await engine.put([rowKey("\(number)"): [UInt8](repeating: 7, count: 10_000)])
     }
-    let memtableBytes = engine.status.shards.map(\.memtableBytes).reduce(0, +)
+    let memtableBytes = engine.metrics.shards.map(\.memtableBytes).reduce(0, +)
     #expect(memtableBytes > 400_000)
-    #expect(engine.status.cachedBytes >= memtableBytes)
+    #expect(engine.metrics.cachedBytes >= memtableBytes)
     try await engine.flush()
-    #expect(engine.status.cachedBytes < 400_000)
+    #expect(engine.metrics.cachedBytes < 400_000)
     try await engine.close()
   }
 }

@@ -38,7 +38,7 @@ import Testing
     let database = try await Database.inMemory()
     let document = database.document("c/d")
     try await document.setData(["n": 0])
-    let before = database.engine.status.sequence.rawValue
+    let before = database.engine.metrics.sequence.rawValue
     try await withThrowingTaskGroup(of: Void.self) { group in
       for _ in 0..<1_000 {
         group.addTask { try await document.updateData(["n": FieldValue.increment(1)]) }
@@ -46,7 +46,7 @@ import Testing
       try await group.waitForAll()
     }
     #expect(try await document.getDocument()["n"] as Int? == 1_000)
-    #expect(database.engine.status.sequence.rawValue == before + 1_000)
+    #expect(database.engine.metrics.sequence.rawValue == before + 1_000)
     try await database.close()
   }
 
