@@ -49,7 +49,7 @@ private struct Draw {
       query.collection = random.pick(collections)
     }
     for _ in 0..<random.pick([0, 1, 1, 2, 2, 3]) { query.filters.append(filter(2, query)) }
-    if random.below(4) == 0 {
+    if random.below(5) == 0 {
       for field in [["a"], ["b"]] {
         query.filters.append(
           .compare(field: field, sign: "==", operand: .integer(Int64(random.below(3)))))
@@ -62,7 +62,7 @@ private struct Draw {
         ? .excluded : random.pick([.excluded, .excluded, .excluded, .first, .last])
       query.orders.append((field, random.below(2) == 0, missing))
     }
-    if random.below(3) == 0 { query.start = place(query) }
+    if random.below(4) == 0 { query.start = place(query) }
     if random.below(6) == 0 { query.end = place(query) }
     if random.below(3) == 0 {
       query.limit = random.below(10) + 1
@@ -92,7 +92,7 @@ private struct Draw {
       let filters = (0..<random.below(3) + 1).map { _ in filter(depth - 1, query) }
       return random.below(3) == 0 ? .all(filters) : .any(filters)
     }
-    if random.below(10) == 0 {
+    if random.below(8) == 0 {
       let names = (0...random.below(12)).map { _ in name(query) }
       return random.below(2) == 0
         ? .list(field: ModelQuery.name, sign: "in", operands: names)
@@ -222,7 +222,7 @@ private final class Tally: Sendable {
 
   @Test func `However a query is answered, the answer is the same`() async throws {
     let tally = Tally()
-    let seeds = Seeds.first(80)
+    let seeds = Seeds.first(84)
     try await withThrowingTaskGroup(of: Void.self) { group in
       for seed in seeds {
         if seed > seeds[0] + 1 { try await group.next() }
