@@ -40,7 +40,7 @@ import Testing
       for sleeper in woken { sleeper.resume() }
     }
 
-    func sleep(_ microseconds: Int64) async {
+    func doze(_ microseconds: Int64) async {
       await withCheckedContinuation { sleeper in
         let mustWait = state.withLock { state in
           guard !state.isOver, microseconds > 0 else { return false }
@@ -58,7 +58,7 @@ import Testing
     var environment = Environment.memory()
     environment.fileSystem = fileSystem
     environment.now = { clock.now }
-    environment.sleep = { await clock.sleep($0) }
+    environment.sleep = { await clock.doze($0) }
     return try await Database.open(at: "/db", environment: environment)
   }
 
