@@ -220,8 +220,8 @@ package final class ValueFile: Sendable {
   }
 }
 
-/// Bounds how many value files are open at once: there may be thousands, and a process may have some
-/// hundred files open.
+/// Bounds how many value files are open at once: there may be thousands, and a process may have
+/// some hundred files open.
 final class OpenValueFiles: Sendable {
   private struct Reference: Sendable {
     weak let file: ValueFile?
