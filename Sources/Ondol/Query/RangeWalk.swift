@@ -13,7 +13,8 @@ struct RangeWalk: ~Copyable {
   private var current: Int
   private var hasBegun = false
 
-  /// - Parameter mayBlock: whether moves may block the thread while a block is read from disk; those
+  /// - Parameter mayBlock: whether moves may block the thread while a block is read from disk;
+  ///   those
   ///   that may not throw `DatabaseError.cold`.
   init(
     _ snapshot: Snapshot, _ ranges: [KeyRange], reversed: Bool = false, mayBlock: Bool = true
