@@ -14,8 +14,7 @@ struct RangeWalk: ~Copyable {
   private var hasBegun = false
 
   /// - Parameter mayBlock: whether moves may block the thread while a block is read from disk;
-  ///   those
-  ///   that may not throw `DatabaseError.cold`.
+  ///   those that may not throw `DatabaseError.cold`.
   init(
     _ snapshot: Snapshot, _ ranges: [KeyRange], reversed: Bool = false, mayBlock: Bool = true
   ) {
