@@ -92,6 +92,19 @@ if let bench = Context.environment["BENCH"] {
   ]
 }
 
+// Fuzzing, by Scripts/fuzz: libFuzzer brings the targets' main, so nothing else can build them.
+if Context.environment["FUZZ"] != nil {
+  package.targets.append(
+    .target(name: "FuzzKit", dependencies: ["OndolEngine"], path: "Fuzz/FuzzKit"))
+  package.targets += [
+    "FuzzBlock", "FuzzDocument", "FuzzKey", "FuzzLog", "FuzzManifest", "FuzzQuery",
+    "FuzzValueFile",
+  ].map {
+    .executableTarget(
+      name: $0, dependencies: ["FuzzKit", "Ondol", "OndolEngine"], path: "Fuzz/\($0)")
+  }
+}
+
 for target in package.targets where target.type != .system && target.name != "COndol" {
   target.swiftSettings =
     (target.swiftSettings ?? []) + [

@@ -49,7 +49,8 @@ extension EngineError: CustomStringConvertible {
     case .closed:
       return "the database is closed"
     case .poisoned(let reason):
-      return "an earlier write failed and the database must be opened again: \(reason)"
+      return "a write failed, and the database must be opened again; whether what was being"
+        + " written lasts is known only then: \(reason)"
     case .cancelled:
       return "the task was cancelled"
     case .stale:

@@ -59,8 +59,12 @@ extension ManifestState {
   mutating func apply(_ change: ManifestChange) throws(MalformedBytes) {
     switch change {
     case .nextFile(let number):
+      try check(counter: number.rawValue)
       nextFile = max(nextFile, number)
     case .logs(let floor, let newest):
+      for counter in [floor.base.rawValue, floor.sequence.rawValue] {
+        try check(counter: counter)
+      }
       self.floor = floor
       newestLog = newest
     case .flushed(let shard, let through):
@@ -85,6 +89,16 @@ extension ManifestState {
       }
     case .dropKeyspaces(let keyspaces, let before):
       for keyspace in keyspaces { dropped.insert(keyspace, before: before) }
+    }
+  }
+
+  /// Numbers that only go up begin here and are added to ever after, so what they begin with must
+  /// leave room. No database lives long enough to come near.
+  static let greatestCounter: UInt64 = 1 << 62
+
+  private func check(counter: UInt64) throws(MalformedBytes) {
+    guard counter <= Self.greatestCounter else {
+      throw MalformedBytes(at: 0, "counts from \(counter), which nothing can have come to")
     }
   }
 

@@ -23,7 +23,9 @@ package struct FileNumber: RawRepresentable, Sendable, Hashable, Comparable {
       name.utf8.count > prefix.utf8.count + suffix.utf8.count
     else { return nil }
     let digits = name.dropFirst(prefix.count).dropLast(suffix.count)
-    guard let number = UInt64(digits), String(number) == digits else { return nil }
+    guard let number = UInt64(digits), number <= ManifestState.greatestCounter,
+      String(number) == digits
+    else { return nil }
     return FileNumber(rawValue: number)
   }
 }

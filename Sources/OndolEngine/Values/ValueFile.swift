@@ -151,6 +151,11 @@ package final class ValueFile: Sendable {
     guard size == metadata.sizeBytes else {
       throw errors.corrupt(at: size, "the file is not the one that the manifest names")
     }
+    // A record has a header at least; what the manifest counts decides how much is allocated.
+    let most = metadata.recordBytes / UInt64(ValueFileFormat.recordHeaderLength)
+    guard metadata.values <= most else {
+      throw errors.corrupt(at: size, "\(metadata.values) values, and room for \(most)")
+    }
     try checkHeader(of: file)
     let table = SlotTable(count: Int(metadata.values))
     cache.register(table)

@@ -1,0 +1,1 @@
+../FuzzKey/FuzzInput+Values.swift

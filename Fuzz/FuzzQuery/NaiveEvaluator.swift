@@ -1,0 +1,1 @@
+../../Tests/OndolTests/Query/NaiveEvaluator.swift

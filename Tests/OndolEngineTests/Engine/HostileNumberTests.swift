@@ -1,0 +1,71 @@
+// Numbers from files that are believed because their checksums are right, and that nobody can have
+// written: each of these once ended the process while a database was opened.
+
+import OndolTestKit
+import Testing
+
+@testable import OndolEngine
+
+@Suite struct HostileNumberTests {
+  private var empty: ManifestState {
+    ManifestState(
+      nextFile: .zero, floor: start(base: 0, sequence: 0), newestLog: .zero,
+      shards: [ShardState()])
+  }
+
+  private func start(base: UInt64, sequence: UInt64) -> LogStart {
+    LogStart(
+      number: FileNumber(rawValue: 2), base: LogPosition(rawValue: base),
+      sequence: SequenceNumber(rawValue: sequence), time: 0)
+  }
+
+  /// A manifest whose log begins at the last number there is made recovery add one to it.
+  @Test(arguments: [(UInt64.max, UInt64(0)), (0, .max), (1 << 63, 1 << 63)])
+  func `a manifest that counts from the end of all numbers is refused`(
+    base: UInt64, sequence: UInt64
+  ) {
+    var state = empty
+    #expect(throws: MalformedBytes.self) {
+      try state.apply(
+        .logs(floor: start(base: base, sequence: sequence), newest: FileNumber(rawValue: 2)))
+    }
+    #expect(throws: MalformedBytes.self) {
+      try state.apply(.nextFile(FileNumber(rawValue: .max)))
+    }
+    #expect(state == empty)
+  }
+
+  /// A file that somebody named after the last number made the next number overflow.
+  @Test func `a file named after a number nobody gave out is left alone`() async throws {
+    let fileSystem = MemoryFileSystem()
+    var environment = Environment.memory()
+    environment.fileSystem = fileSystem
+    let first = try await Engine.open(at: "/db", environment: environment)
+    try await first.close()
+    let directory = try fileSystem.openDirectory(at: "/db", create: false)
+    for name in ["LOG-\(UInt64.max)", "\(UInt64.max).seg"] {
+      #expect(FileNumber.parse(name, prefix: "LOG-") == nil)
+      _ = try directory.create(name)
+    }
+    let second = try await Engine.open(at: "/db", environment: environment)
+    var batch = Batch()
+    batch.put([0, 0, 16, 1, 7].bytes, [UInt8]([1]).bytes)
+    _ = try await second.commit(batch, durability: .power)
+    try await second.close()
+    #expect(try directory.list().contains("LOG-\(UInt64.max)"))
+  }
+
+  /// The manifest's count of values was allocated before anything was read: 32 GiB at once.
+  @Test func `a value file with room for fewer values than are counted is refused`() throws {
+    let directory = MemoryDirectory()
+    let written = try writeValues([[1, 2, 3], [4]], to: directory)
+    for count in [UInt64(1 << 32), .max] {
+      var metadata = written.metadata
+      metadata.values = count
+      let file = openValues(
+        metadata, in: directory, cache: BlockCache(budgetBytes: 1 << 20))
+      #expect(throws: EngineError.self) { try file.value(written.pointers[0]) }
+      #expect(throws: EngineError.self) { try file.verify() }
+    }
+  }
+}
