@@ -102,6 +102,7 @@ extension IndexDefinition {
   ) -> [IndexChange] {
     let old = before.map { rows(of: $0, ancestors: ancestors, id: id) } ?? []
     let new = after.map { rows(of: $0, ancestors: ancestors, id: id) } ?? []
+    if old.isEmpty { return new.map { .put($0) } }
     // A row with a stamp is never an old one, whatever its bytes are before the stamp is filled in.
     let kept = Set(old.map(\.key)).intersection(new.lazy.filter(\.stamps.isEmpty).map(\.key))
     return old.filter { !kept.contains($0.key) }.map { .delete($0.key) }

@@ -32,7 +32,10 @@ struct Keyspace: Sendable, Hashable {
 
   /// What every key in this keyspace begins with.
   var prefix: [UInt8] {
-    [24, 16, 8, 0].map { UInt8(truncatingIfNeeded: rawValue >> $0) }
+    [
+      UInt8(truncatingIfNeeded: rawValue >> 24), UInt8(truncatingIfNeeded: rawValue >> 16),
+      UInt8(truncatingIfNeeded: rawValue >> 8), UInt8(truncatingIfNeeded: rawValue),
+    ]
   }
 }
 

@@ -57,8 +57,9 @@ extension DocumentReference {
     encoder: DocumentEncoder = DocumentEncoder()
   ) async throws(DatabaseError) -> WriteResult {
     let intent = try compile { () throws(DatabaseError) in
-      let fields = try encoder.inputs(of: content)
-      return try merge ? WriteCompiler.merge(fields) : WriteCompiler.set(fields)
+      return try merge
+        ? WriteCompiler.merge(encoder.inputs(of: content))
+        : WriteCompiler.set(encoder.input(of: content))
     }
     return try await write(intent, returning, version, durability)
   }

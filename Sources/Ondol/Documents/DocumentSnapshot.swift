@@ -103,8 +103,7 @@ public struct DocumentSnapshot: Sendable {
       throw DatabaseError(
         .notFound, "there is no document to decode as \(type)", path: reference.path)
     }
-    let context = DecodingContext(document: reference)
-    return try decoder.decode(type, from: contents?.source ?? .value(.null), in: context)
+    return try decoder.decode(type, from: contents?.source ?? .value(.null), of: reference)
   }
 }
 

@@ -47,6 +47,24 @@ final class Latches: Sendable {
     }
   }
 
+  /// Takes all of `keys`, which must differ, when nobody holds any of them; otherwise none. Nobody
+  /// waits, so the order of the keys does not matter.
+  func acquireAtOnce(_ keys: [LatchKey]) -> Bool {
+    held.withLock { held in
+      if !held.isEmpty, keys.contains(where: { held[$0] != nil }) { return false }
+      for key in keys { held[key] = [] }
+      return true
+    }
+  }
+
+  /// Hands each of `keys` to the one who waits longest for it.
+  func release(_ keys: [LatchKey]) {
+    let next = held.withLock { held -> [CheckedContinuation<Void, Never>] in
+      keys.compactMap { Self.release($0, &held) }
+    }
+    for continuation in next { continuation.resume() }
+  }
+
   /// Whether someone holds `key`.
   func isHeld(_ key: LatchKey) -> Bool {
     held.withLock { $0[key] != nil }
@@ -54,15 +72,16 @@ final class Latches: Sendable {
 
   /// Hands `key` to the one who waits longest.
   func release(_ key: LatchKey) {
-    let next = held.withLock { held -> CheckedContinuation<Void, Never>? in
-      guard var waiters = held[key], !waiters.isEmpty else {
-        held[key] = nil
-        return nil
-      }
-      let next = waiters.removeFirst()
-      held[key] = waiters
-      return next
-    }
+    let next = held.withLock { Self.release(key, &$0) }
     next?.resume()
+  }
+
+  private static func release(
+    _ key: LatchKey, _ held: inout [LatchKey: Waiters]
+  ) -> CheckedContinuation<Void, Never>? {
+    guard var waiters = held.removeValue(forKey: key), !waiters.isEmpty else { return nil }
+    let next = waiters.removeFirst()
+    held[key] = waiters
+    return next
   }
 }

@@ -38,8 +38,9 @@ extension Transaction {
     ifVersion version: Version? = nil, encoder: DocumentEncoder = DocumentEncoder()
   ) throws(DatabaseError) {
     try add(document, version) { () throws(DatabaseError) in
-      let fields = try encoder.inputs(of: content)
-      return try merge ? WriteCompiler.merge(fields) : WriteCompiler.set(fields)
+      return try merge
+        ? WriteCompiler.merge(encoder.inputs(of: content))
+        : WriteCompiler.set(encoder.input(of: content))
     }
   }
 

@@ -6,29 +6,25 @@ enum ValueCheck {
   /// Throws `.invalidArgument` when `value`, which would stand at `place`, breaks a rule. `depth`
   /// counts the maps around it.
   static func check(
-    _ value: Value, at place: FieldNames, depth: Int
+    _ value: Value, at place: @autoclosure () -> FieldNames, depth: Int
   ) throws(DatabaseError) {
     switch value {
     case .map(let fields):
-      try checkDepth(depth, place)
+      try checkDepth(depth, place())
       for (name, child) in fields {
-        if let problem = ResourceName.problem(withField: name) {
-          throw DatabaseError(
-            .invalidArgument, "\"\(name)\" cannot name a field: \(problem)",
-            field: WriteCompiler.describe(place + [name]))
-        }
-        try check(child, at: place + [name], depth: depth + 1)
+        try WriteCompiler.checkName(name, at: place() + [name])
+        try check(child, at: place() + [name], depth: depth + 1)
       }
     case .array(let elements):
-      try checkDepth(depth, place)
+      try checkDepth(depth, place())
       for element in elements {
         if case .array = element {
           throw DatabaseError(
             .invalidArgument,
             "an array cannot stand directly in an array; put a map around the inner one",
-            field: WriteCompiler.describe(place))
+            field: WriteCompiler.describe(place()))
         }
-        try check(element, at: place, depth: depth + 1)
+        try check(element, at: place(), depth: depth + 1)
       }
     case .null, .boolean, .integer, .double, .timestamp, .string, .bytes, .reference, .geoPoint,
       .vector:
@@ -36,12 +32,14 @@ enum ValueCheck {
     }
   }
 
-  private static func checkDepth(_ depth: Int, _ place: FieldNames) throws(DatabaseError) {
+  private static func checkDepth(
+    _ depth: Int, _ place: @autoclosure () -> FieldNames
+  ) throws(DatabaseError) {
     guard depth <= WriteCompiler.maximumNesting else {
       throw DatabaseError(
         .invalidArgument,
         "maps and arrays may be nested \(WriteCompiler.maximumNesting) deep; use a subcollection",
-        field: WriteCompiler.describe(place))
+        field: WriteCompiler.describe(place()))
     }
   }
 }

@@ -21,6 +21,21 @@ enum WriteCompiler {
     return WriteIntent(change: .replace(fields: fields), transforms: split.transforms)
   }
 
+  /// `setData` of what a Codable value became: a map, most often one without instructions.
+  static func set(_ input: FieldInput) throws(DatabaseError) -> WriteIntent {
+    switch input.form {
+    case .map(let fields): return try set(fields)
+    case .value(.map(let fields)):
+      for (name, value) in fields {
+        try checkName(name, at: [name])
+        try ValueCheck.check(value, at: [name], depth: 1)
+      }
+      return WriteIntent(change: .replace(fields: fields))
+    case .value, .operation:
+      throw DatabaseError(.invalidArgument, "a document is a map of fields")
+    }
+  }
+
   /// `create`: as `set`, but the document must not be there.
   static func create(_ data: [String: FieldInput]) throws(DatabaseError) -> WriteIntent {
     var intent = try set(data)
@@ -162,6 +177,14 @@ extension WriteCompiler {
     }
   }
 
+  static func checkName(
+    _ name: String, at place: @autoclosure () -> FieldNames
+  ) throws(DatabaseError) {
+    guard let problem = ResourceName.problem(withField: name) else { return }
+    throw DatabaseError(
+      .invalidArgument, "\"\(name)\" cannot name a field: \(problem)", field: describe(place()))
+  }
+
   static func describe(_ place: FieldNames) -> String {
     place.map(FieldPath.quoted).joined(separator: ".")
   }
@@ -252,9 +275,6 @@ private struct InstructionSplit {
   }
 
   private func checkName(_ place: FieldNames) throws(DatabaseError) {
-    guard let name = place.last, let problem = ResourceName.problem(withField: name) else { return }
-    throw DatabaseError(
-      .invalidArgument, "\"\(name)\" cannot name a field: \(problem)",
-      field: WriteCompiler.describe(place))
+    if let name = place.last { try WriteCompiler.checkName(name, at: place) }
   }
 }

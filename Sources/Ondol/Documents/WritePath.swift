@@ -29,9 +29,7 @@ extension Database {
   ) async throws(DatabaseError) -> CompletedCommit {
     await passGates(of: Set(writes.map(\.path.segments[0])))
     var queue = WriteQueue(latches)
-    for path in Self.distinctPaths(writes) {
-      await queue.enter(.document(path))
-    }
+    await queue.enterDocuments(of: writes)
     do throws(DatabaseError) {
       let commit = try await commitInTurn(
         writes, durability: durability ?? options.durability, &queue)
@@ -41,11 +39,6 @@ extension Database {
       queue.leave()
       throw error
     }
-  }
-
-  /// Sorted, so that all who queue do so in the same order.
-  private static func distinctPaths(_ writes: [DocumentWrite]) -> [DocumentPath] {
-    writes.count == 1 ? [writes[0].path] : Set(writes.map(\.path)).sorted()
   }
 
   private func commitInTurn(
@@ -94,6 +87,22 @@ private struct WriteQueue {
     self.latches = latches
   }
 
+  /// All at once where nobody else writes any of the documents; otherwise one after the other, in
+  /// the order in which all who queue do so.
+  mutating func enterDocuments(of writes: [DocumentWrite]) async {
+    guard writes.count > 1 else {
+      for write in writes { await enter(.document(write.path)) }
+      return
+    }
+    let paths = Set(writes.map(\.path))
+    let keys = paths.map { LatchKey.document($0) }
+    if latches.acquireAtOnce(keys) {
+      held = keys
+      return
+    }
+    for path in paths.sorted() { await enter(.document(path)) }
+  }
+
   mutating func enterFamilies(of writes: [DocumentWrite]) async {
     hasFamilies = true
     let roots = Set(writes.map { ExactText($0.path.segments[0]) })
@@ -108,7 +117,7 @@ private struct WriteQueue {
   }
 
   mutating func leave() {
-    for key in held.reversed() { latches.release(key) }
+    latches.release(held)
     held = []
   }
 }

@@ -3,14 +3,14 @@
 
 internal import OndolEngine
 
-/// Decodes documents of one part of a query.
-struct DocumentShaper: Sendable {
+/// Decodes documents of one part of a query. A class, as `QueryPart` is one.
+final class DocumentShaper: Sendable {
   private let database: Database
   private let naming: DocumentNaming
   private let symbols: SymbolTable
   private let pending: PendingUpgrade?
   /// The fields asked for; nil for all.
-  private var selection: [(names: FieldNames, path: ResolvedPath)]?
+  private let selection: [(names: FieldNames, path: ResolvedPath)]?
 
   init(
     _ database: Database, _ part: QueryPart, _ selection: [FieldNames]?
@@ -19,11 +19,15 @@ struct DocumentShaper: Sendable {
     naming = part.naming
     symbols = part.matcher.symbols
     pending = part.pending
-    guard let selection else { return }
-    self.selection = []
-    for names in selection {
-      self.selection?.append((names, try ResolvedPath(FieldPath(names), in: symbols)))
+    var resolved: [(names: FieldNames, path: ResolvedPath)]?
+    if let selection {
+      var paths: [(names: FieldNames, path: ResolvedPath)] = []
+      for names in selection {
+        paths.append((names, try ResolvedPath(FieldPath(names), in: symbols)))
+      }
+      resolved = paths
     }
+    self.selection = resolved
   }
 
   /// The row of the document with the key, read in place.

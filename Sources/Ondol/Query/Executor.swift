@@ -13,13 +13,23 @@ struct ExecutionCounts: Sendable {
   var documentsExamined = 0
 }
 
-/// The documents of one pattern that a query is about.
-struct QueryPart: Sendable {
+/// The documents of one pattern that a query is about. A class, because whoever looks at a document
+/// would otherwise count the references to everything in it.
+final class QueryPart: Sendable {
   let naming: DocumentNaming
   let matcher: Matcher
-  var plan: Plan
+  let plan: Plan
   /// How documents of an earlier schema are upgraded on their way out.
   let pending: PendingUpgrade?
+
+  init(
+    naming: DocumentNaming, matcher: Matcher, plan: Plan, pending: PendingUpgrade?
+  ) {
+    self.naming = naming
+    self.matcher = matcher
+    self.plan = plan
+    self.pending = pending
+  }
 }
 
 /// One query, carried out on one snapshot.

@@ -9,11 +9,11 @@
 
 /// The keys from the document's root to a value, kept as a list that grows at its end, so that
 /// going down one level costs one object and nothing is copied until a message needs the path.
-final class CodingPath {
+final class CodingPath: Sendable {
   private let parent: CodingPath?
   private let key: (any CodingKey)?
 
-  static var root: CodingPath { CodingPath(parent: nil, key: nil) }
+  static let root = CodingPath(parent: nil, key: nil)
 
   private init(parent: CodingPath?, key: (any CodingKey)?) {
     self.parent = parent

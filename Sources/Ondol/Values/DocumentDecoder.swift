@@ -39,41 +39,72 @@ public struct DocumentDecoder: Sendable {
   public func decode<Content: Decodable>(
     _ type: Content.Type = Content.self, from fields: [String: Value]
   ) throws -> Content {
-    try decode(type, from: .value(.map(fields)), in: DecodingContext())
+    try decode(type, from: .value(.map(fields)), of: nil)
   }
 
   func decode<Content: Decodable>(
-    _ type: Content.Type, from source: FieldSource, in context: DecodingContext
+    _ type: Content.Type, from source: FieldSource, of document: DocumentReference?
   ) throws -> Content {
-    var context = context
-    context.keyStrategy = keyStrategy
-    context.dateStrategy = dateStrategy
+    let context = DecodingContext(
+      document: document, keyStrategy: keyStrategy, dateStrategy: dateStrategy)
     var source = source
     if !defaults.isEmpty, case .map(let fields) = source.value {
       source = .value(.map(fields.merging(defaults) { stored, _ in stored }))
     }
-    let decoder = FieldDecoder(source: source, path: .root, context: context)
-    return try directlyDecoded(type, source, context) ?? decoder.decodeNested(type)
+    return try FieldDecoder(source: source, path: .root, context: context).decode(type)
   }
 }
 
-/// What decoding knows beside the value.
-struct DecodingContext: Sendable {
+/// What decoding knows beside the value. A class, because every container holds it.
+final class DecodingContext: Sendable {
   /// The document that is decoded.
-  var document: DocumentReference?
-  var keyStrategy = KeyStrategy.unchanged
-  var dateStrategy = DateStrategy.timestamp
+  let document: DocumentReference?
+  let keyStrategy: KeyStrategy
+  let dateStrategy: DateStrategy
+
+  init(document: DocumentReference?, keyStrategy: KeyStrategy, dateStrategy: DateStrategy) {
+    self.document = document
+    self.keyStrategy = keyStrategy
+    self.dateStrategy = dateStrategy
+  }
+
+  /// The same for values whose keys are data.
+  var withPlainKeys: DecodingContext {
+    DecodingContext(document: document, keyStrategy: .unchanged, dateStrategy: dateStrategy)
+  }
 }
 
-/// The value as a type that fields store natively; nil for all other types, and for values that do
-/// not fit, which `FieldDecoder.decodeNested` explains.
+/// A value as a type that fields may store natively.
+private enum DirectlyDecoded<Content> {
+  case content(Content)
+  /// The type is stored natively, but this value does not fit.
+  case misfit
+  /// The type has its own coding.
+  case other
+
+  init(_ content: Content?) {
+    self = if let content { .content(content) } else { .misfit }
+  }
+}
+
+/// Looks whether fields store the type natively. To ask whether a type conforms to a protocol costs
+/// more than all else here, so it comes last.
 private func directlyDecoded<Content: Decodable>(
   _ type: Content.Type, _ source: FieldSource, _ context: DecodingContext
-) -> Content? {
-  if type == Date.self { return context.dateStrategy.decode(source.value) as? Content }
-  if type == URL.self { return source.value.string.flatMap { URL(string: $0) } as? Content }
-  guard let direct = type as? any DirectlyCoded.Type else { return nil }
-  return direct.decodeField(source.value, in: context) as? Content
+) -> DirectlyDecoded<Content> {
+  if type == Date.self {
+    return DirectlyDecoded(context.dateStrategy.decode(source.value) as? Content)
+  }
+  if type == [String].self {
+    // What is no list of texts is explained by the array's own decoding.
+    guard let texts = source.texts, let content = texts as? Content else { return .other }
+    return .content(content)
+  }
+  if type == URL.self {
+    return DirectlyDecoded(source.value.string.flatMap { URL(string: $0) } as? Content)
+  }
+  guard let direct = type as? any DirectlyCoded.Type else { return .other }
+  return DirectlyDecoded(direct.decodeField(source.value, in: context) as? Content)
 }
 
 struct FieldDecoder: Decoder {
@@ -100,22 +131,21 @@ struct FieldDecoder: Decoder {
 
   /// Decodes a whole value: natively stored types directly, all others through their own coding.
   func decode<Content: Decodable>(_ type: Content.Type) throws -> Content {
-    try directlyDecoded(type, source, context) ?? decodeNested(type)
+    switch directlyDecoded(type, source, context) {
+    case .content(let content): return content
+    case .misfit: throw mismatch(type)
+    case .other: return try decodeNested(type)
+    }
   }
 
-  /// Decodes a value of a type that is not stored natively, or explains why one that is cannot be
-  /// had.
-  func decodeNested<Content: Decodable>(_ type: Content.Type) throws -> Content {
-    if type == Date.self || type == URL.self || type is any DirectlyCoded.Type {
-      throw mismatch(type)
-    }
-    guard type is any StringKeyedDictionary.Type, context.keyStrategy != .unchanged else {
+  /// Decodes a value of a type that is not stored natively.
+  fileprivate func decodeNested<Content: Decodable>(_ type: Content.Type) throws -> Content {
+    guard context.keyStrategy != .unchanged, type is any StringKeyedDictionary.Type else {
       return try Content(from: self)
     }
     // A dictionary's keys are data, and so are those of what is in it below.
-    var context = context
-    context.keyStrategy = .unchanged
-    return try Content(from: FieldDecoder(source: source, path: path, context: context))
+    return try Content(
+      from: FieldDecoder(source: source, path: path, context: context.withPlainKeys))
   }
 
   func mismatch(_ wanted: any Any.Type) -> DecodingError {
@@ -150,15 +180,25 @@ private struct KeyedValues<Key: CodingKey>: KeyedDecodingContainerProtocol {
   func decodeNil(forKey key: Key) throws -> Bool { try source(key).isNull }
 
   func decode<Content: Decodable>(_ type: Content.Type, forKey key: Key) throws -> Content {
-    let source = try source(key)
-    return try directlyDecoded(type, source, context) ?? decoder(key, source).decodeNested(type)
+    try decode(type, key, source(key))
   }
 
   func decodeIfPresent<Content: Decodable>(
     _ type: Content.Type, forKey key: Key
   ) throws -> Content? {
     guard let source = find(key), !source.isNull else { return nil }
-    return try directlyDecoded(type, source, context) ?? decoder(key, source).decodeNested(type)
+    return try decode(type, key, source)
+  }
+
+  /// The path to the value is only put together where it is needed.
+  private func decode<Content: Decodable>(
+    _ type: Content.Type, _ key: Key, _ source: FieldSource
+  ) throws -> Content {
+    switch directlyDecoded(type, source, context) {
+    case .content(let content): return content
+    case .misfit: throw decoder(key, source).mismatch(type)
+    case .other: return try decoder(key, source).decodeNested(type)
+    }
   }
 
   func nestedContainer<Nested: CodingKey>(

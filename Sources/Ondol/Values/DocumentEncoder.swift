@@ -47,6 +47,15 @@ public struct DocumentEncoder: Sendable {
   func inputs<Content: Encodable>(
     of value: Content
   ) throws(DatabaseError) -> [String: FieldInput] {
+    switch try input(of: value).form {
+    case .value(.map(let fields)): return fields.mapValues { FieldInput($0) }
+    case .map(let fields): return fields
+    case .value, .operation: return [:]
+    }
+  }
+
+  /// The document as an input, which is a map.
+  func input<Content: Encodable>(of value: Content) throws(DatabaseError) -> FieldInput {
     let root = EncodedNode()
     do {
       try Ondol.encode(value, into: root, at: CodingPath.root, self)
@@ -57,9 +66,9 @@ public struct DocumentEncoder: Sendable {
     } catch {
       throw DatabaseError(.invalidArgument, "\(Content.self) cannot be encoded: \(error)")
     }
-    switch try root.input().form {
-    case .value(.map(let fields)): return fields.mapValues { FieldInput($0) }
-    case .map(let fields): return fields
+    let input = try root.input()
+    switch input.form {
+    case .value(.map), .map: return input
     case .value, .operation:
       throw DatabaseError(
         .invalidArgument,
@@ -80,7 +89,8 @@ final class EncodedNode {
   enum Content {
     case nothing
     case leaf(FieldInput)
-    case map([String: EncodedNode])
+    /// Of two nodes with one name the later counts.
+    case map([(name: String, node: EncodedNode)])
     case list([EncodedNode])
   }
 
@@ -95,6 +105,7 @@ final class EncodedNode {
     case .nothing: return .map([:])
     case .leaf(let input): return input
     case .map(let children):
+      if let fields = plainFields(of: children) { return FieldInput(.map(fields)) }
       var fields: [String: FieldInput] = [:]
       fields.reserveCapacity(children.count)
       for (name, child) in children {
@@ -119,11 +130,32 @@ final class EncodedNode {
     }
   }
 
+  /// The fields, when all of them are values that are known already, as most are.
+  private func plainFields(
+    of children: [(name: String, node: EncodedNode)]
+  ) -> [String: Value]? {
+    var fields = [String: Value](minimumCapacity: children.count)
+    for (name, child) in children {
+      switch child.content {
+      case .leaf(let input):
+        guard child.failure == nil, let value = input.value else { return nil }
+        fields[name] = value
+      case .map(let grandchildren):
+        guard child.failure == nil, let nested = child.plainFields(of: grandchildren) else {
+          return nil
+        }
+        fields[name] = .map(nested)
+      case .nothing, .list: return nil
+      }
+    }
+    return fields
+  }
+
   func child(_ key: String) -> EncodedNode {
     let made = EncodedNode()
     guard case .map(var children) = content else { return made }
-    content = .nothing  // so that the dictionary is changed in place, not copied
-    children[key] = made
+    content = .nothing  // so that the list is changed in place, not copied
+    children.append((key, made))
     content = .map(children)
     return made
   }
@@ -143,7 +175,7 @@ final class EncodedNode {
 
   func becomeMap(_ path: CodingPath) {
     switch content {
-    case .nothing: content = .map([:])
+    case .nothing: content = .map([])
     case .map: break
     case .leaf, .list: failure = "'\(dotted(path.keys))' was encoded twice, in two different forms"
     }
@@ -212,7 +244,21 @@ private struct KeyedNodes<Key: CodingKey>: KeyedEncodingContainerProtocol {
     node.child(name(key)).content = .leaf(FieldInput(.null))
   }
 
+  // What most properties are, without asking the type at run time what it is.
+  mutating func encode(_ value: String, forKey key: Key) throws { put(.string(value), key) }
+  mutating func encode(_ value: Bool, forKey key: Key) throws { put(.boolean(value), key) }
+  mutating func encode(_ value: Int, forKey key: Key) throws { put(.integer(Int64(value)), key) }
+  mutating func encode(_ value: Int64, forKey key: Key) throws { put(.integer(value), key) }
+  mutating func encode(_ value: Double, forKey key: Key) throws { put(.double(value), key) }
+
+  private func put(_ value: Value, _ key: Key) {
+    node.child(name(key)).content = .leaf(FieldInput(value))
+  }
+
   mutating func encode<Content: Encodable>(_ value: Content, forKey key: Key) throws {
+    if Content.self == [String].self, let texts = value as? [String] {
+      return put(.array(texts.map { .string($0) }), key)
+    }
     if value is any OmittedFromDocuments { return }
     try Ondol.encode(value, into: node.child(name(key)), at: path.appending(key), strategies)
   }

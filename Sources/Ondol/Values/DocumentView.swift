@@ -189,6 +189,14 @@ extension Span<UInt8> {
     return nil
   }
 
+  /// The text whose tag is at `offset`; nil when there is none.
+  func text(at offset: Int) -> String? {
+    guard octet(at: offset) == ValueCoding.Tag.string,
+      let bytes = lengthPrefixed(at: offset + 1)
+    else { return nil }
+    return String(utf8: bytes)
+  }
+
   /// Bytes behind their length, or nil when they are not all there.
   @_lifetime(copy self)
   func lengthPrefixed(at offset: Int) -> RawSpan? {

@@ -23,6 +23,10 @@ public struct FieldPath: Sendable {
 
   /// Reads a path in text form.
   public init(_ path: String) {
+    if Self.isPlainName(path) {
+      form = .names([path])
+      return
+    }
     if path == Self.documentIDName {
       form = .documentID
       return
@@ -124,6 +128,12 @@ extension FieldPath: CustomStringConvertible {
     case .documentID: Self.documentIDName
     case .invalid(let text, _): text
     }
+  }
+
+  /// Whether `path` is a single name that needs no looking at scalar by scalar, as most are.
+  private static func isPlainName(_ path: String) -> Bool {
+    path.utf8.count <= ResourceName.maximumLength && path.utf8.first != UInt8(ascii: "_")
+      && isIdentifier(path)
   }
 
   /// `name`, in backticks unless it is a plain identifier.

@@ -17,7 +17,31 @@ final class StoredRow: Sendable {
   /// The value at a place, decoded.
   func value(at place: ValueView.Place) -> Value {
     let bytes = bytes
-    return (try? ValueView(bytes.bytes.octets, place).value(symbols)) ?? .null
+    let octets = bytes.bytes.octets
+    switch place {
+    case .inline(let code): return ValueCoding.inlineValue(code) ?? .null
+    case .offset(let offset):
+      // Most fields are numbers and texts, which need no symbols.
+      if let number = octets.number(at: offset) { return number }
+      if let text = octets.text(at: offset) { return .string(text) }
+      return (try? ValueView(octets, place).value(symbols)) ?? .null
+    }
+  }
+
+  /// The texts of a list; nil when something else is at the place or in the list.
+  func texts(at place: ValueView.Place) -> [String]? {
+    guard let layout = container(at: place), !layout.isMap else { return nil }
+    let bytes = bytes
+    let octets = bytes.bytes.octets
+    var texts: [String] = []
+    texts.reserveCapacity(layout.count)
+    for index in 0..<layout.count {
+      guard case .offset(let offset)? = try? octets.place(index, of: layout),
+        let text = octets.text(at: offset)
+      else { return nil }
+      texts.append(text)
+    }
+    return texts
   }
 
   /// The container at a place; nil when a value of another kind is there.
@@ -69,6 +93,17 @@ enum FieldSource: Sendable {
     case .value(let value): value.isNull
     case .row(_, .inline(let code)): code == ValueCoding.inlineCode(.null)
     case .row: false
+    }
+  }
+
+  /// The texts of the list it is; nil when it is something else, or something else is in it.
+  var texts: [String]? {
+    switch self {
+    case .value(let value):
+      guard let elements = value.array else { return nil }
+      let texts = elements.compactMap(\.string)
+      return texts.count == elements.count ? texts : nil
+    case .row(let row, let place): return row.texts(at: place)
     }
   }
 
