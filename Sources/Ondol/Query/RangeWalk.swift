@@ -13,21 +13,28 @@ struct RangeWalk: ~Copyable {
   private var current: Int
   private var hasBegun = false
 
-  init(_ snapshot: Snapshot, _ ranges: [KeyRange], reversed: Bool = false) {
+  /// - Parameter mayBlock: whether a step may wait for the disk; one that may not throws `.cold`.
+  init(
+    _ snapshot: Snapshot, _ ranges: [KeyRange], reversed: Bool = false, mayBlock: Bool = true
+  ) {
     self.ranges = ranges
     self.reversed = reversed
     current = reversed ? ranges.count - 1 : 0
-    cursor = snapshot.cursor(from: ranges.first?.lower ?? [], to: ranges.last?.upper ?? [])
+    cursor = snapshot.cursor(
+      from: ranges.first?.lower ?? [], to: ranges.last?.upper ?? [], mayBlock: mayBlock)
   }
 
   /// Moves to the next row; false when there is none.
   mutating func next() throws(DatabaseError) -> Bool {
     guard !ranges.isEmpty else { return false }
+    let isFound: Bool
     do throws(EngineError) {
-      return try reversed ? backward() : forward()
+      isFound = try reversed ? backward() : forward()
     } catch {
       throw DatabaseError(error)
     }
+    if cursor.isWaiting { throw .cold }
+    return isFound
   }
 
   /// The value of the row it is at; a large one is read from disk only now.
@@ -37,6 +44,7 @@ struct RangeWalk: ~Copyable {
       do throws(EngineError) {
         return try cursor.value
       } catch {
+        if error == .wouldBlock { throw .cold }
         throw DatabaseError(error)
       }
     }
@@ -62,6 +70,7 @@ struct RangeWalk: ~Copyable {
     } catch {
       throw DatabaseError(error)
     }
+    if cursor.isWaiting { throw .cold }
     return cursor.isValid
   }
 
