@@ -24,6 +24,11 @@ public struct DatabaseMetrics: Sendable, Hashable {
   public var memoryBytes: Int
   /// Bytes of blocks, filters and indexes that are cached.
   public var cachedBytes: Int
+  /// Blocks that were read from files because they were not cached, by reads and by compactions.
+  public var blockLoads: Int
+  /// Blocks that left the cache to make room for others. Many beside few documents read: the cache
+  /// is small for what is read.
+  public var blockEvictions: Int
   /// Bytes that a compaction would give back, as far as deletions and large values tell;
   /// overwritten small rows are not counted.
   public var reclaimableBytes: UInt64
@@ -75,7 +80,8 @@ extension Database {
     return DatabaseMetrics(
       fileBytes: engine.shards.reduce(0) { $0 + $1.bytes },
       memoryBytes: engine.shards.reduce(0) { $0 + $1.memtableBytes },
-      cachedBytes: engine.cachedBytes, reclaimableBytes: engine.reclaimableBytes,
+      cachedBytes: engine.cachedBytes, blockLoads: engine.blockLoads,
+      blockEvictions: engine.blockEvictions, reclaimableBytes: engine.reclaimableBytes,
       runs: engine.shards.map(\.runs).max() ?? 0, delayedCommits: engine.totals.delays,
       delay: .microseconds(engine.totals.delayMicroseconds),
       compactionBytesRead: engine.totals.compactionBytesRead,

@@ -42,6 +42,7 @@ struct RangeWalk: ~Copyable {
       do throws(EngineError) {
         return try cursor.value
       } catch {
+        if error == .wouldBlock { throw .cold }
         throw DatabaseError(error)
       }
     }

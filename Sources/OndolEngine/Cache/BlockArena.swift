@@ -12,8 +12,6 @@
 // A unit is five cache lines, not a power of two: otherwise all blocks would begin in the same few
 // sets of the processor's caches.
 
-internal import COndol
-
 /// Runs of units in slabs. Not to be shared without a lock.
 @safe struct BlockArena: ~Copyable {
   static let unit = 320
@@ -56,7 +54,7 @@ internal import COndol
     if usedUnits(run) == 0 { emptySlabs -= 1 }
     addUsedUnits(run, count)
     setTags(run, UInt16(count))
-    unsafe ondol_unpoison(pointer(run), count * Self.unit)
+    unsafe unpoison(pointer(run), count * Self.unit)
     return run
   }
 
@@ -64,7 +62,7 @@ internal import COndol
   mutating func free(_ address: UInt) {
     var run = address
     let count = length(run)
-    unsafe ondol_poison(pointer(run), count * Self.unit)
+    unsafe poison(pointer(run), count * Self.unit)
     addUsedUnits(run, -count)
     var length = count
     let unit = Self.unitNumber(run)
@@ -106,7 +104,7 @@ internal import COndol
     emptySlabs += 1
     let run = slab + UInt(Self.firstUnit * Self.unit)
     let length = Self.unitCount - Self.firstUnit
-    unsafe ondol_poison(pointer(run), length * Self.unit)
+    unsafe poison(pointer(run), length * Self.unit)
     insert(run, length)
     return true
   }
@@ -114,7 +112,7 @@ internal import COndol
   private mutating func unmapSlab(_ slab: UInt) {
     if slab == plainSlab { plainSlab = 0 }
     slabCount -= 1
-    unsafe ondol_unpoison(pointer(slab), Self.slabSize)
+    unsafe unpoison(pointer(slab), Self.slabSize)
     unsafe SystemMemory.unmap(pointer(slab), Self.slabSize)
   }
 
@@ -164,7 +162,7 @@ internal import COndol
     return 64 + (log - 6) * 8 + (length >> (log - 3)) & 7
   }
 
-  /// A free run of at least `count` units, mostly of the smallest such length; 0 when there is none.
+  /// A free run of at least `count` units, mostly of the smallest such length; 0: there is none.
   private func findRun(_ count: Int) -> UInt {
     let list = Self.list(count)
     if list >= 64 {
@@ -191,7 +189,7 @@ internal import COndol
     setTags(run, UInt16(length) | Self.freeBit)
     let list = Self.list(length)
     let next = lists[list]
-    unsafe ondol_unpoison(pointer(run), MemoryLayout<Links>.size)
+    unsafe unpoison(pointer(run), MemoryLayout<Links>.size)
     unsafe links(run).initialize(to: Links(next: next, previous: 0))
     if next != 0 { unsafe links(next).pointee.previous = run }
     lists[list] = run
@@ -208,7 +206,7 @@ internal import COndol
       lists[list] = own.next
       mark(list)
     }
-    unsafe ondol_poison(pointer(run), MemoryLayout<Links>.size)
+    unsafe poison(pointer(run), MemoryLayout<Links>.size)
   }
 
   private mutating func mark(_ list: Int) {

@@ -17,6 +17,7 @@ package final class BlockCache: Sendable {
   private let used = Atomic<Int>(0)
   private let resident = Atomic<Int>(0)
   private let loads = Atomic<Int>(0)
+  private let evictions = Atomic<Int>(0)
   private let clock = Guarded(Clock())
 
   /// The tables whose slots the hand goes over, and where it is.
@@ -34,6 +35,8 @@ package final class BlockCache: Sendable {
   package var usedBytes: Int { used.load(ordering: .relaxed) }
   /// Blocks read from files since the start.
   package var loadCount: Int { loads.load(ordering: .relaxed) }
+  /// Blocks that made room for others since the start.
+  package var evictionCount: Int { evictions.load(ordering: .relaxed) }
 
   /// Charges bytes that live elsewhere and cannot be evicted, such as a memtable's; blocks make
   /// room.
@@ -132,7 +135,9 @@ package final class BlockCache: Sendable {
       var rest = 2 * clock.tables.reduce(0) { $0 + $1.count }
       while rest > 0, used.load(ordering: .relaxed) > budgetBytes {
         rest -= 1
-        if let block = clock.advance() { Self.discard(block) }
+        guard let block = clock.advance() else { continue }
+        evictions.add(1, ordering: .relaxed)
+        Self.discard(block)
       }
     }
     return used.load(ordering: .relaxed) <= budgetBytes

@@ -75,8 +75,7 @@ import Synchronization
     for line in 0..<4 { unsafe OndolEngine.prefetch(start + 64 * line) }
   }
 
-  /// Asks for the header of the block in slot `index`, if it has one, and for the rows around
-  /// `row`.
+  /// Asks for the header and the rows around `row` of the block in slot `index`, if it has one.
   @inline(__always)
   func prefetchBlock(_ index: Int, around row: Int) {
     let word = unsafe words[index].load(ordering: .relaxed)

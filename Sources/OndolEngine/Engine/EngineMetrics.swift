@@ -47,6 +47,10 @@ package struct EngineMetrics: Sendable {
   package var shards: [Shard]
   package var sequence: SequenceNumber
   package var cachedBytes: Int
+  /// Blocks read from files, by reads and by compactions.
+  package var blockLoads: Int
+  /// Blocks that made room for others.
+  package var blockEvictions: Int
   /// Bytes that deletions not yet carried out hide, as far as the sizes of rows tell.
   package var reclaimableBytes: UInt64
   package var pins: Pins
@@ -56,6 +60,8 @@ package struct EngineMetrics: Sendable {
     let (view, sequence) = storage.views.snapshot
     self.sequence = sequence
     cachedBytes = storage.cache.usedBytes
+    blockLoads = storage.cache.loadCount
+    blockEvictions = storage.cache.evictionCount
     shards = view.shards.map(Shard.init)
     reclaimableBytes = shards.reduce(0) { $0 + Self.hiddenBytes($1) }
     pins = storage.views.live.pins(beside: view.shards.map(\.state))

@@ -139,6 +139,16 @@ final class DiskFile: File {
     close(descriptor)
   }
 
+  func willRead(at offset: UInt64, count: Int) {
+    guard let start = off_t(exactly: offset) else { return }
+    #if canImport(Darwin)
+      var range = radvisory(ra_offset: start, ra_count: CInt(clamping: count))
+      _ = unsafe fcntl(descriptor, F_RDADVISE, &range)
+    #else
+      _ = posix_fadvise(descriptor, start, off_t(count), POSIX_FADV_WILLNEED)
+    #endif
+  }
+
   func read(at offset: UInt64, count: Int) throws(EngineError) -> [UInt8] {
     guard let start = off_t(exactly: offset) else {
       throw .io(operation: "pread", file: name, offset: offset, errno: EINVAL)

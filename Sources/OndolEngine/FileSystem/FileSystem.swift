@@ -49,6 +49,10 @@ package protocol File: AnyObject, Sendable {
   /// The bytes from `offset`, `count` of them, or fewer where the file ends (`pread`).
   func read(at offset: UInt64, count: Int) throws(EngineError) -> [UInt8]
 
+  /// Has the system begin to read these bytes from the device, where it can (`posix_fadvise`;
+  /// `F_RDADVISE` on Apple's systems). A hint.
+  func willRead(at offset: UInt64, count: Int)
+
   /// Writes all of `bytes` at `offset`, making the file longer where needed (`pwrite`).
   func write(_ bytes: RawSpan, at offset: UInt64) throws(EngineError)
 
@@ -61,6 +65,10 @@ package protocol File: AnyObject, Sendable {
   func writeSynced(_ bytes: RawSpan, at offset: UInt64) throws(EngineError)
 
   func size() throws(EngineError) -> UInt64
+}
+
+extension File {
+  package func willRead(at offset: UInt64, count: Int) {}
 }
 
 /// A held lock; letting go of it releases the directory.

@@ -86,6 +86,20 @@ final class OpenSegment: Sendable {
     return try load(handle, .data, slot: table.dataSlot(index, row), keep: keep)
   }
 
+  // MARK: - Reading ahead
+
+  /// Tells the system that the data blocks in `rows` of the index block will be read soon.
+  func adviseAhead(_ index: Block, _ rows: Range<Int>) throws(EngineError) {
+    guard let first = rows.first, let last = rows.last else { return }
+    let start = try BlockHandle.parse(index.value(first), errors, blocksEnd).offset
+    let end = try BlockHandle.parse(index.value(last), errors, blocksEnd).offset
+    guard start <= end, end - start <= UInt64(Self.mostAdvised) else { return }
+    file.willRead(at: start, count: Int(end - start) + 1)
+  }
+
+  /// More than this is between two blocks only in a damaged file.
+  private static let mostAdvised = 64 << 20
+
   private func load(
     _ handle: BlockHandle, _ kind: BlockKind, slot: Int, keep: Bool
   ) throws(EngineError) -> PinnedBlock {

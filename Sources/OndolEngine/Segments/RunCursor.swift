@@ -21,6 +21,10 @@ package final class RunCursor {
   private var table: SegmentTable?
   private var indexNumber = 0
   private var indexRow = 0
+  /// Data blocks entered one after another since the last seek.
+  private var blocksInOrder = 0
+  /// The system was told to read the blocks before this row of the index block.
+  private var advisedEnd = 0
   private let pins = HeldBlocks()
   private let keyBuffer = KeyBuffer()
   /// The last separated value asked for.
@@ -161,6 +165,8 @@ package final class RunCursor {
   /// Becomes invalid and lets go of the blocks.
   private func leave() {
     block = nil
+    blocksInOrder = 0
+    advisedEnd = 0
     row = 0
     rowCount = 0
     pins.letGo()
@@ -170,6 +176,7 @@ package final class RunCursor {
   private func enterNextBlock() throws(EngineError) {
     row = 0
     rowCount = 0
+    blocksInOrder += 1
     if indexRow + 1 < indexCount {
       indexRow += 1
       return try enterDataBlock(atEnd: false)
@@ -188,6 +195,7 @@ package final class RunCursor {
   private func enterPreviousBlock() throws(EngineError) {
     row = 0
     rowCount = 0
+    blocksInOrder = 0
     if indexRow > 0 {
       indexRow -= 1
       return try enterDataBlock(atEnd: true)
@@ -209,6 +217,7 @@ package final class RunCursor {
   private func enter(index number: Int, atEnd: Bool) throws(EngineError) {
     guard let table else { preconditionFailure("no segment") }
     indexNumber = number
+    advisedEnd = 0
     let index = pins.hold(try indexBlock(number, table), at: .index)
     indexRow = atEnd ? index.rowCount - 1 : 0
     try enterDataBlock(atEnd: atEnd)
@@ -266,8 +275,12 @@ package final class RunCursor {
   ) throws(EngineError) -> PinnedBlock {
     if let pin = table.slots.pin(table.dataSlot(indexNumber, indexRow)) { return pin }
     guard mayBlock else { throw .wouldBlock }
-    return try run.segments[segmentIndex].open().loadDataBlock(
-      indexNumber, indexBlock, indexRow, keep: keepsBlocks)
+    let segment = try run.segments[segmentIndex].open()
+    if blocksInOrder >= Self.blocksBeforeAdvice, indexRow >= advisedEnd {
+      advisedEnd = min(indexBlock.rowCount, indexRow + Self.blocksAdvised)
+      try? segment.adviseAhead(indexBlock, indexRow..<advisedEnd)
+    }
+    return try segment.loadDataBlock(indexNumber, indexBlock, indexRow, keep: keepsBlocks)
   }
 
   // MARK: - Reading ahead
@@ -276,10 +289,14 @@ package final class RunCursor {
   /// not ask for each. What goes wrong is for the read that needs the block to say.
   func readAhead() {
     guard let table, let index = pins[.index] else { return }
+    let segment = run.segments[segmentIndex]
     let rows = (indexRow + 1)..<max(indexRow + 1, min(index.rowCount, indexRow + Self.blocksAhead))
+    if !rows.isEmpty {
+      try? segment.open().adviseAhead(index, (indexRow + 1)..<index.rowCount)
+    }
     for row in rows where !table.slots.hasBlock(table.dataSlot(indexNumber, row)) {
       guard
-        let pin = try? run.segments[segmentIndex].open().loadDataBlock(
+        let pin = try? segment.open().loadDataBlock(
           indexNumber, index, row, keep: true), !pin.isPrivate
       else { return }
     }
@@ -288,6 +305,11 @@ package final class RunCursor {
   /// 128 KiB with blocks of the usual size: a hop to the thread for cold reads costs as much as ten
   /// blocks.
   private static let blocksAhead = 16
+
+  /// Blocks that a walk enters one after another before it counts as one that goes on.
+  private static let blocksBeforeAdvice = 2
+  /// 1 MiB before compression with blocks of the usual size.
+  private static let blocksAdvised = 128
 
   private var indexCount: Int { pins[.index]?.rowCount ?? 0 }
 }
