@@ -67,7 +67,7 @@ extension QueryCursor: Codable {
     for (index, key) in keys.enumerated() {
       if let key { fields["\(index)"] = key }
     }
-    var symbols = try Self.symbols(keys.count)
+    var symbols = Self.noSymbols
     let encoded = try ValueEncoder.document(fields, createTime: nil, symbols: &symbols)
     let digits = Array("0123456789abcdef".utf8)
     var text: [UInt8] = []
@@ -92,10 +92,9 @@ extension QueryCursor: Codable {
         high = UInt8(digit)
       }
     }
-    let symbols = try Self.symbols(Self.maximumKeys)
     do throws(MalformedBytes) {
       guard high == nil else { throw MalformedBytes(at: 0, "half a byte") }
-      var fields = try DocumentView(bytes.bytes).fields(symbols)
+      var fields = try DocumentView(bytes.bytes).fields(Self.noSymbols)
       guard let orders = fields.removeValue(forKey: "orders")?.array?.compactMap(\.string),
         orders.count <= Self.maximumKeys
       else { throw MalformedBytes(at: 0, "no orders") }
@@ -108,11 +107,6 @@ extension QueryCursor: Codable {
 
   private static let maximumKeys = 1_000
 
-  private static func symbols(_ count: Int) throws(DatabaseError) -> SymbolTable {
-    var symbols = SymbolTable()
-    for name in ["orders"] + (0..<count).map({ "\($0)" }) {
-      _ = try symbols.symbol(adding: name)
-    }
-    return symbols
-  }
+  /// A text has no table of names beside it: names stand in it.
+  private static var noSymbols: SymbolTable { SymbolTable(limit: 0) }
 }

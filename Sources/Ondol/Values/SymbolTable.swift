@@ -14,10 +14,18 @@ struct SymbolTable: Sendable {
   private(set) var names: [String] = []
   private var numbers: [ExactText: UInt32] = [:]
 
-  init() {}
+  /// How many names may be added.
+  private let limit: Int
+
+  /// A table without names, to which `limit` can be added; with a limit of 0 all maps store their
+  /// names themselves.
+  init(limit: Int = maximumCount) {
+    self.limit = limit
+  }
 
   /// A table with `names`, which must differ from each other, in the order of their numbers.
   init(names: [String]) throws(MalformedBytes) {
+    limit = Self.maximumCount
     numbers.reserveCapacity(names.count)
     for name in names {
       try define(name)
@@ -58,7 +66,7 @@ struct SymbolTable: Sendable {
         .invalidArgument, "\"\(name)\" cannot name a field: \(problem)",
         field: FieldPath.quoted(name))
     }
-    guard names.count < Self.maximumCount else { return nil }
+    guard names.count < limit else { return nil }
     let symbol = UInt32(names.count)
     numbers[text] = symbol
     names.append(name)

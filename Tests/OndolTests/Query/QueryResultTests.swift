@@ -66,6 +66,32 @@ import Testing
     }
   }
 
+  /// A cursor's names were numbers of a table that was not written down with them: a map came back
+  /// with other keys, and the next page began in a wrong place.
+  @Test func `A place in an order of maps survives being written down`() async throws {
+    let database = try await Database.inMemory()
+    let boxes = database.collection("boxes")
+    try await boxes.document("a").setData(["box": ["x": [1], "orders": ["y": 2]]])
+    try await boxes.document("b").setData(["box": ["x": [2], "0": 5]])
+    try await boxes.document("c").setData(["box": ["x": [3]]])
+    let order = boxes.order(by: "box").limit(to: 1)
+    var cursor: QueryCursor?
+    var found: [String] = []
+    while found.count < 4 {
+      let query = cursor.map { order.start(after: $0) } ?? order
+      let page = try await query.getDocuments()
+      guard let document = page.documents.first, let place = page.cursor else { break }
+      found.append(document.documentID)
+      let text = try JSONEncoder().encode(place)
+      let kept = try JSONDecoder().decode(QueryCursor.self, from: text)
+      #expect(kept == place)
+      cursor = kept
+    }
+    let sorted = try await boxes.order(by: "box").getDocuments().documents.map(\.documentID)
+    #expect(found == sorted && found.count == 3)
+    try await database.close()
+  }
+
   @Test func `Parts of a result`() async throws {
     let items = try await makeItems()
     let sorted = items.order(by: "price")
