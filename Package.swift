@@ -53,12 +53,17 @@ if let bench = Context.environment["BENCH"] {
     "lmdb": "CLMDB", "leveldb": nil, "rocksdb": nil, "sqlite": "CSQLite",
     "wiredtiger": "CWiredTiger",
   ]
+  let hasGRDB = bench == "1" || bench.contains("grdb")
   let peers = libraries.keys.sorted().filter { bench == "1" || bench.contains($0) }
   let systemLibraries = peers.compactMap { libraries[$0] ?? nil }
   let linkedCxxLibraries = peers.filter { libraries[$0] == .some(nil) }
-  let defines = peers.map { "PEER_" + $0.uppercased() }
+  let defines = (peers + (hasGRDB ? ["grdb"] : [])).map { "PEER_" + $0.uppercased() }
 
   package.cxxLanguageStandard = .cxx17
+  if hasGRDB {
+    package.dependencies.append(
+      .package(url: "https://github.com/groue/GRDB.swift", from: "7.10.0"))
+  }
   package.targets += systemLibraries.map {
     .systemLibrary(name: $0, path: "Benchmarks/Libraries/\($0)")
   }
@@ -67,14 +72,23 @@ if let bench = Context.environment["BENCH"] {
       name: "CPeers", path: "Benchmarks/CPeers", cxxSettings: defines.map { .define($0) },
       linkerSettings: linkedCxxLibraries.map { .linkedLibrary($0) }),
     .target(
-      name: "Peers", dependencies: ["CPeers"] + systemLibraries.map { .target(name: $0) },
+      name: "Peers",
+      dependencies: ["CPeers"] + systemLibraries.map { .target(name: $0) }
+        + (hasGRDB ? [.product(name: "GRDB", package: "GRDB.swift")] : []),
       path: "Benchmarks/Peers", swiftSettings: defines.map { .define($0) }),
+    .target(name: "BenchmarkKit", path: "Benchmarks/BenchmarkKit"),
     .executableTarget(
       name: "EngineBenchmarks",
       dependencies: [
-        "CPeers", "Peers", "OndolEngine",
+        "BenchmarkKit", "CPeers", "Peers", "OndolEngine",
         .product(name: "ArgumentParser", package: "swift-argument-parser"),
       ], path: "Benchmarks/EngineBenchmarks", swiftSettings: defines.map { .define($0) }),
+    .executableTarget(
+      name: "DocumentBenchmarks",
+      dependencies: [
+        "BenchmarkKit", "CPeers", "Peers", "Ondol",
+        .product(name: "ArgumentParser", package: "swift-argument-parser"),
+      ], path: "Benchmarks/DocumentBenchmarks", swiftSettings: defines.map { .define($0) }),
   ]
 }
 

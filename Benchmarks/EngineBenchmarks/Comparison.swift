@@ -1,6 +1,7 @@
 // The parent's side: starts a process per engine, run and phase, removes what they left, and
 // compares what was read with the reference.
 
+import BenchmarkKit
 import Foundation
 import Peers
 
@@ -86,33 +87,11 @@ struct Comparison {
   }
 
   private func inFreshDirectory<R>(_ engine: String, _ body: (String) throws -> R) throws -> R {
-    let place = directory + "/" + engine
-    try? FileManager.default.removeItem(atPath: place)
-    try FileManager.default.createDirectory(atPath: place, withIntermediateDirectories: true)
-    defer {
-      try? FileManager.default.removeItem(atPath: place)
-      writeOutEverything()
-    }
-    return try body(place)
+    try BenchmarkKit.inFreshDirectory(directory + "/" + engine, body)
   }
 
   private func runChild(_ task: ChildTask) throws -> RunResult {
-    let process = Process()
-    process.executableURL = Bundle.main.executableURL
-    process.arguments = [
-      "--child", String(decoding: try JSONEncoder().encode(task), as: UTF8.self),
-    ]
-    let output = Pipe()
-    process.standardOutput = output
-    try process.run()
-    let data = try output.fileHandleForReading.readToEnd() ?? Data()
-    process.waitUntilExit()
-    guard process.terminationStatus == 0 else {
-      throw PeerError(
-        task.engine, task.phase?.rawValue ?? "sustained",
-        "the process ended with \(process.terminationStatus)")
-    }
-    return try JSONDecoder().decode(RunResult.self, from: data)
+    try BenchmarkKit.runChild(task, named: "\(task.engine): \(task.phase?.rawValue ?? "sustained")")
   }
 
   /// What the device takes for a synced write of one document's bytes, at this moment.
@@ -133,11 +112,5 @@ struct Comparison {
         "\(result.engine): \(measurement.workload.rawValue): read other bytes than were written "
         + "(checksum \(found) instead of \(wanted))"
     }
-  }
-
-  /// One line that overwrites itself on a terminal.
-  private func progress(_ text: String) {
-    guard isatty(STDERR_FILENO) == 1 else { return }
-    FileHandle.standardError.write(Data("\r\u{1B}[K\(text)".utf8))
   }
 }

@@ -2,6 +2,7 @@
 // that a commit can cost. Timed between the commits it is compared with, because a virtual
 // machine's device is not the same from one second to the next.
 
+import BenchmarkKit
 import CPeers
 import Foundation
 import Peers

@@ -1,5 +1,6 @@
 // Making databases: the load, the weighing, and the overwriting of everything five times.
 
+import BenchmarkKit
 import CPeers
 import Peers
 

@@ -1,6 +1,7 @@
 // Reading from a settled database that was opened again: gets, scans and seeks, with a cache that
 // holds everything, with one that does not, and from a small database.
 
+import BenchmarkKit
 import CPeers
 import Peers
 

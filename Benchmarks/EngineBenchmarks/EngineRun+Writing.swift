@@ -1,6 +1,7 @@
 // Writing to a settled, warmed database, one user at a time: single documents with and without
 // syncing, synced batches, and gets among puts. What was written is read back.
 
+import BenchmarkKit
 import CPeers
 import Peers
 

@@ -2,6 +2,7 @@
 // the clock; keys and values are made before it starts. What a read gives is summed inside the
 // clock, by the same function for every engine. The phases are in the files beside this one.
 
+import BenchmarkKit
 import CPeers
 import Foundation
 import Peers

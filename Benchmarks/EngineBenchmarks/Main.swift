@@ -2,6 +2,7 @@
 // engine, run and phase, engines taking turns (A B C A B C), so that none profits from another's
 // memory or from a quiet minute, and then compares medians. `Scripts/bench` builds and starts it.
 
+import BenchmarkKit
 import ArgumentParser
 import Foundation
 import Peers

@@ -2,6 +2,7 @@
 // closing anything, and another one opens copies of what is left. The rows go to two keyspaces of
 // different shards, because one shard would flush its memtable before so much has come together.
 
+import BenchmarkKit
 import CPeers
 import Foundation
 import OndolEngine

@@ -1,6 +1,7 @@
 // How much of each workload one run does: the same for every engine. The parent makes the plan from
 // the options and hands it to its children as it is.
 
+import BenchmarkKit
 import Peers
 
 struct Plan: Codable {

@@ -1,6 +1,7 @@
 // What the table's figures rest on, in lines below it: the engines' settings and versions, slow
 // tails, and what a row means where its name does not say it.
 
+import BenchmarkKit
 import Foundation
 
 struct ReportNotes {

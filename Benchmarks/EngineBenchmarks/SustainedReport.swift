@@ -1,5 +1,6 @@
 // What is printed and written after sustained writing: a line per engine and size of a commit.
 
+import BenchmarkKit
 import Foundation
 import Peers
 
@@ -44,14 +45,15 @@ struct SustainedReport {
         ("docs/s", figures.documentsPerSecond, "docs/s"), ("p50", figures.p50, "µs"),
         ("p99", figures.p99, "µs"), ("p99.9", figures.p999, "µs"),
         ("longest", figures.longest, "µs"),
-      ].map { name, value, unit in
-        Report.Row(
-          workload: "sustained \(figures.documentsPerWrite) .process, \(name)", engine: engine,
-          documents: plan.documents, value: rounded(value), unit: unit,
-          lowerIsBetter: unit == "µs", min: rounded(value), max: rounded(value), runs: 1,
-          valueSize: plan.valueLength, keyOrder: plan.keyOrder.rawValue)
+      ].compactMap { name, value, unit in
+        var row = ReportRow(
+          suite: "engine", workload: "sustained \(figures.documentsPerWrite) .process, \(name)",
+          engine: engine, documents: plan.documents, values: [value], unit: unit,
+          lowerIsBetter: unit == "µs", valueSize: plan.valueLength)
+        row?.keyOrder = plan.keyOrder.rawValue
+        return row
       }
     }
-    return try Report.encode(rows)
+    return try ReportRow.encode(rows)
   }
 }

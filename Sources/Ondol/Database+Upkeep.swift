@@ -18,14 +18,14 @@ public struct CompactionProgress: Sendable, Hashable {
 
 /// Sizes and counts of a database as of one moment. Sums are since it was opened.
 public struct DatabaseMetrics: Sendable, Hashable {
-  /// Bytes of the sorted files that reads use.
+  /// Bytes of the files of rows and of large values that reads use.
   public var fileBytes: UInt64
   /// Bytes of rows that are in memory and, but for the log, not yet in files.
   public var memoryBytes: Int
   /// Bytes of blocks, filters and indexes that are cached.
   public var cachedBytes: Int
-  /// Bytes that a compaction would give back, as far as deletions tell; overwritten rows are not
-  /// counted.
+  /// Bytes that a compaction would give back, as far as deletions and large values tell;
+  /// overwritten small rows are not counted.
   public var reclaimableBytes: UInt64
   /// The most sorted runs a read must look into; 1 in a database at rest.
   public var runs: Int

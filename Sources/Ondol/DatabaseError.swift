@@ -154,8 +154,10 @@ extension DatabaseError {
         path: path)
     case .closed:
       self.init(.failedPrecondition, error.description)
-    case .poisoned, .wouldBlock:
+    case .poisoned:
       self.init(.unavailable, error.description)
+    case .wouldBlock:
+      self = .cold
     case .cancelled:
       self.init(.cancelled, error.description)
     case .stale:

@@ -27,6 +27,13 @@ void ondol_name_thread(const char *name);
 /// Gives the calling thread a low priority, where the system has one for each thread.
 void ondol_lower_priority(void);
 
+/// Has AddressSanitizer report whoever touches the bytes, until they are unpoisoned: memory that an
+/// allocator of ours holds free. Does nothing in a build without it.
+void ondol_poison(const void *address, size_t length);
+
+/// Takes that back.
+void ondol_unpoison(const void *address, size_t length);
+
 /// Asks the processor to fetch the cache line at `address`, which need not be readable.
 static inline void ondol_prefetch(const void *address) { __builtin_prefetch(address); }
 

@@ -20,7 +20,6 @@ final class CandidateWalk {
   private var looked = 0
 
   init(_ access: Plan.Access, _ naming: DocumentNaming, _ rows: Rows) {
-    let snapshot = rows.snapshot
     self.rows = rows
     documentPrefix = naming.prefix
     var range: (KeyRange, Bool)?
@@ -29,10 +28,12 @@ final class CandidateWalk {
     case .scan(let scanned, let reversed):
       range = (scanned, reversed)
       way = .scan
-    case .index(let scan): way = .index(IndexWalk(scan, snapshot))
-    case .intersection(let scans): way = .intersection(IntersectionWalk(scans, snapshot))
+    case .index(let scan): way = .index(IndexWalk(scan, rows))
+    case .intersection(let scans): way = .intersection(IntersectionWalk(scans, rows))
     }
-    walk = RangeWalk(snapshot, range.map { [$0.0] } ?? [], reversed: range?.1 ?? false)
+    walk = RangeWalk(
+      rows.snapshot, range.map { [$0.0] } ?? [], reversed: range?.1 ?? false,
+      mayBlock: rows.mayBlock)
   }
 
   /// Rows and documents a cursor stood on, or lookups.

@@ -15,9 +15,10 @@ final class IndexWalk {
   private(set) var visited = 0
   private var seen: Set<[UInt8]> = []
 
-  init(_ scan: IndexScan, _ snapshot: Snapshot) {
+  init(_ scan: IndexScan, _ rows: Rows) {
     self.scan = scan
-    walk = RangeWalk(snapshot, scan.ranges, reversed: scan.isReversed)
+    walk = RangeWalk(
+      rows.snapshot, scan.ranges, reversed: scan.isReversed, mayBlock: rows.mayBlock)
   }
 
   /// Moves to the row of the next document; false when there is none.
@@ -81,8 +82,8 @@ final class IntersectionWalk {
   private let isReversed: Bool
   private var hasBegun = false
 
-  init(_ scans: [IndexScan], _ snapshot: Snapshot) {
-    walks = scans.map { IndexWalk($0, snapshot) }
+  init(_ scans: [IndexScan], _ rows: Rows) {
+    walks = scans.map { IndexWalk($0, rows) }
     isReversed = scans.first.map { $0.isReversed != $0.index.idDescending } ?? false
   }
 

@@ -13,11 +13,16 @@ struct RangeWalk: ~Copyable {
   private var current: Int
   private var hasBegun = false
 
-  init(_ snapshot: Snapshot, _ ranges: [KeyRange], reversed: Bool = false) {
+  /// - Parameter mayBlock: whether moves may block the thread while a block is read from disk;
+  ///   those that may not throw `DatabaseError.cold`.
+  init(
+    _ snapshot: Snapshot, _ ranges: [KeyRange], reversed: Bool = false, mayBlock: Bool = true
+  ) {
     self.ranges = ranges
     self.reversed = reversed
     current = reversed ? ranges.count - 1 : 0
-    cursor = snapshot.cursor(from: ranges.first?.lower ?? [], to: ranges.last?.upper ?? [])
+    cursor = snapshot.cursor(
+      from: ranges.first?.lower ?? [], to: ranges.last?.upper ?? [], mayBlock: mayBlock)
   }
 
   /// Moves to the next row; false when there is none.
@@ -59,10 +64,11 @@ struct RangeWalk: ~Copyable {
       } else {
         try cursor.seek(atOrAfter: key.bytes)
       }
+      if cursor.isValid { return true }
+      return try atEnd()
     } catch {
       throw DatabaseError(error)
     }
-    return cursor.isValid
   }
 
   private mutating func forward() throws(EngineError) -> Bool {
@@ -78,7 +84,7 @@ struct RangeWalk: ~Copyable {
       if cursor.key.compare(lower.bytes) >= 0 { return true }
       try cursor.seek(atOrAfter: lower.bytes)
     }
-    return false
+    return try atEnd()
   }
 
   private mutating func backward() throws(EngineError) -> Bool {
@@ -96,6 +102,12 @@ struct RangeWalk: ~Copyable {
       let isAtUpper = cursor.isValid && cursor.key.compare(upper.bytes) == 0
       if isAtUpper { try cursor.previous() }
     }
+    return try atEnd()
+  }
+
+  /// What to say without a current row: that there is none, unless the cursor must wait for it.
+  private func atEnd() throws(EngineError) -> Bool {
+    guard !cursor.isWaiting else { throw .wouldBlock }
     return false
   }
 

@@ -25,12 +25,12 @@ extension Block {
         start: block.base + rawOffset, count: rawLength)
       var span = unsafe MutableRawSpan(_unsafeBytes: raw)
       guard fill(&span) else { throw MalformedBytes(at: 0, "does not decompress") }
-      unsafe (block.base + size - slack).initializeMemory(
+      unsafe (block.base + rawOffset + rawLength).initializeMemory(
         as: UInt8.self, repeating: 0, count: slack)
       try block.derive(rowCount: rowCount, rawOffset: rawOffset, rawLength: rawLength)
       return block
     } catch {
-      block.free()
+      unsafe BlockMemory.free(block.base, size)
       throw error
     }
   }
@@ -56,7 +56,7 @@ extension Block {
 
   /// Gives the memory back.
   func free() {
-    unsafe BlockMemory.free(base)
+    unsafe BlockMemory.free(base, allocatedBytes)
   }
 
   // MARK: - Deriving

@@ -12,8 +12,10 @@ extension Block {
     let head = Self.word(key, at: prefixLength)
     var row = firstHead(atLeast: head)
     // Safe: `row` is below `rowCount` where it is read.
-    guard unsafe row < rowCount && rows[row].head == head, prefixEquals(key, prefixLength)
-    else { return nil }
+    guard unsafe row < rowCount && rows[row].head == head else { return nil }
+    // Before the comparisons, which wait for a line of their own.
+    prefetchValue(row)
+    guard prefixEquals(key, prefixLength) else { return nil }
     // Rarely has another row the same head; then whole keys decide.
     if suffixEquals(row, key, from: prefixLength) { return row }
     row = lowerBoundAmongEqual(row, head, key, prefixLength)
@@ -141,11 +143,15 @@ extension Block {
     unsafe OndolEngine.prefetch(guess + 40)
   }
 
-  /// Asks for the first lines of the value of `row`.
+  /// Asks for the first lines of the value of `row`; the processor sees to the rest of a long one.
+  @inline(__always)
   func prefetchValue(_ row: Int) {
     let range = valueRange(row)
-    for offset in stride(from: 0, to: min(range.count, 512), by: 64) {
-      unsafe OndolEngine.prefetch(base + range.lowerBound + offset)
+    let end = min(range.upperBound, range.lowerBound &+ 512)
+    var offset = range.lowerBound
+    while offset < end {
+      unsafe OndolEngine.prefetch(base + offset)
+      offset &+= 64
     }
   }
 

@@ -67,9 +67,10 @@
   /// What of `valueEnd` is the end: an allocation has less than 2^30 bytes.
   static let endMask: UInt32 = pointerBit - 1
 
-  /// Bytes to allocate for a block.
+  /// Bytes that a block takes.
   static func allocationSize(rowCount: Int, rawLength: Int) -> Int {
-    rowsOffset + rowCount * MemoryLayout<Row>.stride + rawLength + slack
+    BlockMemory.roundedSize(
+      rowsOffset + rowCount * MemoryLayout<Row>.stride + rawLength + slack)
   }
 
   @inline(__always)

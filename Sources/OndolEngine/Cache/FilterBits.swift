@@ -18,7 +18,7 @@
   init(_ bytes: RawSpan) {
     precondition(bytes.byteCount % Filter.lineBytes == 0, "a filter of broken lines")
     lines = bytes.byteCount / Filter.lineBytes
-    let memory = unsafe BlockMemory.allocate(max(1, bytes.byteCount))
+    let memory = unsafe BlockMemory.allocate(bytes.byteCount)
     // Safe: both have as many bytes.
     unsafe bytes.withUnsafeBytes { source in
       unsafe UnsafeMutableRawBufferPointer(start: memory, count: source.count).copyMemory(
@@ -46,6 +46,6 @@
   }
 
   func free() {
-    if let base = unsafe base { unsafe BlockMemory.free(base) }
+    if let base = unsafe base { unsafe BlockMemory.free(base, byteCount) }
   }
 }

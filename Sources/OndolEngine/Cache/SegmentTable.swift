@@ -50,10 +50,12 @@ enum TableLookup: ~Copyable {
     guard let indexPin = slots.pinOrResident(index) else { return .notInMemory }
     let row = indexPin.block.lowerBound(key)
     guard row < indexPin.block.rowCount else { return .absent }
-    guard let pin = slots.pin(dataSlot(index, row)) else { return .notInMemory }
+    let slot = dataSlot(index, row)
+    // Asked for before the pin: counting it keeps later loads waiting.
     if let position = indexPin.block.position(of: key, before: row) {
-      pin.block.prefetch(around: Int(position * meanRows))
+      slots.prefetchBlock(slot, around: Int(position * meanRows))
     }
+    guard let pin = slots.pin(slot) else { return .notInMemory }
     guard let row = pin.block.find(key) else { return .absent }
     return .found(pin, row: row)
   }

@@ -75,6 +75,15 @@ import Synchronization
     for line in 0..<4 { unsafe OndolEngine.prefetch(start + 64 * line) }
   }
 
+  /// Asks for the header of the block in slot `index`, if it has one, and for the rows around
+  /// `row`.
+  @inline(__always)
+  func prefetchBlock(_ index: Int, around row: Int) {
+    let word = unsafe words[index].load(ordering: .relaxed)
+    // Safe: prefetching reads nothing, so it does not matter that the block is not held.
+    if word & Self.addressMask != 0 { Self.block(word).prefetch(around: row) }
+  }
+
   /// As `pin`, for blocks that may be resident: those are read without counting, so that threads do
   /// not fight over the few words of index blocks.
   @inline(__always)

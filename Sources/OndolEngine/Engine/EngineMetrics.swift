@@ -23,9 +23,13 @@ package struct EngineMetrics: Sendable {
     package var memtableBytes: Int
     /// Levels that hold something, uppermost first.
     package var levels: [Level]
+    /// Bytes of value files, and how many of them no row points to any more.
+    package var valueBytes: UInt64
+    package var deadValueBytes: UInt64
 
     package var runs: Int { levels.reduce(0) { $0 + $1.runs } }
-    package var bytes: UInt64 { levels.reduce(0) { $0 + $1.bytes } }
+    /// Bytes of all files.
+    package var bytes: UInt64 { levels.reduce(valueBytes) { $0 + $1.bytes } }
   }
 
   /// Who keeps files that compaction has replaced.
@@ -59,9 +63,9 @@ package struct EngineMetrics: Sendable {
   }
 
   private static func hiddenBytes(_ shard: Shard) -> UInt64 {
-    guard let lowest = shard.levels.last, lowest.rows > 0 else { return 0 }
+    guard let lowest = shard.levels.last, lowest.rows > 0 else { return shard.deadValueBytes }
     let tombstones = shard.levels.reduce(0) { $0 + $1.tombstones }
-    return min(lowest.bytes, tombstones * (lowest.bytes / lowest.rows))
+    return shard.deadValueBytes + min(lowest.bytes, tombstones * (lowest.bytes / lowest.rows))
   }
 }
 
@@ -70,6 +74,8 @@ extension EngineMetrics.Shard {
     let memtables = ([shard.active] + shard.sealed).filter { !$0.isEmpty }
     memtableRows = memtables.reduce(0) { $0 + $1.rows }
     memtableBytes = memtables.reduce(0) { $0 + $1.sizeBytes }
+    valueBytes = shard.state.valueFiles.values.reduce(0) { $0 + $1.sizeBytes }
+    deadValueBytes = shard.state.deadValueBytes
     levels = []
     for run in shard.state.runs {
       if levels.last?.number != run.level { levels.append(EngineMetrics.Level(number: run.level)) }

@@ -36,7 +36,7 @@ package struct EngineOptions: Sendable {
   /// Raw bytes of one segment file.
   package var segmentSize = 64 << 20
   /// Values of so many bytes and more are kept in value files, apart from their keys.
-  package var valueThreshold = 4 << 10
+  package var valueThreshold = 8 << 10
   /// Bytes of one value file.
   package var valueFileSize = 64 << 20
   /// Raw bytes of one block.

@@ -42,11 +42,3 @@ package enum SystemFailure: Sendable {
     }
   }
 }
-
-/// Tells the system that memory will be used all over, so that large pages pay (`madvise`). A hint:
-/// nothing depends on it.
-func adviseLargePages(_ start: UnsafeMutableRawPointer, _ count: Int) {
-  #if os(Linux)
-    unsafe madvise(start, count, MADV_HUGEPAGE)
-  #endif
-}

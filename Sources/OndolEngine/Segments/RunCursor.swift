@@ -69,7 +69,7 @@ package final class RunCursor {
   private func separatedValue() throws(EngineError) -> RawSpan {
     let held = heldValue ?? HeldValue(run, keeps: keepsBlocks)
     heldValue = held
-    return OndolEngine.held(try held.value(at: value), by: self)
+    return OndolEngine.held(try held.value(at: value, mayBlock: mayBlock), by: self)
   }
 
   /// The key of the row under the cursor, put together here; valid until the cursor moves.

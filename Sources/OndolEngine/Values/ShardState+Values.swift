@@ -16,6 +16,14 @@ extension ShardState {
     return live
   }
 
+  /// Bytes of value files that no row leads to.
+  var deadValueBytes: UInt64 {
+    let live = liveValueBytes
+    return valueFiles.values.reduce(0) { sum, file in
+      sum + file.recordBytes - min(file.recordBytes, live[file.number] ?? 0)
+    }
+  }
+
   /// The value files of which more than three tenths are dead: compactions that meet values in
   /// them take them along.
   var garbageValueFiles: Set<FileNumber> { valueFiles(deadTenths: 3) }

@@ -74,22 +74,24 @@ final class HeldValue {
   }
 
   /// The value that the pointer in a row, `bytes`, leads to. Asked again for the same, it gives the
-  /// same bytes; another one takes their place.
+  /// same bytes; another one takes their place. Throws `.wouldBlock` when it must be read from disk
+  /// and may not.
   @_lifetime(borrow self)
-  func value(at bytes: RawSpan) throws(EngineError) -> RawSpan {
+  func value(at bytes: RawSpan, mayBlock: Bool) throws(EngineError) -> RawSpan {
     let wanted = try ValuePointer(row: bytes)
     if wanted == pointer, let block = pin[.data] { return block.value(0, heldBy: self) }
     pointer = nil
     let file = try run.valueFiles.file(of: wanted)
-    let block = pin.hold(try pinned(wanted, in: file), at: .data)
+    let block = pin.hold(try pinned(wanted, in: file, mayBlock: mayBlock), at: .data)
     pointer = wanted
     return block.value(0, heldBy: self)
   }
 
   private func pinned(
-    _ pointer: ValuePointer, in file: ValueFile
+    _ pointer: ValuePointer, in file: ValueFile, mayBlock: Bool
   ) throws(EngineError) -> PinnedBlock {
     if let pin = file.pinned(pointer) { return pin }
+    guard mayBlock else { throw .wouldBlock }
     return try file.load(pointer, keep: keeps)
   }
 }

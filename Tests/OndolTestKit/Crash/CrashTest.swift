@@ -98,24 +98,29 @@ package struct CrashTest: Sendable {
     }
   }
 
-  /// Leaves out steps as long as some crash still breaks a promise.
+  /// Leaves out steps as long as some crash still breaks a promise: first all behind some step,
+  /// since a crash knows nothing of what would have come, then stretches of them.
   private func shrink(_ violation: CrashViolation) -> CrashViolation {
     var smallest = violation
-    var thorough = self
-    thorough.damagesPerOperation *= 8
-    thorough.recoveriesPerSecondCrash = 1
-    var budget = 20_000
-    var length = max(1, smallest.workload.steps.count / 2)
+    var budget = 40_000
+    var length = 1
+    while length < smallest.workload.steps.count, budget > 0 {
+      var candidate = smallest.workload
+      candidate.steps.removeSubrange(length...)
+      if let found = search(candidate, violation.number, &budget) {
+        smallest = found
+        break
+      }
+      length *= 2
+    }
+    length = max(1, smallest.workload.steps.count / 2)
     while length >= 1 {
       var start = 0
       while start < smallest.workload.steps.count, budget > 0 {
         var candidate = smallest.workload
         let end = min(start + length, candidate.steps.count)
         candidate.steps.removeSubrange(start..<end)
-        var report = CrashReport()
-        let found = thorough.enumerate(candidate, violation.number, within: budget, into: &report)
-        budget -= report.crashes + 1
-        if let found {
+        if let found = search(candidate, violation.number, &budget) {
           smallest = found
         } else {
           start += length
@@ -124,5 +129,18 @@ package struct CrashTest: Sendable {
       length /= 2
     }
     return smallest
+  }
+
+  /// Crashes `workload` more thoroughly than `run` does, the more so the shorter it is.
+  private func search(
+    _ workload: Workload, _ number: Int, _ budget: inout Int
+  ) -> CrashViolation? {
+    var thorough = self
+    thorough.damagesPerOperation *= 8 * max(1, 16 / max(1, workload.steps.count))
+    thorough.recoveriesPerSecondCrash = 1
+    var report = CrashReport()
+    let found = thorough.enumerate(workload, number, within: budget, into: &report)
+    budget -= report.crashes + 1
+    return found
   }
 }

@@ -4,7 +4,7 @@
 import Foundation
 
 /// A table whose columns line up, from its heading and its rows.
-func markdown(_ cells: [[String]]) -> [String] {
+package func markdown(_ cells: [[String]]) -> [String] {
   let widths = cells[0].indices.map { column in cells.map { $0[column].count }.max() ?? 0 }
   var lines = cells.map { row in
     "| "
@@ -19,7 +19,7 @@ func markdown(_ cells: [[String]]) -> [String] {
 }
 
 /// Three significant digits, as a person reads them.
-func short(_ value: Double) -> String {
+package func short(_ value: Double) -> String {
   switch abs(value) {
   case 100...: String(Int(value.rounded()))
   case 10..<100: String(format: "%.1f", value)
@@ -28,12 +28,12 @@ func short(_ value: Double) -> String {
 }
 
 /// Enough digits for any use, without noise.
-func rounded(_ value: Double) -> Double {
+package func rounded(_ value: Double) -> Double {
   (value * 1_000).rounded() / 1_000
 }
 
 /// The machine, in a line.
-func machine() -> String {
+package func machine() -> String {
   let process = ProcessInfo.processInfo
   let processor = try? String(contentsOfFile: "/proc/cpuinfo", encoding: .utf8)
     .split(separator: "\n").first { $0.hasPrefix("model name") }?

@@ -10,7 +10,7 @@ import Foundation
 #endif
 
 /// The blocks that the files below `directory` take on the device, in bytes.
-func allocatedBytes(below directory: String) -> Int {
+package func allocatedBytes(below directory: String) -> Int {
   let names = FileManager.default.enumerator(atPath: directory)?.compactMap { $0 as? String } ?? []
   return names.reduce(0) { total, name in
     var status = stat()
@@ -20,17 +20,17 @@ func allocatedBytes(below directory: String) -> Int {
 }
 
 /// Waits until the system has written out everything.
-func writeOutEverything() {
+package func writeOutEverything() {
   sync()
 }
 
 /// The memory of this process, where the system tells.
-struct ProcessMemory {
-  var residentBytes: Int
+package struct ProcessMemory {
+  package var residentBytes: Int
   /// The most there has been since the process began.
-  var peakBytes: Int
+  package var peakBytes: Int
 
-  static func current() -> ProcessMemory? {
+  package static func current() -> ProcessMemory? {
     guard let text = try? String(contentsOfFile: "/proc/self/status", encoding: .utf8) else {
       return nil
     }
@@ -45,13 +45,13 @@ struct ProcessMemory {
 }
 
 /// The middle of `values`, which must not be empty.
-func median(_ values: [Double]) -> Double {
+package func median(_ values: [Double]) -> Double {
   let sorted = values.sorted()
   let middle = sorted.count / 2
   return sorted.count % 2 == 1 ? sorted[middle] : (sorted[middle - 1] + sorted[middle]) / 2
 }
 
 /// The value that `part` (0...1) of `sorted`, which must not be empty, do not exceed.
-func percentile(_ part: Double, ofSorted sorted: [Double]) -> Double {
+package func percentile(_ part: Double, ofSorted sorted: [Double]) -> Double {
   sorted[min(Int(Double(sorted.count) * part), sorted.count - 1)]
 }

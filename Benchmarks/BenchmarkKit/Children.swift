@@ -1,0 +1,49 @@
+// The program starts itself once per engine and run, so that memory and caches begin from nothing,
+// each in a directory of its own that is removed afterwards.
+
+import Foundation
+
+/// A process that ended badly.
+package struct ChildFailure: Error, CustomStringConvertible {
+  package var description: String
+}
+
+/// Starts this program again with `task` behind `--child`, and reads what it prints.
+package func runChild<Task: Encodable, Result: Decodable>(
+  _ task: Task, named name: String, as type: Result.Type = Result.self
+) throws -> Result {
+  let process = Process()
+  process.executableURL = Bundle.main.executableURL
+  process.arguments = [
+    "--child", String(decoding: try JSONEncoder().encode(task), as: UTF8.self),
+  ]
+  let output = Pipe()
+  process.standardOutput = output
+  try process.run()
+  let data = try output.fileHandleForReading.readToEnd() ?? Data()
+  process.waitUntilExit()
+  guard process.terminationStatus == 0 else {
+    throw ChildFailure(description: "\(name): the process ended with \(process.terminationStatus)")
+  }
+  return try JSONDecoder().decode(type, from: data)
+}
+
+/// Gives `body` an empty directory, removes it, and waits until the system has written out what is
+/// left, so that no engine pays for the one before.
+package func inFreshDirectory<Result>(
+  _ place: String, _ body: (String) throws -> Result
+) throws -> Result {
+  try? FileManager.default.removeItem(atPath: place)
+  try FileManager.default.createDirectory(atPath: place, withIntermediateDirectories: true)
+  defer {
+    try? FileManager.default.removeItem(atPath: place)
+    writeOutEverything()
+  }
+  return try body(place)
+}
+
+/// One line that overwrites itself on a terminal.
+package func progress(_ text: String) {
+  guard isatty(STDERR_FILENO) == 1 else { return }
+  FileHandle.standardError.write(Data("\r\u{1B}[K\(text)".utf8))
+}

@@ -1,0 +1,107 @@
+// One run of one engine, in a process of its own: the documents are written, the database is
+// settled, closed and opened again, and every kind of read is timed in passes, each of them once
+// untimed before.
+
+import BenchmarkKit
+import CPeers
+import Foundation
+import Peers
+
+struct DocumentRun {
+  private let plan: Plan
+  private let queries: Queries
+  private var result: RunResult
+
+  /// Runs the plan on an engine in an empty directory.
+  ///
+  /// It leaves the main thread, so that calls are made from the pool of tasks.
+  @concurrent
+  static func perform<Store: DocumentStore>(
+    _ type: Store.Type, _ plan: Plan, in directory: String
+  ) async throws -> RunResult {
+    var run = DocumentRun(type, plan)
+    let loading = try await Store.open(directory, cacheBytes: Plan.cacheBytes)
+    try await run.write(to: loading)
+    try await loading.settle()
+    try await loading.close()
+    writeOutEverything()
+
+    let store = try await Store.open(directory, cacheBytes: Plan.cacheBytes)
+    try await run.read(store)
+    try await store.close()
+    return run.result
+  }
+
+  private init(_ type: (some DocumentStore).Type, _ plan: Plan) {
+    self.plan = plan
+    queries = Queries(plan)
+    result = RunResult(engine: type.name, version: type.version, settings: type.settings)
+  }
+
+  private mutating func write(to store: some DocumentStore) async throws {
+    try await store.prepare()
+    let nanoseconds = try await write(plan.documents, to: .diary, of: store)
+    note(.batchWrite, Double(plan.documents) / (Double(nanoseconds) / 1e9))
+    if plan.includes(.scan) { _ = try await write(Plan.archived, to: .archive, of: store) }
+    if plan.includes(.decodeAll) { _ = try await write(Plan.exported, to: .export, of: store) }
+  }
+
+  /// Writes documents in batches, each made with the clock stopped.
+  private func write(
+    _ documents: Int, to place: DocumentPlace, of store: some DocumentStore
+  ) async throws -> UInt64 {
+    var nanoseconds: UInt64 = 0
+    for first in stride(from: 0, to: documents, by: Plan.documentsPerBatch) {
+      let batch = (first..<min(first + Plan.documentsPerBatch, documents)).map {
+        IdentifiedRecord(id: Record.id($0), record: Record($0, of: documents))
+      }
+      let start = peer_now()
+      try await store.write(batch, to: place)
+      nanoseconds += peer_now() - start
+    }
+    return nanoseconds
+  }
+
+  private mutating func read(_ store: some DocumentStore) async throws {
+    let (gets, asked) = (plan.getsPerPass * 1_000, plan.queriesPerPass * 1_000)
+    try await measure(.get, queries.ids, per: gets) { try await store.get($0) }
+    if let ondol = store as? OndolStore {
+      try await measure(.getOnMainActor, queries.ids, per: gets) {
+        try await ondol.getOnMainActor($0)
+      }
+    }
+    try await measure(.decode, queries.ids, per: gets) { try await store.decode($0) }
+    try await measure(.equality, queries.emails, per: asked) { try await store.equality($0) }
+    try await measure(.inSeven, queries.weeks, per: asked) { try await store.weeks($0) }
+    try await measure(.page, queries.pages, per: asked) { try await store.pages($0) }
+    try await measure(.scan, queries.names, per: plan.scansPerPass * 1_000_000) {
+      try await store.scan($0)
+    }
+    try await measure(.decodeAll, Array(repeating: (), count: plan.passes), per: 1_000_000) { _ in
+      try await store.decodeAll()
+    }
+  }
+
+  /// Times the passes and notes the median one, in parts of as many nanoseconds.
+  private mutating func measure<Pass>(
+    _ workload: Workload, _ passes: [Pass], per nanoseconds: Int,
+    _ body: (Pass) async throws -> UInt64
+  ) async throws {
+    guard plan.includes(workload) else { return }
+    var times: [Double] = []
+    var checksums: [UInt64] = []
+    for pass in passes {
+      _ = try await body(pass)
+      let start = peer_now()
+      checksums.append(try await body(pass))
+      times.append(Double(peer_now() - start) / Double(nanoseconds))
+    }
+    note(workload, median(times), checksum: fold(checksums))
+  }
+
+  private mutating func note(_ workload: Workload, _ value: Double, checksum: UInt64? = nil) {
+    guard plan.includes(workload) else { return }
+    result.measurements.append(
+      Measurement(workload: workload, value: value, checksum: checksum))
+  }
+}

@@ -1,0 +1,128 @@
+// Ondol through its public interface, as an app calls it: Codable documents in, snapshots out, each
+// call awaited by itself.
+
+import Foundation
+import Ondol
+import Peers
+
+final class OndolStore: DocumentStore {
+  static let name = "Ondol"
+  static let version = "of this package"
+  static let settings = ".process, four shards, checksums verified on every load from disk"
+
+  private let database: Database
+
+  private init(_ database: Database) {
+    self.database = database
+  }
+
+  static func open(_ directory: String, cacheBytes: Int) async throws -> OndolStore {
+    let options = Database.Options(durability: .process, cacheSize: cacheBytes)
+    return OndolStore(try await Database.open(at: directory + "/data.ondol", options: options))
+  }
+
+  private func collection(_ place: DocumentPlace) -> CollectionReference {
+    database.collection(place.rawValue)
+  }
+
+  func prepare() async throws {
+    let diary = collection(.diary)
+    try await diary.createIndex(on: ["email"])
+    try await diary.createIndex(on: ["user", "date"])
+    try await diary.createIndex(on: ["category", "-price"])
+  }
+
+  func write(_ records: [IdentifiedRecord], to place: DocumentPlace) async throws {
+    let collection = collection(place)
+    let batch = database.batch()
+    for identified in records {
+      try batch.setData(from: identified.record, forDocument: collection.document(identified.id))
+    }
+    try await batch.commit()
+  }
+
+  func get(_ ids: [String]) async throws -> UInt64 {
+    let diary = collection(.diary)
+    var checksum = Checksum()
+    for id in ids { checksum.add(try await diary.document(id).getDocument()) }
+    return checksum.value
+  }
+
+  /// The same from the main actor.
+  @MainActor
+  func getOnMainActor(_ ids: [String]) async throws -> UInt64 {
+    let diary = collection(.diary)
+    var checksum = Checksum()
+    for id in ids { checksum.add(try await diary.document(id).getDocument()) }
+    return checksum.value
+  }
+
+  func decode(_ ids: [String]) async throws -> UInt64 {
+    let diary = collection(.diary)
+    var checksum = Checksum()
+    for id in ids {
+      let record = try await diary.document(id).getDocument(as: Record.self)
+      checksum.add(record.checksum)
+    }
+    return checksum.value
+  }
+
+  func equality(_ emails: [String]) async throws -> UInt64 {
+    let diary = collection(.diary)
+    return try await documents(emails) { diary.whereField("email", isEqualTo: $0) }
+  }
+
+  func weeks(_ queries: [WeekQuery]) async throws -> UInt64 {
+    let diary = collection(.diary)
+    return try await documents(queries) {
+      diary.whereField("user", isEqualTo: $0.user).whereField("date", in: $0.dates)
+        .order(by: "date")
+    }
+  }
+
+  func pages(_ queries: [PageQuery]) async throws -> UInt64 {
+    let diary = collection(.diary)
+    return try await documents(queries) {
+      diary.whereField("category", isEqualTo: $0.category)
+        .order(by: "price", descending: true).start(after: [$0.price])
+        .limit(to: PageQuery.length)
+    }
+  }
+
+  func scan(_ names: [String]) async throws -> UInt64 {
+    let archive = collection(.archive)
+    return try await documents(names) { archive.whereField("name", isEqualTo: $0) }
+  }
+
+  func decodeAll() async throws -> UInt64 {
+    let records = try await collection(.export).getDocuments().data(as: Record.self)
+    return records.reduce(0) { $0 &+ $1.checksum }
+  }
+
+  private func documents<Asked>(
+    _ queries: [Asked], _ query: (Asked) -> Query
+  ) async throws -> UInt64 {
+    var checksum = Checksum()
+    for asked in queries {
+      for document in try await query(asked).getDocuments().documents { checksum.add(document) }
+    }
+    return checksum.value
+  }
+
+  func settle() async throws {
+    try await database.compact()
+  }
+
+  func close() async throws {
+    try await database.close()
+  }
+}
+
+extension Checksum {
+  fileprivate mutating func add(_ document: DocumentSnapshot) {
+    guard let name = document["name"] as String?, let user = document["user"] as Int? else {
+      return
+    }
+    add(name: name, user: user)
+  }
+}

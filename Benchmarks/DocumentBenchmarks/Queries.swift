@@ -1,0 +1,137 @@
+// Which documents are asked for, chosen before anything is timed and the same for every engine and
+// run, and what the answers must be, computed from the documents alone.
+
+import BenchmarkKit
+import CPeers
+import Foundation
+import Peers
+
+struct Queries {
+  /// Numbers of documents, for each pass.
+  private(set) var gets: [[Int]]
+  private(set) var equalities: [[Int]]
+  /// A person and the first of seven days, for each pass.
+  private var weekStarts: [[(user: Int, day: Int)]]
+  /// Numbers of documents behind which a page begins, for each pass.
+  private var pageStarts: [[Int]]
+  private var archived: [[Int]]
+
+  private let documents: Int
+  private let passes: Int
+
+  init(_ plan: Plan) {
+    documents = plan.documents
+    passes = plan.passes
+    let documents = plan.documents
+    var random = SplitMix(state: 2026)
+    func pick(_ count: Int, _ limit: Int) -> [[Int]] {
+      (0..<plan.passes).map { _ in
+        (0..<count).map { _ in Int.random(in: 0..<limit, using: &random) }
+      }
+    }
+    gets = pick(plan.getsPerPass, documents)
+    equalities = pick(plan.queriesPerPass, documents)
+    let users = Record.users(of: documents)
+    weekStarts = (0..<plan.passes).map { _ in
+      (0..<plan.queriesPerPass).map { _ in
+        (
+          Int.random(in: 0..<users, using: &random),
+          Int.random(in: 0...max(documents / users - 7, 0), using: &random)
+        )
+      }
+    }
+    pageStarts = pick(plan.queriesPerPass, documents)
+    archived = pick(plan.scansPerPass, Plan.archived)
+  }
+
+  var ids: [[String]] { gets.map { $0.map(Record.id) } }
+  var emails: [[String]] { equalities.map { $0.map(Record.email) } }
+  var names: [[String]] { archived.map { $0.map(Record.name) } }
+
+  var weeks: [[WeekQuery]] {
+    weekStarts.map {
+      $0.map { week in
+        WeekQuery(user: week.user, dates: (week.day..<week.day + 7).map(Record.date))
+      }
+    }
+  }
+
+  var pages: [[PageQuery]] {
+    pageStarts.map {
+      $0.map { number in
+        PageQuery(
+          category: Record.category(number % Record.categories), price: Record.price(number))
+      }
+    }
+  }
+
+  // MARK: - What must be found
+
+  /// The checksum of each workload that reads.
+  func expected(_ plan: Plan) -> [Workload: UInt64] {
+    var expected: [Workload: UInt64] = [:]
+    let users = Record.users(of: documents)
+    expected[.get] = checksum(gets) { [$0] }
+    expected[.getOnMainActor] = expected[.get]
+    expected[.equality] = checksum(equalities) { [$0] }
+    expected[.inSeven] = checksum(weekStarts) { week in
+      (week.day..<week.day + 7).map { $0 * users + week.user }.filter { $0 < documents }
+    }
+    expected[.scan] = checksum(archived, of: Plan.archived) { [$0] }
+    if plan.includes(.page) { expected[.page] = pageChecksum() }
+    if plan.includes(.decode) {
+      expected[.decode] = fold(
+        gets.map { pass in
+          var checksum = Checksum()
+          for number in pass { checksum.add(Record(number, of: documents).checksum) }
+          return checksum.value
+        })
+    }
+    if plan.includes(.decodeAll) {
+      let sum = (0..<Plan.exported).reduce(UInt64(0)) {
+        $0 &+ Record($1, of: Plan.exported).checksum
+      }
+      expected[.decodeAll] = fold(Array(repeating: sum, count: passes))
+    }
+    return expected
+  }
+
+  private func checksum<Query>(
+    _ passes: [[Query]], of documents: Int? = nil, _ numbers: (Query) -> [Int]
+  ) -> UInt64 {
+    let users = Record.users(of: documents ?? self.documents)
+    return fold(
+      passes.map { pass in
+        var checksum = Checksum()
+        for query in pass {
+          for number in numbers(query) {
+            checksum.add(name: Record.name(number), user: number % users)
+          }
+        }
+        return checksum.value
+      })
+  }
+
+  private func pageChecksum() -> UInt64 {
+    let byCategory = (0..<Record.categories).map { category in
+      stride(from: category, to: documents, by: Record.categories)
+        .map { (price: Record.price($0), number: $0) }.sorted { $0.price > $1.price }
+    }
+    return checksum(pageStarts) { number in
+      let all = byCategory[number % Record.categories]
+      let price = Record.price(number)
+      var low = 0
+      var high = all.count
+      while low < high {
+        let middle = (low + high) / 2
+        if all[middle].price >= price { low = middle + 1 } else { high = middle }
+      }
+      return all[low...].prefix(PageQuery.length).map(\.number)
+    }
+  }
+}
+
+/// One checksum for many.
+func fold(_ checksums: [UInt64]) -> UInt64 {
+  checksums.reduce(0) { peer_fold($0, $1) }
+}

@@ -1,0 +1,87 @@
+// The workloads by name, each with its unit and the time it is to stay within. The names are a
+// contract: tables and checks elsewhere look rows up by them.
+
+/// One thing that is measured.
+enum Workload: String, CaseIterable, Codable {
+  case get = "get document"
+  case decode = "decode document"
+  case batchWrite = "batch write"
+  case equality = "equality 1 of 1M"
+  case inSeven = "in 7"
+  case page = "page 20"
+  case scan = "scan 1 of 11000"
+  case decodeAll = "decode 35000"
+  case getOnMainActor = "get document from @MainActor"
+
+  var unit: String {
+    switch self {
+    case .get, .decode, .equality, .inSeven, .page, .getOnMainActor: "µs"
+    case .batchWrite: "docs/s"
+    case .scan, .decodeAll: "ms"
+    }
+  }
+
+  var lowerIsBetter: Bool { self != .batchWrite }
+
+  /// What Ondol is to attain on the machine of Docs/Performance.md; nil where being ahead of the
+  /// peers is all that is asked.
+  var goal: Double? {
+    switch self {
+    case .get: 2
+    case .decode, .getOnMainActor: nil
+    case .batchWrite: 60_000
+    case .equality: 10
+    case .inSeven: 40
+    case .page: 60
+    case .scan: 10
+    case .decodeAll: 150
+    }
+  }
+
+  /// Peers' calls block whatever thread they are on, so only Ondol has something to show.
+  var isOndolsOnly: Bool { self == .getOnMainActor }
+}
+
+/// How much of each workload one run does: the same for every engine.
+struct Plan: Codable {
+  static let cacheBytes = 2 << 30
+  static let documentsPerBatch = 1_000
+  static let archived = 11_000
+  static let exported = 35_000
+  /// The mean size of a document's fields, for the rows.
+  static let valueSize = 1_024
+
+  var documents: Int
+  var workloads: [Workload]
+  /// Reads are measured in passes, and a run's figure is the median pass.
+  var passes: Int
+  var getsPerPass: Int
+  var queriesPerPass: Int
+  var scansPerPass = 5
+
+  init(documents: Int, workloads: [Workload], quick: Bool) {
+    self.documents = documents
+    self.workloads = workloads
+    passes = quick ? 3 : 5
+    getsPerPass = quick ? 5_000 : 20_000
+    queriesPerPass = quick ? 1_000 : 3_000
+  }
+
+  func includes(_ workload: Workload) -> Bool { workloads.contains(workload) }
+}
+
+/// What one run of one engine found for one workload.
+struct Measurement: Codable {
+  var workload: Workload
+  var value: Double
+  /// Of what was read; nil where nothing is.
+  var checksum: UInt64?
+}
+
+/// All that one run of one engine found.
+struct RunResult: Codable {
+  var engine: String
+  var version: String
+  var settings: String
+  var measurements: [Measurement] = []
+}

@@ -1,0 +1,109 @@
+// What a database of documents must do to be measured. As with the engines, each call is a loop
+// inside the adapter over arguments that were made before the clock started; of each document found
+// two fields are read and summed, or it is decoded as a whole and all its fields are.
+
+package import Foundation
+
+/// Where documents are.
+package enum DocumentPlace: String, Sendable, CaseIterable {
+  /// All of them, with three indexes: `email`; `user` and `date`; `category` and `price`,
+  /// descending.
+  case diary
+  /// Some more, without an index.
+  case archive
+  /// Still more, which are decoded in one go.
+  case export
+}
+
+/// A document and its id.
+package struct IdentifiedRecord: Sendable {
+  package var id: String
+  package var record: Record
+
+  package init(id: String, record: Record) {
+    self.id = id
+    self.record = record
+  }
+}
+
+/// A person's week.
+package struct WeekQuery: Sendable {
+  package var user: Int
+  package var dates: [Date]
+
+  package init(user: Int, dates: [Date]) {
+    self.user = user
+    self.dates = dates
+  }
+}
+
+/// The twenty dearest of a category below a price.
+package struct PageQuery: Sendable {
+  package static let length = 20
+  package var category: String
+  package var price: Double
+
+  package init(category: String, price: Double) {
+    self.category = category
+    self.price = price
+  }
+}
+
+/// A database of documents under measurement, open in a directory of its own.
+package protocol DocumentStore: AnyObject, Sendable {
+  static var name: String { get }
+  static var version: String { get }
+  /// The settings that matter, in one line, for the reader of the table.
+  static var settings: String { get }
+
+  /// Opens the database in the directory, which exists; commits survive the process being killed.
+  static func open(_ directory: String, cacheBytes: Int) async throws -> Self
+
+  /// Makes the places and the indexes.
+  func prepare() async throws
+
+  /// Writes the documents in one commit.
+  func write(_ records: [IdentifiedRecord], to place: DocumentPlace) async throws
+
+  /// Gets each document of the diary as it is now.
+  ///
+  /// - Returns: the fold of their `name` and `user`, as from all calls below unless they say
+  ///   otherwise.
+  func get(_ ids: [String]) async throws -> UInt64
+
+  /// Gets and decodes each document.
+  ///
+  /// - Returns: the fold of the checksums of the records.
+  func decode(_ ids: [String]) async throws -> UInt64
+
+  /// Finds the document with each of the addresses.
+  func equality(_ emails: [String]) async throws -> UInt64
+
+  /// Finds seven documents for each query, by date.
+  func weeks(_ queries: [WeekQuery]) async throws -> UInt64
+
+  /// Finds twenty documents for each query, the dearest first.
+  func pages(_ queries: [PageQuery]) async throws -> UInt64
+
+  /// Finds the documents of the archive with each of the names, without an index.
+  func scan(_ names: [String]) async throws -> UInt64
+
+  /// Decodes everything in `export`.
+  ///
+  /// - Returns: the sum of the checksums of the records, in whatever order they come.
+  func decodeAll() async throws -> UInt64
+
+  /// Brings the data into the shape it is best read in.
+  func settle() async throws
+
+  func close() async throws
+}
+
+extension Checksum {
+  /// Adds the two fields that are read of a document.
+  @inline(__always)
+  package mutating func add(name: String, user: Int) {
+    add(name)
+    add(UInt64(bitPattern: Int64(user)))
+  }
+}

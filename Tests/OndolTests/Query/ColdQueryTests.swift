@@ -1,0 +1,74 @@
+// Queries whose rows are not in memory. Their blocks are read on the thread for cold reads: with
+// that thread held, a query waits and its own thread goes on, and with it let go, the answer comes.
+
+import OndolEngine
+import OndolTestKit
+import Testing
+
+@testable import Ondol
+
+@Suite struct ColdQueryTests {
+  /// A database of 2,000 documents, just opened, with nothing in its cache.
+  private func openCold(_ environment: Environment) async throws -> Database {
+    var engineOptions = EngineOptions()
+    engineOptions.smallShardSize = 0
+    let database = try await Database.open(
+      at: "/db", environment: environment, engineOptions: engineOptions)
+    let items = database.collection("items")
+    try await items.createIndex(on: ["group"])
+    for start in stride(from: 0, to: 2_000, by: 500) {
+      let batch = database.batch()
+      for number in start..<start + 500 {
+        // A value in twenty is large enough for a file of its own.
+        let text = String(repeating: "x", count: number % 20 == 0 ? 10_000 : 100)
+        try batch.setData(
+          ["n": number, "group": number % 10, "text": text],
+          forDocument: items.document("\(number)"))
+      }
+      try await batch.commit(durability: .process)
+    }
+    try await database.close()
+    return try await Database.open(
+      at: "/db", environment: environment, engineOptions: engineOptions)
+  }
+
+  @Test(arguments: ["scan", "index", "id", "count"])
+  func `A query waits for blocks from disk without holding its thread`(
+    kind: String
+  ) async throws {
+    var environment = Environment.memory()
+    let workers = HeldWorkers()
+    environment.threads = workers
+    let database = try await openCold(environment)
+    let items = database.collection("items")
+    // Reading the catalog is not what this is about.
+    _ = try await database.collection("items").document("none").getDocument()
+    workers.hold()
+    let count = Guarded<Int?>(nil)
+    try await withThrowingTaskGroup(of: Void.self) { group in
+      group.addTask {
+        let found = try await Self.count(kind, in: items)
+        count.withLock { $0 = found }
+      }
+      // A query that holds its thread while it reads is done without anything waiting.
+      while !workers.hasWaiting, count.withLock({ $0 }) == nil { await Task.yield() }
+      #expect(workers.hasWaiting)
+      workers.release()
+      try await group.waitForAll()
+    }
+    #expect(count.withLock { $0 } == ["scan": 1_000, "index": 200, "id": 2, "count": 200][kind])
+    try await database.close()
+  }
+
+  private static func count(_ kind: String, in items: CollectionReference) async throws -> Int {
+    let third = items.whereField("group", isEqualTo: 3)
+    return switch kind {
+    case "scan": try await items.whereField("n", isLessThan: 1_000).getDocuments().documents.count
+    case "index": try await third.getDocuments().documents.count
+    case "id":
+      try await items.whereField(FieldPath.documentID(), in: ["40", "41"]).getDocuments()
+        .documents.count
+    default: try await third.count.getAggregation().count
+    }
+  }
+}
