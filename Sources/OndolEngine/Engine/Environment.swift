@@ -48,11 +48,17 @@ package protocol Worker: AnyObject, Sendable {
   /// Runs `job` after the jobs before it.
   func enqueue(_ job: @escaping @Sendable () -> Void)
 
+  /// Keeps the worker's thread from going on for about so long, called by a job of its own. One
+  /// whose time is not real goes on at once.
+  func pause(microseconds: Int64)
+
   /// Waits until all jobs have run, and ends the thread.
   func stop() async
 }
 
 extension Worker {
+  package func pause(microseconds: Int64) {}
+
   /// Runs `body` on the worker's thread and gives back what it makes.
   package func perform<R: Sendable, E: Error>(
     _ body: @escaping @Sendable () throws(E) -> R

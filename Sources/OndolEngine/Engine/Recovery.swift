@@ -35,7 +35,7 @@ struct Recovery {
   private var last = FileNumber.zero
   private var length: UInt64 = 0
   private var starts: [LogStart] = []
-  /// Whole commits from the floor on, each the bytes of a batch with room for a header in front.
+  /// Whole commits from the floor on.
   private var commits: [RecoveredCommit] = []
   /// Pieces of a commit whose last frame has not come.
   private var pieces: [UInt8] = []
@@ -43,9 +43,14 @@ struct Recovery {
   private var isSealed = false
   private var tear: Tear?
 
-  /// A commit's frame without its header.
+  /// What one commit brings to each shard; kept, so that no commit has to make another.
+  private var shares: [Share]
+
+  /// A commit where it lies in its log's bytes, or in bytes of its own when it had several frames.
   struct RecoveredCommit {
-    var frame: [UInt8]
+    var bytes: [UInt8]
+    var payload: Range<Int>
+    var checksum: UInt32
     var operations: Int
     var sequence: SequenceNumber
     var time: Int64
@@ -67,6 +72,7 @@ struct Recovery {
     self.manifest = manifest
     self.memtableSize = memtableSize
     memtables = Array(repeating: [], count: manifest.shards.count)
+    shares = Array(repeating: Share(), count: manifest.shards.count)
     sequence = manifest.floor.sequence
     time = manifest.floor.time
     end = manifest.floor.base
@@ -212,12 +218,7 @@ struct Recovery {
       if piecesStart == nil { piecesStart = frame.offset }
       pieces += frames.bytes[frame.payload]
     case .commit, .lastPart:
-      let payload = [UInt8](repeating: 0, count: FrameHeader.length) + pieces
-      pieces = []
-      piecesStart = nil
-      let commit = RecoveredCommit(
-        frame: payload + frames.bytes[frame.payload], operations: header.operationCount,
-        sequence: header.sequence, time: header.time)
+      let commit = join(frame, frames)
       do throws(MalformedBytes) {
         try insert(commit)
       } catch {
@@ -228,6 +229,21 @@ struct Recovery {
       sequence = header.sequence
       time = header.time
     }
+  }
+
+  /// The commit that ends with `frame`.
+  private mutating func join(_ frame: FrameReader.Frame, _ frames: FrameReader) -> RecoveredCommit {
+    let header = frame.header
+    var commit = RecoveredCommit(
+      bytes: frames.bytes, payload: frame.payload, checksum: header.payloadChecksum,
+      operations: header.operationCount, sequence: header.sequence, time: header.time)
+    guard piecesStart != nil else { return commit }
+    commit.bytes = pieces + frames.bytes[frame.payload]
+    commit.payload = 0..<commit.bytes.count
+    commit.checksum = crc32c(commit.bytes.bytes)
+    pieces = []
+    piecesStart = nil
+    return commit
   }
 
   /// Throws when a later frame vouches for bytes at the tear.
@@ -250,17 +266,17 @@ struct Recovery {
   /// A commit's rows of one shard go into one memtable: what was flushed is told by the commit's
   /// sequence alone, so half a commit must never be.
   private mutating func insert(_ commit: RecoveredCommit) throws(MalformedBytes) {
-    let payload = commit.frame.bytes.extracting(droppingFirst: FrameHeader.length)
-    var shares = Array(repeating: Share(), count: memtables.count)
+    let payload = commit.bytes.bytes.extracting(commit.payload)
+    for shard in shares.indices { shares[shard] = Share() }
     var sizes = OperationReader(payload)
     while let operation = try sizes.next() {
       let shard = View.shardIndex(of: operation.key, count: memtables.count)
       shares[shard].rows += 1
       shares[shard].bytes += operation.key.byteCount + operation.value.byteCount
     }
-    for (shard, share) in shares.enumerated() where share.rows > 0 {
+    for shard in shares.indices where shares[shard].rows > 0 {
       if isFlushed(commit, from: shard) { continue }
-      makeRoom(for: share, in: shard).begin(commit.sequence, log: last)
+      makeRoom(for: shares[shard], in: shard).begin(commit.sequence, log: last)
     }
     var reader = OperationReader(payload)
     while let operation = try reader.next() {
@@ -317,11 +333,6 @@ struct Recovery {
     for memtable in memtables.joined() { memtable.moveToLog(number) }
     commits = []
   }
-
-  /// Lets go of the bytes that only a replacement would need.
-  mutating func forgetCommits() {
-    commits = []
-  }
 }
 
 /// Writes commits that were recovered into one new log.
@@ -335,15 +346,20 @@ private struct LogRewriter {
     self.file = file
     self.salt = salt
     self.bytes = bytes
+    self.bytes.reserveCapacity(2 * Self.piece)
   }
+
+  /// Bytes written at once.
+  private static let piece = 1 << 20
 
   var offset: UInt64 { written + UInt64(bytes.count) }
 
   mutating func append(_ commit: Recovery.RecoveredCommit) throws(EngineError) {
-    bytes += FrameBuilder.build(
-      commit.frame, operations: commit.operations, context(commit.sequence, commit.time),
-      salt: salt, offset: offset)
-    if bytes.count >= 1 << 20 { try flush() }
+    FrameBuilder.append(
+      commit.bytes.bytes.extracting(commit.payload), checksum: commit.checksum,
+      operations: commit.operations, context(commit.sequence, commit.time), salt: salt,
+      offset: offset, to: &bytes)
+    if bytes.count >= Self.piece { try flush() }
   }
 
   mutating func seal(_ sequence: SequenceNumber, time: Int64) throws(EngineError) {

@@ -122,18 +122,31 @@ extension Sequencer {
   }
 
   private func writeDeferred() throws(EngineError) {
-    let write: (LogFile, UInt64, [UInt8])? = state.withLock { state in
-      guard !state.deferred.isEmpty, let log = state.log else { return nil }
-      defer { state.deferred = [] }
-      return (log, state.deferredOffset, state.deferred)
-    }
-    guard let (log, offset, bytes) = write else { return }
+    guard let write = state.withLock({ self.takeDeferred(&$0) }) else { return }
     do throws(EngineError) {
-      try log.file.write(bytes.bytes, at: offset)
+      try write.log.file.write(write.bytes.bytes, at: write.offset)
     } catch {
       throw fail(error)
     }
-    endWrite(log.position(of: offset))
+    endWrite(write.start)
+  }
+
+  /// Frames put off, about to be written.
+  private struct DeferredWrite {
+    var log: LogFile
+    var offset: UInt64
+    var bytes: [UInt8]
+
+    var start: LogPosition { log.position(of: offset) }
+    var end: LogPosition { log.position(of: offset + UInt64(bytes.count)) }
+  }
+
+  private func takeDeferred(_ state: inout State) -> DeferredWrite? {
+    guard !state.deferred.isEmpty, state.failure == nil, let log = state.log else { return nil }
+    let write = DeferredWrite(log: log, offset: state.deferredOffset, bytes: state.deferred)
+    state.deferred = []
+    state.gathered = 0
+    return write
   }
 
   /// Whether a sync begun now would satisfy anybody; then it is the caller's to begin.
@@ -142,7 +155,8 @@ extension Sequencer {
     guard !state.isSyncing, state.failure == nil,
       // A log that might be gone after a power cut need not be synced.
       state.log?.number ?? .zero <= state.securedLog,
-      state.commits.wantsSync || state.syncWaiters.contains(where: { $0.0 <= reachable })
+      state.gathered > 0 || state.commits.wantsSync
+        || state.syncWaiters.contains(where: { $0.0 <= reachable })
     else { return false }
     state.isSyncing = true
     return true
@@ -161,21 +175,47 @@ extension Sequencer {
   }
 
   func enqueueSync() {
-    syncWorker.enqueue { self.syncOnce() }
+    syncWorker.enqueue {
+      self.gather()
+      self.syncOnce()
+    }
   }
 
-  /// One sync for all who wait: natural group commit.
+  /// One sync for all who wait, group commit: frames that came during the last one are written
+  /// first, all at once, and by a write that syncs itself where nothing else is left to sync.
   private func syncOnce() {
-    let (target, logs) = state.withLock { state in
-      (state.commits.writtenThrough, state.unsyncedLogs + [state.log].compactMap { $0 })
+    let (gathered, syncedThrough) = state.withLock { state in
+      (state.gathered > 0 ? self.takeDeferred(&state) : nil, state.commits.syncedThrough)
     }
+    let began = environment.now()
+    let target: LogPosition
+    var write: LogPosition?
     do throws(EngineError) {
-      for log in logs where log.base < target { try log.file.sync() }
+      if let gathered, gathered.start == syncedThrough {
+        try gathered.log.file.writeSynced(gathered.bytes.bytes, at: gathered.offset)
+        (target, write) = (gathered.end, gathered.start)
+      } else {
+        if let gathered {
+          try gathered.log.file.write(gathered.bytes.bytes, at: gathered.offset)
+        }
+        target = try syncLogs(writtenNow: gathered?.start)
+      }
     } catch {
       _ = fail(error)
       return
     }
-    endSync(through: target, write: nil)
+    noteSync(duration: environment.now() &- began)
+    endSync(through: target, write: write)
+  }
+
+  /// Syncs every log that needs it; answers with the position up to which all is on the device.
+  private func syncLogs(writtenNow start: LogPosition?) throws(EngineError) -> LogPosition {
+    let (target, logs) = state.withLock { state in
+      if let start { state.commits.endWrite(at: start) }
+      return (state.commits.writtenThrough, state.unsyncedLogs + [state.log].compactMap { $0 })
+    }
+    for log in logs where log.base < target { try log.file.sync() }
+    return target
   }
 
   /// Notes a finished sync, and the write that it was part of, if any.
@@ -200,6 +240,7 @@ extension Sequencer {
       // Who wrote meanwhile found a sync under way; who still writes asks when the write ends.
       let again = self.claimSync(&state)
       state.hasCompany = again || wakeups.count > 1
+      state.awaited = state.gathered + wakeups.count
       return (wakeups, again)
     }
     resume(wakeups)

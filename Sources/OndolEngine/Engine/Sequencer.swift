@@ -1,8 +1,8 @@
 // Stage 3 to 5 of the write path: the one place where commits get their order. Placing a commit
 // happens under one lock, without I/O and without suspension: refuse what was derived from rows
 // that have changed since, give out sequence, time and log offset, insert into the memtables. Then
-// the committer writes its own frames, outside the lock; the log's thread syncs for all who wait;
-// and commits are published in order.
+// the committer writes its own frames, outside the lock, or leaves them to the sync that follows the
+// one under way; the log's thread syncs for all who wait; and commits are published in order.
 //
 // After a failed write or sync nothing is written any more: `failure` is set, whoever waits is
 // told, and only opening the database again, which trusts no cached page, goes on.
@@ -27,9 +27,16 @@ final class Sequencer: Sendable {
     var securedLog: FileNumber
     /// Logs left behind that a sync must still cover, oldest first.
     var unsyncedLogs: [LogFile] = []
-    /// Frames of `.memory` commits, not yet written, and where they begin.
+    /// Frames put off, not yet written, and where they begin: those of `.memory` commits, and of
+    /// `.power` commits that came while a sync was under way.
     var deferred: [UInt8] = []
     var deferredOffset: UInt64 = 0
+    /// `.power` commits among them; the end of the sync sees to those.
+    var gathered = 0
+    /// As many as there will be once all whom the last sync satisfied commit again.
+    var awaited = 0
+    /// Microseconds that the last sync took.
+    var syncDuration: Int64 = 0
     var publishWaiters: [(SequenceNumber, Waiter)] = []
     var syncWaiters: [(LogPosition, Waiter)] = []
     var isSyncing = false
@@ -160,14 +167,16 @@ final class Sequencer: Sendable {
       state.deferredOffset = write.offset
       state.commits.beginWrite(at: write.log.position(of: write.offset))
     }
-    if durability == .memory, end - state.deferredOffset < options.deferredBytes {
+    if mayPutOff(write, state, durability, length: end - state.deferredOffset) {
       state.deferred += write.build()
+      if durability == .power { state.gathered += 1 }
       return nil
     }
     write.offset = state.deferredOffset
     if !state.deferred.isEmpty {
       write.prefix = state.deferred + write.prefix
       state.deferred = []
+      state.gathered = 0
     }
     write.isSynced = durability == .power && claimRangeSync(&state, from: write)
     return write

@@ -222,8 +222,19 @@ final class DiskFile: File {
 
   func sync() throws(EngineError) {
     #if canImport(Darwin)
-      // `fsync` leaves bytes in the drive's cache there.
-      if fcntl(descriptor, F_FULLFSYNC) == 0 { return }
+      // `fsync` leaves bytes in the drive's cache there. What comes next is for file systems that do
+      // not know the call, such as those of a network: a barrier, which only puts writes in order,
+      // is still more than `fsync`. Any other failure is one: a second call might hide lost bytes.
+      for call in [F_FULLFSYNC, F_BARRIERFSYNC] {
+        do throws(EngineError) {
+          _ = try retrying("fcntl", name) { fcntl(descriptor, call) }
+          return
+        } catch {
+          guard case .io(_, _, _, let code) = error,
+            [ENOTSUP, EOPNOTSUPP, EINVAL, ENOTTY].contains(code)
+          else { throw error }
+        }
+      }
       _ = try retrying("fsync", name) { fsync(descriptor) }
     #else
       _ = try retrying("fdatasync", name) { fdatasync(descriptor) }

@@ -114,6 +114,12 @@ package final class IOThread: Worker {
     if queue.add(job) { start() }
   }
 
+  package func pause(microseconds: Int64) {
+    var time = timespec(tv_sec: 0, tv_nsec: Int(microseconds) * 1000)
+    // Waking early does no harm.
+    _ = unsafe nanosleep(&time, nil)
+  }
+
   package func stop() async {
     await withCheckedContinuation { continuation in
       // A thread that never ran, or has ended, is not started just to end it.

@@ -98,6 +98,29 @@ enum FrameBuilder {
     return frames
   }
 
+  /// Appends the frames of a commit that was read: where one is enough, with the checksum that the
+  /// payload was found to have.
+  static func append(
+    _ payload: RawSpan, checksum: UInt32, operations: Int, _ context: FrameContext, salt: UInt64,
+    offset: UInt64, to bytes: inout [UInt8]
+  ) {
+    var frame = [UInt8](repeating: 0, count: FrameHeader.length)
+    guard payload.byteCount <= FrameHeader.maximumPayload else {
+      frame.append(payload)
+      bytes += build(frame, operations: operations, context, salt: salt, offset: offset)
+      return
+    }
+    let header = FrameHeader(
+      kind: .commit, payloadLength: payload.byteCount, sequence: context.sequence,
+      time: context.time, operationCount: operations, syncedThrough: context.syncedThrough,
+      payloadChecksum: checksum)
+    header.write(into: &frame, salt: salt, offset: offset)
+    bytes += frame
+    bytes.append(payload)
+    bytes.append(
+      contentsOf: repeatElement(0, count: header.frameLength - frame.count - payload.byteCount))
+  }
+
   /// A frame without payload.
   static func buildSeal(_ context: FrameContext, salt: UInt64, offset: UInt64) -> [UInt8] {
     var frame = [UInt8](repeating: 0, count: FrameHeader.length)

@@ -32,6 +32,8 @@ final class Manifest: @unchecked Sendable {
   let hasTornTail: Bool
   /// Whether what opening read, and goes on from, is known to be on the device.
   private var isFoundationSafe = false
+  /// Whether the last log is known to be: recovery has just written and synced it.
+  private var isLogSafe = false
   /// What every call gets once one has failed.
   private var failure: EngineError?
 
@@ -255,7 +257,9 @@ final class Manifest: @unchecked Sendable {
     if isFoundationSafe { return }
     try superblock.write(to: try directory.open(Superblock.name, access: .readWrite))
     try rewrite(file)
-    try rewrite(try directory.open(state.newestLog.logName, access: .readWrite))
+    if !isLogSafe {
+      try rewrite(try directory.open(state.newestLog.logName, access: .readWrite))
+    }
     isFoundationSafe = true
   }
 
@@ -266,11 +270,12 @@ final class Manifest: @unchecked Sendable {
     try file.sync()
   }
 
-  /// Makes `floor`, a log that holds everything recovered, the first and only one; `rotate()` makes
-  /// it count.
+  /// Makes `floor`, a log that holds everything recovered and is on the device, the first and only
+  /// one; `rotate()` makes it count.
   func startAfresh(floor: LogStart) {
     state.floor = floor
     state.newestLog = floor.number
+    isLogSafe = true
   }
 
   private func writeSnapshot() throws(EngineError) {
