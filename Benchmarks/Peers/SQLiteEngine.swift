@@ -65,6 +65,7 @@
       }
       let synchronous = options.durability == .process ? "OFF" : "FULL"
       let setup = """
+        PRAGMA busy_timeout = 60000;
         PRAGMA journal_mode = WAL;
         PRAGMA synchronous = \(synchronous);
         PRAGMA cache_size = -\(options.cacheBytes / 1024);
