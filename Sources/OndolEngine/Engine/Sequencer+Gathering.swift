@@ -1,7 +1,7 @@
 // How commits come together for one sync. Those with `.power` that are placed while a sync is under
-// way leave their frames to the next one, which writes them all at once. And before that begins, the
-// log's thread gives those whom the last one satisfied a moment to commit again: else writers fall
-// into two camps that wait for each other's syncs, and each sync covers half of what it could.
+// way leave their frames to the next one, which writes them all at once. And before that begins,
+// the log's thread gives those whom the last one satisfied a moment to commit again: else writers
+// fall into two camps that wait for each other's syncs, and each sync covers half of what it could.
 
 extension Sequencer {
   /// Bytes of a commit from which its committer writes it: longer ones had better not be copied

@@ -1,8 +1,8 @@
 // Stage 3 to 5 of the write path: the one place where commits get their order. Placing a commit
 // happens under one lock, without I/O and without suspension: refuse what was derived from rows
 // that have changed since, give out sequence, time and log offset, insert into the memtables. Then
-// the committer writes its own frames, outside the lock, or leaves them to the sync that follows the
-// one under way; the log's thread syncs for all who wait; and commits are published in order.
+// the committer writes its own frames, outside the lock, or leaves them to the sync that follows
+// the one under way; the log's thread syncs for all who wait; and commits are published in order.
 //
 // After a failed write or sync nothing is written any more: `failure` is set, whoever waits is
 // told, and only opening the database again, which trusts no cached page, goes on.

@@ -222,9 +222,10 @@ final class DiskFile: File {
 
   func sync() throws(EngineError) {
     #if canImport(Darwin)
-      // `fsync` leaves bytes in the drive's cache there. What comes next is for file systems that do
-      // not know the call, such as those of a network: a barrier, which only puts writes in order,
-      // is still more than `fsync`. Any other failure is one: a second call might hide lost bytes.
+      // `fsync` leaves bytes in the drive's cache there. What comes next is for file systems that
+      // do not know the call, such as those of a network: a barrier, which only puts writes in
+      // order, is still more than `fsync`. Any other failure is one: a second call might hide lost
+      // bytes.
       for call in [F_FULLFSYNC, F_BARRIERFSYNC] {
         do throws(EngineError) {
           _ = try retrying("fcntl", name) { fcntl(descriptor, call) }
