@@ -24,12 +24,9 @@ struct Rows: Sendable {
   /// The value at `key`, or nil.
   func row(_ key: [UInt8]) throws(DatabaseError) -> [UInt8]? {
     do throws(EngineError) {
-      if mayBlock { return try snapshot.getBlocking(key) }
-      switch try snapshot.getCached(key) {
-      case .row(let row): return row
-      case .absent: return nil
-      case .cold: break
-      }
+      var row: [UInt8]?
+      let isFound = try snapshot.withValue(of: key.bytes, mayBlock: mayBlock) { row = $0.array }
+      if isFound != nil { return row }
     } catch {
       throw DatabaseError(error)
     }

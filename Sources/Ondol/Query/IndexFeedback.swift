@@ -31,7 +31,7 @@ extension Database {
       let kind = IndexKind(fields, isOfGroup: part.naming.collection == nil)
       let name = "\(pattern) \(kind.name)"
       guard indexesUnderway.withLock({ $0.insert(name).inserted }) else { continue }
-      engine.runInBackground { [self] in
+      engine.startInBackground { [self] in
         do throws(DatabaseError) {
           try await createIndex(kind, of: pattern) { _ in }
           options.logger.info("made an index for slow queries: \(name)")

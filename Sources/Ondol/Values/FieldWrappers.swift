@@ -64,8 +64,7 @@ public struct DocumentID<ID: DocumentIDConvertible>: Codable, Sendable, OmittedF
 
   /// Writes the id, for other coders than a document's.
   public func encode(to encoder: any Encoder) throws {
-    var container = encoder.singleValueContainer()
-    if let wrappedValue { try container.encode(wrappedValue) } else { try container.encodeNil() }
+    try encoder.encodeOptional(wrappedValue)
   }
 }
 
@@ -96,14 +95,12 @@ public struct ServerTimestamp<Moment: ServerTimestampConvertible>: Codable, Send
 
   /// Reads a moment, or nil.
   public init(from decoder: any Decoder) throws {
-    let container = try decoder.singleValueContainer()
-    wrappedValue = container.decodeNil() ? nil : try container.decode(Moment.self)
+    wrappedValue = try decoder.decodeOptional(Moment.self)
   }
 
   /// Writes the moment, for other coders than a document's.
   public func encode(to encoder: any Encoder) throws {
-    var container = encoder.singleValueContainer()
-    if let wrappedValue { try container.encode(wrappedValue) } else { try container.encodeNil() }
+    try encoder.encodeOptional(wrappedValue)
   }
 }
 
@@ -136,20 +133,34 @@ public struct ExplicitNull<Content: Codable>: Codable {
 
   /// Reads a value, or nil.
   public init(from decoder: any Decoder) throws {
-    let container = try decoder.singleValueContainer()
-    wrappedValue = container.decodeNil() ? nil : try container.decode(Content.self)
+    wrappedValue = try decoder.decodeOptional(Content.self)
   }
 
   /// Writes the value, or null.
   public func encode(to encoder: any Encoder) throws {
-    var container = encoder.singleValueContainer()
-    if let wrappedValue { try container.encode(wrappedValue) } else { try container.encodeNil() }
+    try encoder.encodeOptional(wrappedValue)
   }
 }
 
 extension ExplicitNull: Sendable where Content: Sendable {}
 extension ExplicitNull: Equatable where Content: Equatable {}
 extension ExplicitNull: Hashable where Content: Hashable {}
+
+extension Decoder {
+  /// The value, or nil for null.
+  fileprivate func decodeOptional<Content: Decodable>(_ type: Content.Type) throws -> Content? {
+    let container = try singleValueContainer()
+    return container.decodeNil() ? nil : try container.decode(type)
+  }
+}
+
+extension Encoder {
+  /// Writes the value, or null for nil.
+  fileprivate func encodeOptional(_ value: (some Encodable)?) throws {
+    var container = singleValueContainer()
+    if let value { try container.encode(value) } else { try container.encodeNil() }
+  }
+}
 
 // MARK: - Fields that are missing
 

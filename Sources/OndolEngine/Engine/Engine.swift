@@ -182,11 +182,6 @@ package final class Engine: Sendable {
     upkeep.compactAll()
   }
 
-  /// Runs `work` beside its caller. Closing cancels it and waits for it.
-  package func runInBackground(_ work: @escaping @Sendable () async -> Void) {
-    upkeep.runInBackground(work)
-  }
-
   /// What the files hold, for people who look.
   package var metrics: EngineMetrics { EngineMetrics(storage) }
 

@@ -28,21 +28,6 @@ package struct Snapshot: Sendable {
     }
   }
 
-  /// What is known of a row without asking the disk.
-  package enum CachedRow: Sendable {
-    case row([UInt8])
-    case absent
-    /// A block must be read from disk first.
-    case cold
-  }
-
-  /// The value at `key` as far as it is in memory. Never blocks.
-  package func getCached(_ key: [UInt8]) throws(EngineError) -> CachedRow {
-    var copy: [UInt8]?
-    if try find(key.bytes, mayBlock: false, { copy = $0.array }) == .wouldBlock { return .cold }
-    return copy.map { .row($0) } ?? .absent
-  }
-
   /// Runs `body`, which may block, on the thread for cold reads.
   package func readBlocking<R: Sendable, E: Error>(
     _ body: @escaping @Sendable () throws(E) -> R

@@ -190,11 +190,6 @@ final class Upkeep: Sendable {
     if Task.isCancelled { throw .cancelled }
   }
 
-  /// Runs `work` beside everything. Closing cancels it and waits for it.
-  func runInBackground(_ work: @escaping @Sendable () async -> Void) {
-    background.start(work)
-  }
-
   // MARK: - The end
 
   /// Has merges stop and nothing more begin.

@@ -64,7 +64,7 @@ final class OpenSegment: Sendable {
   }
 
   /// Reads the header, which reads do without, and compares it.
-  func verifyHeader(_ expected: SegmentHeader) throws(EngineError) {
+  func verifyHeader(_ expected: DataFileHeader) throws(EngineError) {
     guard try file.read(at: 0, count: SegmentFormat.headerLength) == expected.encode() else {
       throw errors.corrupt(at: 0, "the header is not the one that was written")
     }

@@ -71,9 +71,10 @@ package final class Segment: Sendable {
   var table: PublishedOnce<SegmentTable>.Reader { published.reader }
 
   /// What the first bytes of the file must be.
-  var expectedHeader: SegmentHeader {
-    SegmentHeader(
-      number: metadata.number, salt: metadata.salt, identity: identity, shard: shard)
+  var expectedHeader: DataFileHeader {
+    DataFileHeader(
+      kind: .segment, number: metadata.number, salt: metadata.salt, identity: identity, shard: shard
+    )
   }
 
   /// Searches for `key`, whose KeyHash is `hash`.

@@ -55,7 +55,7 @@ enum SegmentFormat {
   static let magic: [UInt8] = [0x89, 0x4f, 0x44, 0x53, 0x0d, 0x0a, 0x1a, 0x0a]
   static let majorVersion: UInt16 = 1
   static let minorVersion: UInt16 = 0
-  static let headerLength = 64
+  static let headerLength = DataFileHeader.length
   static let footerLength = 256
   static let trailerLength = 16
   static let handleLength = 16
@@ -63,30 +63,6 @@ enum SegmentFormat {
   static let maximumSections = 64
   /// Bytes of an index block before compression.
   static let indexBlockSize = 8 << 10
-}
-
-/// What the first 64 bytes say.
-struct SegmentHeader: Equatable {
-  var number: FileNumber
-  var salt: UInt64
-  var identity: DatabaseIdentity
-  var shard: UInt32
-
-  func encode() -> [UInt8] {
-    var bytes = SegmentFormat.magic
-    bytes.appendLittleEndian(SegmentFormat.majorVersion)
-    bytes.appendLittleEndian(SegmentFormat.minorVersion)
-    bytes.appendLittleEndian(UInt32(0))
-    bytes.appendLittleEndian(number.rawValue)
-    bytes.appendLittleEndian(salt)
-    bytes.appendLittleEndian(identity.low)
-    bytes.appendLittleEndian(identity.high)
-    bytes.appendLittleEndian(shard)
-    bytes.appendLittleEndian(UInt32(0))
-    bytes.appendLittleEndian(
-      seededChecksum(contextSeed(salt: salt, offset: 0), bytes.bytes))
-    return bytes
-  }
 }
 
 /// A section's entry in the table.

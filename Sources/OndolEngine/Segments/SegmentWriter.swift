@@ -5,7 +5,6 @@
 
 /// Writes one segment file.
 package final class SegmentWriter {
-  private let file: any File
   private let number: FileNumber
   private let salt: UInt64
   private let identity: DatabaseIdentity
@@ -17,11 +16,7 @@ package final class SegmentWriter {
   private var index = SegmentIndexBuilder()
   private var hashes: [UInt64] = []
 
-  /// Bytes not yet given to the file, which has `written` already.
-  private var output: [UInt8]
-  private var written: UInt64 = 0
-  private var position: UInt64 { written + UInt64(output.count) }
-  private static let chunkBytes = 256 << 10
+  private var output: ChunkedOutput
 
   private var entries: UInt64 = 0
   private var tombstones: UInt64 = 0
@@ -32,22 +27,24 @@ package final class SegmentWriter {
 
   /// Bytes the file would have if it ended with the rows added so far, without index and filter,
   /// give or take the block in progress.
-  package var bytesWritten: UInt64 { position + UInt64(block.isEmpty ? 0 : block.estimatedLength) }
+  package var bytesWritten: UInt64 {
+    output.position + UInt64(block.isEmpty ? 0 : block.estimatedLength)
+  }
 
   /// A writer to `file`, which is new and empty.
   package init(
     file: any File, number: FileNumber, salt: UInt64, identity: DatabaseIdentity, shard: UInt32,
     options: SegmentOptions = SegmentOptions()
   ) {
-    self.file = file
     self.number = number
     self.salt = salt
     self.identity = identity
     self.shard = shard
     self.options = options
-    output =
-      SegmentHeader(number: number, salt: salt, identity: identity, shard: shard).encode()
-    output.reserveCapacity(Self.chunkBytes + 2 * options.blockSize)
+    let header = DataFileHeader(
+      kind: .segment, number: number, salt: salt, identity: identity, shard: shard)
+    output = ChunkedOutput(file, header: header.encode())
+    output.bytes.reserveCapacity(ChunkedOutput.chunkBytes + 2 * options.blockSize)
   }
 
   /// Adds a row. Its key must be above the last one's, and a tombstone has no value.
@@ -89,17 +86,17 @@ package final class SegmentWriter {
     index.finish()
     let dataBlocks = UInt64(index.entryCount)
     let (top, indexBlocks) = try writeIndex()
-    let blocksEnd = position
+    let blocksEnd = output.position
 
     var sections = [try writeSection(.indexTop, flags: SegmentSection.mustUnderstand, top)]
     if options.bitsPerKey > 0 {
       let filter = Filter.build(hashes, bitsPerKey: options.bitsPerKey)
       sections.append(try writeSection(.filter, flags: 0, filter))
     }
-    let tableOffset = position
+    let tableOffset = output.position
     var table: [UInt8] = []
     for section in sections { section.append(to: &table) }
-    output += table
+    output.bytes += table
     let footer = SegmentFooter(
       number: number, salt: salt, identity: identity, shard: shard, entries: entries,
       tombstones: tombstones, minSequence: minSequence, maxSequence: maxSequence,
@@ -108,11 +105,11 @@ package final class SegmentWriter {
       sectionCount: UInt32(sections.count),
       sectionTableChecksum: seededChecksum(
         contextSeed(salt: salt, offset: tableOffset), table.bytes))
-    let (footerBytes, footerChecksum) = footer.encode(at: position)
-    output += footerBytes
-    try flush(atLeast: 0)
+    let (footerBytes, footerChecksum) = footer.encode(at: output.position)
+    output.bytes += footerBytes
+    try output.flush()
     return SegmentMetadata(
-      number: number, salt: salt, sizeBytes: position, footerChecksum: footerChecksum,
+      number: number, salt: salt, sizeBytes: output.position, footerChecksum: footerChecksum,
       minKey: minKey,
       maxKey: maxKey, entries: entries, tombstones: tombstones, rawBytes: rawBytesWritten,
       minSequence: minSequence, maxSequence: maxSequence, valueReferences: values.references)
@@ -131,11 +128,11 @@ package final class SegmentWriter {
   {
     raw.removeAll(keepingCapacity: true)
     builder.encode(into: &raw)
-    let offset = position
+    let offset = output.position
     let length = StoredBlock.seal(
       raw.bytes, kind: kind, compress: options.compress, salt: salt, offset: offset,
-      appendingTo: &output)
-    try flush(atLeast: Self.chunkBytes)
+      appendingTo: &output.bytes)
+    try output.flushChunk()
     return BlockHandle(
       offset: offset, storedLength: UInt32(length), rowCount: UInt32(builder.rowCount))
   }
@@ -166,21 +163,11 @@ package final class SegmentWriter {
   private func writeSection(
     _ kind: SegmentSection.Kind, flags: UInt32, _ bytes: [UInt8]
   ) throws(EngineError) -> SegmentSection {
-    let offset = position
-    output += bytes
-    try flush(atLeast: Self.chunkBytes)
+    let offset = output.position
+    output.bytes += bytes
+    try output.flushChunk()
     return SegmentSection(
       kind: kind.rawValue, flags: flags, offset: offset, length: UInt64(bytes.count),
       checksum: seededChecksum(contextSeed(salt: salt, offset: offset), bytes.bytes))
-  }
-
-  private func flush(atLeast count: Int) throws(EngineError) {
-    guard output.count >= count else { return }
-    var chunk: [UInt8] = []
-    swap(&chunk, &output)
-    try file.write(chunk.bytes, at: written)
-    written += UInt64(chunk.count)
-    chunk.removeAll(keepingCapacity: true)
-    output = chunk
   }
 }

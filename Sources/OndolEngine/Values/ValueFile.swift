@@ -168,8 +168,8 @@ package final class ValueFile: Sendable {
   }
 
   private func checkHeader(of file: any File) throws(EngineError) {
-    let header = ValueFileHeader(
-      number: metadata.number, salt: metadata.salt, identity: identity, shard: shard)
+    let header = DataFileHeader(
+      kind: .values, number: metadata.number, salt: metadata.salt, identity: identity, shard: shard)
     guard try file.read(at: 0, count: ValueFileFormat.headerLength) == header.encode() else {
       throw errors.corrupt(at: 0, "the header is not the one that was written")
     }

@@ -28,34 +28,12 @@ enum ValueFileFormat {
   static let magic: [UInt8] = [0x89, 0x4f, 0x44, 0x56, 0x0d, 0x0a, 0x1a, 0x0a]
   static let majorVersion: UInt16 = 1
   static let minorVersion: UInt16 = 0
-  static let headerLength = 64
+  static let headerLength = DataFileHeader.length
   static let recordHeaderLength = 24
   /// What of a record's header its checksum covers.
   static let checkedLength = 16
   static let codecNone: UInt8 = 0
   static let codecLZ4: UInt8 = 1
-}
-
-/// What the first 64 bytes say.
-struct ValueFileHeader: Equatable {
-  var number: FileNumber
-  var salt: UInt64
-  var identity: DatabaseIdentity
-  var shard: UInt32
-
-  func encode() -> [UInt8] {
-    var bytes = ValueFileFormat.magic
-    bytes.appendLittleEndian(ValueFileFormat.majorVersion)
-    bytes.appendLittleEndian(ValueFileFormat.minorVersion)
-    bytes.appendLittleEndian(UInt32(0))
-    for field in [number.rawValue, salt, identity.low, identity.high] {
-      bytes.appendLittleEndian(field)
-    }
-    bytes.appendLittleEndian(shard)
-    bytes.appendLittleEndian(UInt32(0))
-    bytes.appendLittleEndian(seededChecksum(contextSeed(salt: salt, offset: 0), bytes.bytes))
-    return bytes
-  }
 }
 
 /// What the manifest knows of a value file.

@@ -8,16 +8,13 @@ final class ValueFileWriter {
   private let salt: UInt64
   private let compress: Bool
 
-  /// Bytes not yet given to the file, which has `written` already.
-  private var output: [UInt8]
-  private var written: UInt64 = 0
+  private var output: ChunkedOutput
   private var count: UInt32 = 0
   /// A value on its way, compressed.
   private var stored: [UInt8] = []
-  private static let chunkBytes = 256 << 10
 
   /// Bytes the file has so far.
-  var position: UInt64 { written + UInt64(output.count) }
+  var position: UInt64 { output.position }
 
   /// A writer to `file`, which is new and empty.
   init(
@@ -28,8 +25,9 @@ final class ValueFileWriter {
     self.number = number
     self.salt = salt
     self.compress = compress
-    output =
-      ValueFileHeader(number: number, salt: salt, identity: identity, shard: shard).encode()
+    let header = DataFileHeader(
+      kind: .values, number: number, salt: salt, identity: identity, shard: shard)
+    output = ChunkedOutput(file, header: header.encode())
   }
 
   /// Whether there is room for one more value. A pointer has 32 bits for the ordinal.
@@ -67,11 +65,11 @@ final class ValueFileWriter {
     let checked = record.encodeChecked()
     record.checksum = seededChecksum(
       contextSeed(salt: salt, offset: offset), checked.bytes, stored)
-    output += checked
-    output.appendLittleEndian(record.checksum)
-    output.append(stored)
+    output.bytes += checked
+    output.bytes.appendLittleEndian(record.checksum)
+    output.bytes.append(stored)
     defer { count += 1 }
-    try flush(atLeast: Self.chunkBytes)
+    try output.flushChunk()
     return ValuePointer(
       file: number, offset: offset, storedLength: record.storedLength,
       rawLength: record.rawLength, checksum: UInt32(truncatingIfNeeded: record.checksum),
@@ -80,19 +78,9 @@ final class ValueFileWriter {
 
   /// Writes what is left and makes all of it durable.
   func finish() throws(EngineError) -> ValueFileMetadata {
-    try flush(atLeast: 0)
+    try output.flush()
     try file.sync()
     return ValueFileMetadata(
-      number: number, salt: salt, sizeBytes: written, values: UInt64(count))
-  }
-
-  private func flush(atLeast length: Int) throws(EngineError) {
-    guard output.count >= length else { return }
-    var chunk: [UInt8] = []
-    swap(&chunk, &output)
-    try file.write(chunk.bytes, at: written)
-    written += UInt64(chunk.count)
-    chunk.removeAll(keepingCapacity: true)
-    output = chunk
+      number: number, salt: salt, sizeBytes: output.written, values: UInt64(count))
   }
 }
