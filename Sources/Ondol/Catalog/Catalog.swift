@@ -137,6 +137,14 @@ final class Catalog: Sendable {
     }
   }
 
+  /// Has the pictures follow a database that another has written: `snapshot` is newer than all of
+  /// them.
+  func follow(_ snapshot: Snapshot) throws(DatabaseError) {
+    let present = Set(try families(at: snapshot).map { ExactText($0.root) })
+    let gone = pictures.withLock { $0.filter { !present.contains($0.key) } }
+    for family in gone.values { forget(family) }
+  }
+
   private func familyRow(
     _ root: String, at snapshot: Snapshot
   ) async throws(DatabaseError) -> FamilyRow? {
