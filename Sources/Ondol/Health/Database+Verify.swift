@@ -17,8 +17,8 @@ extension Database {
   /// - Throws: `.notFound` or `.dataLoss` when there is no database at `path`, `.unimplemented`
   ///   when a newer version wrote it, `.cancelled`, `.permissionDenied` and `.internal` when the
   ///   system refuses. Damage is not thrown but found.
-  /// - Complexity: O(files), O(bytes) or O(rows x indexes), by `depth`; memory for the index blocks,
-  ///   the logs and a few hundred documents at a time.
+  /// - Complexity: O(files), O(bytes) or O(rows x indexes), by `depth`; in memory are the logs and
+  ///   a few hundred documents at a time.
   public static func verify(
     at path: String, depth: VerificationDepth = .full,
     progress: (VerificationProgress) -> Void = { _ in }

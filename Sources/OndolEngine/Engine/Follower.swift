@@ -5,9 +5,10 @@
 //
 // The writer goes on meanwhile, so a reading may be broken: a file is gone that the manifest named,
 // or a later page of a log was read after it was written and an earlier one before. Then the next
-// reading finds other files, or fails in another place; what fails in the same way twice in a row is
-// damage. A reading that is whole shows a prefix of the one line of commits: it ends at the first
-// frame that has not come, as recovery's does. Some of what it shows may not be on the device yet.
+// reading finds other files, or fails in another place; what fails in the same way twice in a row
+// is damage. A reading that is whole shows a prefix of the one line of commits: it ends at the
+// first frame that has not come, as recovery's does. Some of what it shows may not be on the device
+// yet.
 
 /// Reads a database's files anew for an engine that only reads.
 final class Follower: Sendable {

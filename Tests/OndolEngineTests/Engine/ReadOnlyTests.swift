@@ -7,7 +7,8 @@ import OndolTestKit
 import Testing
 
 @Suite struct `An engine that only reads` {
-  /// Few rows fill a memtable and values are apart from their keys early, so that files come and go.
+  /// Few rows fill a memtable and values are apart from their keys early, so that files come and
+  /// go.
   private func busyOptions() -> EngineOptions {
     var options = tinyOptions()
     options.valueThreshold = 300

@@ -83,9 +83,10 @@ import Testing
     try await sample.make()
     let sample = sample
     let check = Task {
-      withUnsafeCurrentTask { unsafe $0?.cancel() }
+      while !Task.isCancelled { await Task.yield() }
       return try await sample.verify()
     }
+    check.cancel()
     let error = await #expect(throws: DatabaseError.self) { try await check.value }
     #expect(error?.code == .cancelled)
   }
