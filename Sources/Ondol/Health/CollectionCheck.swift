@@ -106,6 +106,7 @@ struct CollectionCheck: Sendable {
     var walk = walk(keyspace)
     var bytes = 0
     var count = 0
+    defer { documents += count }
     while count < Self.stepCount, bytes < Self.stepBytes {
       guard try walk.next() else { return begin(.counting(0)) }
       let key = walk.cursor.key.array
@@ -120,7 +121,6 @@ struct CollectionCheck: Sendable {
         note(.document, error.message, id, hint: Finding.damageHint)
       }
     }
-    documents += count
   }
 
   /// Checks one document and its rows in the indexes.

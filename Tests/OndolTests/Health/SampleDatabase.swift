@@ -53,7 +53,7 @@ struct SampleDatabase {
       try await items.document("i\(number)").setData(fields, durability: .process)
       if number % 3 == 0 {
         try await items.document("i\(number)").collection("notes").document("a\(number % 2)")
-          .setData(["stars": .integer(Int64(number % 6))], durability: .process)
+          .setData(["stars": Value.integer(Int64(number % 6))], durability: .process)
       }
     }
     for number in stride(from: first, to: first + count, by: 11) {
@@ -125,5 +125,19 @@ extension Database {
   func entry(_ collectionIDs: String...) async throws -> CollectionEntry? {
     let pattern = CollectionPattern(collectionIDs)
     return try await catalog.family(pattern.root, at: engineSnapshot())?.collections[pattern]
+  }
+}
+
+extension Batch {
+  mutating func put(_ row: IndexRow) {
+    put(row.key, row.value)
+  }
+
+  mutating func put(_ key: [UInt8], _ value: [UInt8]) {
+    put(key.bytes, value.bytes)
+  }
+
+  mutating func delete(_ key: [UInt8]) {
+    delete(key.bytes)
   }
 }

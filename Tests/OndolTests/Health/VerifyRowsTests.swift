@@ -11,7 +11,7 @@ import Testing
   private let sample = SampleDatabase()
 
   /// The rows of an index that a document has.
-  private func rows(
+  private func found(
     of id: String, in index: String, _ database: Database
   ) async throws -> (index: IndexDefinition, rows: [IndexRow]) {
     let entry = try #require(try await database.entry("items"))
@@ -42,8 +42,8 @@ import Testing
   func `A row that an index lacks is found`(name: String) async throws {
     try await sample.make()
     try await sample.plant { database, batch in
-      let (_, rows) = try await rows(of: "i15", in: name, database)
-      batch.delete(try #require(rows.first).key.bytes)
+      let (_, rows) = try await found(of: "i15", in: name, database)
+      batch.delete(try #require(rows.first).key)
     }
     try await expectOnly(.index, "items", "i15", saying: "'\(name)' lacks a row")
   }
@@ -51,9 +51,9 @@ import Testing
   @Test func `A row of a document that is no more is found`() async throws {
     try await sample.make()
     try await sample.plant { database, batch in
-      let (index, _) = try await rows(of: "i15", in: "n,-name", database)
+      let (index, _) = try await found(of: "i15", in: "n,-name", database)
       let row = index.rows(of: ["n": 5, "name": "ghost"], ancestors: [], id: "ghost")[0]
-      batch.put(row.key.bytes, row.value.bytes)
+      batch.put(row)
     }
     try await expectOnly(.index, "items", "ghost", saying: "no such document")
   }
@@ -61,9 +61,9 @@ import Testing
   @Test func `A row with values that its document does not have is found`() async throws {
     try await sample.make()
     try await sample.plant { database, batch in
-      let (index, _) = try await rows(of: "i15", in: "n,-name", database)
+      let (index, _) = try await found(of: "i15", in: "n,-name", database)
       let row = index.rows(of: ["n": 999, "name": "x"], ancestors: [], id: "i15")[0]
-      batch.put(row.key.bytes, row.value.bytes)
+      batch.put(row)
     }
     try await expectOnly(.index, "items", "i15", saying: "values that it does not have")
   }
@@ -71,10 +71,10 @@ import Testing
   @Test func `A wrong row in the place of a right one is found from both sides`() async throws {
     try await sample.make()
     try await sample.plant { database, batch in
-      let (index, rows) = try await rows(of: "i15", in: "n,-name", database)
+      let (index, rows) = try await found(of: "i15", in: "n,-name", database)
       let wrong = index.rows(of: ["n": 999, "name": "x"], ancestors: [], id: "i15")[0]
-      batch.delete(rows[0].key.bytes)
-      batch.put(wrong.key.bytes, wrong.value.bytes)
+      batch.delete(rows[0].key)
+      batch.put(wrong)
     }
     let findings = try await sample.verify()
     #expect(findings.map(\.kind) == [.index, .index])
@@ -84,9 +84,9 @@ import Testing
   @Test func `A unique value that leads to another document is found`() async throws {
     try await sample.make()
     try await sample.plant { database, batch in
-      let (_, rows) = try await rows(of: "i15", in: "code unique", database)
-      let (_, others) = try await rows(of: "i20", in: "code unique", database)
-      batch.put(rows[0].key.bytes, others[0].value.bytes)
+      let (_, rows) = try await found(of: "i15", in: "code unique", database)
+      let (_, others) = try await found(of: "i20", in: "code unique", database)
+      batch.put(rows[0].key, others[0].value)
     }
     try await expectOnly(.index, "items", "i15", saying: "leads elsewhere")
   }
@@ -99,7 +99,7 @@ import Testing
       index.kind.condition = nil
       // Its n is 3, and the condition asks for more than 8.
       let row = index.rows(of: ["n": 3, "name": "item 20"], ancestors: [], id: "i20")[0]
-      batch.put(row.key.bytes, row.value.bytes)
+      batch.put(row)
     }
     try await expectOnly(.index, "items", "i20", saying: "values that it does not have")
   }
@@ -110,9 +110,9 @@ import Testing
       let entry = try #require(try await database.entry("items", "notes"))
       let index = try #require(entry.indexes.first)
       let row = index.rows(of: ["stars": 3], ancestors: ["i15"], id: "a1")[0]
-      batch.delete(row.key.bytes)
+      batch.delete(row.key)
       let ghost = index.rows(of: ["stars": 3], ancestors: ["i15"], id: "ghost")[0]
-      batch.put(ghost.key.bytes, ghost.value.bytes)
+      batch.put(ghost)
     }
     let findings = try await sample.verify()
     #expect(findings.map(\.kind) == [.index, .index])
@@ -140,7 +140,7 @@ import Testing
       let key = DocumentKey.key(entry.keyspace, ancestors: [], id: "i15")
       var row = try #require(try await database.engineSnapshot().get(key))
       row[24] = 0x77
-      batch.put(key.bytes, row.bytes)
+      batch.put(key, row)
     }
     let findings = try await sample.verify()
     #expect(findings.first?.kind == .document)
@@ -156,7 +156,7 @@ import Testing
       let key = DocumentKey.key(entry.keyspace, ancestors: [], id: "i15")
       var row = try #require(try await database.engineSnapshot().get(key))
       row[5] = 1
-      batch.put(key.bytes, row.bytes)
+      batch.put(key, row)
     }
     try await expectOnly(.document, "items", "i15", saying: "commit")
   }
@@ -166,7 +166,7 @@ import Testing
     try await sample.plant { database, batch in
       let entry = try #require(try await database.entry("items"))
       let value = [UInt8](repeating: 0, count: 30)
-      batch.put((entry.keyspace.prefix + [0x38, 0x00]).bytes, value.bytes)
+      batch.put(entry.keyspace.prefix + [0x38, 0x00], value)
     }
     try await expectOnly(.document, "items", nil, saying: "key")
   }
@@ -179,7 +179,7 @@ import Testing
       let family = try await database.catalog.family("items", at: database.engineSnapshot())
       var row = try #require(family).row
       row.nextMember = 1
-      batch.put(CatalogKey.family("items").bytes, row.bytes.bytes)
+      batch.put(CatalogKey.family("items"), row.bytes)
     }
     let findings = try await sample.verify()
     #expect(!findings.isEmpty)
@@ -190,7 +190,7 @@ import Testing
     try await sample.make()
     try await sample.plant { _, batch in
       let value: [UInt8] = [1]
-      batch.put(Keyspace(family: 900, member: 3).prefix.bytes, value.bytes)
+      batch.put(Keyspace(family: 900, member: 3).prefix, value)
     }
     try await expectOnly(.catalog, nil, nil, saying: "not yet in use")
   }
@@ -199,7 +199,7 @@ import Testing
     try await sample.make()
     try await sample.plant { _, batch in
       let value: [UInt8] = [1]
-      batch.put((Keyspace.catalog.prefix + [0x7f, 1]).bytes, value.bytes)
+      batch.put(Keyspace.catalog.prefix + [0x7f, 1], value)
     }
     try await expectOnly(.catalog, nil, nil, saying: "unknown kind")
   }
@@ -207,10 +207,10 @@ import Testing
   @Test func `There are a thousand findings at most, and a word on the others`() async throws {
     try await sample.make()
     try await sample.plant { database, batch in
-      let (index, _) = try await rows(of: "i15", in: "n,-name", database)
+      let (index, _) = try await found(of: "i15", in: "n,-name", database)
       for number in 0..<1_200 {
         let row = index.rows(of: ["n": 5, "name": "x"], ancestors: [], id: "g\(number)")[0]
-        batch.put(row.key.bytes, row.value.bytes)
+        batch.put(row)
       }
     }
     let findings = try await sample.verify()
