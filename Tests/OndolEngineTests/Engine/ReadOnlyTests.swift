@@ -106,7 +106,62 @@ import Testing
     try await reader.close()
   }
 
-  /// What commit `number` of the test above puts.
+  @Test(arguments: Seeds.first(24))
+  func `Whatever moments its looks at the files fall on, it shows one commit's state`(
+    seed: UInt64
+  ) async throws {
+    var random = OndolTestKit.SeededRandom(seed: seed)
+    let world = SimulatedWorld(seed: seed)
+    world.fileSystem.keepPictures()
+    var writer = try await Engine.open(
+      at: "db", options: busyOptions(), environment: world.environment)
+    let first = world.fileSystem.operations
+    for number in 1...UInt64(160) {
+      let durability: Durability = random.below(4) == 0 ? .power : .process
+      try await writer.put(Self.rows(ofCommit: number), durability: durability)
+      world.fileSystem.note(Int(number))
+      if random.below(12) == 0 { try await writer.flush() }
+      if random.below(30) == 0 { try await writer.settle() }
+      guard random.below(40) == 0 else { continue }
+      try await writer.close()
+      writer = try await Engine.open(
+        at: "db", options: busyOptions(), environment: world.environment)
+    }
+    try await writer.close()
+
+    let pictures = world.fileSystem.takePictures()
+    let files = MovingFileSystem(
+      pictures, from: first, pace: 1 + random.below(40), seed: seed)
+    let reading = SimulatedWorld(seed: seed).environment
+    let environment = Environment(
+      fileSystem: files, now: reading.now, sleep: reading.sleep, random: reading.random,
+      threads: InlineWorkers())
+    let reader = try await openReader(environment)
+    var kept: [Snapshot] = []
+    var isOver = false
+    while !isOver {
+      isOver = files.isAtEnd
+      let least = files.note
+      _ = try await reader.refresh()
+      let snapshot = try reader.snapshot()
+      let sequence = snapshot.sequence.rawValue
+      #expect(sequence >= least, "seed \(seed)")
+      #expect(
+        try contents(of: snapshot) == Self.state(afterCommit: sequence),
+        "seed \(seed), commit \(sequence)")
+      kept.append(snapshot)
+      files.move(by: random.below(60))
+    }
+    for snapshot in kept {
+      #expect(
+        try contents(of: snapshot) == Self.state(afterCommit: snapshot.sequence.rawValue),
+        "seed \(seed)")
+    }
+    try await reader.close()
+    #expect(files.writes == 0, "seed \(seed)")
+  }
+
+  /// What commit `number` of the tests above puts.
   private static func rows(ofCommit number: UInt64) -> [[UInt8]: [UInt8]?] {
     let length = number % 7 == 0 ? 500 : 20
     let value = [UInt8](repeating: UInt8(truncatingIfNeeded: number), count: length)
