@@ -46,6 +46,8 @@ enum ResourceName {
     guard !inner.isEmpty else {
       throw DatabaseError(.invalidArgument, "a path must not be empty", path: path)
     }
+    // Most are one id.
+    guard inner.utf8.contains(UInt8(ascii: "/")) else { return [String(inner)] }
     // Split by code unit: a "/" followed by a combining mark is one `Character`, and still a
     // separator.
     let parts = inner.utf8.split(separator: UInt8(ascii: "/"), omittingEmptySubsequences: false)
