@@ -250,12 +250,6 @@ struct WritePreparation {
   }
 }
 
-extension DocumentKey {
-  static func key(_ keyspace: Keyspace, _ path: DocumentPath) -> [UInt8] {
-    key(keyspace, ancestors: path.collection.ancestorIDs, id: path.documentID)
-  }
-}
-
 extension Batch {
   /// Adds changes of indexes.
   mutating func apply(_ changes: [IndexChange]) {
