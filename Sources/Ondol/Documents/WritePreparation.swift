@@ -294,12 +294,6 @@ struct WritePreparation {
   }
 }
 
-extension DocumentKey {
-  static func key(_ keyspace: Keyspace, _ path: DocumentPath) -> [UInt8] {
-    key(keyspace, ancestors: path.collection.ancestorIDs, id: path.documentID)
-  }
-}
-
 extension Batch {
   /// Adds a row of an index.
   mutating func put(_ row: IndexRow) {

@@ -20,7 +20,7 @@ final class CodingPath: Sendable {
     self.key = key
   }
 
-  func appending(_ key: some CodingKey) -> CodingPath {
+  func appending(_ key: any CodingKey) -> CodingPath {
     CodingPath(parent: self, key: key)
   }
 

@@ -40,6 +40,8 @@ enum ResourceName {
 
   /// The segments of a path as an app writes it: one leading and one trailing "/" are allowed.
   static func segments(of path: String) throws(DatabaseError) -> [String] {
+    // Most often it is one segment.
+    if !path.isEmpty, !path.utf8.contains(UInt8(ascii: "/")) { return [path] }
     var inner = path[...]
     if inner.utf8.first == UInt8(ascii: "/") { inner = inner.dropFirst() }
     if inner.utf8.last == UInt8(ascii: "/") { inner = inner.dropLast() }
