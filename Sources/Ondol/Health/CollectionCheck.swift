@@ -167,7 +167,12 @@ struct CollectionCheck: Sendable {
     }
     guard !wanted.isEmpty else { return }
     let keys = wanted.map(\.row.key)
-    let stored = try rethrowing { () throws(EngineError) in try snapshot.getBlocking(keys) }
+    var stored = [[UInt8]?](repeating: nil, count: keys.count)
+    _ = try rethrowing { () throws(EngineError) in
+      try snapshot.withValues(of: keys, at: keys.indices, mayBlock: true) { place, value in
+        stored[place] = value.array
+      }
+    }
     for (wanted, value) in zip(wanted, stored) {
       let name = indexes[wanted.index].name
       guard let value else {
