@@ -16,6 +16,8 @@ public final class Database: Sendable {
   let statistics = Guarded(IndexStatistics())
   /// Indexes that are being made because queries were slow.
   let indexesUnderway = Guarded<Set<String>>([])
+  /// How far the indexes are that are being built.
+  let builds = Guarded<[Keyspace: IndexProgress]>([:])
   let options: Options
   /// Gates that are closed or about to be.
   let gateCount = Atomic(0)
@@ -42,7 +44,8 @@ public final class Database: Sendable {
   }
 
   /// Opens the database in the directory at `path`, making one when there is none. What a crash
-  /// left is recovered, and indexes that were being built are finished.
+  /// left is recovered. Indexes that were being built go on being built in the background, and
+  /// queries do without them meanwhile.
   ///
   /// - Throws: `.failedPrecondition` naming the holder when another process, or this one, has the
   ///   directory open; `.dataLoss` when files are damaged; `.permissionDenied`,
@@ -78,8 +81,7 @@ public final class Database: Sendable {
       throw DatabaseError(error)
     }
     let database = Database(engine: engine, options: options, environment: environment)
-    try await database.finishIndexes()
-    try database.resumeReaping()
+    database.resume()
     return database
   }
 

@@ -31,9 +31,7 @@ final class CandidateWalk {
     case .index(let scan): way = .index(IndexWalk(scan, rows))
     case .intersection(let scans): way = .intersection(IntersectionWalk(scans, rows))
     }
-    walk = RangeWalk(
-      rows.snapshot, range.map { [$0.0] } ?? [], reversed: range?.1 ?? false,
-      mayBlock: rows.mayBlock)
+    walk = RangeWalk(rows, range.map { [$0.0] } ?? [], reversed: range?.1 ?? false)
   }
 
   /// Rows and documents a cursor stood on, or lookups.
