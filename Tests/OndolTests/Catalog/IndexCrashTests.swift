@@ -138,7 +138,7 @@ import Testing
     var random = SeededRandom(seed: seed)
     let pictures = fileSystem.takePictures()
     #expect(pictures.count > 30, "SEED=\(seed)")
-    for _ in 0..<3 {
+    for _ in 0..<6 {
       let picture = random.pick(pictures)
       let second = SimulatedFileSystem(
         storage: picture.storage.afterPowerCut(seed: random.next()))
