@@ -267,8 +267,8 @@ final class Memtable: @unchecked Sendable {
     lastNode(before: key(of: node))
   }
 
-  /// The last node whose key is before `key`, or 0.
-  func lastNode(before key: RawSpan) -> Int {
+  /// The last node whose key is before `key`, or 0; of those alone that are linked at `bottom`.
+  func lastNode(before key: RawSpan, atLevel bottom: Int = 0) -> Int {
     let head = keyHead(key)
     var predecessor = 0
     var level = listHeight.load(ordering: .acquiring) - 1
@@ -277,13 +277,34 @@ final class Memtable: @unchecked Sendable {
       // No tag is above this one, so every version of `key` itself comes after.
       if next != 0, isNode(next, beforeHead: head, key, tag: .max) {
         predecessor = next
-      } else if level == 0 {
+      } else if level <= bottom {
         return predecessor
       } else {
         level -= 1
       }
     }
   }
+
+  /// About how many rows there are with keys from `lower` on and before `upper`: counted where
+  /// nodes are linked so high that few are met, and each of those stands for four of the level
+  /// below. A few rows are counted exactly.
+  func approximateCount(from lower: RawSpan, to upper: RawSpan) -> Int {
+    let head = keyHead(upper)
+    var level = listHeight.load(ordering: .acquiring) - 1
+    while true {
+      var count = 0
+      var node = load(lastNode(before: lower, atLevel: level), level)
+      while node != 0, isNode(node, beforeHead: head, upper, tag: .max) {
+        count += 1
+        node = load(node, level)
+      }
+      if count >= Self.meaningfulCount || level == 0 { return count << (2 * level) }
+      level -= 1
+    }
+  }
+
+  /// With so many nodes at a level their number says something of the levels below.
+  private static let meaningfulCount = 100
 
   /// The last node of all, or 0.
   func lastNode() -> Int {
