@@ -125,6 +125,7 @@ package final class Engine: Sendable {
 
   /// Makes every commit so far survive a power cut.
   package func synchronize() async throws(EngineError) {
+    try await storage.waitForRecovery()
     try await storage.sequencer.synchronize()
   }
 
@@ -177,7 +178,7 @@ package final class Engine: Sendable {
   /// - Complexity: O(segments), and one edit of the manifest.
   package func drop(keyspaces: [UInt32]) async throws(EngineError) {
     // The commit that took them out of the catalog must not be lost when their rows are.
-    try await storage.sequencer.synchronize()
+    try await synchronize()
     try await storage.perform { (storage) throws(EngineError) in try storage.drop(keyspaces) }
     upkeep.compactAll()
   }
