@@ -1,8 +1,8 @@
 // What an unclean end leaves to do once its rows are in memory. Nothing that was read is trusted to
-// be on the device: after a failed sync a system's cache may hold bytes that the disk lacks. So what
-// was recovered is written into a new log, a replacement for all before it, then the manifest is
-// written anew with that log as its floor, and the superblock's switch makes both count at once. A
-// crash on the way leaves the old files as they were, and files that nobody names.
+// be on the device: after a failed sync a system's cache may hold bytes that the disk lacks. So
+// what was recovered is written into a new log, a replacement for all before it, then the manifest
+// is written anew with that log as its floor, and the superblock's switch makes both count at once.
+// A crash on the way leaves the old files as they were, and files that nobody names.
 //
 // Readers do not wait for that: it is the maintenance thread's first job, so every other change of
 // the files comes after it, the making of the log that the first commit needs among them.

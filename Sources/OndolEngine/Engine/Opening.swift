@@ -1,8 +1,9 @@
 // Opening, step by step: lock, superblock, manifest, logs; then, after an unclean end, a fresh log
-// and manifest, for which nobody who reads has to wait. A directory without a database becomes one. All of it blocks. What a database that
-// was closed in good order asks for is a few small reads, done by whoever opens it, because handing
-// them to a thread that must be made first takes as long again. A database that is yet to be made,
-// or has more than a few kilobytes of logs to recover, is opened on the maintenance thread.
+// and manifest, for which nobody who reads has to wait. A directory without a database becomes one.
+// All of it blocks. What a database that was closed in good order asks for is a few small reads,
+// done by whoever opens it, because handing them to a thread that must be made first takes as long
+// again. A database that is yet to be made, or has more than a few kilobytes of logs to recover, is
+// opened on the maintenance thread.
 
 /// The first half: the directory is locked, and it is known what there is to do.
 struct DirectoryClaim: Sendable {

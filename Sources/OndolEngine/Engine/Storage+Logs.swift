@@ -5,8 +5,9 @@ internal import Synchronization
 
 extension Storage {
   /// Moves what recovery has read to a log and a manifest that are on the device, and removes what
-  /// is dead among `names`, the files that were there: merges may be making others. The maintenance thread's first job after an unclean end; when it fails
-  /// nothing is written any more, and the old files are there for the next opening.
+  /// is dead among `names`, the files that were there: merges may be making others. The maintenance
+  /// thread's first job after an unclean end; when it fails nothing is written any more, and the
+  /// old files are there for the next opening.
   func finishRecovery(_ replacement: LogReplacement, _ names: [String]) {
     do throws(EngineError) {
       let log = try replacement.write(to: directory, manifest, environment)

@@ -2,11 +2,11 @@
 // is the only writer; any number of readers read beside it without a lock.
 //
 // Rows are added, one or many, and then linked together. Invariants: (1) a node is complete before
-// the store-release that links it at level 0, so a reader that follows a link with load-acquire sees
-// a whole node; (2) nodes are never changed or removed, only the links of their neighbours are;
-// (3) the order is (key ascending, sequence descending), so the newest version of a key comes first,
-// and a reader passes over versions newer than its snapshot. When the last view that uses the
-// memtable goes, its memory is freed as a whole, or serves the next one.
+// the store-release that links it at level 0, so a reader that follows a link with load-acquire
+// sees a whole node; (2) nodes are never changed or removed, only the links of their neighbours
+// are; (3) the order is (key ascending, sequence descending), so the newest version of a key comes
+// first, and a reader passes over versions newer than its snapshot. When the last view that uses
+// the memtable goes, its memory is freed as a whole, or serves the next one.
 //
 // Nodes fill the memory from the front and values from the back: a search only touches nodes, and
 // close together they stay in the processor's caches and its table of pages where values of some
