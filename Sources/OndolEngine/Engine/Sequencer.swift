@@ -69,9 +69,11 @@ final class Sequencer: Sendable {
   let syncWorker: any Worker
   let spareMemory: SpareMemory
 
+  /// - Parameter refusal: what every commit gets, where none is taken.
   init(
     recovered: RecoveredLog, views: ViewHolder, environment: Environment, options: EngineOptions,
-    identity: DatabaseIdentity, syncWorker: any Worker, cache: BlockCache
+    identity: DatabaseIdentity, syncWorker: any Worker, cache: BlockCache,
+    refusal: EngineError? = nil
   ) {
     state = Guarded(
       State(
@@ -82,7 +84,7 @@ final class Sequencer: Sendable {
         securedLog: recovered.number,
         recentKeys: RecentKeys(
           shardCount: views.current.shards.count, limitBytes: options.recentKeysSize),
-        starts: recovered.starts))
+        starts: recovered.starts, failure: refusal))
     self.views = views
     self.environment = environment
     self.options = options

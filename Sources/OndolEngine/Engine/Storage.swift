@@ -35,7 +35,8 @@ final class Storage: Sendable {
   init(
     directory: any Directory, lock: any DirectoryLock, environment: Environment,
     options: EngineOptions, manifest: Manifest, views: ViewHolder, sequencer: Sequencer,
-    cache: BlockCache, valueFiles: ValueFiles, maintenance: any Worker, isRecovering: Bool
+    cache: BlockCache, valueFiles: ValueFiles, maintenance: any Worker,
+    isRecovering: Bool = false
   ) {
     self.directory = directory
     self.lock = lock
