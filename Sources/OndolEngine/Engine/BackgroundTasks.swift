@@ -17,16 +17,18 @@ final class BackgroundTasks: Sendable {
     self.executor = executor
   }
 
-  /// Starts `work`, unless all is over.
-  func start(_ work: @escaping @Sendable () async -> Void) {
+  /// Starts `work`, unless all is over; answers whether it did.
+  @discardableResult
+  func start(_ work: @escaping @Sendable () async -> Void) -> Bool {
     state.withLock { state in
-      guard !state.isFinished else { return }
+      guard !state.isFinished else { return false }
       let number = state.next
       state.next += 1
       state.running[number] = Task(executorPreference: executor) { [weak self] in
         await work()
         self?.end(number)
       }
+      return true
     }
   }
 

@@ -100,6 +100,7 @@ package final class Engine: Sendable {
         upkeep.follow(placed)
         let receipt = CommitReceipt(sequence: placed.sequence, time: placed.time)
         try await storage.sequencer.finish(placed)
+        storage.sequencer.deliverAnnouncements()
         return receipt
       case .needsLog:
         try await storage.makeLog()
@@ -123,6 +124,13 @@ package final class Engine: Sendable {
     }
   }
 
+  /// Has `follower` told of every commit from now on that carries a note, one after the other, in
+  /// order, once it is visible; on the committers' threads, so it must be quick. Set once, before
+  /// the first commit.
+  package func follow(_ follower: @escaping @Sendable (Announcement) -> Void) {
+    storage.sequencer.setFollower(follower)
+  }
+
   /// Makes every commit so far survive a power cut.
   package func synchronize() async throws(EngineError) {
     try await storage.sequencer.synchronize()
@@ -142,8 +150,10 @@ package final class Engine: Sendable {
 
   // MARK: - Upkeep
 
-  /// Starts work that nobody waits for. Closing cancels its task and waits for it.
-  package func startInBackground(_ work: @escaping @Sendable () async -> Void) {
+  /// Starts work that nobody waits for; answers whether it did, which it does not once the database
+  /// is closed. Closing cancels the work's task and waits for it.
+  @discardableResult
+  package func startInBackground(_ work: @escaping @Sendable () async -> Void) -> Bool {
     workAbove.start(work)
   }
 
