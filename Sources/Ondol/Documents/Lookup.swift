@@ -60,7 +60,8 @@ public struct LookupQuery: Sendable {
 
   func find(in rows: Rows) throws(DatabaseError) -> QuerySnapshot {
     var executor = try Executor(try query.shape.get(), in: query.database, rows)
-    return QuerySnapshot(query: query, documents: try complete(executor.documents(), rows).documents)
+    return QuerySnapshot(
+      query: query, documents: try complete(executor.documents(), rows).documents)
   }
 
   /// The documents with their fields added, and all that they refer to.

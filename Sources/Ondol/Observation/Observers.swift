@@ -15,6 +15,9 @@ protocol CommitListener: AnyObject, Sendable {
 
   /// Ends all waiting for good.
   func finish()
+
+  /// Changes that have been taken in and not worked in.
+  var pendingCount: Int { get }
 }
 
 typealias Wakeup = CheckedContinuation<Void, Never>
@@ -79,6 +82,12 @@ final class Observers: Sendable {
 
   /// Evaluations that are kept up to date for them.
   var watchCount: Int { state.withLock { $0.shared.count } }
+
+  /// Changes that wait for listeners to ask for them.
+  var pendingCount: Int {
+    let watches = state.withLock { $0.shared.values.map(\.watch) }
+    return watches.reduce(0) { $0 + $1.pendingCount }
+  }
 
   // MARK: - Coming and going
 

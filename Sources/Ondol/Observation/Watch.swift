@@ -68,6 +68,8 @@ final class Watch<View: LiveView>: CommitListener {
     self.evaluate = evaluate
   }
 
+  var pendingCount: Int { state.withLock { $0.inbox.count + $0.lineCount } }
+
   var hasFailed: Bool { state.withLock { $0.failure != nil } }
 
   // MARK: - Commits
