@@ -1,5 +1,5 @@
-// Which of many ranges of keys contain a key: what finds the listeners with a range condition that a
-// changed document may concern, without looking at the others. A treap ordered by where ranges
+// Which of many ranges of keys contain a key: what finds the listeners with a range condition that
+// a changed document may concern, without looking at the others. A treap ordered by where ranges
 // begin, each node knowing how far any range below it reaches. Used by PredicateIndex.
 
 internal import OndolEngine

@@ -3,6 +3,7 @@
 // has changed.
 
 public import Observation
+internal import OndolEngine
 
 /// The documents of a query as values of a `Decodable` type, kept up to date for a user interface.
 ///
@@ -26,7 +27,7 @@ public final class LiveQuery<Item: Decodable & Sendable> {
   /// Why no more results come; nil as long as they do.
   public private(set) var error: DatabaseError?
 
-  @ObservationIgnored private var listening: Task<Void, Never>?
+  @ObservationIgnored private var listening: BackgroundTask?
 
   /// Listens to a query.
   public init(
@@ -34,15 +35,15 @@ public final class LiveQuery<Item: Decodable & Sendable> {
     decoder: DocumentDecoder = DocumentDecoder()
   ) {
     let query = query.query
-    listening = Task { [weak self] in
+    listening = query.database.engine.startInBackground { [weak self] in
       var decoded = LiveDecoding<Item>(decoder)
       do throws(DatabaseError) {
         for try await snapshot in query.snapshots {
           decoded = await decoded.following(snapshot)
-          self?.show(decoded)
+          await self?.show(decoded)
         }
       } catch {
-        self?.error = error
+        await self?.end(with: error)
       }
     }
   }
@@ -51,6 +52,10 @@ public final class LiveQuery<Item: Decodable & Sendable> {
     items = decoded.items
     failures = decoded.failures
     isLoaded = true
+  }
+
+  private func end(with error: DatabaseError) {
+    self.error = error
   }
 
   deinit {
@@ -71,21 +76,21 @@ public final class LiveDocument<Item: Decodable & Sendable> {
   /// Why no more states come; nil as long as they do.
   public private(set) var error: DatabaseError?
 
-  @ObservationIgnored private var listening: Task<Void, Never>?
+  @ObservationIgnored private var listening: BackgroundTask?
 
   /// Listens to a document.
   public init(
     _ document: DocumentReference, as type: Item.Type = Item.self,
     decoder: DocumentDecoder = DocumentDecoder()
   ) {
-    listening = Task { [weak self] in
+    listening = document.database.engine.startInBackground { [weak self] in
       do throws(DatabaseError) {
         for try await snapshot in document.snapshots {
           let decoded = await LiveDecoding<Item>.decode(snapshot, decoder)
-          self?.show(decoded)
+          await self?.show(decoded)
         }
       } catch {
-        self?.error = error
+        await self?.end(with: error)
       }
     }
   }
@@ -98,6 +103,10 @@ public final class LiveDocument<Item: Decodable & Sendable> {
     case nil: break
     }
     isLoaded = true
+  }
+
+  private func end(with error: DatabaseError) {
+    self.error = error
   }
 
   deinit {

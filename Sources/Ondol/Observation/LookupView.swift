@@ -1,5 +1,5 @@
-// Live joins: a query whose results are completed with other documents is asked again when something
-// that concerns the query changes, or one of the documents its results refer to.
+// Live joins: a query whose results are completed with other documents is asked again when
+// something that concerns the query changes, or one of the documents its results refer to.
 
 internal import OndolEngine
 

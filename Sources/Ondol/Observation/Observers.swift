@@ -228,7 +228,7 @@ final class Observers: Sendable {
     }
     // Finished even when the database is closed meanwhile: a continuation must be resumed.
     let rest = Guarded(wakeups[...])
-    let isStarted = engine.startInBackground {
+    let task = engine.startInBackground {
       while true {
         let some = rest.withLock { rest in
           defer { rest = rest.dropFirst(Self.wokenAtOnce) }
@@ -239,7 +239,7 @@ final class Observers: Sendable {
         await Task.yield()
       }
     }
-    if !isStarted {
+    if task == nil {
       for wakeup in wakeups { wakeup.resume() }
     }
   }

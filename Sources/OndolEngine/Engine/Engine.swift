@@ -150,10 +150,12 @@ package final class Engine: Sendable {
 
   // MARK: - Upkeep
 
-  /// Starts work that nobody waits for; answers whether it did, which it does not once the database
-  /// is closed. Closing cancels the work's task and waits for it.
+  /// Starts work that nobody waits for; nil when the database is closed. Closing cancels the work's
+  /// task and waits for it.
   @discardableResult
-  package func startInBackground(_ work: @escaping @Sendable () async -> Void) -> Bool {
+  package func startInBackground(
+    _ work: @escaping @Sendable () async -> Void
+  ) -> BackgroundTask? {
     workAbove.start(work)
   }
 

@@ -40,7 +40,8 @@ package enum ObservationTrial {
   private static let listenerCount = 5
   private static let commitCount = 32
 
-  /// Runs the history of `seed`; throws `ObservationFault` where a listener was told anything wrong.
+  /// Runs the history of `seed`; throws `ObservationFault` where a listener was told anything
+  /// wrong.
   package static func run(seed: UInt64) throws -> ObservationCounts {
     try SimulationExecutor.run(seed: seed) { executor in
       let world = SimulatedWorld(seed: seed, threads: executor)
