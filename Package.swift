@@ -38,7 +38,10 @@ let package = Package(
         "Ondol", .product(name: "ArgumentParser", package: "swift-argument-parser"),
       ]),
 
-    .target(name: "OndolTestKit", dependencies: ["OndolEngine"], path: "Tests/OndolTestKit"),
+    .target(
+      name: "OndolTestKit",
+      dependencies: ["Ondol", "OndolEngine", .product(name: "Logging", package: "swift-log")],
+      path: "Tests/OndolTestKit"),
     .testTarget(name: "OndolEngineTests", dependencies: ["OndolEngine", "OndolTestKit"]),
     .testTarget(name: "OndolTests", dependencies: ["Ondol", "OndolEngine", "OndolTestKit"]),
     .testTarget(name: "SimulationTests", dependencies: ["OndolEngine", "Ondol", "OndolTestKit"]),

@@ -12,6 +12,8 @@ public final class Database: Sendable {
   let engine: Engine
   let catalog: Catalog
   let latches = Latches()
+  /// Who listens.
+  let observers: Observers
   /// What queries found out about the indexes they used.
   let statistics = Guarded(IndexStatistics())
   /// Indexes that are being made because queries were slow.
@@ -30,6 +32,8 @@ public final class Database: Sendable {
     self.options = options
     self.environment = environment
     catalog = Catalog(clock: environment.now)
+    observers = Observers(engine)
+    engine.follow { [observers] in observers.announce($0) }
   }
 
   /// Wall clock in microseconds since 1970.
@@ -100,6 +104,7 @@ public final class Database: Sendable {
   /// - Throws: `.internal`, `.resourceExhausted` or `.permissionDenied` when the system refuses;
   ///   the database is closed all the same.
   public func close() async throws(DatabaseError) {
+    observers.close()
     do throws(EngineError) {
       try await engine.close()
     } catch {

@@ -42,6 +42,7 @@ extension WorkDiary {
     try await fill(diary, killing: options.kill)
     try await showWeek(diary)
     try await work(diary)
+    try await watch(diary)
     try await database.close()
   }
 
@@ -106,6 +107,38 @@ extension WorkDiary {
     try describe(ended)
     let done = try await diary.whereField("status", isEqualTo: "ended").getDocuments()
     Story.say("Days that have ended: \(done.documents.map(\.documentID).joined(separator: ", ")).")
+  }
+
+  /// Three views of one screen, each with a query of its own. One commit changes what all of them
+  /// show, and none shows half of it.
+  private static func watch(_ diary: CollectionReference) async throws {
+    let today = diary.document(week[2])
+    let ended = diary.whereField("status", isEqualTo: "ended")
+    var weeks = diary.whereField("workDate", in: week).snapshots.makeAsyncIterator()
+    var days = today.snapshots.makeAsyncIterator()
+    var counts = ended.count.snapshots.makeAsyncIterator()
+    let before = (
+      try await weeks.next(), try await days.next(), try await counts.next()?.count ?? 0
+    )
+    Story.say(
+      "A week, a day and a count are on the screen: \(before.0?.count ?? 0) days,"
+        + " \(before.1?.get("status") ?? "none"), \(before.2) ended. One commit ends the day and"
+        + " moves the next:")
+    let batch = diary.database.batch()
+    try batch.updateData(["status": "ended", "actualEndTime": "18:01"], forDocument: today)
+    try batch.updateData(["planStartTime": "10:00"], forDocument: diary.document(week[3]))
+    try await batch.commit()
+    guard let shownWeek = try await weeks.next(), let shownDay = try await days.next(),
+      let count = try await counts.next()?.count
+    else { return }
+    let versions = Set(shownWeek.documentChanges.map(\.document.version) + [shownDay.version])
+    let changed = shownWeek.documentChanges.map(\.document.documentID).joined(separator: " and ")
+    Story.say("  the week: \(changed) changed")
+    Story.say("  the day: \(shownDay.get("status") ?? "none")")
+    Story.say("  the count: \(count) ended")
+    Story.say("\(versions.count) commit, \(versions.count) step for each of them.")
+    // As it was, so that the story can be told again.
+    try await today.updateData(["status": "prepare", "actualEndTime": FieldValue.delete()])
   }
 
   private static func describe(_ result: WriteResult) throws {

@@ -58,6 +58,7 @@ extension Database {
       var members: [UInt8] = []
       members.appendVarint(UInt64(family.row.nextMember))
       batch.put(mark.bytes, members.bytes)
+      batch.note = CommitNote(.dropped(root: root))
       do throws(EngineError) {
         _ = try await engine.commit(
           batch, durability: OndolEngine.Durability(options.durability))

@@ -131,22 +131,3 @@ extension DocumentSnapshot: CustomStringConvertible {
     exists ? "\(reference) \(Value.map(data()))" : "\(reference) (no document)"
   }
 }
-
-/// The documents a query found, all as they were at one moment.
-public struct QuerySnapshot: Sendable, Hashable {
-  /// The query that was asked.
-  public let query: Query
-  /// The documents, in the query's order.
-  public let documents: [DocumentSnapshot]
-
-  init(query: Query, documents: [DocumentSnapshot]) {
-    self.query = query
-    self.documents = documents
-  }
-
-  /// Whether nothing was found.
-  public var isEmpty: Bool { documents.isEmpty }
-
-  /// How many documents were found.
-  public var count: Int { documents.count }
-}

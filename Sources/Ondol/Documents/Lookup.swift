@@ -14,7 +14,7 @@ internal import OndolEngine
 public struct LookupQuery: Sendable {
   /// The query whose results are completed.
   public let query: Query
-  private var steps: Result<[LookupStep], DatabaseError>
+  private(set) var steps: Result<[LookupStep], DatabaseError>
 
   fileprivate init(query: Query) {
     self.query = query
@@ -59,18 +59,26 @@ public struct LookupQuery: Sendable {
   }
 
   func find(in rows: Rows) throws(DatabaseError) -> QuerySnapshot {
-    let steps = try steps.get()
     var executor = try Executor(try query.shape.get(), in: query.database, rows)
-    var documents = try executor.documents()
-    for step in steps {
+    return QuerySnapshot(
+      query: query, documents: try complete(executor.documents(), rows).documents)
+  }
+
+  /// The documents with their fields added, and all that they refer to.
+  func complete(
+    _ documents: [DocumentSnapshot], _ rows: Rows
+  ) throws(DatabaseError) -> (documents: [DocumentSnapshot], referred: Set<DocumentPath>) {
+    var (documents, referred) = (documents, Set<DocumentPath>())
+    for step in try steps.get() {
+      referred.formUnion(step.paths(in: documents))
       documents = try step.complete(documents, from: rows)
     }
-    return QuerySnapshot(query: query, documents: documents)
+    return (documents, referred)
   }
 }
 
 /// One field to be added.
-private struct LookupStep: Sendable {
+struct LookupStep: Sendable, Hashable {
   /// Where the references are.
   var field: FieldNames
   /// Where ids are looked up.
@@ -81,13 +89,9 @@ private struct LookupStep: Sendable {
   func complete(
     _ documents: [DocumentSnapshot], from rows: Rows
   ) throws(DatabaseError) -> [DocumentSnapshot] {
-    var wanted: Set<DocumentPath> = []
-    for document in documents {
-      for path in paths(in: document.contents?.value(at: field)) { wanted.insert(path) }
-    }
     let reader = DocumentReader(rows: rows)
     var found: [DocumentPath: Value] = [:]
-    for path in wanted.sorted() {
+    for path in paths(in: documents).sorted() {
       if let contents = try reader.contents(of: path) { found[path] = .map(contents.fields) }
     }
     return documents.map { document in
@@ -100,6 +104,15 @@ private struct LookupStep: Sendable {
         reference: document.reference,
         contents: DocumentSnapshot.Contents(stamps: contents.stamps, fields: fields))
     }
+  }
+
+  /// What the documents refer to.
+  func paths(in documents: [DocumentSnapshot]) -> Set<DocumentPath> {
+    var wanted: Set<DocumentPath> = []
+    for document in documents {
+      for path in paths(in: document.contents?.value(at: field)) { wanted.insert(path) }
+    }
+    return wanted
   }
 
   private func paths(in value: Value?) -> [DocumentPath] {

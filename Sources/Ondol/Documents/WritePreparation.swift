@@ -229,6 +229,7 @@ struct WritePreparation {
       return PreparedCommit(batch: batch, documents: documents, changedFamilies: [])
     }
     footprint.guardUnchanged(in: &batch)
+    batch.note = CommitNote(.documents(documents))
     var changed: [Family] = []
     // By number, because each new family says which number the next one gets.
     for var edit in edits.values.sorted(by: { $0.family.row.number < $1.family.row.number }) {

@@ -58,27 +58,32 @@ public struct AggregateQuery: Sendable, Hashable {
     }
   }
 
-  private func aggregate(
+  func aggregate(
     _ executor: inout Executor
   ) throws(DatabaseError) -> AggregateQuerySnapshot {
+    AggregateQuerySnapshot(query: self, try aggregators(&executor))
+  }
+
+  /// The aggregates, as they come to be.
+  func aggregators(_ executor: inout Executor) throws(DatabaseError) -> [Aggregator] {
     if let ends = try indexEnds(executor) {
-      var values: [Value?] = []
-      for end in ends {
+      var aggregators = fields.map { Aggregator($0.kind) }
+      for (index, end) in ends.enumerated() {
         var end = end
-        values.append(try end.page(limit: 1).first?.sortKeys.first ?? nil)
+        aggregators[index].add(try end.page(limit: 1).first?.sortKeys.first ?? nil)
       }
-      return AggregateQuerySnapshot(query: self, values: values)
+      return aggregators
     }
     if fields.allSatisfy({ $0.kind == .count }) {
-      let count = Value.integer(Int64(try executor.count()))
+      let count = try executor.count()
       query.database.suggestIndex(after: executor, returned: 0)
-      return AggregateQuerySnapshot(query: self, values: fields.map { _ in count })
+      return fields.map { _ in Aggregator(count: count) }
     }
     var aggregators = fields.map { Aggregator($0.kind) }
     try visit(&executor, []) { values, _ in
       for index in aggregators.indices { aggregators[index].add(values[index]) }
     }
-    return AggregateQuerySnapshot(query: self, values: aggregators.map(\.result))
+    return aggregators
   }
 
   /// Shows the values of the aggregates' fields, and those of `groups`, in each document.
@@ -150,9 +155,9 @@ public struct AggregateQuerySnapshot: Sendable, Hashable {
   public let query: AggregateQuery
   private let values: [Value?]
 
-  init(query: AggregateQuery, values: [Value?]) {
+  init(query: AggregateQuery, _ aggregators: [Aggregator]) {
     self.query = query
-    self.values = values
+    values = aggregators.map(\.result)
   }
 
   /// The number of documents; 0 when no count was asked for.
@@ -205,7 +210,7 @@ public struct GroupedAggregateQuery: Sendable, Hashable {
     }
   }
 
-  private func groups(
+  func groups(
     _ executor: inout Executor
   ) throws(DatabaseError) -> [AggregateGroup] {
     let fresh = aggregate.fields.map { Aggregator($0.kind) }
@@ -221,8 +226,7 @@ public struct GroupedAggregateQuery: Sendable, Hashable {
     return groups.map { key, aggregators in
       AggregateGroup(
         fields: groupFields, key: key,
-        aggregation: AggregateQuerySnapshot(
-          query: aggregate, values: aggregators.map(\.result)))
+        aggregation: AggregateQuerySnapshot(query: aggregate, aggregators))
     }.sorted { ValueOrder.compare(.array($0.key), .array($1.key)) < 0 }
   }
 }

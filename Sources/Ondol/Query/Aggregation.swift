@@ -56,6 +56,12 @@ struct Aggregator: Sendable {
     self.kind = kind
   }
 
+  /// So many documents.
+  init(count: Int) {
+    kind = .count
+    self.count = count
+  }
+
   /// Adds a document; `value` is nil when it lacks the field, or for a count.
   mutating func add(_ value: Value?) {
     switch kind {
@@ -75,6 +81,34 @@ struct Aggregator: Sendable {
       let order = ValueOrder.compare(value, known)
       if kind == .minimum ? order < 0 : order > 0 { extreme = value }
     }
+  }
+
+  /// Takes out a document that was added before. False when what is left is not known then: the
+  /// least value may have gone, and a sum of doubles depends on the order they came in.
+  mutating func remove(_ value: Value?) -> Bool {
+    switch kind {
+    case .count:
+      count -= 1
+      return true
+    case .sum, .average:
+      switch value {
+      case .integer(let number):
+        integers -= Int128(number)
+        count -= 1
+        return true
+      case .double: return false
+      default: return true
+      }
+    case .minimum, .maximum:
+      guard let value, !value.isNull, let extreme else { return true }
+      return ValueOrder.compare(value, extreme) != 0
+    }
+  }
+
+  /// Whether adding the value gives what adding all values in their order would.
+  func canAdd(_ value: Value?) -> Bool {
+    guard kind == .sum || kind == .average else { return true }
+    return if case .double = value { false } else { true }
   }
 
   /// The aggregate; nil when there is none.

@@ -1,6 +1,16 @@
 // Work that nobody waits for has an owner here, so that closing can wait for it and nothing
 // outlives the database. The only unstructured tasks of the engine are made in this file.
 
+/// Work that was started, for whoever may want it to end early.
+package struct BackgroundTask: Sendable {
+  fileprivate let task: Task<Void, Never>
+
+  /// Cancels the work's task.
+  package func cancel() {
+    task.cancel()
+  }
+}
+
 /// Tasks that run beside their maker.
 final class BackgroundTasks: Sendable {
   private struct State {
@@ -17,16 +27,19 @@ final class BackgroundTasks: Sendable {
     self.executor = executor
   }
 
-  /// Starts `work`, unless all is over.
-  func start(_ work: @escaping @Sendable () async -> Void) {
+  /// Starts `work`; nil when all is over.
+  @discardableResult
+  func start(_ work: @escaping @Sendable () async -> Void) -> BackgroundTask? {
     state.withLock { state in
-      guard !state.isFinished else { return }
+      guard !state.isFinished else { return nil }
       let number = state.next
       state.next += 1
-      state.running[number] = Task(executorPreference: executor) { [weak self] in
+      let task = Task(executorPreference: executor) { [weak self] in
         await work()
         self?.end(number)
       }
+      state.running[number] = task
+      return BackgroundTask(task: task)
     }
   }
 

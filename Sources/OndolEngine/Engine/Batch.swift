@@ -89,6 +89,9 @@ package struct Batch: Sendable {
   /// The snapshot this batch was derived from. Required when anything is guarded.
   package var basis: SequenceNumber?
 
+  /// What whoever follows the database is told of the commit.
+  package var note: (any AnyObject & Sendable)?
+
   package init() {}
 
   var isGuarded: Bool { !guardedKeys.isEmpty || !guardedRanges.isEmpty }

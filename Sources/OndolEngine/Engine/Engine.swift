@@ -116,6 +116,7 @@ package final class Engine: Sendable {
         upkeep.follow(placed)
         let receipt = CommitReceipt(sequence: placed.sequence, time: placed.time)
         try await storage.sequencer.finish(placed)
+        storage.sequencer.deliverAnnouncements()
         return receipt
       case .needsLog:
         try await storage.makeLog()
@@ -137,6 +138,13 @@ package final class Engine: Sendable {
       if error == .stale { await storage.sequencer.waitUntilAllPublished() }
       throw error
     }
+  }
+
+  /// Has `follower` told of every commit from now on that carries a note, one after the other, in
+  /// order, once it is visible; on the committers' threads, so it must be quick. Set once, before
+  /// the first commit.
+  package func follow(_ follower: @escaping @Sendable (Announcement) -> Void) {
+    storage.sequencer.setFollower(follower)
   }
 
   /// Makes every commit so far survive a power cut.
@@ -184,8 +192,12 @@ package final class Engine: Sendable {
 
   // MARK: - Upkeep
 
-  /// Starts work that nobody waits for. Closing cancels its task and waits for it.
-  package func startInBackground(_ work: @escaping @Sendable () async -> Void) {
+  /// Starts work that nobody waits for; nil when the database is closed. Closing cancels the work's
+  /// task and waits for it.
+  @discardableResult
+  package func startInBackground(
+    _ work: @escaping @Sendable () async -> Void
+  ) -> BackgroundTask? {
     workAbove.start(work)
   }
 

@@ -55,6 +55,7 @@ extension Sequencer {
   private func publish(_ state: inout State) -> Wakeups {
     guard state.failure == nil, let published = state.commits.publish() else { return [] }
     views.publish(published)
+    state.announcements.publish(through: published)
     guard !state.publishWaiters.isEmpty else { return [] }
     var wakeups: Wakeups = []
     state.publishWaiters.removeAll { waiter in

@@ -52,6 +52,7 @@ final class Sequencer: Sendable {
     var lastGuarded: SequenceNumber?
     /// Where each log since the floor begins.
     var starts: [LogStart]
+    var announcements = Announcements()
     /// Set by closing: nothing new is placed.
     var isClosing = false
     var failure: EngineError?
@@ -149,6 +150,9 @@ final class Sequencer: Sendable {
     let sequence = state.commits.place(
       time: time, end: log.position(of: end), durability: durability)
     state.offset = end
+    if let note = batch.note {
+      state.announcements.add(Announcement(sequence: sequence, time: time, note: note))
+    }
     let frame = batch.takeFrame(stampedWith: sequence, time: time)
     insert(frame, sequence, log.number, groups: batch.groups, view)
 

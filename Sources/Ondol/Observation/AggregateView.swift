@@ -1,0 +1,135 @@
+// Live aggregates. Counts and sums of integers follow from what a commit changed; where they do
+// not (the greatest value went, doubles whose sum depends on their order, a limit), the query is
+// asked again.
+
+internal import OndolEngine
+
+/// Aggregates of a query's result.
+private struct AggregateView: LiveView {
+  let plan: LiveQueryPlan
+  let fields: [QueryField?]
+  private(set) var aggregators: [Aggregator]
+  private(set) var isStale = false
+
+  init(_ plan: LiveQueryPlan, _ fields: [QueryField?], _ aggregators: [Aggregator]) {
+    self.plan = plan
+    self.fields = fields
+    self.aggregators = aggregators
+  }
+
+  func isSame(as other: AggregateView) -> Bool { values == other.values }
+
+  private var values: [Value?] { aggregators.map(\.result) }
+
+  mutating func apply(_ changes: some Collection<ObservedChange>) -> Bool {
+    let before = values
+    for change in changes where !isStale { apply(change) }
+    return !isStale && values != before
+  }
+
+  private mutating func apply(_ change: ObservedChange) {
+    let old = change.before.flatMap { plan.keys(of: $0, at: change.path) == nil ? nil : $0 }
+    let new = change.after.flatMap { plan.keys(of: $0, at: change.path) == nil ? nil : $0 }
+    if old == nil, new == nil { return }
+    // Whether a document whose time may be over was counted is not known.
+    guard plan.query.isWhole, !plan.database.hasTimeToLive(at: change.path) else {
+      isStale = true
+      return
+    }
+    let name = plan.shape.name(of: change.path)
+    for index in aggregators.indices {
+      if let old, !aggregators[index].remove(fields[index]?.value(in: old, name: name)) {
+        isStale = true
+      }
+      guard let new else { continue }
+      let value = fields[index]?.value(in: new, name: name)
+      if !aggregators[index].canAdd(value) { isStale = true }
+      aggregators[index].add(value)
+    }
+  }
+}
+
+extension Database {
+  fileprivate func hasTimeToLive(at path: DocumentPath) -> Bool {
+    let pattern = CollectionPattern(path.collection)
+    return catalog.picture(of: pattern.root)?.collections[pattern]?.timeToLive != nil
+  }
+}
+
+extension AggregateQuery {
+  /// The numbers, and again whenever one of them is another.
+  ///
+  /// Counts, and sums and averages of integers, follow the commits without asking the query again.
+  public var snapshots: Updates<AggregateQuerySnapshot> {
+    let aggregate = self
+    let database = query.database
+    return Updates {
+      guard case .success(let shape) = aggregate.query.shape else {
+        return FailedListener { () throws(DatabaseError) in _ = try aggregate.query.shape.get() }
+      }
+      let key = WatchKey.aggregate(shape, aggregate.fields)
+      return WatchListener(database.observers, key) { () throws(DatabaseError) in
+        let plan = try LiveQueryPlan(shape, in: database)
+        var fields: [QueryField?] = []
+        for field in aggregate.fields { fields.append(try field.field.map(QueryField.init)) }
+        return database.observers.attach(key, plan.subscriptions) { [fields] in
+          Watch { () throws(DatabaseError) in
+            try await plan.evaluate { (executor) throws(DatabaseError) in
+              AggregateView(plan, fields, try aggregate.aggregators(&executor))
+            }
+          }
+        }
+      } element: { (view: AggregateView, _) in
+        AggregateQuerySnapshot(query: aggregate, view.aggregators)
+      }
+    }
+  }
+}
+
+/// A result that is asked for anew whenever something may have changed it.
+private struct AskedAnew<Result: Sendable & Hashable>: LiveView {
+  let plan: LiveQueryPlan
+  let result: Result
+  private(set) var isStale = false
+
+  init(_ plan: LiveQueryPlan, _ result: Result) {
+    self.plan = plan
+    self.result = result
+  }
+
+  func isSame(as other: AskedAnew) -> Bool { result == other.result }
+
+  mutating func apply(_ changes: some Collection<ObservedChange>) -> Bool {
+    if changes.contains(where: plan.isConcerned) { isStale = true }
+    return false
+  }
+}
+
+extension GroupedAggregateQuery {
+  /// The groups, and again whenever one of them is another. The query is asked again for each
+  /// change that concerns it.
+  public var snapshots: Updates<[AggregateGroup]> {
+    let groups = self
+    let database = aggregate.query.database
+    return Updates {
+      guard case .success(let shape) = groups.aggregate.query.shape else {
+        return FailedListener { () throws(DatabaseError) in
+          _ = try groups.aggregate.query.shape.get()
+        }
+      }
+      let key = WatchKey.groups(shape, groups.aggregate.fields, groups.groupFields)
+      return WatchListener(database.observers, key) { () throws(DatabaseError) in
+        let plan = try LiveQueryPlan(shape, in: database)
+        return database.observers.attach(key, plan.subscriptions) {
+          Watch { () throws(DatabaseError) in
+            try await plan.evaluate { (executor) throws(DatabaseError) in
+              AskedAnew(plan, try groups.groups(&executor))
+            }
+          }
+        }
+      } element: { (view: AskedAnew<[AggregateGroup]>, _) in
+        view.result
+      }
+    }
+  }
+}

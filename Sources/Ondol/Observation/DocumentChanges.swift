@@ -1,0 +1,126 @@
+// What happened between two results, as Firestore tells it: documents that left, then those that
+// came, then those that changed, each in the result's order. Indices apply in sequence: taking the
+// document out at `oldIndex` and putting it in at `newIndex`, change after change, turns the old
+// list into the new one. The rules: removed, added, modified; a document that moved is modified.
+
+/// A document that came, changed or left between a query's results.
+public struct DocumentChange: Sendable, Hashable {
+  /// What happened to the document.
+  public enum Kind: Sendable, Hashable {
+    /// It is in the result and was not.
+    case added
+    /// It is and was in the result, and is another one or stands elsewhere.
+    case modified
+    /// It was in the result and is not: it is gone, or meets the conditions no more, or others
+    /// come before it within the limit.
+    case removed
+  }
+
+  /// What happened.
+  public let type: Kind
+  /// The document as it is; as it was last in the result when it left.
+  public let document: DocumentSnapshot
+  /// Where it stood, all changes before this one applied; nil when it came.
+  public let oldIndex: Int?
+  /// Where it stands, this change and all before it applied; nil when it left.
+  public let newIndex: Int?
+}
+
+/// The changes from one result to a later one.
+struct DocumentChanges {
+  private struct Replacement {
+    var old: RankedDocument
+    var new: RankedDocument
+  }
+
+  private let start: RankedTree
+  private let isReversed: Bool
+  private var removed: [RankedDocument] = []
+  private var added: [RankedDocument] = []
+  private var modified: [Replacement] = []
+
+  var isEmpty: Bool { removed.isEmpty && added.isEmpty && modified.isEmpty }
+
+  init(from old: ResultView, to new: ResultView) {
+    self.init(from: old.result, to: new.result, new.plan)
+  }
+
+  /// - Complexity: O(c log n) where the results share all but c documents.
+  init(from old: RankedTree, to new: RankedTree, _ plan: LiveQueryPlan) {
+    start = old
+    isReversed = plan.query.isReversed
+    let difference = old.difference(to: new)
+    var gone: [DocumentPath: RankedDocument] = [:]
+    for ranked in difference.old {
+      if let path = ranked.path { gone[path] = ranked }
+    }
+    for ranked in difference.new {
+      guard let path = ranked.path, let before = gone.removeValue(forKey: path) else {
+        added.append(ranked)
+        continue
+      }
+      let isSame =
+        before.document.showsSame(as: ranked.document, comparesFields: plan.comparesFields)
+        && plan.query.orders.compare(before.keys, ranked.keys) == 0
+      if !isSame { modified.append(Replacement(old: before, new: ranked)) }
+    }
+    removed = difference.old.filter { $0.path.map { gone[$0] != nil } ?? false }
+    if isReversed {
+      removed.reverse()
+      added.reverse()
+      modified.reverse()
+    }
+  }
+
+  /// The changes with their indices.
+  var list: [DocumentChange] {
+    var tree = start
+    var changes: [DocumentChange] = []
+    changes.reserveCapacity(removed.count + added.count + modified.count)
+    for ranked in removed {
+      changes.append(
+        DocumentChange(
+          type: .removed, document: ranked.document, oldIndex: take(ranked, from: &tree),
+          newIndex: nil))
+    }
+    for ranked in added {
+      changes.append(
+        DocumentChange(
+          type: .added, document: ranked.document, oldIndex: nil,
+          newIndex: put(ranked, into: &tree)))
+    }
+    for replacement in modified {
+      let oldIndex = take(replacement.old, from: &tree)
+      changes.append(
+        DocumentChange(
+          type: .modified, document: replacement.new.document, oldIndex: oldIndex,
+          newIndex: put(replacement.new, into: &tree)))
+    }
+    return changes
+  }
+
+  private func take(_ ranked: RankedDocument, from tree: inout RankedTree) -> Int {
+    let rank = tree.find(ranked.keys).rank
+    defer { tree.remove(ranked.keys) }
+    return isReversed ? tree.count - 1 - rank : rank
+  }
+
+  private func put(_ ranked: RankedDocument, into tree: inout RankedTree) -> Int {
+    tree.insert(ranked)
+    let rank = tree.find(ranked.keys).rank
+    return isReversed ? tree.count - 1 - rank : rank
+  }
+}
+
+extension RankedDocument {
+  fileprivate var path: DocumentPath? { try? document.reference.place.get() }
+}
+
+extension DocumentSnapshot {
+  /// Whether a listener that has seen one has seen the other.
+  fileprivate func showsSame(as other: DocumentSnapshot, comparesFields: Bool) -> Bool {
+    guard let contents, let others = other.contents else { return exists == other.exists }
+    guard comparesFields else { return contents.stamps.version == others.stamps.version }
+    return Value.map(contents.fields).isIdentical(to: .map(others.fields))
+  }
+}

@@ -1,0 +1,55 @@
+// What listeners are told of a commit: the documents it changed, each as it was and as it is. The
+// note travels with the commit's batch; once the commit is visible, its sequence and time complete
+// it. Stage 6 of the write path.
+
+internal import OndolEngine
+
+/// The note of a commit.
+final class CommitNote: Sendable {
+  enum Content: Sendable {
+    case documents([WrittenDocument])
+    /// A root collection was taken away, with all that was below it.
+    case dropped(root: String)
+  }
+
+  let content: Content
+
+  init(_ content: Content) {
+    self.content = content
+  }
+}
+
+/// A document that a commit changed.
+struct ObservedChange: Sendable {
+  let path: DocumentPath
+  /// The fields it had, as reads showed them; nil when there was none.
+  let before: [String: Value]?
+  /// The fields it has, with the commit's time wherever that was asked for; nil when it is gone.
+  let after: [String: Value]?
+  let stamps: DocumentStamps
+
+  /// The document, or its absence, as of the commit.
+  func snapshot(in database: Database, _ fields: [String: Value]?) -> DocumentSnapshot {
+    DocumentSnapshot(
+      reference: DocumentReference(database: database, place: .success(path)),
+      contents: fields.map { DocumentSnapshot.Contents(stamps: stamps, fields: $0) })
+  }
+
+  /// This change, and a later one to the same document, as one.
+  func followed(by later: ObservedChange) -> ObservedChange {
+    ObservedChange(path: path, before: before, after: later.after, stamps: later.stamps)
+  }
+}
+
+extension ObservedChange {
+  init(_ document: WrittenDocument, _ announcement: Announcement) {
+    let time = Timestamp(unchecked: announcement.time)
+    path = document.path
+    // A document whose time is over may still be in a result until it is removed.
+    before = document.visible ?? document.stored
+    after = document.after?.mapValues { $0.resolved(at: time) }
+    stamps = DocumentStamps(
+      version: Version(rawValue: announcement.sequence.rawValue), updateTime: time,
+      createTime: document.before?.stamps.createTime ?? time)
+  }
+}

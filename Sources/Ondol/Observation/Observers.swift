@@ -1,0 +1,287 @@
+// Who listens, and the way from a commit to those it concerns. Each commit that is announced is
+// looked up in the predicate indexes; those it may concern take its changes into their inboxes,
+// all of a commit's at once, and are woken. That is all that happens on the committer's thread:
+// what the changes do to a result is worked out by whoever waits for it, see Watch.
+
+internal import OndolEngine
+
+/// Somebody who is told of commits.
+protocol CommitListener: AnyObject, Sendable {
+  /// Takes in what a commit changed; adds whom to wake once every listener has.
+  func take(_ changes: [ObservedChange], _ version: Version, _ wakeups: inout [Wakeup])
+
+  /// Notes that a commit may have changed anything.
+  func invalidate(_ version: Version, _ wakeups: inout [Wakeup])
+
+  /// Ends all waiting for good.
+  func finish()
+
+  /// Changes that have been taken in and not worked in.
+  var pendingCount: Int { get }
+}
+
+typealias Wakeup = CheckedContinuation<Void, Never>
+
+/// Where a listener looks.
+enum ListeningPlace: Hashable, Sendable {
+  case document(DocumentPath)
+  case collection(CollectionPath)
+  /// All collections with this id.
+  case group(ExactText)
+
+  init(_ source: QueryShape.Source) {
+    switch source {
+    case .collection(let path): self = .collection(path)
+    case .group(let id): self = .group(id)
+    }
+  }
+
+  /// Whether documents below the root collection can be there.
+  func isBelow(root: String) -> Bool {
+    switch self {
+    case .document(let path): ExactText(path.segments[0]) == ExactText(root)
+    case .collection(let path): ExactText(CollectionPattern(path).root) == ExactText(root)
+    case .group: true
+    }
+  }
+}
+
+/// A place, and the predicates by which a listener there is found.
+struct Subscription: Sendable {
+  var place: ListeningPlace
+  var predicates: [AccessPredicate]
+}
+
+/// Everybody who listens to a database.
+final class Observers: Sendable {
+  fileprivate struct Shared: Sendable {
+    var watch: any CommitListener
+    var subscriptions: [Subscription]
+    /// Documents listened to beside them.
+    var documents: Set<DocumentPath> = []
+    var listenerCount: Int
+  }
+
+  fileprivate struct State: Sendable {
+    var places: [ListeningPlace: PredicateIndex] = [:]
+    var shared: [WatchKey: Shared] = [:]
+    var isClosed = false
+  }
+
+  private let state = Guarded(State())
+  private let engine: Engine
+
+  init(_ engine: Engine) {
+    self.engine = engine
+  }
+
+  /// Listeners of all kinds.
+  var count: Int {
+    state.withLock { $0.shared.values.reduce(0) { $0 + $1.listenerCount } }
+  }
+
+  /// Evaluations that are kept up to date for them.
+  var watchCount: Int { state.withLock { $0.shared.count } }
+
+  /// Changes that wait for listeners to ask for them.
+  var pendingCount: Int {
+    let watches = state.withLock { $0.shared.values.map(\.watch) }
+    return watches.reduce(0) { $0 + $1.pendingCount }
+  }
+
+  // MARK: - Coming and going
+
+  /// Adds a listener to the watch for `key`, which is made when there is none yet. Commits that
+  /// become visible from now on reach it.
+  func attach<View: LiveView>(
+    _ key: WatchKey, _ subscriptions: @autoclosure () -> [Subscription],
+    _ make: () -> Watch<View>
+  ) -> Watch<View> {
+    state.withLock { state in
+      if let watch = state.shared[key]?.watch as? Watch<View>, !watch.hasFailed {
+        state.shared[key]?.listenerCount += 1
+        return watch
+      }
+      let watch = make()
+      guard !state.isClosed else {
+        watch.finish()
+        return watch
+      }
+      let subscriptions = subscriptions()
+      state.replace(
+        key, by: Shared(watch: watch, subscriptions: subscriptions, listenerCount: 1))
+      return watch
+    }
+  }
+
+  /// Has the watch for `key` listen to these documents, too, and to no others that it was told of
+  /// before; answers whether it did not to some of them.
+  func listen(to documents: Set<DocumentPath>, for key: WatchKey) -> Bool {
+    state.withLock { state in
+      guard let shared = state.shared[key], documents != shared.documents else { return false }
+      for path in documents.subtracting(shared.documents) {
+        state.insert(shared.watch, Subscription(place: .document(path), predicates: [.every]))
+      }
+      for path in shared.documents.subtracting(documents) {
+        state.remove(shared.watch, Subscription(place: .document(path), predicates: [.every]))
+      }
+      state.shared[key]?.documents = documents
+      return !documents.isSubset(of: shared.documents)
+    }
+  }
+
+  /// Takes a listener away; with the last one goes its watch.
+  func detach(_ key: WatchKey, from watch: any CommitListener) {
+    state.withLock { state in
+      guard var shared = state.shared[key], shared.watch === watch else { return }
+      shared.listenerCount -= 1
+      if shared.listenerCount > 0 { state.shared[key] = shared } else { state.remove(key) }
+    }
+  }
+
+  /// Ends all listening.
+  func close() {
+    let watches = state.withLock { state in
+      state.isClosed = true
+      defer {
+        state.shared = [:]
+        state.places = [:]
+      }
+      return state.shared.values.map(\.watch)
+    }
+    for watch in watches { watch.finish() }
+  }
+
+  // MARK: - Commits
+
+  /// Tells whom a commit concerns.
+  func announce(_ announcement: Announcement) {
+    guard let note = announcement.note as? CommitNote else { return }
+    let version = Version(rawValue: announcement.sequence.rawValue)
+    var wakeups: [Wakeup] = []
+    switch note.content {
+    case .documents(let documents):
+      for concerned in concerned(by: documents, announcement) {
+        concerned.listener.take(concerned.changes, version, &wakeups)
+      }
+    case .dropped(let root):
+      for listener in listeners(below: root) { listener.invalidate(version, &wakeups) }
+    }
+    wake(wakeups)
+  }
+
+  private struct Concerned {
+    var listener: any CommitListener
+    var changes: [ObservedChange]
+  }
+
+  private func concerned(
+    by documents: [WrittenDocument], _ announcement: Announcement
+  ) -> [Concerned] {
+    state.withLock { state in
+      var concerned: [Concerned] = []
+      guard !state.places.isEmpty else { return concerned }
+      var positions: [ObjectIdentifier: Int] = [:]
+      for document in documents where document.isChanged {
+        let collection = document.path.collection
+        let places = [
+          .document(document.path), .collection(collection),
+          .group(ExactText(collection.collectionID)),
+        ].compactMap { (place: ListeningPlace) in state.places[place] }
+        guard !places.isEmpty else { continue }
+        let change = ObservedChange(document, announcement)
+        var seen: Set<ObjectIdentifier> = []
+        for index in places {
+          index.visit(change) { listener in
+            let identity = ObjectIdentifier(listener)
+            guard seen.insert(identity).inserted else { return }
+            if let position = positions[identity] {
+              concerned[position].changes.append(change)
+            } else {
+              positions[identity] = concerned.count
+              concerned.append(Concerned(listener: listener, changes: [change]))
+            }
+          }
+        }
+      }
+      return concerned
+    }
+  }
+
+  private func listeners(below root: String) -> [any CommitListener] {
+    state.withLock { state in
+      var listeners: [any CommitListener] = []
+      for (place, index) in state.places where place.isBelow(root: root) {
+        index.visitAll { listeners.append($0) }
+      }
+      return listeners
+    }
+  }
+
+  /// Listeners woken on the committer's thread; more are left to a task of their own.
+  private static let wokenAtOnce = 64
+
+  private func wake(_ wakeups: [Wakeup]) {
+    guard wakeups.count > Self.wokenAtOnce else {
+      for wakeup in wakeups { wakeup.resume() }
+      return
+    }
+    // Finished even when the database is closed meanwhile: a continuation must be resumed.
+    let rest = Guarded(wakeups[...])
+    let task = engine.startInBackground {
+      while true {
+        let some = rest.withLock { rest in
+          defer { rest = rest.dropFirst(Self.wokenAtOnce) }
+          return rest.prefix(Self.wokenAtOnce)
+        }
+        if some.isEmpty { return }
+        for wakeup in some { wakeup.resume() }
+        await Task.yield()
+      }
+    }
+    if task == nil {
+      for wakeup in wakeups { wakeup.resume() }
+    }
+  }
+}
+
+extension Observers.State {
+  fileprivate mutating func replace(_ key: WatchKey, by new: Observers.Shared) {
+    remove(key)
+    for subscription in new.subscriptions { insert(new.watch, subscription) }
+    shared[key] = new
+  }
+
+  fileprivate mutating func remove(_ key: WatchKey) {
+    guard let old = shared.removeValue(forKey: key) else { return }
+    for subscription in old.allSubscriptions { remove(old.watch, subscription) }
+  }
+
+  fileprivate mutating func insert(
+    _ watch: any CommitListener, _ subscription: Subscription
+  ) {
+    for predicate in subscription.predicates {
+      places[subscription.place, default: PredicateIndex()].insert(watch, predicate)
+    }
+  }
+
+  fileprivate mutating func remove(
+    _ watch: any CommitListener, _ subscription: Subscription
+  ) {
+    for predicate in subscription.predicates {
+      places[subscription.place]?.remove(watch, predicate)
+    }
+    if places[subscription.place]?.isEmpty == true { places[subscription.place] = nil }
+  }
+}
+
+extension Observers.Shared {
+  fileprivate var allSubscriptions: [Subscription] {
+    subscriptions + documents.map { Subscription(place: .document($0), predicates: [.every]) }
+  }
+}
+
+extension Database {
+  /// How many listen.
+  package var observerCount: Int { observers.count }
+}

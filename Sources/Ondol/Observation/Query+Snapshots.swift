@@ -1,0 +1,115 @@
+// Listening to queries and documents.
+
+internal import OndolEngine
+
+extension QuerySource {
+  /// The query's result, and every later state of it.
+  ///
+  /// As in Firestore, the first snapshot has every document as added, and a later one comes only
+  /// when something changed; see `QuerySnapshot.documentChanges`. Where a limit lets a document in
+  /// because another left, both are in the same snapshot. Equal queries are kept up to date once
+  /// for all who listen.
+  ///
+  ///     for try await snapshot in diary.order(by: "workDate").snapshots { … }
+  ///
+  /// What a listener pays: a commit looks up who may be concerned by a condition of each query, an
+  /// equality or a range best; so what does not match costs nothing. A query with an `offset` is
+  /// asked again for each change that concerns it.
+  public var snapshots: Updates<QuerySnapshot> {
+    let query = query
+    let database = query.database
+    return Updates {
+      guard case .success(let shape) = query.shape else {
+        return FailedListener { () throws(DatabaseError) in _ = try query.shape.get() }
+      }
+      let key = WatchKey.query(shape)
+      return WatchListener(database.observers, key) { () throws(DatabaseError) in
+        let plan = try LiveQueryPlan(shape, in: database)
+        return database.observers.attach(key, plan.subscriptions) {
+          Watch { () throws(DatabaseError) in try await ResultView.evaluate(plan) }
+        }
+      } element: { (view: ResultView, before) in
+        QuerySnapshot(query: query, view, before: before)
+      }
+    }
+  }
+}
+
+extension LiveQueryPlan {
+  /// By what the query is found.
+  var subscriptions: [Subscription] {
+    [
+      Subscription(
+        place: ListeningPlace(shape.source), predicates: AccessPredicate.all(of: query.conjuncts))
+    ]
+  }
+}
+
+extension DocumentReference {
+  /// The document, and every later state of it; a snapshot that does not `exist` while there is
+  /// none.
+  public var snapshots: Updates<DocumentSnapshot> {
+    let reference = self
+    let database = database
+    return Updates {
+      guard case .success(let path) = reference.place else {
+        return FailedListener { () throws(DatabaseError) in _ = try reference.place.get() }
+      }
+      let key = WatchKey.document(path)
+      return WatchListener(database.observers, key) {
+        let subscription = Subscription(place: .document(path), predicates: [.every])
+        return database.observers.attach(key, [subscription]) {
+          Watch { () throws(DatabaseError) in try await DocumentState.evaluate(reference) }
+        }
+      } element: { (state: DocumentState, _) in
+        state.document
+      }
+    }
+  }
+}
+
+/// A document, or its absence.
+private struct DocumentState: LiveView {
+  private(set) var document: DocumentSnapshot
+  let isStale = false
+
+  func isSame(as other: DocumentState) -> Bool { document.version == other.document.version }
+
+  mutating func apply(_ changes: some Collection<ObservedChange>) -> Bool {
+    guard let change = changes.first else { return false }
+    let database = document.reference.database
+    let fields = change.after.flatMap { database.isOver($0, at: change.path) ? nil : $0 }
+    // Made and gone again: nothing to tell.
+    if !document.exists, fields == nil { return false }
+    document = change.snapshot(in: database, fields)
+    return true
+  }
+
+  static func evaluate(
+    _ reference: DocumentReference
+  ) async throws(DatabaseError) -> Evaluation<DocumentState> {
+    let path = try reference.place.get()
+    let snapshot = try reference.database.engineSnapshot()
+    let contents = try await reference.database.read(snapshot) { (rows) throws(DatabaseError) in
+      try DocumentReader(rows: rows).contents(of: path)
+    }
+    return Evaluation(
+      view: DocumentState(
+        document: DocumentSnapshot(reference: reference, contents: contents)),
+      version: Version(rawValue: snapshot.sequence.rawValue))
+  }
+}
+
+/// Listens to what cannot be asked.
+final class FailedListener<Element: Sendable>: Listener {
+  private let fail: @Sendable () throws(DatabaseError) -> Void
+
+  init(_ fail: @escaping @Sendable () throws(DatabaseError) -> Void) {
+    self.fail = fail
+  }
+
+  func next() async throws(DatabaseError) -> Element? {
+    try fail()
+    return nil
+  }
+}

@@ -1,0 +1,261 @@
+// A result kept in order, as an immutable tree: whoever holds one keeps it as it was, while the
+// next one shares all but the way to what changed. So a listener that has seen an older result costs
+// only the difference, one document more or less costs O(log n) however large the result is, and
+// what two results do not share is found without looking at what they do. Used by ResultView.
+
+/// A document in a result, with what it is sorted by.
+final class RankedDocument: Sendable {
+  let keys: [Value?]
+  let document: DocumentSnapshot
+
+  init(keys: [Value?], document: DocumentSnapshot) {
+    self.keys = keys
+    self.document = document
+  }
+}
+
+/// Documents in the order of their keys, which are unique.
+struct RankedTree: Sendable {
+  /// Entries of a leaf, and children of an inner node, at most.
+  private static let capacity = 32
+
+  fileprivate final class Node: Sendable {
+    /// Of a leaf; empty in an inner node.
+    let entries: [RankedDocument]
+    let children: [Node]
+    let count: Int
+    /// Zero for a leaf.
+    let height: Int
+
+    init(entries: [RankedDocument]) {
+      self.entries = entries
+      children = []
+      count = entries.count
+      height = 0
+    }
+
+    init(children: [Node]) {
+      entries = []
+      self.children = children
+      count = children.reduce(0) { $0 + $1.count }
+      height = (children.first?.height ?? 0) + 1
+    }
+
+    var size: Int { height == 0 ? entries.count : children.count }
+
+    /// The least entry. A node that is part of a tree has one.
+    var first: RankedDocument? { height == 0 ? entries.first : children.first?.first }
+  }
+
+  private let orders: [SortOrder]
+  private var root: Node
+
+  /// No documents.
+  init(_ orders: [SortOrder]) {
+    self.orders = orders
+    root = Node(entries: [])
+  }
+
+  /// Documents that are in order already.
+  init(_ orders: [SortOrder], sorted entries: [RankedDocument]) {
+    self.orders = orders
+    var nodes = Self.chunks(of: entries).map { Node(entries: $0) }
+    while nodes.count > 1 { nodes = Self.chunks(of: nodes).map { Node(children: $0) } }
+    root = nodes.first ?? Node(entries: [])
+  }
+
+  private static func chunks<Element>(of elements: [Element]) -> [[Element]] {
+    // Not full, so that the next insertion does not split each of them.
+    let size = capacity * 3 / 4
+    return stride(from: 0, to: elements.count, by: size).map {
+      Array(elements[$0..<min($0 + size, elements.count)])
+    }
+  }
+
+  var count: Int { root.count }
+  var isEmpty: Bool { root.count == 0 }
+  var first: RankedDocument? { root.first }
+  var last: RankedDocument? { count == 0 ? nil : self[count - 1] }
+
+  /// The entry with so many before it.
+  subscript(rank: Int) -> RankedDocument {
+    precondition(rank >= 0 && rank < count, "no such rank")
+    var (node, rank) = (root, rank)
+    while node.height > 0 {
+      for child in node.children {
+        if rank < child.count {
+          node = child
+          break
+        }
+        rank -= child.count
+      }
+    }
+    return node.entries[rank]
+  }
+
+  /// How many entries come before these keys, and the entry that has them.
+  func find(_ keys: [Value?]) -> (rank: Int, entry: RankedDocument?) {
+    var (node, rank) = (root, 0)
+    while node.height > 0 {
+      let place = childPlace(of: keys, in: node)
+      for child in node.children[..<place] { rank += child.count }
+      node = node.children[place]
+    }
+    let place = entryPlace(of: keys, in: node)
+    let isFound =
+      place < node.entries.count && orders.compare(node.entries[place].keys, keys) == 0
+    return (rank + place, isFound ? node.entries[place] : nil)
+  }
+
+  /// The child that has the keys, if any has.
+  private func childPlace(of keys: [Value?], in node: Node) -> Int {
+    var (low, high) = (0, node.children.count)
+    // Behind the last child whose first entry is not behind the keys.
+    while low < high {
+      let middle = (low + high) / 2
+      if let first = node.children[middle].first, orders.compare(first.keys, keys) <= 0 {
+        low = middle + 1
+      } else {
+        high = middle
+      }
+    }
+    return max(0, low - 1)
+  }
+
+  /// How many entries of a leaf come before the keys.
+  private func entryPlace(of keys: [Value?], in node: Node) -> Int {
+    var (low, high) = (0, node.entries.count)
+    while low < high {
+      let middle = (low + high) / 2
+      if orders.compare(node.entries[middle].keys, keys) < 0 {
+        low = middle + 1
+      } else {
+        high = middle
+      }
+    }
+    return low
+  }
+
+  // MARK: - Changing
+
+  /// Puts the entry in its place, instead of one with the same keys.
+  mutating func insert(_ entry: RankedDocument) {
+    let nodes = inserting(entry, into: root)
+    root = nodes.count == 1 ? nodes[0] : Node(children: nodes)
+  }
+
+  /// The node with the entry, in two halves when it would be too large.
+  private func inserting(_ entry: RankedDocument, into node: Node) -> [Node] {
+    if node.height == 0 {
+      var entries = node.entries
+      let place = entryPlace(of: entry.keys, in: node)
+      if place < entries.count, orders.compare(entries[place].keys, entry.keys) == 0 {
+        entries[place] = entry
+      } else {
+        entries.insert(entry, at: place)
+      }
+      return Self.halves(of: entries).map { Node(entries: $0) }
+    }
+    let place = childPlace(of: entry.keys, in: node)
+    var children = node.children
+    children.replaceSubrange(place...place, with: inserting(entry, into: children[place]))
+    return Self.halves(of: children).map { Node(children: $0) }
+  }
+
+  private static func halves<Element>(of elements: [Element]) -> [[Element]] {
+    guard elements.count > capacity else { return [elements] }
+    let middle = elements.count / 2
+    return [Array(elements[..<middle]), Array(elements[middle...])]
+  }
+
+  /// Takes out the entry with these keys; nil when there is none.
+  @discardableResult
+  mutating func remove(_ keys: [Value?]) -> RankedDocument? {
+    guard let entry = find(keys).entry else { return nil }
+    root = removing(keys, from: root)
+    while root.height > 0, root.children.count == 1 { root = root.children[0] }
+    if root.count == 0 { root = Node(entries: []) }
+    return entry
+  }
+
+  /// The node without the entry, which it has.
+  private func removing(_ keys: [Value?], from node: Node) -> Node {
+    if node.height == 0 {
+      var entries = node.entries
+      entries.remove(at: entryPlace(of: keys, in: node))
+      return Node(entries: entries)
+    }
+    let place = childPlace(of: keys, in: node)
+    var children = node.children
+    children[place] = removing(keys, from: children[place])
+    if children[place].count == 0 {
+      children.remove(at: place)
+    } else if children[place].size < Self.capacity / 4 {
+      Self.join(&children, at: place)
+    }
+    return Node(children: children)
+  }
+
+  /// Joins a small node with a neighbour when the two fit into one.
+  private static func join(_ nodes: inout [Node], at place: Int) {
+    for other in [place - 1, place] where other >= 0 && other + 1 < nodes.count {
+      let (left, right) = (nodes[other], nodes[other + 1])
+      guard left.size + right.size <= capacity else { continue }
+      let joined =
+        left.height == 0
+        ? Node(entries: left.entries + right.entries)
+        : Node(children: left.children + right.children)
+      nodes.replaceSubrange(other...(other + 1), with: [joined])
+      return
+    }
+  }
+}
+
+// MARK: - All of it, and what is different
+
+extension RankedTree {
+  /// Every document, in order.
+  ///
+  /// - Complexity: O(n).
+  var documents: [DocumentSnapshot] {
+    var documents: [DocumentSnapshot] = []
+    documents.reserveCapacity(count)
+    Self.visit(root) { documents.append($0.document) }
+    return documents
+  }
+
+  private static func visit(_ node: Node, _ body: (RankedDocument) -> Void) {
+    for entry in node.entries { body(entry) }
+    for child in node.children { visit(child, body) }
+  }
+
+  /// The entries of this tree and of a later one that the other does not have, in order.
+  ///
+  /// - Complexity: O(c log n) where the later tree came of this one by c changes.
+  func difference(
+    to later: RankedTree
+  ) -> (old: [RankedDocument], new: [RankedDocument]) {
+    var (old, new) = ([root], [later.root])
+    while true {
+      (old, new) = Self.withoutShared(old, new)
+      let height = max(old.first?.height ?? 0, new.first?.height ?? 0)
+      if height == 0 { break }
+      // Level by level: what is higher is taken apart first.
+      if old.first?.height == height { old = old.flatMap(\.children) }
+      if new.first?.height == height { new = new.flatMap(\.children) }
+    }
+    return Self.withoutShared(old.flatMap(\.entries), new.flatMap(\.entries))
+  }
+
+  private static func withoutShared<Element: AnyObject>(
+    _ old: [Element], _ new: [Element]
+  ) -> ([Element], [Element]) {
+    let inOld = Set(old.map { ObjectIdentifier($0) })
+    let shared = inOld.intersection(new.map { ObjectIdentifier($0) })
+    if shared.isEmpty { return (old, new) }
+    return (
+      old.filter { !shared.contains(ObjectIdentifier($0)) },
+      new.filter { !shared.contains(ObjectIdentifier($0)) }
+    )
+  }
+}

@@ -1,0 +1,229 @@
+// The result of a query as listeners see it: kept in order while documents change, in O(log n) for
+// each. A query with a limit keeps some more documents in reserve, in the same order, so that one
+// that leaves is replaced at once; only when the reserve is used up is the query asked again.
+
+internal import OndolEngine
+
+/// What is the same for all results of one query.
+struct LiveQueryPlan: Sendable {
+  let database: Database
+  let shape: QueryShape
+  let query: NormalQuery
+  /// Whether documents of one version can differ, or be the same in two: where fields are left out
+  /// or added.
+  let comparesFields: Bool
+
+  init(
+    _ shape: QueryShape, in database: Database, addsFields: Bool = false
+  ) throws(DatabaseError) {
+    self.database = database
+    self.shape = shape
+    query = try NormalQuery(shape)
+    comparesFields = addsFields || shape.selection != nil
+  }
+
+  /// Documents kept beyond the limit.
+  var reserve: Int { query.limit == .max ? 0 : max(16, min(query.limit, 1_000)) }
+
+  /// How a document stands in the result's order; nil when it is not in it, whatever the limit.
+  func keys(of fields: [String: Value], at path: DocumentPath) -> [Value?]? {
+    let name = shape.name(of: path)
+    guard shape.matches(fields, name: name) else { return nil }
+    let keys = query.orders.keys(of: fields, name: name)
+    return isWithinPlaces(keys) ? keys : nil
+  }
+
+  private func isWithinPlaces(_ keys: [Value?]) -> Bool {
+    if let start = query.start {
+      let order = query.orders.compare(keys, start.keys)
+      if order < 0 || order == 0 && !start.isIncluded { return false }
+    }
+    if let end = query.end {
+      let order = query.orders.compare(keys, end.keys)
+      if order > 0 || order == 0 && !end.isIncluded { return false }
+    }
+    return true
+  }
+
+  /// Whether the document was in the result or is now, whatever the limit.
+  func isConcerned(by change: ObservedChange) -> Bool {
+    [change.before, change.after].contains { fields in
+      fields.flatMap { keys(of: $0, at: change.path) } != nil
+    }
+  }
+
+  /// The document as the query shows it.
+  func shown(_ document: DocumentSnapshot) -> DocumentSnapshot {
+    guard let selection = shape.selection, let contents = document.contents else {
+      return document
+    }
+    guard !selection.isEmpty else {
+      return DocumentSnapshot(
+        reference: document.reference, contents: .init(stamps: .unread, fields: [:]))
+    }
+    var fields: [String: Value] = [:]
+    for names in selection {
+      if let value = contents.value(at: names) { assign(value, at: names[...], in: &fields) }
+    }
+    return DocumentSnapshot(
+      reference: document.reference, contents: .init(stamps: contents.stamps, fields: fields))
+  }
+}
+
+/// A query's result, and documents in reserve.
+struct ResultView: LiveView {
+  let plan: LiveQueryPlan
+  /// In the normal order, of which a limit keeps the first.
+  private(set) var result: RankedTree
+  /// What follows the result.
+  private var reserve: RankedTree
+  /// Whether every document that matches is in one of the two.
+  private var isComplete: Bool
+  private(set) var isStale = false
+
+  /// - Parameter documents: the first of the result without its limit, in the normal order, up to
+  ///   the limit and the reserve.
+  private init(_ plan: LiveQueryPlan, ranked documents: [RankedDocument], isComplete: Bool) {
+    self.plan = plan
+    self.isComplete = isComplete
+    let orders = plan.query.orders
+    let count = min(plan.query.limit, documents.count)
+    result = RankedTree(orders, sorted: Array(documents[..<count]))
+    reserve = RankedTree(orders, sorted: Array(documents[count...]))
+  }
+
+  func isSame(as other: ResultView) -> Bool {
+    DocumentChanges(from: other, to: self).isEmpty
+  }
+
+  mutating func apply(_ changes: some Collection<ObservedChange>) -> Bool {
+    guard plan.query.offset == 0 else {
+      isStale = true
+      return false
+    }
+    let old = result
+    for change in changes { takeOut(change) }
+    for change in changes { put(change) }
+    settle()
+    if isStale { result = old }
+    return !isStale && !DocumentChanges(from: old, to: result, plan).isEmpty
+  }
+
+  private mutating func takeOut(_ change: ObservedChange) {
+    guard let fields = change.before else { return }
+    let keys = plan.query.orders.keys(of: fields, name: plan.shape.name(of: change.path))
+    if result.remove(keys) == nil { reserve.remove(keys) }
+  }
+
+  private mutating func put(_ change: ObservedChange) {
+    guard let fields = change.after, let keys = plan.keys(of: fields, at: change.path),
+      !plan.database.isOver(fields, at: change.path)
+    else { return }
+    let document = plan.shown(change.snapshot(in: plan.database, fields))
+    let ranked = RankedDocument(keys: keys, document: document)
+    if let last = result.last, plan.query.orders.areInOrder(keys, last.keys) {
+      result.insert(ranked)
+    } else if let last = reserve.last, plan.query.orders.areInOrder(keys, last.keys) {
+      reserve.insert(ranked)
+    } else if isComplete {
+      reserve.insert(ranked)
+    }
+    // Otherwise it comes behind documents that are not known.
+  }
+
+  /// Moves documents between result and reserve, so that each has what is its part.
+  private mutating func settle() {
+    let limit = plan.query.limit
+    while result.count > limit, let last = result.last {
+      result.remove(last.keys)
+      reserve.insert(last)
+    }
+    while result.count < limit, let first = reserve.first {
+      reserve.remove(first.keys)
+      result.insert(first)
+    }
+    while reserve.count > 2 * plan.reserve, let last = reserve.last {
+      reserve.remove(last.keys)
+      isComplete = false
+    }
+    isStale = result.count < limit && !isComplete
+  }
+
+  /// The documents as the query orders them.
+  var documents: [DocumentSnapshot] {
+    let documents = result.documents
+    return plan.query.isReversed ? documents.reversed() : documents
+  }
+}
+
+extension ResultView {
+  /// Evaluates a query on a new snapshot.
+  static func evaluate(
+    _ plan: LiveQueryPlan
+  ) async throws(DatabaseError) -> Evaluation<ResultView> {
+    var shape = plan.shape
+    shape.selection = nil
+    let wanted: Int
+    if plan.query.offset == 0 {
+      let (sum, overflow) = plan.query.limit.addingReportingOverflow(plan.reserve)
+      wanted = overflow ? .max : sum
+      shape.limit = wanted == .max ? nil : wanted
+    } else {
+      wanted = plan.query.limit
+    }
+    return try await plan.evaluate(shape) { (executor) throws(DatabaseError) in
+      let documents = try executor.documents()
+      return ResultView(plan, documents, isComplete: documents.count < wanted)
+    }
+  }
+
+  /// - Parameter documents: as the query orders them, all their fields there.
+  init(_ plan: LiveQueryPlan, _ documents: [DocumentSnapshot], isComplete: Bool) {
+    let ranked = documents.map { document in
+      RankedDocument(
+        keys: plan.query.orders.keys(
+          of: document.contents, name: plan.shape.name(of: document.reference)),
+        document: plan.shown(document))
+    }
+    self.init(
+      plan, ranked: plan.query.isReversed ? ranked.reversed() : ranked, isComplete: isComplete)
+  }
+}
+
+extension LiveQueryPlan {
+  /// Asks the query, or one much like it, on a new snapshot.
+  func evaluate<View: LiveView>(
+    _ shape: QueryShape? = nil,
+    _ body: @escaping @Sendable (inout Executor) throws(DatabaseError) -> View
+  ) async throws(DatabaseError) -> Evaluation<View> {
+    let snapshot = try database.engineSnapshot()
+    let view = try await database.read(snapshot) {
+      [database, shape = shape ?? self.shape] (rows) throws(DatabaseError) in
+      var executor = try Executor(shape, in: database, rows)
+      return try body(&executor)
+    }
+    return Evaluation(view: view, version: Version(rawValue: snapshot.sequence.rawValue))
+  }
+}
+
+extension QueryShape {
+  /// What this query calls a document.
+  fileprivate func name(of reference: DocumentReference) -> Value {
+    switch (source, reference.place) {
+    case (.group, .success(let path)): .reference(path)
+    default: .string(reference.documentID)
+    }
+  }
+}
+
+extension Database {
+  /// Whether the time of a document with these fields is over.
+  func isOver(_ fields: [String: Value], at path: DocumentPath) -> Bool {
+    let pattern = CollectionPattern(path.collection)
+    guard let entry = catalog.picture(of: pattern.root)?.collections[pattern],
+      let field = entry.timeToLive,
+      case .timestamp(let end) = lookUp(field[...], in: fields)
+    else { return false }
+    return end.microsecondsSince1970 <= now()
+  }
+}

@@ -1,0 +1,124 @@
+// How an app listens: an asynchronous sequence whose iterator is the listener. It is found by
+// commits from its first element on, and let go with the iterator; nothing is to be called. What
+// it has seen stays with it, so each listener is told of the changes since its own last element.
+
+internal import OndolEngine
+internal import Synchronization
+
+/// What happens to a document, a query's result or an aggregate, as it happens.
+///
+/// The first element is the state when listening began; each one after it a newer state. A listener
+/// that is slower than the writers misses states but no change: the next element has all that
+/// happened since its last one. Every commit is one step: no element shows half of one.
+///
+/// The sequence ends, without an error, when the task is cancelled or the database is closed. Each
+/// iterator listens for itself; letting go of it ends that.
+public struct Updates<Element: Sendable>: AsyncSequence, Sendable {
+  public typealias Failure = DatabaseError
+
+  private let listen: @Sendable () -> any Listener<Element>
+
+  init(_ listen: @escaping @Sendable () -> any Listener<Element>) {
+    self.listen = listen
+  }
+
+  /// Listens, from the first call of `next()` on.
+  public func makeAsyncIterator() -> Iterator { Iterator(listener: listen()) }
+
+  /// One listener.
+  public struct Iterator: AsyncIteratorProtocol {
+    fileprivate let listener: any Listener<Element>
+
+    /// The next state; nil when the task is cancelled or the database is closed.
+    ///
+    /// What there is to work out is worked out on Swift's own pool, not on the caller's actor.
+    ///
+    /// - Throws: what the query itself would; nothing comes after an error.
+    public mutating func next(
+      isolation actor: isolated (any Actor)? = #isolation
+    ) async throws(DatabaseError) -> Element? {
+      try await listener.next()
+    }
+  }
+}
+
+/// Somebody who listens.
+protocol Listener<Element>: AnyObject, Sendable {
+  associatedtype Element: Sendable
+
+  func next() async throws(DatabaseError) -> Element?
+}
+
+/// Whether a listener still waits for anything.
+final class Listening: Sendable {
+  private let cancelled = Atomic(false)
+
+  var isCancelled: Bool { cancelled.load(ordering: .acquiring) }
+
+  func cancel() { cancelled.store(true, ordering: .releasing) }
+}
+
+/// Listens to a watch, and remembers what it has seen.
+final class WatchListener<View: LiveView, Element: Sendable>: Listener {
+  private struct State: Sendable {
+    var watch: Watch<View>?
+    var seen: Watch<View>.Seen?
+    var isOver = false
+  }
+
+  private let state = Guarded(State())
+  private let listening = Listening()
+  private let observers: Observers
+  private let key: WatchKey
+  private let attach: @Sendable () throws(DatabaseError) -> Watch<View>
+  private let element: @Sendable (_ view: View, _ before: View?) -> Element
+
+  /// - Parameters:
+  ///   - attach: finds or makes the watch for `key`.
+  ///   - element: makes an element of a view and the one seen before.
+  init(
+    _ observers: Observers, _ key: WatchKey,
+    attach: @escaping @Sendable () throws(DatabaseError) -> Watch<View>,
+    element: @escaping @Sendable (_ view: View, _ before: View?) -> Element
+  ) {
+    self.observers = observers
+    self.key = key
+    self.attach = attach
+    self.element = element
+  }
+
+  deinit {
+    if let watch = state.withLock({ $0.watch }) { observers.detach(key, from: watch) }
+  }
+
+  @concurrent
+  func next() async throws(DatabaseError) -> Element? {
+    let (watch, before) = try state.withLock { (state) throws(DatabaseError) in
+      if state.watch == nil, !state.isOver { state.watch = try attach() }
+      return (state.isOver ? nil : state.watch, state.seen)
+    }
+    guard let watch else { return nil }
+    do throws(DatabaseError) {
+      guard let seen = try await watch.next(after: before, for: listening) else {
+        end()
+        return nil
+      }
+      state.withLock { $0.seen = seen }
+      return element(seen.view, before?.view)
+    } catch {
+      end()
+      throw error
+    }
+  }
+
+  /// Stops listening: nothing comes any more.
+  private func end() {
+    let watch = state.withLock { state in
+      state.isOver = true
+      state.seen = nil
+      defer { state.watch = nil }
+      return state.watch
+    }
+    if let watch { observers.detach(key, from: watch) }
+  }
+}

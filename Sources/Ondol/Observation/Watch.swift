@@ -1,0 +1,253 @@
+// A result that is kept up to date for all who listen to it. Commits put their changes into the
+// inbox, merged by document; whoever asks for what is new first has the inbox worked into the view,
+// once for all, on its own thread. So a writer never waits for a listener, and a listener that
+// never asks costs a bounded inbox: when that is full, the view is evaluated anew when somebody
+// asks.
+//
+// No commit is missed and none comes twice: a watch is found by commits before the snapshot is
+// taken on which its view is evaluated; what came meanwhile waits in line and is told from what
+// the snapshot has by its version.
+
+internal import OndolEngine
+
+/// What a watch is about. Equal ones share a watch.
+enum WatchKey: Hashable, Sendable {
+  case document(DocumentPath)
+  case query(QueryShape)
+  case aggregate(QueryShape, [AggregateField])
+  case groups(QueryShape, [AggregateField], [FieldPath])
+  case lookup(QueryShape, [LookupStep])
+}
+
+/// A result that can take in changes.
+protocol LiveView: Sendable {
+  /// Takes in what happened, at most one change a document; answers whether the result is another
+  /// one.
+  mutating func apply(_ changes: some Collection<ObservedChange>) -> Bool
+
+  /// Whether it must be evaluated anew, because what happened does not tell what the result is.
+  var isStale: Bool { get }
+
+  /// Whether nobody could tell the two results from each other.
+  func isSame(as other: Self) -> Bool
+}
+
+/// A view, and the commit that it is as of.
+struct Evaluation<View: LiveView>: Sendable {
+  var view: View
+  var version: Version
+}
+
+/// A view that is kept up to date.
+final class Watch<View: LiveView>: CommitListener {
+  /// Documents in the inbox above which the view is evaluated anew instead.
+  private static var inboxLimit: Int { 2_000 }
+
+  fileprivate struct State: Sendable {
+    var view: View?
+    /// Counts the results there have been.
+    var generation = 0
+    var version = Version.missing
+    /// More has happened than the view and the inbox tell.
+    var isStale = true
+    /// A listener evaluates the view; `isStale` is about what happens meanwhile.
+    var isEvaluating = false
+    var inbox: [DocumentPath: ObservedChange] = [:]
+    /// What came while the view is being evaluated, in order.
+    var line: [(version: Version, changes: [ObservedChange])] = []
+    var lineCount = 0
+    var waiters: [ObjectIdentifier: Wakeup] = [:]
+    var failure: DatabaseError?
+    var isFinished = false
+  }
+
+  private let state = Guarded(State())
+  private let evaluate: @Sendable () async throws(DatabaseError) -> Evaluation<View>
+
+  init(_ evaluate: @escaping @Sendable () async throws(DatabaseError) -> Evaluation<View>) {
+    self.evaluate = evaluate
+  }
+
+  var pendingCount: Int { state.withLock { $0.inbox.count + $0.lineCount } }
+
+  var hasFailed: Bool { state.withLock { $0.failure != nil } }
+
+  // MARK: - Commits
+
+  func take(_ changes: [ObservedChange], _ version: Version, _ wakeups: inout [Wakeup]) {
+    let woken: [Wakeup] = state.withLock { state in
+      guard !state.isFinished, !state.isStale, version > state.version else { return [] }
+      if state.isEvaluating {
+        state.lineUp(changes, version, limit: Self.inboxLimit)
+        return []
+      }
+      state.post(changes, limit: Self.inboxLimit)
+      return state.takeWaiters()
+    }
+    wakeups += woken
+  }
+
+  func invalidate(_ version: Version, _ wakeups: inout [Wakeup]) {
+    let woken: [Wakeup] = state.withLock { state in
+      guard !state.isFinished, version > state.version else { return [] }
+      state.overflow()
+      return state.isEvaluating ? [] : state.takeWaiters()
+    }
+    wakeups += woken
+  }
+
+  func finish() {
+    let woken = state.withLock { state in
+      state.isFinished = true
+      state.inbox = [:]
+      state.line = []
+      return state.takeWaiters()
+    }
+    for wakeup in woken { wakeup.resume() }
+  }
+
+  // MARK: - Listeners
+
+  /// What a listener has seen.
+  struct Seen: Sendable {
+    var generation: Int
+    var view: View
+  }
+
+  private enum Step {
+    case show(Seen)
+    case evaluate
+    case wait
+    case end
+    case fail(DatabaseError)
+  }
+
+  /// The next result after the one that was seen; nil when there will be none.
+  @concurrent
+  func next(after seen: Seen?, for listener: Listening) async throws(DatabaseError) -> Seen? {
+    // Under a flood of commits a view is out of date once it is evaluated, and is shown all the
+    // same.
+    var hasEvaluated = false
+    while !listener.isCancelled {
+      switch state.withLock({ Self.step(&$0, seen, takesStale: hasEvaluated) }) {
+      case .show(let seen): return seen
+      case .evaluate:
+        await evaluateNow()
+        hasEvaluated = true
+      case .wait: await wait(after: seen, listener)
+      case .end: return nil
+      case .fail(let error): throw error
+      }
+    }
+    return nil
+  }
+
+  /// Works the inbox in, and says what a listener is to do.
+  private static func step(_ state: inout State, _ seen: Seen?, takesStale: Bool) -> Step {
+    if state.isFinished { return .end }
+    if let failure = state.failure { return .fail(failure) }
+    if state.isEvaluating { return .wait }
+    state.empty()
+    if let view = state.view, state.generation != seen?.generation, takesStale || !state.isStale {
+      return .show(Seen(generation: state.generation, view: view))
+    }
+    guard state.isStale else { return .wait }
+    state.isEvaluating = true
+    state.isStale = false
+    return .evaluate
+  }
+
+  private func evaluateNow() async {
+    let woken: [Wakeup]
+    do throws(DatabaseError) {
+      let evaluation = try await evaluate()
+      woken = state.withLock { state in
+        state.install(evaluation)
+        return state.takeWaiters()
+      }
+    } catch {
+      woken = state.withLock { state in
+        state.isEvaluating = false
+        state.failure = error
+        return state.takeWaiters()
+      }
+    }
+    for wakeup in woken { wakeup.resume() }
+  }
+
+  private func wait(after seen: Seen?, _ listener: Listening) async {
+    await withTaskCancellationHandler {
+      await withCheckedContinuation { (wakeup: Wakeup) in
+        let mustWait = state.withLock { state in
+          guard !listener.isCancelled, state.mustWait(after: seen?.generation) else {
+            return false
+          }
+          state.waiters[ObjectIdentifier(listener)] = wakeup
+          return true
+        }
+        if !mustWait { wakeup.resume() }
+      }
+    } onCancel: {
+      listener.cancel()
+      state.withLock { $0.waiters.removeValue(forKey: ObjectIdentifier(listener)) }?.resume()
+    }
+  }
+}
+
+extension Watch.State {
+  /// Lines changes up behind the evaluation that is under way.
+  fileprivate mutating func lineUp(
+    _ changes: [ObservedChange], _ version: Version, limit: Int
+  ) {
+    line.append((version, changes))
+    lineCount += changes.count
+    if lineCount > limit { overflow() }
+  }
+
+  /// Puts changes into the inbox, one a document.
+  fileprivate mutating func post(_ changes: [ObservedChange], limit: Int) {
+    for change in changes {
+      inbox[change.path] = inbox[change.path]?.followed(by: change) ?? change
+    }
+    if inbox.count > limit { overflow() }
+  }
+
+  /// Forgets what happened; the view is to be evaluated anew.
+  fileprivate mutating func overflow() {
+    inbox = [:]
+    line = []
+    lineCount = 0
+    isStale = true
+  }
+
+  /// Works the inbox into the view.
+  fileprivate mutating func empty() {
+    guard !isStale, !inbox.isEmpty, view != nil else { return }
+    if view?.apply(inbox.values) == true { generation += 1 }
+    inbox = [:]
+    if view?.isStale == true { isStale = true }
+  }
+
+  /// Takes a new view over, and what came while it was evaluated.
+  fileprivate mutating func install(_ evaluation: Evaluation<View>) {
+    isEvaluating = false
+    if view.map({ !$0.isSame(as: evaluation.view) }) ?? true { generation += 1 }
+    view = evaluation.view
+    version = evaluation.version
+    for later in line where later.version > version { post(later.changes, limit: .max) }
+    line = []
+    lineCount = 0
+  }
+
+  /// Whether there is nothing new for a listener that has seen a result, and nothing to be done.
+  fileprivate func mustWait(after seen: Int?) -> Bool {
+    if isFinished || failure != nil { return false }
+    return isEvaluating || !isStale && inbox.isEmpty && generation == seen
+  }
+
+  fileprivate mutating func takeWaiters() -> [Wakeup] {
+    guard !waiters.isEmpty else { return [] }
+    defer { waiters = [:] }
+    return Array(waiters.values)
+  }
+}

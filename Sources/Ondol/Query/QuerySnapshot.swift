@@ -1,0 +1,80 @@
+// What a query found. A result that listeners keep up to date is a tree that shares what did not
+// change with those before it; a list is made of it when somebody asks for one.
+
+/// The documents a query found, all as they were at one moment.
+public struct QuerySnapshot: Sendable {
+  private enum Storage: Sendable {
+    case list([DocumentSnapshot])
+    /// A live result, and the one that the listener has seen before.
+    case live(ResultView, before: ResultView?)
+  }
+
+  /// The query that was asked.
+  public let query: Query
+  private let storage: Storage
+
+  init(query: Query, documents: [DocumentSnapshot]) {
+    self.query = query
+    storage = .list(documents)
+  }
+
+  init(query: Query, _ view: ResultView, before: ResultView?) {
+    self.query = query
+    storage = .live(view, before: before)
+  }
+
+  /// The documents, in the query's order.
+  ///
+  /// - Complexity: O(1); O(n) at each call when a listener has the snapshot.
+  public var documents: [DocumentSnapshot] {
+    switch storage {
+    case .list(let documents): documents
+    case .live(let view, _): view.documents
+    }
+  }
+
+  /// What is different from the snapshot before, for a listener: documents that left, then those
+  /// that came, then those that changed, each in the query's order. In a listener's first snapshot,
+  /// and where nobody listens, every document was added.
+  ///
+  /// Taking each document out at its `oldIndex` and putting it in at its `newIndex`, change after
+  /// change, turns the old list into `documents`.
+  ///
+  /// - Complexity: O(c log n) for c changes, at each call.
+  public var documentChanges: [DocumentChange] {
+    switch storage {
+    case .list(let documents):
+      documents.enumerated().map { index, document in
+        DocumentChange(type: .added, document: document, oldIndex: nil, newIndex: index)
+      }
+    case .live(let view, let before):
+      DocumentChanges(
+        from: before?.result ?? RankedTree(view.plan.query.orders), to: view.result, view.plan
+      ).list
+    }
+  }
+
+  /// Whether nothing was found.
+  public var isEmpty: Bool { count == 0 }
+
+  /// How many documents were found.
+  public var count: Int {
+    switch storage {
+    case .list(let documents): documents.count
+    case .live(let view, _): view.result.count
+    }
+  }
+}
+
+extension QuerySnapshot: Hashable {
+  /// Whether both have the same documents, in the same states, of the same query.
+  public static func == (left: QuerySnapshot, right: QuerySnapshot) -> Bool {
+    left.query == right.query && left.documents == right.documents
+  }
+
+  /// Feeds the query and the number of documents.
+  public func hash(into hasher: inout Hasher) {
+    hasher.combine(query)
+    hasher.combine(count)
+  }
+}

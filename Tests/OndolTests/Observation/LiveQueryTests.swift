@@ -1,0 +1,83 @@
+// The objects for user interfaces, through the Observation framework alone: what a view that reads
+// them would be told.
+
+import Observation
+import Testing
+
+@testable import Ondol
+
+private struct LiveItem: Codable, Equatable {
+  @DocumentID var id: String?
+  var count: Int
+}
+
+@MainActor @Suite struct LiveQueryTests {
+  /// Waits until `condition`, which reads observed properties, holds.
+  private func wait(until condition: @MainActor () -> Bool) async {
+    while true {
+      let (changed, changes) = AsyncStream<Void>.makeStream()
+      let holds = withObservationTracking {
+        condition()
+      } onChange: {
+        changes.finish()
+      }
+      if holds { return }
+      for await _ in changed {}
+      // The change is about to be made when this is told.
+      await Task.yield()
+    }
+  }
+
+  @Test func `A live query follows its documents, and one that does not fit hides no other`()
+    async throws
+  {
+    let database = try await Database.inMemory()
+    let items = database.collection("items")
+    try await items.document("a").setData(["count": 1])
+    let live = LiveQuery(items.order(by: "count"), as: LiveItem.self)
+    #expect(!live.isLoaded)
+    await wait(until: { live.isLoaded })
+    #expect(live.items.map(\.count) == [1])
+    try await items.document("b").setData(["count": "many"])
+    await wait(until: { !live.failures.isEmpty })
+    #expect(live.failures.map(\.field) == ["count"])
+    try await items.document("c").setData(["count": 0])
+    await wait(until: { live.items.count == 2 })
+    #expect(live.items.map(\.id) == ["c", "a"])
+    try await database.close()
+  }
+
+  @Test func `A live document follows its document`() async throws {
+    let database = try await Database.inMemory()
+    let document = database.document("items/a")
+    let live = LiveDocument(document, as: LiveItem.self)
+    await wait(until: { live.isLoaded })
+    #expect(live.item == nil)
+    try await document.setData(["count": 4])
+    await wait(until: { live.item?.count == 4 })
+    try await document.setData(["count": true])
+    await wait(until: { live.failure != nil })
+    #expect(live.item == nil)
+    try await document.delete()
+    await wait(until: { live.failure == nil })
+    try await database.close()
+  }
+
+  @Test func `A live query that is let go stops listening`() async throws {
+    let database = try await Database.inMemory()
+    var live: LiveQuery<LiveItem>? = LiveQuery(database.collection("items"))
+    await wait(until: { live?.isLoaded == true })
+    #expect(database.observers.count == 1)
+    live = nil
+    while database.observers.count > 0 { await Task.yield() }
+    try await database.close()
+  }
+
+  @Test func `A query that cannot be asked is an error to show`() async throws {
+    let database = try await Database.inMemory()
+    let live = LiveQuery(database.collection("items").order(by: "a..b"), as: LiveItem.self)
+    await wait(until: { live.error != nil })
+    #expect(live.error?.code == .invalidArgument)
+    try await database.close()
+  }
+}
