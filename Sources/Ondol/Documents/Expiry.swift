@@ -63,8 +63,9 @@ extension Database {
     }
   }
 
-  /// Has the timer go off at `time` at the latest.
+  /// Has the timer go off at `time` at the latest. Who only reads leaves it to the writer.
   func reap(by time: Int64) {
+    if engine.isReadOnly { return }
     let isSooner = nextReaping.withLock { next in
       if let next, next <= time { return false }
       next = time
