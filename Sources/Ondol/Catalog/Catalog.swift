@@ -68,6 +68,11 @@ final class Catalog: Sendable {
     pictures.withLock { $0[ExactText(root)] }
   }
 
+  /// What the newest picture of the pattern's family knows of it.
+  func pictured(_ pattern: CollectionPattern) -> CollectionEntry? {
+    pictures.withLock { $0[ExactText(pattern.root)]?.collections[pattern] }
+  }
+
   /// The family as it was at `snapshot`. Nil when there was none.
   ///
   /// - Complexity: one row is read; all of the family's when the picture is of another generation.
