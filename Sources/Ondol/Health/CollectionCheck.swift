@@ -160,24 +160,16 @@ struct CollectionCheck: Sendable {
   private mutating func checkIndexes(
     of fields: [String: Value], _ ids: [String]
   ) throws(DatabaseError) {
-    var wanted: [(index: Int, row: IndexRow)] = []
     for (place, index) in indexes.enumerated() {
-      let rows = index.rows(of: fields, ancestors: ids.dropLast(), id: ids[ids.count - 1])
-      wanted += rows.map { (place, $0) }
-    }
-    guard !wanted.isEmpty else { return }
-    let keys = wanted.map(\.row.key)
-    let stored = try rethrowing { () throws(EngineError) in try snapshot.getBlocking(keys) }
-    for (wanted, value) in zip(wanted, stored) {
-      let name = indexes[wanted.index].name
-      guard let value else {
-        note(.index, "the index '\(name)' lacks a row of it", ids, hint: Finding.indexHint)
-        continue
-      }
-      found[wanted.index] += 1
-      if value != wanted.row.value {
-        note(
-          .index, "its row in the index '\(name)' leads elsewhere", ids, hint: Finding.indexHint)
+      for row in index.rows(of: fields, ancestors: ids.dropLast(), id: ids[ids.count - 1]) {
+        let stored = try rethrowing { () throws(EngineError) in try snapshot.getBlocking(row.key) }
+        if stored != nil { found[place] += 1 }
+        if stored == row.value { continue }
+        let problem =
+          stored == nil
+          ? "the index '\(index.name)' lacks a row of it"
+          : "its row in the index '\(index.name)' leads elsewhere"
+        note(.index, problem, ids, hint: Finding.indexHint)
       }
     }
   }
