@@ -76,7 +76,10 @@ if let bench = Context.environment["BENCH"] {
       dependencies: ["CPeers"] + systemLibraries.map { .target(name: $0) }
         + (hasGRDB ? [.product(name: "GRDB", package: "GRDB.swift")] : []),
       path: "Benchmarks/Peers", swiftSettings: defines.map { .define($0) }),
-    .target(name: "BenchmarkKit", path: "Benchmarks/BenchmarkKit"),
+    .target(
+      name: "BenchmarkKit",
+      dependencies: [.product(name: "ArgumentParser", package: "swift-argument-parser")],
+      path: "Benchmarks/BenchmarkKit"),
     .executableTarget(
       name: "EngineBenchmarks",
       dependencies: [

@@ -13,33 +13,7 @@ struct DocumentBenchmarks: AsyncParsableCommand {
     commandName: "bench --suite documents",
     abstract: "Writes and asks for the same documents with Ondol and its peers, and compares.")
 
-  @Flag(help: "100,000 documents, two runs and fewer operations.")
-  var quick = false
-
-  @Option(help: "How many documents to write. 1,000,000, or 100,000 with --quick.")
-  var documents: Int?
-
-  @Option(help: "Runs per engine: 3, or 2 with --quick. Fewer than three make no real median.")
-  var runs: Int?
-
-  @Option(
-    name: .customLong("engines"), help: "Engines to run, with commas between; all by default.")
-  var engineNames: String?
-
-  @Option(name: .customLong("workloads"), help: "Workloads to run, with commas between.")
-  var workloadNames: String?
-
-  @Option(help: "Where to write the rows as JSON.")
-  var json: String?
-
-  @Option(help: "Where databases are made and removed; on the device to be measured.")
-  var directory = ".build-bench/databases"
-
-  @Option(help: "Passes over each kind of read in a run; many of them help a profiler.")
-  var passes: Int?
-
-  @Option(help: .hidden)
-  var child: String?
+  @OptionGroup var options: SuiteOptions
 
   /// What a child process is to do.
   struct ChildTask: Codable {
@@ -49,37 +23,34 @@ struct DocumentBenchmarks: AsyncParsableCommand {
   }
 
   func validate() throws {
-    guard runs ?? 1 >= 1, documents ?? 10_000 >= 10_000, passes ?? 1 >= 1 else {
-      throw ValidationError("Runs and passes begin at 1, and documents at 10,000.")
+    guard options.documentCount >= 10_000 else {
+      throw ValidationError("Documents begin at 10,000.")
     }
-    _ = try (workloads(), chosenEngines())
+    _ = try (workloads(), chosenStores())
   }
 
   func run() async throws {
-    if let child {
+    if let child = options.child {
       let task = try JSONDecoder().decode(ChildTask.self, from: Data(child.utf8))
       return try await perform(task)
     }
     var plan = Plan(
-      documents: documents ?? (quick ? 100_000 : 1_000_000), workloads: try workloads(),
-      quick: quick)
-    plan.passes = passes ?? plan.passes
+      documents: options.documentCount, workloads: try workloads(), quick: options.quick)
+    plan.passes = options.passes ?? plan.passes
     let report = try compare(plan)
-    print(report.table())
-    if let json { try report.json().write(to: URL(fileURLWithPath: json)) }
-    if !report.errors.isEmpty { throw ExitCode.failure }
+    try options.tell(report.table(), rows: report.json(), report.errors)
   }
 
   /// Runs every engine, one after the other, as many times as asked.
   private func compare(_ plan: Plan) throws -> Report {
-    let runs = runs ?? (quick ? 2 : 3)
+    let runs = options.runCount
     let expected = Queries(plan).expected(plan)
     var report = Report(plan: plan, runs: runs)
     for round in 1...runs {
-      for engine in try chosenEngines() {
+      for engine in try chosenStores() {
         progress("run \(round) of \(runs): \(engine.name)")
         do {
-          let place = directory + "/" + engine.name
+          let place = options.directory + "/" + engine.name
           let result = try inFreshDirectory(place) { place in
             try runChild(
               ChildTask(engine: engine.name, plan: plan, directory: place), named: engine.name,
@@ -112,26 +83,11 @@ struct DocumentBenchmarks: AsyncParsableCommand {
   }
 
   private func workloads() throws -> [Workload] {
-    guard let workloadNames else { return Workload.allCases }
-    return try workloadNames.split(separator: ",").map { name in
-      guard let workload = Workload(rawValue: name.trimmingCharacters(in: .whitespaces)) else {
-        let known = Workload.allCases.map(\.rawValue).joined(separator: ", ")
-        throw ValidationError("No workload is called \(name). There are: \(known).")
-      }
-      return workload
-    }
+    try options.workloads() ?? Workload.allCases
   }
 
-  private func chosenEngines() throws -> [any DocumentStore.Type] {
-    guard let engineNames else { return stores }
-    return try engineNames.split(separator: ",").map { name in
-      let wanted = name.trimmingCharacters(in: .whitespaces).lowercased()
-      guard let store = stores.first(where: { $0.name.lowercased() == wanted }) else {
-        let known = stores.map { $0.name }.joined(separator: ", ")
-        throw ValidationError("This build has no engine called \(name). It has: \(known).")
-      }
-      return store
-    }
+  private func chosenStores() throws -> [any DocumentStore.Type] {
+    try options.engines(of: stores) { $0.name }
   }
 }
 

@@ -16,6 +16,8 @@ public final class Database: Sendable {
   let statistics = Guarded(IndexStatistics())
   /// Indexes that are being made because queries were slow.
   let indexesUnderway = Guarded<Set<String>>([])
+  /// How far the indexes are that are being built.
+  let builds = Guarded<[Keyspace: IndexProgress]>([:])
   let options: Options
   /// Gates that are closed or about to be.
   let gateCount = Atomic(0)
@@ -42,7 +44,8 @@ public final class Database: Sendable {
   }
 
   /// Opens the database in the directory at `path`, making one when there is none. What a crash
-  /// left is recovered, and indexes that were being built are finished.
+  /// left is recovered. Indexes that were being built go on being built in the background, and
+  /// queries do without them meanwhile.
   ///
   /// With `Options.access` of `.readOnly` nothing is made, recovered or finished, and a writer may
   /// have the directory open at the same time: see `refresh()`.
@@ -87,8 +90,7 @@ public final class Database: Sendable {
     if engine.isReadOnly { options.automaticIndexes = false }
     let database = Database(engine: engine, options: options, environment: environment)
     if engine.isReadOnly { return database }
-    try await database.finishIndexes()
-    try database.resumeReaping()
+    database.resume()
     return database
   }
 
@@ -123,8 +125,8 @@ public final class Database: Sendable {
       throw DatabaseError(error)
     }
     let snapshot = try engineSnapshot()
-    try await snapshot.readBlocking { [catalog] () throws(DatabaseError) in
-      try catalog.follow(snapshot)
+    try await read(snapshot) { [catalog] (rows) throws(DatabaseError) in
+      try catalog.follow(rows)
     }
     return true
   }

@@ -36,16 +36,23 @@ extension Database {
   /// Counts what is in the database.
   ///
   /// - Complexity: O(rows), all of which are read.
-  @concurrent
   package func contents() async throws(DatabaseError) -> DatabaseContents {
-    let snapshot = try engineSnapshot()
+    let shards = engine.metrics.shards.count
+    return try await read(try engineSnapshot()) { (rows) throws(DatabaseError) in
+      try rows.contents(shards: shards)
+    }
+  }
+}
+
+extension Rows {
+  fileprivate func contents(shards: Int) throws(DatabaseError) -> DatabaseContents {
     var collections: [DatabaseContents.Collections] = []
-    for family in try catalog.families(at: snapshot) {
+    for family in try catalog.families(in: self) {
       for (pattern, entry) in family.collections {
-        let size = try snapshot.size(of: entry.keyspace)
+        let size = try countedSize(of: entry.keyspace)
         var indexes: [DatabaseContents.Index] = []
         for index in entry.indexes {
-          let size = try snapshot.size(of: index.keyspace)
+          let size = try countedSize(of: index.keyspace)
           indexes.append(
             DatabaseContents.Index(
               name: index.name, isReady: index.state == .ready, entries: size.rows,
@@ -60,21 +67,17 @@ extension Database {
     collections.sort { ValueOrder.compare($0.pattern, $1.pattern) < 0 }
     return DatabaseContents(
       format: FileFormat.version, sequence: snapshot.sequence.rawValue,
-      shards: engine.metrics.shards.count, collections: collections)
+      shards: shards, collections: collections)
   }
-}
 
-extension Snapshot {
   /// The number of a keyspace's rows and their bytes.
-  fileprivate func size(of keyspace: Keyspace) throws(DatabaseError) -> (rows: Int, bytes: Int) {
-    let prefix = keyspace.prefix
-    let range = KeyRange(lower: prefix, upper: prefix + [KeyCoding.afterAll])
-    var walk = RangeWalk(self, [range])
-    var (rows, bytes) = (0, 0)
+  private func countedSize(of keyspace: Keyspace) throws(DatabaseError) -> RangeSize {
+    var walk = RangeWalk(self, [KeyRange(prefix: keyspace.prefix)])
+    var size = RangeSize()
     while try walk.next() {
-      rows += 1
-      bytes += walk.cursor.key.byteCount + (try walk.value.byteCount)
+      size.rows += 1
+      size.bytes += walk.cursor.key.byteCount + (try walk.value.byteCount)
     }
-    return (rows, bytes)
+    return size
   }
 }

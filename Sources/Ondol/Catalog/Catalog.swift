@@ -73,16 +73,9 @@ final class Catalog: Sendable {
     pictures.withLock { $0[ExactText(pattern.root)]?.collections[pattern] }
   }
 
-  /// The family as it was at `snapshot`. Nil when there was none.
+  /// The family as it was when `rows` were taken. Nil when there was none.
   ///
   /// - Complexity: one row is read; all of the family's when the picture is of another generation.
-  func family(_ root: String, at snapshot: Snapshot) async throws(DatabaseError) -> Family? {
-    guard let row = try await familyRow(root, at: snapshot) else { return nil }
-    if let picture = picture(of: root), picture.row == row { return picture }
-    return try load(root, row, at: snapshot)
-  }
-
-  /// The family as it was when `rows` were taken. Nil when there was none.
   func family(_ root: String, in rows: Rows) throws(DatabaseError) -> Family? {
     guard let bytes = try rows.row(CatalogKey.family(root)) else { return nil }
     let row: FamilyRow
@@ -92,7 +85,7 @@ final class Catalog: Sendable {
       throw DatabaseError(catalog: error)
     }
     if let picture = picture(of: root), picture.row == row { return picture }
-    return try load(root, row, at: rows.snapshot)
+    return try load(root, row, in: rows)
   }
 
   /// Notes how documents of the pattern are upgraded.
@@ -108,26 +101,26 @@ final class Catalog: Sendable {
       .map { PendingUpgrade(history: entry.schema, upgrade: $0) }
   }
 
-  /// Every family at `snapshot`.
-  func families(at snapshot: Snapshot) throws(DatabaseError) -> [Family] {
-    var rows: [(String, FamilyRow)] = []
+  /// Every family as it was when `rows` were taken.
+  func families(in rows: Rows) throws(DatabaseError) -> [Family] {
+    var found: [(String, FamilyRow)] = []
     let prefix = CatalogKey.families
-    var walk = RangeWalk(snapshot, [KeyRange(lower: prefix, upper: prefix + [0xff])])
+    var walk = RangeWalk(rows, [KeyRange(lower: prefix, upper: prefix + [0xff])])
     while try walk.next() {
       let value = try walk.value
       do throws(MalformedBytes) {
         guard let root = String(utf8: walk.cursor.key.extracting(prefix.count...)) else { continue }
-        rows.append((root, try FamilyRow(value)))
+        found.append((root, try FamilyRow(value)))
       } catch {
         throw DatabaseError(catalog: error)
       }
     }
     var families: [Family] = []
-    for (root, row) in rows {
+    for (root, row) in found {
       if let picture = picture(of: root), picture.row == row {
         families.append(picture)
       } else {
-        families.append(try load(root, row, at: snapshot))
+        families.append(try load(root, row, in: rows))
       }
     }
     return families
@@ -142,32 +135,20 @@ final class Catalog: Sendable {
     }
   }
 
-  /// Has the pictures follow a database that another has written: `snapshot` is newer than all of
-  /// them.
-  func follow(_ snapshot: Snapshot) throws(DatabaseError) {
-    let present = Set(try families(at: snapshot).map { ExactText($0.root) })
+  /// Has the pictures follow a database that another has written: `rows` are newer than all of them.
+  func follow(_ rows: Rows) throws(DatabaseError) {
+    let present = Set(try families(in: rows).map { ExactText($0.root) })
     let gone = pictures.withLock { $0.filter { !present.contains($0.key) } }
     for family in gone.values { forget(family) }
   }
 
-  private func familyRow(
-    _ root: String, at snapshot: Snapshot
-  ) async throws(DatabaseError) -> FamilyRow? {
-    guard let bytes = try await snapshot.row(CatalogKey.family(root)) else { return nil }
-    do throws(MalformedBytes) {
-      return try FamilyRow(bytes.bytes)
-    } catch {
-      throw DatabaseError(catalog: error)
-    }
-  }
-
   /// Reads all rows of a family.
   private func load(
-    _ root: String, _ row: FamilyRow, at snapshot: Snapshot
+    _ root: String, _ row: FamilyRow, in rows: Rows
   ) throws(DatabaseError) -> Family {
     var reader = FamilyReader(Family(root: root, row: row))
     let (lower, upper) = CatalogKey.keyspaces(ofFamily: row.number)
-    var walk = RangeWalk(snapshot, [KeyRange(lower: lower, upper: upper)])
+    var walk = RangeWalk(rows, [KeyRange(lower: lower, upper: upper)])
     while try walk.next() {
       let value = try walk.value
       do throws(MalformedBytes) {
@@ -227,23 +208,28 @@ private struct FamilyReader {
   }
 }
 
+extension Database {
+  /// The family as it is now. Nil when there is none.
+  func family(_ root: String) async throws(DatabaseError) -> Family? {
+    try await read(try engineSnapshot()) { (rows) throws(DatabaseError) in
+      try rows.catalog.family(root, in: rows)
+    }
+  }
+
+  /// Every family as it is now.
+  func families() async throws(DatabaseError) -> [Family] {
+    try await read(try engineSnapshot()) { (rows) throws(DatabaseError) in
+      try rows.catalog.families(in: rows)
+    }
+  }
+}
+
 /// Runs `body` with the engine's errors turned into the product's.
 func rethrowing<R>(_ body: () throws(EngineError) -> R) throws(DatabaseError) -> R {
   do throws(EngineError) {
     return try body()
   } catch {
     throw DatabaseError(error)
-  }
-}
-
-extension Snapshot {
-  /// `get` with the product's errors.
-  func row(_ key: [UInt8]) async throws(DatabaseError) -> [UInt8]? {
-    do throws(EngineError) {
-      return try await get(key)
-    } catch {
-      throw DatabaseError(error)
-    }
   }
 }
 

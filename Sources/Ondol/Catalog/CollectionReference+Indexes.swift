@@ -22,9 +22,14 @@ public struct IndexInformation: Sendable, Hashable, Identifiable {
   public let isUnique: Bool
   /// Whether it serves queries yet.
   public let state: State
-  /// Rows in the index, over all collections it serves.
+  /// How far it is when it is being built, by a call or in the background after the database was
+  /// opened; nil when it is not its turn yet, or when it is ready.
+  public let progress: IndexProgress?
+  /// Rows in the index, over all collections it serves: exact up to a thousand a collection id,
+  /// otherwise an estimate, in which rows that were changed or deleted count until compaction has
+  /// removed what they were.
   public let entries: Int
-  /// Bytes of those rows, before compression.
+  /// Bytes of those rows, before compression: exact when `entries` is, otherwise an estimate.
   public let sizeBytes: Int
 
   /// The name.
@@ -83,9 +88,10 @@ extension CollectionReference {
     return kind.name
   }
 
-  /// The indexes that serve this collection.
+  /// The indexes that serve this collection, with sizes that are approximate when they are large.
   ///
-  /// - Complexity: O(rows of the indexes), because they are counted.
+  /// - Complexity: O(indexes), whatever their size: some rows of each are counted, the rest is
+  ///   estimated.
   public func listIndexes() async throws(DatabaseError) -> [IndexInformation] {
     try await database.information([CollectionPattern(try place.get())]) { _ in true }
   }
@@ -136,14 +142,14 @@ extension CollectionGroup {
     return valid.name
   }
 
-  /// The indexes of the group, each over all its collections.
+  /// The indexes of the group, each over all its collections, with sizes that are approximate when
+  /// they are large.
   ///
-  /// - Complexity: O(rows of the indexes), because they are counted.
+  /// - Complexity: O(indexes of all collections), whatever their size.
   public func listIndexes() async throws(DatabaseError) -> [IndexInformation] {
     _ = try source.get()
-    return try await database.information(try database.patterns(ofGroup: collectionID)) {
-      $0.isOfGroup
-    }
+    let patterns = try await database.patterns(ofGroup: collectionID)
+    return try await database.information(patterns) { $0.isOfGroup }
   }
 
   /// Takes an index of the group away; its space comes back. Does nothing when there is none of the
@@ -154,9 +160,8 @@ extension CollectionGroup {
     _ = try source.get()
     let wanted = ExactText(name)
     try await database.changeGroup(collectionID) { $0.removeAll { ExactText($0.name) == wanted } }
-    for pattern in try database.patterns(ofGroup: collectionID) {
-      let snapshot = try database.engineSnapshot()
-      let family = try await database.catalog.family(pattern.root, at: snapshot)
+    for pattern in try await database.patterns(ofGroup: collectionID) {
+      let family = try await database.family(pattern.root)
       for index in family?.collections[pattern]?.indexes ?? []
       where index.kind.isOfGroup && ExactText(index.name) == wanted {
         try await database.dropIndex(index.keyspace, of: pattern)
@@ -230,50 +235,55 @@ extension Database {
   func createIndex(
     _ kind: IndexKind, of pattern: CollectionPattern, _ progress: (IndexProgress) -> Void
   ) async throws(DatabaseError) {
-    let index = try await changeCatalog(of: pattern.root) { (edit) throws(DatabaseError) in
-      try edit.declareIndex(kind, of: pattern)
+    while true {
+      let index = try await changeCatalog(of: pattern.root) { (edit) throws(DatabaseError) in
+        try edit.declareIndex(kind, of: pattern)
+      }
+      guard index.state != .ready else { return }
+      let builder = IndexBuilder(database: self, pattern: pattern, keyspace: index.keyspace)
+      if try await builder.build(progress) { return }
+      // It was dropped meanwhile, perhaps by another builder that could not make it unique.
     }
-    guard index.state != .ready else { return }
-    let builder = IndexBuilder(database: self, pattern: pattern, keyspace: index.keyspace)
-    try await builder.build(progress)
   }
 
   /// The indexes of some patterns that are `wanted`, those of one name together.
   @concurrent
   fileprivate func information(
-    _ patterns: [CollectionPattern], _ wanted: @Sendable (IndexKind) -> Bool
+    _ patterns: [CollectionPattern], _ wanted: @escaping @Sendable (IndexKind) -> Bool
   ) async throws(DatabaseError) -> [IndexInformation] {
-    let snapshot = try engineSnapshot()
-    var list: [IndexInformation] = []
-    for pattern in patterns {
-      let family = try await catalog.family(pattern.root, at: snapshot)
-      for index in family?.collections[pattern]?.indexes ?? [] where wanted(index.kind) {
-        var walk = RangeWalk(snapshot, [KeyRange(prefix: index.keyspace.prefix)])
-        var (entries, bytes) = (0, 0)
-        while try walk.next() {
-          entries += 1
-          bytes += try walk.cursor.key.byteCount + walk.value.byteCount
+    try await read(try engineSnapshot()) { [builds] (rows) throws(DatabaseError) in
+      let builds = builds.withLock { $0 }
+      var list: [IndexInformation] = []
+      for pattern in patterns {
+        let family = try rows.catalog.family(pattern.root, in: rows)
+        for index in family?.collections[pattern]?.indexes ?? [] where wanted(index.kind) {
+          let size = try rows.size(of: KeyRange(prefix: index.keyspace.prefix))
+          let known = list.firstIndex { ExactText($0.name) == ExactText(index.name) }
+          let information = IndexInformation(
+            index, size, builds[index.keyspace], added: known.map { list[$0] })
+          if let known { list[known] = information } else { list.append(information) }
         }
-        let known = list.firstIndex { ExactText($0.name) == ExactText(index.name) }
-        let information = IndexInformation(
-          index, entries: entries, bytes: bytes, added: known.map { list[$0] })
-        if let known { list[known] = information } else { list.append(information) }
       }
+      return list
     }
-    return list
   }
 }
 
 extension IndexInformation {
   fileprivate init(
-    _ index: IndexDefinition, entries: Int, bytes: Int, added other: IndexInformation?
+    _ index: IndexDefinition, _ size: RangeSize, _ progress: IndexProgress?,
+    added other: IndexInformation?
   ) {
     name = index.name
     fields = index.fields.map(\.description)
     isUnique = index.kind.isUnique
     state = index.state == .ready && other?.state != .building ? .ready : .building
-    self.entries = entries + (other?.entries ?? 0)
-    sizeBytes = bytes + (other?.sizeBytes ?? 0)
+    self.progress = [progress, other?.progress].compactMap { $0 }.reduce(nil) { sum, part in
+      IndexProgress(
+        documents: part.documents + (sum?.documents ?? 0), total: part.total + (sum?.total ?? 0))
+    }
+    entries = size.rows + (other?.entries ?? 0)
+    sizeBytes = size.bytes + (other?.sizeBytes ?? 0)
   }
 }
 

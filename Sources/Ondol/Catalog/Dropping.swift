@@ -44,15 +44,16 @@ extension Database {
   private func letGo(ofFamily root: String) async throws(DatabaseError) -> DroppedFamily? {
     while true {
       let snapshot = try engineSnapshot()
-      guard let family = try await catalog.family(root, at: snapshot) else { return nil }
+      let found = try await read(snapshot) { (rows) throws(DatabaseError) in
+        try rows.catalogRows(ofFamily: root)
+      }
+      guard let (family, keys) = found else { return nil }
       var batch = Batch()
       batch.basis = snapshot.sequence
       let key = CatalogKey.family(root)
       batch.guardUnchanged(key.bytes)
       batch.delete(key.bytes)
-      let (lower, upper) = CatalogKey.keyspaces(ofFamily: family.row.number)
-      var walk = RangeWalk(snapshot, [KeyRange(lower: lower, upper: upper)])
-      while try walk.next() { batch.delete(walk.cursor.key) }
+      for key in keys { batch.delete(key.bytes) }
       let mark = CatalogKey.droppedFamily(family.row.number)
       var members: [UInt8] = []
       members.appendVarint(UInt64(family.row.nextMember))
@@ -102,6 +103,20 @@ struct DroppedFamily: Sendable {
   var members: UInt32
 }
 
+extension Rows {
+  /// A family, and the keys of its rows in the catalog but the first. Nil when there is none.
+  fileprivate func catalogRows(
+    ofFamily root: String
+  ) throws(DatabaseError) -> (family: Family, keys: [[UInt8]])? {
+    guard let family = try catalog.family(root, in: self) else { return nil }
+    let (lower, upper) = CatalogKey.keyspaces(ofFamily: family.row.number)
+    var walk = RangeWalk(self, [KeyRange(lower: lower, upper: upper)])
+    var keys: [[UInt8]] = []
+    while try walk.next() { keys.append(walk.cursor.key.array) }
+    return (family, keys)
+  }
+}
+
 extension Catalog {
   /// Puts a picture without anything in the place of a family that was dropped, so that an old
   /// picture of it never comes back.
@@ -110,12 +125,22 @@ extension Catalog {
     row.generation = .max
     install(Family(root: family.root, row: row))
   }
+}
 
+extension Database {
   /// The families whose rows are still to be removed.
-  func droppedFamilies(at snapshot: Snapshot) throws(DatabaseError) -> [DroppedFamily] {
+  func droppedFamilies() async throws(DatabaseError) -> [DroppedFamily] {
+    try await read(try engineSnapshot()) { (rows) throws(DatabaseError) in
+      try rows.droppedFamilies()
+    }
+  }
+}
+
+extension Rows {
+  fileprivate func droppedFamilies() throws(DatabaseError) -> [DroppedFamily] {
     var families: [DroppedFamily] = []
     let prefix = CatalogKey.droppedFamilies
-    var walk = RangeWalk(snapshot, [KeyRange(prefix: prefix)])
+    var walk = RangeWalk(self, [KeyRange(prefix: prefix)])
     while try walk.next() {
       let members = try walk.value.array
       do throws(MalformedBytes) {
@@ -143,8 +168,7 @@ extension CollectionReference {
   /// - Complexity: O(segments): the rows are left out when what they lie among is next written.
   public func dropIndex(named name: String) async throws(DatabaseError) {
     let pattern = CollectionPattern(try place.get())
-    let snapshot = try database.engineSnapshot()
-    let family = try await database.catalog.family(pattern.root, at: snapshot)
+    let family = try await database.family(pattern.root)
     let indexes = family?.collections[pattern]?.indexes ?? []
     guard let index = indexes.first(where: { ExactText($0.name) == ExactText(name) }) else {
       return
@@ -158,11 +182,19 @@ extension CollectionReference {
     try await database.dropIndex(index.keyspace, of: pattern)
   }
 
-  /// Removes all documents of the collection and everything below them. A collection at the top
-  /// goes in one commit, with its indexes, and its space comes back; one below a document goes some
-  /// hundred documents at a time, and its indexes stay, since they serve others.
+  /// Removes all documents of the collection and everything below them.
   ///
-  /// - Throws: `.invalidArgument` when the path is wrong; as writes do.
+  /// A collection at the top goes in one commit, with its indexes, and its space comes back; what a
+  /// crash leaves of that is done after the next opening.
+  ///
+  /// A collection below a document goes some hundred documents a commit, so that it may be larger
+  /// than a commit: others see it shrink, and documents written meanwhile may go or stay. When this
+  /// throws, or a crash ends it, some documents are gone and the others are whole; call it again
+  /// for the rest. Its indexes stay, since they serve others. Where all must go at once and fits
+  /// into one commit, `DocumentReference.delete(recursive:)` of the document above does that.
+  ///
+  /// - Throws: `.invalidArgument` when the path is wrong; as writes do; `.cancelled` when the task
+  ///   was cancelled between two commits.
   /// - Complexity: O(segments) at the top, O(documents) below.
   public func drop() async throws(DatabaseError) {
     let path = try place.get()
@@ -186,9 +218,18 @@ extension Database {
   fileprivate func someDocuments(
     below path: CollectionPath
   ) async throws(DatabaseError) -> [DocumentPath] {
-    let snapshot = try engineSnapshot()
+    try await read(try engineSnapshot()) { (rows) throws(DatabaseError) in
+      try rows.documents(below: path, limit: Self.documentsAtOnce)
+    }
+  }
+}
+
+extension Rows {
+  fileprivate func documents(
+    below path: CollectionPath, limit: Int
+  ) throws(DatabaseError) -> [DocumentPath] {
     let pattern = CollectionPattern(path)
-    let family = try await catalog.family(pattern.root, at: snapshot)
+    let family = try catalog.family(pattern.root, in: self)
     var paths: [DocumentPath] = []
     for (other, entry) in family?.collections ?? [:]
     where other.collectionIDs.starts(
@@ -196,8 +237,8 @@ extension Database {
     {
       let prefix = DocumentKey.prefix(entry.keyspace, ancestors: path.ancestorIDs)
       let naming = DocumentNaming(other, entry.keyspace, collection: nil)
-      var walk = RangeWalk(snapshot, [KeyRange(prefix: prefix)])
-      while paths.count < Self.documentsAtOnce, try walk.next() {
+      var walk = RangeWalk(self, [KeyRange(prefix: prefix)])
+      while paths.count < limit, try walk.next() {
         paths.append(try naming.path(of: walk.cursor.key))
       }
     }

@@ -55,35 +55,18 @@ extension Database {
   }
 
   /// The patterns a group has, in the order of their keyspaces.
-  func patterns(ofGroup id: String) throws(DatabaseError) -> [CollectionPattern] {
-    try catalog.families(at: try engineSnapshot()).flatMap { family in
+  func patterns(ofGroup id: String) async throws(DatabaseError) -> [CollectionPattern] {
+    try await families().flatMap { family in
       family.collections.filter { $0.key.collectionID.text.utf8.elementsEqual(id.utf8) }
     }.sorted { $0.value.keyspace.rawValue < $1.value.keyspace.rawValue }.map(\.key)
   }
 
   /// Declares and builds an index in each pattern of a group that lacks it.
   func buildGroupIndex(
-    _ kind: IndexKind, of id: String, _ progress: (IndexProgress) -> Void = { _ in }
+    _ kind: IndexKind, of id: String, _ progress: (IndexProgress) -> Void
   ) async throws(DatabaseError) {
-    for pattern in try patterns(ofGroup: id) {
+    for pattern in try await patterns(ofGroup: id) {
       try await createIndex(kind, of: pattern, progress)
-    }
-  }
-
-  /// Builds what a crash left between the group's row and its patterns.
-  func finishGroupIndexes() async throws(DatabaseError) {
-    let snapshot = try engineSnapshot()
-    var ids: [String] = []
-    let prefix = CatalogKey.group("")
-    var walk = RangeWalk(snapshot, [KeyRange(prefix: prefix)])
-    while try walk.next() {
-      if let id = String(utf8: walk.cursor.key.extracting(prefix.count...)) { ids.append(id) }
-    }
-    let rows = Rows(snapshot, catalog, mayBlock: true)
-    for id in ids {
-      for kind in try rows.groupIndexes(CatalogKey.group(id)) {
-        try await buildGroupIndex(kind, of: id)
-      }
     }
   }
 }

@@ -8,21 +8,22 @@
 //    maintained the index, and the batch is derived again. Each commit also says how far it came.
 // 3. The index is declared `ready`, and only now serves queries.
 //
-// A crash leaves it `building`; opening the database goes on where the last commit said.
+// A crash leaves it `building`; after the next opening it goes on where the last commit said, see
+// Resumption.
 
-internal import Logging
 internal import OndolEngine
 
 /// How far an index is that is being built.
 public struct IndexProgress: Sendable, Hashable {
-  /// Documents added since this call began.
+  /// Documents added since the building began, or went on after the database was opened.
   public var documents: Int
-  /// Documents that are to be added, as known by now.
+  /// Documents that are to be added, as far as known by now: exact when they are few, else an
+  /// estimate.
   public var total: Int
 }
 
 /// Builds one index.
-struct IndexBuilder {
+struct IndexBuilder: Sendable {
   let database: Database
   let pattern: CollectionPattern
   let keyspace: Keyspace
@@ -32,13 +33,16 @@ struct IndexBuilder {
   /// Bytes of documents after which a commit is not made longer.
   static let batchBytes = 1 << 20
 
-  /// Fills the index and declares it ready. Does nothing when it is.
+  /// Fills the index and declares it ready, unless it is. False when there is no such index any
+  /// more.
   ///
   /// A cancelled task leaves the index as far as it came. A unique index that documents disagree
   /// with is dropped.
-  func build(_ progress: (IndexProgress) -> Void = { _ in }) async throws(DatabaseError) {
+  func build(
+    _ progress: (IndexProgress) -> Void = { _ in }
+  ) async throws(DatabaseError) -> Bool {
     do throws(DatabaseError) {
-      try await buildInTurn(progress)
+      return try await buildInTurn(progress)
     } catch {
       if error.code == .alreadyExists { try await database.dropIndex(keyspace, of: pattern) }
       throw error
@@ -47,39 +51,35 @@ struct IndexBuilder {
 
   private func buildInTurn(
     _ progress: (IndexProgress) -> Void
-  ) async throws(DatabaseError) {
+  ) async throws(DatabaseError) -> Bool {
     await database.latches.acquire(.index(keyspace))
-    do throws(DatabaseError) {
-      var state = IndexProgress(documents: 0, total: try await countDocuments())
-      while let count = try await addNextDocuments() {
-        state.documents += count
-        state.total = max(state.total, state.documents)
-        progress(state)
-        guard !Task.isCancelled else {
-          throw DatabaseError(
-            .cancelled,
-            "the task was cancelled; the index goes on being built when the database is"
-              + " opened, or when it is created again")
-        }
-      }
-      try await declareReady()
-    } catch {
+    defer {
+      database.builds.withLock { $0[keyspace] = nil }
       database.latches.release(.index(keyspace))
-      throw error
     }
-    database.latches.release(.index(keyspace))
+    var state = IndexProgress(documents: 0, total: try await countDocuments())
+    note(state)
+    while let count = try await addNextDocuments() {
+      state.documents += count
+      state.total = max(state.total, state.documents)
+      note(state)
+      progress(state)
+    }
+    return try await declareReady()
   }
 
-  /// Documents that are to be added.
-  @concurrent
+  private func note(_ state: IndexProgress) {
+    database.builds.withLock { $0[keyspace] = state }
+  }
+
+  /// Documents that are to be added, about.
   private func countDocuments() async throws(DatabaseError) -> Int {
-    let snapshot = try database.engineSnapshot()
-    guard let index = try await index(at: snapshot), case .building(let through) = index.state
-    else { return 0 }
-    var walk = RangeWalk(snapshot, [range(of: index, behind: through)])
-    var count = 0
-    while try walk.next() { count += 1 }
-    return count
+    try await database.read(try database.engineSnapshot()) { (rows) throws(DatabaseError) in
+      guard let index = try index(in: rows), case .building(let through) = index.state else {
+        return 0
+      }
+      return try rows.count(of: range(of: index, behind: through))
+    }
   }
 
   private func range(of index: IndexDefinition, behind through: [UInt8]?) -> KeyRange {
@@ -91,7 +91,17 @@ struct IndexBuilder {
   /// Adds documents behind those added so far, and says how many; nil when there are no more.
   @concurrent
   private func addNextDocuments() async throws(DatabaseError) -> Int? {
-    while let step = try await nextStep(at: try database.engineSnapshot()) {
+    while true {
+      guard !Task.isCancelled else {
+        throw DatabaseError(
+          .cancelled,
+          "the task was cancelled; the index goes on being built when the database is opened, or"
+            + " when it is created again")
+      }
+      let step = try await database.read(try database.engineSnapshot()) {
+        (rows) throws(DatabaseError) in try nextStep(in: rows)
+      }
+      guard let step else { return nil }
       do throws(EngineError) {
         _ = try await database.engine.commit(step.batch, durability: .process)
         return step.documents
@@ -102,7 +112,6 @@ struct IndexBuilder {
         throw DatabaseError(error)
       }
     }
-    return nil
   }
 
   /// A commit of the builder.
@@ -113,14 +122,14 @@ struct IndexBuilder {
 
   /// The rows of the next documents, and how far the index then is; nil when there are no more, or
   /// no index.
-  func nextStep(at snapshot: Snapshot) async throws(DatabaseError) -> Step? {
-    guard let family = try await database.catalog.family(pattern.root, at: snapshot),
+  func nextStep(in rows: Rows) throws(DatabaseError) -> Step? {
+    guard let family = try rows.catalog.family(pattern.root, in: rows),
       let entry = family.collections[pattern],
-      var index = try await index(at: snapshot), case .building(let through) = index.state
+      var index = try index(in: rows), case .building(let through) = index.state
     else { return nil }
     var batch = Batch()
-    batch.basis = snapshot.sequence
-    let added = try add(documentsBehind: through, of: entry, to: index, in: snapshot, &batch)
+    batch.basis = rows.snapshot.sequence
+    let added = try add(documentsBehind: through, of: entry, to: index, rows, &batch)
     guard let added else { return nil }
     index.state = .building(through: added.last)
     let key = CatalogKey.keyspace(keyspace)
@@ -135,9 +144,9 @@ struct IndexBuilder {
   /// are, or nil when there is none.
   private func add(
     documentsBehind through: [UInt8]?, of entry: CollectionEntry, to index: IndexDefinition,
-    in snapshot: Snapshot, _ batch: inout Batch
+    _ stored: Rows, _ batch: inout Batch
   ) throws(DatabaseError) -> (last: [UInt8], count: Int)? {
-    var walk = RangeWalk(snapshot, [range(of: index, behind: through)])
+    var walk = RangeWalk(stored, [range(of: index, behind: through)])
     var claims = UniqueClaims()
     var last: [UInt8]?
     var count = 0
@@ -160,13 +169,13 @@ struct IndexBuilder {
       count += 1
       bytes += value.byteCount
     }
-    try claims.settle(into: &batch, Rows(snapshot, database.catalog, mayBlock: true))
+    try claims.settle(into: &batch, stored)
     return last.map { ($0, count) }
   }
 
   /// The index's own row, which says how far it is.
-  private func index(at snapshot: Snapshot) async throws(DatabaseError) -> IndexDefinition? {
-    guard let bytes = try await snapshot.row(CatalogKey.keyspace(keyspace)) else { return nil }
+  private func index(in rows: Rows) throws(DatabaseError) -> IndexDefinition? {
+    guard let bytes = try rows.row(CatalogKey.keyspace(keyspace)) else { return nil }
     do throws(MalformedBytes) {
       guard case .index(let index) = try KeyspaceRow(bytes.bytes, of: keyspace) else { return nil }
       return index
@@ -175,91 +184,15 @@ struct IndexBuilder {
     }
   }
 
-  private func declareReady() async throws(DatabaseError) {
-    let snapshot = try database.engineSnapshot()
-    guard try await index(at: snapshot)?.state != .ready else { return }
+  /// Has queries use the index, if it is still there; false otherwise.
+  private func declareReady() async throws(DatabaseError) -> Bool {
     try await database.changeCatalog(of: pattern.root) { (edit) throws(DatabaseError) in
       let indexes = edit.family.collections[pattern]?.indexes ?? []
-      // It may have been dropped meanwhile.
-      guard var index = indexes.first(where: { $0.keyspace == keyspace }) else { return }
+      guard var index = indexes.first(where: { $0.keyspace == keyspace }) else { return false }
+      guard index.state != .ready else { return true }
       index.state = .ready
       edit.put(index, in: pattern)
+      return true
     }
-  }
-}
-
-extension Database {
-  /// Commits a change of a family's catalog rows, in turn with all others who change it.
-  func changeCatalog<R>(
-    of root: String, _ change: (inout CatalogEdit) throws(DatabaseError) -> R
-  ) async throws(DatabaseError) -> R {
-    let key = LatchKey.family(ExactText(root))
-    await latches.acquire(key)
-    do throws(DatabaseError) {
-      let result = try await changeCatalogInTurn(of: root, change)
-      latches.release(key)
-      return result
-    } catch {
-      latches.release(key)
-      throw error
-    }
-  }
-
-  private func changeCatalogInTurn<R>(
-    of root: String, _ change: (inout CatalogEdit) throws(DatabaseError) -> R
-  ) async throws(DatabaseError) -> R {
-    while true {
-      let snapshot = try engineSnapshot()
-      var edit = try await read(snapshot) { [catalog] (rows) throws(DatabaseError) in
-        // The change runs on the caller, where a cold read cannot be begun again.
-        let patient = Rows(rows.snapshot, rows.catalog, mayBlock: true)
-        if let family = try catalog.family(root, in: rows) {
-          return CatalogEdit(family, in: patient)
-        }
-        return try CatalogEdit(newFamily: root, following: nil, in: patient)
-      }
-      let result = try change(&edit)
-      guard edit.isChanged else { return result }
-      var batch = Batch()
-      batch.basis = snapshot.sequence
-      edit.write(to: &batch)
-      do throws(EngineError) {
-        let receipt = try await engine.commit(
-          batch, durability: OndolEngine.Durability(options.durability))
-        edit.resolve(receipt.sequence)
-        catalog.install(edit.family)
-        return result
-      } catch .stale {
-        // Another root collection was made at the same moment and took its number.
-        await Task.yield()
-      } catch {
-        throw DatabaseError(error)
-      }
-    }
-  }
-
-  /// Builds and removes what a crash or a cancelled task left unfinished.
-  func finishIndexes() async throws(DatabaseError) {
-    for family in try catalog.families(at: try engineSnapshot()) {
-      for (pattern, entry) in family.collections {
-        for index in entry.indexes where index.state != .ready {
-          options.logger.notice(
-            "finishing an index that was being built",
-            metadata: ["collection": "\(pattern)", "index": "\(index.name)"])
-          let builder = IndexBuilder(database: self, pattern: pattern, keyspace: index.keyspace)
-          do throws(DatabaseError) {
-            try await builder.build()
-          } catch {
-            guard error.code == .alreadyExists else { throw error }
-            options.logger.warning("a unique index could not be finished: \(error)")
-          }
-        }
-      }
-      for keyspace in family.dropped { try await removeRows(of: keyspace) }
-    }
-    for family in try catalog.droppedFamilies(at: try engineSnapshot()) {
-      try await removeRows(of: family)
-    }
-    try await finishGroupIndexes()
   }
 }

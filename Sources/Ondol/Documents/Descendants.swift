@@ -33,7 +33,7 @@ extension Rows {
   /// The paths of the documents in the range.
   func documents(in range: DocumentRange) throws(DatabaseError) -> [DocumentPath] {
     var paths: [DocumentPath] = []
-    var walk = RangeWalk(snapshot, [range.range])
+    var walk = RangeWalk(self, [range.range])
     while try walk.next() {
       let ids = try DocumentKey.ids(
         in: walk.cursor.key, ancestorCount: range.pattern.ancestorCount)
@@ -45,7 +45,7 @@ extension Rows {
 
   /// Whether there is a document in the range.
   func hasDocument(in range: DocumentRange) throws(DatabaseError) -> Bool {
-    var walk = RangeWalk(snapshot, [range.range])
+    var walk = RangeWalk(self, [range.range])
     return try walk.next()
   }
 }
@@ -85,7 +85,7 @@ extension Database {
   public func listCollections() async throws(DatabaseError) -> [CollectionReference] {
     let names = try await read(try engineSnapshot()) { (rows) throws(DatabaseError) -> [String] in
       var names: [String] = []
-      for family in try rows.catalog.families(at: rows.snapshot) {
+      for family in try rows.catalog.families(in: rows) {
         for (pattern, entry) in family.collections {
           let prefix = entry.keyspace.prefix
           let range = KeyRange(lower: prefix, upper: prefix + [KeyCoding.afterAll])

@@ -153,8 +153,13 @@ extension DocumentReference {
     }
     let path = try place.get()
     do {
-      let commit = try await database.run(attempts: .max, durability: durability) { transaction in
-        try transaction.deleteDocument(self, recursive: true, ifVersion: version)
+      let commit = try await database.run(attempts: .max, durability: durability) { snapshot in
+        let outcome = try await database.read(snapshot) { (rows) throws(DatabaseError) in
+          let transaction = Transaction(database, rows)
+          try transaction.deleteDocument(self, recursive: true, ifVersion: version)
+          return try transaction.finish()
+        }
+        return ((), outcome)
       }.commit
       return commit.result(of: path, in: database, returning: returning)
     } catch let error as DatabaseError {

@@ -2,7 +2,7 @@
 // them, whether their row is still there or not: every read compares the field with the clock. The
 // rows are removed soon after by ordinary deletes, so that indexes shrink and listeners hear of it.
 //
-// Removal is a timer for the earliest moment known: set when a database is opened, when a field is
+// Removal is a timer for the earliest moment known: set after a database was opened, when a field is
 // declared, and by writes. When it goes off, what is over is deleted, some hundred documents a
 // commit, and it is set for the next moment.
 
@@ -54,14 +54,6 @@ extension Database {
   private static let reapedTogether = 200
   /// Microseconds until the next attempt after a failure.
   private static let pauseAfterFailure: Int64 = 1_000_000
-
-  /// Sets the timer when some collection's documents end.
-  func resumeReaping() throws(DatabaseError) {
-    let families = try catalog.families(at: try engineSnapshot())
-    if families.contains(where: { $0.collections.values.contains { $0.timeToLive != nil } }) {
-      reap(by: now())
-    }
-  }
 
   /// Has the timer go off at `time` at the latest. Who only reads leaves it to the writer.
   func reap(by time: Int64) {
@@ -116,7 +108,7 @@ extension Database {
   private func findEnded() async throws(DatabaseError) -> Ended? {
     try await read(try engineSnapshot()) { (rows) throws(DatabaseError) -> Ended? in
       var ended: Ended?
-      for family in try rows.catalog.families(at: rows.snapshot) {
+      for family in try rows.catalog.families(in: rows) {
         for (pattern, entry) in family.collections {
           guard let field = entry.timeToLive,
             let index = entry.indexes.first(where: { $0.kind == IndexKind([IndexField(field)]) })
@@ -138,7 +130,7 @@ extension Database {
     var lower = keyspace.prefix
     let upper = keyspace.prefix + [KeyCoding.afterAll]
     while true {
-      var walk = RangeWalk(rows.snapshot, [KeyRange(lower: lower, upper: upper)])
+      var walk = RangeWalk(rows, [KeyRange(lower: lower, upper: upper)])
       var behind: [UInt8]?
       while behind == nil, try walk.next() {
         guard ended.isOver.count < reapedTogether else {

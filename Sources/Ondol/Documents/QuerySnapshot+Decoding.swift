@@ -77,8 +77,12 @@ extension QuerySnapshot {
   ) throws(DecodingFailure) -> [Content] {
     var values: [Content] = []
     values.reserveCapacity(documents.count)
-    for result in decode(as: type, decoder: decoder).results {
-      values.append(try result.get())
+    for document in documents {
+      do {
+        values.append(try document.data(as: type, decoder: decoder))
+      } catch {
+        throw DecodingFailure(error, in: document.reference)
+      }
     }
     return values
   }

@@ -113,8 +113,10 @@ extension CatalogEdit {
 struct SchemaRewrite: Sendable {
   let pattern: CollectionPattern
 
-  /// Documents rewritten in one commit.
+  /// Documents rewritten for one look at them.
   private static let batchCount = 100
+  /// Documents looked at together: as long as that others may wait who must read from disk, too.
+  private static let lookedAtTogether = 1_000
 
   func run(in database: Database) async {
     do throws(DatabaseError) {
@@ -156,9 +158,16 @@ struct SchemaRewrite: Sendable {
       let prefix = entry.keyspace.prefix
       let range = KeyRange(
         lower: through.map { $0 + [0] } ?? prefix, upper: prefix + [KeyCoding.afterAll])
-      var walk = RangeWalk(rows.snapshot, [range])
+      var walk = RangeWalk(rows, [range])
+      var last: [UInt8]?
       var writes: [DocumentWrite] = []
+      var count = 0
       while try walk.next() {
+        if writes.count == Self.batchCount || count == Self.lookedAtTogether {
+          return (writes, last)
+        }
+        count += 1
+        last = walk.cursor.key.array
         let ids = try DocumentKey.ids(
           in: walk.cursor.key, ancestorCount: pattern.ancestorCount)
         let path = DocumentPath(unchecked: zip(pattern.collectionIDs, ids).flatMap { [$0, $1] })
@@ -176,7 +185,6 @@ struct SchemaRewrite: Sendable {
           DocumentWrite(
             path: path,
             intent: WriteIntent(change: .replace(fields: fields), precondition: .version(version))))
-        if writes.count == Self.batchCount { return (writes, walk.cursor.key.array) }
       }
       return (writes, nil)
     }

@@ -22,9 +22,10 @@ public final class Transaction {
   private var overlay: Rows?
   private var isOver = false
 
-  init(_ database: Database, at snapshot: Snapshot) {
+  /// Reads `rows`, blocking when they may.
+  init(_ database: Database, _ rows: Rows) {
     self.database = database
-    base = Rows(snapshot, database.catalog, mayBlock: true)
+    base = rows
     preparation = WritePreparation(base)
   }
 
@@ -98,7 +99,7 @@ public final class Transaction {
     let prepared = try preparation.finish()
     let snapshot = base.snapshot.overlaid(by: prepared.batch, time: database.now())
     let catalog = Catalog(copying: base.catalog, adding: prepared.changedFamilies)
-    let rows = Rows(snapshot, catalog, mayBlock: true)
+    let rows = Rows(snapshot, catalog, mayBlock: base.mayBlock)
     overlay = rows
     return rows
   }
@@ -133,8 +134,14 @@ public final class Transaction {
 
   // MARK: - The end
 
+  /// What it comes to, to be committed.
+  func finish() throws(DatabaseError) -> TransactionOutcome {
+    let roots = footprint.roots.union(preparation.roots)
+    return TransactionOutcome(prepared: try prepare(), roots: roots)
+  }
+
   /// The batch of everything written, guarded by everything read.
-  func finish() throws(DatabaseError) -> PreparedCommit {
+  private func prepare() throws(DatabaseError) -> PreparedCommit {
     isOver = true
     return try preparation.finish(guarding: footprint)
   }
@@ -143,9 +150,6 @@ public final class Transaction {
   func end() {
     isOver = true
   }
-
-  /// The root collections it has to do with.
-  var roots: Set<ExactText> { footprint.roots.union(preparation.roots) }
 
   private func check(_ reference: DocumentReference) throws(DatabaseError) -> DocumentPath {
     let path = try reference.place.get()

@@ -6,6 +6,13 @@
 
 internal import OndolEngine
 
+/// What one attempt of a transaction came to.
+struct TransactionOutcome: Sendable {
+  var prepared: PreparedCommit
+  /// The root collections it has to do with.
+  var roots: Set<ExactText>
+}
+
 extension Database {
   /// Attempts before the gates are closed.
   private static let freeAttempts = 3
@@ -36,29 +43,31 @@ extension Database {
     attempts: Int = 100, durability: Durability? = nil,
     _ body: (Transaction) async throws -> Result
   ) async throws -> Result {
-    try await run(attempts: attempts, durability: durability, body).result
+    try await run(attempts: attempts, durability: durability) { snapshot in
+      let transaction = Transaction(self, Rows(snapshot, catalog, mayBlock: true))
+      defer { transaction.end() }
+      let result = try await body(transaction)
+      return (result, try transaction.finish())
+    }.result
   }
 
-  /// As `runTransaction`, and what the commit did.
+  /// Derives from snapshots until one attempt can be committed.
   func run<Result>(
-    attempts: Int, durability: Durability?, _ body: (Transaction) async throws -> Result
+    attempts: Int, durability: Durability?,
+    _ derive: (Snapshot) async throws -> (Result, TransactionOutcome)
   ) async throws -> (result: Result, commit: CompletedCommit) {
     var gates: [LatchKey] = []
     defer { openGates(gates) }
     for attempt in 1...max(1, attempts) {
       try refuseCancelled()
-      let transaction = Transaction(self, at: try engineSnapshot())
-      defer { transaction.end() }
-      let result = try await body(transaction)
-      let prepared = try transaction.finish()
-      if let commit = try await commit(prepared, durability, isGated: !gates.isEmpty) {
-        return (result, commit)
-      }
+      let (result, outcome) = try await derive(try engineSnapshot())
+      let commit = try await commit(outcome.prepared, durability, isGated: !gates.isEmpty)
+      if let commit { return (result, commit) }
       await pause(after: attempt)
       if attempt >= Self.freeAttempts {
         openGates(gates)
         gates = []
-        gates = await closeGates(transaction.roots)
+        gates = await closeGates(outcome.roots)
       }
     }
     throw DatabaseError(

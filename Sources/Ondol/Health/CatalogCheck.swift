@@ -10,7 +10,7 @@ struct CatalogCheck: Sendable {
   /// The root collections whose own rows are sound.
   private(set) var roots: [String] = []
 
-  private let snapshot: Snapshot
+  private let rows: Rows
   private let shards: Int
   private var nextFamily: UInt64?
   private var families: [UInt32: (root: String, row: FamilyRow)] = [:]
@@ -21,15 +21,15 @@ struct CatalogCheck: Sendable {
   private var keyspaces: [Keyspace] = []
   private var names: (keyspace: Keyspace, symbols: SymbolTable)?
 
-  init(_ snapshot: Snapshot, shards: Int) {
-    self.snapshot = snapshot
+  init(_ rows: Rows, shards: Int) {
+    self.rows = rows
     self.shards = shards
   }
 
   /// Walks all rows. Blocks the thread while blocks are read from disk.
   mutating func run() {
     do throws(DatabaseError) {
-      var walk = RangeWalk(snapshot, [KeyRange(prefix: Keyspace.catalog.prefix)])
+      var walk = RangeWalk(rows, [KeyRange(prefix: Keyspace.catalog.prefix)])
       while try walk.next() {
         let (key, value) = (walk.cursor.key.array, try walk.value.array)
         do throws(MalformedBytes) {
@@ -186,7 +186,7 @@ struct CatalogCheck: Sendable {
   private mutating func lookForRows(
     in range: KeyRange, _ root: String?
   ) throws(DatabaseError) {
-    var walk = RangeWalk(snapshot, [range])
+    var walk = RangeWalk(rows, [range])
     guard try walk.next() else { return }
     var reader = ByteReader(walk.cursor.key)
     let number = (try? reader.littleEndian(UInt32.self)).map { UInt32(bigEndian: $0) }

@@ -22,7 +22,7 @@ struct CollectionCheck: Sendable {
   let pattern: CollectionPattern
   let keyspace: Keyspace
   private let symbols: SymbolTable
-  private let snapshot: Snapshot
+  private let rows: Rows
   /// Those that are ready. In the others rows may be missing, and queries do not use them.
   private let indexes: [IndexDefinition]
   /// For each index the rows that documents give and that are there.
@@ -40,11 +40,11 @@ struct CollectionCheck: Sendable {
   /// Bytes of documents after which a step is not made longer.
   private static let stepBytes = 1 << 20
 
-  init(_ pattern: CollectionPattern, _ entry: CollectionEntry, in snapshot: Snapshot) {
+  init(_ pattern: CollectionPattern, _ entry: CollectionEntry, in rows: Rows) {
     self.pattern = pattern
     keyspace = entry.keyspace
     symbols = entry.symbols
-    self.snapshot = snapshot
+    self.rows = rows
     indexes = entry.indexes.filter { $0.state == .ready }
     found = Array(repeating: 0, count: indexes.count)
   }
@@ -97,7 +97,7 @@ struct CollectionCheck: Sendable {
   private func walk(_ keyspace: Keyspace) -> RangeWalk {
     var range = KeyRange(prefix: keyspace.prefix)
     if let last { range.lower = last + [0] }
-    return RangeWalk(snapshot, [range])
+    return RangeWalk(rows, [range])
   }
 
   // MARK: - Documents
@@ -138,11 +138,11 @@ struct CollectionCheck: Sendable {
       let view = try DocumentView(row.bytes)
       try view.check(symbols)
       fields = try view.fields(symbols)
-      if view.version == .zero || view.version > snapshot.sequence {
+      if view.version == .zero || view.version > rows.snapshot.sequence {
         note(
           .document,
           "it is said to be of commit \(view.version.rawValue), and the last one is"
-            + " \(snapshot.sequence.rawValue)", ids, hint: Finding.damageHint)
+            + " \(rows.snapshot.sequence.rawValue)", ids, hint: Finding.damageHint)
       }
       if view.createTime > view.updateTime {
         note(
@@ -160,16 +160,29 @@ struct CollectionCheck: Sendable {
   private mutating func checkIndexes(
     of fields: [String: Value], _ ids: [String]
   ) throws(DatabaseError) {
+    var wanted: [(index: Int, row: IndexRow)] = []
     for (place, index) in indexes.enumerated() {
-      for row in index.rows(of: fields, ancestors: ids.dropLast(), id: ids[ids.count - 1]) {
-        let stored = try rethrowing { () throws(EngineError) in try snapshot.getBlocking(row.key) }
-        if stored != nil { found[place] += 1 }
-        if stored == row.value { continue }
-        let problem =
-          stored == nil
-          ? "the index '\(index.name)' lacks a row of it"
-          : "its row in the index '\(index.name)' leads elsewhere"
-        note(.index, problem, ids, hint: Finding.indexHint)
+      let rows = index.rows(of: fields, ancestors: ids.dropLast(), id: ids[ids.count - 1])
+      wanted += rows.map { (place, $0) }
+    }
+    guard !wanted.isEmpty else { return }
+    let keys = wanted.map(\.row.key)
+    var stored = [[UInt8]?](repeating: nil, count: keys.count)
+    _ = try rethrowing { () throws(EngineError) in
+      try rows.snapshot.withValues(of: keys, at: keys.indices, mayBlock: true) { place, value in
+        stored[place] = value.array
+      }
+    }
+    for (wanted, value) in zip(wanted, stored) {
+      let name = indexes[wanted.index].name
+      guard let value else {
+        note(.index, "the index '\(name)' lacks a row of it", ids, hint: Finding.indexHint)
+        continue
+      }
+      found[wanted.index] += 1
+      if value != wanted.row.value {
+        note(
+          .index, "its row in the index '\(name)' leads elsewhere", ids, hint: Finding.indexHint)
       }
     }
   }
@@ -217,7 +230,7 @@ struct CollectionCheck: Sendable {
         .index, "a row of the index '\(index.name)' leads to no document", nil,
         hint: Finding.indexHint)
     }
-    let row = try rethrowing { () throws(EngineError) in try snapshot.getBlocking(document) }
+    let row = try rows.row(document)
     guard let row else {
       return note(
         .index, "the index '\(index.name)' has a row of it, and there is no such document", ids,

@@ -81,8 +81,9 @@ extension Database {
     _ progress: (VerificationProgress) -> Void
   ) async throws(DatabaseError) {
     let snapshot = try engineSnapshot()
+    let rows = Rows(snapshot, catalog, mayBlock: true)
     let catalogCheck = await snapshot.readBlocking { [shards = engine.metrics.shards.count] in
-      var check = CatalogCheck(snapshot, shards: shards)
+      var check = CatalogCheck(rows, shards: shards)
       check.run()
       return check
     }
@@ -114,12 +115,13 @@ extension Database {
     do throws(DatabaseError) {
       // The rows are in question, so no picture of them counts.
       let catalog = Catalog(clock: environment.now)
+      let rows = Rows(snapshot, catalog, mayBlock: true)
       let family = try await snapshot.readBlocking { () throws(DatabaseError) in
-        try catalog.family(root, in: Rows(snapshot, catalog, mayBlock: true))
+        try catalog.family(root, in: rows)
       }
       let collections = (family?.collections ?? [:]).filter { !$0.key.collectionIDs.isEmpty }
       return collections.map { pattern, entry in
-        CollectionCheck(pattern, entry, in: snapshot)
+        CollectionCheck(pattern, entry, in: rows)
       }.sorted { $0.keyspace.rawValue < $1.keyspace.rawValue }
     } catch {
       findings.append(Finding(error, .catalog, collection: root))

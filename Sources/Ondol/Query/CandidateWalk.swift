@@ -143,7 +143,7 @@ private final class ScanWalk {
   var walk: RangeWalk
 
   init(_ range: KeyRange, reversed: Bool, _ rows: Rows) {
-    walk = RangeWalk(rows.snapshot, [range], reversed: reversed, mayBlock: rows.mayBlock)
+    walk = RangeWalk(rows, [range], reversed: reversed)
   }
 }
 

@@ -19,15 +19,19 @@ final class QueryPart: Sendable {
   let naming: DocumentNaming
   let matcher: Matcher
   let plan: Plan
+  /// The names of indexes that are being built and that the plan would use.
+  let awaited: [String]
   /// How documents of an earlier schema are upgraded on their way out.
   let pending: PendingUpgrade?
 
   init(
-    naming: DocumentNaming, matcher: Matcher, plan: Plan, pending: PendingUpgrade?
+    naming: DocumentNaming, matcher: Matcher, plan: Plan, awaited: [String],
+    pending: PendingUpgrade?
   ) {
     self.naming = naming
     self.matcher = matcher
     self.plan = plan
+    self.awaited = awaited
     self.pending = pending
   }
 }
@@ -57,7 +61,7 @@ struct Executor {
       let family = try rows.catalog.family(pattern.root, in: rows)
       if let entry = family?.collections[pattern] { add(entry, pattern, path) }
     case .group(let id):
-      for family in try rows.catalog.families(at: rows.snapshot) {
+      for family in try rows.catalog.families(in: rows) {
         for (pattern, entry) in family.collections where pattern.collectionID == id {
           add(entry, pattern, nil)
         }
@@ -70,18 +74,24 @@ struct Executor {
     _ entry: CollectionEntry, _ pattern: CollectionPattern, _ path: CollectionPath?
   ) {
     let naming = DocumentNaming(pattern, entry.keyspace, collection: path)
-    let planner = Planner(
+    var planner = Planner(
       query: query, naming: naming, indexes: entry.indexes.filter { $0.state == .ready },
       statistics: database.statistics.withLock { $0 })
     var matcher = Matcher(query, naming, symbols: entry.symbols)
     var plan = planner.plan()
+    var awaited: [String] = []
+    if planner.indexes.count < entry.indexes.count {
+      planner.indexes = entry.indexes
+      awaited = planner.plan().unfinishedIndexes
+      if !awaited.isEmpty { plan.suggestion = nil }
+    }
     if let field = entry.timeToLive {
       matcher.leaveOut(endedBy: rows.catalog.clock(), field)
       plan.isExact = false
     }
     parts.append(
       QueryPart(
-        naming: naming, matcher: matcher, plan: plan,
+        naming: naming, matcher: matcher, plan: plan, awaited: awaited,
         pending: rows.catalog.pendingUpgrade(of: pattern, entry)))
   }
 

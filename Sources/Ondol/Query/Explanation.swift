@@ -31,6 +31,9 @@ public struct QueryExplanation: Sendable, CustomStringConvertible {
   public let needsNoDocuments: Bool
   /// Fields for `createIndex(on:)` that would serve the query, when no index does.
   public let suggestedIndex: [String]?
+  /// Names of indexes that are being built and that the query will use once they are ready; see
+  /// `listIndexes()` for how far they are.
+  public let buildingIndexes: [String]
   /// Index rows read or ids looked up, or documents read in a scan; nil without `analyze`.
   public let entriesVisited: Int?
   /// Documents whose fields were looked at; nil without `analyze`.
@@ -56,6 +59,7 @@ public struct QueryExplanation: Sendable, CustomStringConvertible {
           + " \(documentsReturned) returned")
     }
     if let duration { lines.append("  took \(duration)") }
+    for name in buildingIndexes { lines.append("  index '\(name)' is being built for it") }
     if let suggestedIndex {
       lines.append("  an index would serve it: createIndex(on: \(suggestedIndex))")
     }
@@ -82,6 +86,7 @@ public struct QueryExplanation: Sendable, CustomStringConvertible {
     sorts = false
     needsNoDocuments = false
     suggestedIndex = nil
+    buildingIndexes = []
     (entriesVisited, documentsExamined, documentsReturned, duration) = (nil, nil, nil, nil)
     query = "\(executor.shape)"
   }
@@ -96,6 +101,11 @@ public struct QueryExplanation: Sendable, CustomStringConvertible {
       executor.shape.selection?.isEmpty == true && ways.count == 1 && !sorts
       && executor.parts.allSatisfy(\.plan.isExact)
     suggestedIndex = executor.parts.compactMap(\.plan.suggestion).first?.map(\.description)
+    var awaited: [String] = []
+    for name in executor.parts.flatMap(\.awaited) where !awaited.contains(name) {
+      awaited.append(name)
+    }
+    buildingIndexes = awaited
     let isAnalyzed = documentsReturned != nil
     entriesVisited = isAnalyzed ? executor.counts.entriesVisited : nil
     documentsExamined = isAnalyzed ? executor.counts.documentsExamined : nil

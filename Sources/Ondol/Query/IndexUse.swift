@@ -150,24 +150,31 @@ struct IndexUse {
     let name = SortOrder(field: .documentID, descending: index.idDescending)
     // Rows of several elements are in the order of none.
     if index.kind.isOfElements { return sweptFrom == nil ? [name] : [] }
-    let constant = constantNames
-    return index.fields[(sweptFrom ?? fixed)...].map {
-      SortOrder(field: .field($0.names), descending: $0.descending)
-    }.filter { order in !constant.contains { order.field == .field($0) } } + [name]
+    var walked: [SortOrder] = []
+    for place in (sweptFrom ?? fixed)..<index.fields.count {
+      let field = QueryField.field(index.fields[place].names)
+      guard !isConstant(field) else { continue }
+      walked.append(SortOrder(field: field, descending: index.fields[place].descending))
+    }
+    walked.append(name)
+    return walked
   }
 
-  private var constantNames: [FieldNames] {
-    let own = index.kind.isOfElements ? [] : index.fields[..<(sweptFrom ?? fixed)].map(\.names)
-    return own + part.singleValued
+  /// Whether all rows in the ranges have the same value in the field.
+  private func isConstant(_ field: QueryField) -> Bool {
+    guard field != .documentID else { return false }
+    if part.isSingleValued(field) { return true }
+    guard !index.kind.isOfElements else { return false }
+    for place in 0..<(sweptFrom ?? fixed) where field == .field(index.fields[place].names) {
+      return true
+    }
+    return false
   }
 
   /// Whether walking the index gives the query's order: false forwards, true backwards, nil not at
   /// all.
   func order() -> Bool? {
-    let constant = constantNames
-    let wanted = part.planner.query.orders.filter { order in
-      !constant.contains { order.field == .field($0) }
-    }
+    let wanted = part.planner.query.orders.filter { !isConstant($0.field) }
     let walked = walked
     guard wanted.count <= walked.count, let first = wanted.first else { return nil }
     let isReversed = walked[0].descending != first.descending

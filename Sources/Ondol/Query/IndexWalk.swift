@@ -17,8 +17,7 @@ final class IndexWalk {
 
   init(_ scan: IndexScan, _ rows: Rows) {
     self.scan = scan
-    walk = RangeWalk(
-      rows.snapshot, scan.ranges, reversed: scan.isReversed, mayBlock: rows.mayBlock)
+    walk = RangeWalk(rows, scan.ranges, reversed: scan.isReversed)
   }
 
   /// Moves to the row of the next document; false when there is none.

@@ -38,6 +38,23 @@ struct Plan: Sendable {
     }.min() ?? .max
   }
 
+  /// The names of indexes in it that are still being built, each once.
+  var unfinishedIndexes: [String] {
+    var names: [String] = []
+    for way in ways {
+      let scans: [IndexScan] =
+        switch way {
+        case .lookups, .scan: []
+        case .index(let scan): [scan]
+        case .intersection(let scans): scans
+        }
+      for scan in scans where scan.index.state != .ready && !names.contains(scan.index.name) {
+        names.append(scan.index.name)
+      }
+    }
+    return names
+  }
+
   static let nothing = Plan(ways: [], isInOrder: true, isExact: true)
 }
 

@@ -21,8 +21,9 @@ internal import OndolEngine
 struct Planner: Sendable {
   let query: NormalQuery
   let naming: DocumentNaming
-  /// The indexes of the pattern that are complete.
-  let indexes: [IndexDefinition]
+  /// The indexes of the pattern that are complete. With others among them the plan is what it will
+  /// be, and must not be carried out.
+  var indexes: [IndexDefinition]
   let statistics: IndexStatistics
 
   /// The most ways an "or" may be split into; with more, a scan is not slower.

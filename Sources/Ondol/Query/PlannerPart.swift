@@ -141,12 +141,16 @@ final class PlannerPart {
       return (names, value)
     }
 
-  /// Fields that have one value in all results.
-  private(set) lazy var singleValued: [FieldNames] = singleValues.map(\.names)
+  /// Whether the field has one value in all results.
+  func isSingleValued(_ field: QueryField) -> Bool {
+    filters.contains { filter in
+      if case .equal = filter.condition { filter.field == field } else { false }
+    }
+  }
 
   /// Whether the result is ordered by the document's name alone.
   var isOrderedByName: Bool {
-    query.orders.first { order in !singleValued.contains { order.field == .field($0) } }?.field
+    query.orders.first { $0.field == .documentID || !isSingleValued($0.field) }?.field
       == .documentID
   }
 

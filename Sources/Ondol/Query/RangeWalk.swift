@@ -13,16 +13,13 @@ struct RangeWalk: ~Copyable {
   private var current: Int
   private var hasBegun = false
 
-  /// - Parameter mayBlock: whether moves may block the thread while a block is read from disk;
-  ///   those that may not throw `DatabaseError.cold`.
-  init(
-    _ snapshot: Snapshot, _ ranges: [KeyRange], reversed: Bool = false, mayBlock: Bool = true
-  ) {
+  /// Moves throw `DatabaseError.cold` when a block must come from disk and `rows` may not block.
+  init(_ rows: Rows, _ ranges: [KeyRange], reversed: Bool = false) {
     self.ranges = ranges
     self.reversed = reversed
     current = reversed ? ranges.count - 1 : 0
-    cursor = snapshot.cursor(
-      from: ranges.first?.lower ?? [], to: ranges.last?.upper ?? [], mayBlock: mayBlock)
+    cursor = rows.snapshot.cursor(
+      from: ranges.first?.lower ?? [], to: ranges.last?.upper ?? [], mayBlock: rows.mayBlock)
   }
 
   /// Moves to the next row; false when there is none.

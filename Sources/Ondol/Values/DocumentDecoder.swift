@@ -74,37 +74,23 @@ final class DecodingContext: Sendable {
   }
 }
 
-/// A value as a type that fields may store natively.
-private enum DirectlyDecoded<Content> {
-  case content(Content)
-  /// The type is stored natively, but this value does not fit.
-  case misfit
-  /// The type has its own coding.
-  case other
-
-  init(_ content: Content?) {
-    self = if let content { .content(content) } else { .misfit }
-  }
-}
-
-/// Looks whether fields store the type natively. To ask whether a type conforms to a protocol costs
-/// more than all else here, so it comes last.
+/// The value as a type that fields store natively; nil when it does not fit, or when the type has
+/// its own coding, which `isDirect` tells apart.
+///
+/// To ask whether a type conforms to a protocol costs more than all else here, so it comes last.
 private func directlyDecoded<Content: Decodable>(
-  _ type: Content.Type, _ source: FieldSource, _ context: DecodingContext
-) -> DirectlyDecoded<Content> {
-  if type == Date.self {
-    return DirectlyDecoded(context.dateStrategy.decode(source.value) as? Content)
+  _ type: Content.Type, _ source: FieldSource, _ context: DecodingContext, isDirect: inout Bool
+) -> Content? {
+  isDirect = true
+  if type == Date.self { return context.dateStrategy.decode(source.value) as? Content }
+  if type == [String].self, let texts = source.texts { return texts as? Content }
+  if type == URL.self { return source.value.string.flatMap { URL(string: $0) } as? Content }
+  // What is no list of texts is explained by the array's own decoding.
+  guard type != [String].self, let direct = type as? any DirectlyCoded.Type else {
+    isDirect = false
+    return nil
   }
-  if type == [String].self {
-    // What is no list of texts is explained by the array's own decoding.
-    guard let texts = source.texts, let content = texts as? Content else { return .other }
-    return .content(content)
-  }
-  if type == URL.self {
-    return DirectlyDecoded(source.value.string.flatMap { URL(string: $0) } as? Content)
-  }
-  guard let direct = type as? any DirectlyCoded.Type else { return .other }
-  return DirectlyDecoded(direct.decodeField(source.value, in: context) as? Content)
+  return direct.decodeField(source.value, in: context) as? Content
 }
 
 struct FieldDecoder: Decoder {
@@ -132,11 +118,10 @@ struct FieldDecoder: Decoder {
 
   /// Decodes a whole value: natively stored types directly, all others through their own coding.
   func decode<Content: Decodable>(_ type: Content.Type) throws -> Content {
-    switch directlyDecoded(type, source, context) {
-    case .content(let content): return content
-    case .misfit: throw mismatch(type)
-    case .other: return try decodeNested(type)
-    }
+    var isDirect = false
+    if let content = directlyDecoded(type, source, context, isDirect: &isDirect) { return content }
+    guard !isDirect else { throw mismatch(type) }
+    return try decodeNested(type)
   }
 
   /// Decodes a value of a type that is not stored natively.
@@ -244,11 +229,12 @@ private struct KeyedValues<Key: CodingKey>: KeyedDecodingContainerProtocol {
   private func decode<Content: Decodable>(
     _ type: Content.Type, _ key: Key, _ source: FieldSource
   ) throws -> Content {
-    switch directlyDecoded(type, source, values.context) {
-    case .content(let content): return content
-    case .misfit: throw values.problem(type, key)
-    case .other: return try values.decoder(key, source).decodeNested(type)
+    var isDirect = false
+    if let content = directlyDecoded(type, source, values.context, isDirect: &isDirect) {
+      return content
     }
+    guard !isDirect else { throw values.problem(type, key) }
+    return try values.decoder(key, source).decodeNested(type)
   }
 
   func nestedContainer<Nested: CodingKey>(

@@ -15,10 +15,12 @@
 /// Runs of units in slabs. Not to be shared without a lock.
 @safe struct BlockArena: ~Copyable {
   static let unit = 320
-  private static let slabSize = 2 << 20
+  static let slabSize = 2 << 20
   private static let unitCount = slabSize / unit
   /// Units at the front of a slab: the tags, and then the number of units in use.
   private static let firstUnit = (2 * unitCount + unit - 1) / unit + 1
+  /// The units of a slab that is all free.
+  static let longestRun = unitCount - firstUnit
   private static let freeBit: UInt16 = 1 << 15
 
   /// At the front of a free run: its neighbours in the list.
@@ -103,9 +105,8 @@
     slabCount += 1
     emptySlabs += 1
     let run = slab + UInt(Self.firstUnit * Self.unit)
-    let length = Self.unitCount - Self.firstUnit
-    unsafe poison(pointer(run), length * Self.unit)
-    insert(run, length)
+    unsafe poison(pointer(run), Self.longestRun * Self.unit)
+    insert(run, Self.longestRun)
     return true
   }
 

@@ -141,6 +141,7 @@ package final class Engine: Sendable {
 
   /// Makes every commit so far survive a power cut.
   package func synchronize() async throws(EngineError) {
+    try await storage.waitForRecovery()
     try await storage.sequencer.synchronize()
   }
 
@@ -220,7 +221,7 @@ package final class Engine: Sendable {
   package func drop(keyspaces: [UInt32]) async throws(EngineError) {
     try refuseWhenReadOnly()
     // The commit that took them out of the catalog must not be lost when their rows are.
-    try await storage.sequencer.synchronize()
+    try await synchronize()
     try await storage.perform { (storage) throws(EngineError) in try storage.drop(keyspaces) }
     upkeep.compactAll()
   }

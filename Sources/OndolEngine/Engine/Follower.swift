@@ -55,7 +55,7 @@ final class Follower: Sendable {
       now: environment.now)
     let sequencer = Sequencer(
       recovered: sighting.recovered, views: views, environment: environment, options: options,
-      identity: identity, syncWorker: logWorker, refusal: .readOnly)
+      identity: identity, syncWorker: logWorker, cache: cache, refusal: .readOnly)
     let storage = Storage(
       directory: directory, lock: NoLock(), environment: environment, options: options,
       manifest: sighting.manifest, views: views, sequencer: sequencer, cache: cache,

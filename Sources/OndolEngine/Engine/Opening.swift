@@ -1,8 +1,9 @@
 // Opening, step by step: lock, superblock, manifest, logs; then, after an unclean end, a fresh log
-// and manifest. A directory without a database becomes one. All of it blocks. What a database that
-// was closed in good order asks for is a few small reads, done by whoever opens it, because handing
-// them to a thread that must be made first takes as long again. A database that is yet to be made,
-// or has more than a few kilobytes of logs to recover, is opened on the maintenance thread.
+// and manifest, for which nobody who reads has to wait. A directory without a database becomes one.
+// All of it blocks. What a database that was closed in good order asks for is a few small reads,
+// done by whoever opens it, because handing them to a thread that must be made first takes as long
+// again. A database that is yet to be made, or has more than a few kilobytes of logs to recover, is
+// opened on the maintenance thread.
 
 /// The first half: the directory is locked, and it is known what there is to do.
 struct DirectoryClaim: Sendable {
@@ -40,6 +41,9 @@ struct Opening: Sendable {
   private let manifest: Manifest
   private let memtables: [[Memtable]]
   private let recovered: RecoveredLog
+  /// What an unclean end left to do, and the files that were found.
+  private let replacement: LogReplacement?
+  private let names: [String]
 
   /// Whether the second half is done in a few reads: there is a database, and one small log.
   static func isQuick(_ claim: DirectoryClaim) throws(EngineError) -> Bool {
@@ -57,7 +61,7 @@ struct Opening: Sendable {
     self.environment = environment
     directory = claim.directory
     lock = claim.lock
-    let names = claim.names
+    names = claim.names
     do throws(EngineError) {
       let isBlank = try Self.isBlank(names, directory)
       manifest =
@@ -72,10 +76,10 @@ struct Opening: Sendable {
       // Nobody else changes the directory under the lock.
       try recovery.replay(isBlank ? try directory.list() : names)
       let isClean = recovery.isClean && !manifest.hasTornTail
-      if !isClean { try recovery.replaceLogs(manifest, environment: environment) }
+      replacement = isClean ? nil : recovery.replacement
       memtables = recovery.memtables
       recovered = recovery.recovered
-      try Self.sweep(isClean && !isBlank ? names : try directory.list(), directory, manifest)
+      if isClean { try Self.sweep(names, directory, manifest) }
     } catch {
       lock.release()
       throw error
@@ -177,7 +181,7 @@ struct Opening: Sendable {
   }
 
   /// Removes files of ours that nobody names: what flushes, merges and rotations left behind.
-  private static func sweep(
+  static func sweep(
     _ names: [String], _ directory: any Directory, _ manifest: Manifest
   ) throws(EngineError) {
     let state = manifest.state
@@ -232,11 +236,16 @@ struct Opening: Sendable {
       View(shards: shards, reads: reads), published: recovered.sequence, now: environment.now)
     let sequencer = Sequencer(
       recovered: recovered, views: views, environment: environment, options: options,
-      identity: manifest.superblock.identity, syncWorker: logWorker)
+      identity: manifest.superblock.identity, syncWorker: logWorker, cache: cache)
     let storage = Storage(
       directory: directory, lock: lock, environment: environment, options: options,
       manifest: manifest, views: views, sequencer: sequencer, cache: cache,
-      valueFiles: valueFiles, maintenance: maintenance)
+      valueFiles: valueFiles, maintenance: maintenance, isRecovering: replacement != nil)
+    if let replacement {
+      maintenance.enqueue { [names] in
+        storage.finishRecovery(replacement, names)
+      }
+    }
     return Engine(storage: storage, logWorker: logWorker, reads: reads)
   }
 }

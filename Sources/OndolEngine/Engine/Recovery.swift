@@ -2,11 +2,8 @@
 // are read in order and their rows put into memtables; a torn tail is told from damage as LogFormat
 // says.
 //
-// After an unclean end nothing that was read is trusted to be on the device: after a failed sync a
-// system's cache may hold bytes that the disk lacks. So what was recovered is written into a new
-// log, a replacement for all before it, then the manifest is written anew with that log as its
-// floor, and the superblock's switch makes both count at once. A crash on the way leaves the old
-// files as they were, and files that nobody names.
+// After an unclean end nothing that was read is trusted to be on the device. Readers need not wait
+// for that, but whoever writes does, see LogReplacement.
 
 /// What recovery found: where the line of commits ends, and the logs it is in.
 struct RecoveredLog: Sendable {
@@ -18,6 +15,16 @@ struct RecoveredLog: Sendable {
   var length: UInt64
   /// The logs from the floor on.
   var starts: [LogStart]
+}
+
+/// A commit where it lies in its log's bytes, or in bytes of its own when it had several frames.
+struct RecoveredCommit: Sendable {
+  var bytes: [UInt8]
+  var payload: Range<Int>
+  var checksum: UInt32
+  var operations: Int
+  var sequence: SequenceNumber
+  var time: Int64
 }
 
 /// Reads logs back into memtables.
@@ -46,16 +53,6 @@ struct Recovery {
   /// What one commit brings to each shard; kept, so that no commit has to make another.
   private var shares: [Share]
 
-  /// A commit where it lies in its log's bytes, or in bytes of its own when it had several frames.
-  struct RecoveredCommit {
-    var bytes: [UInt8]
-    var payload: Range<Int>
-    var checksum: UInt32
-    var operations: Int
-    var sequence: SequenceNumber
-    var time: Int64
-  }
-
   /// Where the first frame that cannot be read stands.
   private struct Tear {
     var file: String
@@ -78,9 +75,15 @@ struct Recovery {
     end = manifest.floor.base
   }
 
-  /// Whether the database was closed in good order, and nothing needs to be written before it is
-  /// used.
+  /// Whether the database was closed in good order, and its logs can stay as they are.
   var isClean: Bool { isSealed && tear == nil && last == manifest.newestLog }
+
+  /// What is to be done when they cannot.
+  var replacement: LogReplacement {
+    LogReplacement(
+      commits: commits, sequence: sequence, time: time, end: end,
+      memtables: Array(memtables.joined()))
+  }
 
   var recovered: RecoveredLog {
     RecoveredLog(
@@ -100,6 +103,7 @@ struct Recovery {
       throw .corrupt(file: needed.logName, offset: 0, reason: "the log is missing")
     }
     for number in numbers { try read(number) }
+    for memtable in memtables.joined() { memtable.link() }
     if let tear { end = tear.position }
     for (index, shard) in manifest.shards.enumerated() where shard.flushedThrough > sequence {
       throw .corrupt(
@@ -282,7 +286,7 @@ struct Recovery {
     while let operation = try reader.next() {
       let shard = View.shardIndex(of: operation.key, count: memtables.count)
       if isFlushed(commit, from: shard) { continue }
-      memtables[shard].last?.insert(
+      memtables[shard].last?.add(
         operation.key, commit.sequence, operation.kind, operation.value)
     }
   }
@@ -299,82 +303,9 @@ struct Recovery {
       return memtable
     }
     let needed = share.bytes + share.rows * Memtable.nodeOverhead
+    memtables[shard].last?.link()
     let memtable = Memtable(capacity: max(memtableSize, needed))
     memtables[shard].append(memtable)
     return memtable
-  }
-
-  // MARK: - Starting afresh
-
-  /// Writes what was recovered into a new log and makes it, sealed, the only one.
-  mutating func replaceLogs(
-    _ manifest: Manifest, environment: Environment
-  ) throws(EngineError) {
-    let number = manifest.allocate()
-    let salt = environment.random()
-    let start = LogStart(
-      number: number, base: end, sequence: manifest.state.floor.sequence,
-      time: manifest.state.floor.time)
-    let header = LogHeader(
-      number: number, identity: identity, salt: salt, kind: .replacement, base: end,
-      previous: .zero, previousLength: 0, firstSequence: start.sequence.next)
-    let file = try directory.create(number.logName)
-    var writer = LogRewriter(file: file, salt: salt, bytes: header.encode())
-    for commit in commits { try writer.append(commit) }
-    try writer.seal(sequence, time: time)
-    try directory.sync()
-
-    manifest.startAfresh(floor: start)
-    try manifest.rotate()
-    last = number
-    length = writer.offset
-    end = LogPosition(rawValue: start.base.rawValue + writer.offset)
-    starts = [start]
-    for memtable in memtables.joined() { memtable.moveToLog(number) }
-    commits = []
-  }
-}
-
-/// Writes commits that were recovered into one new log.
-private struct LogRewriter {
-  private let file: any File
-  private let salt: UInt64
-  private var bytes: [UInt8]
-  private var written: UInt64 = 0
-
-  init(file: any File, salt: UInt64, bytes: [UInt8]) {
-    self.file = file
-    self.salt = salt
-    self.bytes = bytes
-    self.bytes.reserveCapacity(2 * Self.piece)
-  }
-
-  /// Bytes written at once.
-  private static let piece = 1 << 20
-
-  var offset: UInt64 { written + UInt64(bytes.count) }
-
-  mutating func append(_ commit: Recovery.RecoveredCommit) throws(EngineError) {
-    FrameBuilder.append(
-      commit.bytes.bytes.extracting(commit.payload), checksum: commit.checksum,
-      operations: commit.operations, context(commit.sequence, commit.time), salt: salt,
-      offset: offset, to: &bytes)
-    if bytes.count >= Self.piece { try flush() }
-  }
-
-  mutating func seal(_ sequence: SequenceNumber, time: Int64) throws(EngineError) {
-    bytes += FrameBuilder.buildSeal(context(sequence, time), salt: salt, offset: offset)
-    try flush()
-    try file.sync()
-  }
-
-  private func context(_ sequence: SequenceNumber, _ time: Int64) -> FrameContext {
-    FrameContext(sequence: sequence, time: time, syncedThrough: .zero)
-  }
-
-  private mutating func flush() throws(EngineError) {
-    try file.write(bytes.bytes, at: written)
-    written += UInt64(bytes.count)
-    bytes.removeAll(keepingCapacity: true)
   }
 }

@@ -68,6 +68,19 @@ extension Sequencer {
     return behind
   }
 
+  /// Goes on after `log`, to which recovery has moved all commits, among them those whose rows are
+  /// in `memtables`. Nothing was placed before.
+  func goOn(after log: RecoveredLog, _ memtables: [Memtable]) {
+    state.withLock { state in
+      state.commits = CommitState(sequence: log.sequence, time: log.time, end: log.end)
+      state.previousLog = log.number
+      state.previousLength = log.length
+      state.securedLog = log.number
+      state.starts = log.starts
+      for memtable in memtables { memtable.moveToLog(log.number) }
+    }
+  }
+
   func logHeader(_ log: LogFile, _ state: State) -> LogHeader {
     LogHeader(
       number: log.number, identity: identity, salt: log.salt, kind: .normal, base: log.base,

@@ -67,11 +67,13 @@ final class Sequencer: Sendable {
   let options: EngineOptions
   let identity: DatabaseIdentity
   let syncWorker: any Worker
+  let spareMemory: SpareMemory
 
   /// - Parameter refusal: what every commit gets, where none is taken.
   init(
     recovered: RecoveredLog, views: ViewHolder, environment: Environment, options: EngineOptions,
-    identity: DatabaseIdentity, syncWorker: any Worker, refusal: EngineError? = nil
+    identity: DatabaseIdentity, syncWorker: any Worker, cache: BlockCache,
+    refusal: EngineError? = nil
   ) {
     state = Guarded(
       State(
@@ -88,6 +90,8 @@ final class Sequencer: Sendable {
     self.options = options
     self.identity = identity
     self.syncWorker = syncWorker
+    spareMemory = SpareMemory(
+      size: Memtable.size(forCapacity: options.memtableSize), budget: cache)
   }
 
   // MARK: - Placing
@@ -199,11 +203,13 @@ final class Sequencer: Sendable {
         let memtable =
           memtables.isEmpty
           ? only : memtables[View.shardIndex(of: operation.key, count: memtables.count)]
-        memtable.insert(operation.key, sequence, operation.kind, operation.value)
+        memtable.add(operation.key, sequence, operation.kind, operation.value)
       }
     } catch {
       preconditionFailure("a batch of our own making cannot be malformed: \(error)")
     }
+    if memtables.isEmpty { return only.link() }
+    for memtable in memtables { memtable.link() }
   }
 
   /// Swaps in an empty memtable wherever the batch would not fit, and adds the shards whose
@@ -225,7 +231,7 @@ final class Sequencer: Sendable {
   /// Puts an empty memtable in the place of the shard's active one, which waits for its flush if it
   /// holds rows.
   func seal(shard index: Int, capacity: Int) {
-    let active = Memtable(capacity: capacity)
+    let active = Memtable(capacity: capacity, from: spareMemory)
     views.update(shard: index) { $0.sealing(into: active) }
   }
 

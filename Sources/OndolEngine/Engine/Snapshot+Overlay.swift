@@ -23,11 +23,12 @@ extension Snapshot {
     do throws(MalformedBytes) {
       while let operation = try reader.next() {
         let shard = View.shardIndex(of: operation.key, count: shards.count)
-        memtables[shard]?.insert(operation.key, sequence, operation.kind, operation.value)
+        memtables[shard]?.add(operation.key, sequence, operation.kind, operation.value)
       }
     } catch {
       preconditionFailure("a batch of our own making cannot be malformed: \(error)")
     }
+    for memtable in memtables { memtable?.link() }
     return Snapshot(View(shards: shards, reads: view.reads), sequence)
   }
 }

@@ -1,7 +1,31 @@
 // Log files as the maintenance thread sees them: made ahead of their use, put into the manifest,
 // sealed when the database is closed, removed once everything in them is flushed.
 
+internal import Synchronization
+
 extension Storage {
+  /// Moves what recovery has read to a log and a manifest that are on the device, and removes what
+  /// is dead among `names`, the files that were there: merges may be making others. The maintenance
+  /// thread's first job after an unclean end; when it fails nothing is written any more, and the
+  /// old files are there for the next opening.
+  func finishRecovery(_ replacement: LogReplacement, _ names: [String]) {
+    do throws(EngineError) {
+      let log = try replacement.write(to: directory, manifest, environment)
+      sequencer.goOn(after: log, replacement.memtables)
+      let present = Set(try directory.list())
+      try Opening.sweep(names.filter(present.contains), directory, manifest)
+    } catch {
+      _ = sequencer.fail(error)
+    }
+    isRecovering.store(false, ordering: .releasing)
+  }
+
+  /// Waits for that, where it is not done yet.
+  func waitForRecovery() async throws(EngineError) {
+    guard isRecovering.load(ordering: .acquiring) else { return }
+    try await perform { _ in }
+  }
+
   /// Makes the next log, unless one waits already. A disk that is full is no harm yet: commits go
   /// on in the log in use, and what was begun is removed.
   func makeSpareLog(_ request: SpareRequest) async throws(EngineError) {

@@ -3,6 +3,8 @@
 // one after the other, so the manifest needs no lock of its own. Merges run beside it, see
 // Compaction/, and come here for their edit.
 
+internal import Synchronization
+
 /// Files and how they become part of the database.
 final class Storage: Sendable {
   let directory: any Directory
@@ -27,11 +29,14 @@ final class Storage: Sendable {
   let manifest: Manifest
   /// No log was ever written to when the database was opened.
   let isNewborn: Bool
+  /// Until what was recovered after an unclean end is on the device.
+  let isRecovering: Atomic<Bool>
 
   init(
     directory: any Directory, lock: any DirectoryLock, environment: Environment,
     options: EngineOptions, manifest: Manifest, views: ViewHolder, sequencer: Sequencer,
-    cache: BlockCache, valueFiles: ValueFiles, maintenance: any Worker
+    cache: BlockCache, valueFiles: ValueFiles, maintenance: any Worker,
+    isRecovering: Bool = false
   ) {
     self.directory = directory
     self.lock = lock
@@ -40,6 +45,7 @@ final class Storage: Sendable {
     identity = manifest.superblock.identity
     self.manifest = manifest
     isNewborn = manifest.state.newestLog == Opening.firstLog
+    self.isRecovering = Atomic(isRecovering)
     self.views = views
     self.sequencer = sequencer
     self.cache = cache

@@ -127,6 +127,7 @@ final class Upkeep: Sendable {
     watch.quiet += pause
     watch.pause = await settle(after: watch.quiet)
     guard watch.pause == nil else { return }
+    storage.sequencer.spareMemory.clear()
     isTimerSet.store(false, ordering: .sequentiallyConsistent)
     // A commit that came before this saw a timer.
     guard storage.views.published != published,

@@ -84,9 +84,7 @@ extension ManifestState {
       shards[shard].valueFiles[file.number] = file
     case .dropValueFile(let shard, let number):
       try check(shard)
-      guard shards[shard].valueFiles.removeValue(forKey: number) != nil else {
-        throw MalformedBytes(at: 0, "drops value file \(number.rawValue), which it lacks")
-      }
+      try shards[shard].dropValueFile(number)
     case .dropKeyspaces(let keyspaces, let before):
       for keyspace in keyspaces { dropped.insert(keyspace, before: before) }
     }

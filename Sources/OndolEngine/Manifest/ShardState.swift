@@ -42,6 +42,9 @@ struct ShardState: Sendable, Equatable {
   mutating func add(
     _ segment: SegmentMetadata, level: Int, run id: UInt64
   ) throws(MalformedBytes) {
+    guard !segment.maxKey.lexicographicallyPrecedes(segment.minKey) else {
+      throw MalformedBytes(at: 0, "segment \(segment.number.rawValue) ends before it begins")
+    }
     let index = runs.firstIndex { $0.level == level && $0.id == (level == 0 ? id : 0) }
     guard let index else {
       runs.append(RunState(level: level, id: level == 0 ? id : 0, segments: [segment]))
@@ -66,10 +69,13 @@ struct ShardState: Sendable, Equatable {
       at: 0, "segments \(one.number.rawValue) and \(other.number.rawValue) of a run overlap")
   }
 
+  /// The order is the same whatever came first, even where a manifest says that two runs are of one
+  /// age: it must not change when the state is written anew.
   private mutating func sortRuns() {
     runs.sort { left, right in
-      left.level != right.level
-        ? left.level < right.level : left.maxSequence > right.maxSequence
+      if left.level != right.level { return left.level < right.level }
+      let (newer, older) = (left.maxSequence, right.maxSequence)
+      return newer != older ? newer > older : left.id > right.id
     }
   }
 
@@ -80,7 +86,11 @@ struct ShardState: Sendable, Equatable {
         continue
       }
       runs[index].segments.remove(at: place)
-      if runs[index].segments.isEmpty { runs.remove(at: index) }
+      if runs[index].segments.isEmpty {
+        runs.remove(at: index)
+      } else if runs[index].level == 0 {
+        sortRuns()
+      }
       return true
     }
     return false

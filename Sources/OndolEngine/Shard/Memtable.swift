@@ -1,11 +1,12 @@
 // The newest rows of a shard, in memory, ordered: a skip list in one block of memory. The sequencer
 // is the only writer; any number of readers read beside it without a lock.
 //
-// Invariants: (1) a node is complete before the store-release that links it at level 0, so a reader
-// that follows a link with load-acquire sees a whole node; (2) nodes are never changed or removed,
-// only the links of their neighbours are; (3) the order is (key ascending, sequence descending), so
-// the newest version of a key comes first, and a reader passes over versions newer than its
-// snapshot. The memory is freed as a whole when the last view that uses the memtable goes.
+// Rows are added, one or many, and then linked together. Invariants: (1) a node is complete before
+// the store-release that links it at level 0, so a reader that follows a link with load-acquire
+// sees a whole node; (2) nodes are never changed or removed, only the links of their neighbours
+// are; (3) the order is (key ascending, sequence descending), so the newest version of a key comes
+// first, and a reader passes over versions newer than its snapshot. When the last view that uses
+// the memtable goes, its memory is freed as a whole, or serves the next one.
 //
 // Nodes fill the memory from the front and values from the back: a search only touches nodes, and
 // close together they stay in the processor's caches and its table of pages where values of some
@@ -35,16 +36,19 @@ final class Memtable: @unchecked Sendable {
 
   static let maximumHeight = 14
 
-  /// From here on large pages pay: rows touch new memory all the time, and each small page of it is
-  /// a fault.
-  private static let largePageThreshold = 32 << 20
-
+  private let memory: LargeMemory
   private let base: UnsafeMutableRawPointer
+  /// Where the memory goes in the end.
+  private let spare: SpareMemory?
   let capacity: Int
   /// Nodes end here, and values begin here.
   private var nodesEnd: Int
   private var valuesStart: Int
   private var random: UInt64 = 0x2545_F491_4F6C_DD1D
+  /// Nodes that are not linked yet, and the places found for them, a lane's level by level.
+  private let lanes: UnsafeMutablePointer<Lane>
+  private let places: UnsafeMutablePointer<Int>
+  private var laneCount = 0
   private let listHeight = Atomic<Int>(1)
   private let rowCount = Atomic<Int>(0)
 
@@ -58,13 +62,23 @@ final class Memtable: @unchecked Sendable {
   /// The log that holds the first commit in it.
   private(set) var firstLog: FileNumber?
 
-  /// Makes room for `capacity` bytes of nodes; the system gives the memory as it is touched.
-  init(capacity: Int) {
-    let headLength = Node.links + 4 * Self.maximumHeight
-    self.capacity = (capacity + headLength + 15) & ~7
-    let alignment = self.capacity >= Self.largePageThreshold ? 2 << 20 : 64
-    unsafe base = .allocate(byteCount: self.capacity, alignment: alignment)
-    nodesEnd = (headLength + 7) & ~7
+  /// The bytes in front of the nodes: what all levels begin with.
+  private static let headLength = Node.links + 4 * maximumHeight
+
+  /// The memory that a memtable with room for `capacity` bytes takes.
+  static func size(forCapacity capacity: Int) -> Int {
+    (capacity + headLength + 15) & ~7
+  }
+
+  /// Makes room for `capacity` bytes of nodes.
+  init(capacity: Int, from spare: SpareMemory? = nil) {
+    self.spare = spare
+    self.capacity = Self.size(forCapacity: capacity)
+    memory = spare?.take(self.capacity) ?? LargeMemory(self.capacity)
+    unsafe base = memory.base
+    unsafe lanes = .allocate(capacity: Self.laneLimit)
+    unsafe places = .allocate(capacity: Self.laneLimit * Self.maximumHeight)
+    nodesEnd = (Self.headLength + 7) & ~7
     valuesStart = self.capacity
     unsafe base.initializeMemory(as: UInt8.self, repeating: 0, count: nodesEnd)
     for level in 0..<Self.maximumHeight {
@@ -74,7 +88,9 @@ final class Memtable: @unchecked Sendable {
 
   deinit {
     budget?.release(charged)
-    unsafe base.deallocate()
+    spare?.giveBack(memory)
+    unsafe lanes.deallocate()
+    unsafe places.deallocate()
   }
 
   // MARK: - Budget
@@ -120,9 +136,7 @@ final class Memtable: @unchecked Sendable {
   /// Notes that the rows of commit `sequence`, which is in `log`, are about to be inserted.
   func begin(_ sequence: SequenceNumber, log: FileNumber) {
     // Not before: a memtable that stays empty, as after most openings, shall cost one small page.
-    if sequences == nil, capacity >= Self.largePageThreshold {
-      unsafe adviseLargePages(base, capacity)
-    }
+    if sequences == nil { memory.expectUse() }
     sequences = (sequences?.lowerBound ?? sequence)...sequence
     if firstLog == nil { firstLog = log }
   }
@@ -132,38 +146,112 @@ final class Memtable: @unchecked Sendable {
     if firstLog != nil { firstLog = log }
   }
 
-  /// Inserts a row. Room must have been made sure of.
-  func insert(_ key: RawSpan, _ sequence: SequenceNumber, _ kind: RowKind, _ value: RawSpan) {
+  /// Adds a row, which is found once `link()` has been called. Room must have been made sure of.
+  func add(_ key: RawSpan, _ sequence: SequenceNumber, _ kind: RowKind, _ value: RawSpan) {
+    if laneCount == Self.laneLimit { link() }
     let height = randomHeight()
     let node = allocate(height: height, key: key, value: value, sequence, kind)
     if sizeBytes > charged { chargeBytesInUse() }
-    // In front of other rows of the same key and commit: the last one of a batch wins.
-    let tag = sequence.rawValue << 8 | 0xff
-    let head = keyHead(key)
-
-    var predecessor = 0
-    let tallest = listHeight.load(ordering: .relaxed)
-    if height > tallest { listHeight.store(height, ordering: .releasing) }
-    for level in stride(from: max(height, tallest) - 1, through: 0, by: -1) {
-      var next = load(predecessor, level)
-      while next != 0, isNode(next, beforeHead: head, key, tag: tag) {
-        predecessor = next
-        next = load(predecessor, level)
-      }
-      if level < height {
-        // The new node's own links are all set before the first link to it is.
-        pendingLinks[level] = predecessor
-        unsafe link(of: node, level).initialize(to: Atomic(UInt32(next >> 3)))
-      }
-    }
-    for level in 0..<height {
-      unsafe link(of: pendingLinks[level], level).pointee
-        .store(UInt32(node >> 3), ordering: .releasing)
-    }
-    rowCount.store(rowCount.load(ordering: .relaxed) + 1, ordering: .releasing)
+    unsafe lanes[laneCount] = Lane(node: node, height: height)
+    laneCount += 1
   }
 
-  private var pendingLinks = InlineArray<14, Int>(repeating: 0)
+  /// Has every row added so far found. The searches for their places go on side by side, because
+  /// each of them does little but wait for memory.
+  func link() {
+    guard laneCount > 0 else { return }
+    findPlaces()
+    for number in 0..<laneCount { linkNode(of: number) }
+    rowCount.store(rowCount.load(ordering: .relaxed) + laneCount, ordering: .releasing)
+    laneCount = 0
+  }
+
+  /// A node on its way into the list, and how far the search for its place has come.
+  private struct Lane {
+    var node: Int
+    var height: Int
+    var predecessor = 0
+    var next = 0
+    var level = 0
+  }
+
+  /// A processor waits for about so many pieces of memory at once.
+  private static let laneLimit = 16
+
+  /// Takes each lane to its node's place on every level that the node has, a step of each in turn.
+  private func findPlaces() {
+    let top = listHeight.load(ordering: .relaxed) - 1
+    let first = load(0, top)
+    for number in 0..<laneCount {
+      unsafe lanes[number].level = top
+      unsafe lanes[number].next = first
+      for level in (top + 1)..<max(top + 1, unsafe lanes[number].height) {
+        unsafe places[number * Self.maximumHeight + level] = 0
+      }
+    }
+    var searching = laneCount
+    while searching > 0 {
+      for number in 0..<laneCount where unsafe lanes[number].level >= 0 {
+        if !step(number) { searching -= 1 }
+      }
+    }
+  }
+
+  /// A step forward or down; false when the lane has come to its end.
+  @inline(__always)
+  private func step(_ number: Int) -> Bool {
+    var lane = unsafe lanes[number]
+    if lane.next != 0, isNode(lane.next, beforeNode: lane.node) {
+      lane.predecessor = lane.next
+    } else {
+      if lane.level < lane.height {
+        unsafe places[number * Self.maximumHeight + lane.level] = lane.predecessor
+      }
+      lane.level -= 1
+    }
+    if lane.level >= 0 {
+      lane.next = load(lane.predecessor, lane.level)
+      unsafe prefetch(base + lane.next)
+      unsafe prefetch(base + lane.next + Node.links)
+    }
+    unsafe lanes[number] = lane
+    return lane.level >= 0
+  }
+
+  /// Links a node where its search has ended, or behind what was linked there since.
+  private func linkNode(of number: Int) {
+    let (node, height) = unsafe (lanes[number].node, lanes[number].height)
+    let places = unsafe places + number * Self.maximumHeight
+    for level in 0..<height {
+      var next = unsafe load(places[level], level)
+      while next != 0, isNode(next, beforeNode: node) {
+        unsafe places[level] = next
+        next = load(next, level)
+      }
+      // The new node's own links are all set before the first link to it is.
+      unsafe link(of: node, level).initialize(to: Atomic(UInt32(next >> 3)))
+    }
+    if height > listHeight.load(ordering: .relaxed) {
+      listHeight.store(height, ordering: .releasing)
+    }
+    for level in 0..<height {
+      unsafe link(of: places[level], level).pointee
+        .store(UInt32(node >> 3), ordering: .releasing)
+    }
+  }
+
+  /// Whether `node` comes before `other`, which is not in the list yet: in front of other rows of
+  /// the same key and commit, because the last one of a batch wins.
+  @inline(__always)
+  private func isNode(_ node: Int, beforeNode other: Int) -> Bool {
+    let (head, otherHead) = unsafe (
+      base.load(fromByteOffset: node + Node.head, as: UInt64.self),
+      base.load(fromByteOffset: other + Node.head, as: UInt64.self)
+    )
+    if head != otherHead { return head < otherHead }
+    let order = key(of: node).compare(key(of: other))
+    return order != 0 ? order < 0 : tag(of: node) > tag(of: other) | 0xff
+  }
 
   private func allocate(
     height: Int, key: RawSpan, value: RawSpan, _ sequence: SequenceNumber, _ kind: RowKind
@@ -267,8 +355,8 @@ final class Memtable: @unchecked Sendable {
     lastNode(before: key(of: node))
   }
 
-  /// The last node whose key is before `key`, or 0.
-  func lastNode(before key: RawSpan) -> Int {
+  /// The last node whose key is before `key`, or 0; of those alone that are linked at `bottom`.
+  func lastNode(before key: RawSpan, atLevel bottom: Int = 0) -> Int {
     let head = keyHead(key)
     var predecessor = 0
     var level = listHeight.load(ordering: .acquiring) - 1
@@ -277,13 +365,34 @@ final class Memtable: @unchecked Sendable {
       // No tag is above this one, so every version of `key` itself comes after.
       if next != 0, isNode(next, beforeHead: head, key, tag: .max) {
         predecessor = next
-      } else if level == 0 {
+      } else if level <= bottom {
         return predecessor
       } else {
         level -= 1
       }
     }
   }
+
+  /// About how many rows there are with keys from `lower` on and before `upper`: counted where
+  /// nodes are linked so high that few are met, and each of those stands for four of the level
+  /// below. A few rows are counted exactly.
+  func approximateCount(from lower: RawSpan, to upper: RawSpan) -> Int {
+    let head = keyHead(upper)
+    var level = listHeight.load(ordering: .acquiring) - 1
+    while true {
+      var count = 0
+      var node = load(lastNode(before: lower, atLevel: level), level)
+      while node != 0, isNode(node, beforeHead: head, upper, tag: .max) {
+        count += 1
+        node = load(node, level)
+      }
+      if count >= Self.meaningfulCount || level == 0 { return count << (2 * level) }
+      level -= 1
+    }
+  }
+
+  /// With so many nodes at a level their number says something of the levels below.
+  private static let meaningfulCount = 100
 
   /// The last node of all, or 0.
   func lastNode() -> Int {

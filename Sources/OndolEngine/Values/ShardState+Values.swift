@@ -48,6 +48,17 @@ extension ShardState {
     return valueFiles.keys.filter { live[$0] == nil }.sorted()
   }
 
+  /// Takes a value file out. Throws when there is none with that number, or a segment names it.
+  mutating func dropValueFile(_ number: FileNumber) throws(MalformedBytes) {
+    let isNamed = runs.contains { run in
+      run.segments.contains { $0.valueReferences.contains { $0.file == number } }
+    }
+    guard !isNamed, valueFiles.removeValue(forKey: number) != nil else {
+      let reason = isNamed ? "which segments name" : "which it lacks"
+      throw MalformedBytes(at: 0, "drops value file \(number.rawValue), \(reason)")
+    }
+  }
+
   /// Throws when `segment` names a value file that there is not.
   func checkValueFiles(of segment: SegmentMetadata) throws(MalformedBytes) {
     for reference in segment.valueReferences where valueFiles[reference.file] == nil {

@@ -44,10 +44,11 @@ import Testing
     let active = Memtable(capacity: 10_000)
     active.begin(SequenceNumber(rawValue: 1), log: .zero)
     for number in 0..<8 {
-      active.insert(
+      active.add(
         [UInt8(number)].bytes, SequenceNumber(rawValue: 1), .put,
         [UInt8](repeating: 0, count: 1_100).bytes)
     }
+    active.link()
     let view = View(
       shards: [ShardView(active: active)], reads: InlineWorkers().makeWorker(named: "reads"))
     let pressure = WritePressure(options, shards: 1)

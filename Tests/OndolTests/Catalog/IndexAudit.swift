@@ -8,14 +8,13 @@ import Testing
 /// Compares the rows of every index of the collection's pattern with rows made from the documents.
 func auditIndexes(of collection: CollectionReference, seed: UInt64 = 0) async throws {
   let database = collection.database
-  let snapshot = try database.engineSnapshot()
+  let source = Rows(try database.engineSnapshot(), database.catalog, mayBlock: true)
   let pattern = CollectionPattern(try collection.place.get())
-  guard
-    let entry = try await database.catalog.family(pattern.root, at: snapshot)?.collections[pattern]
+  guard let entry = try database.catalog.family(pattern.root, in: source)?.collections[pattern]
   else { return }
   for index in entry.indexes where index.state == .ready {
     var expected: Set<[UInt8]> = []
-    var documents = walk(entry.keyspace, snapshot)
+    var documents = RangeWalk(source, [KeyRange(prefix: entry.keyspace.prefix)])
     while try documents.next() {
       let ids = try DocumentKey.ids(
         in: documents.cursor.key, ancestorCount: pattern.ancestorCount)
@@ -26,15 +25,10 @@ func auditIndexes(of collection: CollectionReference, seed: UInt64 = 0) async th
       }
     }
     var stored: Set<[UInt8]> = []
-    var rows = walk(index.keyspace, snapshot)
+    var rows = RangeWalk(source, [KeyRange(prefix: index.keyspace.prefix)])
     while try rows.next() {
       stored.insert(rows.cursor.key.array)
     }
     #expect(stored == expected, "seed \(seed): index \(index.name)")
   }
-}
-
-private func walk(_ keyspace: Keyspace, _ snapshot: Snapshot) -> RangeWalk {
-  let prefix = keyspace.prefix
-  return RangeWalk(snapshot, [KeyRange(lower: prefix, upper: prefix + [0xff])])
 }

@@ -84,7 +84,7 @@ import Testing
     let pattern = CollectionPattern(try collection.place.get())
     guard let entry = try rows.catalog.family(pattern.root, in: rows)?.collections[pattern]
     else { return 0 }
-    var walk = RangeWalk(rows.snapshot, [KeyRange(prefix: entry.keyspace.prefix)])
+    var walk = RangeWalk(rows, [KeyRange(prefix: entry.keyspace.prefix)])
     var count = 0
     while try walk.next() { count += 1 }
     return count

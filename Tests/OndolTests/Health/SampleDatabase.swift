@@ -130,7 +130,9 @@ extension Database {
   /// What the catalog knows of a pattern.
   func entry(_ collectionIDs: String...) async throws -> CollectionEntry? {
     let pattern = CollectionPattern(collectionIDs)
-    return try await catalog.family(pattern.root, at: engineSnapshot())?.collections[pattern]
+    return try await read(try engineSnapshot()) { (rows) throws(DatabaseError) in
+      try rows.catalog.family(pattern.root, in: rows)?.collections[pattern]
+    }
   }
 }
 

@@ -176,7 +176,9 @@ import Testing
   @Test func `A counter that is not above what is in use is found`() async throws {
     try await sample.make()
     try await sample.plant { database, batch in
-      let family = try await database.catalog.family("items", at: database.engineSnapshot())
+      let family = try await database.read(try database.engineSnapshot()) {
+        (rows) throws(DatabaseError) in try rows.catalog.family("items", in: rows)
+      }
       var row = try #require(family).row
       row.nextMember = 1
       batch.put(CatalogKey.family("items"), row.bytes)

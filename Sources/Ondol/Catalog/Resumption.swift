@@ -1,0 +1,98 @@
+// What an earlier life of the database left unfinished, a crash or a cancelled task: indexes half
+// built, rows of dropped indexes and collections, a group's index that not all collections have, or
+// that some still have. The catalog says so in its rows. It is finished in the background once the
+// database is open; queries meanwhile do without such an index. Closing stops it, and the next
+// opening takes it up again.
+
+internal import Logging
+internal import OndolEngine
+
+extension Database {
+  /// Starts whatever is to be finished, and the timer for documents that end.
+  func resume() {
+    // Weak, so that a database that was let go at once is not kept.
+    engine.startInBackground { [weak self] in await self?.finishWhatWasBegun() }
+  }
+
+  private func finishWhatWasBegun() async {
+    do throws(DatabaseError) {
+      let families = try await families()
+      if families.contains(where: { $0.collections.values.contains { $0.timeToLive != nil } }) {
+        reap(by: now())
+      }
+      for keyspace in families.flatMap(\.dropped) { try await removeRows(of: keyspace) }
+      for family in try await droppedFamilies() { try await removeRows(of: family) }
+      for unfinished in try await unfinishedIndexes() { try await finish(unfinished) }
+    } catch {
+      guard !error.isEndOfWork else { return }
+      options.logger.error(
+        "what an earlier crash left could not be finished", metadata: ["error": "\(error)"])
+    }
+  }
+
+  /// Something to do about one index.
+  private struct UnfinishedIndex: Sendable {
+    enum Remedy: Sendable {
+      /// It is declared, and lacks documents.
+      case build(Keyspace)
+      /// Its group has it, and the pattern does not.
+      case create
+      /// The pattern has it, and its group does not.
+      case drop(Keyspace)
+    }
+
+    var pattern: CollectionPattern
+    var kind: IndexKind
+    var remedy: Remedy
+  }
+
+  private func unfinishedIndexes() async throws(DatabaseError) -> [UnfinishedIndex] {
+    try await read(try engineSnapshot()) { (rows) throws(DatabaseError) in
+      var found: [UnfinishedIndex] = []
+      for family in try rows.catalog.families(in: rows) {
+        for (pattern, entry) in family.collections {
+          let wanted = try rows.groupIndexes(CatalogKey.group(pattern.collectionID.text))
+          for index in entry.indexes {
+            if index.kind.isOfGroup, !wanted.contains(index.kind) {
+              found.append(.init(pattern: pattern, kind: index.kind, remedy: .drop(index.keyspace)))
+            } else if index.state != .ready {
+              found.append(
+                .init(pattern: pattern, kind: index.kind, remedy: .build(index.keyspace)))
+            }
+          }
+          for kind in wanted where !entry.indexes.contains(where: { $0.kind == kind }) {
+            found.append(.init(pattern: pattern, kind: kind, remedy: .create))
+          }
+        }
+      }
+      return found
+    }
+  }
+
+  /// Does what is to be done about one index. Only the end of all work is thrown: an index that
+  /// cannot be built keeps no other from it.
+  private func finish(_ unfinished: UnfinishedIndex) async throws(DatabaseError) {
+    let place: Logger.Metadata = [
+      "collection": "\(unfinished.pattern)", "index": "\(unfinished.kind.name)",
+    ]
+    options.logger.notice("finishing what was begun with an index", metadata: place)
+    do throws(DatabaseError) {
+      switch unfinished.remedy {
+      case .build(let keyspace):
+        let builder = IndexBuilder(
+          database: self, pattern: unfinished.pattern, keyspace: keyspace)
+        _ = try await builder.build()
+      case .create: try await createIndex(unfinished.kind, of: unfinished.pattern) { _ in }
+      case .drop(let keyspace): try await dropIndex(keyspace, of: unfinished.pattern)
+      }
+    } catch {
+      guard !error.isEndOfWork else { throw error }
+      options.logger.error("an index could not be finished: \(error)", metadata: place)
+    }
+  }
+}
+
+extension DatabaseError {
+  /// Whether work in the background is told to end: the database is being closed.
+  fileprivate var isEndOfWork: Bool { code == .cancelled || code == .failedPrecondition }
+}

@@ -1,0 +1,89 @@
+// What an unclean end leaves to do once its rows are in memory. Nothing that was read is trusted to
+// be on the device: after a failed sync a system's cache may hold bytes that the disk lacks. So
+// what was recovered is written into a new log, a replacement for all before it, then the manifest
+// is written anew with that log as its floor, and the superblock's switch makes both count at once.
+// A crash on the way leaves the old files as they were, and files that nobody names.
+//
+// Readers do not wait for that: it is the maintenance thread's first job, so every other change of
+// the files comes after it, the making of the log that the first commit needs among them.
+
+/// Recovered commits that are to move to a log of their own.
+struct LogReplacement: Sendable {
+  /// All from the manifest's floor on.
+  let commits: [RecoveredCommit]
+  /// The last one's.
+  let sequence: SequenceNumber
+  let time: Int64
+  /// Where history ended in the logs that were read.
+  let end: LogPosition
+  /// The memtables that hold the commits' rows.
+  let memtables: [Memtable]
+
+  /// Writes the commits into a new log and makes it, sealed, the only one.
+  func write(
+    to directory: any Directory, _ manifest: Manifest, _ environment: Environment
+  ) throws(EngineError) -> RecoveredLog {
+    let floor = manifest.state.floor
+    let start = LogStart(
+      number: manifest.allocate(), base: end, sequence: floor.sequence, time: floor.time)
+    let header = LogHeader(
+      number: start.number, identity: manifest.superblock.identity, salt: environment.random(),
+      kind: .replacement, base: end, previous: .zero, previousLength: 0,
+      firstSequence: start.sequence.next)
+    let file = try directory.create(start.number.logName)
+    var writer = LogRewriter(file: file, salt: header.salt, bytes: header.encode())
+    for commit in commits { try writer.append(commit) }
+    try writer.seal(sequence, time: time)
+    try directory.sync()
+
+    manifest.startAfresh(floor: start)
+    try manifest.rotate()
+    return RecoveredLog(
+      sequence: sequence, time: time, end: LogPosition(rawValue: end.rawValue + writer.offset),
+      number: start.number, length: writer.offset, starts: [start])
+  }
+}
+
+/// Writes commits that were recovered into one new log.
+private struct LogRewriter {
+  private let file: any File
+  private let salt: UInt64
+  private var bytes: [UInt8]
+  private var written: UInt64 = 0
+
+  init(file: any File, salt: UInt64, bytes: [UInt8]) {
+    self.file = file
+    self.salt = salt
+    self.bytes = bytes
+    self.bytes.reserveCapacity(2 * Self.piece)
+  }
+
+  /// Bytes written at once.
+  private static let piece = 1 << 20
+
+  var offset: UInt64 { written + UInt64(bytes.count) }
+
+  mutating func append(_ commit: RecoveredCommit) throws(EngineError) {
+    FrameBuilder.append(
+      commit.bytes.bytes.extracting(commit.payload), checksum: commit.checksum,
+      operations: commit.operations, context(commit.sequence, commit.time), salt: salt,
+      offset: offset, to: &bytes)
+    if bytes.count >= Self.piece { try flush() }
+  }
+
+  mutating func seal(_ sequence: SequenceNumber, time: Int64) throws(EngineError) {
+    bytes += FrameBuilder.buildSeal(context(sequence, time), salt: salt, offset: offset)
+    try flush()
+    try file.sync()
+  }
+
+  private func context(_ sequence: SequenceNumber, _ time: Int64) -> FrameContext {
+    FrameContext(sequence: sequence, time: time, syncedThrough: .zero)
+  }
+
+  private mutating func flush() throws(EngineError) {
+    try file.write(bytes.bytes, at: written)
+    written += UInt64(bytes.count)
+    bytes.removeAll(keepingCapacity: true)
+  }
+}

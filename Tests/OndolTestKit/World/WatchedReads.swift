@@ -1,0 +1,146 @@
+// Finds out who waits for the disk. Files are read on workers' threads or elsewhere, which in an
+// async call means on a thread of the cooperative pool; the reads elsewhere are counted.
+
+package import OndolEngine
+
+/// Watches an environment's files and threads.
+package final class WatchedReads: Sendable {
+  @TaskLocal fileprivate static var isOnWorker = false
+
+  private let counts = Guarded((onWorkers: 0, elsewhere: 0))
+
+  package init() {}
+
+  /// The same environment, watched.
+  package func watching(_ base: Environment) -> Environment {
+    var environment = base
+    environment.fileSystem = WatchedFileSystem(base.fileSystem, by: self)
+    environment.threads = WatchedThreads(base: base.threads)
+    return environment
+  }
+
+  package func forget() {
+    counts.withLock { $0 = (0, 0) }
+  }
+
+  /// Reads on workers' threads since the last `forget()`.
+  package var onWorkers: Int { counts.withLock { $0.onWorkers } }
+  /// Reads on other threads since the last `forget()`.
+  package var elsewhere: Int { counts.withLock { $0.elsewhere } }
+
+  fileprivate func note() {
+    let isOnWorker = Self.isOnWorker
+    counts.withLock { counts in
+      if isOnWorker { counts.onWorkers += 1 } else { counts.elsewhere += 1 }
+    }
+  }
+}
+
+// MARK: - Threads
+
+private struct WatchedThreads: ThreadSource {
+  let base: any ThreadSource
+
+  func makeWorker(named name: String) -> any Worker {
+    WatchedWorker(base.makeWorker(named: name))
+  }
+
+  func makeBackgroundWorker(named name: String) -> any Worker {
+    WatchedWorker(base.makeBackgroundWorker(named: name))
+  }
+}
+
+private final class WatchedWorker: Worker {
+  private let base: any Worker
+
+  init(_ base: any Worker) {
+    self.base = base
+  }
+
+  func enqueue(_ job: @escaping @Sendable () -> Void) {
+    base.enqueue { WatchedReads.$isOnWorker.withValue(true) { job() } }
+  }
+
+  func pause(microseconds: Int64) {
+    base.pause(microseconds: microseconds)
+  }
+
+  func stop() async {
+    await base.stop()
+  }
+}
+
+// MARK: - Files
+
+private final class WatchedFileSystem: FileSystem {
+  private let base: any FileSystem
+  private let watch: WatchedReads
+
+  init(_ base: any FileSystem, by watch: WatchedReads) {
+    self.base = base
+    self.watch = watch
+  }
+
+  func openDirectory(at path: String, create: Bool) throws(EngineError) -> any Directory {
+    WatchedDirectory(try base.openDirectory(at: path, create: create), by: watch)
+  }
+}
+
+private final class WatchedDirectory: Directory {
+  private let base: any Directory
+  private let watch: WatchedReads
+
+  init(_ base: any Directory, by watch: WatchedReads) {
+    self.base = base
+    self.watch = watch
+  }
+
+  var path: String { base.path }
+
+  func list() throws(EngineError) -> [String] { try base.list() }
+
+  func open(_ name: String, access: FileAccess) throws(EngineError) -> any File {
+    WatchedFile(try base.open(name, access: access), by: watch)
+  }
+
+  func create(_ name: String) throws(EngineError) -> any File {
+    WatchedFile(try base.create(name), by: watch)
+  }
+
+  func remove(_ name: String) throws(EngineError) { try base.remove(name) }
+
+  func sync() throws(EngineError) { try base.sync() }
+
+  func syncName() throws(EngineError) { try base.syncName() }
+
+  func lock(owner: String) throws(EngineError) -> any DirectoryLock { try base.lock(owner: owner) }
+}
+
+private final class WatchedFile: File {
+  private let base: any File
+  private let watch: WatchedReads
+
+  init(_ base: any File, by watch: WatchedReads) {
+    self.base = base
+    self.watch = watch
+  }
+
+  var name: String { base.name }
+
+  func read(at offset: UInt64, count: Int) throws(EngineError) -> [UInt8] {
+    watch.note()
+    return try base.read(at: offset, count: count)
+  }
+
+  func write(_ bytes: RawSpan, at offset: UInt64) throws(EngineError) {
+    try base.write(bytes, at: offset)
+  }
+
+  func sync() throws(EngineError) { try base.sync() }
+
+  func writeSynced(_ bytes: RawSpan, at offset: UInt64) throws(EngineError) {
+    try base.writeSynced(bytes, at: offset)
+  }
+
+  func size() throws(EngineError) -> UInt64 { try base.size() }
+}
