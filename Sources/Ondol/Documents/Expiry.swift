@@ -2,8 +2,8 @@
 // them, whether their row is still there or not: every read compares the field with the clock. The
 // rows are removed soon after by ordinary deletes, so that indexes shrink and listeners hear of it.
 //
-// Removal is a timer for the earliest moment known: set after a database was opened, when a field is
-// declared, and by writes. When it goes off, what is over is deleted, some hundred documents a
+// Removal is a timer for the earliest moment known: set after a database was opened, when a field
+// is declared, and by writes. When it goes off, what is over is deleted, some hundred documents a
 // commit, and it is set for the next moment.
 
 internal import Logging
