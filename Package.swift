@@ -8,6 +8,7 @@ let package = Package(
     .library(name: "Ondol", targets: ["Ondol"]),
     .executable(name: "ondol", targets: ["OndolInspect"]),
     .executable(name: "ondol-demo", targets: ["OndolDemo"]),
+    .executable(name: "ondol-stress", targets: ["OndolStress"]),
   ],
   dependencies: [
     .package(url: "https://github.com/apple/swift-log", from: "1.16.2"),
@@ -32,13 +33,23 @@ let package = Package(
         "Ondol", "OndolEngine",
         .product(name: "ArgumentParser", package: "swift-argument-parser"),
       ]),
+    // The suites of SimulationTests for hours instead of seconds.
+    .executableTarget(
+      name: "OndolStress",
+      dependencies: [
+        "Ondol", "OndolEngine", "OndolTestKit",
+        .product(name: "ArgumentParser", package: "swift-argument-parser"),
+      ]),
     .executableTarget(
       name: "OndolDemo",
       dependencies: [
         "Ondol", .product(name: "ArgumentParser", package: "swift-argument-parser"),
       ]),
 
-    .target(name: "OndolTestKit", dependencies: ["OndolEngine"], path: "Tests/OndolTestKit"),
+    .target(
+      name: "OndolTestKit",
+      dependencies: ["Ondol", "OndolEngine", .product(name: "Logging", package: "swift-log")],
+      path: "Tests/OndolTestKit"),
     .testTarget(name: "OndolEngineTests", dependencies: ["OndolEngine", "OndolTestKit"]),
     .testTarget(name: "OndolTests", dependencies: ["Ondol", "OndolEngine", "OndolTestKit"]),
     .testTarget(name: "SimulationTests", dependencies: ["OndolEngine", "Ondol", "OndolTestKit"]),

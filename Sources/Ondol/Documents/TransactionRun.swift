@@ -40,7 +40,7 @@ extension Database {
   }
 
   /// As `runTransaction`, and what the commit did.
-  func run<Result>(
+  package func run<Result>(
     attempts: Int, durability: Durability?, _ body: (Transaction) async throws -> Result
   ) async throws -> (result: Result, commit: CompletedCommit) {
     var gates: [LatchKey] = []

@@ -66,6 +66,13 @@ package struct CrashTest: Sendable {
     return report
   }
 
+  /// Crashes the seed's first workload at each of its operations; a violation is made small.
+  package func runOne() -> CrashReport {
+    var report = CrashReport()
+    report.violation = run(workload: 0, into: &report).map(shrink)
+    return report
+  }
+
   /// Crashes one workload at each of its operations, while `report` counts fewer than `limit`
   /// crashes.
   package func run(

@@ -142,12 +142,15 @@ struct CrashTrial {
     _ workload: Workload, on fileSystem: SimulatedFileSystem, _ history: History, seed: UInt64,
     place: String
   ) throws(Failure) -> LifeOutcome {
+    let outcome: LifeOutcome
     do {
-      return try LivingStore.live(
+      outcome = try LivingStore.live(
         workload.steps, on: fileSystem, history, seed: seed, options: workload.options, open: open)
     } catch {
       throw Failure(place: place, reason: "\(error)")
     }
+    if let broken = outcome.brokenInvariant { throw Failure(place: place, reason: broken) }
+    return outcome
   }
 }
 

@@ -1,0 +1,152 @@
+// The indexes of the documents under test, of every kind there is, and what each must hold: which
+// queries it serves, and with which of the documents.
+
+internal import Ondol
+
+/// An index, and all it must answer.
+struct DocumentIndex: Sendable {
+  /// A query, and the documents it must find.
+  struct Question: Sendable {
+    var query: Query
+    var isAnswer: @Sendable (DocumentSnapshot) -> Bool
+  }
+
+  /// The patterns or the group it belongs to.
+  enum Home: Sendable {
+    /// Collections of one pattern.
+    case collections([String])
+    /// All collections with the id.
+    case group(String)
+  }
+
+  enum Kind: Sendable {
+    /// On fields, `-` before a descending one; every document has them.
+    case fields([String], isUnique: Bool = false)
+    /// On the elements of `tags`.
+    case tags
+    /// On `size`, of the documents that have `flag`.
+    case sizesOfFlagged
+  }
+
+  var home: Home
+  var kind: Kind
+
+  /// Those that are there all the time, once they were made.
+  static let lasting: [DocumentIndex] = [
+    DocumentIndex(home: posts, kind: .fields(["-n", "size"])),
+    DocumentIndex(home: posts, kind: .fields(["mark"], isUnique: true)),
+    DocumentIndex(home: .collections(["cities"]), kind: .tags),
+    DocumentIndex(home: .collections(["cities"]), kind: .sizesOfFlagged),
+    DocumentIndex(home: .collections(["users/ada/posts/first/notes"]), kind: .fields(["place.x"])),
+    DocumentIndex(home: .collections(["posts"]), kind: .fields(["n"])),
+    DocumentIndex(home: .collections(["posts"]), kind: .fields(["-mark"], isUnique: true)),
+    DocumentIndex(home: .group("posts"), kind: .fields(["-size"])),
+    DocumentIndex(home: .group("posts"), kind: .tags),
+  ]
+
+  /// The one that comes and goes.
+  static let passing = DocumentIndex(home: .collections(["cities"]), kind: .fields(["-n"]))
+
+  private static let posts = Home.collections(["users/ada/posts", "users/한/posts"])
+
+  /// Makes it, where it is not there.
+  func create(in database: Database) async throws {
+    switch (home, kind) {
+    case (.collections(let paths), .fields(let fields, let isUnique)):
+      try await database.collection(paths[0]).createIndex(on: fields, unique: isUnique)
+    case (.collections(let paths), .tags):
+      try await database.collection(paths[0]).createIndex(onArray: "tags")
+    case (.collections(let paths), .sizesOfFlagged):
+      try await database.collection(paths[0]).createIndex(
+        on: ["size"], where: .whereField("flag", isEqualTo: true))
+    case (.group(let id), .fields(let fields, _)):
+      try await database.collectionGroup(id).createIndex(on: fields)
+    case (.group(let id), .tags), (.group(let id), .sizesOfFlagged):
+      try await database.collectionGroup(id).createIndex(onArray: "tags")
+    }
+  }
+
+  /// How the database shows it; nil where it is not there.
+  func information(in database: Database) async throws -> IndexInformation? {
+    let list =
+      switch home {
+      case .collections(let paths): try await database.collection(paths[0]).listIndexes()
+      case .group(let id): try await database.collectionGroup(id).listIndexes()
+      }
+    return list.first { information in
+      switch kind {
+      case .fields(let fields, let isUnique):
+        information.fields == fields && information.isUnique == isUnique
+      case .tags: information.fields == ["tags"]
+      case .sizesOfFlagged: information.fields == ["size"]
+      }
+    }
+  }
+
+  /// Takes it away, where it is there.
+  func drop(from database: Database) async throws {
+    guard case .collections(let paths) = home,
+      let name = try await information(in: database)?.name
+    else { return }
+    try await database.collection(paths[0]).dropIndex(named: name)
+  }
+
+  // MARK: - What it must hold
+
+  /// Whether a document at this path can be in it.
+  func covers(_ collection: String) -> Bool {
+    switch home {
+    case .collections(let paths): paths.contains(collection)
+    case .group(let id): collection.split(separator: "/").last.map(String.init) == id
+    }
+  }
+
+  /// How many rows it has for a document.
+  func rowCount(for document: DocumentSnapshot) -> Int {
+    switch kind {
+    case .fields: 1
+    case .tags: Set(document["tags"]?.array ?? []).count
+    case .sizesOfFlagged: document["flag"] == .boolean(true) ? 1 : 0
+    }
+  }
+
+  /// Questions that together ask for each of its rows.
+  func questions(in database: Database) -> [Question] {
+    switch home {
+    case .collections(let paths):
+      paths.flatMap { path in
+        questions(to: database.collection(path).query) { $0.reference.parent.path == path }
+      }
+    case .group(let id): questions(to: database.collectionGroup(id).query) { _ in true }
+    }
+  }
+
+  private func questions(
+    to source: Query, _ isInSource: @escaping @Sendable (DocumentSnapshot) -> Bool
+  ) -> [Question] {
+    switch kind {
+    case .fields(let fields, _):
+      [Question(query: ordered(source, by: fields), isAnswer: isInSource)]
+    case .tags:
+      (Int64(0)..<6).map { tag in
+        Question(query: source.whereField("tags", arrayContains: tag)) { document in
+          isInSource(document) && document["tags"]?.array?.contains(.integer(tag)) == true
+        }
+      }
+    case .sizesOfFlagged:
+      [
+        Question(query: source.whereField("flag", isEqualTo: true).order(by: "size")) { document in
+          isInSource(document) && document["flag"] == .boolean(true)
+        }
+      ]
+    }
+  }
+
+  private func ordered(_ source: Query, by fields: [String]) -> Query {
+    fields.reduce(source) { query, field in
+      field.hasPrefix("-")
+        ? query.order(by: FieldPath(String(field.dropFirst())), descending: true)
+        : query.order(by: FieldPath(field))
+    }
+  }
+}
