@@ -48,9 +48,7 @@ struct FaultsCommand: AsyncParsableCommand {
     try await run.run { seed in
       var test = FaultTest(seed: seed, open: open)
       test.isExhaustive = true
-      var report = CrashReport()
-      report.violation = test.run(workload: 0, into: &report)
-      return UnitResult(report)
+      return UnitResult(test.runOne())
     }
   }
 }

@@ -21,8 +21,8 @@ struct KillCommand: AsyncParsableCommand {
   func run() async throws {
     if let worker {
       let work = KillWork(path: worker, seed: options.seed ?? 0)
-      try await work.workUntilKilled {
-        print($0); fflush(stdout)
+      try await work.workUntilKilled { number in
+        try FileHandle.standardOutput.write(contentsOf: Data("\(number)\n".utf8))
       }
     }
     let remark = "a kill shows what .process promises, not .power"

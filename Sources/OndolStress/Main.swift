@@ -14,7 +14,8 @@ struct Main: AsyncParsableCommand {
       its unit; --replay with that seed does the same again, as far as everything is simulated.
       """,
     subcommands: [
-      CrashCommand.self, FaultsCommand.self, KillCommand.self, ModelCommand.self,
+      CrashCommand.self, FaultsCommand.self, KillCommand.self, HostileCommand.self,
+      ModelCommand.self,
       ScheduleCommand.self, HistoryCommand.self,
     ])
 }

@@ -53,20 +53,42 @@ struct StressRun: Sendable {
 
   /// Runs units, each with a seed, and ends the process's command with the verdict.
   func run(_ unit: @escaping @Sendable (UInt64) async throws -> UnitResult) async throws {
+    try await run { number in
+      await runUnit(SeededRandom.derive(seed, number), unit)
+    } replaying: { replay in
+      await runUnit(replay, unit)
+    }
+  }
+
+  /// Runs units, each with its number; `--replay` names a number.
+  func runNumbered(
+    _ unit: @escaping @Sendable (Int) async throws -> UnitResult
+  ) async throws {
+    let unit: @Sendable (UInt64) async throws -> UnitResult = { try await unit(Int($0)) }
+    try await run {
+      await runUnit(UInt64($0), unit)
+    } replaying: {
+      await runUnit($0, unit)
+    }
+  }
+
+  private func run(
+    _ unit: @escaping @Sendable (Int) async -> Void,
+    replaying replay: (UInt64) async -> Void
+  ) async throws {
     let interrupt = endOnInterrupt()
     defer { interrupt.cancel() }
-    if let replay = options.replay {
-      await runUnit(replay, unit)
+    if let seed = options.replay {
+      await replay(seed)
     } else {
       say("\(name): seed \(seed), \(target) \(cases), \(options.jobs) at a time")
       await withTaskGroup(of: Void.self) { group in
         for _ in 0..<options.jobs {
           group.addTask {
-            while let number = takeUnit() {
-              await runUnit(SeededRandom.derive(seed, number), unit)
-            }
+            while let number = takeUnit() { await unit(number) }
           }
         }
+
       }
     }
     print(verdict)

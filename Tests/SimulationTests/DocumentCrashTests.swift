@@ -1,6 +1,9 @@
 // Documents and indexes of every kind under power cuts, kills and failing disks: the crash tests of
-// the engine, with the whole database as their subject.
+// the engine, with the whole database as their subject. And these can fail: on a disk that swallows
+// syncs, with a subject that acknowledges early, with any row taken away behind the database's back.
 
+import Ondol
+import OndolEngine
 import OndolTestKit
 import Testing
 
@@ -20,5 +23,97 @@ private let openDocuments: OpenSubject = { environment, options in
   func `tells the truth when a disk fails`(seed: UInt64) {
     let report = FaultTest(seed: seed, open: openDocuments).run(faults: 60)
     #expect(report.violation == nil, "\(report)")
+  }
+
+  /// Each sync is needed. That of the log is seen to be in two, that of others takes more.
+  @Test(arguments: Sabotage.allCases)
+  func `is seen to lose data on a disk that lies`(sabotage: Sabotage) {
+    let report = CrashTest(seed: 1, sabotage: sabotage, open: openDocuments).crashUntilBroken(5_000)
+    #expect(report.violation != nil, "\(sabotage.rawValue) went unnoticed in \(report)")
+  }
+
+  @Test func `is seen to acknowledge early`() {
+    let test = CrashTest(seed: 1) { environment, options in
+      try await DocumentSubject.open(environment, options, mistake: .acknowledgesEarly)
+    }
+    #expect(test.crashUntilBroken(5_000).violation != nil)
+  }
+}
+
+@Suite struct `The audit of a database` {
+  /// Rows of documents, of indexes and of the catalog: whichever is gone, it is noticed.
+  @Test func `misses each row that is taken away`() throws {
+    let fileSystem = SimulatedFileSystem()
+    let rows = try inSimulation(fileSystem) { environment in
+      let subject = try await DocumentSubject.open(environment, roomy)
+      for number in 1...20 { try await subject.commitSample(number) }
+      try await subject.settle()
+      let rows = try await subject.contents().rows
+      try await subject.close()
+      return rows
+    }
+    let keys = try inSimulation(fileSystem) { environment in
+      try await withEngine(environment) { engine in try allKeys(of: engine) }
+    }
+    var random = SeededRandom(seed: 1)
+    for _ in 0..<24 {
+      let key = random.pick(keys)
+      let copy = SimulatedFileSystem(storage: fileSystem.storage)
+      try inSimulation(copy) { environment in
+        try await withEngine(environment) { engine in
+          var batch = Batch()
+          batch.delete(key.bytes)
+          _ = try await engine.commit(batch, durability: .power)
+        }
+      }
+      let found = try? inSimulation(copy) { environment in
+        let subject = try await DocumentSubject.open(environment, roomy, makesIndexes: false)
+        return try await subject.contents().rows
+      }
+      #expect(found != rows, "the row \(key) is gone and nobody noticed")
+    }
+  }
+
+  private var roomy: SubjectOptions {
+    SubjectOptions(
+      shardCount: 2, memtableSize: 64 << 10, logSize: 64 << 10, manifestSize: 16 << 10,
+      segmentSize: 1 << 20, blockSize: 1 << 10, deferredBytes: 100, runLimit: 2)
+  }
+
+  private func inSimulation<Success: Sendable>(
+    _ fileSystem: SimulatedFileSystem,
+    _ body: @escaping @Sendable (Environment) async throws -> Success
+  ) throws -> Success {
+    try SimulationExecutor.run(seed: 1) { executor in
+      try await body(
+        SimulatedWorld(fileSystem: fileSystem, seed: 1, threads: executor).environment)
+    }
+  }
+
+  private func withEngine<Success>(
+    _ environment: Environment, _ body: (Engine) async throws -> Success
+  ) async throws -> Success {
+    let engine = try await Engine.open(
+      at: DocumentSubject.path, options: EngineOptions(), environment: environment)
+    let result = try await body(engine)
+    try await engine.close()
+    return result
+  }
+
+  /// Behind the catalog, of which some rows only say what may be known from elsewhere.
+  private func allKeys(of engine: Engine) throws -> [[UInt8]] {
+    var keys: [[UInt8]] = []
+    for shard in 1..<8 as Range<UInt32> {
+      var (lower, upper): ([UInt8], [UInt8]) = ([], [])
+      lower.appendBigEndian(shard << 12)
+      upper.appendBigEndian((shard + 1) << 12)
+      var cursor = try engine.snapshot().cursor(from: lower, to: upper)
+      try cursor.seekToFirst()
+      while cursor.isValid {
+        keys.append(cursor.key.array)
+        try cursor.next()
+      }
+    }
+    return keys
   }
 }

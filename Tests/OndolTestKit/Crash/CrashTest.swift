@@ -54,14 +54,18 @@ package struct CrashTest: Sendable {
   /// Crashes until there have been `count` of them or one broke a promise, which is then made
   /// small.
   package func run(crashes count: Int) -> CrashReport {
+    var report = crashUntilBroken(count)
+    report.violation = report.violation.map(shrink)
+    return report
+  }
+
+  /// As `run(crashes:)`, for a store that is known to break a promise: the violation stays as it is.
+  package func crashUntilBroken(_ count: Int) -> CrashReport {
     var report = CrashReport()
     var number = 0
     while report.crashes < count, report.violation == nil {
       report.violation = run(workload: number, within: count, into: &report)
       number += 1
-    }
-    if let violation = report.violation {
-      report.violation = shrink(violation)
     }
     return report
   }

@@ -130,7 +130,9 @@ struct CrashTrial {
       timeline.append(history.value)
       ?? timeline.fault(in: last, allowing: timeline.newest...timeline.newest)
     if let fault {
-      throw Failure(place: "\(crash.place), at the end of the life after it", reason: fault)
+      throw Failure(
+        place: "\(crash.place), at the end of the life after it, which began after commit \(state)"
+          + " and did:\n\(workload)\nThe workload before it:", reason: fault)
     }
     return Life(
       timeline: timeline, pictures: fileSystem.takePictures(),

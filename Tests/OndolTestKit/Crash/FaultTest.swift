@@ -34,6 +34,13 @@ package struct FaultTest: Sendable {
     return report
   }
 
+  /// Fails each operation of the seed's first workload.
+  package func runOne() -> CrashReport {
+    var report = CrashReport()
+    report.violation = run(workload: 0, into: &report)
+    return report
+  }
+
   /// Fails each operation of one workload, while `report` counts fewer than `limit` faults.
   package func run(
     workload number: Int, within limit: Int = .max, into report: inout CrashReport

@@ -8,7 +8,8 @@ struct DocumentIndex: Sendable {
   /// A query, and the documents it must find.
   struct Question: Sendable {
     var query: Query
-    var isAnswer: @Sendable (DocumentSnapshot) -> Bool
+    /// Whether it finds a document of the collection with the path, which has the fields.
+    var isAnswer: @Sendable (String, [String: Value]) -> Bool
   }
 
   /// The patterns or the group it belongs to.
@@ -101,12 +102,12 @@ struct DocumentIndex: Sendable {
     }
   }
 
-  /// How many rows it has for a document.
-  func rowCount(for document: DocumentSnapshot) -> Int {
+  /// How many rows it has for a document with these fields.
+  func rowCount(for fields: [String: Value]) -> Int {
     switch kind {
     case .fields: 1
-    case .tags: Set(document["tags"]?.array ?? []).count
-    case .sizesOfFlagged: document["flag"] == .boolean(true) ? 1 : 0
+    case .tags: Set(fields["tags"]?.array ?? []).count
+    case .sizesOfFlagged: fields["flag"] == .boolean(true) ? 1 : 0
     }
   }
 
@@ -115,28 +116,29 @@ struct DocumentIndex: Sendable {
     switch home {
     case .collections(let paths):
       paths.flatMap { path in
-        questions(to: database.collection(path).query) { $0.reference.parent.path == path }
+        questions(to: database.collection(path).query) { $0 == path }
       }
-    case .group(let id): questions(to: database.collectionGroup(id).query) { _ in true }
+    case .group(let id):
+      questions(to: database.collectionGroup(id).query) { collection in covers(collection) }
     }
   }
 
   private func questions(
-    to source: Query, _ isInSource: @escaping @Sendable (DocumentSnapshot) -> Bool
+    to source: Query, _ isInSource: @escaping @Sendable (String) -> Bool
   ) -> [Question] {
     switch kind {
     case .fields(let fields, _):
-      [Question(query: ordered(source, by: fields), isAnswer: isInSource)]
+      [Question(query: ordered(source, by: fields)) { collection, _ in isInSource(collection) }]
     case .tags:
       (Int64(0)..<6).map { tag in
-        Question(query: source.whereField("tags", arrayContains: tag)) { document in
-          isInSource(document) && document["tags"]?.array?.contains(.integer(tag)) == true
+        Question(query: source.whereField("tags", arrayContains: tag)) { collection, fields in
+          isInSource(collection) && fields["tags"]?.array?.contains(.integer(tag)) == true
         }
       }
     case .sizesOfFlagged:
       [
-        Question(query: source.whereField("flag", isEqualTo: true).order(by: "size")) { document in
-          isInSource(document) && document["flag"] == .boolean(true)
+        Question(query: source.whereField("flag", isEqualTo: true).order(by: "size")) {
+          isInSource($0) && $1["flag"] == .boolean(true)
         }
       ]
     }

@@ -34,6 +34,12 @@ extension DocumentSubject {
     return CommitPlace(sequence: receipt.sequence.rawValue, time: receipt.time)
   }
 
+  /// Some commit, the same one for the same number.
+  package func commitSample(_ number: Int) async throws {
+    let sample = Workload.commit(seed: UInt64(number))
+    _ = try await commit(sample.changes, sample.durability)
+  }
+
   private func commitBatch(
     _ changes: [Change], _ counter: Int, _ entry: Int?, _ durability: Ondol.Durability
   ) async throws -> CompletedCommit? {

@@ -28,19 +28,25 @@ package struct DocumentSubject: CrashSubject {
   let chance: Guarded<SeededRandom>
   let diary: Guarded<Diary>
 
+  /// Takes a database as it is.
+  init(_ database: Database, mistake: Mistake? = nil, seed: UInt64 = 0) {
+    self.database = database
+    self.mistake = mistake
+    chance = Guarded(SeededRandom(seed: seed))
+    diary = Guarded(Diary())
+  }
+
   package var makesCommitsOfItsOwn: Bool { true }
 
   /// Opens the database in a world, at `path`, and makes some of the indexes that are missing.
   package static func open(
     _ environment: Environment, _ options: SubjectOptions, at path: String = path,
-    mistake: Mistake? = nil
+    mistake: Mistake? = nil, makesIndexes: Bool = true
   ) async throws -> DocumentSubject {
     let database = try await Database.open(at: path, environment, options)
-    let subject = DocumentSubject(
-      database: database, mistake: mistake,
-      chance: Guarded(SeededRandom(seed: environment.random())), diary: Guarded(Diary()))
+    let subject = DocumentSubject(database, mistake: mistake, seed: environment.random())
     do {
-      try await subject.prepare()
+      try await subject.prepare(makesIndexes: makesIndexes)
     } catch {
       // Closing lets go of the directory.
       try? await database.close()
@@ -49,10 +55,10 @@ package struct DocumentSubject: CrashSubject {
     return subject
   }
 
-  private func prepare() async throws {
+  private func prepare(makesIndexes: Bool) async throws {
     let number = try await readDiary()
     diary.withLock { $0.number = number }
-    for index in DocumentIndex.lasting where draw({ $0.chance(1, in: 3) }) {
+    for index in DocumentIndex.lasting where makesIndexes && draw({ $0.chance(1, in: 3) }) {
       try await index.create(in: database)
     }
   }

@@ -18,7 +18,7 @@ struct IndexAudit {
         information.state == .ready
       else { continue }
       let covered = documents.filter { index.covers($0.key) }.values.flatMap(\.self)
-      let rows = covered.reduce(0) { $0 + index.rowCount(for: $1) }
+      let rows = covered.reduce(0) { $0 + index.rowCount(for: $1.data()) }
       guard information.entries == rows else {
         throw BrokenInvariant(
           "index \(information.name) of \(index.home) has \(information.entries) rows; the"
@@ -34,7 +34,9 @@ struct IndexAudit {
     _ question: DocumentIndex.Question, _ name: String, among documents: [DocumentSnapshot]
   ) async throws {
     let found = try await question.query.getDocuments().documents
-    let expected = documents.filter(question.isAnswer)
+    let expected = documents.filter {
+      question.isAnswer($0.reference.parent.path, $0.data())
+    }
     guard Set(found) == Set(expected), found.count == expected.count else {
       let lost = Set(expected).subtracting(found).map(\.reference.path).sorted()
       let extra = Set(found).subtracting(expected).map(\.reference.path).sorted()

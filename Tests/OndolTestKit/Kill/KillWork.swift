@@ -25,14 +25,14 @@ package struct KillWork: Sendable {
 
   /// Goes on from the last commit found, and tells of each commit that the process's end must not
   /// undo. Does not return.
-  package func workUntilKilled(_ acknowledge: (Int) -> Void) async throws -> Never {
+  package func workUntilKilled(_ acknowledge: (Int) throws -> Void) async throws -> Never {
     let subject = try await DocumentSubject.open(.live(), options, at: path)
     var number = Int(clamping: try await subject.contents().sequence)
     while true {
       number += 1
       let next = commit(number)
       _ = try await subject.commit(next.changes, next.durability)
-      if next.durability != .memory { acknowledge(number) }
+      if next.durability != .memory { try acknowledge(number) }
       switch number % Self.upkeepInterval {
       case 17: try await subject.flush()
       case 34: try await subject.settle()
