@@ -1,6 +1,6 @@
 // Documents and indexes of every kind under power cuts, kills and failing disks: the crash tests of
 // the engine, with the whole database as their subject. And these can fail: on a disk that swallows
-// syncs, with a subject that acknowledges early, with any row taken away behind the database's back.
+// syncs, with a subject that acknowledges early, with a row taken away behind the database's back.
 
 import Ondol
 import OndolEngine

@@ -59,7 +59,8 @@ package struct CrashTest: Sendable {
     return report
   }
 
-  /// As `run(crashes:)`, for a store that is known to break a promise: the violation stays as it is.
+  /// As `run(crashes:)`, for a store that is known to break a promise: the violation is left as it
+  /// is.
   package func crashUntilBroken(_ count: Int) -> CrashReport {
     var report = CrashReport()
     var number = 0

@@ -67,15 +67,27 @@ struct DocumentIndex: Sendable {
     }
   }
 
-  /// How the database shows it; nil where it is not there.
-  func information(in database: Database) async throws -> IndexInformation? {
-    let list =
-      switch home {
-      case .collections(let paths): try await database.collection(paths[0]).listIndexes()
-      case .group(let id): try await database.collectionGroup(id).listIndexes()
-      }
-    return list.first { information in
-      switch kind {
+  /// The collections it serves, those of one pattern together.
+  var patterns: [[String]] {
+    switch home {
+    case .collections(let paths): [paths]
+    case .group(let id):
+      [["users/ada/posts", "users/한/posts"], ["posts"]].filter { $0.allSatisfy(isIn(id)) }
+    }
+  }
+
+  private func isIn(_ id: String) -> (String) -> Bool {
+    { path in path.split(separator: "/").last.map(String.init) == id }
+  }
+
+  /// How the database shows it for one pattern; nil where it is not there.
+  func information(
+    in database: Database, of pattern: [String]
+  ) async throws -> IndexInformation? {
+    let isOfGroup = if case .group = home { true } else { false }
+    return try await database.collection(pattern[0]).listIndexes().first { information in
+      guard information.name.hasSuffix(" group") == isOfGroup else { return false }
+      return switch kind {
       case .fields(let fields, let isUnique):
         information.fields == fields && information.isUnique == isUnique
       case .tags: information.fields == ["tags"]
@@ -87,20 +99,12 @@ struct DocumentIndex: Sendable {
   /// Takes it away, where it is there.
   func drop(from database: Database) async throws {
     guard case .collections(let paths) = home,
-      let name = try await information(in: database)?.name
+      let name = try await information(in: database, of: paths)?.name
     else { return }
     try await database.collection(paths[0]).dropIndex(named: name)
   }
 
   // MARK: - What it must hold
-
-  /// Whether a document at this path can be in it.
-  func covers(_ collection: String) -> Bool {
-    switch home {
-    case .collections(let paths): paths.contains(collection)
-    case .group(let id): collection.split(separator: "/").last.map(String.init) == id
-    }
-  }
 
   /// How many rows it has for a document with these fields.
   func rowCount(for fields: [String: Value]) -> Int {
@@ -119,7 +123,7 @@ struct DocumentIndex: Sendable {
         questions(to: database.collection(path).query) { $0 == path }
       }
     case .group(let id):
-      questions(to: database.collectionGroup(id).query) { collection in covers(collection) }
+      questions(to: database.collectionGroup(id).query) { isIn(id)($0) }
     }
   }
 

@@ -22,12 +22,19 @@ extension DocumentSubject {
     let durability =
       mistake == .acknowledgesEarly && claimed == .power ? Ondol.Durability.process : claimed
     let entry = draw { $0.chance(1, in: 4) } ? try await writeDiary(durability) : nil
-    defer { if entry != nil { diary.withLock { $0.isOpen = false } } }
     let counter = draw { $0.below(Self.counterCount) }
-    let commit =
-      draw { $0.chance(1, in: 2) }
-      ? try await commitBatch(changes, counter, entry, durability)
-      : try await commitTransaction(changes, counter, entry, durability)
+    let commit: CompletedCommit?
+    do {
+      commit =
+        draw { $0.chance(1, in: 2) }
+        ? try await commitBatch(changes, counter, entry, durability)
+        : try await commitTransaction(changes, counter, entry, durability)
+    } catch {
+      // Nobody knows whether the entry is followed.
+      if entry != nil { diary.withLock { $0.isUncertain = true } }
+      throw error
+    }
+    if entry != nil { diary.withLock { $0.isOpen = false } }
     guard let receipt = commit?.receipt else {
       throw BrokenInvariant("a commit that counts itself has changed nothing")
     }
