@@ -57,7 +57,7 @@ enum DocumentTarget: FuzzTarget {
   private static func value(
     _ path: [String], in view: borrowing DocumentView
   ) throws -> Value? {
-    let resolved = try ResolvedPath(FieldPath(path), in: symbols)
+    let resolved = ResolvedPath(try FieldPath(path).names(), in: symbols)
     guard let field = try view.field(resolved) else { return nil }
     _ = try? field.compare("text", symbols)
     return try field.value(symbols)

@@ -44,9 +44,13 @@ public final class Database: Sendable {
   /// Opens the database in the directory at `path`, making one when there is none. What a crash
   /// left is recovered, and indexes that were being built are finished.
   ///
+  /// With `Options.access` of `.readOnly` nothing is made, recovered or finished, and a writer may
+  /// have the directory open at the same time: see `refresh()`.
+  ///
   /// - Throws: `.failedPrecondition` naming the holder when another process, or this one, has the
-  ///   directory open; `.dataLoss` when files are damaged; `.permissionDenied`,
-  ///   `.resourceExhausted` or `.internal` when the system refuses.
+  ///   directory open for writing; `.notFound` when there is no directory to read; `.dataLoss` when
+  ///   files are damaged; `.permissionDenied`, `.resourceExhausted` or `.internal` when the system
+  ///   refuses.
   public static func open(
     at path: String, options: Options = Options()
   ) async throws(DatabaseError) -> Database {
@@ -73,11 +77,16 @@ public final class Database: Sendable {
     engineOptions.shardCount = options.shardCount
     let engine: Engine
     do throws(EngineError) {
-      engine = try await Engine.open(at: path, options: engineOptions, environment: environment)
+      engine = try await Engine.open(
+        at: path, options: engineOptions, environment: environment,
+        access: options.access == .readOnly ? .readOnly : .readWrite)
     } catch {
       throw DatabaseError(error)
     }
+    var options = options
+    if engine.isReadOnly { options.automaticIndexes = false }
     let database = Database(engine: engine, options: options, environment: environment)
+    if engine.isReadOnly { return database }
     try await database.finishIndexes()
     try database.resumeReaping()
     return database
@@ -94,6 +103,30 @@ public final class Database: Sendable {
     } catch {
       throw DatabaseError(error)
     }
+  }
+
+  /// Has a database that was opened with `.readOnly` access show what its writer has written since:
+  /// all commits up to some one. Reads under way and snapshots taken before go on with what they
+  /// see. A commit may be shown before the write that made it has returned, even before it would
+  /// survive a power cut. A database that is open for writing always shows the newest.
+  ///
+  /// - Returns: whether anything was new.
+  /// - Throws: `.dataLoss`, `.notFound` or `.internal` when the files cannot be read; then what was
+  ///   shown is still shown. `.failedPrecondition` when the database is closed.
+  /// - Complexity: a few small reads when nothing was written; otherwise O(bytes of the logs), some
+  ///   megabytes at most.
+  @concurrent @discardableResult
+  public func refresh() async throws(DatabaseError) -> Bool {
+    do throws(EngineError) {
+      guard try await engine.refresh() else { return false }
+    } catch {
+      throw DatabaseError(error)
+    }
+    let snapshot = try engineSnapshot()
+    try await snapshot.readBlocking { [catalog] () throws(DatabaseError) in
+      try catalog.follow(snapshot)
+    }
+    return true
   }
 
   /// Makes everything acknowledged so far survive a power cut, whatever durability it was written

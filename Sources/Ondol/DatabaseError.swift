@@ -154,6 +154,8 @@ extension DatabaseError {
         path: path)
     case .closed:
       self.init(.failedPrecondition, error.description)
+    case .readOnly:
+      self.init(.failedPrecondition, "\(error); open it with read-write access to write")
     case .poisoned:
       self.init(.unavailable, error.description)
     case .wouldBlock:

@@ -17,8 +17,20 @@ public enum Durability: Sendable, Hashable {
 }
 
 extension Database {
+  /// What an open database lets its users do.
+  public enum Access: Sendable, Hashable {
+    /// Reads and writes. One open at a time has it, and the directory is made when it is missing.
+    case readWrite
+    /// Reads only, beside whoever writes: another process, or another open in this one. Nothing is
+    /// made, written or locked, so files that cannot be written are enough. What is shown stays as
+    /// it is until `refresh()`; writes throw `.failedPrecondition`.
+    case readOnly
+  }
+
   /// How a database is opened.
   public struct Options: Sendable {
+    /// Whether the database may be written.
+    public var access = Access.readWrite
     /// What commits survive that do not say so themselves.
     public var durability = Durability.power
     /// Bytes of memory for blocks, filters and index tops: a hard budget.
@@ -44,8 +56,10 @@ extension Database {
     public init(
       durability: Durability = .power, cacheSize: Int = 64 << 20, shardCount: Int = 4,
       logger: Logger = Logger(label: "ondol"), clock: (@Sendable () -> Int64)? = nil,
-      automaticID: (@Sendable () -> String)? = nil, automaticIndexes: Bool = false
+      automaticID: (@Sendable () -> String)? = nil, automaticIndexes: Bool = false,
+      access: Access = .readWrite
     ) {
+      self.access = access
       self.durability = durability
       self.cacheSize = cacheSize
       self.shardCount = shardCount

@@ -16,6 +16,8 @@ package enum EngineError: Error, Sendable, Equatable {
   case inUse(path: String, holder: String)
   /// The engine was closed.
   case closed
+  /// The engine was opened for reading, and this would write.
+  case readOnly
   /// An earlier write or sync failed; nothing is written any more until the database is opened
   /// again.
   case poisoned(reason: String)
@@ -48,6 +50,8 @@ extension EngineError: CustomStringConvertible {
       return "\(path) is already open\(holder.isEmpty ? "" : " (\(holder))")"
     case .closed:
       return "the database is closed"
+    case .readOnly:
+      return "the database is open for reading only"
     case .poisoned(let reason):
       return "a write failed, and the database must be opened again; whether what was being"
         + " written lasts is known only then: \(reason)"

@@ -37,7 +37,7 @@ struct ImportCommand: AsyncParsableCommand {
 
   func run() async throws {
     var lines = try LineReader(path: file)
-    try await database.withDatabase(creating: true) { database in
+    try await database.withDatabase(writing: true) { database in
       let collection = try CollectionPath(into)
       var progress = ImportProgress(isAcknowledging: acknowledge, isQuiet: quiet)
       var failure: CommandFailure?

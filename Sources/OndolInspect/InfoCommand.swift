@@ -33,7 +33,7 @@ struct InfoCommand: AsyncParsableCommand {
         ])
       }
     }
-    // As the files are once the database is closed, which has written everything down.
+    // As the files are by now, which may be more or less than what was read above.
     var files = TextTable(columns: ["file", "bytes"])
     files.numericColumns = ["bytes"]
     for (name, bytes) in try filesWithSizes() {

@@ -95,8 +95,8 @@ struct ListCommand: AsyncParsableCommand {
   }
 }
 
-/// A collection's documents, some at a time, so that a list may be longer than memory. Nobody else
-/// has the database open, so the pages fit together.
+/// A collection's documents, some at a time, so that a list may be longer than memory. A database
+/// open for reading stays as it was when it was opened, so the pages fit together.
 private struct Pages {
   private static let pageLength = 1_000
 

@@ -14,7 +14,9 @@ struct Main: AsyncParsableCommand {
       2 wrong usage, 3 not found, 4 damaged data, 5 open elsewhere, 6 written by a newer version.
       """,
     version: "ondol 0.1.0",
-    subcommands: [ImportCommand.self, ListCommand.self, GetCommand.self, InfoCommand.self])
+    subcommands: [
+      ImportCommand.self, ListCommand.self, GetCommand.self, InfoCommand.self, CheckCommand.self,
+    ])
 
   static func main() async {
     do {

@@ -1,5 +1,6 @@
-// The one way in which every command opens and closes a database: a command that only looks must
-// not create one, and whatever happens in between, the database is closed before the process ends.
+// The one way in which every command opens and closes a database: a command that only looks opens
+// it for reading, beside an app that has it open and without creating one, and whatever happens in
+// between, the database is closed before the process ends.
 
 import ArgumentParser
 import Foundation
@@ -12,16 +13,17 @@ struct DatabaseArgument: ParsableArguments {
 
   /// Runs `body` with the database open.
   ///
-  /// Without `creating`, a directory that is not there is status 3.
+  /// Without `writing`, a directory that is not there is status 3.
   func withDatabase<Result>(
-    creating: Bool = false, _ body: (Database) async throws -> Result
+    writing: Bool = false, _ body: (Database) async throws -> Result
   ) async throws -> Result {
-    if !creating, !FileManager.default.fileExists(atPath: directory) {
+    if !writing, !FileManager.default.fileExists(atPath: directory) {
       throw CommandFailure(.notFound, "there is no database at \(directory)")
     }
     let database: Database
     do throws(DatabaseError) {
-      database = try await Database.open(at: directory)
+      database = try await Database.open(
+        at: directory, options: Database.Options(access: writing ? .readWrite : .readOnly))
     } catch {
       throw CommandFailure(opening: directory, error)
     }

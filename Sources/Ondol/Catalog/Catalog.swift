@@ -68,6 +68,11 @@ final class Catalog: Sendable {
     pictures.withLock { $0[ExactText(root)] }
   }
 
+  /// What the newest picture of the pattern's family knows of it.
+  func pictured(_ pattern: CollectionPattern) -> CollectionEntry? {
+    pictures.withLock { $0[ExactText(pattern.root)]?.collections[pattern] }
+  }
+
   /// The family as it was at `snapshot`. Nil when there was none.
   ///
   /// - Complexity: one row is read; all of the family's when the picture is of another generation.
@@ -135,6 +140,14 @@ final class Catalog: Sendable {
       if let known = pictures[key], !known.row.isOlder(than: family.row) { return }
       pictures[key] = family
     }
+  }
+
+  /// Has the pictures follow a database that another has written: `snapshot` is newer than all of
+  /// them.
+  func follow(_ snapshot: Snapshot) throws(DatabaseError) {
+    let present = Set(try families(at: snapshot).map { ExactText($0.root) })
+    let gone = pictures.withLock { $0.filter { !present.contains($0.key) } }
+    for family in gone.values { forget(family) }
   }
 
   private func familyRow(

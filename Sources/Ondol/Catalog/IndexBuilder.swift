@@ -154,7 +154,7 @@ struct IndexBuilder {
         throw DatabaseError(error, documentAt: path)
       }
       let rows = index.rows(of: fields, ancestors: ids.dropLast(), id: ids[ids.count - 1])
-      try claims.apply(rows.map { .put($0) }, of: index, for: path, to: &batch)
+      try claims.apply(IndexChanges(put: rows), of: index, for: path, to: &batch)
       batch.guardUnchanged(key)
       last = key.array
       count += 1

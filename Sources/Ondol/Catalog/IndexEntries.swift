@@ -27,10 +27,10 @@ struct IndexRow: Sendable {
   var isCut = false
 }
 
-/// A change of an index.
-enum IndexChange: Sendable {
-  case put(IndexRow)
-  case delete([UInt8])
+/// What a write changes in an index.
+struct IndexChanges: Sendable {
+  var deleted: [[UInt8]] = []
+  var put: [IndexRow] = []
 }
 
 extension IndexDefinition {
@@ -95,18 +95,18 @@ extension IndexDefinition {
     writer.append(id: id, descending: idDescending)
   }
 
-  /// What a write that turns `before` into `after` changes, deletions first; nil stands for no
-  /// document.
+  /// What a write that turns `before` into `after` changes; nil stands for no document.
   func changes(
     from before: [String: Value]?, to after: [String: Value]?, ancestors: [String], id: String
-  ) -> [IndexChange] {
+  ) -> IndexChanges {
     let old = before.map { rows(of: $0, ancestors: ancestors, id: id) } ?? []
     let new = after.map { rows(of: $0, ancestors: ancestors, id: id) } ?? []
-    if old.isEmpty { return new.map { .put($0) } }
+    if old.isEmpty { return IndexChanges(put: new) }
     // A row with a stamp is never an old one, whatever its bytes are before the stamp is filled in.
     let kept = Set(old.map(\.key)).intersection(new.lazy.filter(\.stamps.isEmpty).map(\.key))
-    return old.filter { !kept.contains($0.key) }.map { .delete($0.key) }
-      + new.filter { !$0.stamps.isEmpty || !kept.contains($0.key) }.map { .put($0) }
+    return IndexChanges(
+      deleted: old.map(\.key).filter { !kept.contains($0) },
+      put: new.filter { !$0.stamps.isEmpty || !kept.contains($0.key) })
   }
 }
 

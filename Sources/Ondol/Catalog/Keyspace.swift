@@ -51,6 +51,11 @@ struct CollectionPattern: Sendable, Hashable {
     collectionIDs = stride(from: 0, to: path.segments.count, by: 2).map { path.segments[$0] }
   }
 
+  /// The pattern of the collection that the document is in.
+  init(collectionOf path: DocumentPath) {
+    collectionIDs = stride(from: 0, to: path.segments.count, by: 2).map { path.segments[$0] }
+  }
+
   /// The root collection's name, which is the family's.
   var root: String { collectionIDs.first ?? "" }
   /// The last collection's id, which is that of the group it is in.
@@ -91,6 +96,14 @@ enum DocumentKey {
 
   static func key(_ keyspace: Keyspace, ancestors: [String], id: String) -> [UInt8] {
     key(prefix: prefix(keyspace, ancestors: ancestors), id: id)
+  }
+
+  static func key(_ keyspace: Keyspace, _ path: DocumentPath) -> [UInt8] {
+    var writer = KeyWriter(keyspace.prefix)
+    for place in stride(from: 1, to: path.segments.count, by: 2) {
+      writer.append(id: path.segments[place])
+    }
+    return writer.bytes
   }
 
   static func key(prefix: [UInt8], id: String) -> [UInt8] {

@@ -23,24 +23,25 @@ struct UniqueClaims {
   /// Throws `.alreadyExists` when another document of the commit takes the same values, and
   /// `.invalidArgument` when values cannot be unique.
   mutating func apply(
-    _ changes: [IndexChange], of index: IndexDefinition, for path: DocumentPath,
+    _ changes: IndexChanges, of index: IndexDefinition, for path: DocumentPath,
     to batch: inout Batch
   ) throws(DatabaseError) {
-    guard index.kind.isUnique else { return batch.apply(changes) }
-    for change in changes {
-      switch change {
-      case .delete(let key): released.insert(key)
-      case .put(let row):
-        guard !row.value.isEmpty else {
-          batch.apply([change])
-          continue
-        }
-        try check(row, index)
-        if let other = taken[row.key], other.path != path {
-          throw Self.conflict(index, holder: other.path)
-        }
-        taken[row.key] = Claim(row: row, path: path, index: index)
+    guard index.kind.isUnique else {
+      for key in changes.deleted { batch.delete(key.bytes) }
+      for row in changes.put { batch.put(row) }
+      return
+    }
+    released.formUnion(changes.deleted)
+    for row in changes.put {
+      guard !row.value.isEmpty else {
+        batch.put(row)
+        continue
       }
+      try check(row, index)
+      if let other = taken[row.key], other.path != path {
+        throw Self.conflict(index, holder: other.path)
+      }
+      taken[row.key] = Claim(row: row, path: path, index: index)
     }
   }
 

@@ -31,6 +31,17 @@ extension DocumentSnapshot {
       form = .row(StoredRow(row, symbols))
     }
 
+    /// Copies a document's row, which is at `view`.
+    ///
+    /// - Complexity: O(length of the row).
+    init(
+      row: RawSpan, _ view: borrowing DocumentView, _ symbols: SymbolTable
+    ) throws(MalformedBytes) {
+      try view.check(symbols)
+      stamps = DocumentStamps(view)
+      form = .row(StoredRow(row.array, symbols))
+    }
+
     /// All fields, decoded.
     ///
     /// - Complexity: O(size of the document) at each call.
@@ -55,10 +66,7 @@ extension DocumentSnapshot {
     func value(at names: FieldNames) -> Value? {
       switch form {
       case .fields(let fields): return lookUp(names[...], in: fields)
-      case .row:
-        var place: FieldSource? = source
-        for name in names { place = place?.map?[name] }
-        return place?.value
+      case .row(let row): return row.value(at: names)
       }
     }
   }

@@ -47,13 +47,19 @@ final class Latches: Sendable {
     }
   }
 
-  /// Takes all of `keys`, which must differ, when nobody holds any of them; otherwise none. Nobody
-  /// waits, so the order of the keys does not matter.
-  func acquireAtOnce(_ keys: [LatchKey]) -> Bool {
+  /// Takes all of `keys` when nobody holds any of them, and gives them back, each once; otherwise
+  /// nil, and none is taken. Nobody waits, so the order of the keys does not matter.
+  func acquireAtOnce(_ keys: some Collection<LatchKey>) -> [LatchKey]? {
     held.withLock { held in
-      if !held.isEmpty, keys.contains(where: { held[$0] != nil }) { return false }
-      for key in keys { held[key] = [] }
-      return true
+      if !held.isEmpty, keys.contains(where: { held[$0] != nil }) { return nil }
+      var taken: [LatchKey] = []
+      taken.reserveCapacity(keys.count)
+      for key in keys {
+        let known = held.count
+        held[key] = []
+        if held.count > known { taken.append(key) }
+      }
+      return taken
     }
   }
 

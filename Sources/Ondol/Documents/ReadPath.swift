@@ -60,7 +60,7 @@ struct DocumentReader {
 
   /// The document at `path`, or nil.
   func contents(of path: DocumentPath) throws(DatabaseError) -> DocumentSnapshot.Contents? {
-    let pattern = CollectionPattern(path.collection)
+    let pattern = CollectionPattern(collectionOf: path)
     guard let entry = try entry(pattern) else { return nil }
     guard let row = try rows.row(DocumentKey.key(entry.keyspace, path)) else { return nil }
     let contents: DocumentSnapshot.Contents
@@ -105,7 +105,7 @@ struct DocumentReader {
 
   /// What the catalog knows of the pattern, from the picture if that has it.
   private func entry(_ pattern: CollectionPattern) throws(DatabaseError) -> CollectionEntry? {
-    if let entry = rows.catalog.picture(of: pattern.root)?.collections[pattern] { return entry }
+    if let entry = rows.catalog.pictured(pattern) { return entry }
     return try exactEntry(pattern)
   }
 

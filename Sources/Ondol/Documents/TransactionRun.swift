@@ -81,8 +81,9 @@ extension Database {
   /// Commits what a transaction wrote; nil when something it read has changed.
   @concurrent
   private func commit(
-    _ prepared: PreparedCommit, _ durability: Durability?, isGated: Bool
+    _ prepared: consuming PreparedCommit, _ durability: Durability?, isGated: Bool
   ) async throws(DatabaseError) -> CompletedCommit? {
+    var prepared = prepared
     guard !prepared.batch.isEmpty else {
       return CompletedCommit(documents: prepared.documents, receipt: nil, now: now())
     }
@@ -90,7 +91,8 @@ extension Database {
     try refuseCancelled()
     do throws(EngineError) {
       let receipt = try await engine.commit(
-        prepared.batch, durability: OndolEngine.Durability(durability ?? options.durability))
+        prepared.takeBatch(),
+        durability: OndolEngine.Durability(durability ?? options.durability))
       for family in prepared.changedFamilies { catalog.install(family) }
       if let end = prepared.firstEnd { reap(by: end) }
       return CompletedCommit(documents: prepared.documents, receipt: receipt, now: 0)

@@ -48,7 +48,7 @@ extension Database {
       guard !Task.isCancelled else {
         throw DatabaseError(.cancelled, "the task was cancelled; nothing was written")
       }
-      let prepared = try await read(try engineSnapshot()) { (rows) throws(DatabaseError) in
+      var prepared = try await read(try engineSnapshot()) { (rows) throws(DatabaseError) in
         try WritePreparation.prepare(writes, in: rows)
       }
       guard !prepared.batch.isEmpty else {
@@ -62,7 +62,7 @@ extension Database {
       }
       do throws(EngineError) {
         let receipt = try await engine.commit(
-          prepared.batch, durability: OndolEngine.Durability(durability))
+          prepared.takeBatch(), durability: OndolEngine.Durability(durability))
         for family in prepared.changedFamilies { catalog.install(family) }
         if let end = prepared.firstEnd { reap(by: end) }
         return CompletedCommit(documents: prepared.documents, receipt: receipt, now: 0)
@@ -94,13 +94,11 @@ private struct WriteQueue {
       for write in writes { await enter(.document(write.path)) }
       return
     }
-    let paths = Set(writes.map(\.path))
-    let keys = paths.map { LatchKey.document($0) }
-    if latches.acquireAtOnce(keys) {
-      held = keys
+    if let taken = latches.acquireAtOnce(writes.lazy.map { LatchKey.document($0.path) }) {
+      held = taken
       return
     }
-    for path in paths.sorted() { await enter(.document(path)) }
+    for path in Set(writes.map(\.path)).sorted() { await enter(.document(path)) }
   }
 
   mutating func enterFamilies(of writes: [DocumentWrite]) async {

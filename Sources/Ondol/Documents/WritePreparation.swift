@@ -13,6 +13,8 @@ struct DocumentWrite: Sendable {
 /// A document that a commit writes: what is stored, and what the commit makes of it.
 struct WrittenDocument: Sendable {
   var path: DocumentPath
+  /// The collection's place among those the commit writes to.
+  var collection: Int
   var before: DocumentSnapshot.Contents?
   /// The fields of the row that is there: those of `before`, or of a document whose time is over.
   var stored: [String: Value]?
@@ -46,12 +48,24 @@ struct PreparedCommit: Sendable {
   var changedFamilies: [Family]
   /// The moment the first of the documents ends.
   var firstEnd: Int64?
+
+  /// Gives the batch away. Whoever commits it fills in its stamps, which copies all of its bytes
+  /// when they are still held here.
+  mutating func takeBatch() -> Batch {
+    var batch = Batch()
+    swap(&batch, &self.batch)
+    return batch
+  }
 }
 
 /// Derives a batch from a snapshot.
 struct WritePreparation {
+  /// The most that is reserved for a batch.
+  private static let maximumRoom = 4 << 20
+
   private let rows: Rows
   private var edits: [ExactText: CatalogEdit] = [:]
+  private var collections = WrittenCollections()
   private var documents: [WrittenDocument] = []
   private var positions: [DocumentPath: Int] = [:]
   private var firstEnd: Int64?
@@ -92,10 +106,11 @@ struct WritePreparation {
   mutating func apply(_ write: DocumentWrite) throws(DatabaseError) {
     do throws(DatabaseError) {
       let position = try position(of: write.path)
-      let document = documents[position]
-      if write.intent.precondition == .isOver, !document.isOver { return }
-      let after = write.intent.apply(to: document.after)
-      try check(write.intent.precondition, document, attempted: after)
+      if write.intent.precondition == .isOver, !documents[position].isOver { return }
+      let after = write.intent.apply(to: documents[position].after)
+      if write.intent.precondition != .none {
+        try check(write.intent.precondition, documents[position], attempted: after)
+      }
       documents[position].after = after
     } catch {
       throw error.at(path: "\(write.path)")
@@ -105,37 +120,50 @@ struct WritePreparation {
   /// Where the document stands in the list; read from the snapshot when it is met first.
   private mutating func position(of path: DocumentPath) throws(DatabaseError) -> Int {
     if let position = positions[path] { return position }
-    let stored = try stored(path)
-    let fields = stored?.contents.fields
-    let isOver = stored.map { $0.entry.isOver($0.contents, at: rows.catalog.clock()) } ?? false
-    var before = isOver ? nil : stored?.contents
-    var visible = isOver ? nil : fields
-    if let stored, let contents = before,
-      let pending = rows.catalog.pendingUpgrade(
-        of: CollectionPattern(path.collection), stored.entry)
-    {
-      before = try pending.apply(contents, at: path)
-      visible = before?.fields
-    }
+    let collection = try collection(of: path)
+    let document = try read(path, in: collection)
     positions[path] = documents.count
-    documents.append(
-      WrittenDocument(
-        path: path, before: before, stored: fields, visible: visible, after: visible))
+    documents.append(document)
     return documents.count - 1
   }
 
-  private mutating func stored(
-    _ path: DocumentPath
-  ) throws(DatabaseError) -> (contents: DocumentSnapshot.Contents, entry: CollectionEntry)? {
-    let pattern = CollectionPattern(path.collection)
-    guard let entry = try edit(pattern.root)?.family.collections[pattern] else { return nil }
-    let key = DocumentKey.key(entry.keyspace, path)
-    guard let row = try rows.row(key) else { return nil }
+  /// The place of the document's collection among those written to.
+  private mutating func collection(of path: DocumentPath) throws(DatabaseError) -> Int {
+    if let collection = collections.index(of: path) { return collection }
+    let collection = path.collection
+    let pattern = CollectionPattern(collection)
+    let entry = try edit(pattern.root)?.family.collections[pattern]
+    let upgrade = entry.flatMap { rows.catalog.pendingUpgrade(of: pattern, $0) }
+    return collections.add(collection, pattern, entry, upgrade)
+  }
+
+  /// What is stored of a document.
+  private mutating func read(
+    _ path: DocumentPath, in collection: Int
+  ) throws(DatabaseError) -> WrittenDocument {
+    var document = WrittenDocument(path: path, collection: collection)
+    guard let key = collections.key(of: path, in: collection), let row = try rows.row(key),
+      let entry = collections.entry(of: collection)
+    else { return document }
+    let contents: DocumentSnapshot.Contents
     do throws(MalformedBytes) {
-      return (try DocumentSnapshot.Contents(row: row, symbols: entry.symbols), entry)
+      contents = try DocumentSnapshot.Contents(row: row, symbols: entry.symbols)
     } catch {
       throw DatabaseError(error, documentAt: path)
     }
+    document.stored = contents.fields
+    if entry.timeToLive != nil, entry.isOver(contents, at: rows.catalog.clock()) {
+      return document
+    }
+    document.before = contents
+    document.visible = document.stored
+    if let upgrade = collections.upgrade(of: collection) {
+      let upgraded = try upgrade.apply(contents, at: path)
+      document.before = upgraded
+      document.visible = upgraded.fields
+    }
+    document.after = document.visible
+    return document
   }
 
   /// The changes of the family so far; nil when there is no such family yet.
@@ -188,11 +216,14 @@ struct WritePreparation {
     var claims = UniqueClaims()
     for document in documents where document.isChanged {
       do throws(DatabaseError) {
+        let isFirst = batch.isEmpty
         try add(document, to: &batch, &claims)
+        if isFirst { makeRoom(in: &batch) }
       } catch {
         throw error.at(path: "\(document.path)")
       }
     }
+    addNewNames()
     try claims.settle(into: &batch, rows)
     guard !batch.isEmpty else {
       return PreparedCommit(batch: batch, documents: documents, changedFamilies: [])
@@ -218,12 +249,36 @@ struct WritePreparation {
     return footprint
   }
 
+  /// Makes room for the other documents, supposing that they are like the first. A large batch that
+  /// grew step by step would touch twice the memory.
+  private func makeRoom(in batch: inout Batch) {
+    let bytes = batch.payloadLength * (documents.count - 1)
+    batch.reserve(bytes: min(bytes + bytes / 8, Self.maximumRoom))
+  }
+
   private mutating func add(
     _ document: WrittenDocument, to batch: inout Batch, _ claims: inout UniqueClaims
   ) throws(DatabaseError) {
-    let collection = document.path.collection
-    let pattern = CollectionPattern(collection)
-    let root = ExactText(pattern.root)
+    let entry = try entry(of: document.collection)
+    if entry.timeToLive != nil,
+      let end = entry.end(of: document.after, now: rows.catalog.clock())
+    {
+      firstEnd = min(firstEnd ?? end, end)
+    }
+    try collections.add(document, to: &batch)
+    let ancestors = collections.ancestorIDs(of: document.collection)
+    let id = document.path.documentID
+    for index in entry.indexes {
+      let changes = index.changes(
+        from: document.stored, to: document.after, ancestors: ancestors, id: id)
+      try claims.apply(changes, of: index, for: document.path, to: &batch)
+    }
+  }
+
+  /// What the catalog has of a collection after this commit.
+  private mutating func entry(of collection: Int) throws(DatabaseError) -> CollectionEntry {
+    if let entry = collections.entry(of: collection) { return entry }
+    let pattern = collections.pattern(of: collection)
     var edit: CatalogEdit
     if let known = try self.edit(pattern.root) {
       edit = known
@@ -231,27 +286,16 @@ struct WritePreparation {
       edit = try CatalogEdit(newFamily: pattern.root, following: lastNewFamily, in: rows)
     }
     let entry = try edit.collection(pattern)
-    if let end = entry.end(of: document.after, now: rows.catalog.clock()) {
-      firstEnd = min(firstEnd ?? end, end)
+    edits[ExactText(pattern.root)] = edit
+    collections.set(entry, of: collection)
+    return entry
+  }
+
+  /// Gives the catalog the names that documents have brought.
+  private mutating func addNewNames() {
+    for (pattern, symbols) in collections.symbols {
+      edits[ExactText(pattern.root)]?.add(symbols, to: pattern)
     }
-    let key = DocumentKey.key(entry.keyspace, document.path)
-    if let after = document.after {
-      var symbols = entry.symbols
-      let encoded = try ValueEncoder.document(
-        after, createTime: document.before?.stamps.createTime, symbols: &symbols)
-      edit.add(symbols, to: pattern)
-      batch.put(key.bytes, encoded.bytes.bytes, stamps: encoded.stamps)
-    } else {
-      batch.delete(key.bytes)
-    }
-    batch.guardUnchanged(key.bytes)
-    for index in entry.indexes {
-      let changes = index.changes(
-        from: document.stored, to: document.after, ancestors: collection.ancestorIDs,
-        id: document.path.documentID)
-      try claims.apply(changes, of: index, for: document.path, to: &batch)
-    }
-    edits[root] = edit
   }
 
   /// The highest number among the families this commit makes.
@@ -260,20 +304,9 @@ struct WritePreparation {
   }
 }
 
-extension DocumentKey {
-  static func key(_ keyspace: Keyspace, _ path: DocumentPath) -> [UInt8] {
-    key(keyspace, ancestors: path.collection.ancestorIDs, id: path.documentID)
-  }
-}
-
 extension Batch {
-  /// Adds changes of indexes.
-  mutating func apply(_ changes: [IndexChange]) {
-    for change in changes {
-      switch change {
-      case .put(let row): put(row.key.bytes, row.value.bytes, keyStamps: row.stamps)
-      case .delete(let key): delete(key.bytes)
-      }
-    }
+  /// Adds a row of an index.
+  mutating func put(_ row: IndexRow) {
+    put(row.key.bytes, row.value.bytes, keyStamps: row.stamps)
   }
 }

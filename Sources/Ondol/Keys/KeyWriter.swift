@@ -16,8 +16,9 @@ struct KeyWriter {
 
   /// Begins with `prefix`, as with the number of a keyspace.
   init(_ prefix: [UInt8] = []) {
-    bytes = prefix
-    bytes.reserveCapacity(prefix.count + 48)
+    bytes = []
+    bytes.reserveCapacity(prefix.count + 72)
+    bytes += prefix
   }
 
   /// Appends bytes as they are.
@@ -179,11 +180,14 @@ extension KeyWriter {
   /// Appends `octets` with zeros escaped, and the end when `isWhole`. Stops behind `limit` bytes:
   /// whoever gave it cuts the component anyway.
   private mutating func appendEscaped(_ octets: Span<UInt8>, limit: Int, isWhole: Bool = true) {
-    for index in 0..<Swift.min(octets.count, limit) {
-      let octet = octets[index]
-      bytes.append(octet)
-      if octet == 0 { bytes.append(0xff) }
+    let octets = octets.extracting(first: limit)
+    var start = 0
+    for index in octets.indices where octets[index] == 0 {
+      bytes.append(octets.extracting(start...index).raw)
+      bytes.append(0xff)
+      start = index + 1
     }
+    bytes.append(octets.extracting(start...).raw)
     if isWhole {
       bytes.append(0)
       bytes.append(1)

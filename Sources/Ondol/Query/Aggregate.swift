@@ -16,7 +16,9 @@ public struct AggregateQuery: Sendable, Hashable {
   /// field's aggregates, but counts.
   ///
   /// - Throws: as `Query.getDocuments()`, and `.invalidArgument` when a field is no path.
-  /// - Complexity: as the query's; a count that an index answers reads rows of the index only.
+  /// - Complexity: as the query's; a count that an index answers reads rows of the index only, and
+  ///   a minimum or maximum that stands at an end of what an index answers only that row and its
+  ///   document.
   public func getAggregation() async throws(DatabaseError) -> AggregateQuerySnapshot {
     try await aggregate()
   }
@@ -25,6 +27,25 @@ public struct AggregateQuery: Sendable, Hashable {
   /// of the fields are in no group.
   public func group(by fields: FieldPath...) -> GroupedAggregateQuery {
     GroupedAggregateQuery(aggregate: self, groupFields: fields)
+  }
+
+  /// How the numbers are worked out: as `QuerySource.explain(analyze:)` says it of the query, and
+  /// whether only the ends of indexes are read.
+  ///
+  /// - Throws: as `getAggregation()`.
+  public func explain() async throws(DatabaseError) -> QueryExplanation {
+    try await explanation()
+  }
+
+  @concurrent
+  private func explanation() async throws(DatabaseError) -> QueryExplanation {
+    let shape = try query.shape.get()
+    return try await query.database.read(try query.database.engineSnapshot()) {
+      [self] (rows) throws(DatabaseError) in
+      let executor = try Executor(shape, in: query.database, rows)
+      if let ends = try indexEnds(executor) { return QueryExplanation(endsOf: ends, executor) }
+      return QueryExplanation(executor, documentsReturned: nil, duration: nil)
+    }
   }
 
   @concurrent
@@ -40,6 +61,14 @@ public struct AggregateQuery: Sendable, Hashable {
   private func aggregate(
     _ executor: inout Executor
   ) throws(DatabaseError) -> AggregateQuerySnapshot {
+    if let ends = try indexEnds(executor) {
+      var values: [Value?] = []
+      for end in ends {
+        var end = end
+        values.append(try end.page(limit: 1).first?.sortKeys.first ?? nil)
+      }
+      return AggregateQuerySnapshot(query: self, values: values)
+    }
     if fields.allSatisfy({ $0.kind == .count }) {
       let count = Value.integer(Int64(try executor.count()))
       query.database.suggestIndex(after: executor, returned: 0)
@@ -75,10 +104,7 @@ public struct AggregateQuery: Sendable, Hashable {
       }
       return
     }
-    var readers: [FieldReader] = []
-    for part in executor.parts {
-      readers.append(try FieldReader(aggregated + grouped, part))
-    }
+    let readers = executor.parts.map { FieldReader(aggregated + grouped, $0) }
     let count = aggregated.count
     try executor.visitEach { (view, key, part) throws(DatabaseError) in
       let values = try readers[part].values(of: view, key)
@@ -89,19 +115,13 @@ public struct AggregateQuery: Sendable, Hashable {
 
 /// Reads a few fields of documents of one part of a query.
 private struct FieldReader {
-  private var fields: [(field: QueryField?, path: ResolvedPath?)] = []
+  private let fields: [(field: QueryField?, path: ResolvedPath?)]
   private let part: QueryPart
 
-  init(_ fields: [QueryField?], _ part: QueryPart) throws(DatabaseError) {
+  init(_ fields: [QueryField?], _ part: QueryPart) {
     self.part = part
-    for field in fields {
-      self.fields.append(
-        (
-          field,
-          try field.flatMap { (field) throws(DatabaseError) in
-            try Matcher.resolve(field, part.matcher.symbols)
-          }
-        ))
+    self.fields = fields.map { field in
+      (field, field.flatMap { Matcher.resolve($0, part.matcher.symbols) })
     }
   }
 

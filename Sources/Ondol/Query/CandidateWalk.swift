@@ -1,39 +1,40 @@
 // One way to candidates, walked: from a scan, from lookups or from indexes, always to the key and
-// the row of a document, borrowed. Stage 3 of the read path. Nothing is allocated for a candidate.
+// the row of a document, borrowed. Stage 3 of the read path. Ways other than scans make the keys of
+// several documents first and look them up together, because their cache misses then overlap; as
+// many as the reader still wants, so that none is looked up in vain. Nothing is allocated for a
+// candidate once a batch has been made.
 
 internal import OndolEngine
 
 /// Walks the candidates of one way of a plan. A class, because several ways are walked together.
 final class CandidateWalk {
-  enum Way {
+  private enum Way {
     case lookups([[UInt8]], next: Int)
-    case scan
+    case scan(ScanWalk)
     case index(IndexWalk)
     case intersection(IntersectionWalk)
   }
 
   private let rows: Rows
-  private(set) var way: Way
-  private var walk: RangeWalk
+  private var way: Way
   private let documentPrefix: [UInt8]
-  private var key: [UInt8] = []
+  /// Rows and documents a cursor stood on, or lookups, apart from those of indexes.
   private var looked = 0
+  /// The keys of a batch; memory that is used again.
+  private var keys: [[UInt8]] = []
+
+  /// Documents that are looked up together at most.
+  private static let batchCount = 32
 
   init(_ access: Plan.Access, _ naming: DocumentNaming, _ rows: Rows) {
     self.rows = rows
     documentPrefix = naming.prefix
-    var range: (KeyRange, Bool)?
     switch access {
     case .lookups(let keys): way = .lookups(keys, next: 0)
-    case .scan(let scanned, let reversed):
-      range = (scanned, reversed)
-      way = .scan
+    case .scan(let range, let reversed): way = .scan(ScanWalk(range, reversed: reversed, rows))
     case .index(let scan): way = .index(IndexWalk(scan, rows))
     case .intersection(let scans): way = .intersection(IntersectionWalk(scans, rows))
     }
-    walk = RangeWalk(
-      rows.snapshot, range.map { [$0.0] } ?? [], reversed: range?.1 ?? false,
-      mayBlock: rows.mayBlock)
   }
 
   /// Rows and documents a cursor stood on, or lookups.
@@ -50,20 +51,39 @@ final class CandidateWalk {
     if case .index(let index) = way { index.hasMetCut } else { false }
   }
 
-  /// Moves to the next candidate and shows its key and row; false when there is none.
+  /// The one index that was walked, as opposed to several or none.
+  var wholeScan: IndexScan? {
+    if case .index(let index) = way { index.scan } else { nil }
+  }
+
+  /// Moves on by some candidates, at most `count` and perhaps none, and shows their keys and rows;
+  /// false when there are no more.
   func next(
-    _ visit: (RawSpan, RawSpan) throws(DatabaseError) -> Void
+    atMost count: Int, _ visit: (RawSpan, RawSpan) throws(DatabaseError) -> Void
   ) throws(DatabaseError) -> Bool {
-    if case .scan = way {
-      guard try walk.next() else { return false }
+    let wanted = min(count, Self.batchCount)
+    switch way {
+    case .scan(let scan):
+      guard try scan.walk.next() else { return false }
       looked += 1
-      try walk.show(visit)
+      try scan.walk.show(visit)
       return true
+    case .lookups(let keys, let next):
+      let end = min(next + wanted, keys.count)
+      guard next < end else { return false }
+      looked += end - next
+      way = .lookups(keys, next: end)
+      try rows.show(keys, at: next..<end, visit)
+      return true
+    case .index, .intersection:
+      var made = 0
+      while made < wanted, try nextTail() {
+        makeKey(made)
+        made += 1
+      }
+      try rows.show(keys, at: 0..<made, visit)
+      return made == wanted
     }
-    while try nextKey() {
-      if try rows.show(key, visit) { return true }
-    }
-    return false
   }
 
   /// Moves to the next candidate and shows its key alone; false when there is none. What the way is
@@ -71,15 +91,20 @@ final class CandidateWalk {
   func nextKey(
     _ visit: (RawSpan) throws(DatabaseError) -> Void
   ) throws(DatabaseError) -> Bool {
-    if case .scan = way {
-      guard try walk.next() else { return false }
+    switch way {
+    case .scan(let scan):
+      guard try scan.walk.next() else { return false }
       looked += 1
-      try walk.show { (key, _) throws(DatabaseError) in try visit(key) }
-      return true
+      try scan.walk.show { (key, _) throws(DatabaseError) in try visit(key) }
+    case .lookups:
+      // Whether a document is there, only its row tells.
+      return try next(atMost: 1) { (key, _) throws(DatabaseError) in try visit(key) }
+    case .index, .intersection:
+      guard try nextTail() else { return false }
+      makeKey(0)
+      let key = keys[0]
+      try visit(key.bytes)
     }
-    guard try nextKey() else { return false }
-    let key = key
-    try visit(key.bytes)
     return true
   }
 
@@ -91,30 +116,34 @@ final class CandidateWalk {
     }
   }
 
-  /// Makes the key of the next document of a way that is no scan.
-  private func nextKey() throws(DatabaseError) -> Bool {
+  /// Moves to the next document of an index or several.
+  private func nextTail() throws(DatabaseError) -> Bool {
     switch way {
-    case .scan: return false
-    case .lookups(let keys, let next):
-      guard next < keys.count else { return false }
-      looked += 1
-      key = keys[next]
-      way = .lookups(keys, next: next + 1)
-      return true
-    case .index(let index):
-      guard try index.next() else { return false }
-      makeKey(index.tail)
-    case .intersection(let intersection):
-      guard try intersection.next() else { return false }
-      makeKey(intersection.tail)
+    case .index(let index): try index.next()
+    case .intersection(let intersection): try intersection.next()
+    case .scan, .lookups: false
     }
-    return true
   }
 
-  private func makeKey(_ tail: [UInt8]) {
-    key.removeAll(keepingCapacity: true)
-    key.append(contentsOf: documentPrefix)
-    key.append(contentsOf: tail)
+  /// Makes the key of the current document of an index or several, as one of the batch.
+  private func makeKey(_ place: Int) {
+    if place == keys.count { keys.append([]) }
+    keys[place].removeAll(keepingCapacity: true)
+    keys[place].append(contentsOf: documentPrefix)
+    switch way {
+    case .index(let index): keys[place].append(contentsOf: index.tail)
+    case .intersection(let intersection): keys[place].append(contentsOf: intersection.tail)
+    case .scan, .lookups: break
+    }
+  }
+}
+
+/// A walk over documents, where a class is needed.
+private final class ScanWalk {
+  var walk: RangeWalk
+
+  init(_ range: KeyRange, reversed: Bool, _ rows: Rows) {
+    walk = RangeWalk(rows.snapshot, [range], reversed: reversed, mayBlock: rows.mayBlock)
   }
 }
 
@@ -139,5 +168,34 @@ extension Rows {
     if let failure { throw failure }
     guard let isFound else { throw .cold }
     return isFound
+  }
+
+  /// Shows the rows at the keys in `places`, in their order; passes over keys that have none.
+  func show(
+    _ keys: [[UInt8]], at places: Range<Int>,
+    _ visit: (RawSpan, RawSpan) throws(DatabaseError) -> Void
+  ) throws(DatabaseError) {
+    // A few at once gain nothing from each other.
+    if places.count <= 2 {
+      for place in places { _ = try show(keys[place], visit) }
+      return
+    }
+    var failure: DatabaseError?
+    let isComplete: Bool
+    do throws(EngineError) {
+      isComplete = try snapshot.withValues(of: keys, at: places, mayBlock: mayBlock) { place, row in
+        guard failure == nil else { return }
+        do throws(DatabaseError) {
+          let key = keys[place]
+          try visit(key.bytes, row)
+        } catch {
+          failure = error
+        }
+      }
+    } catch {
+      throw DatabaseError(error)
+    }
+    if let failure { throw failure }
+    guard isComplete else { throw .cold }
   }
 }

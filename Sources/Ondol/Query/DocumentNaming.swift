@@ -26,7 +26,11 @@ struct DocumentNaming: Sendable {
   /// The path of the document with the key.
   func path(of key: RawSpan) throws(DatabaseError) -> DocumentPath {
     if let collection {
-      return DocumentPath(unchecked: collection.segments + [try id(of: key)])
+      var segments: [String] = []
+      segments.reserveCapacity(collection.segments.count + 1)
+      segments.append(contentsOf: collection.segments)
+      segments.append(try id(of: key))
+      return DocumentPath(unchecked: segments)
     }
     let ids = try DocumentKey.ids(in: key, ancestorCount: pattern.ancestorCount)
     return DocumentPath(unchecked: zip(pattern.collectionIDs, ids).flatMap { [$0, $1] })

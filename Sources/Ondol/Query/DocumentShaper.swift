@@ -12,22 +12,13 @@ final class DocumentShaper: Sendable {
   /// The fields asked for; nil for all.
   private let selection: [(names: FieldNames, path: ResolvedPath)]?
 
-  init(
-    _ database: Database, _ part: QueryPart, _ selection: [FieldNames]?
-  ) throws(DatabaseError) {
+  init(_ database: Database, _ part: QueryPart, _ selection: [FieldNames]?) {
     self.database = database
     naming = part.naming
-    symbols = part.matcher.symbols
     pending = part.pending
-    var resolved: [(names: FieldNames, path: ResolvedPath)]?
-    if let selection {
-      var paths: [(names: FieldNames, path: ResolvedPath)] = []
-      for names in selection {
-        paths.append((names, try ResolvedPath(FieldPath(names), in: symbols)))
-      }
-      resolved = paths
-    }
-    self.selection = resolved
+    let symbols = part.matcher.symbols
+    self.symbols = symbols
+    self.selection = selection?.map { ($0, ResolvedPath($0, in: symbols)) }
   }
 
   /// The row of the document with the key, read in place.
@@ -60,7 +51,7 @@ final class DocumentShaper: Sendable {
           stamps: selection.isEmpty ? .unread : DocumentStamps(view),
           fields: try selected(selection, of: view))
       } else {
-        contents = try .init(row: row.array, symbols: symbols)
+        contents = try .init(row: row, view, symbols)
       }
     } catch {
       throw DatabaseError(error, documentAt: path)

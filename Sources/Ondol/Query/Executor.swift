@@ -55,11 +55,11 @@ struct Executor {
     case .collection(let path):
       let pattern = CollectionPattern(path)
       let family = try rows.catalog.family(pattern.root, in: rows)
-      if let entry = family?.collections[pattern] { try add(entry, pattern, path) }
+      if let entry = family?.collections[pattern] { add(entry, pattern, path) }
     case .group(let id):
       for family in try rows.catalog.families(at: rows.snapshot) {
         for (pattern, entry) in family.collections where pattern.collectionID == id {
-          try add(entry, pattern, nil)
+          add(entry, pattern, nil)
         }
       }
       parts.sort { $0.naming.keyspace.rawValue < $1.naming.keyspace.rawValue }
@@ -68,15 +68,15 @@ struct Executor {
 
   private mutating func add(
     _ entry: CollectionEntry, _ pattern: CollectionPattern, _ path: CollectionPath?
-  ) throws(DatabaseError) {
+  ) {
     let naming = DocumentNaming(pattern, entry.keyspace, collection: path)
     let planner = Planner(
       query: query, naming: naming, indexes: entry.indexes.filter { $0.state == .ready },
       statistics: database.statistics.withLock { $0 })
-    var matcher = try Matcher(query, naming, symbols: entry.symbols)
+    var matcher = Matcher(query, naming, symbols: entry.symbols)
     var plan = planner.plan()
     if let field = entry.timeToLive {
-      try matcher.leaveOut(endedBy: rows.catalog.clock(), field)
+      matcher.leaveOut(endedBy: rows.catalog.clock(), field)
       plan.isExact = false
     }
     parts.append(
@@ -144,15 +144,18 @@ struct Executor {
     var hasMore = true
     let part = parts[way.part]
     let needsNoDocument = part.plan.isExact && shape.selection?.isEmpty == true
-    let shaper = try DocumentShaper(database, part, shape.selection)
+    let shaper = DocumentShaper(database, part, shape.selection)
     var examined = 0
     while hasMore, found.count < query.limit {
+      // No more than are still wanted, so that no document is read in vain.
+      let left = (query.limit - found.count).addingReportingOverflow(query.offset - skipped)
       if needsNoDocument {
         hasMore = try way.walk.nextKey { (key) throws(DatabaseError) in
           if skipped < query.offset { skipped += 1 } else { found.append(try shaper.name(key)) }
         }
       } else {
-        hasMore = try way.walk.next { (key, row) throws(DatabaseError) in
+        hasMore = try way.walk.next(atMost: left.overflow ? .max : left.partialValue) {
+          (key, row) throws(DatabaseError) in
           examined += 1
           let view = try shaper.view(row, key)
           guard try part.matcher.matches(view, key) else { return }
@@ -188,7 +191,7 @@ struct Executor {
       var found: Ranked?
       var hasMore = true
       while hasMore, found == nil {
-        hasMore = try walk.next { (key, row) throws(DatabaseError) in
+        hasMore = try walk.next(atMost: 1) { (key, row) throws(DatabaseError) in
           examined += 1
           found = try Self.rank(row, key, part, parts[part])
         }
@@ -244,11 +247,14 @@ struct Executor {
     var examined = 0
     for way in ways {
       let part = parts[way.part]
-      while try way.walk.next({ (key, row) throws(DatabaseError) in
-        examined += 1
-        let view = try DocumentShaper.view(row, key, part.naming)
-        if try part.matcher.matches(view, key) { try body(view, key, way.part) }
-      }) {}
+      var hasMore = true
+      while hasMore {
+        hasMore = try way.walk.next(atMost: .max) { (key, row) throws(DatabaseError) in
+          examined += 1
+          let view = try DocumentShaper.view(row, key, part.naming)
+          if try part.matcher.matches(view, key) { try body(view, key, way.part) }
+        }
+      }
     }
     counts.documentsExamined += examined
     note(ways, isComplete: true)
@@ -288,8 +294,7 @@ struct Executor {
 
   /// The documents at these places, decoded.
   func shaped(_ ranked: some Sequence<Ranked>) throws(DatabaseError) -> [DocumentSnapshot] {
-    var shapers: [DocumentShaper] = []
-    for part in parts { shapers.append(try DocumentShaper(database, part, shape.selection)) }
+    let shapers = parts.map { DocumentShaper(database, $0, shape.selection) }
     var documents: [DocumentSnapshot] = []
     documents.reserveCapacity(ranked.underestimatedCount)
     for document in ranked {

@@ -16,8 +16,10 @@ public struct QueryExplanation: Sendable, CustomStringConvertible {
     case index(name: String, ranges: Int)
     /// Rows of several indexes are read, then the documents that have one in each.
     case intersection([String])
+    /// Of the rows that a way leads to, only the first or the last is read.
+    case end(of: Access)
     /// Several ways are taken, one for each part of an "or" or for each place of a group's
-    /// collections.
+    /// collections, or for each of several numbers.
     case union([Access])
   }
 
@@ -68,15 +70,27 @@ public struct QueryExplanation: Sendable, CustomStringConvertible {
     case .idRange: "range of ids"
     case .index(let name, let ranges): "index '\(name)', \(ranges) range\(ranges == 1 ? "" : "s")"
     case .intersection(let names): names.map { "index '\($0)'" }.joined(separator: " and ")
+    case .end(let way): "one end of \(text(way))"
     case .union(let ways): ways.map(text).joined(separator: "; ")
     }
+  }
+
+  /// Of a least or greatest value that is read from the ends of indexes, for the query of
+  /// `executor`.
+  init(endsOf ends: [Executor], _ executor: borrowing Executor) {
+    access = Access(ends.flatMap { $0.accesses.map { .end(of: $0) } })
+    sorts = false
+    needsNoDocuments = false
+    suggestedIndex = nil
+    (entriesVisited, documentsExamined, documentsReturned, duration) = (nil, nil, nil, nil)
+    query = "\(executor.shape)"
   }
 
   init(
     _ executor: borrowing Executor, documentsReturned: Int?, duration: Duration?
   ) {
-    let ways = executor.parts.flatMap { part in part.plan.ways.map { Access($0, part.naming) } }
-    access = ways.count > 1 ? .union(ways) : ways.first ?? .nothing
+    let ways = executor.accesses
+    access = Access(ways)
     sorts = !executor.isInOrder && executor.query.limit > 0
     needsNoDocuments =
       executor.shape.selection?.isEmpty == true && ways.count == 1 && !sorts
@@ -91,7 +105,18 @@ public struct QueryExplanation: Sendable, CustomStringConvertible {
   }
 }
 
+extension Executor {
+  /// How documents are found, in words for people.
+  fileprivate var accesses: [QueryExplanation.Access] {
+    parts.flatMap { part in part.plan.ways.map { QueryExplanation.Access($0, part.naming) } }
+  }
+}
+
 extension QueryExplanation.Access {
+  fileprivate init(_ ways: [Self]) {
+    self = ways.count > 1 ? .union(ways) : ways.first ?? .nothing
+  }
+
   fileprivate init(_ access: Plan.Access, _ naming: DocumentNaming) {
     switch access {
     case .lookups(let keys): self = .lookups(count: keys.count)

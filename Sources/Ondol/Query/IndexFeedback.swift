@@ -43,10 +43,3 @@ extension Database {
     }
   }
 }
-
-extension CandidateWalk {
-  /// The one index that was walked, as opposed to several or none.
-  var wholeScan: IndexScan? {
-    if case .index(let index) = way { index.scan } else { nil }
-  }
-}

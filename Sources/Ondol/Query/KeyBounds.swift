@@ -61,7 +61,7 @@ struct KeyBounds {
     case .notEqual, .notIn:
       // Null is in front of all other values.
       setPresent(behind: KeyCoding.Tag.null)
-      isExact = false
+      isExact = condition == .notEqual(.null)
     case .arrayContains, .arrayContainsAny:
       set(typeFrom: KeyCoding.Tag.array, to: KeyCoding.Tag.array)
       isExact = false

@@ -13,9 +13,9 @@ struct Matcher: Sendable {
     case any([Node])
   }
 
-  private var nodes: [Node] = []
-  private var required: [ResolvedPath] = []
-  private var orders: [(order: SortOrder, path: ResolvedPath?)] = []
+  private let nodes: [Node]
+  private let required: [ResolvedPath]
+  private let orders: [(order: SortOrder, path: ResolvedPath?)]
   private let start: NormalQuery.Bound?
   private let end: NormalQuery.Bound?
   private let naming: DocumentNaming
@@ -23,40 +23,28 @@ struct Matcher: Sendable {
   /// The field that says when documents end, and the moment of the read.
   private var lifetime: (path: ResolvedPath, now: Int64)?
 
-  init(
-    _ query: NormalQuery, _ naming: DocumentNaming, symbols: SymbolTable
-  ) throws(DatabaseError) {
+  init(_ query: NormalQuery, _ naming: DocumentNaming, symbols: SymbolTable) {
     self.naming = naming
     self.symbols = symbols
     start = query.start
     end = query.end
-    for tree in query.conjuncts { nodes.append(try Self.node(tree, symbols)) }
-    for field in query.required {
-      if let path = try Self.resolve(field, symbols) { required.append(path) }
-    }
-    for order in query.orders { orders.append((order, try Self.resolve(order.field, symbols))) }
+    nodes = query.conjuncts.map { Self.node($0, symbols) }
+    required = query.required.compactMap { Self.resolve($0, symbols) }
+    orders = query.orders.map { ($0, Self.resolve($0.field, symbols)) }
   }
 
-  private static func node(
-    _ tree: FilterTree, _ symbols: SymbolTable
-  ) throws(DatabaseError) -> Node {
-    var nodes: [Node] = []
+  private static func node(_ tree: FilterTree, _ symbols: SymbolTable) -> Node {
     switch tree {
-    case .field(let filter): return .field(filter.condition, try resolve(filter.field, symbols))
-    case .all(let trees):
-      for tree in trees { nodes.append(try node(tree, symbols)) }
-      return .all(nodes)
-    case .any(let trees):
-      for tree in trees { nodes.append(try node(tree, symbols)) }
-      return .any(nodes)
+    case .field(let filter): .field(filter.condition, resolve(filter.field, symbols))
+    case .all(let trees): .all(trees.map { node($0, symbols) })
+    case .any(let trees): .any(trees.map { node($0, symbols) })
     }
   }
 
-  static func resolve(
-    _ field: QueryField, _ symbols: SymbolTable
-  ) throws(DatabaseError) -> ResolvedPath? {
+  /// Nil for the document's name.
+  static func resolve(_ field: QueryField, _ symbols: SymbolTable) -> ResolvedPath? {
     guard case .field(let names) = field else { return nil }
-    return try ResolvedPath(FieldPath(names), in: symbols)
+    return ResolvedPath(names, in: symbols)
   }
 
   /// Whether the document, whose row is `view`, meets every condition, has every field it is sorted
@@ -73,8 +61,8 @@ struct Matcher: Sendable {
   }
 
   /// Leaves out documents that end at `now` or before, as `field` says.
-  mutating func leaveOut(endedBy now: Int64, _ field: FieldNames) throws(DatabaseError) {
-    lifetime = (try ResolvedPath(FieldPath(field), in: symbols), now)
+  mutating func leaveOut(endedBy now: Int64, _ field: FieldNames) {
+    lifetime = (ResolvedPath(field, in: symbols), now)
   }
 
   private func isOver(_ view: borrowing DocumentView) throws(MalformedBytes) -> Bool {

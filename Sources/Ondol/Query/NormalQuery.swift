@@ -33,8 +33,9 @@ struct NormalQuery: Sendable {
     offset = shape.offset
     limit = shape.limit ?? .max
     isReversed = shape.isLimitToLast
-    required = shape.requiredFields
-    let complete = shape.hasPlaceBehindName ? shape.everyOrder : shape.completeOrders
+    let every = shape.everyOrder
+    required = every.requiredFields
+    let complete = shape.hasPlaceBehindName ? every : every.upToName
     let first = try shape.start.map { (place) throws(DatabaseError) in
       try Bound(place, of: shape, complete)
     }

@@ -42,34 +42,41 @@ struct Planner: Sendable {
   }
 
   /// The best way that narrows, or orders, what is to be looked at; nil when there is none.
-  private func choose(_ conjuncts: [FilterTree], depth: Int) -> Plan? {
+  ///
+  /// - Parameter mustNarrow: to order alone is not enough.
+  private func choose(
+    _ conjuncts: [FilterTree], depth: Int, mustNarrow: Bool = false
+  ) -> Plan? {
     let part = PlannerPart(planner: self, conjuncts: conjuncts)
     if let keys = part.namedKeys() {
       let isInOrder = query.orders.first?.isAscendingID ?? false
       return Plan(ways: [.lookups(keys)], isInOrder: isInOrder)
     }
-    let best = part.bestIndex()
+    let uses = part.indexUses()
+    let best = part.best(of: uses)
     if let best, best.narrows {
       if let union = union(conjuncts, depth: depth), union.fixed > best.fixed { return union }
-      return intersection(part, best) ?? best.plan
+      return intersection(part, uses, best) ?? best.plan
     }
-    return union(conjuncts, depth: depth) ?? best?.plan
+    return union(conjuncts, depth: depth) ?? (mustNarrow ? nil : best?.plan)
   }
 
   /// All indexes that are fixed as a whole, when no single one is known to be narrow.
-  private func intersection(_ part: PlannerPart, _ best: PlannerPart.Candidate) -> Plan? {
-    guard best.rows ?? .infinity > Self.narrowRows else { return nil }
-    let scans = part.pointScans()
-    guard scans.count > 1, scans.count > best.fixed else { return nil }
+  private func intersection(
+    _ part: PlannerPart, _ uses: [IndexUse], _ best: PlannerPart.Candidate
+  ) -> Plan? {
+    guard uses.count > 1, best.rows ?? .infinity > Self.narrowRows else { return nil }
+    let points = part.points(of: uses)
+    guard points.count > 1, points.count > best.fixed else { return nil }
     let isReversed = query.orders.first { $0.field == .documentID }?.descending ?? false
-    let directed = scans.map { scan in
-      var scan = scan
+    let directed = points.map { use in
+      var scan = use.scan
       scan.isReversed = scan.index.idDescending != isReversed
       return scan
     }
     return Plan(
       ways: [.intersection(directed)], isInOrder: part.isOrderedByName,
-      isExact: part.isExact(considering: scans))
+      isExact: part.isExact(considering: points))
   }
 
   /// A way for each part of an "or", when each part has one that narrows.
@@ -81,7 +88,8 @@ struct Planner: Sendable {
       others.remove(at: position)
       var plan = Plan(ways: [], isInOrder: true)
       for part in parts where !part.matchesNothing {
-        guard let choice = narrowing(others + part.conjuncts, depth: depth + 1) else {
+        let choice = choose(others + part.conjuncts, depth: depth + 1, mustNarrow: true)
+        guard let choice else {
           plan.ways = []
           break
         }
@@ -92,14 +100,6 @@ struct Planner: Sendable {
       if !plan.ways.isEmpty, plan.ways.count <= Self.maximumWays { return plan }
     }
     return nil
-  }
-
-  private func narrowing(_ conjuncts: [FilterTree], depth: Int) -> Plan? {
-    let part = PlannerPart(planner: self, conjuncts: conjuncts)
-    if part.namedKeys() == nil, part.bestIndex()?.narrows != true {
-      return union(conjuncts, depth: depth)
-    }
-    return choose(conjuncts, depth: depth)
   }
 
   private func scan() -> Plan {

@@ -3,8 +3,9 @@
 
 internal import OndolEngine
 
-/// Conditions that must all be met, and the indexes that can answer them.
-struct PlannerPart {
+/// Conditions that must all be met, and the indexes that can answer them. A class, because every
+/// use of an index refers to it.
+final class PlannerPart {
   let planner: Planner
   private let query: NormalQuery
   private let conjuncts: [FilterTree]
@@ -48,30 +49,46 @@ struct PlannerPart {
     return nil
   }
 
+  /// What each index that can serve would do.
+  func indexUses() -> [IndexUse] {
+    var uses: [IndexUse] = []
+    for index in planner.indexes where mayServe(index) {
+      if let use = IndexUse(of: index, self) { uses.append(use) }
+    }
+    return uses
+  }
+
+  /// Whether the first field of the index is one that a condition or an order is about: what all
+  /// that an index can do begins with, and quickly asked of many.
+  private func mayServe(_ index: IndexDefinition) -> Bool {
+    guard let first = index.fields.first else { return false }
+    let field = QueryField.field(first.names)
+    return filters.contains { $0.field == field } || query.orders.contains { $0.field == field }
+  }
+
   /// The index that serves best.
-  func bestIndex() -> Candidate? {
-    planner.indexes.compactMap(candidate).max { left, right in
+  func best(of uses: [IndexUse]) -> Candidate? {
+    uses.compactMap(candidate).max { left, right in
       left.score != right.score
         ? left.score < right.score : left.rows ?? .infinity > right.rows ?? .infinity
     }
   }
 
-  /// Scans of all indexes that the conditions fix to one value as a whole, no field twice.
-  func pointScans() -> [IndexScan] {
+  /// The indexes that the conditions fix to one value as a whole, no field twice.
+  func points(of uses: [IndexUse]) -> [IndexUse] {
     var covered: Set<QueryField> = []
-    var scans: [IndexScan] = []
-    for index in planner.indexes {
-      guard let use = IndexUse(of: index, self), use.isOnePoint else { continue }
-      let fields = Set(index.fields.map { QueryField.field($0.names) })
-      guard covered.isDisjoint(with: fields) else { continue }
+    return uses.filter { use in
+      guard use.isOnePoint else { return false }
+      let fields = Set(use.scan.index.fields.map { QueryField.field($0.names) })
+      guard covered.isDisjoint(with: fields) else { return false }
       covered.formUnion(fields)
-      scans.append(use.scan)
+      return true
     }
-    return scans
   }
 
-  private func candidate(_ index: IndexDefinition) -> Candidate? {
-    guard var use = IndexUse(of: index, self) else { return nil }
+  private func candidate(_ use: IndexUse) -> Candidate? {
+    var use = use
+    let index = use.scan.index
     let order = use.order()
     guard use.fixed > 0 || use.hasRange || (order != nil && needsFirstField(of: index)) else {
       return nil
@@ -116,17 +133,16 @@ struct PlannerPart {
 
   /// Fields that have one value in all results, so that ordering by them changes nothing, and the
   /// values.
-  var singleValues: [(names: FieldNames, value: Value)] {
+  private(set) lazy var singleValues: [(names: FieldNames, value: Value)] =
     filters.compactMap { filter in
       guard case .equal(let value) = filter.condition, case .field(let names) = filter.field else {
         return nil
       }
       return (names, value)
     }
-  }
 
   /// Fields that have one value in all results.
-  var singleValued: [FieldNames] { singleValues.map(\.names) }
+  private(set) lazy var singleValued: [FieldNames] = singleValues.map(\.names)
 
   /// Whether the result is ordered by the document's name alone.
   var isOrderedByName: Bool {
@@ -134,10 +150,9 @@ struct PlannerPart {
       == .documentID
   }
 
-  /// Whether documents that have a row in each of the scans are in the result.
-  func isExact(considering scans: [IndexScan]) -> Bool {
-    let uses = scans.compactMap { IndexUse(of: $0.index, self) }
-    return isExact(
+  /// Whether documents that have a row in each of the uses' ranges are in the result.
+  func isExact(considering uses: [IndexUse]) -> Bool {
+    isExact(
       answered: uses.flatMap(\.answered),
       present: uses.flatMap { $0.scan.index.fields.map { .field($0.names) } })
   }

@@ -94,34 +94,29 @@ struct QueryShape: Sendable, Hashable {
   /// The orders asked for, then the fields with inequalities that they leave out, by name, then the
   /// document's id, so that the order is total. What is appended has the direction of the last
   /// asked for.
-  var completeOrders: [SortOrder] {
-    var complete = everyOrder
-    // Nothing is left to be ordered behind an id.
-    if let index = complete.firstIndex(where: { $0.field == .documentID }) {
-      complete.removeSubrange((index + 1)...)
-    }
-    return complete
-  }
+  var completeOrders: [SortOrder] { everyOrder.upToName }
 
   /// The fields a document must have to be in the result: all it is ordered by, even behind an id,
   /// unless the query says where documents without them stand.
-  var requiredFields: [QueryField] {
-    everyOrder.filter { $0.missing == .excluded }.map(\.field)
-  }
+  var requiredFields: [QueryField] { everyOrder.requiredFields }
 
   /// The complete orders with what stands behind the id: it orders nothing, but a place may name
   /// it.
   var everyOrder: [SortOrder] {
     var complete: [SortOrder] = []
-    for order in orders where !complete.contains(where: { $0.field == order.field }) {
-      complete.append(order)
-    }
+    for order in orders where !complete.orders(by: order.field) { complete.append(order) }
     let descending = orders.last?.descending ?? false
-    let inequalities = filters.flatMap(\.fieldFilters).filter(\.isInequality).map(\.field)
-      .filter { $0 != .documentID }
-      .sorted { ValueOrder.compare($0.description, $1.description) < 0 }
-    for field in inequalities + [.documentID] where !complete.contains(where: { $0.field == field })
-    {
+    var fields: [QueryField] = []
+    for tree in filters {
+      for filter in tree.fieldFilters where filter.isInequality && filter.field != .documentID {
+        fields.append(filter.field)
+      }
+    }
+    if fields.count > 1 {
+      fields.sort { ValueOrder.compare($0.description, $1.description) < 0 }
+    }
+    fields.append(.documentID)
+    for field in fields where !complete.orders(by: field) {
       complete.append(SortOrder(field: field, descending: descending))
     }
     return complete
@@ -152,6 +147,24 @@ struct QueryShape: Sendable, Hashable {
 }
 
 extension [SortOrder] {
+  /// Without what stands behind the document's id: nothing is left to be ordered there.
+  var upToName: [SortOrder] {
+    guard let index = firstIndex(where: { $0.field == .documentID }), index + 1 < count else {
+      return self
+    }
+    return Array(self[...index])
+  }
+
+  /// The fields without which a document is not in the result.
+  var requiredFields: [QueryField] {
+    var fields: [QueryField] = []
+    for order in self where order.missing == .excluded { fields.append(order.field) }
+    return fields
+  }
+
+  /// Whether one of the orders is by the field.
+  func orders(by field: QueryField) -> Bool { contains { $0.field == field } }
+
   /// What a document is sorted by; nil where it lacks the field.
   func keys(of fields: [String: Value], name: Value) -> [Value?] {
     map { $0.field.value(in: fields, name: name) }

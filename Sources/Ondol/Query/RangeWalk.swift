@@ -42,7 +42,6 @@ struct RangeWalk: ~Copyable {
       do throws(EngineError) {
         return try cursor.value
       } catch {
-        if error == .wouldBlock { throw .cold }
         throw DatabaseError(error)
       }
     }
@@ -65,8 +64,7 @@ struct RangeWalk: ~Copyable {
       } else {
         try cursor.seek(atOrAfter: key.bytes)
       }
-      if cursor.isValid { return true }
-      return try atEnd()
+      return cursor.isValid
     } catch {
       throw DatabaseError(error)
     }
@@ -85,7 +83,7 @@ struct RangeWalk: ~Copyable {
       if cursor.key.compare(lower.bytes) >= 0 { return true }
       try cursor.seek(atOrAfter: lower.bytes)
     }
-    return try atEnd()
+    return false
   }
 
   private mutating func backward() throws(EngineError) -> Bool {
@@ -103,12 +101,6 @@ struct RangeWalk: ~Copyable {
       let isAtUpper = cursor.isValid && cursor.key.compare(upper.bytes) == 0
       if isAtUpper { try cursor.previous() }
     }
-    return try atEnd()
-  }
-
-  /// What to say without a current row: that there is none, unless the cursor must wait for it.
-  private func atEnd() throws(EngineError) -> Bool {
-    guard !cursor.isWaiting else { throw .wouldBlock }
     return false
   }
 

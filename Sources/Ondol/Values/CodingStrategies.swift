@@ -74,6 +74,6 @@ extension DateStrategy {
 }
 
 /// A dictionary whose keys are data, not names of properties.
-protocol StringKeyedDictionary {}
+protocol StringKeyedDictionary: SpeciallyEncoded {}
 
-extension Dictionary: StringKeyedDictionary where Key == String {}
+extension Dictionary: StringKeyedDictionary, SpeciallyEncoded where Key == String {}

@@ -20,7 +20,7 @@ final class CodingPath: Sendable {
     self.key = key
   }
 
-  func appending(_ key: some CodingKey) -> CodingPath {
+  func appending(_ key: any CodingKey) -> CodingPath {
     CodingPath(parent: self, key: key)
   }
 
@@ -79,8 +79,11 @@ func directInput<Content: Encodable>(
   }
 }
 
+/// A type that is not simply encoded by its own `encode(to:)`.
+protocol SpeciallyEncoded {}
+
 /// A type that stands in a field as itself, whatever its own coding says.
-protocol DirectlyCoded: FieldContent {
+protocol DirectlyCoded: FieldContent, SpeciallyEncoded {
   /// Nil when the value is of another type or does not fit.
   static func decodeField(_ value: Value, in context: DecodingContext) -> Self?
 }
@@ -107,9 +110,10 @@ extension Double: DirectlyCoded {}
 extension Float: DirectlyCoded {}
 extension Date: DirectlyCoded {}
 extension Data: DirectlyCoded {}
-extension Array: DirectlyCoded where Element == UInt8 {}
+extension Array: DirectlyCoded, SpeciallyEncoded where Element == UInt8 {}
 extension Value: DirectlyCoded {}
 extension Timestamp: DirectlyCoded {}
 extension GeoPoint: DirectlyCoded {}
 extension VectorValue: DirectlyCoded {}
 extension DocumentPath: DirectlyCoded {}
+extension URL: SpeciallyEncoded {}

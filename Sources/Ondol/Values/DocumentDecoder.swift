@@ -117,7 +117,8 @@ struct FieldDecoder: Decoder {
 
   func container<Key: CodingKey>(keyedBy type: Key.Type) throws -> KeyedDecodingContainer<Key> {
     guard let map = source.map else { throw mismatch([String: Value].self) }
-    return KeyedDecodingContainer(KeyedValues<Key>(map: map, path: path, context: context))
+    return KeyedDecodingContainer(
+      KeyedValues<Key>(values: MapValues(map: map, path: path, context: context)))
   }
 
   func unkeyedContainer() throws -> any UnkeyedDecodingContainer {
@@ -164,18 +165,67 @@ struct FieldDecoder: Decoder {
   }
 }
 
-private struct KeyedValues<Key: CodingKey>: KeyedDecodingContainerProtocol {
-  let map: MapSource
+/// The fields of a map that is decoded: what a container does that does not depend on the type of
+/// its keys. What does is looked up and copied at run time, so it is as little as possible.
+private final class MapValues {
+  private let map: MapSource
   let path: CodingPath
   let context: DecodingContext
 
-  var codingPath: [any CodingKey] { path.keys }
-
-  var allKeys: [Key] {
-    map.names.compactMap { Key(stringValue: $0) }
+  init(map: MapSource, path: CodingPath, context: DecodingContext) {
+    self.map = map
+    self.path = path
+    self.context = context
   }
 
-  func contains(_ key: Key) -> Bool { find(key) != nil }
+  var names: [String] { map.names }
+
+  /// The field for the key with this name.
+  func find(_ name: String) -> FieldSource? {
+    map[context.keyStrategy == .unchanged ? name : KeyStrategy.snakeCase(name)]
+  }
+
+  /// The field as one of the types that most properties are; nil when it is missing or of another
+  /// type, which `problem` tells apart.
+  func field<Field: FieldReadable>(_ type: Field.Type, _ name: String) -> Field? {
+    guard let source = find(name) else { return nil }
+    return Field(fieldValue: source.value)
+  }
+
+  /// The same for a field that may be missing or null.
+  func optional<Field: FieldReadable>(
+    _ type: Field.Type, _ key: any CodingKey
+  ) throws -> Field? {
+    guard let source = find(key.stringValue), !source.isNull else { return nil }
+    guard let field = Field(fieldValue: source.value) else {
+      throw decoder(key, source).mismatch(type)
+    }
+    return field
+  }
+
+  /// What is wrong with the key's field, which cannot be decoded.
+  func problem(_ wanted: any Any.Type, _ key: any CodingKey) -> DecodingError {
+    if let source = find(key.stringValue) { return decoder(key, source).mismatch(wanted) }
+    let place = dotted(path.keys + [key])
+    return .keyNotFound(
+      key, .init(codingPath: path.keys, debugDescription: "Field '\(place)' is missing"))
+  }
+
+  func decoder(_ key: any CodingKey, _ source: FieldSource) -> FieldDecoder {
+    FieldDecoder(source: source, path: path.appending(key), context: context)
+  }
+}
+
+private struct KeyedValues<Key: CodingKey>: KeyedDecodingContainerProtocol {
+  let values: MapValues
+
+  var codingPath: [any CodingKey] { values.path.keys }
+
+  var allKeys: [Key] {
+    values.names.compactMap { Key(stringValue: $0) }
+  }
+
+  func contains(_ key: Key) -> Bool { values.find(key.stringValue) != nil }
 
   func decodeNil(forKey key: Key) throws -> Bool { try source(key).isNull }
 
@@ -186,7 +236,7 @@ private struct KeyedValues<Key: CodingKey>: KeyedDecodingContainerProtocol {
   func decodeIfPresent<Content: Decodable>(
     _ type: Content.Type, forKey key: Key
   ) throws -> Content? {
-    guard let source = find(key), !source.isNull else { return nil }
+    guard let source = values.find(key.stringValue), !source.isNull else { return nil }
     return try decode(type, key, source)
   }
 
@@ -194,21 +244,21 @@ private struct KeyedValues<Key: CodingKey>: KeyedDecodingContainerProtocol {
   private func decode<Content: Decodable>(
     _ type: Content.Type, _ key: Key, _ source: FieldSource
   ) throws -> Content {
-    switch directlyDecoded(type, source, context) {
+    switch directlyDecoded(type, source, values.context) {
     case .content(let content): return content
-    case .misfit: throw decoder(key, source).mismatch(type)
-    case .other: return try decoder(key, source).decodeNested(type)
+    case .misfit: throw values.problem(type, key)
+    case .other: return try values.decoder(key, source).decodeNested(type)
     }
   }
 
   func nestedContainer<Nested: CodingKey>(
     keyedBy type: Nested.Type, forKey key: Key
   ) throws -> KeyedDecodingContainer<Nested> {
-    try decoder(key, source(key)).container(keyedBy: type)
+    try values.decoder(key, source(key)).container(keyedBy: type)
   }
 
   func nestedUnkeyedContainer(forKey key: Key) throws -> any UnkeyedDecodingContainer {
-    try decoder(key, source(key)).unkeyedContainer()
+    try values.decoder(key, source(key)).unkeyedContainer()
   }
 
   func superDecoder() throws -> any Decoder { superDecoder(PlainKey("super")) }
@@ -216,22 +266,12 @@ private struct KeyedValues<Key: CodingKey>: KeyedDecodingContainerProtocol {
 
   /// A superclass whose fields were all nil was never written, and reads as null.
   private func superDecoder(_ key: some CodingKey) -> any Decoder {
-    decoder(key, find(key) ?? .value(.null))
-  }
-
-  private func decoder(_ key: some CodingKey, _ source: FieldSource) -> FieldDecoder {
-    FieldDecoder(source: source, path: path.appending(key), context: context)
-  }
-
-  private func find(_ key: some CodingKey) -> FieldSource? {
-    map[context.keyStrategy.name(for: key)]
+    values.decoder(key, values.find(key.stringValue) ?? .value(.null))
   }
 
   private func source(_ key: Key) throws -> FieldSource {
-    guard let source = find(key) else {
-      let place = dotted(path.keys + [key])
-      throw DecodingError.keyNotFound(
-        key, .init(codingPath: path.keys, debugDescription: "Field '\(place)' is missing"))
+    guard let source = values.find(key.stringValue) else {
+      throw values.problem(Value.self, key)
     }
     return source
   }
@@ -239,42 +279,45 @@ private struct KeyedValues<Key: CodingKey>: KeyedDecodingContainerProtocol {
 
 // What most properties are, without asking the type at run time what it is.
 extension KeyedValues {
-  func decode(_ type: String.Type, forKey key: Key) throws -> String { try plain(type, key) }
-  func decode(_ type: Bool.Type, forKey key: Key) throws -> Bool { try plain(type, key) }
-  func decode(_ type: Int.Type, forKey key: Key) throws -> Int { try plain(type, key) }
-  func decode(_ type: Int64.Type, forKey key: Key) throws -> Int64 { try plain(type, key) }
-  func decode(_ type: Double.Type, forKey key: Key) throws -> Double { try plain(type, key) }
+  func decode(_ type: String.Type, forKey key: Key) throws -> String {
+    guard let text = values.field(type, key.stringValue) else { throw values.problem(type, key) }
+    return text
+  }
+
+  func decode(_ type: Bool.Type, forKey key: Key) throws -> Bool {
+    guard let value = values.field(type, key.stringValue) else { throw values.problem(type, key) }
+    return value
+  }
+
+  func decode(_ type: Int.Type, forKey key: Key) throws -> Int {
+    guard let number = values.field(type, key.stringValue) else { throw values.problem(type, key) }
+    return number
+  }
+
+  func decode(_ type: Int64.Type, forKey key: Key) throws -> Int64 {
+    guard let number = values.field(type, key.stringValue) else { throw values.problem(type, key) }
+    return number
+  }
+
+  func decode(_ type: Double.Type, forKey key: Key) throws -> Double {
+    guard let number = values.field(type, key.stringValue) else { throw values.problem(type, key) }
+    return number
+  }
 
   func decodeIfPresent(_ type: String.Type, forKey key: Key) throws -> String? {
-    try optional(type, key)
+    try values.optional(type, key)
   }
   func decodeIfPresent(_ type: Bool.Type, forKey key: Key) throws -> Bool? {
-    try optional(type, key)
+    try values.optional(type, key)
   }
   func decodeIfPresent(_ type: Int.Type, forKey key: Key) throws -> Int? {
-    try optional(type, key)
+    try values.optional(type, key)
   }
   func decodeIfPresent(_ type: Int64.Type, forKey key: Key) throws -> Int64? {
-    try optional(type, key)
+    try values.optional(type, key)
   }
   func decodeIfPresent(_ type: Double.Type, forKey key: Key) throws -> Double? {
-    try optional(type, key)
-  }
-
-  private func plain<Field: FieldReadable>(_ type: Field.Type, _ key: Key) throws -> Field {
-    let source = try source(key)
-    guard let field = Field(fieldValue: source.value) else {
-      throw decoder(key, source).mismatch(type)
-    }
-    return field
-  }
-
-  private func optional<Field: FieldReadable>(_ type: Field.Type, _ key: Key) throws -> Field? {
-    guard let source = find(key), !source.isNull else { return nil }
-    guard let field = Field(fieldValue: source.value) else {
-      throw decoder(key, source).mismatch(type)
-    }
-    return field
+    try values.optional(type, key)
   }
 }
 

@@ -1,7 +1,7 @@
-// From a Codable value to the fields of a document. The encoder builds a tree of nodes rather than
-// values, because Codable may hand out a nested container and fill it later; the tree becomes field
-// inputs at the end. Types that a document stores natively (dates, bytes, points) never see their
-// own `encode(to:)`.
+// From a Codable value to the fields of a document. The encoder makes a node for each container,
+// because Codable may hand out a nested container and fill it later; what is settled goes straight
+// into the fields. Types that a document stores natively (dates, bytes, points) never see their own
+// `encode(to:)`.
 //
 // Rules: a nil optional is left out, a `nil` inside an array or written with `encodeNil` is null,
 // an unsigned number over Int64's end is refused, and the outermost value must be keyed.
@@ -58,7 +58,9 @@ public struct DocumentEncoder: Sendable {
   func input<Content: Encodable>(of value: Content) throws(DatabaseError) -> FieldInput {
     let root = EncodedNode()
     do {
-      try Ondol.encode(value, into: root, at: CodingPath.root, self)
+      if case .input(let input) = try Ondol.encode(value, into: root, at: .root, self) {
+        root.becomeLeaf(input)
+      }
     } catch let error as DatabaseError {
       throw error
     } catch let error as EncodingError {
@@ -83,110 +85,140 @@ public struct DocumentEncoder: Sendable {
   }
 }
 
-/// One place in the tree that is being encoded. A class, because containers write into it after it
-/// has been handed out.
+/// One container that is being encoded, or the value that stands for one. A class, because
+/// containers are written to after they have been handed out.
 final class EncodedNode {
-  enum Content {
+  enum Form {
     case nothing
-    case leaf(FieldInput)
-    /// Of two nodes with one name the later counts.
-    case map([(name: String, node: EncodedNode)])
-    case list([EncodedNode])
+    case leaf
+    case map
+    case list
   }
 
-  var content = Content.nothing
+  enum Content {
+    case input(FieldInput)
+    case node(EncodedNode)
+
+    fileprivate var settledValue: Value? {
+      switch self {
+      case .input(let input): input.value
+      case .node(let node): node.settledValue
+      }
+    }
+  }
+
+  private var form = Form.nothing
+  private var leaf = FieldInput(.null)
+  private var fields: [String: Value] = [:]
+  private var elements: [Value] = []
+  /// The fields and elements that are instructions, or containers that may still be filled. Where
+  /// such an element will be, there is a null.
+  private var unsettled: [(name: String, index: Int, content: Content)] = []
   /// Why this place cannot be encoded, where Codable left no way to throw.
-  var failure: String?
+  private var failure: String?
+
+  var count: Int { elements.count }
 
   /// The node as an input. A place nobody wrote to is an empty map, as in JSONEncoder.
   func input() throws(DatabaseError) -> FieldInput {
     if let failure { throw DatabaseError(.invalidArgument, failure) }
-    switch content {
+    switch form {
     case .nothing: return .map([:])
-    case .leaf(let input): return input
-    case .map(let children):
-      if let fields = plainFields(of: children) { return FieldInput(.map(fields)) }
-      var fields: [String: FieldInput] = [:]
-      fields.reserveCapacity(children.count)
-      for (name, child) in children {
-        do throws(DatabaseError) {
-          fields[name] = try child.input()
-        } catch {
-          throw error.within(field: name)
-        }
-      }
-      return .map(fields)
-    case .list(let children):
-      var elements: [Value] = []
-      elements.reserveCapacity(children.count)
-      for (index, child) in children.enumerated() {
-        do throws(DatabaseError) {
-          elements.append(try child.input().plainValue())
-        } catch {
-          throw error.within(index: index)
-        }
-      }
-      return FieldInput(.array(elements))
+    case .leaf: return leaf
+    case .map: return try map()
+    case .list: return try list()
     }
   }
 
-  /// The fields, when all of them are values that are known already, as most are.
-  private func plainFields(
-    of children: [(name: String, node: EncodedNode)]
-  ) -> [String: Value]? {
-    var fields = [String: Value](minimumCapacity: children.count)
-    for (name, child) in children {
-      switch child.content {
-      case .leaf(let input):
-        guard child.failure == nil, let value = input.value else { return nil }
-        fields[name] = value
-      case .map(let grandchildren):
-        guard child.failure == nil, let nested = child.plainFields(of: grandchildren) else {
-          return nil
-        }
-        fields[name] = .map(nested)
-      case .nothing, .list: return nil
+  /// The value, when all of it is written and no instruction is in it, as is most often so once a
+  /// type has encoded itself.
+  private var settledValue: Value? {
+    guard unsettled.isEmpty, failure == nil else { return nil }
+    return switch form {
+    case .nothing: nil
+    case .leaf: leaf.value
+    case .map: .map(fields)
+    case .list: .array(elements)
+    }
+  }
+
+  private func map() throws(DatabaseError) -> FieldInput {
+    guard !unsettled.isEmpty else { return FieldInput(.map(fields)) }
+    var inputs = fields.mapValues { FieldInput($0) }
+    for (name, _, content) in unsettled {
+      do throws(DatabaseError) {
+        inputs[name] = try Self.input(content)
+      } catch {
+        throw error.within(field: name)
       }
     }
-    return fields
+    return .map(inputs)
   }
 
-  func child(_ key: String) -> EncodedNode {
-    let made = EncodedNode()
-    guard case .map(var children) = content else { return made }
-    content = .nothing  // so that the list is changed in place, not copied
-    children.append((key, made))
-    content = .map(children)
-    return made
+  private func list() throws(DatabaseError) -> FieldInput {
+    for (_, index, content) in unsettled {
+      do throws(DatabaseError) {
+        elements[index] = try Self.input(content).plainValue()
+      } catch {
+        throw error.within(index: index)
+      }
+    }
+    return FieldInput(.array(elements))
   }
 
-  func appendChild() -> EncodedNode {
-    let made = EncodedNode()
-    guard case .list(var children) = content else { return made }
-    content = .nothing
-    children.append(made)
-    content = .list(children)
-    return made
+  private static func input(_ content: Content) throws(DatabaseError) -> FieldInput {
+    switch content {
+    case .input(let input): input
+    case .node(let node): try node.input()
+    }
   }
 
-  var listCount: Int {
-    if case .list(let children) = content { children.count } else { 0 }
+  // MARK: - Writing
+
+  func becomeLeaf(_ input: FieldInput) {
+    form = .leaf
+    leaf = input
   }
 
   func becomeMap(_ path: CodingPath) {
-    switch content {
-    case .nothing: content = .map([])
-    case .map: break
-    case .leaf, .list: failure = "'\(dotted(path.keys))' was encoded twice, in two different forms"
-    }
+    // Room for the fields of most documents at once.
+    if form == .nothing { fields.reserveCapacity(12) }
+    become(.map, path)
   }
 
   func becomeList(_ path: CodingPath) {
-    switch content {
-    case .nothing: content = .list([])
-    case .list: break
-    case .leaf, .map: failure = "'\(dotted(path.keys))' was encoded twice, in two different forms"
+    become(.list, path)
+  }
+
+  private func become(_ wanted: Form, _ path: CodingPath) {
+    guard form == .nothing || form == wanted else {
+      failure = "'\(dotted(path.keys))' was encoded twice, in two different forms"
+      return
     }
+    form = wanted
+  }
+
+  /// Sets a field. Of two with one name the later counts.
+  func set(_ name: String, _ value: Value) {
+    fields[name] = value
+    if !unsettled.isEmpty { unsettled.removeAll { $0.name == name } }
+  }
+
+  func set(_ name: String, _ content: Content) {
+    if let value = content.settledValue { return set(name, value) }
+    fields[name] = nil
+    unsettled.removeAll { $0.name == name }
+    unsettled.append((name, 0, content))
+  }
+
+  func append(_ value: Value) {
+    elements.append(value)
+  }
+
+  func append(_ content: Content) {
+    if let value = content.settledValue { return append(value) }
+    unsettled.append(("", elements.count, content))
+    elements.append(.null)
   }
 }
 
@@ -213,24 +245,27 @@ struct NodeEncoder: Encoder {
   }
 }
 
-/// Writes `value` into `node`.
+/// What `value` becomes: an input where that is known at once, otherwise the node that it has
+/// written itself into, which is `node` where there is one already.
 private func encode<Content: Encodable>(
-  _ value: Content, into node: EncodedNode, at path: @autoclosure () -> CodingPath,
-  _ strategies: DocumentEncoder
-) throws {
-  do {
-    if let direct = try directInput(of: value, strategies) {
-      node.content = .leaf(direct)
-      return
-    }
-  } catch {
-    var error = error
-    error.field = dotted(path().keys)
-    throw error
-  }
+  _ value: Content, into node: @autoclosure () -> EncodedNode = EncodedNode(),
+  at path: @autoclosure () -> CodingPath, _ strategies: DocumentEncoder
+) throws -> EncodedNode.Content {
   var strategies = strategies
-  if value is any StringKeyedDictionary { strategies.keyStrategy = .unchanged }
+  // Asked once for all, because each such question takes as long as encoding a number.
+  if Content.self is any SpeciallyEncoded.Type {
+    do {
+      if let input = try directInput(of: value, strategies) { return .input(input) }
+    } catch {
+      var error = error
+      error.field = dotted(path().keys)
+      throw error
+    }
+    if value is any StringKeyedDictionary { strategies.keyStrategy = .unchanged }
+  }
+  let node = node()
   try value.encode(to: NodeEncoder(node: node, path: path(), strategies: strategies))
+  return .node(node)
 }
 
 private struct KeyedNodes<Key: CodingKey>: KeyedEncodingContainerProtocol {
@@ -240,9 +275,7 @@ private struct KeyedNodes<Key: CodingKey>: KeyedEncodingContainerProtocol {
 
   var codingPath: [any CodingKey] { path.keys }
 
-  mutating func encodeNil(forKey key: Key) throws {
-    node.child(name(key)).content = .leaf(FieldInput(.null))
-  }
+  mutating func encodeNil(forKey key: Key) throws { put(.null, key) }
 
   // What most properties are, without asking the type at run time what it is.
   mutating func encode(_ value: String, forKey key: Key) throws { put(.string(value), key) }
@@ -252,15 +285,15 @@ private struct KeyedNodes<Key: CodingKey>: KeyedEncodingContainerProtocol {
   mutating func encode(_ value: Double, forKey key: Key) throws { put(.double(value), key) }
 
   private func put(_ value: Value, _ key: Key) {
-    node.child(name(key)).content = .leaf(FieldInput(value))
+    node.set(name(key), value)
   }
 
   mutating func encode<Content: Encodable>(_ value: Content, forKey key: Key) throws {
     if Content.self == [String].self, let texts = value as? [String] {
       return put(.array(texts.map { .string($0) }), key)
     }
-    if value is any OmittedFromDocuments { return }
-    try Ondol.encode(value, into: node.child(name(key)), at: path.appending(key), strategies)
+    if Content.self is any OmittedFromDocuments.Type { return }
+    node.set(name(key), try Ondol.encode(value, at: path.appending(key), strategies))
   }
 
   mutating func nestedContainer<Nested: CodingKey>(
@@ -277,7 +310,9 @@ private struct KeyedNodes<Key: CodingKey>: KeyedEncodingContainerProtocol {
   mutating func superEncoder(forKey key: Key) -> any Encoder { childEncoder(key) }
 
   private func childEncoder(_ key: some CodingKey) -> NodeEncoder {
-    NodeEncoder(node: node.child(name(key)), path: path.appending(key), strategies: strategies)
+    let child = EncodedNode()
+    node.set(name(key), .node(child))
+    return NodeEncoder(node: child, path: path.appending(key), strategies: strategies)
   }
 
   private func name(_ key: some CodingKey) -> String { strategies.keyStrategy.name(for: key) }
@@ -289,15 +324,15 @@ private struct UnkeyedNodes: UnkeyedEncodingContainer {
   let strategies: DocumentEncoder
 
   var codingPath: [any CodingKey] { path.keys }
-  var count: Int { node.listCount }
+  var count: Int { node.count }
 
-  mutating func encodeNil() throws {
-    node.appendChild().content = .leaf(FieldInput(.null))
-  }
+  mutating func encodeNil() throws { node.append(.null) }
+  mutating func encode(_ value: String) throws { node.append(.string(value)) }
+  mutating func encode(_ value: Int) throws { node.append(.integer(Int64(value))) }
+  mutating func encode(_ value: Double) throws { node.append(.double(value)) }
 
   mutating func encode<Content: Encodable>(_ value: Content) throws {
-    let key = PlainKey(count)
-    try Ondol.encode(value, into: node.appendChild(), at: path.appending(key), strategies)
+    node.append(try Ondol.encode(value, at: path.appending(PlainKey(count)), strategies))
   }
 
   mutating func nestedContainer<Nested: CodingKey>(
@@ -313,9 +348,10 @@ private struct UnkeyedNodes: UnkeyedEncodingContainer {
   mutating func superEncoder() -> any Encoder { childEncoder() }
 
   private func childEncoder() -> NodeEncoder {
-    let key = PlainKey(count)
-    return NodeEncoder(
-      node: node.appendChild(), path: path.appending(key), strategies: strategies)
+    let path = path.appending(PlainKey(count))
+    let child = EncodedNode()
+    node.append(.node(child))
+    return NodeEncoder(node: child, path: path, strategies: strategies)
   }
 }
 
@@ -327,10 +363,12 @@ private struct SingleNode: SingleValueEncodingContainer {
   var codingPath: [any CodingKey] { path.keys }
 
   mutating func encodeNil() throws {
-    node.content = .leaf(FieldInput(.null))
+    node.becomeLeaf(FieldInput(.null))
   }
 
   mutating func encode<Content: Encodable>(_ value: Content) throws {
-    try Ondol.encode(value, into: node, at: path, strategies)
+    if case .input(let input) = try Ondol.encode(value, into: node, at: path, strategies) {
+      node.becomeLeaf(input)
+    }
   }
 }

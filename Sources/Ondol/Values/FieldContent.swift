@@ -22,11 +22,11 @@ public protocol FieldReadable {
 /// What is written into a field: a value, a map with instructions somewhere in it, or an
 /// instruction.
 public struct FieldInput: Sendable {
-  indirect enum Form: Sendable {
+  enum Form: Sendable {
     case value(Value)
     /// A map in which at least one field is, or contains, an instruction.
     case map([String: FieldInput])
-    case operation(FieldValue.Operation)
+    indirect case operation(FieldValue.Operation)
   }
 
   let form: Form

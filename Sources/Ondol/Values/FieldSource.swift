@@ -28,6 +28,20 @@ final class StoredRow: Sendable {
     }
   }
 
+  /// The value at the end of the names, decoded, or nil.
+  func value(at names: FieldNames) -> Value? {
+    let bytes = bytes
+    let octets = bytes.bytes.octets
+    var place = ValueView.Place.offset(ValueCoding.envelopeLength)
+    for name in names {
+      guard case .offset(let offset) = place, octets.isMap(at: offset),
+        let layout = try? octets.container(at: offset), let next = self.place(of: name, in: layout)
+      else { return nil }
+      place = next
+    }
+    return value(at: place)
+  }
+
   /// The texts of a list; nil when something else is at the place or in the list.
   func texts(at place: ValueView.Place) -> [String]? {
     guard let layout = container(at: place), !layout.isMap else { return nil }

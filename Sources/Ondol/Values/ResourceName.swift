@@ -40,12 +40,16 @@ enum ResourceName {
 
   /// The segments of a path as an app writes it: one leading and one trailing "/" are allowed.
   static func segments(of path: String) throws(DatabaseError) -> [String] {
+    // Most often it is one segment.
+    if !path.isEmpty, !path.utf8.contains(UInt8(ascii: "/")) { return [path] }
     var inner = path[...]
     if inner.utf8.first == UInt8(ascii: "/") { inner = inner.dropFirst() }
     if inner.utf8.last == UInt8(ascii: "/") { inner = inner.dropLast() }
     guard !inner.isEmpty else {
       throw DatabaseError(.invalidArgument, "a path must not be empty", path: path)
     }
+    // Most are one id.
+    guard inner.utf8.contains(UInt8(ascii: "/")) else { return [String(inner)] }
     // Split by code unit: a "/" followed by a combining mark is one `Character`, and still a
     // separator.
     let parts = inner.utf8.split(separator: UInt8(ascii: "/"), omittingEmptySubsequences: false)

@@ -12,10 +12,17 @@ struct SymbolTable: Sendable {
 
   /// The names in the order of their numbers, from 0.
   private(set) var names: [String] = []
-  private var numbers: [ExactText: UInt32] = [:]
+
+  /// A hash table of the numbers, one more than each, 0 where a place is free: every field that is
+  /// decoded asks for one, so it is smaller and quicker than a dictionary. A power of two of
+  /// places, at most half of them taken; a name stands at its hash or as soon as possible behind.
+  private var places: [UInt32] = []
 
   /// How many names may be added.
   private let limit: Int
+
+  /// Different in every process, so that nobody can choose names that all meet at one place.
+  private static let seed = UInt64(truncatingIfNeeded: Hasher().finalize())
 
   /// A table without names, to which `limit` can be added; with a limit of 0 all maps store their
   /// names themselves.
@@ -26,7 +33,6 @@ struct SymbolTable: Sendable {
   /// A table with `names`, which must differ from each other, in the order of their numbers.
   init(names: [String]) throws(MalformedBytes) {
     limit = Self.maximumCount
-    numbers.reserveCapacity(names.count)
     for name in names {
       try define(name)
     }
@@ -39,10 +45,10 @@ struct SymbolTable: Sendable {
     guard names.count < Self.maximumCount else {
       throw MalformedBytes(at: 0, "more than \(Self.maximumCount) names of fields")
     }
-    guard numbers.updateValue(UInt32(names.count), forKey: ExactText(name)) == nil else {
+    guard symbol(name) == nil else {
       throw MalformedBytes(at: 0, "the name of a field twice: \(name)")
     }
-    names.append(name)
+    append(name)
   }
 
   /// The name with the number `symbol`.
@@ -52,25 +58,46 @@ struct SymbolTable: Sendable {
 
   /// The number of `name`, or nil when no document has used it.
   func symbol(_ name: String) -> UInt32? {
-    numbers[ExactText(name)]
+    guard !places.isEmpty else { return nil }
+    let found = places[place(of: name)]
+    return found == 0 ? nil : found - 1
   }
 
   /// The number of `name`, a new one if need be; nil when the table is full.
   ///
   /// Throws `.invalidArgument` when no field can have the name.
   mutating func symbol(adding name: String) throws(DatabaseError) -> UInt32? {
-    let text = ExactText(name)
-    if let symbol = numbers[text] { return symbol }
+    if let symbol = symbol(name) { return symbol }
     if let problem = ResourceName.problem(withField: name) {
       throw DatabaseError(
         .invalidArgument, "\"\(name)\" cannot name a field: \(problem)",
         field: FieldPath.quoted(name))
     }
     guard names.count < limit else { return nil }
-    let symbol = UInt32(names.count)
-    numbers[text] = symbol
+    append(name)
+    return UInt32(names.count - 1)
+  }
+
+  /// Gives a new name the next number.
+  private mutating func append(_ name: String) {
     names.append(name)
-    return symbol
+    if 2 * names.count > places.count {
+      places = Array(repeating: 0, count: max(16, 2 * places.count))
+      for (number, name) in names.enumerated() { places[place(of: name)] = UInt32(number + 1) }
+    } else {
+      places[place(of: name)] = UInt32(names.count)
+    }
+  }
+
+  /// Where `name` stands, or where it would.
+  private func place(of name: String) -> Int {
+    let bytes = name.utf8Bytes
+    let mask = places.count - 1
+    var place = Int(truncatingIfNeeded: KeyHash.hash(bytes, seed: Self.seed)) & mask
+    while places[place] != 0, names[Int(places[place] - 1)].utf8Bytes.compare(bytes) != 0 {
+      place = (place + 1) & mask
+    }
+    return place
   }
 }
 
@@ -91,7 +118,7 @@ struct ExactText: Hashable, Sendable {
   }
 }
 
-/// A field path made ready for one collection: the names with their numbers.
+/// The way to a field made ready for one collection: the names with their numbers.
 struct ResolvedPath: Sendable {
   struct Step: Sendable {
     var name: String
@@ -102,8 +129,7 @@ struct ResolvedPath: Sendable {
 
   private(set) var steps: [Step]
 
-  /// Throws `.invalidArgument` when the path is wrong or means the document's id.
-  init(_ path: FieldPath, in symbols: SymbolTable) throws(DatabaseError) {
-    steps = try path.names().map { Step(name: $0, symbol: symbols.symbol($0)) }
+  init(_ names: FieldNames, in symbols: SymbolTable) {
+    steps = names.map { Step(name: $0, symbol: symbols.symbol($0)) }
   }
 }

@@ -10,21 +10,24 @@ struct EncodedDocument: Sendable {
   var stamps: [(offset: Int, form: StampForm)]
 }
 
-/// Writes values.
+/// Writes documents of one collection, one after the other.
 struct ValueEncoder {
+  /// The row of the document encoded last.
   private(set) var bytes: [UInt8] = []
+  /// The places in it that the sequencer fills in.
   private(set) var stamps: [(offset: Int, form: StampForm)] = []
-  private var symbols: SymbolTable
+  /// The names of fields, those of the documents so far included.
+  private(set) var symbols: SymbolTable
+  private var familiar = FamiliarNames()
 
-  private init(_ symbols: consuming SymbolTable) {
+  init(_ symbols: consuming SymbolTable) {
     self.symbols = symbols
   }
 
   /// The row of a document. `createTime` is nil when this commit creates it. Names that are new are
   /// added to `symbols`, also when this throws.
   ///
-  /// Throws `.invalidArgument` naming the field when a name is wrong or values are nested too deep,
-  /// and `.resourceExhausted` when the document is too long.
+  /// Throws as `encode(_:createTime:)`.
   static func document(
     _ fields: [String: Value], createTime: Timestamp?, symbols: inout SymbolTable
   ) throws(DatabaseError) -> EncodedDocument {
@@ -32,24 +35,62 @@ struct ValueEncoder {
     // Lets go of the table here, so that adding names does not copy it.
     symbols = SymbolTable()
     defer { symbols = encoder.symbols }
-    encoder.appendEnvelope(createTime: createTime)
-    try encoder.append(fields, depth: 0)
-    guard encoder.bytes.count <= ValueCoding.maximumLength else {
+    try encoder.encode(fields, createTime: createTime)
+    return EncodedDocument(bytes: encoder.bytes, stamps: encoder.stamps)
+  }
+
+  /// Makes the row of a document, in place of the one before. `createTime` is nil when this commit
+  /// creates it.
+  ///
+  /// Throws `.invalidArgument` naming the field when a name is wrong or values are nested too deep,
+  /// and `.resourceExhausted` when the document is too long.
+  mutating func encode(
+    _ fields: [String: Value], createTime: Timestamp?
+  ) throws(DatabaseError) {
+    bytes.removeAll(keepingCapacity: true)
+    stamps.removeAll(keepingCapacity: true)
+    appendEnvelope(createTime: createTime)
+    try append(fields, depth: 0)
+    guard bytes.count <= ValueCoding.maximumLength else {
       throw DatabaseError(
         .resourceExhausted,
-        "the document has \(encoder.bytes.count) bytes, and may have \(ValueCoding.maximumLength);"
-          + " store large content as a blob and refer to it")
+        "the document has \(bytes.count) bytes, and may have \(ValueCoding.maximumLength); store"
+          + " large content as a blob and refer to it")
     }
-    return EncodedDocument(bytes: encoder.bytes, stamps: encoder.stamps)
   }
 
   private mutating func appendEnvelope(createTime: Timestamp?) {
     bytes.reserveCapacity(512)
-    stamps = [(0, .sequence), (8, .time)]
+    stamps.append((0, .sequence))
+    stamps.append((8, .time))
     if createTime == nil { stamps.append((16, .time)) }
     bytes.append(bits: 0, width: 8)
     bytes.append(bits: 0, width: 8)
     bytes.append(bits: UInt64(bitPattern: createTime?.microsecondsSince1970 ?? 0), width: 8)
+  }
+}
+
+/// The names met last with their symbols. Documents of a collection mostly have the same few names,
+/// and finding one here takes a comparison instead of a hash of the whole name.
+private struct FamiliarNames {
+  private var slots: [(name: String, symbol: UInt32)?] = []
+
+  /// The symbol of the name; nil when the table lacks it.
+  mutating func symbol(_ name: String, in symbols: SymbolTable) -> UInt32? {
+    let slot = Self.slot(name)
+    if slots.isEmpty { slots = Array(repeating: nil, count: 64) }
+    if let known = slots[slot], ValueOrder.compare(known.name, name) == 0 { return known.symbol }
+    guard let symbol = symbols.symbol(name) else { return nil }
+    slots[slot] = (name, symbol)
+    return symbol
+  }
+
+  /// Where the name belongs, told by its length and both its ends.
+  private static func slot(_ name: String) -> Int {
+    let octets = name.utf8Bytes
+    guard octets.byteCount > 0 else { return 0 }
+    let ends = Int(octets.byte(at: 0)) &+ 7 &* Int(octets.byte(at: octets.byteCount - 1))
+    return (ends &+ 31 &* octets.byteCount) & 63
   }
 }
 
@@ -140,31 +181,38 @@ extension ValueEncoder {
 
   private mutating func append(_ fields: [String: Value], depth: Int) throws(DatabaseError) {
     try checkDepth(depth)
-    let entries = Array(fields)
-    // Symbol and position in one number: sorting these moves no values.
-    var order: [UInt64] = []
-    order.reserveCapacity(entries.count)
-    for position in entries.indices {
-      var symbol = symbols.symbol(entries[position].key)
-      if symbol == nil, try addNames(of: fields) {
-        symbol = symbols.symbol(entries[position].key)
-      }
-      guard let symbol else { return try appendNamed(fields, depth: depth) }
-      order.append(UInt64(symbol) << 32 | UInt64(position))
+    guard let order = try symbolOrder(of: fields) else {
+      return try appendNamed(fields, depth: depth)
     }
-    order.sort()
 
     var layout = begin(
       ContainerLayout(
-        base: bytes.count, count: entries.count, isMap: true,
-        hasShortSymbols: (order.last ?? 0) >> 32 < 256))
-    for (index, entry) in order.enumerated() {
-      set(symbol: UInt32(entry >> 32), at: index, in: layout)
+        base: bytes.count, count: order.count, isMap: true,
+        hasShortSymbols: (order.last?.symbol ?? 0) < 256))
+    for index in order.indices {
+      set(symbol: order[index].symbol, at: index, in: layout)
     }
-    for (index, entry) in order.enumerated() {
-      let (name, value) = entries[Int(entry & 0xffff_ffff)]
+    for index in order.indices {
+      let (name, value) = fields[order[index].place]
       try append(value, named: name, at: index, in: &layout, depth: depth)
     }
+  }
+
+  /// The symbols and places of the fields, by symbol. Nil when the table is full.
+  private mutating func symbolOrder(
+    of fields: [String: Value]
+  ) throws(DatabaseError) -> [(symbol: UInt32, place: [String: Value].Index)]? {
+    var order: [(symbol: UInt32, place: [String: Value].Index)] = []
+    order.reserveCapacity(fields.count)
+    for place in fields.indices {
+      let name = fields[place].key
+      var symbol = familiar.symbol(name, in: symbols)
+      if symbol == nil, try addNames(of: fields) { symbol = symbols.symbol(name) }
+      guard let symbol else { return nil }
+      order.append((symbol, place))
+    }
+    order.sort { $0.symbol < $1.symbol }
+    return order
   }
 
   /// Gives every name a symbol, unless the table fills up. In the order of the names, not the

@@ -97,8 +97,9 @@ extension ValueOrder {
 
   /// Segment by segment, then the shorter first.
   static func compareSegments(_ left: [String], _ right: [String]) -> Int {
-    for (left, right) in zip(left, right) {
-      let order = compare(left, right)
+    // By index: iterating would count references to the texts.
+    for index in 0..<min(left.count, right.count) {
+      let order = compare(left[index], right[index])
       if order != 0 { return order }
     }
     return left.count - right.count

@@ -31,8 +31,11 @@ package enum KeyHash {
 
   /// Hashes `key`.
   /// - Complexity: O(key length), about 0.2 ns a byte.
-  package static func hash(_ key: RawSpan) -> UInt64 {
-    var hash = seed0
+  package static func hash(_ key: RawSpan) -> UInt64 { hash(key, seed: seed0) }
+
+  /// Hashes `key` for a table in memory, where nobody who chooses keys may know the seed.
+  package static func hash(_ key: RawSpan, seed: UInt64) -> UInt64 {
+    var hash = seed
     var offset = 0
     var rest = key.byteCount
     while rest > 16 {

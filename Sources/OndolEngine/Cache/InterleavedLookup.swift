@@ -7,18 +7,18 @@
 // memtable, the blocks in memory. Every other key is looked up by itself.
 
 extension ViewTable {
-  /// Looks every key up and gives those that are in memory to `body`, with their place in `keys`.
+  /// Looks up the keys at `places` and gives what is found to `body`, with its place, in order.
   ///
-  /// - Returns: the places of the keys whose answer is in blocks that are not in memory.
+  /// - Returns: false when it gave up at a key whose answer is in a block that is not in memory.
   /// - Complexity: O(keys x log rows); a few cache misses a key, which overlap.
   func find(
-    _ keys: [[UInt8]], upTo sequence: SequenceNumber, _ body: (Int, RowKind, RawSpan) -> Void
-  ) throws(EngineError) -> [Int] {
-    var cold: [Int] = []
+    _ keys: [[UInt8]], at places: Range<Int>, upTo sequence: SequenceNumber, mayBlock: Bool,
+    _ body: (Int, RowKind, RawSpan) -> Void
+  ) throws(EngineError) -> Bool {
     var lanes = Lanes()
-    var start = 0
-    while start < keys.count {
-      let group = start..<min(start + Lanes.count, keys.count)
+    var start = places.lowerBound
+    while start < places.upperBound {
+      let group = start..<min(start + Lanes.count, places.upperBound)
       for place in group {
         let key = keys[place]
         lanes.set(place - start, aim(at: key.bytes, upTo: sequence))
@@ -32,13 +32,13 @@ extension ViewTable {
         let key = keys[place]
         let outcome = try find(
           key.bytes, inShard: View.shardIndex(of: key.bytes, count: shardCount), upTo: sequence,
-          mayBlock: false
+          mayBlock: mayBlock
         ) { body(place, $0, $1) }
-        if outcome == .wouldBlock { cold.append(place) }
+        if outcome == .wouldBlock { return false }
       }
       start = group.upperBound
     }
-    return cold
+    return true
   }
 
   /// The data block that alone can hold the key; nil when it is not as simple as that.

@@ -61,11 +61,6 @@ import Synchronization
     unsafe OndolEngine.prefetch(words + index)
   }
 
-  /// Whether there was a block in slot `index` just now.
-  func hasBlock(_ index: Int) -> Bool {
-    unsafe words[index].load(ordering: .relaxed) & Self.addressMask != 0
-  }
-
   /// Asks for the first lines of the block in slot `index`, if it has one: whoever walks on comes
   /// there next.
   func prefetchBlock(_ index: Int) {

@@ -1,5 +1,6 @@
 // What the floor above walks over: the visible rows of a snapshot within a range of keys, in either
-// direction, deletions left out. Keys and values are borrowed; the next step ends the borrow.
+// direction, deletions left out. Keys and values are borrowed; the next step ends the borrow. A
+// cursor that may not block throws `.wouldBlock` where it needs a block from disk.
 //
 // A step is mostly taken here, within a window of rows that lie side by side; everything else is
 // SnapshotWalk's.
@@ -15,16 +16,8 @@ package struct Cursor: ~Copyable {
     place = walk.place
   }
 
-  /// Whether the last move needs a block from disk, in a cursor that may not wait for it: then
-  /// there is no current row until `load` is done.
-  package var isWaiting: Bool { walk.isWaiting }
-
-  /// Does the move that waits, on the thread for cold reads, together with some blocks ahead.
-  package mutating func load() async throws(EngineError) {
-    try await walk.load()
-  }
-
-  /// Whether there is a current row. Without one, only seeking is allowed.
+  /// Whether there is a current row. Without one, only seeking is allowed. A move that throws
+  /// leaves none behind.
   package var isValid: Bool { place.isValid }
 
   /// The key of the current row, put together at each call.

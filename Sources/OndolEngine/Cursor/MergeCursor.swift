@@ -53,15 +53,9 @@ struct MergeCursor: ~Copyable {
     window.row = row
   }
 
-  /// Whether moves may wait for files; those that may not throw `.wouldBlock`, and then only a seek
-  /// is allowed.
-  func setMayBlock(_ mayBlock: Bool) {
-    for source in sources { source.setMayBlock(mayBlock) }
-  }
-
-  /// Reads blocks that are likely to be wanted next.
-  func readAhead() {
-    for source in sources { source.readAhead() }
+  /// Has moves that would wait for a file throw `.wouldBlock` instead; then only a seek is allowed.
+  func forbidBlocking() {
+    for source in sources { source.forbidBlocking() }
   }
 
   // MARK: - Seeks

@@ -50,14 +50,9 @@ enum RowSource {
     }
   }
 
-  /// Whether moves may wait for a file; those that may not throw `.wouldBlock`.
-  func setMayBlock(_ mayBlock: Bool) {
-    if case .run(let cursor) = self { cursor.mayBlock = mayBlock }
-  }
-
-  /// Reads blocks that are likely to be wanted next.
-  func readAhead() {
-    if case .run(let cursor) = self { cursor.readAhead() }
+  /// Has moves that would wait for a file throw `.wouldBlock` instead.
+  func forbidBlocking() {
+    if case .run(let cursor) = self { cursor.mayBlock = false }
   }
 
   func seekToFirst() throws(EngineError) {

@@ -96,6 +96,11 @@ package struct Batch: Sendable {
   /// Bytes this batch takes in the log, without frame headers.
   package var payloadLength: Int { max(0, frame.count - FrameHeader.length) }
 
+  /// Makes room for so many bytes more.
+  package mutating func reserve(bytes: Int) {
+    frame.reserveCapacity(frame.count + bytes)
+  }
+
   /// Sets the row at `key` to `value`. A later operation on the same key wins.
   ///
   /// `stamps` are places in `value`, eight bytes each, which get the commit's number or time.

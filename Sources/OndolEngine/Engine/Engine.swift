@@ -23,15 +23,20 @@ package final class Engine: Sendable {
   private let workAbove: BackgroundTasks
   private let reads: any Worker
   private let logWorker: any Worker
+  /// Reads the files anew, in an engine that only reads.
+  private let follower: Follower?
   private let isClosed = Atomic(false)
 
-  init(storage: Storage, logWorker: any Worker, reads: any Worker) {
+  init(
+    storage: Storage, logWorker: any Worker, reads: any Worker, follower: Follower? = nil
+  ) {
     self.storage = storage
     self.logWorker = logWorker
     self.reads = reads
+    self.follower = follower
     workAbove = BackgroundTasks(executor: storage.environment.executor)
     upkeep = Upkeep(storage)
-    upkeep.start()
+    if follower == nil { upkeep.start() }
   }
 
   deinit {
@@ -46,13 +51,24 @@ package final class Engine: Sendable {
 
   /// Opens the database in the directory at `path`, and makes one where there is none. Recovers
   /// what a crash left. Reads the superblock, the manifest and the logs; no segment is touched.
+  ///
+  /// For reading only, nothing is made, written or locked, and all files are opened at once: a
+  /// writer may be at work beside it. What it shows stays as it is until `refresh()`.
   @concurrent
   package static func open(
-    at path: String, options: EngineOptions = EngineOptions(), environment: Environment = .live()
+    at path: String, options: EngineOptions = EngineOptions(), environment: Environment = .live(),
+    access: FileAccess = .readWrite
   ) async throws(EngineError) -> Engine {
     let maintenance = environment.threads.makeWorker(named: "ondol-upkeep")
     let logWorker = environment.threads.makeWorker(named: "ondol-log")
     do throws(EngineError) {
+      if access == .readOnly {
+        return try await maintenance.perform { () throws(EngineError) in
+          try Follower.openEngine(
+            at: path, options: options, environment: environment, maintenance: maintenance,
+            logWorker: logWorker)
+        }
+      }
       let claim = try DirectoryClaim(path: path, environment: environment)
       let opening =
         if try isQuick(claim) {
@@ -140,6 +156,31 @@ package final class Engine: Sendable {
     return Snapshot(view, sequence, label: owner.flatMap { view.ticket?.label($0) })
   }
 
+  /// Whether nothing can be written.
+  package var isReadOnly: Bool { follower != nil }
+
+  /// The directory, for whoever looks at the files themselves.
+  package var directory: any Directory { storage.directory }
+
+  /// In an engine that only reads, shows what the files say now; snapshots taken before stay as
+  /// they are. Answers whether anything was new. An engine that writes always shows the newest.
+  ///
+  /// When it throws, what was shown is still shown.
+  ///
+  /// - Complexity: a few small reads when nothing was written since; otherwise the manifest and the
+  ///   logs are read, and the files opened that are new.
+  package func refresh() async throws(EngineError) -> Bool {
+    if isClosed.load(ordering: .relaxed) { throw .closed }
+    guard let follower else { return false }
+    return try await storage.maintenance.perform { [views = storage.views] () throws(EngineError) in
+      try follower.refresh(views)
+    }
+  }
+
+  private func refuseWhenReadOnly() throws(EngineError) {
+    if isReadOnly { throw .readOnly }
+  }
+
   // MARK: - Upkeep
 
   /// Starts work that nobody waits for. Closing cancels its task and waits for it.
@@ -149,6 +190,7 @@ package final class Engine: Sendable {
 
   /// Writes every row from memory into sorted files.
   package func flush() async throws(EngineError) {
+    try refuseWhenReadOnly()
     try await upkeep.flush()
   }
 
@@ -165,7 +207,7 @@ package final class Engine: Sendable {
   package func compact(
     progress: (_ done: UInt64, _ total: UInt64) -> Void
   ) async throws(EngineError) {
-    try await upkeep.flush()
+    try await flush()
     try await upkeep.compact(progress)
   }
 
@@ -176,6 +218,7 @@ package final class Engine: Sendable {
   ///
   /// - Complexity: O(segments), and one edit of the manifest.
   package func drop(keyspaces: [UInt32]) async throws(EngineError) {
+    try refuseWhenReadOnly()
     // The commit that took them out of the catalog must not be lost when their rows are.
     try await storage.sequencer.synchronize()
     try await storage.perform { (storage) throws(EngineError) in try storage.drop(keyspaces) }
@@ -205,6 +248,7 @@ package final class Engine: Sendable {
   }
 
   private func writeEverything() async throws(EngineError) {
+    if isReadOnly { return }
     storage.sequencer.refuseCommits()
     try await flush()
     guard storage.sequencer.hasWritten || storage.hasCommitsInLogs else { return }

@@ -68,9 +68,10 @@ final class Sequencer: Sendable {
   let identity: DatabaseIdentity
   let syncWorker: any Worker
 
+  /// - Parameter refusal: what every commit gets, where none is taken.
   init(
     recovered: RecoveredLog, views: ViewHolder, environment: Environment, options: EngineOptions,
-    identity: DatabaseIdentity, syncWorker: any Worker
+    identity: DatabaseIdentity, syncWorker: any Worker, refusal: EngineError? = nil
   ) {
     state = Guarded(
       State(
@@ -81,7 +82,7 @@ final class Sequencer: Sendable {
         securedLog: recovered.number,
         recentKeys: RecentKeys(
           shardCount: views.current.shards.count, limitBytes: options.recentKeysSize),
-        starts: recovered.starts))
+        starts: recovered.starts, failure: refusal))
     self.views = views
     self.environment = environment
     self.options = options

@@ -42,50 +42,6 @@ package struct Snapshot: Sendable {
     return copy
   }
 
-  /// The values at `keys`, in their order, nil where there is none. Suspends at most once, when
-  /// blocks must be read from disk.
-  ///
-  /// - Complexity: O(keys x log n), at a fraction of as many single gets: keys are looked up in
-  ///   step, so that their cache misses overlap, and those that need the disk are read in key
-  ///   order, so that each block is read once.
-  package func get(_ keys: [[UInt8]]) async throws(EngineError) -> [[UInt8]?] {
-    var (values, cold) = try findAll(keys)
-    guard !cold.isEmpty else { return values }
-    let places = cold
-    let read = try await view.reads.perform { () throws(EngineError) -> [[UInt8]?] in
-      try readCold(places, of: keys)
-    }
-    for (place, value) in zip(places, read) { values[place] = value }
-    return values
-  }
-
-  /// As above. Blocks the thread while blocks are read from disk.
-  package func getBlocking(_ keys: [[UInt8]]) throws(EngineError) -> [[UInt8]?] {
-    var (values, cold) = try findAll(keys)
-    for (place, value) in zip(cold, try readCold(cold, of: keys)) { values[place] = value }
-    return values
-  }
-
-  /// The values that are in memory, and the places of the others in the order of their keys.
-  private func findAll(
-    _ keys: [[UInt8]]
-  ) throws(EngineError) -> (values: [[UInt8]?], cold: [Int]) {
-    var values = [[UInt8]?](repeating: nil, count: keys.count)
-    var cold = try view.table.find(keys, upTo: sequence) { place, kind, value in
-      if kind == .put { values[place] = value.array }
-    }
-    cold.sort { keys[$0].lexicographicallyPrecedes(keys[$1]) }
-    return (values, cold)
-  }
-
-  private func readCold(
-    _ places: [Int], of keys: [[UInt8]]
-  ) throws(EngineError) -> [[UInt8]?] {
-    var values: [[UInt8]?] = []
-    for place in places { values.append(try getBlocking(keys[place])) }
-    return values
-  }
-
   /// Hands the value at `key` to `body` without copying it; false when there is none. Blocks the
   /// thread while a block is read from disk.
   ///
@@ -109,6 +65,21 @@ package struct Snapshot: Sendable {
     }
   }
 
+  /// Hands the values at the keys in `places` to `body`, each with its place, in their order and
+  /// without copying them; passes over keys that have none. False when it gave up, because a block
+  /// must be read from disk first and it may not block.
+  ///
+  /// - Complexity: O(keys x log n), at a fraction of as many single gets: keys are looked up in
+  ///   step, so that their cache misses overlap.
+  package func withValues(
+    of keys: [[UInt8]], at places: Range<Int>, mayBlock: Bool, _ body: (Int, RawSpan) -> Void
+  ) throws(EngineError) -> Bool {
+    try view.table.find(keys, at: places, upTo: sequence, mayBlock: mayBlock) {
+      place, kind, value in
+      if kind == .put { body(place, value) }
+    }
+  }
+
   /// Looks the key up and gives its value to `body`; absent when it was deleted.
   @inline(__always)
   private func find(
@@ -127,8 +98,7 @@ package struct Snapshot: Sendable {
   /// which must lie in one shard.
   ///
   /// - Parameter mayBlock: whether moves may block the thread while a block is read from disk. On
-  ///   the cooperative pool say no, and behind each move: `while cursor.isWaiting { try await
-  ///   cursor.load() }`.
+  ///   the cooperative pool say no; then they throw `.wouldBlock`.
   package func cursor(
     from lower: [UInt8], to upper: [UInt8], mayBlock: Bool = true
   ) -> Cursor {

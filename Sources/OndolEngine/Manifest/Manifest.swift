@@ -23,7 +23,8 @@ final class Manifest: @unchecked Sendable {
   private let rotationSize: Int
   private var file: any File
   private var salt: UInt64
-  private var offset: UInt64
+  /// Where the last edit ends.
+  private(set) var offset: UInt64
   private var ordinal: UInt64
   private var chain: UInt64
   /// Bytes of the first edit.
@@ -85,10 +86,10 @@ final class Manifest: @unchecked Sendable {
   /// Reads the manifest that the superblock names.
   static func load(
     _ superblock: Superblock, directory: any Directory, environment: Environment,
-    rotationSize: Int
+    rotationSize: Int, access: FileAccess = .readWrite
   ) throws(EngineError) -> Manifest {
     let name = superblock.manifest.manifestName
-    let file = try directory.open(name, access: .readWrite)
+    let file = try directory.open(name, access: access)
     guard let size = Int(exactly: try file.size()), size <= 1 << 30 else {
       throw .corrupt(file: name, offset: 0, reason: "it is too long for a manifest")
     }

@@ -73,6 +73,19 @@ struct Superblock: Sendable, Equatable {
     return newest
   }
 
+  /// What each slot says, in their order: nil where it cannot be read, and then whether it was ever
+  /// written.
+  static func slots(
+    in file: any File
+  ) throws(EngineError) -> [(superblock: Superblock?, isBlank: Bool)] {
+    var slots: [(superblock: Superblock?, isBlank: Bool)] = []
+    for slot in slotOffsets.indices {
+      let bytes = try file.read(at: slotOffsets[slot], count: slotLength)
+      slots.append((try decode(bytes.bytes, slot: slot), bytes.allSatisfy { $0 == 0 }))
+    }
+    return slots
+  }
+
   /// Whether any slot can be read.
   static func hasSoundSlot(in file: any File) throws(EngineError) -> Bool {
     for slot in slotOffsets.indices {

@@ -86,6 +86,11 @@ final class OpenSegment: Sendable {
     return try load(handle, .data, slot: table.dataSlot(index, row), keep: keep)
   }
 
+  /// Where the data block that row `row` of an index block points to is in the file.
+  func dataBlockOffset(_ block: Block, _ row: Int) throws(EngineError) -> UInt64 {
+    try BlockHandle.parse(block.value(row), errors, blocksEnd).offset
+  }
+
   // MARK: - Reading ahead
 
   /// Tells the system that the data blocks in `rows` of the index block will be read soon.

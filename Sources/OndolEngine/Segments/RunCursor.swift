@@ -283,29 +283,6 @@ package final class RunCursor {
     return try segment.loadDataBlock(indexNumber, indexBlock, indexRow, keep: keepsBlocks)
   }
 
-  // MARK: - Reading ahead
-
-  /// Reads some of the next blocks into the cache, so that whoever may not wait for the file need
-  /// not ask for each. What goes wrong is for the read that needs the block to say.
-  func readAhead() {
-    guard let table, let index = pins[.index] else { return }
-    let segment = run.segments[segmentIndex]
-    let rows = (indexRow + 1)..<max(indexRow + 1, min(index.rowCount, indexRow + Self.blocksAhead))
-    if !rows.isEmpty {
-      try? segment.open().adviseAhead(index, (indexRow + 1)..<index.rowCount)
-    }
-    for row in rows where !table.slots.hasBlock(table.dataSlot(indexNumber, row)) {
-      guard
-        let pin = try? segment.open().loadDataBlock(
-          indexNumber, index, row, keep: true), !pin.isPrivate
-      else { return }
-    }
-  }
-
-  /// 128 KiB with blocks of the usual size: a hop to the thread for cold reads costs as much as ten
-  /// blocks.
-  private static let blocksAhead = 16
-
   /// Blocks that a walk enters one after another before it counts as one that goes on.
   private static let blocksBeforeAdvice = 2
   /// 1 MiB before compression with blocks of the usual size.

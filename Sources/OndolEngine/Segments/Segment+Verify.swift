@@ -1,6 +1,7 @@
 // Reads a whole segment and checks what no single read looks at: the header, that every block lies
-// between its neighbours' keys, that the filter knows every key, that the sums are right. Goes past
-// the cache, for it is the file that is in question.
+// between its neighbours' keys, that the filter knows every key, that pointers lead to values, that
+// the sums are right. Goes past the cache, for it is the file that is in question, and on behind
+// what it finds.
 
 extension Segment {
   /// Checks every byte of the file that carries meaning.
@@ -8,48 +9,112 @@ extension Segment {
   /// - Throws: `.corrupt` with the first thing that is wrong.
   /// - Complexity: O(file); reads all of it.
   package func verify() throws(EngineError) {
-    let segment = try open()
-    try segment.verifyHeader(expectedHeader)
-    var sums = SegmentSums()
-    for index in 0..<segment.table.top.rowCount {
-      let indexPin = try segment.loadIndexBlock(index, keep: false)
-      for row in 0..<indexPin.block.rowCount {
-        let pin = try segment.loadDataBlock(index, indexPin.block, row, keep: false)
-        if let problem = sums.add(pin.block, upTo: indexPin.block, row, segment.table.filter) {
-          throw corrupt("block \(row) of index block \(index): \(problem)")
-        }
-      }
-      if let problem = sums.checkBound(of: segment.table.top, index) {
-        throw corrupt("index block \(index): \(problem)")
-      }
-    }
-    guard sums.entries == metadata.entries, sums.tombstones == metadata.tombstones,
-      sums.rawBytes == metadata.rawBytes, sums.firstKey == metadata.minKey,
-      sums.values.references == metadata.valueReferences,
-      sums.lastKey == metadata.maxKey
-    else { throw corrupt("the rows are not those that the manifest counts") }
+    guard let first = findings().first else { return }
+    throw .corrupt(file: first.file, offset: first.offset ?? 0, reason: first.message)
   }
 
-  private func corrupt(_ reason: String) -> EngineError {
-    .corrupt(file: metadata.number.segmentName, offset: 0, reason: reason)
+  /// Everything that is wrong with the file.
+  ///
+  /// - Complexity: O(file); reads all of it, and the headers of the values its rows point to.
+  package func findings() -> [StorageFinding] {
+    let file = metadata.number.segmentName
+    do throws(EngineError) {
+      let segment = try open()
+      try segment.verifyHeader(expectedHeader)
+      var check = SegmentCheck(file: file, valueFiles: ValueFileTable(valueFiles))
+      for index in 0..<segment.table.top.rowCount { check.take(index, of: segment) }
+      check.compareSums(with: metadata)
+      return check.findings
+    } catch {
+      return [StorageFinding(error, .segment, in: file)]
+    }
+  }
+
+  /// What is wrong with the file's header and index.
+  ///
+  /// - Complexity: O(index blocks).
+  func structureFindings() -> [StorageFinding] {
+    let file = metadata.number.segmentName
+    var findings: [StorageFinding] = []
+    do throws(EngineError) {
+      let segment = try open()
+      do throws(EngineError) {
+        try segment.verifyHeader(expectedHeader)
+      } catch {
+        findings.append(StorageFinding(error, .segment, in: file))
+      }
+      for index in 0..<segment.table.top.rowCount {
+        do throws(EngineError) {
+          _ = try segment.loadIndexBlock(index, keep: false)
+        } catch {
+          findings.append(StorageFinding(error, .block, in: file))
+        }
+      }
+    } catch {
+      findings.append(StorageFinding(error, .segment, in: file))
+    }
+    return findings
   }
 }
 
-/// What a walk over all rows adds up.
-private struct SegmentSums {
-  var entries: UInt64 = 0
-  var tombstones: UInt64 = 0
-  var rawBytes: UInt64 = 0
-  var values = ValueReferenceSums()
-  var firstKey: [UInt8] = []
-  var lastKey: [UInt8] = []
+/// A walk over all blocks of a segment.
+private struct SegmentCheck {
+  let file: String
+  let valueFiles: ValueFileTable
+  private(set) var findings: [StorageFinding] = []
+  /// Whether every block was read, so that sums can be compared.
+  private var isWhole = true
+  private var entries: UInt64 = 0
+  private var tombstones: UInt64 = 0
+  private var rawBytes: UInt64 = 0
+  private var values = ValueReferenceSums()
+  private var firstKey: [UInt8]?
+  private var lastKey: [UInt8] = []
   /// The upper bound of the block before.
-  private var lastBound: [UInt8] = []
+  private var lastBound: [UInt8]?
 
-  /// Adds the rows of `block`, which row `row` of `index` leads to; gives back what is wrong.
-  mutating func add(
-    _ block: Block, upTo index: Block, _ row: Int, _ filter: FilterBits
-  ) -> String? {
+  init(file: String, valueFiles: ValueFileTable) {
+    self.file = file
+    self.valueFiles = valueFiles
+  }
+
+  /// Takes index block `index` and all blocks it points to.
+  mutating func take(_ index: Int, of segment: OpenSegment) {
+    do throws(EngineError) {
+      let pin = try segment.loadIndexBlock(index, keep: false)
+      for row in 0..<pin.block.rowCount { take(row, index, pin.block, of: segment) }
+      if lastKey.bytes.compare(bound(of: segment.table.top, index).bytes) > 0 {
+        note(.order, at: nil, "index block \(index) ends above its bound")
+      }
+    } catch {
+      isWhole = false
+      findings.append(StorageFinding(error, .block, in: file))
+    }
+  }
+
+  /// Takes the data block that row `row` of an index block points to.
+  private mutating func take(_ row: Int, _ index: Int, _ block: Block, of segment: OpenSegment) {
+    do throws(EngineError) {
+      let offset = try segment.dataBlockOffset(block, row)
+      let pin = try segment.loadDataBlock(index, block, row, keep: false)
+      add(pin.block, at: offset, segment.table.filter)
+      if lastKey.bytes.compare(bound(of: block, row).bytes) > 0 {
+        note(.order, at: offset, "the block ends above its bound")
+      }
+    } catch {
+      isWhole = false
+      findings.append(StorageFinding(error, .block, in: file))
+    }
+    lastBound = bound(of: block, row)
+  }
+
+  /// The upper bound that a row of an index gives.
+  private func bound(of index: Block, _ row: Int) -> [UInt8] {
+    index.prefix().array + index.suffix(row).array
+  }
+
+  /// Adds the rows of a block.
+  private mutating func add(_ block: Block, at offset: UInt64, _ filter: FilterBits) {
     let buffer = KeyBuffer()
     defer { buffer.free() }
     buffer.enter(block)
@@ -57,33 +122,52 @@ private struct SegmentSums {
       let length = buffer.fill(block, place)
       let key = buffer.key(length, heldBy: buffer)
       if place == 0 {
-        if entries == 0 {
-          firstKey = key.array
-        } else if lastBound.bytes.compare(key) >= 0 {
-          return "begins below the bound of the one before"
+        if firstKey == nil { firstKey = key.array }
+        if let lastBound, lastBound.bytes.compare(key) >= 0 {
+          note(.order, at: offset, "the block begins below the bound of the one before")
         }
       }
-      if !filter.mayContain(KeyHash.hash(key)) { return "row \(place) is not in the filter" }
-      entries += 1
-      switch block.kind(place) {
-      case .put: break
-      case .delete: tombstones += 1
-      case .valuePointer:
-        guard let pointer = try? ValuePointer(row: block.value(place)) else {
-          return "row \(place) has no pointer"
-        }
-        values.add(pointer)
+      if !filter.mayContain(KeyHash.hash(key)) {
+        note(.order, at: offset, "row \(place) of the block is not in the filter")
       }
+      count(block, place, at: offset)
       rawBytes += UInt64(length + block.valueRange(place).count)
       if place + 1 == block.rowCount { lastKey = key.array }
     }
-    lastBound = index.prefix().array + index.suffix(row).array
-    return checkBound(of: index, row)
   }
 
-  /// Checks that the last key so far is not above that of `row` in `index`, an upper bound.
-  func checkBound(of index: Block, _ row: Int) -> String? {
-    let bound = index.prefix().array + index.suffix(row).array
-    return lastKey.bytes.compare(bound.bytes) > 0 ? "ends above its bound" : nil
+  private mutating func count(_ block: Block, _ place: Int, at offset: UInt64) {
+    entries += 1
+    switch block.kind(place) {
+    case .put: break
+    case .delete: tombstones += 1
+    case .valuePointer:
+      do throws(EngineError) {
+        let pointer = try ValuePointer(row: block.value(place))
+        values.add(pointer)
+        let values = try valueFiles.file(of: pointer)
+        // A file that cannot be opened is a finding of its own.
+        if (try? values.open()) != nil { try values.check(pointer) }
+      } catch {
+        let reason = StorageFinding(error, .pointer, in: file).message
+        note(.pointer, at: offset, "row \(place) of the block points to no value: \(reason)")
+      }
+    }
+  }
+
+  /// Compares what was counted with what the manifest says, where all of it was read.
+  mutating func compareSums(with metadata: SegmentMetadata) {
+    guard isWhole else { return }
+    let isRight =
+      entries == metadata.entries && tombstones == metadata.tombstones
+      && rawBytes == metadata.rawBytes && firstKey ?? [] == metadata.minKey
+      && lastKey == metadata.maxKey && values.references == metadata.valueReferences
+    if !isRight { note(.count, at: nil, "the rows are not those that the manifest counts") }
+  }
+
+  private mutating func note(
+    _ kind: StorageFinding.Kind, at offset: UInt64?, _ message: String
+  ) {
+    findings.append(StorageFinding(kind, in: file, at: offset, message))
   }
 }

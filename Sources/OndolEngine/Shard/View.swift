@@ -130,6 +130,17 @@ final class ViewHolder: Sendable {
     visible.store(sequence.rawValue, ordering: .releasing)
   }
 
+  /// Swaps in other shards and, with them, what of them is visible.
+  func replace(_ shards: [ShardView], published: SequenceNumber) {
+    let old = view.withLock { view in
+      let old = view
+      view = View(shards: shards, reads: view.reads, ticket: live.admit(shards))
+      visible.store(published.rawValue, ordering: .releasing)
+      return old
+    }
+    withExtendedLifetime(old) {}
+  }
+
   /// Swaps in a view in which one shard is what `change` makes of it.
   func update(shard index: Int, _ change: (ShardView) -> ShardView) {
     // Handed out of the lock: with the last reader's view go files.

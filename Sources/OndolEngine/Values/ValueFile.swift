@@ -104,7 +104,7 @@ package final class ValueFile: Sendable {
   }
 
   /// The bytes of the record that `pointer` leads to, not verified.
-  private func read(
+  func read(
     _ pointer: ValuePointer, from file: any File
   ) throws(EngineError) -> [UInt8] {
     let (end, overflows) = pointer.offset.addingReportingOverflow(pointer.recordLength)
@@ -121,7 +121,7 @@ package final class ValueFile: Sendable {
 
   /// The record in `bytes`, which must be the one that `pointer` was made for.
   @_lifetime(copy bytes)
-  private func open(
+  func open(
     _ bytes: RawSpan, _ pointer: ValuePointer
   ) throws(MalformedBytes) -> ValueRecord.Opened {
     let record = try ValueRecord.Opened(bytes, salt: metadata.salt, offset: pointer.offset)
@@ -132,7 +132,8 @@ package final class ValueFile: Sendable {
   }
 
   /// The file, opened now when it is not, and found to be the one that the manifest names.
-  private func open() throws(EngineError) -> any File {
+  @discardableResult
+  func open() throws(EngineError) -> any File {
     if let file = opened.withLock({ $0 }) { return file }
     let file = try opened.withLock { (opened) throws(EngineError) in
       if let opened { return opened }
@@ -167,61 +168,12 @@ package final class ValueFile: Sendable {
     opened.withLock { $0 = nil }
   }
 
-  private func checkHeader(of file: any File) throws(EngineError) {
+  func checkHeader(of file: any File) throws(EngineError) {
     let header = DataFileHeader(
       kind: .values, number: metadata.number, salt: metadata.salt, identity: identity, shard: shard)
     guard try file.read(at: 0, count: ValueFileFormat.headerLength) == header.encode() else {
       throw errors.corrupt(at: 0, "the header is not the one that was written")
     }
-  }
-
-  // MARK: - Verifying
-
-  /// Checks every byte of the file, alive or dead. Goes past the cache, for it is the file that is
-  /// in question.
-  ///
-  /// - Throws: `.corrupt` with the first thing that is wrong.
-  /// - Complexity: O(file); reads all of it.
-  package func verify() throws(EngineError) {
-    let file = try open()
-    try checkHeader(of: file)
-    var offset = UInt64(ValueFileFormat.headerLength)
-    var count: UInt64 = 0
-    while offset < metadata.sizeBytes {
-      offset += try verifyRecord(at: offset, ordinal: count, in: file)
-      count += 1
-    }
-    guard count == metadata.values else {
-      throw errors.corrupt(at: offset, "\(count) values where the manifest counts others")
-    }
-  }
-
-  /// Gives back the record's length.
-  private func verifyRecord(
-    at offset: UInt64, ordinal: UInt64, in file: any File
-  ) throws(EngineError) -> UInt64 {
-    let head = try file.read(at: offset, count: ValueFileFormat.recordHeaderLength)
-    let pointer: ValuePointer
-    do throws(MalformedBytes) {
-      let header = try ValueRecord(head.bytes)
-      pointer = ValuePointer(
-        file: number, offset: offset, storedLength: header.storedLength,
-        rawLength: header.rawLength, checksum: UInt32(truncatingIfNeeded: header.checksum),
-        ordinal: UInt32(truncatingIfNeeded: ordinal))
-    } catch {
-      throw errors.corrupt(error, from: offset)
-    }
-    let bytes = try read(pointer, from: file)
-    do throws(MalformedBytes) {
-      let opened = try open(bytes.bytes, pointer)
-      let block = try SingleValueBlock(valueLength: Int(pointer.rawLength)).make { raw in
-        opened.fill(&raw)
-      }
-      block.free()
-    } catch {
-      throw errors.corrupt(error, from: offset)
-    }
-    return pointer.recordLength
   }
 }
 
@@ -232,15 +184,19 @@ final class OpenValueFiles: Sendable {
     weak let file: ValueFile?
   }
 
-  private static let limit = 128
+  private let limit: Int
   private let references = Guarded<[Reference]>([])
+
+  init(limit: Int = 128) {
+    self.limit = limit
+  }
 
   /// Counts a file that was just opened, and closes the one opened longest ago when they are too
   /// many.
   func note(_ file: ValueFile) {
     let oldest = references.withLock { references -> Reference? in
       references.append(Reference(file: file))
-      return references.count > Self.limit ? references.removeFirst() : nil
+      return references.count > limit ? references.removeFirst() : nil
     }
     oldest?.file?.close()
   }

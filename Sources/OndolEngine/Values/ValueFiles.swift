@@ -6,10 +6,19 @@ final class ValueFiles: Sendable {
   private let directory: any Directory
   private let identity: DatabaseIdentity
   private let cache: BlockCache
-  private let openFiles = OpenValueFiles()
+  private let openFiles: OpenValueFiles
+  /// Whether files that no longer count are ours to remove.
+  private let isWriter: Bool
   private let files: Guarded<[FileNumber: ValueFile]>
 
-  init(identity: DatabaseIdentity, directory: any Directory, cache: BlockCache) {
+  /// - Parameter access: one who only reads removes no file, and keeps all that it has open, since
+  ///   the writer may remove them.
+  init(
+    identity: DatabaseIdentity, directory: any Directory, cache: BlockCache,
+    access: FileAccess = .readWrite
+  ) {
+    isWriter = access == .readWrite
+    openFiles = isWriter ? OpenValueFiles() : OpenValueFiles(limit: .max)
     self.directory = directory
     self.identity = identity
     self.cache = cache
@@ -31,8 +40,11 @@ final class ValueFiles: Sendable {
       for file in gone { files[file.number] = nil }
       return gone
     }
-    for file in forgotten { file.removeWhenUnused() }
+    if isWriter { for file in forgotten { file.removeWhenUnused() } }
   }
+
+  /// All of them.
+  var all: [ValueFile] { files.withLock { Array($0.values) } }
 
   /// Those that `references` name. The manifest lets no segment name one that it lacks.
   func files(_ references: [ValueReference]) -> [ValueFile] {

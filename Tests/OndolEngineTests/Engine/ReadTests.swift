@@ -1,6 +1,6 @@
 // The ways to read beside each other, in a small world from a seed: single gets, many at once,
-// cursors that wait for the disk and cursors that do not, all against a sorted array, with caches
-// from nearly nothing to plenty and rows in memtables, young runs and old ones.
+// cursors that may wait for the disk and cursors that may not, all against a sorted array, with
+// caches from nearly nothing to plenty and rows in memtables, young runs and old ones.
 
 import OndolTestKit
 import Testing
@@ -65,8 +65,19 @@ import Testing
         rowKey("\(Int.random(in: 0..<1_000, using: &random))")
       }
       let wanted = keys.map { model[$0] }
-      #expect(try snapshot.getBlocking(keys) == wanted)
-      #expect(try await snapshot.get(keys) == wanted)
+      for mayBlock in [true, false] {
+        var found = [[UInt8]?](repeating: nil, count: count)
+        var places: [Int] = []
+        let isComplete = try snapshot.withValues(of: keys, at: 0..<count, mayBlock: mayBlock) {
+          found[$0] = $1.array
+          places.append($0)
+        }
+        #expect(isComplete || !mayBlock)
+        #expect(places == places.sorted())
+        // What it gave up at, and everything behind, is not there.
+        let end = isComplete ? count : (places.last ?? -1) + 1
+        #expect(found[..<end] == wanted[..<end])
+      }
       for key in keys { #expect(try snapshot.getBlocking(key) == model[key]) }
     }
     try await engine.close()
@@ -89,32 +100,30 @@ import Testing
         for _ in 0..<60 {
           let key = rowKey("\(Int.random(in: 0..<900, using: &random))")
           let isInside = rows.indices.contains(place)
-          switch Int.random(in: 0..<(isInside ? 16 : 4), using: &random) {
-          case 0:
-            try cursor.seekToFirst()
-            place = rows.isEmpty ? -1 : 0
-          case 1:
-            try cursor.seekToLast()
-            place = rows.count - 1
-          case 2:
-            try cursor.seek(atOrAfter: key.bytes)
-            place = rows.firstIndex { !($0.key < key) } ?? -1
-          case 3:
-            try cursor.seek(atOrBefore: key.bytes)
-            place = rows.lastIndex { !(key < $0.key) } ?? -1
-          case 4...6:
-            try cursor.previous()
-            place -= 1
-          default:
-            try cursor.next()
-            place += 1
-          }
-          let waits = cursor.isWaiting
-          #expect(!waits || !mayBlock)
-          while cursor.isWaiting {
-            let isValid = cursor.isValid
-            #expect(!isValid)
-            try await cursor.load()
+          do throws(EngineError) {
+            switch Int.random(in: 0..<(isInside ? 16 : 4), using: &random) {
+            case 0:
+              try cursor.seekToFirst()
+              place = rows.isEmpty ? -1 : 0
+            case 1:
+              try cursor.seekToLast()
+              place = rows.count - 1
+            case 2:
+              try cursor.seek(atOrAfter: key.bytes)
+              place = rows.firstIndex { !($0.key < key) } ?? -1
+            case 3:
+              try cursor.seek(atOrBefore: key.bytes)
+              place = rows.lastIndex { !(key < $0.key) } ?? -1
+            case 4...6:
+              try cursor.previous()
+              place -= 1
+            default:
+              try cursor.next()
+              place += 1
+            }
+          } catch {
+            #expect(error == .wouldBlock && !mayBlock)
+            place = -1
           }
           let isValid = cursor.isValid
           #expect(isValid == rows.indices.contains(place))
@@ -127,26 +136,21 @@ import Testing
     try await engine.close()
   }
 
-  @Test func `A cursor that may not block waits for a block that is not in memory`() async throws {
+  @Test func `A cursor that may not block refuses a block that is not in memory`() async throws {
     var random = SeededRandom(seed: 9)
     let setup = Setup(seed: 9, cacheSize: 0, settles: true)
-    let (engine, rows) = try await Self.make(setup, &random)
+    let (engine, _) = try await Self.make(setup, &random)
     var cursor = try engine.snapshot().cursor(
       from: rowKey(""), to: rowKey("", group: 2), mayBlock: false)
-    var waits = 0
-    var seen = 0
-    try cursor.seekToFirst()
-    while true {
-      while cursor.isWaiting {
-        waits += 1
-        try await cursor.load()
-      }
-      guard cursor.isValid else { break }
-      seen += 1
-      try cursor.next()
+    var refusals = 0
+    do throws(EngineError) {
+      try cursor.seekToFirst()
+    } catch {
+      #expect(error == .wouldBlock)
+      refusals += 1
     }
-    #expect(seen == rows.count)
-    #expect(waits > 1)
+    let isValid = cursor.isValid
+    #expect(refusals == 1 && !isValid)
     try await engine.close()
   }
 

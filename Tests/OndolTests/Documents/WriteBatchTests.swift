@@ -51,6 +51,36 @@ import Testing
     #expect(after == before)
   }
 
+  @Test func `Collections that take turns in a batch keep their own names, keys and rows`()
+    async throws
+  {
+    let database = try await Database.inMemory()
+    try await database.collection("users/u0/posts").createIndex(on: ["n"])
+    // New and old collections, of which many share a pattern, each document with another name.
+    for round in 0..<2 {
+      let batch = database.batch()
+      for number in 0..<30 {
+        let parents = ["users/u\(number % 3)/posts", "users", "other/o/posts", "x\(number % 4)"]
+        let document = database.document("\(parents[number % 4])/d\(number)")
+        try batch.setData(
+          ["n": number, "name\(number % 11)": ["of\(number % 7)": round]], forDocument: document)
+      }
+      try await batch.commit()
+      for number in 0..<30 {
+        let parents = ["users/u\(number % 3)/posts", "users", "other/o/posts", "x\(number % 4)"]
+        let read = try await database.document("\(parents[number % 4])/d\(number)").getDocument()
+        let name: Value = .map(["of\(number % 7)": .integer(Int64(round))])
+        let expected: [String: Value] = [
+          "n": .integer(Int64(number)), "name\(number % 11)": name,
+        ]
+        #expect(read.data() == expected)
+      }
+      let found = try await database.collectionGroup("posts").whereField("n", isLessThan: 9)
+        .getDocuments()
+      #expect(Set(found.documents.map(\.documentID)) == ["d0", "d2", "d4", "d6", "d8"])
+    }
+  }
+
   @Test func `A batch over the limit of a commit is refused`() async throws {
     let database = try await Database.inMemory()
     let batch = database.batch()

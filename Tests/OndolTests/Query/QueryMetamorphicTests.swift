@@ -186,6 +186,7 @@ private final class Tally: Sendable {
     for kind in ["scan", "idRange", "lookups", "index", "intersection", "union"] {
       #expect(tally[kind] >= 500, "\(kind)")
     }
+    #expect(tally["end"] >= 100)
     for kind in ["merged", "sorted", "index only"] { #expect(tally[kind] >= 500, "\(kind)") }
   }
 
@@ -269,7 +270,23 @@ private final class Tally: Sendable {
     let scanned = model.build(in: plain)
     expect(try await scanned.getDocuments().documents.map(\.reference.path), "scan")
     #expect(try await scanned.count.getAggregation().count == expected.count)
+    for names in Self.extremeFields {
+      let field = FieldPath(names)
+      let extremes: [AggregateField] = [.minimum(field), .maximum(field)]
+      let ends = query.aggregate(extremes)
+      let (found, wanted) = try await (
+        ends.getAggregation(), scanned.aggregate(extremes).getAggregation()
+      )
+      for extreme in extremes {
+        #expect(found[extreme] as Value? == wanted[extreme], "seed \(seed), \(field): \(plan)")
+      }
+      if case .union(let ways) = try await ends.explain().access, case .end = ways[0] {
+        tally.note("end")
+      }
+    }
   }
+
+  private static let extremeFields: [FieldNames] = [["a"], ["b"], ["m", "x"]]
 
   private func note(_ plan: QueryExplanation, _ expected: [String], _ tally: Tally) {
     tally.note("queries")
@@ -281,6 +298,7 @@ private final class Tally: Sendable {
     case .lookups: tally.note("lookups")
     case .index: tally.note("index")
     case .intersection: tally.note("intersection")
+    case .end: tally.note("end")
     case .union:
       tally.note(plan.sorts ? "sorted union" : "merged")
       tally.note("union")

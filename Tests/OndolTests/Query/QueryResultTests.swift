@@ -180,6 +180,39 @@ import Testing
     #expect(try await sum.getAggregation()[.sum("i")] == .double(.nan))
   }
 
+  @Test func `A least and a greatest value are read from an index's ends`() async throws {
+    let items = try await Database.inMemory().collection("items")
+    for number in 0..<20 {
+      try await items.document("\(number)").setData(["v": number, "k": number % 2])
+    }
+    try await items.document("none").setData(["k": 0])
+    try await items.document("null").setData(["v": nil, "k": 0])
+    try await items.createIndex(on: ["v"])
+    try await items.createIndex(on: ["k", "-v"])
+    func check(
+      _ query: Query, _ least: Int?, _ greatest: Int?, _ access: QueryExplanation.Access
+    ) async throws {
+      let aggregate = query.aggregate([.minimum("v"), .maximum("v")])
+      let found = try await aggregate.getAggregation()
+      #expect(found[.minimum("v")] as Int? == least, "\(query)")
+      #expect(found[.maximum("v")] as Int? == greatest, "\(query)")
+      #expect(try await aggregate.explain().access == access, "\(query)")
+    }
+    func ends(_ name: String) -> QueryExplanation.Access {
+      let end = QueryExplanation.Access.end(of: .index(name: name, ranges: 1))
+      return .union([end, end])
+    }
+    try await check(items.query, 0, 19, ends("v"))
+    try await check(items.whereField("k", isEqualTo: 1), 1, 19, ends("k,-v"))
+    try await check(items.whereField("k", isEqualTo: 7), nil, nil, ends("k,-v"))
+    try await check(items.whereField("v", isGreaterThan: 3), 4, 19, ends("v"))
+    try await check(
+      items.whereField("v", isGreaterThan: 3).whereField("none", isEqualTo: 1), nil, nil,
+      .index(name: "v", ranges: 1))
+    try await check(items.order(by: "v").limit(to: 3), 0, 1, .index(name: "v", ranges: 1))
+    #expect(try await items.aggregate([.minimum("v")]).explain().description.contains("one end"))
+  }
+
   @Test func `A stream gives what a query gives, of one moment`() async throws {
     let items = try await Database.inMemory().collection("items")
     for number in 0..<700 {

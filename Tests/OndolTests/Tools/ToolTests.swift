@@ -203,14 +203,65 @@ import Testing
     #expect(version.output.hasPrefix("ondol "))
   }
 
-  @Test func `A database that is open elsewhere is status 5`() async throws {
+  @Test func `Looking works beside whoever has the database open, writing is status 5`()
+    async throws
+  {
     let database = try await Database.open(at: shop)
     try await database.collection("upload").document("a").setData(["x": 1])
-    let result = try await scratch.ondol("get", shop, "upload/a")
+    let found = try await scratch.ondol("get", shop, "upload/a")
+    #expect(found.status == 0, "\(found.messages)")
+    #expect(found.output == #"{"x":1}"# + "\n")
+    let result = try await scratch.ondol(
+      "import", shop, "-", "--into", "upload", "--id-field", "id", input: #"{"id":"b"}"#)
     #expect(result.status == 5, "\(result.messages)")
     #expect(result.output == "")
     try await database.close()
-    #expect(try await scratch.ondol("get", shop, "upload/a").status == 0)
+  }
+
+  // MARK: - Check
+
+  @Test func `A check of a sound database says nothing, at any depth, also while it is open`()
+    async throws
+  {
+    let database = try await Database.open(at: shop)
+    try await database.collection("upload").createIndex(on: ["x"])
+    try await database.collection("upload").document("a").setData(["x": 1])
+    for arguments in [[], ["--quick"], ["--full"], ["--format", "text"]] {
+      let result = try await scratch.ondol(["check", shop] + arguments)
+      #expect(result.status == 0, "\(result.messages)")
+      #expect(result.output == "")
+      #expect(result.messages == "0 errors, 0 warnings\n")
+    }
+    try await database.close()
+    let result = try await scratch.ondol("check", shop, "--format", "json", "--quiet")
+    #expect(result.output == "[]\n")
+    #expect(result.messages == "")
+  }
+
+  @Test func `What a check finds are lines of JSON, and status 4 when something is lost`()
+    async throws
+  {
+    try await importItems(#"{"id":"a"}"#)
+    let file = try #require(
+      try FileManager.default.contentsOfDirectory(atPath: shop).first { $0.hasSuffix(".seg") })
+    for (name, offset, status) in [("SUPER", 72, 0), (file, 70, 4)] {
+      let place = URL(filePath: shop).appending(path: name)
+      var bytes = try Data(contentsOf: place)
+      // The first copies of the superblock are written when it changes first.
+      bytes[offset + (name == "SUPER" ? 4_096 : 0)] ^= 1
+      try bytes.write(to: place)
+      let result = try await scratch.ondol("check", shop)
+      #expect(result.status == Int32(status), "\(result.messages)")
+      let finding = try #require(
+        try result.lines.last.map { try JSONSerialization.jsonObject(with: Data($0.utf8)) }
+          as? [String: Any])
+      #expect(finding["schema"] as? String == "check/1")
+      #expect(finding["file"] as? String == name)
+      #expect(finding["severity"] as? String == (status == 0 ? "warning" : "error"))
+      #expect(finding["offset"] is Int)
+    }
+    #expect(try await scratch.ondol("check", scratch.path("nothing")).status == 3)
+    #expect(try await scratch.ondol("check", shop, "--quick", "--full").status == 2)
   }
 
   @Test(arguments: ["SUPER", "MANIFEST-1"])

@@ -71,7 +71,7 @@ import Testing
   private static func value(
     _ path: [String], in view: borrowing DocumentView, _ symbols: SymbolTable
   ) throws -> Value? {
-    let resolved = try ResolvedPath(FieldPath(path), in: symbols)
+    let resolved = ResolvedPath(try FieldPath(path).names(), in: symbols)
     guard let field = try view.field(resolved) else { return nil }
     return try field.value(symbols)
   }
@@ -84,7 +84,7 @@ import Testing
       let other = samples.random.oneIn(2) ? samples.variant(of: value) : samples.value()
       let row = try Self.row(["v": value, "w": 1], &symbols)
       let view = try DocumentView(row.bytes)
-      let path = try ResolvedPath("v", in: symbols)
+      let path = ResolvedPath(["v"], in: symbols)
       guard let field = try view.field(path) else { Issue.record("no field"); return }
       let order = try field.compare(other, symbols)
       #expect(order.signum() == ValueOrder.compare(value, other).signum())
@@ -207,8 +207,8 @@ import Testing
       let fields = samples.fields(depth: 3, maximumCount: 10)
       let row = try Self.row(fields, &symbols)
       let paths =
-        try fields.keys.map { try ResolvedPath(FieldPath([$0, "nab"]), in: symbols) }
-        + fields.keys.map { try ResolvedPath(FieldPath([$0]), in: symbols) }
+        fields.keys.map { ResolvedPath([$0, "nab"], in: symbols) }
+        + fields.keys.map { ResolvedPath([$0], in: symbols) }
       for _ in 0..<10 {
         Self.read(Self.damaged(row, &samples.random), paths, symbols)
       }

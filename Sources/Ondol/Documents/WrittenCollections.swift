@@ -1,0 +1,133 @@
+// The collections one commit writes to, with what is the same for all of their documents: what the
+// catalog has of them, how their keys begin, and the encoder with the names of their fields. Found
+// once and kept, because most batches write many documents of one collection. Part of stage 2 of
+// the write path, used by WritePreparation.
+
+internal import OndolEngine
+
+/// What a commit knows of the collections it writes to. Collections are named by their place here.
+struct WrittenCollections {
+  private struct Collection {
+    let path: CollectionPath
+    let ancestorIDs: [String]
+    /// The place of its pattern.
+    let pattern: Int
+    /// What the keys of its documents begin with; nil until the pattern has a keyspace.
+    var keyPrefix: [UInt8]?
+  }
+
+  private struct Pattern {
+    let pattern: CollectionPattern
+    /// What the catalog has; nil until the commit makes it.
+    var entry: CollectionEntry?
+    let upgrade: PendingUpgrade?
+    var encoder: ValueEncoder
+  }
+
+  private var collections: [Collection] = []
+  private var patterns: [Pattern] = []
+  private var places: [CollectionPath: Int] = [:]
+  private var patternPlaces: [CollectionPattern: Int] = [:]
+  /// The place that was asked for last.
+  private var last = 0
+
+  /// The place of the document's collection; nil when it was not added.
+  mutating func index(of path: DocumentPath) -> Int? {
+    guard !collections.isEmpty else { return nil }
+    if path.isDirectly(in: collections[last].path) { return last }
+    guard let place = places[path.collection] else { return nil }
+    last = place
+    return place
+  }
+
+  /// Adds a collection and answers with its place.
+  mutating func add(
+    _ path: CollectionPath, _ pattern: CollectionPattern, _ entry: CollectionEntry?,
+    _ upgrade: PendingUpgrade?
+  ) -> Int {
+    let patternPlace = patternPlaces[pattern] ?? patterns.count
+    if patternPlace == patterns.count {
+      patternPlaces[pattern] = patternPlace
+      patterns.append(
+        Pattern(
+          pattern: pattern, entry: entry, upgrade: upgrade,
+          encoder: ValueEncoder(entry?.symbols ?? SymbolTable())))
+    }
+    last = collections.count
+    places[path] = last
+    collections.append(
+      Collection(path: path, ancestorIDs: path.ancestorIDs, pattern: patternPlace))
+    return last
+  }
+
+  func pattern(of collection: Int) -> CollectionPattern {
+    patterns[collections[collection].pattern].pattern
+  }
+
+  func ancestorIDs(of collection: Int) -> [String] { collections[collection].ancestorIDs }
+
+  /// What the catalog has of the collection; nil when it is new.
+  func entry(of collection: Int) -> CollectionEntry? {
+    patterns[collections[collection].pattern].entry
+  }
+
+  /// How documents of an earlier schema are upgraded, where there may be any.
+  func upgrade(of collection: Int) -> PendingUpgrade? {
+    patterns[collections[collection].pattern].upgrade
+  }
+
+  /// Notes what the commit has made of a new collection.
+  mutating func set(_ entry: CollectionEntry, of collection: Int) {
+    let pattern = collections[collection].pattern
+    patterns[pattern].entry = entry
+    patterns[pattern].encoder = ValueEncoder(entry.symbols)
+  }
+
+  /// The names of fields, those that the documents have brought included.
+  var symbols: [(CollectionPattern, SymbolTable)] {
+    patterns.map { ($0.pattern, $0.encoder.symbols) }
+  }
+
+  /// The document's key; nil when its collection is new.
+  mutating func key(of path: DocumentPath, in collection: Int) -> [UInt8]? {
+    if collections[collection].keyPrefix == nil, let entry = entry(of: collection) {
+      collections[collection].keyPrefix = DocumentKey.prefix(
+        entry.keyspace, ancestors: collections[collection].ancestorIDs)
+    }
+    return collections[collection].keyPrefix.map {
+      DocumentKey.key(prefix: $0, id: path.documentID)
+    }
+  }
+
+  /// Puts the document as it is to be into the batch. Its collection is not new any more.
+  mutating func add(
+    _ document: WrittenDocument, to batch: inout Batch
+  ) throws(DatabaseError) {
+    guard let key = key(of: document.path, in: document.collection) else {
+      preconditionFailure("a collection has a keyspace before it has documents")
+    }
+    if let after = document.after {
+      let pattern = collections[document.collection].pattern
+      try patterns[pattern].encoder.encode(
+        after, createTime: document.before?.stamps.createTime)
+      let bytes = patterns[pattern].encoder.bytes
+      batch.put(key.bytes, bytes.bytes, stamps: patterns[pattern].encoder.stamps)
+    } else {
+      batch.delete(key.bytes)
+    }
+    batch.guardUnchanged(key.bytes)
+  }
+}
+
+extension DocumentPath {
+  /// Whether this is the path of a document in the collection.
+  fileprivate func isDirectly(in collection: CollectionPath) -> Bool {
+    guard segments.count == collection.segments.count + 1 else { return false }
+    // By index: iterating would count references to the texts.
+    for index in collection.segments.indices
+    where ValueOrder.compare(collection.segments[index], segments[index]) != 0 {
+      return false
+    }
+    return true
+  }
+}

@@ -1,0 +1,160 @@
+// Is everything there, and is it right? The front of the checks: files first, which the engine
+// looks at, then, at full depth, the rows of one snapshot. Nothing here writes.
+
+package import OndolEngine
+
+extension Database {
+  /// Checks the database in the directory at `path`, without opening it for writing and without
+  /// changing anything. Whoever has it open may go on: what is checked is what the files say at the
+  /// beginning.
+  ///
+  /// When the task is cancelled this throws `.cancelled`.
+  ///
+  /// - Parameters:
+  ///   - depth: how thorough the check is.
+  ///   - progress: called from time to time.
+  /// - Returns: everything that is wrong, a thousand findings at most; nothing when all is well.
+  /// - Throws: `.notFound` or `.dataLoss` when there is no database at `path`, `.unimplemented`
+  ///   when a newer version wrote it, `.cancelled`, `.permissionDenied` and `.internal` when the
+  ///   system refuses. Damage is not thrown but found.
+  /// - Complexity: O(files), O(bytes) or O(rows x indexes), by `depth`; in memory are the logs and
+  ///   a few hundred documents at a time.
+  public static func verify(
+    at path: String, depth: VerificationDepth = .full,
+    progress: (VerificationProgress) -> Void = { _ in }
+  ) async throws(DatabaseError) -> [Finding] {
+    try await verify(at: path, depth: depth, environment: .live(), progress: progress)
+  }
+
+  /// Checks a database in a world of the caller's making.
+  package static func verify(
+    at path: String, depth: VerificationDepth, environment: Environment,
+    progress: (VerificationProgress) -> Void = { _ in }
+  ) async throws(DatabaseError) -> [Finding] {
+    var state = VerificationProgress()
+    let checkup = try rethrowing { () throws(EngineError) in
+      try Checkup(ofDatabaseAt: path, environment: environment)
+    }
+    var findings = try await checkup.findings(depth, &state, progress)
+    guard depth == .full else { return findings.all }
+    let database: Database
+    do throws(DatabaseError) {
+      database = try await open(
+        at: path, options: Options(access: .readOnly), environment: environment)
+    } catch {
+      // Whatever keeps it from being opened has been found, or came just now.
+      if !findings.hasErrors { findings.append(Finding(error, .manifest)) }
+      return findings.all
+    }
+    do throws(DatabaseError) {
+      try await database.checkRows(&findings, &state, progress)
+    } catch {
+      try? await database.close()
+      throw error
+    }
+    try await database.close()
+    return findings.all
+  }
+
+  /// Checks this database as it is now, while it is in use: its files, and at full depth the rows
+  /// of a snapshot. Commits with `.memory` durability may not have reached the files yet, and are
+  /// checked at full depth only.
+  ///
+  /// - Throws: `.failedPrecondition` when the database is closed; otherwise as
+  ///   `verify(at:depth:progress:)`.
+  /// - Complexity: as `verify(at:depth:progress:)`.
+  public func verify(
+    depth: VerificationDepth = .full, progress: (VerificationProgress) -> Void = { _ in }
+  ) async throws(DatabaseError) -> [Finding] {
+    // Refuses when closed.
+    _ = try engineSnapshot()
+    var state = VerificationProgress()
+    let checkup = Checkup(of: engine.directory, environment: environment)
+    var findings = try await checkup.findings(depth, &state, progress)
+    if depth == .full { try await checkRows(&findings, &state, progress) }
+    return findings.all
+  }
+
+  /// Checks what the rows of a snapshot mean.
+  private func checkRows(
+    _ findings: inout FindingList, _ state: inout VerificationProgress,
+    _ progress: (VerificationProgress) -> Void
+  ) async throws(DatabaseError) {
+    let snapshot = try engineSnapshot()
+    let catalogCheck = await snapshot.readBlocking { [shards = engine.metrics.shards.count] in
+      var check = CatalogCheck(snapshot, shards: shards)
+      check.run()
+      return check
+    }
+    findings.append(catalogCheck.findings.findings)
+    for root in catalogCheck.roots {
+      for var check in await collectionChecks(of: root, snapshot, &findings) {
+        while !check.isDone {
+          guard !Task.isCancelled else {
+            throw DatabaseError(.cancelled, "the task was cancelled")
+          }
+          let previous = check
+          check = await snapshot.readBlocking {
+            var next = previous
+            next.step()
+            return next
+          }
+          findings.append(check.takeFindings())
+          state.documents += check.takeCount()
+          progress(state)
+        }
+      }
+    }
+  }
+
+  /// Checks for all collections below a root collection.
+  private func collectionChecks(
+    of root: String, _ snapshot: Snapshot, _ findings: inout FindingList
+  ) async -> [CollectionCheck] {
+    do throws(DatabaseError) {
+      // The rows are in question, so no picture of them counts.
+      let catalog = Catalog(clock: environment.now)
+      let family = try await snapshot.readBlocking { () throws(DatabaseError) in
+        try catalog.family(root, in: Rows(snapshot, catalog, mayBlock: true))
+      }
+      let collections = (family?.collections ?? [:]).filter { !$0.key.collectionIDs.isEmpty }
+      return collections.map { pattern, entry in
+        CollectionCheck(pattern, entry, in: snapshot)
+      }.sorted { $0.keyspace.rawValue < $1.keyspace.rawValue }
+    } catch {
+      findings.append(Finding(error, .catalog, collection: root))
+      return []
+    }
+  }
+}
+
+extension Checkup {
+  /// What is wrong with the files, as the product says it.
+  fileprivate func findings(
+    _ depth: VerificationDepth, _ state: inout VerificationProgress,
+    _ progress: (VerificationProgress) -> Void
+  ) async throws(DatabaseError) -> FindingList {
+    do throws(EngineError) {
+      var list = FindingList()
+      let found = try await findings(readsBlocks: depth != .structure) { done, total in
+        state.completedBytes = done
+        state.totalBytes = total
+        progress(state)
+      }
+      list.append(found.lazy.map(Finding.init))
+      return list
+    } catch {
+      throw DatabaseError(error)
+    }
+  }
+}
+
+extension Finding {
+  /// What reading a row came to.
+  init(
+    _ error: DatabaseError, _ kind: Kind, collection: String? = nil, id: String? = nil
+  ) {
+    self.init(
+      .error, kind, error.message, collection: collection, id: id, hint: Self.damageHint)
+  }
+}

@@ -1,0 +1,71 @@
+// Looking for damage in a database's files, beside whoever has it open. First the files that a
+// writer changes are examined and all others opened, then these are read through, one after the
+// other, on a thread that yields to others. What rows mean is for the floor above to check.
+
+/// A check of the files in one directory.
+package struct Checkup: Sendable {
+  private let directory: any Directory
+  private let environment: Environment
+
+  package init(of directory: any Directory, environment: Environment) {
+    self.directory = directory
+    self.environment = environment
+  }
+
+  /// For the database in the directory at `path`, which must be there.
+  package init(ofDatabaseAt path: String, environment: Environment) throws(EngineError) {
+    directory = try environment.fileSystem.openDirectory(at: path, create: false)
+    self.environment = environment
+  }
+
+  /// Everything that is wrong with the files.
+  ///
+  /// - Parameters:
+  ///   - readsBlocks: whether segments and value files are read through, too, and not their
+  ///     structure alone.
+  ///   - progress: gets the bytes read through so far and all there are.
+  /// - Throws: `.notADatabase`, `.needsNewerVersion`; `.cancelled` when the task was; `.io` when
+  ///   the directory cannot be read.
+  package func findings(
+    readsBlocks: Bool, progress: (_ done: UInt64, _ total: UInt64) -> Void
+  ) async throws(EngineError) -> [StorageFinding] {
+    let worker = environment.threads.makeBackgroundWorker(named: "ondol-check")
+    do throws(EngineError) {
+      let findings = try await findings(on: worker, readsBlocks: readsBlocks, progress)
+      await worker.stop()
+      return findings
+    } catch {
+      await worker.stop()
+      throw error
+    }
+  }
+
+  private func findings(
+    on worker: any Worker, readsBlocks: Bool,
+    _ progress: (_ done: UInt64, _ total: UInt64) -> Void
+  ) async throws(EngineError) -> [StorageFinding] {
+    let examination = try await worker.perform { () throws(EngineError) in
+      try FileExamination.settled(of: directory, environment: environment)
+    }
+    var findings = examination.findings
+    guard readsBlocks else { return findings }
+    let (segments, valueFiles) = (examination.segments, examination.valueFiles)
+    let total =
+      segments.reduce(0) { $0 + $1.metadata.sizeBytes }
+      + valueFiles.reduce(0) { $0 + $1.metadata.sizeBytes }
+    var done: UInt64 = 0
+    for file in valueFiles {
+      if Task.isCancelled { throw .cancelled }
+      findings += await worker.perform { file.findings() }
+      done += file.metadata.sizeBytes
+      progress(done, total)
+    }
+    for segment in segments {
+      if Task.isCancelled { throw .cancelled }
+      findings += await worker.perform { segment.findings() }
+      done += segment.metadata.sizeBytes
+      progress(done, total)
+    }
+    return findings
+  }
+}

@@ -1,0 +1,205 @@
+// One look at a database's files as they are, without the lock and without changing anything: the
+// files that a writer changes are read and judged, and all others that the manifest names are
+// opened, so that they can be read through later even when a writer has removed them.
+//
+// Damage is judged by the same code that opening uses. What opening forgives, because something
+// else stands in for it, is found here: a copy of the superblock or of a log's header that cannot
+// be read, the remains of a write that the power or a kill cut short.
+
+/// What is wrong with the files at one moment, and the immutable ones, open.
+struct FileExamination: Sendable {
+  private(set) var findings: [StorageFinding] = []
+  private(set) var segments: [Segment] = []
+  private(set) var valueFiles: [ValueFile] = []
+
+  private let directory: any Directory
+  private let environment: Environment
+
+  /// Looks at the files. Throws when there is no database, or one of a newer version.
+  init(of directory: any Directory, environment: Environment) throws(EngineError) {
+    self.directory = directory
+    self.environment = environment
+    guard let superblock = try readSuperblock(), let manifest = try readManifest(superblock) else {
+      return
+    }
+    examineLogs(manifest)
+    openFiles(manifest)
+  }
+
+  /// Looks until two looks in a row agree, since what a writer is writing looks like damage; what
+  /// only one of the last two saw is left out.
+  static func settled(
+    of directory: any Directory, environment: Environment
+  ) throws(EngineError) -> FileExamination {
+    var last = try FileExamination(of: directory, environment: environment)
+    for _ in 0..<attempts where !last.findings.isEmpty {
+      var next = try FileExamination(of: directory, environment: environment)
+      if next.findings == last.findings { return next }
+      let common = Set(last.findings)
+      last = next
+      next.findings.removeAll { !common.contains($0) }
+      if next.findings.isEmpty { return next }
+    }
+    return last
+  }
+
+  private static let attempts = 16
+
+  // MARK: - The superblock and the manifest
+
+  private mutating func readSuperblock() throws(EngineError) -> Superblock? {
+    let names = try directory.list()
+    guard names.contains(Superblock.name) else {
+      guard names.contains(where: { FileNumber.parse($0, prefix: "MANIFEST-") != nil }) else {
+        throw .notADatabase(path: directory.path, reason: "it has no superblock")
+      }
+      note(.superblock, in: Superblock.name, "the file is missing")
+      return nil
+    }
+    do throws(EngineError) {
+      let file = try directory.open(Superblock.name, access: .readOnly)
+      let slots = try Superblock.slots(in: file)
+      let newest = slots.compactMap(\.superblock?.epoch).max()
+      for (index, slot) in slots.enumerated() where slot.superblock == nil {
+        // The second half is written by the first change of the superblock.
+        if slot.isBlank, newest == 1, index.isMultiple(of: 2) { continue }
+        note(
+          .superblock, in: Superblock.name, at: Superblock.slotOffsets[index],
+          "slot \(index) of \(slots.count) cannot be read", isHarmless: newest != nil)
+      }
+      return try Superblock.read(from: file)
+    } catch {
+      try take(error, .superblock, in: Superblock.name)
+      return nil
+    }
+  }
+
+  private mutating func readManifest(_ superblock: Superblock) throws(EngineError) -> Manifest? {
+    let name = superblock.manifest.manifestName
+    do throws(EngineError) {
+      let manifest = try Manifest.load(
+        superblock, directory: directory, environment: environment, rotationSize: .max,
+        access: .readOnly)
+      let file = try directory.open(name, access: .readOnly)
+      noteRemains(of: file, .manifest, behind: manifest.offset)
+      return manifest
+    } catch {
+      try take(error, .manifest, in: name)
+      return nil
+    }
+  }
+
+  // MARK: - Logs
+
+  private mutating func examineLogs(_ manifest: Manifest) {
+    var recovery = Recovery(
+      directory: directory, identity: manifest.superblock.identity, manifest: manifest.state,
+      memtableSize: 1 << 20)
+    do throws(EngineError) {
+      let names = try directory.list()
+      let logs = names.compactMap { FileNumber.parse($0, prefix: "LOG-") }
+        .filter { $0 >= manifest.state.floor.number }.sorted()
+      for number in logs { try examineHeader(of: number) }
+      try recovery.replay(names)
+      for number in logs where number >= recovery.recovered.number {
+        let file = try directory.open(number.logName, access: .readOnly)
+        let isLast = number == recovery.recovered.number
+        noteRemains(of: file, .log, behind: isLast ? recovery.recovered.length : 0)
+      }
+    } catch {
+      findings.append(
+        StorageFinding(error, .log, in: manifest.state.newestLog.logName))
+    }
+  }
+
+  /// Looks at both copies of a log's header.
+  private mutating func examineHeader(of number: FileNumber) throws(EngineError) {
+    let file = try directory.open(number.logName, access: .readOnly)
+    let page = try file.read(at: 0, count: LogHeader.length)
+    guard case .header = try LogHeader.read(page.bytes, file: number.logName) else { return }
+    for offset in LogHeader.copyOffsets {
+      let copy = page.bytes.extracting(
+        offset..<min(page.count, offset + LogHeader.copyLength))
+      if case .header = try LogHeader.read(copy, file: number.logName) { continue }
+      note(
+        .log, in: number.logName, at: UInt64(offset),
+        "one of the two copies of the log's header cannot be read", isHarmless: true)
+    }
+  }
+
+  /// Notes bytes that stand behind the end of what counts.
+  private mutating func noteRemains(
+    of file: any File, _ kind: StorageFinding.Kind, behind end: UInt64
+  ) {
+    do throws(EngineError) {
+      var last: UInt64?
+      var offset = end
+      while case let piece = try file.read(at: offset, count: Self.piece), !piece.isEmpty {
+        if let index = piece.lastIndex(where: { $0 != 0 }) { last = offset + UInt64(index) }
+        offset += UInt64(piece.count)
+      }
+      guard let last else { return }
+      note(
+        kind, in: file.name, at: end,
+        "\(last + 1 - end) bytes of a write that was cut short; they do not count",
+        isHarmless: true)
+    } catch {
+      findings.append(StorageFinding(error, kind, in: file.name))
+    }
+  }
+
+  private static let piece = 1 << 20
+
+  // MARK: - Immutable files
+
+  private mutating func openFiles(_ manifest: Manifest) {
+    let identity = manifest.superblock.identity
+    let cache = BlockCache(budgetBytes: 1 << 20)
+    let files = ValueFiles(
+      identity: identity, directory: directory, cache: cache, access: .readOnly)
+    files.follow(manifest.state)
+    valueFiles = files.all.sorted { $0.number < $1.number }
+    for file in valueFiles { findings += file.structureFindings() }
+    for (index, shard) in manifest.state.shards.enumerated() {
+      for metadata in shard.segments {
+        let segment = Segment(
+          metadata, identity: identity, shard: UInt32(index), directory: directory, cache: cache,
+          valueFiles: files.files(metadata.valueReferences))
+        segments.append(segment)
+        findings += segment.structureFindings()
+        checkSequences(of: metadata, in: shard, manifest)
+      }
+    }
+  }
+
+  private mutating func checkSequences(
+    of segment: SegmentMetadata, in shard: ShardState, _ manifest: Manifest
+  ) {
+    guard segment.minSequence > segment.maxSequence || segment.maxSequence > shard.flushedThrough
+    else { return }
+    note(
+      .manifest, in: manifest.superblock.manifest.manifestName,
+      "segment \(segment.number.rawValue) is said to hold commits"
+        + " \(segment.minSequence.rawValue) to \(segment.maxSequence.rawValue), and its shard is"
+        + " flushed through \(shard.flushedThrough.rawValue)")
+  }
+
+  // MARK: - Findings
+
+  private mutating func note(
+    _ kind: StorageFinding.Kind, in file: String, at offset: UInt64? = nil, _ message: String,
+    isHarmless: Bool = false
+  ) {
+    findings.append(StorageFinding(kind, in: file, at: offset, message, isHarmless: isHarmless))
+  }
+
+  /// Notes what reading a file came to, unless no look can be taken at such a database.
+  private mutating func take(
+    _ error: EngineError, _ kind: StorageFinding.Kind, in file: String
+  ) throws(EngineError) {
+    switch error {
+    case .needsNewerVersion, .notADatabase: throw error
+    default: findings.append(StorageFinding(error, kind, in: file))
+    }
+  }
+}

@@ -1,0 +1,57 @@
+// What a look at the files found wrong. Unlike an error it stops nothing: the look goes on behind
+// it.
+
+/// Something wrong with a file.
+package struct StorageFinding: Sendable, Hashable {
+  /// Which part it is about.
+  package enum Kind: Sendable {
+    case superblock
+    case manifest
+    case log
+    /// A segment file as a whole: its header, its sections, its footer.
+    case segment
+    case block
+    /// The order of rows, or of a segment's blocks.
+    case order
+    /// Sums that are not those of what was counted.
+    case count
+    case valueFile
+    /// A large value, in its file.
+    case value
+    /// A row that points to no value.
+    case pointer
+  }
+
+  package var kind: Kind
+  /// Whether something else stands in for what is wrong, so that nothing is lost.
+  package var isHarmless: Bool
+  package var file: String
+  /// The place in the file, where there is one.
+  package var offset: UInt64?
+  package var message: String
+
+  init(
+    _ kind: Kind, in file: String, at offset: UInt64? = nil, _ message: String,
+    isHarmless: Bool = false
+  ) {
+    self.kind = kind
+    self.isHarmless = isHarmless
+    self.file = file
+    self.offset = offset
+    self.message = message
+  }
+
+  /// What reading `file` came to.
+  init(_ error: EngineError, _ kind: Kind, in file: String) {
+    switch error {
+    case .corrupt(let place, let offset, let reason):
+      self.init(kind, in: place, at: offset, reason)
+    case .io(_, _, _, let errno) where SystemFailure(errno: errno) == .missing:
+      self.init(kind, in: file, "the file is missing")
+    case .io(let operation, _, let offset, let errno):
+      self.init(kind, in: file, at: offset, "\(operation) failed: \(systemMessage(errno))")
+    default:
+      self.init(kind, in: file, "\(error)")
+    }
+  }
+}
