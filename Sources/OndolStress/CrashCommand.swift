@@ -11,6 +11,9 @@ struct CrashCommand: AsyncParsableCommand {
   @Option(help: "Crashes to go through, at least.")
   var crashes = 20_000
 
+  @Option(help: "Operations of a workload before which it is crashed, evenly spread; 0 for all.")
+  var operations = 40
+
   @Option(help: "What is crashed: engine or documents.")
   var floor = Floor.documents
 
@@ -20,10 +23,12 @@ struct CrashCommand: AsyncParsableCommand {
   @OptionGroup var options: StressOptions
 
   func run() async throws {
-    let (open, sabotage) = (floor.open, sabotage)
+    let (open, sabotage, operations) = (floor.open, sabotage, operations)
     let run = StressRun("crash", "crashes", target: crashes, hasPoints: true, options)
     try await run.run { seed in
-      UnitResult(CrashTest(seed: seed, sabotage: sabotage, open: open).runOne())
+      var test = CrashTest(seed: seed, sabotage: sabotage, open: open)
+      test.operationsPerWorkload = operations == 0 ? nil : operations
+      return UnitResult(test.runOne())
     }
   }
 }

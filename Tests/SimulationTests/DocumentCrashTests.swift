@@ -20,6 +20,15 @@ private let openDocuments: OpenSubject = { environment, options in
   }
 
   @Test(arguments: Seeds.first(1))
+  func `finds nothing wrong with itself after a power cut`(seed: UInt64) {
+    let test = CrashTest(seed: seed &+ 100) { environment, options in
+      try await DocumentSubject.open(environment, options, verifies: true)
+    }
+    let report = test.run(crashes: 60)
+    #expect(report.violation == nil, "\(report)")
+  }
+
+  @Test(arguments: Seeds.first(1))
   func `tells the truth when a disk fails`(seed: UInt64) {
     let report = FaultTest(seed: seed, open: openDocuments).run(faults: 60)
     #expect(report.violation == nil, "\(report)")

@@ -39,6 +39,8 @@ package struct CrashTest: Sendable {
   package var seed: UInt64
   /// A promise that the disk breaks; the test should then find a violation.
   package var sabotage: Sabotage?
+  /// Operations of a workload before which it is crashed, evenly spread; all of them when nil.
+  package var operationsPerWorkload: Int?
   /// Disks drawn for each operation.
   package var damagesPerOperation = 3
   /// One recovery in this many is crashed again.
@@ -96,7 +98,7 @@ package struct CrashTest: Sendable {
     report.workloads += 1
     do throws(CrashTrial.Failure) {
       let life = try trial.firstLife(workload)
-      for picture in life.pictures where report.crashes < limit {
+      for picture in chosen(life.pictures, &random) where report.crashes < limit {
         report.points += 1
         for _ in 0..<damagesPerOperation {
           report.crashes += try trial.crash(
@@ -108,6 +110,14 @@ package struct CrashTest: Sendable {
       return CrashViolation(
         seed: seed, number: number, workload: workload, place: error.place, reason: error.reason)
     }
+  }
+
+  private func chosen(_ pictures: [Picture], _ random: inout SeededRandom) -> [Picture] {
+    guard let operationsPerWorkload, pictures.count > operationsPerWorkload else {
+      return pictures
+    }
+    let step = (pictures.count + operationsPerWorkload - 1) / operationsPerWorkload
+    return stride(from: random.below(step), to: pictures.count, by: step).map { pictures[$0] }
   }
 
   /// Leaves out steps as long as some crash still breaks a promise: first all behind some step,

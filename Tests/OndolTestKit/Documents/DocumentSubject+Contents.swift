@@ -31,7 +31,14 @@ extension DocumentSubject {
     try checkAccounts(snapshot)
     _ = try await readDiary()
     try await IndexAudit(database: database, documents: documents).run()
+    if verifies { try await verify() }
     return (UInt64(try commitCount(snapshot)), rows)
+  }
+
+  private func verify() async throws {
+    let errors = try await database.verify(depth: .full).filter { $0.severity == .error }
+    guard let first = errors.first else { return }
+    throw BrokenInvariant("the database finds \(errors.count) errors in itself: \(first)")
   }
 
   private func commitCount(_ snapshot: DatabaseSnapshot) throws -> Int {

@@ -25,6 +25,9 @@ package struct DocumentSubject: CrashSubject {
 
   package let database: Database
   let mistake: Mistake?
+  /// Whether the database checks itself, files and rows, each time it is read back. Not where reads
+  /// fail: it would find that, too.
+  var verifies = false
   let chance: Guarded<SeededRandom>
   let diary: Guarded<Diary>
 
@@ -41,10 +44,11 @@ package struct DocumentSubject: CrashSubject {
   /// Opens the database in a world, at `path`, and makes some of the indexes that are missing.
   package static func open(
     _ environment: Environment, _ options: SubjectOptions, at path: String = path,
-    mistake: Mistake? = nil, makesIndexes: Bool = true
+    mistake: Mistake? = nil, makesIndexes: Bool = true, verifies: Bool = false
   ) async throws -> DocumentSubject {
     let database = try await Database.open(at: path, environment, options)
-    let subject = DocumentSubject(database, mistake: mistake, seed: environment.random())
+    var subject = DocumentSubject(database, mistake: mistake, seed: environment.random())
+    subject.verifies = verifies
     do {
       try await subject.prepare(makesIndexes: makesIndexes)
     } catch {
