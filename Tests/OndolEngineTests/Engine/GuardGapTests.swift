@@ -1,6 +1,6 @@
-// The keys of what is flushed are kept for guards, but not while nobody guards. When somebody began
-// to, the flushes before were a gap that nothing showed: a batch derived before the gap was accepted
-// although what it was derived from had changed in it.
+// The keys of what is flushed are kept for guards, but not while nobody guards. When somebody
+// began to, the flushes before were a gap that nothing showed: a batch derived before the gap was
+// accepted although what it was derived from had changed in it.
 
 import OndolEngine
 import Testing
