@@ -47,7 +47,9 @@ extension Storage {
     try await maintenance.perform { [self] () throws(EngineError) in
       try sequencer.refuseAfterFailure()
       guard sequencer.needsLog else { return }
-      if isNewborn { try attempt { _ in } }
+      if isNewborn || mustSettleHistory {
+        try attempt { (storage) throws(EngineError) in try storage.settleHistory() }
+      }
       sequencer.offer(try createLog(prewritten: 0))
     }
   }
@@ -103,9 +105,12 @@ extension Storage {
     return end.starts.first?.sequence != end.sequence
   }
 
-  func removeLogs(before floor: FileNumber) throws(EngineError) {
+  /// Removes logs that recovery needs no more and nobody keeps.
+  func removeLogs() throws(EngineError) {
     for name in try directory.list() {
-      guard let number = FileNumber.parse(name, prefix: "LOG-"), number < floor else { continue }
+      guard let number = FileNumber.parse(name, prefix: "LOG-"),
+        !manifest.state.references(log: number)
+      else { continue }
       try directory.remove(name)
     }
   }
@@ -121,7 +126,40 @@ extension Storage {
       number: number, identity: identity, salt: salt, kind: .normal, base: start.base,
       previous: end.number, previousLength: end.length, firstSequence: end.sequence.next)
     try LogFile.writeSealed(header, start, directory: directory)
-    try manifest.commit([.logs(floor: start, newest: number)])
-    try removeLogs(before: number)
+    try moveFloor(to: start, newest: number)
+  }
+
+  /// Makes `floor` the first log that recovery needs, and lets go of those before it that are not
+  /// kept. `changes` are what made them dispensable.
+  func moveFloor(
+    to floor: LogStart, newest: FileNumber, _ changes: [ManifestChange] = []
+  ) throws(EngineError) {
+    let old = manifest.state.history
+    let history = sequencer.history(before: floor, now: environment.now())
+    let kept = History.changes(from: old, to: history)
+    for case .keepLog(let log) in kept {
+      // Nobody writes it again; what a flush did not need may not be on the device yet.
+      try directory.open(log.number.logName, access: .readWrite).sync()
+    }
+    try manifest.commit(changes + [.logs(floor: floor, newest: newest)] + kept)
+    sequencer.forgetLogs(before: floor.number, keeping: history)
+    try removeLogs()
+  }
+
+  // MARK: - History
+
+  /// Whether the options say something else about history than the manifest does.
+  private var mustSettleHistory: Bool {
+    (manifest.state.history == nil) != (options.historyRetention == nil)
+  }
+
+  /// Begins or ends the history as the options say. Done before the first log is handed out, so
+  /// that no commit is taken for one with a remark that has none.
+  private func settleHistory() throws(EngineError) {
+    guard mustSettleHistory else { return }
+    let history = options.historyRetention.map { _ in History(start: sequencer.lastPlaced) }
+    try manifest.commit(History.changes(from: manifest.state.history, to: history))
+    sequencer.setHistory(history)
+    try removeLogs()
   }
 }

@@ -119,18 +119,16 @@ final class Storage: Sendable {
     let newest = max(manifest.state.newestLog, floor.number)
     let securesLog = newest > manifest.state.newestLog
     if !new.segments.isEmpty || securesLog { try directory.sync() }
-    try manifest.commit(
+    try moveFloor(
+      to: floor, newest: newest,
       old.map { .dropSegment(shard: index, number: $0.number) }
         + new.changes(shard: index, level: level, run: run) + [
-          .flushed(shard: index, through: through),
-          .logs(floor: floor, newest: newest),
+          .flushed(shard: index, through: through)
         ])
     if securesLog { sequencer.noteSecured(newest) }
     sequencer.remember(memtable, shard: index, through: through)
     adopt(shard: index, without: memtable)
     counters.noteFlush(new.segments)
-    sequencer.forgetLogs(before: floor.number)
-    try removeLogs(before: floor.number)
   }
 
   // MARK: - Runs
