@@ -8,6 +8,7 @@ internal import OndolEngine
 final class ResumedListener: Listener {
   private struct State: Sendable {
     var listener: (any Listener<QuerySnapshot>)?
+    var isOver = false
   }
 
   private let state = Guarded(State())
@@ -23,15 +24,25 @@ final class ResumedListener: Listener {
   @concurrent
   func next() async throws(DatabaseError) -> QuerySnapshot? {
     if let listener = state.withLock({ $0.listener }) { return try await listener.next() }
-    if Task.isCancelled { return nil }
+    if Task.isCancelled || state.withLock({ $0.isOver }) { return nil }
+    do throws(DatabaseError) {
+      let listener = try await compare()
+      state.withLock { $0.listener = listener }
+      return try await listener.next()
+    } catch {
+      state.withLock { $0.isOver = true }
+      throw error
+    }
+  }
+
+  /// Finds out what was seen.
+  private func compare() async throws(DatabaseError) -> any Listener<QuerySnapshot> {
     let shape = try query.shape.get()
     let plan = try LiveQueryPlan(shape, in: query.database)
     let (seen, last) = try await plan.result(asOf: token)
     // What is shown must not be older than what was seen.
     await query.database.arrivals.waitUntilAnnounced(last, for: listening)
-    let listener = query.listener(to: shape, behind: seen)
-    state.withLock { $0.listener = listener }
-    return try await listener.next()
+    return query.listener(to: shape, behind: seen)
   }
 }
 

@@ -139,7 +139,9 @@ extension Storage {
     let kept = History.changes(from: old, to: history)
     for case .keepLog(let log) in kept {
       // Nobody writes it again; what a flush did not need may not be on the device yet.
-      try directory.open(log.number.logName, access: .readWrite).sync()
+      let file = try directory.open(log.number.logName, access: .readWrite)
+      file.giveBack(behind: log.length)
+      try file.sync()
     }
     try manifest.commit(changes + [.logs(floor: floor, newest: newest)] + kept)
     sequencer.forgetLogs(before: floor.number, keeping: history)

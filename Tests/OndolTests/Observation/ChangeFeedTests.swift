@@ -22,10 +22,26 @@ import Testing
       environment: world.environment, engineOptions: engineOptions)
   }
 
-  private static func write(_ count: Int, _ database: Database) async throws {
-    for number in 0..<count {
+  private static func write(
+    _ count: Int, from first: Int = 0, _ database: Database
+  ) async throws {
+    for number in first..<(first + count) {
       try await database.document("c/\(number % 10)").setData(["n": number, "text": "some text"])
     }
+  }
+
+  /// Commits in several lives, each of which leaves a log.
+  private static func live(
+    _ lives: Range<Int>, _ fileSystem: SimulatedFileSystem, retention: Database.ChangeRetention
+  ) async throws -> [ChangeToken] {
+    var tokens: [ChangeToken] = []
+    for life in lives {
+      let database = try await open(fileSystem, retention: retention)
+      tokens.append(try database.changeToken())
+      try await write(10, from: 10 * life, database)
+      try await database.close()
+    }
+    return tokens
   }
 
   private static func next(
@@ -194,10 +210,7 @@ import Testing
 
   @Test func `Opening without retention ends the history with the first commit`() async throws {
     let fileSystem = SimulatedFileSystem()
-    let first = try await Self.open(fileSystem)
-    let token = try first.changeToken()
-    try await Self.write(100, first)
-    try await first.close()
+    let token = try await Self.live(0..<10, fileSystem, retention: .init())[0]
     let before = try Self.logBytes(fileSystem)
 
     let second = try await Self.open(fileSystem, retention: nil)
@@ -209,13 +222,15 @@ import Testing
     let fourth = try await Self.open(fileSystem, retention: nil)
     try await Self.write(1, fourth)
     try await fourth.close()
-    #expect(try Self.logBytes(fileSystem) < before / 4)
+    let after = try Self.logBytes(fileSystem)
+    #expect(after < before / 4)
 
     let fifth = try await Self.open(fileSystem)
-    #expect(await Self.failure(fifth, since: token) == .outOfRange)
+    try await Self.write(1, from: 200, fifth)
     let later = try fifth.changeToken()
-    try await Self.write(1, fifth)
-    #expect(await Self.failure(fifth, since: token) == .outOfRange)
+    try await Self.write(1, from: 201, fifth)
+    let failure = await Self.failure(fifth, since: token)
+    #expect(failure == .outOfRange)
     #expect(try await Self.next(1, fifth, since: later).count == 1)
     try await fifth.close()
   }
@@ -224,40 +239,42 @@ import Testing
 
   @Test func `What is too much goes, the oldest first`() async throws {
     let fileSystem = SimulatedFileSystem()
-    let limit = 32 << 10
-    let database = try await Self.open(fileSystem, retention: .init(duration: nil, bytes: limit))
+    let limit = 64 << 10
     var tokens: [ChangeToken] = []
-    for _ in 0..<60 {
-      tokens.append(try database.changeToken())
-      try await Self.write(10, database)
-      #expect(try Self.logBytes(fileSystem) < UInt64(limit) + 64 << 10)
+    let retention = Database.ChangeRetention(duration: nil, bytes: limit)
+    for part in 0..<6 {
+      tokens += try await Self.live(
+        (10 * part)..<(10 * part + 10), fileSystem, retention: retention)
+      #expect(try Self.logBytes(fileSystem) <= UInt64(limit + 8 << 10))
     }
-    let failure = await Self.failure(database, since: tokens[0])
-    #expect(failure == .outOfRange)
+    let database = try await Self.open(fileSystem, retention: retention)
+    var found: [DatabaseError.Code?] = []
+    for token in tokens { found.append(await Self.failure(database, since: token)) }
+    let kept = found.count { $0 == nil }
     // Once one can be followed, all later ones can.
-    var found: [Bool] = []
-    for token in tokens { found.append(await Self.failure(database, since: token) == nil) }
-    #expect(found.firstIndex(of: true).map { !found[$0...].contains(false) } == true)
-    #expect(found.contains(false) && found.count { $0 } > 3)
+    #expect(
+      found == Array(repeating: .outOfRange, count: 60 - kept) + Array(repeating: nil, count: kept))
+    #expect((3..<20).contains(kept))
+    let changes = try await Self.next(10 * kept, database, since: tokens[60 - kept])
+    #expect(changes.last?.documents.first?.after["n"] as Int? == 599)
     try await database.close()
   }
 
   @Test func `What is too old goes`() async throws {
     let fileSystem = SimulatedFileSystem()
     let retention = Database.ChangeRetention(duration: .seconds(3_600), bytes: nil)
-    let first = try await Self.open(fileSystem, retention: retention)
-    let token = try first.changeToken()
-    try await Self.write(100, first)
-    try await first.close()
+    let token = try await Self.live(0..<10, fileSystem, retention: retention)[0]
     let kept = try Self.logBytes(fileSystem)
     let second = try await Self.open(
       fileSystem, retention: retention, time: 1_000_000_000_000_000 + 2 * 3_600_000_000)
     #expect(try await Self.next(100, second, since: token).count == 100)
-    try await Self.write(1, second)
+    try await Self.write(1, from: 100, second)
     try await second.close()
-    #expect(try Self.logBytes(fileSystem) < kept / 2)
+    let left = try Self.logBytes(fileSystem)
+    #expect(left < kept / 2)
     let third = try await Self.open(fileSystem, retention: retention)
-    #expect(await Self.failure(third, since: token) == .outOfRange)
+    let failure = await Self.failure(third, since: token)
+    #expect(failure == .outOfRange)
     try await third.close()
   }
 
@@ -268,10 +285,7 @@ import Testing
   {
     for removes in [false, true] {
       let fileSystem = SimulatedFileSystem()
-      let first = try await Self.open(fileSystem)
-      let token = try first.changeToken()
-      try await Self.write(100, first)
-      try await first.close()
+      let token = try await Self.live(0..<10, fileSystem, retention: .init())[0]
       let directory = try fileSystem.openDirectory(at: "/db", create: false)
       let numbers = try directory.list().compactMap { FileNumber.parse($0, prefix: "LOG-") }
       let name = try #require(numbers.sorted().dropFirst().first).logName
