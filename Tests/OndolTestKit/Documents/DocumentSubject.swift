@@ -62,6 +62,8 @@ package struct DocumentSubject: CrashSubject {
   private func prepare(makesIndexes: Bool) async throws {
     let number = try await readDiary()
     diary.withLock { $0.number = number }
+    // The commit that follows the last entry may not have been made.
+    try await follower.setData(["n": number], durability: .process)
     for index in DocumentIndex.lasting where makesIndexes && draw({ $0.chance(1, in: 3) }) {
       try await index.create(in: database)
     }
