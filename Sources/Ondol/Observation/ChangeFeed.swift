@@ -1,7 +1,7 @@
-// Following a database: every commit, in order, once, from the logs. Whoever follows reads files and
-// keeps what it has not given out yet, some hundred commits at most; so writers never wait for it
-// and it misses nothing, however far behind it is. A commit that is announced only wakes those who
-// have read everything.
+// Following a database: every commit, in order, once, from the logs. Whoever follows reads files
+// and keeps what it has not given out yet, some hundred commits at most; so writers never wait for
+// it and it misses nothing, however far behind it is. A commit that is announced only wakes those
+// who have read everything.
 
 internal import OndolEngine
 
@@ -9,9 +9,9 @@ internal import OndolEngine
 ///
 /// A feed misses nothing and waits for nobody: it reads what the commits have said in the logs, and
 /// when it has read everything, waits for the next commit. It holds up no writer, and however slow
-/// the reader, the feed's memory is bounded. It goes on where it was when it is begun again with the
-/// last change's `token`, after the app was closed or has crashed too. A commit may be told before
-/// it would survive a power cut; where a cut takes it, a feed that goes on behind it throws
+/// the reader, the feed's memory is bounded. It goes on where it was when it is begun again with
+/// the last change's `token`, after the app was closed or has crashed too. A commit may be told
+/// before it would survive a power cut; where a cut takes it, a feed that goes on behind it throws
 /// `.outOfRange`.
 ///
 /// The sequence ends, without an error, when the task is cancelled or the database is closed. Each
@@ -60,13 +60,14 @@ extension Database {
   /// feed is begun that is to know all documents: take `changeToken()`, read them, then follow from
   /// the token; what changed in between comes once more.
   ///
-  /// Its iterators throw `.failedPrecondition` without `Options.changeRetention` or with `.readOnly`
-  /// access; `.invalidArgument` for the token of another database; `.outOfRange` when the commits
-  /// behind the token are kept no more, or the commit itself did not survive a crash, and then
-  /// everything is to be read anew; `.dataLoss` naming the file when a log is damaged.
+  /// Its iterators throw `.failedPrecondition` without `Options.changeRetention` or with
+  /// `.readOnly` access; `.invalidArgument` for the token of another database; `.outOfRange` when
+  /// the commits behind the token are kept no more, or the commit itself did not survive a crash,
+  /// and then everything is to be read anew; `.dataLoss` or `.notFound` naming the file when a log
+  /// is damaged or missing.
   ///
-  /// - Complexity: O(1); the iterator reads at most one file of the log to find its place, then what
-  ///   it gives out.
+  /// - Complexity: O(1); the iterator reads at most one file of the log to find its place, then
+  ///   what it gives out.
   public func changes(since token: ChangeToken? = nil) -> ChangeFeed {
     ChangeFeed(
       database: self,

@@ -1,7 +1,7 @@
-// What a commit says in the log of the documents it changed, beside its rows, when changes are kept:
-// each as it was and as it is. It stands by itself, with the names of all fields, and asks nothing
-// of the catalog: that may have let go of the collection when the record is read. Written at the
-// end of stage 2 of the write path, read by the change feed.
+// What a commit says in the log of the documents it changed, beside its rows, when changes are
+// kept: each as it was and as it is. It stands by itself, with the names of all fields, and asks
+// nothing of the catalog: that may have let go of the collection when the record is read. Written
+// at the end of stage 2 of the write path, read by the change feed.
 //
 //   01, names of fields (list of texts), count of documents, documents
 //   02, root collection (text): it was dropped

@@ -3,8 +3,8 @@
 
 internal import OndolEngine
 
-/// A commit of one database, behind which `Database.changes(since:)` or `snapshots(since:)` goes on:
-/// later, after the database was opened again, or in another process.
+/// A commit of one database, behind which `Database.changes(since:)` or `snapshots(since:)` goes
+/// on: later, after the database was opened again, or in another process.
 ///
 /// Keep it as a `Codable` value or as text; what is in it is the database's business.
 public struct ChangeToken: Sendable, Hashable {

@@ -114,8 +114,8 @@ extension LiveQueryPlan {
   /// The old result, in the query's order.
   ///
   /// - Parameter present: the first documents of the result now, as many more than the limit as
-  ///   have changed since: whatever an unchanged document was behind then, it is behind no more than
-  ///   that and all that changed now.
+  ///   have changed since. An unchanged document is behind no others than it was behind then, but
+  ///   for those that have changed.
   private func take(
     back undone: UndoneChanges, from present: [DocumentSnapshot], asOf time: Int64
   ) -> [DocumentSnapshot] {

@@ -72,8 +72,8 @@ package struct CommitHistory: Sendable {
 
   /// Some of the next commits; none when the last one was the newest that is visible.
   ///
-  /// Throws `.notInHistory` when they are not kept, and `.corrupt` naming file and offset when a log
-  /// is damaged.
+  /// Throws `.notInHistory` when they are not kept, and `.corrupt` naming file and offset when a
+  /// log is damaged.
   ///
   /// - Complexity: O(bytes of what is given out); the first time O(bytes of a log).
   package mutating func next() async throws(EngineError) -> [LoggedCommit] {

@@ -36,7 +36,8 @@ struct KeptLog: Sendable, Equatable {
   }
 }
 
-/// The commits that can be read again: those behind `start`, in the logs here and from the floor on.
+/// The commits that can be read again: those behind `start`, in the logs here and from the floor
+/// on.
 struct History: Sendable, Equatable {
   var start: CommitPoint
   /// Oldest first, all before the floor.
