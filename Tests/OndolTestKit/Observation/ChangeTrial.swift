@@ -1,5 +1,5 @@
 // One history of commits through several lives of a database: closed, killed, and cut off from its
-// power. A feed that is stopped and resumed again and again must tell every commit that survived,
+// power, at their ends or before any of their operations on the files. A feed that is stopped and resumed again and again must tell every commit that survived,
 // each once, in order, with its documents as they were before and after; and whoever has seen a
 // query's result as of some commit must be told what is different when it comes back.
 
@@ -21,6 +21,8 @@ package struct ChangeCounts: Sendable {
   package var differences = 0
   /// Logs that were there only for the history.
   package var keptLogs = 0
+  /// Places that were kept no more.
+  package var forgotten = 0
 
   package init() {}
 
@@ -33,6 +35,7 @@ package struct ChangeCounts: Sendable {
     left.results += right.results
     left.differences += right.differences
     left.keptLogs += right.keptLogs
+    left.forgotten += right.forgotten
   }
 }
 
@@ -88,7 +91,7 @@ package struct ChangeTrial {
       let database = try await Database.open(
         at: "/db",
         options: .init(
-          shardCount: 2, changeRetention: .init(duration: nil, bytes: nil)),
+          shardCount: 2, changeRetention: .init(duration: nil, bytes: isTrimmed ? 16 << 10 : nil)),
         environment: world.environment, engineOptions: engineOptions)
       try await live(database, life)
       try await end(database)
@@ -96,6 +99,9 @@ package struct ChangeTrial {
     }
     return counts
   }
+
+  /// Whether little is kept.
+  private var isTrimmed: Bool { seed.isMultiple(of: 4) }
 
   private var engineOptions: EngineOptions {
     var options = EngineOptions()
@@ -108,6 +114,7 @@ package struct ChangeTrial {
 
   private mutating func live(_ database: Database, _ life: Int) async throws {
     if tokens.isEmpty { tokens = [try database.changeToken()] }
+    fileSystem.keepPictures()
     try await forgetLost(database)
     try await compareResults(database)
     var draw = ObservationDraw(seed: SeededRandom.derive(seed, 100 + life), database)
@@ -121,17 +128,24 @@ package struct ChangeTrial {
     try await see(database)
   }
 
-  /// Ends a life in one of three ways.
+  /// Ends a life, now or before some operation that it has done.
   private mutating func end(_ database: Database) async throws {
     let names = try fileSystem.openDirectory(at: "/db", create: false).list()
     counts.keptLogs += max(0, names.count { $0.hasPrefix("LOG-") } - 2)
     let next: SimulatedFileSystem
-    switch random.below(3) {
+    switch random.below(5) {
     case 0:
       try await database.close()
       next = SimulatedFileSystem(storage: fileSystem.storage.afterKill())
     case 1: next = fileSystem.kill()
-    default: next = fileSystem.crash(seed: random.next())
+    case 2: next = fileSystem.crash(seed: random.next())
+    default:
+      if random.chance(1, in: 2) { try await database.close() }
+      let pictures = fileSystem.takePictures()
+      let storage = pictures.isEmpty ? fileSystem.storage : random.pick(pictures).storage
+      next = SimulatedFileSystem(
+        storage: random.chance(1, in: 3)
+          ? storage.afterKill() : storage.afterPowerCut(seed: random.next()))
     }
     fileSystem.cutPower(before: 0)
     try? await database.close()
@@ -177,6 +191,7 @@ package struct ChangeTrial {
     }
     tokens.removeAll { $0.version > version }
     seen.removeAll { $0.token.version > version }
+    if tokens.isEmpty { tokens = [try database.changeToken()] }
     told = expected.count { $0.version <= tokens[tokens.count - 1].version }
     guard let token = lost.last else { return }
     counts.lost += lost.count
@@ -194,6 +209,11 @@ package struct ChangeTrial {
 
   // MARK: - Following
 
+  private mutating func goBack(to token: ChangeToken) {
+    tokens = [token]
+    told = expected.count { $0.version <= token.version }
+  }
+
   /// Resumes the feed, for some of the commits that have not been told.
   private mutating func follow(_ database: Database) async throws {
     guard told < expected.count else { return }
@@ -204,8 +224,7 @@ package struct ChangeTrial {
   private mutating func followAll(_ database: Database) async throws {
     if random.chance(1, in: 3) {
       // From the beginning of all.
-      tokens = [tokens[0]]
-      told = 0
+      goBack(to: tokens[0])
     }
     try await follow(database, count: expected.count - told)
   }
@@ -216,30 +235,37 @@ package struct ChangeTrial {
     // As an app keeps it.
     let token = ChangeToken(tokens[tokens.count - 1].description)
     var rest = count
-    for try await change in database.changes(since: token) {
-      try check(change, expected[told])
-      told += 1
-      counts.told += 1
-      tokens.append(change.token)
-      rest -= 1
-      if rest == 0 { return }
+    do throws(DatabaseError) {
+      for try await change in database.changes(since: token) {
+        try take(change)
+        rest -= 1
+        if rest == 0 { return }
+      }
+    } catch {
+      guard isTrimmed, error.code == .outOfRange else { throw error }
+      counts.forgotten += 1
+      return goBack(to: try database.changeToken())
     }
     throw ObservationFault(description: "the feed ended with \(rest) commits to be told")
   }
 
-  private func check(_ change: DatabaseChange, _ expected: Expected) throws {
+  private mutating func take(_ change: DatabaseChange) throws(DatabaseError) {
+    let expected = expected[told]
     var changed: [String: [String?]] = [:]
     for document in change.documents {
       let states = [document.before, document.after].map { $0.exists ? $0.told : nil }
       guard changed.updateValue(states, forKey: document.reference.path) == nil else {
-        throw ObservationFault(description: "\(document.reference) twice in \(change.version)")
+        throw DatabaseError(.internal, "\(document.reference) twice in \(change.version)")
       }
     }
     guard change.version == expected.version, changed == expected.changed else {
-      throw ObservationFault(
-        description: "told \(change.version) \(changed), and not \(expected.version)"
-          + " \(expected.changed)")
+      throw DatabaseError(
+        .internal,
+        "told \(change.version) \(changed), and not \(expected.version) \(expected.changed)")
     }
+    told += 1
+    counts.told += 1
+    tokens.append(change.token)
   }
 
   // MARK: - Results
@@ -257,31 +283,41 @@ package struct ChangeTrial {
 
   /// Asks what is different in the results, and forgets some of them.
   private mutating func compareResults(_ database: Database) async throws {
-    for index in seen.indices {
-      var draw = ObservationDraw(seed: seen[index].querySeed, database)
-      let query = draw.query()
-      for try await snapshot in query.snapshots(since: seen[index].token) {
-        counts.results += 1
-        counts.differences += snapshot.documentChanges.count
-        let list = try seen[index].documents.shown(after: snapshot.documentChanges, query)
-        let now = try await query.getDocuments().documents
-        guard list == snapshot.documents.map(\.shown), list == now.map(\.shown) else {
-          throw ObservationFault(
-            description: "\(query): \(seen[index].documents.map(\.shown)) and"
-              + " \(snapshot.documentChanges) give \(list), and the result is \(now.map(\.shown))")
-        }
-        guard let token = snapshot.changeToken else {
-          throw ObservationFault(description: "a snapshot without a token")
-        }
-        // Often the same again, from further and further back.
-        if random.chance(1, in: 2) {
-          seen[index].token = token
-          seen[index].documents = snapshot.documents
-        }
-        break
+    for index in seen.indices.reversed() {
+      do {
+        try await compareResult(at: index, database)
+      } catch let error as DatabaseError {
+        guard isTrimmed, error.code == .outOfRange else { throw error }
+        counts.forgotten += 1
+        seen.remove(at: index)
       }
     }
     if random.chance(1, in: 3) { _ = seen.popLast() }
+  }
+
+  private mutating func compareResult(at index: Int, _ database: Database) async throws {
+    var draw = ObservationDraw(seed: seen[index].querySeed, database)
+    let query = draw.query()
+    for try await snapshot in query.snapshots(since: seen[index].token) {
+      counts.results += 1
+      counts.differences += snapshot.documentChanges.count
+      let list = try seen[index].documents.shown(after: snapshot.documentChanges, query)
+      let now = try await query.getDocuments().documents
+      guard list == snapshot.documents.map(\.shown), list == now.map(\.shown) else {
+        throw ObservationFault(
+          description: "\(query): \(seen[index].documents.map(\.shown)) and"
+            + " \(snapshot.documentChanges) give \(list), and the result is \(now.map(\.shown))")
+      }
+      guard let token = snapshot.changeToken else {
+        throw ObservationFault(description: "a snapshot without a token")
+      }
+      // Often the same again, from further and further back.
+      if random.chance(1, in: 2) {
+        seen[index].token = token
+        seen[index].documents = snapshot.documents
+      }
+      return
+    }
   }
 }
 
