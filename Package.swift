@@ -103,6 +103,12 @@ if let bench = Context.environment["BENCH"] {
         "BenchmarkKit", "CPeers", "Peers", "Ondol",
         .product(name: "ArgumentParser", package: "swift-argument-parser"),
       ], path: "Benchmarks/DocumentBenchmarks", swiftSettings: defines.map { .define($0) }),
+    .executableTarget(
+      name: "ObservationBenchmarks",
+      dependencies: [
+        "BenchmarkKit", "Ondol", .product(name: "ArgumentParser", package: "swift-argument-parser"),
+      ] + (hasGRDB ? [.product(name: "GRDB", package: "GRDB.swift")] : []),
+      path: "Benchmarks/ObservationBenchmarks", swiftSettings: defines.map { .define($0) }),
   ]
 }
 
