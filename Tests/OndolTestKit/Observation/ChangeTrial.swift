@@ -1,7 +1,8 @@
 // One history of commits through several lives of a database: closed, killed, and cut off from its
-// power, at their ends or before any of their operations on the files. A feed that is stopped and resumed again and again must tell every commit that survived,
-// each once, in order, with its documents as they were before and after; and whoever has seen a
-// query's result as of some commit must be told what is different when it comes back.
+// power, at their ends or before any of their operations on the files. A feed that is stopped and
+// resumed again and again must tell every commit that survived, each once, in order, with its
+// documents as they were before and after; and whoever has seen a query's result as of some commit
+// must be told what is different when it comes back.
 
 import Ondol
 import OndolEngine
