@@ -96,6 +96,9 @@ package final class Engine: Sendable {
 
   // MARK: - Writing
 
+  /// Times that a commit looks for space on a disk that was full.
+  private static let mostAttempts = 4
+
   /// Commits `batch`: all of it, or nothing. Returns once it is visible to every later snapshot and
   /// has the durability asked for.
   ///
@@ -121,7 +124,7 @@ package final class Engine: Sendable {
     }
     var batch = batch
     if storage.pressure.isFelt { await upkeep.holdBack(bytes: batch.payloadLength) }
-    var mayRegain = true
+    var attempts = 0
     while true {
       switch try await place(&batch, durability) {
       case .placed(let placed):
@@ -136,9 +139,9 @@ package final class Engine: Sendable {
       case .needsSpace(let space):
         try await storage.reserve(space)
       case .needsReserve:
-        // Once: others may take what was regained.
-        guard mayRegain else { throw storage.sequencer.lackOfSpace ?? .stale }
-        mayRegain = false
+        // A few times: others may take what was regained.
+        if attempts == Self.mostAttempts, let lack = storage.sequencer.lackOfSpace { throw lack }
+        attempts += 1
         try await storage.regainReserve()
       case .needsRoom(let shard):
         try await upkeep.makeRoom(in: shard)

@@ -14,7 +14,8 @@ package struct FullDiskTest: Sendable {
     package var points = 0
     /// Commits, flushes and merges that found no space.
     package var refusals = 0
-    /// Disks that were full, and those among them on which deletes and a compaction made room.
+    /// Disks that were full and no crash came, and those among them on which deletes and a
+    /// compaction made room.
     package var full = 0
     package var freed = 0
     package var violation: String?
@@ -40,7 +41,7 @@ package struct FullDiskTest: Sendable {
     var report = Report()
     do {
       let whole = try live(capacity: nil, end: .nothing)
-      var capacity = 0
+      var capacity = whole.base
       while capacity < whole.peak {
         let end = End.allCases[report.points % End.allCases.count]
         let outcome: FullDiskLife.Outcome
@@ -52,8 +53,10 @@ package struct FullDiskTest: Sendable {
         }
         report.points += 1
         report.refusals += outcome.refusals
-        report.full += outcome.refusals > 0 ? 1 : 0
-        report.freed += outcome.madeRoom ? 1 : 0
+        if end == .nothing, outcome.refusals > 0 {
+          report.full += 1
+          report.freed += outcome.madeRoom ? 1 : 0
+        }
         capacity += step
       }
     } catch {
@@ -81,15 +84,16 @@ private struct Broken: Error, CustomStringConvertible {
 /// An engine on a disk that may be full, and what it should hold.
 struct FullDiskLife {
   struct Outcome {
-    /// The most bytes that were taken.
+    /// The bytes that a database takes with its first commit, and the most that were taken.
+    var base = 0
     var peak = 0
     var refusals = 0
     /// Whether a row could be put after all rows were deleted and compacted away.
     var madeRoom = false
   }
 
-  private static let keyCount = 40
-  private static let commits = 160
+  private static let keyCount = 120
+  private static let commits = 250
 
   private var fileSystem: SimulatedFileSystem
   private let seed: UInt64
@@ -127,8 +131,8 @@ struct FullDiskLife {
     var options = EngineOptions()
     options.shardCount = 2
     options.memtableSize = 4 << 10
-    options.logSize = 16 << 10
-    options.firstPrewrittenSize = 8 << 10
+    options.logSize = 8 << 10
+    options.firstPrewrittenSize = 4 << 10
     options.manifestSize = 1 << 10
     options.segmentSize = 4 << 10
     options.blockSize = 512
@@ -171,6 +175,7 @@ struct FullDiskLife {
       try await put(to: engine, mayRefuse: true)
       if number % 25 == 24 { try await flush(engine) }
       if number % 60 == 59 { try await settle(engine, mayRefuse: true) }
+      if number == 0 { outcome.base = fileSystem.used }
       outcome.peak = max(outcome.peak, fileSystem.used)
     }
     try await check(engine, "while the disk was filled")
