@@ -8,6 +8,7 @@ let package = Package(
     .library(name: "Ondol", targets: ["Ondol"]),
     .executable(name: "ondol", targets: ["OndolInspect"]),
     .executable(name: "ondol-demo", targets: ["OndolDemo"]),
+    .executable(name: "ondol-stress", targets: ["OndolStress"]),
   ],
   dependencies: [
     .package(url: "https://github.com/apple/swift-log", from: "1.16.2"),
@@ -30,6 +31,13 @@ let package = Package(
       name: "OndolInspect",
       dependencies: [
         "Ondol", "OndolEngine",
+        .product(name: "ArgumentParser", package: "swift-argument-parser"),
+      ]),
+    // The suites of SimulationTests for hours instead of seconds.
+    .executableTarget(
+      name: "OndolStress",
+      dependencies: [
+        "Ondol", "OndolEngine", "OndolTestKit",
         .product(name: "ArgumentParser", package: "swift-argument-parser"),
       ]),
     .executableTarget(
