@@ -1,5 +1,5 @@
-// The engine on full disks, short of descriptors, and over blocks that cannot be read: failures that
-// pass, after which everything goes on without opening the database again.
+// The engine on full disks, short of descriptors, and over blocks that cannot be read: failures
+// that pass, after which everything goes on without opening the database again.
 
 import OndolEngine
 import OndolTestKit

@@ -1,7 +1,7 @@
-// Space comes before place: a commit is placed only once the disk has set room aside for its frames.
-// So a full disk refuses a commit of which nothing has happened yet, and a frame that has its place
-// is never cut short. Room is asked for ahead, a piece at a time, on the thread of the committer who
-// needs the first byte of it; a log that was written ahead has it from the beginning.
+// Space comes before place: a commit is placed only once the disk has set room aside for its
+// frames. So a full disk refuses a commit of which nothing has happened yet, and a frame that has
+// its place is never cut short. Room is asked for ahead, a piece at a time, on the thread of the
+// committer who needs the first byte of it; a log that was written ahead has it from the beginning.
 
 /// Room that a log must get before a commit is placed in it.
 struct LogSpace: Sendable {

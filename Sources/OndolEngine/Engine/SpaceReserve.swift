@@ -1,7 +1,8 @@
 // Space kept back for a full disk: the file `RESERVE`, which holds nothing and takes room. When
-// something that frees space finds none, it is removed, and deletes, flushes, merges and drops go on
-// with its room; once there is as much again it is made anew. What else would be written waits for
-// that. Whether the file is there is all the state there is, so a crash needs no recovery of it.
+// something that frees space finds none, it is removed, and deletes, flushes, merges and drops go
+// on with its room; once there is as much again it is made anew. What else would be written waits
+// for that. Whether the file is there is all the state there is, so a crash needs no recovery of
+// it.
 
 /// The file that can be given up. Used on the maintenance thread only.
 struct SpaceReserve: Sendable {

@@ -1,6 +1,7 @@
 // What a full disk means for upkeep and for commits: whatever met it has undone what it began, the
-// reserve is given up, the same is tried once more, and from then on only what frees space is taken,
-// until the reserve can be made again. Nothing is poisoned, since no acknowledgement hangs on it.
+// reserve is given up, the same is tried once more, and from then on only what frees space is
+// taken, until the reserve can be made again. Nothing is poisoned, since no acknowledgement hangs
+// on it.
 
 extension Storage {
   /// Does file work, on the maintenance thread; a second time with the reserve's space where there

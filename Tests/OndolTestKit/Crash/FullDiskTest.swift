@@ -1,8 +1,8 @@
 // Fills the disk at every point of a small workload: the same life again and again, on a disk that
 // is a little larger each time. A commit that found no space must not have happened, nothing that
-// was acknowledged may be gone, reads go on, and nothing is poisoned. Then everything is deleted and
-// compacted on the disk as it is, which must make room; and at last the disk grows, and commits go
-// on without the database being opened again.
+// was acknowledged may be gone, reads go on, and nothing is poisoned. Then everything is deleted
+// and compacted on the disk as it is, which must make room; and at last the disk grows, and commits
+// go on without the database being opened again.
 
 internal import OndolEngine
 
