@@ -77,6 +77,7 @@ package struct Batch: Sendable {
   /// `kind, key length, key[, value length, value]`, lengths as varints.
   private(set) var frame: [UInt8] = []
   package private(set) var operationCount = 0
+  private var deletionCount = 0
   private(set) var stamps: [Stamp] = []
   /// The rows that must not have changed after `basis`.
   private(set) var guardedKeys: [[UInt8]] = []
@@ -96,6 +97,9 @@ package struct Batch: Sendable {
 
   var isGuarded: Bool { !guardedKeys.isEmpty || !guardedRanges.isEmpty }
   package var isEmpty: Bool { operationCount == 0 }
+  /// Whether it takes out at least as many rows as it puts in: such a batch may use the space that
+  /// is kept for when there is no other.
+  var freesSpace: Bool { deletionCount > 0 && 2 * deletionCount >= operationCount }
   /// Bytes this batch takes in the log, without frame headers.
   package var payloadLength: Int { max(0, frame.count - FrameHeader.length) }
 
@@ -124,6 +128,7 @@ package struct Batch: Sendable {
   ) {
     begin(with: key.byteCount)
     appendKey(.delete, key, keyStamps)
+    deletionCount += 1
   }
 
   /// Makes the commit fail with `.stale` when the row at `key` was changed after `basis`.
