@@ -14,6 +14,8 @@ public final class Database: Sendable {
   let latches = Latches()
   /// Who listens.
   let observers: Observers
+  /// What wakes those who follow the changes.
+  let arrivals: CommitArrivals
   /// What queries found out about the indexes they used.
   let statistics = Guarded(IndexStatistics())
   /// Indexes that are being made because queries were slow.
@@ -31,9 +33,14 @@ public final class Database: Sendable {
     self.engine = engine
     self.options = options
     self.environment = environment
-    catalog = Catalog(clock: environment.now)
+    let keepsChanges = options.changeRetention != nil
+    catalog = Catalog(clock: environment.now, keepsChanges: keepsChanges)
     observers = Observers(engine)
-    engine.follow { [observers] in observers.announce($0) }
+    arrivals = CommitArrivals(after: engine.newestCommit.sequence)
+    engine.follow { [observers, arrivals] announcement in
+      observers.announce(announcement)
+      if keepsChanges { arrivals.note(announcement.sequence) }
+    }
   }
 
   /// Wall clock in microseconds since 1970.
@@ -82,6 +89,7 @@ public final class Database: Sendable {
     var engineOptions = engineOptions
     engineOptions.cacheSize = options.cacheSize
     engineOptions.shardCount = options.shardCount
+    engineOptions.historyRetention = options.changeRetention.map { HistoryRetention($0) }
     let engine: Engine
     do throws(EngineError) {
       engine = try await Engine.open(
@@ -105,6 +113,7 @@ public final class Database: Sendable {
   ///   the database is closed all the same.
   public func close() async throws(DatabaseError) {
     observers.close()
+    arrivals.close()
     do throws(EngineError) {
       try await engine.close()
     } catch {

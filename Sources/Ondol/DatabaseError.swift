@@ -175,6 +175,8 @@ extension DatabaseError {
       self.init(.resourceExhausted, "\(error); split it, or open with a larger limit")
     case .invalid(let reason):
       self.init(.invalidArgument, reason)
+    case .notInHistory(let reason):
+      self.init(.outOfRange, "\(reason); read everything anew and go on from there")
     }
   }
 

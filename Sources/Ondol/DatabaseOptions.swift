@@ -27,6 +27,22 @@ extension Database {
     case readOnly
   }
 
+  /// For how long the changes that commits made can be read again. Both limits count: what is older
+  /// goes, and the oldest goes where there is too much. It goes by files, at the next flush, so
+  /// somewhat more may be there.
+  public struct ChangeRetention: Sendable, Hashable {
+    /// Changes older than this go; nil for no limit.
+    public var duration: Duration?
+    /// Bytes of the files that are kept; nil for no limit.
+    public var bytes: Int?
+
+    /// Seven days and 64 MiB, unless said otherwise.
+    public init(duration: Duration? = .seconds(7 * 86_400), bytes: Int? = 64 << 20) {
+      self.duration = duration
+      self.bytes = bytes
+    }
+  }
+
   /// How a database is opened.
   public struct Options: Sendable {
     /// Whether the database may be written.
@@ -52,14 +68,23 @@ extension Database {
     /// takes them away.
     public var automaticIndexes = false
 
+    /// For how long `changes(since:)` and `snapshots(since:)` can go back. Nil, the default, keeps
+    /// nothing, and they are not to be had then.
+    ///
+    /// What it costs: each commit writes its documents as they were and as they are once more, in
+    /// the same write and sync, and the files are kept. Opening the database without it ends the
+    /// history with the first commit.
+    public var changeRetention: ChangeRetention?
+
     /// The defaults.
     public init(
       durability: Durability = .power, cacheSize: Int = 64 << 20, shardCount: Int = 4,
       logger: Logger = Logger(label: "ondol"), clock: (@Sendable () -> Int64)? = nil,
       automaticID: (@Sendable () -> String)? = nil, automaticIndexes: Bool = false,
-      access: Access = .readWrite
+      access: Access = .readWrite, changeRetention: ChangeRetention? = nil
     ) {
       self.access = access
+      self.changeRetention = changeRetention
       self.durability = durability
       self.cacheSize = cacheSize
       self.shardCount = shardCount

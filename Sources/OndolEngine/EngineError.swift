@@ -32,6 +32,8 @@ package enum EngineError: Error, Sendable, Equatable {
   case tooLarge(bytes: Int, limit: Int)
   /// A key or value no file can hold.
   case invalid(reason: String)
+  /// The commit asked for is not, or no more, among those whose history is kept.
+  case notInHistory(reason: String)
   /// A read that may not wait for the disk would have to. Never leaves the engine: the read is done
   /// again where it may wait.
   case wouldBlock
@@ -66,7 +68,7 @@ extension EngineError: CustomStringConvertible {
       return "a row changed while the batch was prepared"
     case .tooLarge(let bytes, let limit):
       return "the commit has \(bytes) bytes and may have \(limit)"
-    case .invalid(let reason):
+    case .invalid(let reason), .notInHistory(let reason):
       return reason
     case .wouldBlock:
       return "a block is not in memory"

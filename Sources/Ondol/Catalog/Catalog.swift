@@ -46,10 +46,22 @@ final class Catalog: Sendable {
   /// 1970.
   let clock: @Sendable () -> Int64
 
-  init(clock: @escaping @Sendable () -> Int64) {
+  /// Whether commits say in the log what they changed, see ChangeRecord.
+  let keepsChanges: Bool
+
+  init(clock: @escaping @Sendable () -> Int64, keepsChanges: Bool = false) {
     pictures = Guarded([:])
     upgrades = Guarded([:])
     self.clock = clock
+    self.keepsChanges = keepsChanges
+  }
+
+  /// The same pictures, at another time.
+  init(copying catalog: Catalog, at time: Int64) {
+    pictures = Guarded(catalog.pictures.withLock { $0 })
+    upgrades = catalog.upgrades
+    clock = { time }
+    keepsChanges = catalog.keepsChanges
   }
 
   /// The same pictures, which others who install theirs do not change; with `families` as a
@@ -60,6 +72,7 @@ final class Catalog: Sendable {
     pictures = Guarded(copy)
     upgrades = catalog.upgrades
     clock = catalog.clock
+    keepsChanges = catalog.keepsChanges
   }
 
   /// The newest picture of the family, which may be newer or older than any snapshot. Nil when none

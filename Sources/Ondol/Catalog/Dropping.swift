@@ -59,6 +59,7 @@ extension Database {
       members.appendVarint(UInt64(family.row.nextMember))
       batch.put(mark.bytes, members.bytes)
       batch.note = CommitNote(.dropped(root: root))
+      if catalog.keepsChanges { batch.remark(ChangeRecord.dropped(root: root).bytes) }
       do throws(EngineError) {
         _ = try await engine.commit(
           batch, durability: OndolEngine.Durability(options.durability))

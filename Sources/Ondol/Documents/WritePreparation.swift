@@ -18,6 +18,8 @@ struct WrittenDocument: Sendable {
   var before: DocumentSnapshot.Contents?
   /// The fields of the row that is there: those of `before`, or of a document whose time is over.
   var stored: [String: Value]?
+  /// What is beside `stored`.
+  var storedStamps: DocumentStamps?
   /// The fields of `before`, which are those stored unless they were upgraded.
   var visible: [String: Value]?
   /// With `Timestamp.pending` where the commit's time will be.
@@ -152,6 +154,7 @@ struct WritePreparation {
       throw DatabaseError(error, documentAt: path)
     }
     document.stored = contents.fields
+    document.storedStamps = contents.stamps
     if entry.timeToLive != nil, entry.isOver(contents, at: rows.catalog.clock()) {
       return document
     }
@@ -230,6 +233,7 @@ struct WritePreparation {
     }
     try guarded(footprint).guardUnchanged(in: &batch)
     batch.note = CommitNote(.documents(documents))
+    if rows.catalog.keepsChanges { try batch.remark(changesOf: documents) }
     var changed: [Family] = []
     // By number, because each new family says which number the next one gets.
     for var edit in edits.values.sorted(by: { $0.family.row.number < $1.family.row.number }) {

@@ -53,3 +53,11 @@ extension ObservedChange {
       createTime: document.before?.stamps.createTime ?? time)
   }
 }
+
+extension DocumentStamps {
+  /// The commit that made the state.
+  var point: CommitPoint {
+    CommitPoint(
+      sequence: SequenceNumber(rawValue: version.rawValue), time: updateTime.microsecondsSince1970)
+  }
+}

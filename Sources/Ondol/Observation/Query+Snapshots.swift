@@ -17,20 +17,54 @@ extension QuerySource {
   /// asked again for each change that concerns it.
   public var snapshots: Updates<QuerySnapshot> {
     let query = query
-    let database = query.database
     return Updates {
       guard case .success(let shape) = query.shape else {
         return FailedListener { () throws(DatabaseError) in _ = try query.shape.get() }
       }
-      let key = WatchKey.query(shape)
-      return WatchListener(database.observers, key) { () throws(DatabaseError) in
-        let plan = try LiveQueryPlan(shape, in: database)
-        return database.observers.attach(key, plan.subscriptions) {
-          Watch { () throws(DatabaseError) in try await ResultView.evaluate(plan) }
-        }
-      } element: { (view: ResultView, before) in
-        QuerySnapshot(query: query, view, before: before)
+      return query.listener(to: shape)
+    }
+  }
+
+  /// The query's result, and every later state of it, for someone who has seen it before: the first
+  /// snapshot comes at once, and its `documentChanges` are what is different from the result as of
+  /// the commit that `token` names, where the app was closed or a crash came in between included. A
+  /// later one comes as in `snapshots`, whose first snapshot has every document as added instead.
+  ///
+  ///     for try await snapshot in diary.order(by: "workDate").snapshots(since: token) {
+  ///       apply(snapshot.documentChanges)
+  ///       token = snapshot.changeToken
+  ///     }
+  ///
+  /// A document whose time was over at that commit was in no result any more.
+  ///
+  /// Its iterators throw `.outOfRange` when what happened since the token cannot be known: see
+  /// `Database.changes(since:)`; also when the collection was dropped meanwhile, because that does
+  /// not say which documents there were. `snapshots` is the way then.
+  ///
+  /// - Complexity: once O(bytes of the history since the token), and the query with a limit that is
+  ///   greater by the number of documents that changed since; then as `snapshots`.
+  public func snapshots(since token: ChangeToken) -> Updates<QuerySnapshot> {
+    let query = query
+    return Updates { ResumedListener(query, since: token) }
+  }
+}
+
+extension Query {
+  /// - Parameters:
+  ///   - shape: what it asks.
+  ///   - seen: the result that whoever listens has seen before.
+  func listener(
+    to shape: QueryShape, behind seen: ResultView? = nil
+  ) -> WatchListener<ResultView, QuerySnapshot> {
+    let query = self
+    let key = WatchKey.query(shape)
+    return WatchListener(database.observers, key) { [database] () throws(DatabaseError) in
+      let plan = try LiveQueryPlan(shape, in: database)
+      return database.observers.attach(key, plan.subscriptions) {
+        Watch { () throws(DatabaseError) in try await ResultView.evaluate(plan) }
       }
+    } element: { (view: ResultView, before) in
+      QuerySnapshot(query: query, view, before: before ?? seen)
     }
   }
 }
@@ -89,14 +123,13 @@ private struct DocumentState: LiveView {
     _ reference: DocumentReference
   ) async throws(DatabaseError) -> Evaluation<DocumentState> {
     let path = try reference.place.get()
-    let snapshot = try reference.database.engineSnapshot()
+    let (snapshot, point) = try reference.database.datedSnapshot()
     let contents = try await reference.database.read(snapshot) { (rows) throws(DatabaseError) in
       try DocumentReader(rows: rows).contents(of: path)
     }
     return Evaluation(
       view: DocumentState(
-        document: DocumentSnapshot(reference: reference, contents: contents)),
-      version: Version(rawValue: snapshot.sequence.rawValue))
+        document: DocumentSnapshot(reference: reference, contents: contents)), point: point)
   }
 }
 

@@ -80,6 +80,8 @@ struct ResultView: LiveView {
   /// Whether every document that matches is in one of the two.
   private var isComplete: Bool
   private(set) var isStale = false
+  /// The last commit that is known to be in it.
+  fileprivate(set) var point = CommitPoint(sequence: .zero, time: 0)
 
   /// - Parameter documents: the first of the result without its limit, in the normal order, up to
   ///   the limit and the reserve.
@@ -105,8 +107,14 @@ struct ResultView: LiveView {
     for change in changes { takeOut(change) }
     for change in changes { put(change) }
     settle()
-    if isStale { result = old }
+    if isStale { result = old } else { advance(past: changes) }
     return !isStale && !DocumentChanges(from: old, to: result, plan).isEmpty
+  }
+
+  private mutating func advance(past changes: some Collection<ObservedChange>) {
+    for change in changes where change.stamps.version.rawValue > point.sequence.rawValue {
+      point = change.stamps.point
+    }
   }
 
   private mutating func takeOut(_ change: ObservedChange) {
@@ -171,10 +179,12 @@ extension ResultView {
     } else {
       wanted = plan.query.limit
     }
-    return try await plan.evaluate(shape) { (executor) throws(DatabaseError) in
+    var evaluation = try await plan.evaluate(shape) { (executor) throws(DatabaseError) in
       let documents = try executor.documents()
       return ResultView(plan, documents, isComplete: documents.count < wanted)
     }
+    evaluation.view.point = evaluation.point
+    return evaluation
   }
 
   /// - Parameter documents: as the query orders them, all their fields there.
@@ -196,19 +206,19 @@ extension LiveQueryPlan {
     _ shape: QueryShape? = nil,
     _ body: @escaping @Sendable (inout Executor) throws(DatabaseError) -> View
   ) async throws(DatabaseError) -> Evaluation<View> {
-    let snapshot = try database.engineSnapshot()
+    let (snapshot, point) = try database.datedSnapshot()
     let view = try await database.read(snapshot) {
       [database, shape = shape ?? self.shape] (rows) throws(DatabaseError) in
       var executor = try Executor(shape, in: database, rows)
       return try body(&executor)
     }
-    return Evaluation(view: view, version: Version(rawValue: snapshot.sequence.rawValue))
+    return Evaluation(view: view, point: point)
   }
 }
 
 extension QueryShape {
   /// What this query calls a document.
-  fileprivate func name(of reference: DocumentReference) -> Value {
+  func name(of reference: DocumentReference) -> Value {
     switch (source, reference.place) {
     case (.group, .success(let path)): .reference(path)
     default: .string(reference.documentID)
@@ -217,13 +227,15 @@ extension QueryShape {
 }
 
 extension Database {
-  /// Whether the time of a document with these fields is over.
-  func isOver(_ fields: [String: Value], at path: DocumentPath) -> Bool {
+  /// Whether the time of a document with these fields is over, now or at another moment.
+  func isOver(
+    _ fields: [String: Value], at path: DocumentPath, asOf time: Int64? = nil
+  ) -> Bool {
     let pattern = CollectionPattern(path.collection)
     guard let entry = catalog.picture(of: pattern.root)?.collections[pattern],
       let field = entry.timeToLive,
       case .timestamp(let end) = lookUp(field[...], in: fields)
     else { return false }
-    return end.microsecondsSince1970 <= now()
+    return end.microsecondsSince1970 <= time ?? now()
   }
 }

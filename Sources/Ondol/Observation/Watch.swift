@@ -35,7 +35,9 @@ protocol LiveView: Sendable {
 /// A view, and the commit that it is as of.
 struct Evaluation<View: LiveView>: Sendable {
   var view: View
-  var version: Version
+  var point: CommitPoint
+
+  var version: Version { Version(rawValue: point.sequence.rawValue) }
 }
 
 /// A view that is kept up to date.

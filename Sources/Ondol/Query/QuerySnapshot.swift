@@ -54,6 +54,13 @@ public struct QuerySnapshot: Sendable {
     }
   }
 
+  /// The commit that a listener's snapshot is as of, to go on from with `snapshots(since:)` or
+  /// `Database.changes(since:)`. Nil where nobody listens, and without `Options.changeRetention`.
+  public var changeToken: ChangeToken? {
+    guard case .live(let view, _) = storage else { return nil }
+    return view.plan.database.token(of: view.point)
+  }
+
   /// Whether nothing was found.
   public var isEmpty: Bool { count == 0 }
 

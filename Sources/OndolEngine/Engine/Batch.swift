@@ -45,6 +45,18 @@ package enum RowKind: UInt8, Sendable {
   case valuePointer = 3
 }
 
+/// A commit's place in the one order of all commits, and its time in microseconds since 1970: what
+/// tells it from every other commit, also from one that a power cut took and that had its number.
+package struct CommitPoint: Sendable, Hashable {
+  package var sequence: SequenceNumber
+  package var time: Int64
+
+  package init(sequence: SequenceNumber, time: Int64) {
+    self.sequence = sequence
+    self.time = time
+  }
+}
+
 /// How a stamp is written.
 package enum StampForm: Sendable {
   /// The sequence number, low byte first.
@@ -73,9 +85,15 @@ package struct Batch: Sendable {
   /// Bytes of the keyspace at the front of every key.
   static let keyspaceLength = 4
 
+  /// The kind of a remark, where those of rows are `RowKind`.
+  static let remarkKind: UInt8 = 4
+
   /// Room for a frame's header, then the payload: operations follow each other as
-  /// `kind, key length, key[, value length, value]`, lengths as varints.
+  /// `kind, key length, key[, value length, value]`, lengths as varints; a remark as
+  /// `kind, length, bytes`.
   private(set) var frame: [UInt8] = []
+  /// Bytes of the payload that become no rows.
+  private var remarkLength = 0
   package private(set) var operationCount = 0
   private var deletionCount = 0
   private(set) var stamps: [Stamp] = []
@@ -102,6 +120,8 @@ package struct Batch: Sendable {
   var freesSpace: Bool { deletionCount > 0 && 2 * deletionCount >= operationCount }
   /// Bytes this batch takes in the log, without frame headers.
   package var payloadLength: Int { max(0, frame.count - FrameHeader.length) }
+  /// Bytes of its rows in the log.
+  package var rowsLength: Int { payloadLength - remarkLength }
 
   /// Makes room for so many bytes more.
   package mutating func reserve(bytes: Int) {
@@ -129,6 +149,21 @@ package struct Batch: Sendable {
     begin(with: key.byteCount)
     appendKey(.delete, key, keyStamps)
     deletionCount += 1
+  }
+
+  /// Adds what is to stand in the log beside the rows and nowhere else, for whoever reads the
+  /// history of commits; once at most. `stamps` are places in it as in a value.
+  package mutating func remark(
+    _ bytes: RawSpan, stamps remarkStamps: [(offset: Int, form: StampForm)] = []
+  ) {
+    precondition(remarkLength == 0, "a commit has one remark")
+    begin(with: bytes.byteCount)
+    let start = frame.count
+    frame.append(Self.remarkKind)
+    frame.appendVarint(bytes.byteCount)
+    note(remarkStamps, within: bytes)
+    frame.append(bytes)
+    remarkLength = frame.count - start
   }
 
   /// Makes the commit fail with `.stale` when the row at `key` was changed after `basis`.

@@ -9,6 +9,7 @@
 struct CommitState: Sendable {
   private struct Pending: Sendable {
     var sequence: SequenceNumber
+    var time: Int64
     var end: LogPosition
     var durability: Durability
   }
@@ -21,6 +22,8 @@ struct CommitState: Sendable {
   private(set) var lastPlaced: SequenceNumber
   private(set) var lastTime: Int64
   private(set) var published: SequenceNumber
+  /// The time of the last published commit.
+  private(set) var publishedTime: Int64
   /// The end of everything placed.
   private(set) var placedEnd: LogPosition
   /// Everything before it is on the device.
@@ -30,6 +33,7 @@ struct CommitState: Sendable {
     lastPlaced = sequence
     lastTime = time
     published = sequence
+    publishedTime = time
     placedEnd = end
     syncedThrough = end
   }
@@ -46,7 +50,7 @@ struct CommitState: Sendable {
     lastPlaced = lastPlaced.next
     lastTime = time
     placedEnd = end
-    pending.append(Pending(sequence: lastPlaced, end: end, durability: durability))
+    pending.append(Pending(sequence: lastPlaced, time: time, end: end, durability: durability))
     return lastPlaced
   }
 
@@ -83,6 +87,7 @@ struct CommitState: Sendable {
     }.count
     guard count > 0 else { return nil }
     published = pending[count - 1].sequence
+    publishedTime = pending[count - 1].time
     pending.removeFirst(count)
     return published
   }

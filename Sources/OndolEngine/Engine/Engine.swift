@@ -17,7 +17,7 @@ package struct CommitReceipt: Sendable, Equatable {
 
 /// An open database: ordered rows that survive a crash.
 package final class Engine: Sendable {
-  private let storage: Storage
+  let storage: Storage
   private let upkeep: Upkeep
   /// Tasks of the floor above.
   private let workAbove: BackgroundTasks
@@ -25,7 +25,7 @@ package final class Engine: Sendable {
   private let logWorker: any Worker
   /// Reads the files anew, in an engine that only reads.
   private let follower: Follower?
-  private let isClosed = Atomic(false)
+  let isClosed = Atomic(false)
 
   init(
     storage: Storage, logWorker: any Worker, reads: any Worker, follower: Follower? = nil
@@ -119,8 +119,8 @@ package final class Engine: Sendable {
   private func commitInOrder(
     _ batch: consuming Batch, _ durability: Durability
   ) async throws(EngineError) -> CommitReceipt {
-    guard batch.payloadLength <= storage.options.commitLimit else {
-      throw .tooLarge(bytes: batch.payloadLength, limit: storage.options.commitLimit)
+    guard batch.rowsLength <= storage.options.commitLimit else {
+      throw .tooLarge(bytes: batch.rowsLength, limit: storage.options.commitLimit)
     }
     var batch = batch
     if storage.pressure.isFelt { await upkeep.holdBack(bytes: batch.payloadLength) }

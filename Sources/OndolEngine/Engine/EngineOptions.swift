@@ -25,6 +25,8 @@ package struct EngineOptions: Sendable {
   /// Bytes of logs behind which a shard's rows are flushed, however few they are: what an opening
   /// after a crash has to replay, beside the log in use.
   var logRetention: Int { 2 * max(logSize, memtableSize) }
+  /// For how long logs are kept that recovery needs no more; nil when they are not.
+  package var historyRetention: HistoryRetention?
   /// Bytes of keys kept after their rows were flushed, so that a batch derived before the flush is
   /// not refused for want of knowing better.
   package var recentKeysSize = 4 << 20

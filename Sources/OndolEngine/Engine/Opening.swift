@@ -150,7 +150,8 @@ struct Opening: Sendable {
       shardCount: UInt32(options.shardCount), created: now, written: now)
     let state = ManifestState(
       nextFile: FileNumber(rawValue: 3), floor: start, newestLog: firstLog,
-      shards: Array(repeating: ShardState(), count: options.shardCount))
+      shards: Array(repeating: ShardState(), count: options.shardCount),
+      history: options.historyRetention.map { _ in History(start: start.before) })
     let manifest = try Manifest.create(
       state, superblock: superblock, directory: directory, environment: environment,
       rotationSize: options.manifestSize)
@@ -192,7 +193,7 @@ struct Opening: Sendable {
     for name in names {
       let isDead =
         if let log = FileNumber.parse(name, prefix: "LOG-") {
-          log < state.floor.number || log > state.newestLog
+          !state.references(log: log) || log > state.newestLog
         } else if let manifest = FileNumber.parse(name, prefix: "MANIFEST-") {
           manifest != current
         } else if let segment = FileNumber.parse(name, suffix: ".seg") {

@@ -15,6 +15,8 @@ struct RecoveredLog: Sendable {
   var length: UInt64
   /// The logs from the floor on.
   var starts: [LogStart]
+  /// What is kept of those before.
+  var history: History?
 }
 
 /// A commit where it lies in its log's bytes, or in bytes of its own when it had several frames.
@@ -87,7 +89,8 @@ struct Recovery {
 
   var recovered: RecoveredLog {
     RecoveredLog(
-      sequence: sequence, time: time, end: end, number: last, length: length, starts: starts)
+      sequence: sequence, time: time, end: end, number: last, length: length, starts: starts,
+      history: manifest.history)
   }
 
   // MARK: - Reading

@@ -160,10 +160,11 @@ extension Sequencer {
     }
   }
 
-  /// Forgets the logs before the floor, once the manifest has it.
-  func forgetLogs(before floor: FileNumber) {
+  /// Forgets the logs before the floor, once the manifest has it, but for what is kept of them.
+  func forgetLogs(before floor: FileNumber, keeping history: History?) {
     state.withLock { state in
       state.starts.removeAll { $0.number < floor }
+      state.history = history
     }
   }
 }

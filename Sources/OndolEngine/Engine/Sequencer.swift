@@ -57,6 +57,8 @@ final class Sequencer: Sendable {
     var lastGuarded: SequenceNumber?
     /// Where each log since the floor begins.
     var starts: [LogStart]
+    /// What is kept of the logs before those.
+    var history: History?
     var announcements = Announcements()
     /// Set by closing: nothing new is placed.
     var isClosing = false
@@ -90,7 +92,7 @@ final class Sequencer: Sendable {
         securedLog: recovered.number,
         recentKeys: RecentKeys(
           shardCount: views.current.shards.count, limitBytes: options.recentKeysSize),
-        starts: recovered.starts, failure: refusal))
+        starts: recovered.starts, history: recovered.history, failure: refusal))
     self.views = views
     self.environment = environment
     self.options = options
@@ -136,7 +138,7 @@ final class Sequencer: Sendable {
   }
 
   private func hasRoom(_ memtable: Memtable, _ batch: Batch) -> Bool {
-    memtable.hasRoom(forRows: batch.operationCount, bytes: batch.payloadLength)
+    memtable.hasRoom(forRows: batch.operationCount, bytes: batch.rowsLength)
   }
 
   private func append(
@@ -230,7 +232,7 @@ final class Sequencer: Sendable {
     _ batch: borrowing Batch, _ view: View, _ sealed: inout [Int]
   ) -> Bool {
     var isChanged = false
-    let (rows, bytes) = (batch.operationCount, batch.payloadLength)
+    let (rows, bytes) = (batch.operationCount, batch.rowsLength)
     batch.groups.forEachShard(of: view.shards.count) { index in
       if view.shards[index].active.hasRoom(forRows: rows, bytes: bytes) { return }
       if !view.shards[index].active.isEmpty { sealed.append(index) }

@@ -56,7 +56,9 @@ extension Storage {
     try await maintenance.perform { [self] () throws(EngineError) in
       try sequencer.refuseAfterFailure()
       guard sequencer.needsLog else { return }
-      if isNewborn || isRecovering.load(ordering: .relaxed) { try attempt { _ in } }
+      if isNewborn || isRecovering.load(ordering: .relaxed) || mustSettleHistory {
+        try attempt { (storage) throws(EngineError) in try storage.settleHistory() }
+      }
       let spare = try withReserve { () throws(EngineError) in
         // The edit that will name the log must not find the disk full once it has commits.
         try manifest.makeRoom()
@@ -131,9 +133,12 @@ extension Storage {
     return end.starts.first?.sequence != end.sequence
   }
 
-  func removeLogs(before floor: FileNumber) throws(EngineError) {
+  /// Removes logs that recovery needs no more and nobody keeps.
+  func removeLogs() throws(EngineError) {
     for name in try directory.list() {
-      guard let number = FileNumber.parse(name, prefix: "LOG-"), number < floor else { continue }
+      guard let number = FileNumber.parse(name, prefix: "LOG-"),
+        !manifest.state.references(log: number)
+      else { continue }
       try directory.remove(name)
     }
   }
@@ -150,11 +155,47 @@ extension Storage {
       previous: end.number, previousLength: end.length, firstSequence: end.sequence.next)
     do throws(EngineError) {
       try LogFile.writeSealed(header, start, directory: directory)
-      try manifest.commit([.logs(floor: start, newest: number)])
+      try moveFloor(to: start, newest: number)
     } catch {
       if error.isPassing { discard([number.logName]) }
       throw error
     }
-    try? removeLogs(before: number)
+  }
+
+  /// Makes `floor` the first log that recovery needs, and lets go of those before it that are not
+  /// kept. `changes` are what made them dispensable.
+  func moveFloor(
+    to floor: LogStart, newest: FileNumber, _ changes: [ManifestChange] = []
+  ) throws(EngineError) {
+    let old = manifest.state.history
+    let history = sequencer.history(before: floor, now: environment.now())
+    let kept = History.changes(from: old, to: history)
+    for case .keepLog(let log) in kept {
+      // Nobody writes it again; what a flush did not need may not be on the device yet.
+      let file = try directory.open(log.number.logName, access: .readWrite)
+      file.giveBack(behind: log.length)
+      try file.sync()
+    }
+    try manifest.commit(changes + [.logs(floor: floor, newest: newest)] + kept)
+    sequencer.forgetLogs(before: floor.number, keeping: history)
+    // A log that stays is in nobody's way, and goes with the next.
+    try? removeLogs()
+  }
+
+  // MARK: - History
+
+  /// Whether the options say something else about history than the manifest does.
+  private var mustSettleHistory: Bool {
+    (manifest.state.history == nil) != (options.historyRetention == nil)
+  }
+
+  /// Begins or ends the history as the options say. Done before the first log is handed out, so
+  /// that no commit is taken for one with a remark that has none.
+  private func settleHistory() throws(EngineError) {
+    guard mustSettleHistory else { return }
+    let history = options.historyRetention.map { _ in History(start: sequencer.lastPlaced) }
+    try manifest.commit(History.changes(from: manifest.state.history, to: history))
+    sequencer.setHistory(history)
+    try? removeLogs()
   }
 }

@@ -121,8 +121,6 @@ final class Storage: Sendable {
       if error.isPassing { discard(writer.made) }
       throw error
     }
-    // A log that stays is in nobody's way, and goes with the next.
-    try? removeLogs(before: manifest.state.floor.number)
   }
 
   /// Makes the result of a flush count.
@@ -136,17 +134,16 @@ final class Storage: Sendable {
     let newest = max(manifest.state.newestLog, floor.number)
     let securesLog = newest > manifest.state.newestLog
     if !new.segments.isEmpty || securesLog { try directory.sync() }
-    try manifest.commit(
+    try moveFloor(
+      to: floor, newest: newest,
       old.map { .dropSegment(shard: index, number: $0.number) }
         + new.changes(shard: index, level: level, run: run) + [
-          .flushed(shard: index, through: through),
-          .logs(floor: floor, newest: newest),
+          .flushed(shard: index, through: through)
         ])
     if securesLog { sequencer.noteSecured(newest) }
     sequencer.remember(memtable, shard: index, through: through)
     adopt(shard: index, without: memtable)
     counters.noteFlush(new.segments)
-    sequencer.forgetLogs(before: floor.number)
   }
 
   // MARK: - Runs

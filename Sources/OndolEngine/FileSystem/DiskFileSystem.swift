@@ -149,6 +149,11 @@ final class DiskFile: File {
     #endif
   }
 
+  func giveBack(behind length: UInt64) {
+    guard let length = off_t(exactly: length) else { return }
+    _ = ftruncate(descriptor, length)
+  }
+
   func read(at offset: UInt64, count: Int) throws(EngineError) -> [UInt8] {
     guard let start = off_t(exactly: offset) else {
       throw .io(operation: "pread", file: name, offset: offset, errno: EINVAL)

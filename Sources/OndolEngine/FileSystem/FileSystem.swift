@@ -69,9 +69,15 @@ package protocol File: AnyObject, Sendable {
   func writeSynced(_ bytes: RawSpan, at offset: UInt64) throws(EngineError)
 
   func size() throws(EngineError) -> UInt64
+
+  /// Gives back the space of what is behind `length` bytes, where the system can (`ftruncate`). A
+  /// hint.
+  func giveBack(behind length: UInt64)
 }
 
 extension File {
+  package func giveBack(behind length: UInt64) {}
+
   package func willRead(at offset: UInt64, count: Int) {}
   package func reserve(_ range: Range<UInt64>) throws(EngineError) -> Bool { false }
 }

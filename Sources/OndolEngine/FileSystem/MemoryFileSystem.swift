@@ -131,6 +131,12 @@ private final class MemoryFile: File {
 
   func sync() {}
 
+  func giveBack(behind length: UInt64) {
+    bytes.withLock { bytes in
+      if UInt64(bytes.count) > length { bytes = Array(bytes[..<Int(length)]) }
+    }
+  }
+
   func writeSynced(_ new: RawSpan, at offset: UInt64) {
     write(new, at: offset)
   }

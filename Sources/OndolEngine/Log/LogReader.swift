@@ -98,9 +98,11 @@ struct Operation: ~Escapable {
   }
 }
 
-/// Steps through the operations of a payload.
+/// Steps through the operations of a payload, past a remark.
 struct OperationReader: ~Escapable {
   private var reader: ByteReader
+  /// Where the remark is that was passed, if one was.
+  private(set) var remark: Range<Int>?
 
   @_lifetime(copy payload)
   init(_ payload: RawSpan) {
@@ -112,8 +114,17 @@ struct OperationReader: ~Escapable {
   @_lifetime(copy self)
   mutating func next() throws(MalformedBytes) -> Operation? {
     guard !reader.isAtEnd else { return nil }
-    let start = reader.offset
-    guard let kind = RowKind(rawValue: try reader.byte()), kind != .valuePointer else {
+    var start = reader.offset
+    var first = try reader.byte()
+    if first == Batch.remarkKind {
+      let length = try reader.lengthPrefixed().byteCount
+      guard remark == nil else { throw MalformedBytes(at: start, "a second remark") }
+      remark = (reader.offset - length)..<reader.offset
+      if reader.isAtEnd { return nil }
+      start = reader.offset
+      first = try reader.byte()
+    }
+    guard let kind = RowKind(rawValue: first), kind != .valuePointer else {
       throw MalformedBytes(at: start, "an unknown operation")
     }
     let key = try reader.lengthPrefixed()

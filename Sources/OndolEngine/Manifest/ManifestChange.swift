@@ -8,6 +8,10 @@
 enum ManifestChange: Sendable, Equatable {
   case nextFile(FileNumber)
   case logs(floor: LogStart, newest: FileNumber)
+  /// Commits behind this one can be read again; nil when none can.
+  case history(after: CommitPoint?)
+  /// A log before the floor is kept, behind those that are.
+  case keepLog(KeptLog)
   case flushed(shard: Int, through: SequenceNumber)
   case addSegment(shard: Int, level: Int, run: UInt64, SegmentMetadata)
   case dropSegment(shard: Int, number: FileNumber)
@@ -25,6 +29,8 @@ enum ManifestChange: Sendable, Equatable {
     static let dropKeyspaces: UInt64 = 12
     static let addValueFile: UInt64 = 14
     static let dropValueFile: UInt64 = 16
+    static let history: UInt64 = 18
+    static let keepLog: UInt64 = 20
   }
 
   /// Appends `tag, length, body`.
@@ -42,6 +48,12 @@ enum ManifestChange: Sendable, Equatable {
       body.appendVarint(floor.sequence.rawValue)
       body.appendLittleEndian(floor.time)
       body.appendVarint(newest.rawValue)
+    case .history(let start):
+      tag = Tag.history
+      if let start { start.encode(into: &body) }
+    case .keepLog(let log):
+      tag = Tag.keepLog
+      log.encode(into: &body)
     case .flushed(let shard, let through):
       tag = Tag.flushed
       body.appendVarint(shard)
@@ -104,6 +116,10 @@ enum ManifestChange: Sendable, Equatable {
         base: LogPosition(rawValue: try body.varint()),
         sequence: SequenceNumber(rawValue: try body.varint()), time: try body.littleEndian())
       return .logs(floor: floor, newest: FileNumber(rawValue: try body.varint()))
+    case Tag.history:
+      return .history(after: body.isAtEnd ? nil : try CommitPoint(&body))
+    case Tag.keepLog:
+      return .keepLog(try KeptLog(&body))
     case Tag.flushed:
       return .flushed(
         shard: try body.count(atMost: 1023), through: SequenceNumber(rawValue: try body.varint()))
@@ -127,6 +143,32 @@ enum ManifestChange: Sendable, Equatable {
     default:
       return nil
     }
+  }
+}
+
+extension CommitPoint {
+  fileprivate func encode(into bytes: inout [UInt8]) {
+    bytes.appendVarint(sequence.rawValue)
+    bytes.appendLittleEndian(time)
+  }
+
+  fileprivate init(_ reader: inout ByteReader) throws(MalformedBytes) {
+    self.init(
+      sequence: SequenceNumber(rawValue: try reader.varint()), time: try reader.littleEndian())
+  }
+}
+
+extension KeptLog {
+  fileprivate func encode(into bytes: inout [UInt8]) {
+    bytes.appendVarint(number.rawValue)
+    bytes.appendVarint(length)
+    before.encode(into: &bytes)
+  }
+
+  fileprivate init(_ reader: inout ByteReader) throws(MalformedBytes) {
+    self.init(
+      number: FileNumber(rawValue: try reader.varint()), length: try reader.varint(),
+      before: try CommitPoint(&reader))
   }
 }
 

@@ -21,8 +21,15 @@ struct ManifestState: Sendable, Equatable {
   /// The last log made; it exists, used or not.
   var newestLog: FileNumber
   var shards: [ShardState]
+  /// The logs before the floor that are kept, if commits are to be read again.
+  var history: History?
   /// Keyspaces whose rows are gone for good.
   var dropped = DroppedKeyspaces()
+
+  /// Whether a log is among those that recovery needs or that are kept.
+  func references(log number: FileNumber) -> Bool {
+    number >= floor.number || history?.logs.contains { $0.number == number } ?? false
+  }
 
   /// Whether a segment is referenced.
   func references(segment number: FileNumber) -> Bool {
@@ -41,6 +48,7 @@ extension ManifestState {
     var changes: [ManifestChange] = [
       .nextFile(nextFile), .logs(floor: floor, newest: newestLog),
     ]
+    changes += History.changes(from: nil, to: history)
     changes += dropped.asChanges
     for (index, shard) in shards.enumerated() {
       changes.append(.flushed(shard: index, through: shard.flushedThrough))
@@ -67,6 +75,16 @@ extension ManifestState {
       }
       self.floor = floor
       newestLog = newest
+    case .history(let start):
+      if let start { try check(counter: start.sequence.rawValue) }
+      history = start.map { History(start: $0, logs: history?.logs ?? []) }
+      history?.dropLogs(before: floor.sequence)
+    case .keepLog(let log):
+      for counter in [log.sequence.rawValue, log.length] { try check(counter: counter) }
+      guard history != nil, log.number < floor.number, log.sequence <= floor.sequence,
+        log.follows(history?.logs.last)
+      else { throw MalformedBytes(at: 0, "keeps log \(log.number.rawValue) out of order") }
+      history?.logs.append(log)
     case .flushed(let shard, let through):
       try check(shard)
       shards[shard].flushedThrough = through

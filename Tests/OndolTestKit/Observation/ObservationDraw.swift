@@ -33,13 +33,13 @@ struct ObservationDraw {
   }
 
   /// Makes one commit of one write, or of several.
-  mutating func write() async throws {
+  mutating func write(durability: Durability = .process) async throws {
     switch random.below(8) {
-    case 0: try await document().delete(durability: .process)
-    case 1...4: try await document().setData(fields(), durability: .process)
+    case 0: try await document().delete(durability: durability)
+    case 1...4: try await document().setData(fields(), durability: durability)
     case 5:
       try await document().setData(
-        ["a": random.below(5)], merge: true, durability: .process)
+        ["a": random.below(5)], merge: true, durability: durability)
     default:
       let batch = database.batch()
       for _ in 0...random.below(5) {
@@ -50,7 +50,7 @@ struct ObservationDraw {
           try batch.setData(fields(), forDocument: document)
         }
       }
-      try await batch.commit(durability: .process)
+      try await batch.commit(durability: durability)
     }
   }
 

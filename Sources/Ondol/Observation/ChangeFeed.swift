@@ -1,0 +1,220 @@
+// Following a database: every commit, in order, once, from the logs. Whoever follows reads files
+// and keeps what it has not given out yet, some hundred commits at most; so writers never wait for
+// it and it misses nothing, however far behind it is. A commit that is announced only wakes those
+// who have read everything.
+
+internal import OndolEngine
+
+/// Every commit's changes, in order and each once.
+///
+/// A feed misses nothing and waits for nobody: it reads what the commits have said in the logs, and
+/// when it has read everything, waits for the next commit. It holds up no writer, and however slow
+/// the reader, the feed's memory is bounded. It goes on where it was when it is begun again with
+/// the last change's `token`, after the app was closed or has crashed too. A commit may be told
+/// before it would survive a power cut; where a cut takes it, a feed that goes on behind it throws
+/// `.outOfRange`.
+///
+/// The sequence ends, without an error, when the task is cancelled or the database is closed. Each
+/// iterator follows for itself.
+public struct ChangeFeed: AsyncSequence, Sendable {
+  /// What a feed tells of a commit.
+  public typealias Element = DatabaseChange
+  /// What a feed throws.
+  public typealias Failure = DatabaseError
+
+  fileprivate let database: Database
+  fileprivate let start: Result<ChangeToken, DatabaseError>
+
+  /// Begins to follow.
+  public func makeAsyncIterator() -> Iterator {
+    Iterator(follower: ChangeFollower(database, start))
+  }
+
+  /// One who follows.
+  public struct Iterator: AsyncIteratorProtocol {
+    fileprivate let follower: ChangeFollower
+
+    /// The next commit's changes; nil when the task is cancelled or the database is closed.
+    ///
+    /// What there is to read is read on a thread of its own, not on the caller's actor.
+    ///
+    /// - Throws: as `Database.changes(since:)` says; nothing comes after an error.
+    public mutating func next(
+      isolation actor: isolated (any Actor)? = #isolation
+    ) async throws(DatabaseError) -> DatabaseChange? {
+      try await follower.next()
+    }
+  }
+}
+
+extension Database {
+  /// The changes of every commit behind the one that `token` names, and of every later one, as they
+  /// happen. Without a token, those of the commits from this call on.
+  ///
+  ///     for try await change in database.changes(since: token) {
+  ///       try mirror(change.documents)
+  ///       token = change.token
+  ///     }
+  ///
+  /// Commits that changed no document, such as those that build an index, are passed over. Where a
+  /// feed is begun that is to know all documents: take `changeToken()`, read them, then follow from
+  /// the token; what changed in between comes once more.
+  ///
+  /// Its iterators throw `.failedPrecondition` without `Options.changeRetention` or with
+  /// `.readOnly` access; `.invalidArgument` for the token of another database; `.outOfRange` when
+  /// the commits behind the token are kept no more, or the commit itself did not survive a crash,
+  /// and then everything is to be read anew; `.dataLoss` or `.notFound` naming the file when a log
+  /// is damaged or missing.
+  ///
+  /// - Complexity: O(1); the iterator reads at most one file of the log to find its place, then
+  ///   what it gives out.
+  public func changes(since token: ChangeToken? = nil) -> ChangeFeed {
+    ChangeFeed(
+      database: self,
+      start: Result { () throws(DatabaseError) in
+        if let token { return token }
+        return try changeToken()
+      })
+  }
+}
+
+/// Reads the history for one iterator.
+private final class ChangeFollower: Sendable {
+  private struct State: Sendable {
+    var history: CommitHistory?
+    /// Read and not given out.
+    var changes: ArraySlice<DatabaseChange> = []
+    var isOver = false
+  }
+
+  private let state = Guarded(State())
+  private let listening = Listening()
+  private let database: Database
+  private let start: Result<ChangeToken, DatabaseError>
+
+  init(_ database: Database, _ start: Result<ChangeToken, DatabaseError>) {
+    self.database = database
+    self.start = start
+  }
+
+  @concurrent
+  func next() async throws(DatabaseError) -> DatabaseChange? {
+    do throws(DatabaseError) {
+      while !Task.isCancelled, !database.arrivals.isClosed, !state.withLock({ $0.isOver }) {
+        if let change = state.withLock({ $0.changes.popFirst() }) { return change }
+        let position = try await readSome()
+        guard let position else { continue }
+        await database.arrivals.wait(behind: position, for: listening)
+      }
+    } catch {
+      state.withLock { $0.isOver = true }
+      // Closing may come between two looks.
+      if database.arrivals.isClosed { return nil }
+      throw error
+    }
+    state.withLock { $0.isOver = true }
+    return nil
+  }
+
+  /// Reads what comes next; where nothing does, answers behind which commit to wait.
+  private func readSome() async throws(DatabaseError) -> SequenceNumber? {
+    var history: CommitHistory
+    if let begun = state.withLock({ $0.history }) {
+      history = begun
+    } else {
+      history = try database.history(since: try start.get())
+    }
+    let commits = try await history.someCommits()
+    var changes: [DatabaseChange] = []
+    for commit in commits {
+      if let change = try DatabaseChange(commit, in: database) { changes.append(change) }
+    }
+    state.withLock { [history, changes] state in
+      state.history = history
+      state.changes = changes[...]
+    }
+    return commits.isEmpty ? history.position.sequence : nil
+  }
+}
+
+extension CommitHistory {
+  /// As `next()`, with the product's errors.
+  mutating func someCommits() async throws(DatabaseError) -> [LoggedCommit] {
+    do throws(EngineError) {
+      return try await next()
+    } catch {
+      throw DatabaseError(error)
+    }
+  }
+}
+
+/// What wakes those who have read everything.
+final class CommitArrivals: Sendable {
+  fileprivate struct State: Sendable {
+    /// The last commit that was announced.
+    var last: SequenceNumber
+    var waiters: [ObjectIdentifier: Wakeup] = [:]
+    var isClosed = false
+  }
+
+  private let state: Guarded<State>
+
+  init(after last: SequenceNumber) {
+    state = Guarded(State(last: last))
+  }
+
+  var isClosed: Bool { state.withLock { $0.isClosed } }
+
+  /// Wakes all, since a commit was announced.
+  func note(_ sequence: SequenceNumber) {
+    let woken = state.withLock { state in
+      state.last = max(state.last, sequence)
+      return state.takeWaiters()
+    }
+    for wakeup in woken { wakeup.resume() }
+  }
+
+  /// Wakes all for good.
+  func close() {
+    let woken = state.withLock { state in
+      state.isClosed = true
+      return state.takeWaiters()
+    }
+    for wakeup in woken { wakeup.resume() }
+  }
+
+  /// Waits until a commit behind `sequence` is announced, the listener's task is cancelled, or the
+  /// database is closed. May return sooner.
+  func wait(behind sequence: SequenceNumber, for listener: Listening) async {
+    await withTaskCancellationHandler {
+      await withCheckedContinuation { (wakeup: Wakeup) in
+        let mustWait = state.withLock { state in
+          guard !listener.isCancelled, !state.isClosed, state.last <= sequence else {
+            return false
+          }
+          state.waiters[ObjectIdentifier(listener)] = wakeup
+          return true
+        }
+        if !mustWait { wakeup.resume() }
+      }
+    } onCancel: {
+      listener.cancel()
+      state.withLock { $0.waiters.removeValue(forKey: ObjectIdentifier(listener)) }?.resume()
+    }
+  }
+
+  /// Waits until the commit with this number was announced, if it is to be.
+  func waitUntilAnnounced(_ sequence: SequenceNumber, for listener: Listening) async {
+    while !listener.isCancelled, state.withLock({ !$0.isClosed && $0.last < sequence }) {
+      await wait(behind: SequenceNumber(rawValue: sequence.rawValue - 1), for: listener)
+    }
+  }
+}
+
+extension CommitArrivals.State {
+  fileprivate mutating func takeWaiters() -> [Wakeup] {
+    guard !waiters.isEmpty else { return [] }
+    defer { waiters = [:] }
+    return Array(waiters.values)
+  }
+}

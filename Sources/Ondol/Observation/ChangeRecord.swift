@@ -1,0 +1,146 @@
+// What a commit says in the log of the documents it changed, beside its rows, when changes are
+// kept: each as it was and as it is. It stands by itself, with the names of all fields, and asks
+// nothing of the catalog: that may have let go of the collection when the record is read. Written
+// at the end of stage 2 of the write path, read by the change feed.
+//
+//   01, names of fields (list of texts), count of documents, documents
+//   02, root collection (text): it was dropped
+//
+// A document is its path (list of texts), a byte of flags (1 it was there, 2 it is there), and for
+// each of the two a row, with its length in front, whose symbols are the names by number.
+
+internal import OndolEngine
+
+/// The bytes of a commit's remark.
+enum ChangeRecord {
+  enum Content {
+    case documents([DatabaseChange.Document])
+    case dropped(root: String)
+  }
+
+  private enum Form {
+    static let documents: UInt8 = 1
+    static let dropped: UInt8 = 2
+  }
+
+  fileprivate enum Flag {
+    static let before: UInt8 = 1
+    static let after: UInt8 = 2
+  }
+
+  static func dropped(root: String) -> [UInt8] {
+    var bytes = [Form.dropped]
+    bytes.append(texts: [root])
+    return bytes
+  }
+
+  fileprivate static func head(names: [String], count: Int) -> [UInt8] {
+    var bytes = [Form.documents]
+    bytes.append(texts: names)
+    bytes.appendVarint(count)
+    return bytes
+  }
+
+  /// Reads a record.
+  static func read(_ bytes: [UInt8], in database: Database) throws(MalformedBytes) -> Content {
+    var reader = ByteReader(bytes.bytes)
+    switch try reader.byte() {
+    case Form.dropped:
+      let names = try reader.texts()
+      guard names.count == 1, reader.isAtEnd else {
+        throw MalformedBytes(at: 1, "not one collection")
+      }
+      return .dropped(root: names[0])
+    case Form.documents:
+      let symbols = try SymbolTable(names: try reader.texts())
+      var documents: [DatabaseChange.Document] = []
+      for _ in 0..<(try reader.count(atMost: reader.remaining)) {
+        documents.append(try document(&reader, symbols, in: database))
+      }
+      guard reader.isAtEnd else { throw MalformedBytes(at: reader.offset, "more than documents") }
+      return .documents(documents)
+    default:
+      throw MalformedBytes(at: 0, "an unknown form")
+    }
+  }
+
+  private static func document(
+    _ reader: inout ByteReader, _ symbols: SymbolTable, in database: Database
+  ) throws(MalformedBytes) -> DatabaseChange.Document {
+    let start = reader.offset
+    let segments = try reader.texts()
+    guard let path = try? DocumentPath(segments: segments) else {
+      throw MalformedBytes(at: start, "no document's path")
+    }
+    let flags = try reader.byte()
+    guard flags & ~(Flag.before | Flag.after) == 0 else {
+      throw MalformedBytes(at: start, "unknown flags")
+    }
+    let reference = DocumentReference(database: database, place: .success(path))
+    var contents: [DocumentSnapshot.Contents?] = []
+    for flag in [Flag.before, Flag.after] {
+      guard flags & flag != 0 else {
+        contents.append(nil)
+        continue
+      }
+      let row = try reader.lengthPrefixed().array
+      contents.append(try DocumentSnapshot.Contents(row: row, symbols: symbols))
+    }
+    return DatabaseChange.Document(
+      before: DocumentSnapshot(reference: reference, contents: contents[0]),
+      after: DocumentSnapshot(reference: reference, contents: contents[1]))
+  }
+}
+
+extension Batch {
+  /// Adds the record of what the commit changes.
+  mutating func remark(changesOf documents: [WrittenDocument]) throws(DatabaseError) {
+    var writer = ChangeRecordWriter()
+    for document in documents where document.isChanged {
+      do throws(DatabaseError) {
+        try writer.add(document)
+      } catch {
+        throw error.at(path: "\(document.path)")
+      }
+    }
+    let (bytes, stamps) = writer.finish()
+    remark(bytes.bytes, stamps: stamps)
+  }
+}
+
+/// Writes the documents of a record.
+private struct ChangeRecordWriter {
+  private var encoder = ValueEncoder(SymbolTable())
+  private var documents: [UInt8] = []
+  private var stamps: [(offset: Int, form: StampForm)] = []
+  private var count = 0
+
+  mutating func add(_ document: WrittenDocument) throws(DatabaseError) {
+    // A document whose time is over is still there for those who listen, until it is removed.
+    let before = document.visible ?? document.stored
+    let after = document.after
+    count += 1
+    documents.append(texts: document.path.segments)
+    documents.append(
+      (before == nil ? 0 : ChangeRecord.Flag.before) | (after == nil ? 0 : ChangeRecord.Flag.after))
+    if let before, let stamps = document.storedStamps {
+      try encoder.encode(before, createTime: stamps.createTime)
+      var row = encoder.bytes
+      row.overwriteLittleEndian(stamps.version.rawValue, at: 0)
+      row.overwriteLittleEndian(stamps.updateTime.microsecondsSince1970, at: 8)
+      documents.appendVarint(row.count)
+      documents += row
+    }
+    if let after {
+      try encoder.encode(after, createTime: document.before?.stamps.createTime)
+      documents.appendVarint(encoder.bytes.count)
+      stamps += encoder.stamps.map { (documents.count + $0.offset, $0.form) }
+      documents += encoder.bytes
+    }
+  }
+
+  func finish() -> (bytes: [UInt8], stamps: [(offset: Int, form: StampForm)]) {
+    let head = ChangeRecord.head(names: encoder.symbols.names, count: count)
+    return (head + documents, stamps.map { (head.count + $0.offset, $0.form) })
+  }
+}

@@ -1,0 +1,62 @@
+// What the change feed tells of one commit.
+
+internal import OndolEngine
+
+/// What one commit changed.
+public struct DatabaseChange: Sendable, Hashable {
+  /// A document before and after the commit.
+  public struct Document: Sendable, Hashable {
+    /// The document as the commit found it; a snapshot that does not `exist` when there was none.
+    public let before: DocumentSnapshot
+    /// The document as the commit left it; a snapshot that does not `exist` when it is gone.
+    public let after: DocumentSnapshot
+
+    /// Where the document is.
+    public var reference: DocumentReference { after.reference }
+
+    /// What happened to it.
+    public var type: DocumentChange.Kind {
+      if !before.exists { return .added }
+      return after.exists ? .modified : .removed
+    }
+  }
+
+  /// The commit, to go on behind it later.
+  public let token: ChangeToken
+  /// The moment of the commit.
+  public let time: Timestamp
+  /// The documents that it changed, in the order in which they were first written.
+  public let documents: [Document]
+  /// The collection at the top that was dropped, with everything below it, in a commit that did
+  /// that. Its documents are not among `documents`.
+  public let droppedCollection: String?
+
+  /// The version that the commit gave to what it wrote.
+  public var version: Version { Version(rawValue: token.point.sequence.rawValue) }
+}
+
+extension DatabaseChange {
+  /// What a commit said in the log; nil when it changed no document.
+  init?(_ commit: LoggedCommit, in database: Database) throws(DatabaseError) {
+    guard let remark = commit.remark else { return nil }
+    let content: ChangeRecord.Content
+    do throws(MalformedBytes) {
+      content = try ChangeRecord.read(remark, in: database)
+    } catch {
+      throw DatabaseError(
+        .dataLoss,
+        "what commit \(commit.point.sequence.rawValue) changed is damaged in the log at"
+          + " \(error.offset): \(error.reason); read everything anew and go on from there")
+    }
+    token = ChangeToken(identity: database.engine.identity, point: commit.point)
+    time = Timestamp(unchecked: commit.point.time)
+    switch content {
+    case .documents(let documents):
+      self.documents = documents
+      droppedCollection = nil
+    case .dropped(let root):
+      documents = []
+      droppedCollection = root
+    }
+  }
+}

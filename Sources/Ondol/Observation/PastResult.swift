@@ -1,0 +1,146 @@
+// A query's result as it was at some commit: found by taking back, in what the query gives now, all
+// that has happened since. So someone who comes back is told the difference, and the database need
+// not have kept the old result.
+
+internal import OndolEngine
+
+/// Listens to a query for someone who has seen its result as of a token.
+final class ResumedListener: Listener {
+  private struct State: Sendable {
+    var listener: (any Listener<QuerySnapshot>)?
+    var isOver = false
+  }
+
+  private let state = Guarded(State())
+  private let listening = Listening()
+  private let query: Query
+  private let token: ChangeToken
+
+  init(_ query: Query, since token: ChangeToken) {
+    self.query = query
+    self.token = token
+  }
+
+  @concurrent
+  func next() async throws(DatabaseError) -> QuerySnapshot? {
+    if let listener = state.withLock({ $0.listener }) { return try await listener.next() }
+    if Task.isCancelled || state.withLock({ $0.isOver }) { return nil }
+    do throws(DatabaseError) {
+      let listener = try await compare()
+      state.withLock { $0.listener = listener }
+      return try await listener.next()
+    } catch {
+      state.withLock { $0.isOver = true }
+      throw error
+    }
+  }
+
+  /// Finds out what was seen.
+  private func compare() async throws(DatabaseError) -> any Listener<QuerySnapshot> {
+    let shape = try query.shape.get()
+    let plan = try LiveQueryPlan(shape, in: query.database)
+    let (seen, last) = try await plan.result(asOf: token)
+    // What is shown must not be older than what was seen.
+    await query.database.arrivals.waitUntilAnnounced(last, for: listening)
+    return query.listener(to: shape, behind: seen)
+  }
+}
+
+/// The documents that changed since a commit, as they were then.
+private struct UndoneChanges {
+  /// Nil for one that was not there.
+  var documents: [DocumentPath: DocumentSnapshot.Contents?] = [:]
+  /// The last commit among them that listeners are told of.
+  var last: SequenceNumber
+}
+
+extension LiveQueryPlan {
+  /// The result as of the commit that `token` names; and the last commit so far that changed
+  /// documents.
+  fileprivate func result(
+    asOf token: ChangeToken
+  ) async throws(DatabaseError) -> (ResultView, SequenceNumber) {
+    let (snapshot, point) = try database.datedSnapshot()
+    let undone = try await changes(since: token, through: point)
+    var wide = shape
+    wide.selection = nil
+    wide.offset = 0
+    wide.limit = shape.limit.map {
+      [query.offset, undone.documents.count].reduce($0) { sum, count in
+        let (wider, overflow) = sum.addingReportingOverflow(count)
+        return overflow ? .max : wider
+      }
+    }
+    let present = try await database.read(snapshot) {
+      [database, wide] (rows) throws(DatabaseError) in
+      let catalog = Catalog(copying: rows.catalog, at: token.point.time)
+      let past = Rows(rows.snapshot, catalog, mayBlock: rows.mayBlock)
+      var executor = try Executor(wide, in: database, past)
+      return try executor.documents()
+    }
+    let old = take(back: undone, from: present, asOf: token.point.time)
+    return (ResultView(self, old, isComplete: true), undone.last)
+  }
+
+  /// What the documents were that have changed behind `token` and not behind `point`.
+  private func changes(
+    since token: ChangeToken, through point: CommitPoint
+  ) async throws(DatabaseError) -> UndoneChanges {
+    var history = try database.history(since: token)
+    var undone = UndoneChanges(last: .zero)
+    let place = ListeningPlace(shape.source)
+    repeat {
+      let commits = try await history.someCommits()
+      for commit in commits where commit.point.sequence <= point.sequence {
+        guard let change = try DatabaseChange(commit, in: database) else { continue }
+        undone.last = commit.point.sequence
+        if let root = change.droppedCollection, place.isBelow(root: root) {
+          throw DatabaseError(
+            .outOfRange,
+            "the collection \(root) was dropped since, which does not say what was in the result;"
+              + " listen to snapshots instead")
+        }
+        for document in change.documents {
+          let path = try document.reference.place.get()
+          guard shape.contains(path), undone.documents[path] == nil else { continue }
+          undone.documents[path] = .some(document.before.contents)
+        }
+      }
+      if commits.isEmpty { break }
+    } while history.position.sequence < point.sequence
+    return undone
+  }
+
+  /// The old result, in the query's order.
+  ///
+  /// - Parameter present: the first documents of the result now, as many more than the limit as
+  ///   have changed since. An unchanged document is behind no others than it was behind then, but
+  ///   for those that have changed.
+  private func take(
+    back undone: UndoneChanges, from present: [DocumentSnapshot], asOf time: Int64
+  ) -> [DocumentSnapshot] {
+    var old: [RankedDocument] = []
+    for document in present {
+      guard let path = try? document.reference.place.get(), undone.documents[path] == nil else {
+        continue
+      }
+      old.append(
+        RankedDocument(
+          keys: query.orders.keys(
+            of: document.contents, name: shape.name(of: document.reference)),
+          document: document))
+    }
+    for case (let path, let contents?) in undone.documents {
+      let fields = contents.fields
+      guard let keys = keys(of: fields, at: path), !database.isOver(fields, at: path, asOf: time)
+      else { continue }
+      let reference = DocumentReference(database: database, place: .success(path))
+      old.append(
+        RankedDocument(
+          keys: keys, document: DocumentSnapshot(reference: reference, contents: contents)))
+    }
+    old.sort { query.orders.compare($0.keys, $1.keys) < 0 }
+    let part = old.dropFirst(query.offset).prefix(query.limit).map(\.document)
+    return query.isReversed ? part.reversed() : part
+  }
+}

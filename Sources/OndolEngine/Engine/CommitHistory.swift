@@ -1,0 +1,84 @@
+// The way of the floor above to commits that were made before: in order, each once, from some
+// commit on up to the newest, and again when there are more.
+
+internal import Synchronization
+
+extension Engine {
+  /// What tells this database from every other.
+  package var identity: DatabaseIdentity { storage.identity }
+
+  /// The newest visible commit.
+  package var newestCommit: CommitPoint { storage.sequencer.datedSnapshot.1 }
+
+  /// The rows as of now, and the newest commit in them. A writer's lock is taken for a moment.
+  package func datedSnapshot() throws(EngineError) -> (Snapshot, CommitPoint) {
+    if isClosed.load(ordering: .relaxed) { throw .closed }
+    let (view, point) = storage.sequencer.datedSnapshot
+    return (Snapshot(view, point.sequence), point)
+  }
+
+  /// The commits behind `point`, in their order. Whether they can be read is found out by the first
+  /// `next()`.
+  package func history(after point: CommitPoint) -> CommitHistory {
+    CommitHistory(HistoryCursor(after: point), self)
+  }
+
+  /// Some of the commits behind the cursor, read on the thread for reads that wait for a file.
+  fileprivate func read(
+    _ cursor: HistoryCursor
+  ) async throws(EngineError) -> (HistoryCursor, [LoggedCommit]) {
+    if isClosed.load(ordering: .relaxed) { throw .closed }
+    if isReadOnly { throw .readOnly }
+    try await storage.waitForRecovery()
+    while true {
+      let (moved, commits) = try await storage.views.current.reads.perform {
+        [storage] () throws(EngineError) in
+        guard let extent = storage.sequencer.historyExtent else {
+          throw .notInHistory(reason: "no history of commits is kept")
+        }
+        var cursor = cursor
+        do throws(EngineError) {
+          let commits = try cursor.read(extent, in: storage.directory, storage.identity)
+          return (cursor, commits)
+        } catch {
+          // A log may have gone meanwhile because it was too old.
+          guard let later = storage.sequencer.historyExtent,
+            later.start.sequence > cursor.position.sequence
+          else { throw error }
+          throw .notInHistory(reason: "the commits were kept no more when they were read")
+        }
+      }
+      guard commits.isEmpty, moved.position.sequence < storage.views.published else {
+        return (moved, commits)
+      }
+      // What is visible and not in a file is written with the next sync.
+      try await storage.sequencer.synchronize()
+    }
+  }
+}
+
+/// Reads commits that were made before.
+package struct CommitHistory: Sendable {
+  private var cursor: HistoryCursor
+  private let engine: Engine
+
+  fileprivate init(_ cursor: HistoryCursor, _ engine: Engine) {
+    self.cursor = cursor
+    self.engine = engine
+  }
+
+  /// The last commit that was given out.
+  package var position: CommitPoint { cursor.position }
+
+  /// Some of the next commits; none when the last one was the newest that is visible.
+  ///
+  /// Throws `.notInHistory` when they are not kept, and `.corrupt` naming file and offset when a
+  /// log is damaged.
+  ///
+  /// - Complexity: O(bytes of what is given out); the first time O(bytes of a log).
+  package mutating func next() async throws(EngineError) -> [LoggedCommit] {
+    let commits: [LoggedCommit]
+    (cursor, commits) = try await engine.read(cursor)
+    return commits
+  }
+}
