@@ -17,14 +17,14 @@ package struct CommitReceipt: Sendable, Equatable {
 
 /// An open database: ordered rows that survive a crash.
 package final class Engine: Sendable {
-  private let storage: Storage
+  let storage: Storage
   private let upkeep: Upkeep
   /// Tasks of the floor above.
   private let workAbove: BackgroundTasks
   private let reads: any Worker
   private let logWorker: any Worker
   /// Reads the files anew, in an engine that only reads.
-  private let follower: Follower?
+  let follower: Follower?
   private let isClosed = Atomic(false)
 
   init(
