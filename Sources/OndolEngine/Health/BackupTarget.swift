@@ -6,7 +6,6 @@ final class BackupTarget: Sendable {
   private struct State: Sendable {
     var file: (any File)?
     var offset: UInt64 = 0
-    var made: [String] = []
   }
 
   let directory: any Directory
@@ -24,7 +23,6 @@ final class BackupTarget: Sendable {
       case .file(let name, _):
         try state.file?.sync()
         if name == Superblock.name { try secureNames() }
-        state.made.append(name)
         state.file = try directory.create(name)
         state.offset = 0
       case .bytes(let bytes):
@@ -35,7 +33,7 @@ final class BackupTarget: Sendable {
   }
 
   /// Makes the names so far survive a power cut, the directory's own among them.
-  private func secureNames() throws(EngineError) {
+  func secureNames() throws(EngineError) {
     try directory.sync()
     try directory.syncName()
   }
@@ -48,10 +46,13 @@ final class BackupTarget: Sendable {
     }
   }
 
-  /// Removes every file that was made, the superblock first.
+  /// Removes every file of a database, the superblock first: there was none before.
   func removeAll() {
-    let made = state.withLock { $0.made }
-    for name in made.reversed() { try? directory.remove(name) }
+    try? directory.remove(Superblock.name)
+    for name in (try? directory.list()) ?? []
+    where name == "LOCK" || FileNumber.ofFile(name) != nil {
+      try? directory.remove(name)
+    }
     try? directory.sync()
   }
 }
