@@ -90,7 +90,8 @@ extension Database {
     }
   }
 
-  /// Builds all indexes that are declared; gives back the names of those that are ready, by pattern.
+  /// Builds all indexes that are declared; gives back the names of those that are ready, by
+  /// pattern.
   private func buildSalvagedIndexes() async throws(DatabaseError) -> [String: Set<String>] {
     await finishWhatWasBegun()
     return try await read(try engineSnapshot()) { (rows) throws(DatabaseError) in
@@ -116,7 +117,7 @@ extension SalvageReport {
       for lost in missing {
         lossCount += 1
         losses.append(
-          Loss(reason: "the index '\(lost)' of \(name) cannot be built: documents disagree with it"))
+          Loss(reason: "documents of \(name) disagree with the index '\(lost)': it is gone"))
       }
     }
   }

@@ -116,6 +116,49 @@ struct SalvageCatalog {
   /// The names of fields in a keyspace.
   func symbols(of keyspace: Keyspace) -> SymbolTable { symbols[keyspace] ?? SymbolTable() }
 
+  // MARK: - What is lost
+
+  /// Names a collection of which only documents are left, with so many ids in their keys. Nil when
+  /// there is no name for it.
+  mutating func adopt(_ keyspace: Keyspace, idCount: Int) -> CollectionPattern? {
+    let family = keyspace.rawValue / Keyspace.familyCapacity
+    let root = families.first { $0.value.number == family }?.key ?? "recovered-\(family)"
+    // There is one collection at the top of a family; of those below not even the ids are known.
+    let inner = (1..<max(idCount, 1)).map {
+      $0 + 1 == idCount ? "recovered-\(keyspace.rawValue)" : "level-\($0)"
+    }
+    let pattern = CollectionPattern([root] + inner)
+    guard !patterns.values.contains(pattern), families[root].map({ $0.number == family }) ?? true
+    else { return nil }
+    patterns[keyspace] = pattern
+    if families[root] == nil {
+      families[root] = FamilyRow(number: family, generation: 1, nextMember: 1)
+    }
+    losses.append(
+      SalvageReport.Loss(reason: "the name of a collection; it is called \(pattern) now"))
+    return pattern
+  }
+
+  /// The names of a keyspace with others in the place of those that are lost behind them.
+  func widened(_ table: SymbolTable, to count: Int) -> SymbolTable {
+    var table = table
+    while table.count < count, (try? table.define("lost-name-\(table.count)")) != nil {}
+    return table
+  }
+
+  /// Takes over a table that was widened.
+  mutating func replaceNames(of keyspace: Keyspace, with table: SymbolTable) {
+    let first = symbols(of: keyspace).count
+    symbols[keyspace] = table
+    for symbol in first..<table.count {
+      names[keyspace, default: [:]][UInt32(symbol)] = table.names[symbol]
+    }
+    let place = patterns[keyspace]?.description ?? ""
+    losses.append(
+      SalvageReport.Loss(
+        reason: "names of fields in \(place); they are called lost-name-\(first) and so on now"))
+  }
+
   /// To be called when all rows have been taken.
   mutating func complete() {
     for (keyspace, pattern) in patterns {

@@ -5,8 +5,8 @@ internal import OndolEngine
 
 /// What became of a damaged database's documents.
 public struct SalvageReport: Sendable, Hashable, Codable {
-  /// What became of the documents of all collections with one pattern: `items`, or `items/notes` for
-  /// those called `notes` below each of the items.
+  /// What became of the documents of all collections with one pattern: `items`, or `items/notes`
+  /// for those called `notes` below each of the items.
   public struct Collection: Sendable, Hashable, Codable {
     /// The ids of the collections, separated by `/`.
     public var name: String

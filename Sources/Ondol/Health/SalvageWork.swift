@@ -58,12 +58,7 @@ final class SalvageWork: @unchecked Sendable {
     if keyspace == .catalog { return catalog.take(row) }
     completeCatalog()
     catalog.noteUse(of: keyspace)
-    guard let pattern = catalog.patterns[keyspace] else {
-      if !catalog.isIndex(keyspace), (try? DocumentView(row.value.bytes)) != nil {
-        strangers[keyspace, default: 0] += 1
-      }
-      return
-    }
+    guard let pattern = catalog.patterns[keyspace] ?? adopt(keyspace, row) else { return }
     do throws(MalformedBytes) {
       try check(row, keyspace, pattern)
     } catch {
@@ -77,6 +72,31 @@ final class SalvageWork: @unchecked Sendable {
     collections[keyspace]?.saved += 1
     documents += 1
     try target.add(row, upTo: sequence)
+  }
+
+  /// Finds a name for the collection of a document that the catalog does not know.
+  private func adopt(_ keyspace: Keyspace, _ row: SalvagedRow) -> CollectionPattern? {
+    guard !catalog.isIndex(keyspace), (try? DocumentView(row.value.bytes)) != nil else {
+      return nil
+    }
+    guard let count = Self.idCount(row.key, keyspace),
+      let pattern = catalog.adopt(keyspace, idCount: count)
+    else {
+      strangers[keyspace, default: 0] += 1
+      return nil
+    }
+    collections[keyspace] = SalvageReport.Collection(name: pattern.description)
+    return pattern
+  }
+
+  /// How many ids there are in a document's key.
+  private static func idCount(_ key: [UInt8], _ keyspace: Keyspace) -> Int? {
+    (1...100).first { count in
+      guard let ids = try? DocumentKey.ids(in: key.bytes, ancestorCount: count - 1),
+        let last = ids.last
+      else { return false }
+      return DocumentKey.key(keyspace, ancestors: Array(ids.dropLast()), id: last) == key
+    }
   }
 
   private func completeCatalog() {
@@ -99,12 +119,29 @@ final class SalvageWork: @unchecked Sendable {
       DocumentKey.key(keyspace, ancestors: Array(ids.dropLast()), id: last) == row.key
     else { throw MalformedBytes(at: 0, "its key is not that of a document") }
     let view = try DocumentView(row.value.bytes)
-    try view.check(catalog.symbols(of: keyspace))
+    try checkNames(view, keyspace)
     guard view.version > .zero, view.version.rawValue < 1 << 62 else {
       throw MalformedBytes(at: 0, "it is of no commit")
     }
     sequence = max(sequence, view.version)
     time = max(time, view.updateTime.microsecondsSince1970)
+  }
+
+  /// Throws unless the fields are whole. Names that the catalog has lost get others.
+  private func checkNames(
+    _ view: DocumentView, _ keyspace: Keyspace
+  ) throws(MalformedBytes) {
+    let known = catalog.symbols(of: keyspace)
+    do throws(MalformedBytes) {
+      try view.check(known)
+    } catch {
+      for count in [64, 1024, SymbolTable.maximumCount] where count > known.count {
+        let wider = catalog.widened(known, to: count)
+        guard (try? view.check(wider)) != nil else { continue }
+        return catalog.replaceNames(of: keyspace, with: wider)
+      }
+      throw error
+    }
   }
 
   // MARK: - The end

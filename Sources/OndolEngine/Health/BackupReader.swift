@@ -1,8 +1,8 @@
-// What a backup consists of: every file of a snapshot, in the order in which they are to be written.
-// The snapshot's view keeps its segments and value files, so these are copied as they are, once
-// they were read through and found sound. What the view has in memory is written as one more run a
-// shard, into memory, and then copied as well. Last come the files that make it all a database as
-// of the snapshot, the superblock behind all others: without it nothing opens.
+// What a backup consists of: every file of a snapshot, in the order in which they are to be
+// written. The snapshot's view keeps its segments and value files, so these are copied as they are,
+// once they were read through and found sound. What the view has in memory is written as one more
+// run a shard, into memory, and then copied as well. Last come the files that make it all a
+// database as of the snapshot, the superblock behind all others: without it nothing opens.
 //
 // Writers are not asked and do not wait.
 

@@ -1,11 +1,11 @@
-// Takes out of a damaged database what can be read of it, row by row in the order of their keys, the
-// newest of each. The source is not changed and not locked. In memory are the logs, a block of each
-// run, and one value.
+// Takes out of a damaged database what can be read of it, row by row in the order of their keys,
+// the newest of each. The source is not changed and not locked. In memory are the logs, a block of
+// each run, and one value.
 //
 // Which of several rows is the newest: where the manifest could be read, the one in the newest
 // source, as in any read. Otherwise the one of the latest commit, which the floor above knows of
-// documents; and a deletion counts only when it is later for certain: what is saved without need can
-// be deleted again.
+// documents; and a deletion counts only when it is later for certain: what is saved without need
+// can be deleted again.
 
 /// A walk over what can be read.
 package final class SalvageReader {

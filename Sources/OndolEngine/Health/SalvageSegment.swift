@@ -1,7 +1,7 @@
 // The blocks of a segment that can be read, whatever else of it cannot. The index leads to them
 // where it is sound. Where it is not, they are found by themselves: they stand side by side, each
-// ends in a trailer, and its checksum tells where it began. All that takes is the file's salt, which
-// is in the header, in the footer and in the manifest.
+// ends in a trailer, and its checksum tells where it began. All that takes is the file's salt,
+// which is in the header, in the footer and in the manifest.
 
 /// Where a data block stands, and its length with the trailer.
 struct SalvageBlock {
