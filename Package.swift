@@ -8,6 +8,7 @@ let package = Package(
     .library(name: "Ondol", targets: ["Ondol"]),
     .executable(name: "ondol", targets: ["OndolInspect"]),
     .executable(name: "ondol-demo", targets: ["OndolDemo"]),
+    .executable(name: "ondol-stress", targets: ["OndolStress"]),
   ],
   dependencies: [
     .package(url: "https://github.com/apple/swift-log", from: "1.16.2"),
@@ -30,6 +31,13 @@ let package = Package(
       name: "OndolInspect",
       dependencies: [
         "Ondol", "OndolEngine",
+        .product(name: "ArgumentParser", package: "swift-argument-parser"),
+      ]),
+    // The suites of SimulationTests for hours instead of seconds.
+    .executableTarget(
+      name: "OndolStress",
+      dependencies: [
+        "Ondol", "OndolEngine", "OndolTestKit",
         .product(name: "ArgumentParser", package: "swift-argument-parser"),
       ]),
     .executableTarget(
@@ -95,6 +103,12 @@ if let bench = Context.environment["BENCH"] {
         "BenchmarkKit", "CPeers", "Peers", "Ondol",
         .product(name: "ArgumentParser", package: "swift-argument-parser"),
       ], path: "Benchmarks/DocumentBenchmarks", swiftSettings: defines.map { .define($0) }),
+    .executableTarget(
+      name: "ObservationBenchmarks",
+      dependencies: [
+        "BenchmarkKit", "Ondol", .product(name: "ArgumentParser", package: "swift-argument-parser"),
+      ] + (hasGRDB ? [.product(name: "GRDB", package: "GRDB.swift")] : []),
+      path: "Benchmarks/ObservationBenchmarks", swiftSettings: defines.map { .define($0) }),
   ]
 }
 

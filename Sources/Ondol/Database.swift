@@ -9,7 +9,7 @@ internal import Synchronization
 ///
 /// A database can be used from any task or actor. Reads never wait for writes.
 public final class Database: Sendable {
-  let engine: Engine
+  package let engine: Engine
   let catalog: Catalog
   let latches = Latches()
   /// Who listens.

@@ -38,6 +38,32 @@ private func writeALot(_ engine: EngineSubject, seed: UInt64) async throws {
 }
 
 @Suite struct `What crashes leave behind` {
+  /// A process was killed while it made a database, before the superblock's name was on the device.
+  /// The next one found all files, trusted them and made a log; then the power went, and took that
+  /// name and not the log's: no database could be opened there again.
+  @Test func `when a database was being made can be opened after a power cut`() throws {
+    let first = SimulatedFileSystem()
+    first.keepPictures()
+    try withEngine(on: first, seed: 1) { _ in }
+    var cuts = 0
+    for (number, made) in first.takePictures().enumerated() {
+      let second = SimulatedFileSystem(storage: made.storage.afterKill())
+      second.keepPictures()
+      try withEngine(on: second, seed: 2) { engine in
+        let change = Change(key: [0, 0, 0x10, 0, 1], value: [1])
+        _ = try await engine.commit([change], .process)
+      }
+      for picture in second.takePictures() {
+        for seed in 0..<4 {
+          let left = picture.storage.afterPowerCut(seed: UInt64(number * 4 + seed))
+          try withEngine(on: SimulatedFileSystem(storage: left), seed: 3) { _ in }
+          cuts += 1
+        }
+      }
+    }
+    #expect(cuts > 1_000)
+  }
+
   /// After crashes without end a settled database has a superblock, a manifest, its last log and
   /// one segment a shard.
   @Test(arguments: [1, 2, 3, 4] as [UInt64])

@@ -135,7 +135,8 @@ final class Catalog: Sendable {
     }
   }
 
-  /// Has the pictures follow a database that another has written: `rows` are newer than all of them.
+  /// Has the pictures follow a database that another has written: `rows` are newer than all of
+  /// them.
   func follow(_ rows: Rows) throws(DatabaseError) {
     let present = Set(try families(in: rows).map { ExactText($0.root) })
     let gone = pictures.withLock { $0.filter { !present.contains($0.key) } }

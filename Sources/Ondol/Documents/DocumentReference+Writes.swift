@@ -153,7 +153,7 @@ extension DocumentReference {
     }
     let path = try place.get()
     do {
-      let commit = try await database.run(attempts: .max, durability: durability) { snapshot in
+      let commit = try await database.derive(attempts: .max, durability: durability) { snapshot in
         let outcome = try await database.read(snapshot) { (rows) throws(DatabaseError) in
           let transaction = Transaction(database, rows)
           try transaction.deleteDocument(self, recursive: true, ifVersion: version)

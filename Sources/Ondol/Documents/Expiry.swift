@@ -2,8 +2,8 @@
 // them, whether their row is still there or not: every read compares the field with the clock. The
 // rows are removed soon after by ordinary deletes, so that indexes shrink and listeners hear of it.
 //
-// Removal is a timer for the earliest moment known: set after a database was opened, when a field is
-// declared, and by writes. When it goes off, what is over is deleted, some hundred documents a
+// Removal is a timer for the earliest moment known: set after a database was opened, when a field
+// is declared, and by writes. When it goes off, what is over is deleted, some hundred documents a
 // commit, and it is set for the next moment.
 
 internal import Logging
@@ -55,8 +55,9 @@ extension Database {
   /// Microseconds until the next attempt after a failure.
   private static let pauseAfterFailure: Int64 = 1_000_000
 
-  /// Has the timer go off at `time` at the latest.
+  /// Has the timer go off at `time` at the latest. Who only reads leaves it to the writer.
   func reap(by time: Int64) {
+    if engine.isReadOnly { return }
     let isSooner = nextReaping.withLock { next in
       if let next, next <= time { return false }
       next = time

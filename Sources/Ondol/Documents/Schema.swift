@@ -82,7 +82,7 @@ extension CollectionReference {
     let history = try await database.changeCatalog(of: pattern.root) {
       (edit) throws(DatabaseError) in try edit.beginSchema(version, of: pattern)
     }
-    guard !history.epochs.isEmpty else { return }
+    guard !history.epochs.isEmpty, !database.engine.isReadOnly else { return }
     let rewrite = SchemaRewrite(pattern: pattern)
     database.engine.startInBackground { [weak database] in
       if let database { await rewrite.run(in: database) }

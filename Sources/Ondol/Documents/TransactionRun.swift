@@ -43,16 +43,23 @@ extension Database {
     attempts: Int = 100, durability: Durability? = nil,
     _ body: (Transaction) async throws -> Result
   ) async throws -> Result {
-    try await run(attempts: attempts, durability: durability) { snapshot in
+    try await run(attempts: attempts, durability: durability, body).result
+  }
+
+  /// As `runTransaction`, and what the commit did.
+  package func run<Result>(
+    attempts: Int, durability: Durability?, _ body: (Transaction) async throws -> Result
+  ) async throws -> (result: Result, commit: CompletedCommit) {
+    try await derive(attempts: attempts, durability: durability) { snapshot in
       let transaction = Transaction(self, Rows(snapshot, catalog, mayBlock: true))
       defer { transaction.end() }
       let result = try await body(transaction)
       return (result, try transaction.finish())
-    }.result
+    }
   }
 
   /// Derives from snapshots until one attempt can be committed.
-  func run<Result>(
+  func derive<Result>(
     attempts: Int, durability: Durability?,
     _ derive: (Snapshot) async throws -> (Result, TransactionOutcome)
   ) async throws -> (result: Result, commit: CompletedCommit) {

@@ -117,14 +117,21 @@ public final class WriteBatch {
   ///   `.resourceExhausted` when the commit is over 64 MiB; `.failedPrecondition` when the batch
   ///   was committed before; `.cancelled` when the task was cancelled in time.
   public func commit(durability: Durability? = nil) async throws(DatabaseError) {
+    _ = try await complete(durability: durability)
+  }
+
+  /// As `commit(durability:)`, and what the commit did; nil when nothing was added.
+  package func complete(
+    durability: Durability?
+  ) async throws(DatabaseError) -> CompletedCommit? {
     guard !isCommitted else {
       throw DatabaseError(
         .failedPrecondition, "a batch is committed once; make another for further writes")
     }
     isCommitted = true
     if let problem { throw problem }
-    guard !writes.isEmpty else { return }
-    _ = try await database.commit(writes, durability: durability)
+    guard !writes.isEmpty else { return nil }
+    return try await database.commit(writes, durability: durability)
   }
 
   private func add(

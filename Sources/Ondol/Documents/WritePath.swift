@@ -9,7 +9,7 @@
 // Up to the commit's place in the order of commits, cancelling the task throws `.cancelled` and
 // nothing has happened; after it, the write completes.
 
-internal import OndolEngine
+package import OndolEngine
 
 extension Database {
   /// Compiled on the caller, done here: the private half of every public write of one document.
@@ -121,10 +121,10 @@ private struct WriteQueue {
 }
 
 /// A commit that was acknowledged, or that had nothing to change.
-struct CompletedCommit: Sendable {
+package struct CompletedCommit: Sendable {
   let documents: [WrittenDocument]
   /// Nil when nothing was changed.
-  let receipt: CommitReceipt?
+  package let receipt: CommitReceipt?
   /// The time when nothing was changed.
   let now: Int64
 

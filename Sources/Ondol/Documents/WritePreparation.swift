@@ -228,7 +228,7 @@ struct WritePreparation {
     guard !batch.isEmpty else {
       return PreparedCommit(batch: batch, documents: documents, changedFamilies: [])
     }
-    footprint.guardUnchanged(in: &batch)
+    try guarded(footprint).guardUnchanged(in: &batch)
     batch.note = CommitNote(.documents(documents))
     var changed: [Family] = []
     // By number, because each new family says which number the next one gets.
@@ -238,6 +238,16 @@ struct WritePreparation {
     }
     return PreparedCommit(
       batch: batch, documents: documents, changedFamilies: changed, firstEnd: firstEnd)
+  }
+
+  /// The footprint with the documents to which a write makes no difference, such as a delete where
+  /// there is none: it would, had somebody else come first.
+  private func guarded(_ footprint: Footprint) throws(DatabaseError) -> Footprint {
+    var footprint = footprint
+    for document in documents where !document.isChanged {
+      try footprint.add(document.path, in: rows)
+    }
+    return footprint
   }
 
   /// Makes room for the other documents, supposing that they are like the first. A large batch that

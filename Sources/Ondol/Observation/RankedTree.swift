@@ -1,7 +1,7 @@
 // A result kept in order, as an immutable tree: whoever holds one keeps it as it was, while the
-// next one shares all but the way to what changed. So a listener that has seen an older result costs
-// only the difference, one document more or less costs O(log n) however large the result is, and
-// what two results do not share is found without looking at what they do. Used by ResultView.
+// next one shares all but the way to what changed. So a listener that has seen an older result
+// costs only the difference, one document more or less costs O(log n) however large the result is,
+// and what two results do not share is found without looking at what they do. Used by ResultView.
 
 /// A document in a result, with what it is sorted by.
 final class RankedDocument: Sendable {

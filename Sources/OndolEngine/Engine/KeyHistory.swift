@@ -82,6 +82,8 @@ struct RecentKeys: Sendable {
     var histories: [KeyHistory] = []
     /// Nothing is known of commits up to here.
     var forgottenThrough = SequenceNumber.zero
+
+    var knownThrough: SequenceNumber { histories.last?.through ?? forgottenThrough }
   }
 
   private var shards: [ShardKeys]
@@ -94,7 +96,14 @@ struct RecentKeys: Sendable {
   }
 
   /// Adds what was flushed last from a shard, and forgets the oldest where it is too much.
-  mutating func add(_ history: KeyHistory, shard: Int) {
+  ///
+  /// - Parameter flushedBefore: up to where the shard was flushed before. Of what was flushed
+  ///   without being added nothing is known, nor of what came before that.
+  mutating func add(_ history: KeyHistory, shard: Int, flushedBefore: SequenceNumber) {
+    if shards[shard].knownThrough < flushedBefore {
+      sizeBytes -= shards[shard].histories.reduce(0) { $0 + $1.sizeBytes }
+      shards[shard] = ShardKeys(forgottenThrough: flushedBefore)
+    }
     shards[shard].histories.append(history)
     sizeBytes += history.sizeBytes
     while sizeBytes > limitBytes, let oldest = shardOfOldest {

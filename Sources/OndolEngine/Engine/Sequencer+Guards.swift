@@ -80,6 +80,8 @@ extension Sequencer {
       first.rawValue <= lastGuarded.rawValue + Self.guardInterval
     else { return }
     let history = KeyHistory(of: memtable, through: through)
-    state.withLock { $0.recentKeys.add(history, shard: shard) }
+    // The view still shows how far the shard was flushed before.
+    let flushedBefore = views.current.shards[shard].flushedThrough
+    state.withLock { $0.recentKeys.add(history, shard: shard, flushedBefore: flushedBefore) }
   }
 }

@@ -250,12 +250,13 @@ final class Manifest: @unchecked Sendable {
   }
 
   /// Before the first change after opening, and before anything is removed: writes the superblock,
-  /// the manifest and the last log once more, as they were read, and syncs them. A process that was
-  /// killed may have written them without having them synced, and one whose sync failed has left
-  /// bytes that the system shows and no later sync saves. Otherwise new commits could outlive what
-  /// they stand on, and files go that are needed yet.
+  /// the manifest and the last log once more, as they were read, and syncs them and their names. A
+  /// process that was killed may have written them without having them synced, and one whose sync
+  /// failed has left bytes that the system shows and no later sync saves. Otherwise new commits
+  /// could outlive what they stand on, and files go that are needed yet.
   func secureFoundation() throws(EngineError) {
     if isFoundationSafe { return }
+    try directory.sync()
     try superblock.write(to: try directory.open(Superblock.name, access: .readWrite))
     try rewrite(file)
     if !isLogSafe {

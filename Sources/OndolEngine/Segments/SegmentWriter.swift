@@ -47,20 +47,20 @@ package final class SegmentWriter {
     output.bytes.reserveCapacity(ChunkedOutput.chunkBytes + 2 * options.blockSize)
   }
 
-  /// Adds a row. Its key must be above the last one's, and a tombstone has no value.
+  /// Adds a row. A tombstone has no value.
   ///
-  /// - Throws: `.invalid` for a row over 64 MiB, and whatever the file throws.
+  /// - Throws: `.invalid` for a row over 64 MiB; `.corrupt` when its key is not above the last
+  ///   one's, because rows that are merged come from files; and whatever the file throws.
   package func add(_ kind: RowKind, key: RawSpan, value: RawSpan) throws(EngineError) {
     let length = key.byteCount + value.byteCount
     guard length <= BlockLayout.maximumRowLength else {
       throw .invalid(reason: "a row of \(length) bytes; at most 64 MiB are possible")
     }
     precondition(kind != .delete || value.isEmpty, "a tombstone with a value")
+    try refuseDisorder(key)
     if block.isEmpty {
       if entries == 0 { minKey = key.array } else { index.separate(from: key) }
     } else {
-      let ascends = block.lastKey.compare(key) < 0
-      precondition(ascends, "keys must ascend")
       if block.estimatedLength + length > options.blockSize
         || block.rowCount == BlockLayout.maximumRows
       {
@@ -74,6 +74,16 @@ package final class SegmentWriter {
     if kind == .delete { tombstones += 1 }
     if kind == .valuePointer { values.add(try ValuePointer(row: value)) }
     rawBytesWritten += UInt64(length)
+  }
+
+  private func refuseDisorder(_ key: RawSpan) throws(EngineError) {
+    if entries == 0 { return }
+    let last = index.lastKey
+    let order = block.isEmpty ? last.bytes.compare(key) : block.lastKey.compare(key)
+    guard order >= 0 else { return }
+    throw .corrupt(
+      file: number.segmentName, offset: output.position,
+      reason: "the rows to be written are out of order: a file they come from is damaged")
   }
 
   /// Writes what is left, and the index, filter and footer. There must have been a row.

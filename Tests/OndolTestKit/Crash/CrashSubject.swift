@@ -27,7 +27,8 @@ extension Rows {
 
 /// Where a commit stands among all commits.
 package struct CommitPlace: Sendable, Hashable {
-  /// The first commit has 1.
+  /// Later than that of every commit before. Where the store makes no commits of its own the first
+  /// commit has 1, and there are no gaps.
   package var sequence: UInt64
   /// Later than that of every commit before.
   package var time: Int64
@@ -38,27 +39,46 @@ package struct CommitPlace: Sendable, Hashable {
   }
 }
 
+/// An invariant of the store that its subject found broken. Unlike other errors, nothing that went
+/// wrong with the disk is an excuse for it.
+package struct BrokenInvariant: Error, Sendable, CustomStringConvertible {
+  package var description: String
+
+  package init(_ description: String) {
+    self.description = description
+  }
+}
+
 /// An open store.
 package protocol CrashSubject: Sendable {
+  /// Whether the store makes commits that nobody asked for, so that the sequences of those asked
+  /// for have gaps.
+  var makesCommitsOfItsOwn: Bool { get }
+
   /// Applies all of `changes` or none, and returns when that has survived what `durability` says.
   func commit(
     _ changes: [Change], _ durability: Durability
-  ) async throws(EngineError) -> CommitPlace
+  ) async throws -> CommitPlace
 
-  /// The number of the last commit visible, and everything there is then.
-  func contents() async throws(EngineError) -> (sequence: UInt64, rows: Rows)
+  /// How many commits are visible, and everything there is then. Throws `BrokenInvariant` when what
+  /// there is cannot be.
+  func contents() async throws -> (sequence: UInt64, rows: Rows)
 
   /// Makes all acknowledged commits survive a power cut.
-  func synchronize() async throws(EngineError)
+  func synchronize() async throws
 
   /// Moves what is in memory into files; all acknowledged commits survive a power cut afterwards.
-  func flush() async throws(EngineError)
+  func flush() async throws
 
   /// Flushes, and merges what can be merged.
-  func settle() async throws(EngineError)
+  func settle() async throws
 
   /// Ends in good order; all acknowledged commits survive a power cut afterwards.
-  func close() async throws(EngineError)
+  func close() async throws
+}
+
+extension CrashSubject {
+  package var makesCommitsOfItsOwn: Bool { false }
 }
 
 /// How small the limits of a store are, so that little work makes it do everything. All but the
@@ -97,6 +117,26 @@ package struct SubjectOptions: Sendable, Hashable {
     self.smallShardSize = smallShardSize
     self.valueThreshold = valueThreshold
     self.valueFileSize = valueFileSize
+  }
+}
+
+extension EngineOptions {
+  /// Options of so small limits.
+  init(_ options: SubjectOptions) {
+    self.init()
+    shardCount = options.shardCount
+    memtableSize = options.memtableSize
+    logSize = options.logSize
+    manifestSize = options.manifestSize
+    segmentSize = options.segmentSize
+    blockSize = options.blockSize
+    deferredBytes = options.deferredBytes
+    runLimit = options.runLimit
+    callersSync = options.callersSync
+    smallShardSize = options.smallShardSize
+    valueThreshold = options.valueThreshold
+    valueFileSize = options.valueFileSize
+    cacheSize = 1 << 20
   }
 }
 

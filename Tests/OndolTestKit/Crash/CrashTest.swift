@@ -39,6 +39,8 @@ package struct CrashTest: Sendable {
   package var seed: UInt64
   /// A promise that the disk breaks; the test should then find a violation.
   package var sabotage: Sabotage?
+  /// Operations of a workload before which it is crashed, evenly spread; all of them when nil.
+  package var operationsPerWorkload: Int?
   /// Disks drawn for each operation.
   package var damagesPerOperation = 3
   /// One recovery in this many is crashed again.
@@ -54,15 +56,27 @@ package struct CrashTest: Sendable {
   /// Crashes until there have been `count` of them or one broke a promise, which is then made
   /// small.
   package func run(crashes count: Int) -> CrashReport {
+    var report = crashUntilBroken(count)
+    report.violation = report.violation.map(shrink)
+    return report
+  }
+
+  /// As `run(crashes:)`, for a store that is known to break a promise: the violation is left as it
+  /// is.
+  package func crashUntilBroken(_ count: Int) -> CrashReport {
     var report = CrashReport()
     var number = 0
     while report.crashes < count, report.violation == nil {
       report.violation = run(workload: number, within: count, into: &report)
       number += 1
     }
-    if let violation = report.violation {
-      report.violation = shrink(violation)
-    }
+    return report
+  }
+
+  /// Crashes the seed's first workload at each of its operations; a violation is made small.
+  package func runOne() -> CrashReport {
+    var report = CrashReport()
+    report.violation = run(workload: 0, into: &report).map(shrink)
     return report
   }
 
@@ -84,7 +98,7 @@ package struct CrashTest: Sendable {
     report.workloads += 1
     do throws(CrashTrial.Failure) {
       let life = try trial.firstLife(workload)
-      for picture in life.pictures where report.crashes < limit {
+      for picture in chosen(life.pictures, &random) where report.crashes < limit {
         report.points += 1
         for _ in 0..<damagesPerOperation {
           report.crashes += try trial.crash(
@@ -96,6 +110,14 @@ package struct CrashTest: Sendable {
       return CrashViolation(
         seed: seed, number: number, workload: workload, place: error.place, reason: error.reason)
     }
+  }
+
+  private func chosen(_ pictures: [Picture], _ random: inout SeededRandom) -> [Picture] {
+    guard let operationsPerWorkload, pictures.count > operationsPerWorkload else {
+      return pictures
+    }
+    let step = (pictures.count + operationsPerWorkload - 1) / operationsPerWorkload
+    return stride(from: random.below(step), to: pictures.count, by: step).map { pictures[$0] }
   }
 
   /// Leaves out steps as long as some crash still breaks a promise: first all behind some step,

@@ -130,7 +130,9 @@ struct CrashTrial {
       timeline.append(history.value)
       ?? timeline.fault(in: last, allowing: timeline.newest...timeline.newest)
     if let fault {
-      throw Failure(place: "\(crash.place), at the end of the life after it", reason: fault)
+      throw Failure(
+        place: "\(crash.place), at the end of the life after it, which began after commit \(state)"
+          + " and did:\n\(workload)\nThe workload before it:", reason: fault)
     }
     return Life(
       timeline: timeline, pictures: fileSystem.takePictures(),
@@ -142,12 +144,15 @@ struct CrashTrial {
     _ workload: Workload, on fileSystem: SimulatedFileSystem, _ history: History, seed: UInt64,
     place: String
   ) throws(Failure) -> LifeOutcome {
+    let outcome: LifeOutcome
     do {
-      return try LivingStore.live(
+      outcome = try LivingStore.live(
         workload.steps, on: fileSystem, history, seed: seed, options: workload.options, open: open)
     } catch {
       throw Failure(place: place, reason: "\(error)")
     }
+    if let broken = outcome.brokenInvariant { throw Failure(place: place, reason: broken) }
+    return outcome
   }
 }
 

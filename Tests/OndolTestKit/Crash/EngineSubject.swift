@@ -19,22 +19,9 @@ package struct EngineSubject: CrashSubject {
   package static func open(
     _ environment: Environment, _ options: SubjectOptions
   ) async throws(EngineError) -> EngineSubject {
-    var engineOptions = EngineOptions()
-    engineOptions.shardCount = options.shardCount
-    engineOptions.memtableSize = options.memtableSize
-    engineOptions.logSize = options.logSize
-    engineOptions.manifestSize = options.manifestSize
-    engineOptions.segmentSize = options.segmentSize
-    engineOptions.blockSize = options.blockSize
-    engineOptions.deferredBytes = options.deferredBytes
-    engineOptions.runLimit = options.runLimit
-    engineOptions.callersSync = options.callersSync
-    engineOptions.smallShardSize = options.smallShardSize
-    engineOptions.valueThreshold = options.valueThreshold
-    engineOptions.valueFileSize = options.valueFileSize
-    engineOptions.cacheSize = 1 << 20
     return EngineSubject(
-      engine: try await Engine.open(at: "/db", options: engineOptions, environment: environment),
+      engine: try await Engine.open(
+        at: "/db", options: EngineOptions(options), environment: environment),
       keyspace: Guarded(scratch.lowerBound + UInt32(environment.random() % 0x400)))
   }
 
@@ -61,7 +48,7 @@ package struct EngineSubject: CrashSubject {
   }
 
   /// Scans every shard forwards and backwards, and asks for some of the rows by key too.
-  package func contents() async throws(EngineError) -> (sequence: UInt64, rows: Rows) {
+  package func contents() async throws -> (sequence: UInt64, rows: Rows) {
     let snapshot = try engine.snapshot()
     var rows: Rows = [:]
     for group in 0..<Workload.keyspaceGroups {
@@ -70,7 +57,7 @@ package struct EngineSubject: CrashSubject {
     rows = rows.filter { row in !Self.scratch.contains(Self.keyspace(of: row.key)) }
     for (key, value) in rows where key.last.map({ $0 % 4 == 0 }) == true {
       guard try await snapshot.get(key) == value else {
-        throw .invalid(reason: "a scan finds a row that a search does not, \(key)")
+        throw BrokenInvariant("a scan finds a row that a search does not, \(key)")
       }
     }
     try checkStamp(rows.removeValue(forKey: Self.stampKey), in: snapshot)
@@ -81,19 +68,19 @@ package struct EngineSubject: CrashSubject {
     key.prefix(4).reduce(0) { $0 << 8 | UInt32($1) }
   }
 
-  private func checkStamp(_ stamp: [UInt8]?, in snapshot: Snapshot) throws(EngineError) {
+  private func checkStamp(_ stamp: [UInt8]?, in snapshot: Snapshot) throws {
     var expected: [UInt8] = []
     expected.appendLittleEndian(snapshot.sequence.rawValue)
     if snapshot.sequence == .zero, stamp == nil { return }
     guard let stamp, stamp.starts(with: expected) else {
-      throw .invalid(
-        reason: "after commit \(snapshot.sequence.rawValue) the stamp is \(stamp ?? [])")
+      throw BrokenInvariant(
+        "after commit \(snapshot.sequence.rawValue) the stamp is \(stamp ?? [])")
     }
   }
 
   private func scan(
     _ snapshot: Snapshot, group: UInt32, into rows: inout Rows
-  ) throws(EngineError) {
+  ) throws {
     var lower: [UInt8] = []
     lower.appendBigEndian(group << 12)
     var upper: [UInt8] = []
@@ -104,7 +91,7 @@ package struct EngineSubject: CrashSubject {
     while cursor.isValid {
       let key = cursor.key.array
       if let last = keys.last, !last.lexicographicallyPrecedes(key) {
-        throw .invalid(reason: "a scan goes from \(last) to \(key)")
+        throw BrokenInvariant("a scan goes from \(last) to \(key)")
       }
       rows[key] = try cursor.value.array
       keys.append(key)
@@ -115,7 +102,7 @@ package struct EngineSubject: CrashSubject {
       try cursor.previous()
     }
     if cursor.isValid || !keys.isEmpty {
-      throw .invalid(reason: "a scan backwards finds other rows, in group \(group)")
+      throw BrokenInvariant("a scan backwards finds other rows, in group \(group)")
     }
   }
 
@@ -127,7 +114,7 @@ package struct EngineSubject: CrashSubject {
     try await engine.flush()
   }
 
-  package func settle() async throws(EngineError) {
+  package func settle() async throws {
     let dropped = keyspace.withLock { keyspace in
       defer { keyspace += 1 }
       return keyspace
@@ -137,7 +124,7 @@ package struct EngineSubject: CrashSubject {
     var rows: Rows = [:]
     try scan(try engine.snapshot(), group: Self.scratch.lowerBound >> 12, into: &rows)
     guard !rows.keys.contains(where: { Self.keyspace(of: $0) == dropped }) else {
-      throw .invalid(reason: "rows of keyspace \(dropped) are there after it was dropped")
+      throw BrokenInvariant("rows of keyspace \(dropped) are there after it was dropped")
     }
   }
 

@@ -13,6 +13,8 @@ package struct FaultTest: Sendable {
   private static let noSpace: Int32 = 28
 
   package var seed: UInt64
+  /// Whether every operation fails in every way, and not in one that is drawn.
+  package var isExhaustive = false
   let open: OpenSubject
 
   package init(seed: UInt64, open: @escaping OpenSubject) {
@@ -29,6 +31,13 @@ package struct FaultTest: Sendable {
       report.violation = run(workload: number, within: count, into: &report)
       number += 1
     }
+    return report
+  }
+
+  /// Fails each operation of the seed's first workload.
+  package func runOne() -> CrashReport {
+    var report = CrashReport()
+    report.violation = run(workload: 0, into: &report)
     return report
   }
 
@@ -73,7 +82,12 @@ package struct FaultTest: Sendable {
   ) -> [Place] {
     let reads = fileSystem.count(of: .read)
     let skip = max(1, reads * 4 / max(1, fileSystem.operations))
-    return (0..<fileSystem.operations).map { draw(at: $0, &random) }
+    let numbered = (0..<fileSystem.operations).flatMap { operation in
+      isExhaustive
+        ? Way.allCases.map { place(operation, $0) }
+        : [place(operation, random.pick([.once, .once, .forEver, .full]))]
+    }
+    return numbered
       + stride(from: random.below(skip), to: reads, by: skip).map { read in
         let isSticky = random.chance(1, in: 4)
         return Place(
@@ -83,17 +97,24 @@ package struct FaultTest: Sendable {
       }
   }
 
-  private func draw(at operation: Int, _ random: inout SeededRandom) -> Place {
-    let numbered = Set(OperationKind.allCases.filter(\.isNumbered))
-    let kind = random.below(4)
-    switch kind {
-    case 0...2:
-      return Place(
+  /// How an operation can fail.
+  private enum Way: CaseIterable {
+    case once
+    case forEver
+    /// The disk is full from there on.
+    case full
+  }
+
+  private func place(_ operation: Int, _ way: Way) -> Place {
+    switch way {
+    case .once, .forEver:
+      Place(
         fault: Fault(
-          failing: numbered, from: operation, errno: Self.inputOutputError, isSticky: kind == 2),
-        name: "EIO at operation \(operation)\(kind == 2 ? " and after" : "")")
-    default:
-      return Place(
+          failing: Set(OperationKind.allCases.filter(\.isNumbered)), from: operation,
+          errno: Self.inputOutputError, isSticky: way == .forEver),
+        name: "EIO at operation \(operation)\(way == .forEver ? " and after" : "")")
+    case .full:
+      Place(
         fault: Fault(
           failing: [.create, .write], from: operation, errno: Self.noSpace, isSticky: true),
         name: "ENOSPC from operation \(operation) on")

@@ -28,7 +28,10 @@ final class History: Sendable {
     var commits: [Int: (changes: [Change], time: Int64)] = [:]
     /// Begun and not acknowledged.
     var unfinished: [[Change]] = []
+    /// The place of the newest commit acknowledged in this life; 0 for none.
     var newestAcknowledged = 0
+    /// Whether places go up by one from commit to commit.
+    var isWithoutGaps = true
   }
 
   private let record = Guarded(Record())
@@ -42,7 +45,6 @@ final class History: Sendable {
   func note(_ event: Event) {
     let count = record.withLock { record in
       record.events.append(event)
-      if case .opened(let state) = event { record.newestAcknowledged = state }
       return record.events.count
     }
     fileSystem.note(count)
@@ -65,9 +67,26 @@ final class History: Sendable {
     note(.acknowledged(number, durability))
   }
 
+  /// Expects gaps between the places of commits.
+  func allowGaps() {
+    record.withLock { $0.isWithoutGaps = false }
+  }
+
   var newestAcknowledged: Int { record.withLock { $0.newestAcknowledged } }
 
   var value: Record { record.withLock { $0 } }
+}
+
+extension History.Event {
+  /// The event with the number of a state in place of a commit's place.
+  fileprivate func numbered(by states: [Int: Int]) -> History.Event {
+    switch self {
+    case .opened, .began: self
+    case .acknowledged(let place, let durability):
+      .acknowledged(states[place] ?? place, durability)
+    case .saved(let place): .saved(states[place] ?? place)
+    }
+  }
 }
 
 /// The states a store may be found in.
@@ -106,19 +125,22 @@ struct Timeline: Sendable {
 
   /// Adds what a life recorded. Returns what is wrong with it, if anything is.
   mutating func append(_ record: History.Record) -> String? {
-    events = record.events
     unfinished = record.unfinished
+    var states = [0: firstCommit]
+    defer { events = record.events.map { $0.numbered(by: states) } }
     for sequence in record.commits.keys.sorted() {
-      guard sequence == states.count, let commit = record.commits[sequence] else {
-        return "commit \(sequence) came where \(states.count) should"
+      let next = self.states.count
+      guard !record.isWithoutGaps || sequence == next, let commit = record.commits[sequence] else {
+        return "commit \(sequence) came where \(next) should"
       }
+      states[sequence] = next
       guard commit.time > lastTime else {
         return "commit \(sequence) has the time \(commit.time), and the one before \(lastTime)"
       }
       lastTime = commit.time
-      var rows = states[states.count - 1]
+      var rows = self.states[next - 1]
       rows.apply(commit.changes)
-      states.append(rows)
+      self.states.append(rows)
     }
     return nil
   }

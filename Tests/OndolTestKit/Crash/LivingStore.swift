@@ -19,6 +19,13 @@ struct LifeOutcome: Sendable {
   var last: Recovered?
   /// The first error.
   var error: String?
+  /// What the store was caught at, whatever the errors.
+  var brokenInvariant: String?
+
+  mutating func note(_ error: any Error) {
+    if error is BrokenInvariant { brokenInvariant = brokenInvariant ?? "\(error)" }
+    self.error = self.error ?? "\(error)"
+  }
 }
 
 /// Does the steps of a workload and notes what it was promised.
@@ -45,6 +52,7 @@ struct LivingStore: Sendable {
     do {
       let opened = try await open()
       store = opened
+      if opened.makesCommitsOfItsOwn { history.allowGaps() }
       let first = try await contents(of: opened)
       outcome.first = first
       history.note(.opened(Int(clamping: first.sequence)))
@@ -52,14 +60,14 @@ struct LivingStore: Sendable {
         try await take(step, &store)
       }
     } catch {
-      outcome.error = "\(error)"
+      outcome.note(error)
     }
     guard let store else { return outcome }
     do {
       outcome.last = try await contents(of: store)
       try await close(store)
     } catch {
-      outcome.error = outcome.error ?? "\(error)"
+      outcome.note(error)
       // Closing again must do no harm, and lets go of the directory.
       try? await store.close()
     }

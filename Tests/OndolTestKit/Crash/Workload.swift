@@ -48,6 +48,14 @@ extension Workload {
   }
 }
 
+extension Workload {
+  /// The changes of one commit, and what it is to survive.
+  static func commit(seed: UInt64) -> Commit {
+    var draw = WorkloadDraw(random: SeededRandom(seed: seed))
+    return draw.commit()
+  }
+}
+
 private struct WorkloadDraw {
   /// More than one frame's payload.
   private static let bigValue = 4 << 20
@@ -91,9 +99,11 @@ private struct WorkloadDraw {
   }
 
   private mutating func commits() -> [Workload.Commit] {
-    (0..<(2 + random.below(3))).map { _ in
-      Workload.Commit(changes: changes(), durability: durability())
-    }
+    (0..<(2 + random.below(3))).map { _ in commit() }
+  }
+
+  mutating func commit() -> Workload.Commit {
+    Workload.Commit(changes: changes(), durability: durability())
   }
 
   private mutating func bigCommit() -> Workload.Step {

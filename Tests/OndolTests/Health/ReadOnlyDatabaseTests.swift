@@ -95,6 +95,32 @@ import Testing
     try await writer.close()
   }
 
+  @Test func `Documents are upgraded and end for a reader, too, and it rewrites and removes none`()
+    async throws
+  {
+    let writer = try await open(.readWrite)
+    let items = writer.collection("items")
+    let past = try Timestamp(microsecondsSince1970: 0)
+    try await items.setTimeToLive(field: "until")
+    try await items.document("a").setData(["n": 1])
+    try await items.setSchema(version: 1) { fields, _ in fields["n"] = 2 }
+    let reader = try await open(.readOnly)
+    let seen = reader.collection("items")
+    try await seen.setSchema(version: 1) { fields, _ in fields["n"] = 2 }
+    try await seen.setTimeToLive(field: "until")
+    #expect(try await seen.document("a").getDocument().data() == ["n": 2])
+    #expect(reader.nextReaping.withLock { $0 } == nil)
+    try await items.document("b").setData(["until": past])
+    try await reader.refresh()
+    #expect(try await !seen.document("b").getDocument().exists)
+    let error = await #expect(throws: DatabaseError.self) {
+      try await seen.setSchema(version: 2) { _, _ in }
+    }
+    #expect(error?.code == .failedPrecondition)
+    try await writer.close()
+    try await reader.close()
+  }
+
   @Test func `Where there is nothing it says so`() async throws {
     let error = await #expect(throws: DatabaseError.self) { _ = try await open(.readOnly) }
     #expect(error?.code == .notFound)

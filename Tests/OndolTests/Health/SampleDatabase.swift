@@ -45,6 +45,11 @@ struct SampleDatabase {
         "n": .integer(Int64(number % 17)), "name": .string("item \(number)"),
         "tags": .array((0..<(number % 4)).map { .string("t\($0)") }),
         "at": .timestamp(try Timestamp(microsecondsSince1970: Int64(number) * 1_000_000)),
+        "place": .geoPoint(try GeoPoint(latitude: Double(number % 90), longitude: 127)),
+        "more": .map([
+          "to": .reference(try DocumentPath("items/i\(number / 2)")), "half": .double(0.5),
+        ]),
+        "vector": .vector(VectorValue([1, Double(number)])), "bytes": .bytes([1, 2]), "none": .null,
       ]
       if number % 5 == 0 { fields["code"] = .string("c\(number)") }
       if number % 9 == 0 {
@@ -69,6 +74,7 @@ struct SampleDatabase {
     try await items.createIndex(on: ["name"], where: .whereField("n", isGreaterThan: 8))
     try await database.collectionGroup("notes").createIndex(on: ["-stars"])
     try await items.setTimeToLive(field: "until")
+    try await items.setSchema(version: 1) { fields, _ in fields["schema"] = 1 }
   }
 
   /// Makes the database, with older documents than indexes and younger ones, and closes it.

@@ -53,19 +53,18 @@ import Testing
   @Test func `A database that is written meanwhile has no findings`() async throws {
     let database = try await sample.open()
     try await sample.declareIndexes(database)
-    let isDone = Guarded(false)
+    let (moments, writerIsHere) = AsyncStream.makeStream(
+      of: Void.self, bufferingPolicy: .bufferingNewest(1))
     async let writing: Void = {
-      defer { isDone.withLock { $0 = true } }
+      defer { writerIsHere.finish() }
       for round in 0..<4 {
+        writerIsHere.yield()
         try await sample.fill(database, from: 40 * round, count: 80)
+        writerIsHere.yield()
         try await database.compact()
       }
     }()
-    var checks = 0
-    while !isDone.withLock({ $0 }) || checks == 0 {
-      #expect(try await sample.verify() == [])
-      checks += 1
-    }
+    for await _ in moments { #expect(try await sample.verify() == []) }
     try await writing
     try await database.close()
   }

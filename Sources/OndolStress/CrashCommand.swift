@@ -1,0 +1,68 @@
+// `crash` and `faults`: a disk in memory that loses power, or fails, at every operation of many
+// small workloads. A unit is one workload.
+
+import ArgumentParser
+import OndolTestKit
+
+struct CrashCommand: AsyncParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "crash", abstract: "Cuts the power, or kills, before every operation.")
+
+  @Option(help: "Crashes to go through, at least.")
+  var crashes = 20_000
+
+  @Option(help: "Operations of a workload before which it is crashed, evenly spread; 0 for all.")
+  var operations = 40
+
+  @Option(help: "What is crashed: engine or documents.")
+  var floor = Floor.documents
+
+  @Option(help: "A sync that the disk swallows; the suite should then find a violation.")
+  var sabotage: Sabotage?
+
+  @OptionGroup var options: StressOptions
+
+  func run() async throws {
+    let (open, sabotage, operations) = (floor.open, sabotage, operations)
+    let run = StressRun("crash", "crashes", target: crashes, hasPoints: true, options)
+    try await run.run { seed in
+      var test = CrashTest(seed: seed, sabotage: sabotage, open: open)
+      test.operationsPerWorkload = operations == 0 ? nil : operations
+      return UnitResult(test.runOne())
+    }
+  }
+}
+
+struct FaultsCommand: AsyncParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "faults",
+    abstract: "Fails every operation once, for good, and for want of space.",
+    discussion: "A sync that fails forgets what it had not saved, as systems do.")
+
+  @Option(help: "Faults to go through, at least.")
+  var faults = 10_000
+
+  @Option(help: "What meets them: engine or documents.")
+  var floor = Floor.documents
+
+  @OptionGroup var options: StressOptions
+
+  func run() async throws {
+    let open = floor.open
+    let run = StressRun("faults", "lives after faults", target: faults, hasPoints: true, options)
+    try await run.run { seed in
+      var test = FaultTest(seed: seed, open: open)
+      test.isExhaustive = true
+      return UnitResult(test.runOne())
+    }
+  }
+}
+
+extension Sabotage: ExpressibleByArgument {}
+
+extension UnitResult {
+  init(_ report: CrashReport) {
+    self.init(
+      cases: report.crashes, points: report.points, violation: report.violation?.description)
+  }
+}

@@ -1,0 +1,21 @@
+// `ondol-stress`: the suites of SimulationTests for hours instead of seconds. A suite is a row of
+// units, each with a seed of its own (StressRun); this file has the command line's root.
+
+import ArgumentParser
+
+@main
+struct Main: AsyncParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "ondol-stress",
+    abstract: "Looks for broken promises: crashes, faults, kills, damage, races.",
+    discussion: """
+      Progress goes to standard error, the verdict to standard output, in one line. Exit status: 0 \
+      nothing found, 1 a violation, 2 wrong usage, 130 interrupted. A violation names the seed of \
+      its unit; --replay with that seed does the same again, as far as everything is simulated.
+      """,
+    subcommands: [
+      CrashCommand.self, FaultsCommand.self, KillCommand.self, HostileCommand.self,
+      ModelCommand.self,
+      ScheduleCommand.self, HistoryCommand.self,
+    ])
+}

@@ -1,0 +1,34 @@
+// What all suites can be told.
+
+import ArgumentParser
+import OndolTestKit
+
+struct StressOptions: ParsableArguments {
+  @Option(help: "The seed from which the units' seeds follow; drawn when not given.")
+  var seed: UInt64?
+
+  @Option(help: "Run one unit only: the one with this seed.")
+  var replay: UInt64?
+
+  @Option(help: "Units at a time.")
+  var jobs = 2
+
+  func validate() throws {
+    guard jobs > 0 else { throw ValidationError("--jobs takes a number from 1 on") }
+  }
+}
+
+/// What is crashed.
+enum Floor: String, ExpressibleByArgument, CaseIterable {
+  /// Rows of the engine.
+  case engine
+  /// Documents, indexes and transactions.
+  case documents
+
+  var open: OpenSubject {
+    switch self {
+    case .engine: { try await EngineSubject.open($0, $1) }
+    case .documents: { try await DocumentSubject.open($0, $1) }
+    }
+  }
+}

@@ -1,0 +1,154 @@
+// Runs the units of a suite, some at a time, until there have been enough cases, and says what came
+// of it. An interrupt ends the run with what is known by then.
+
+import ArgumentParser
+import Foundation
+import OndolEngine
+import OndolTestKit
+
+/// What one unit of a suite did.
+struct UnitResult: Sendable {
+  var cases = 0
+  /// Different (workload, operation) pairs, where there are such.
+  var points = 0
+  var violation: String?
+}
+
+/// One run of one suite.
+struct StressRun: Sendable {
+  private struct Tally {
+    var sum = UnitResult()
+    var violations = 0
+    var nextUnit = 0
+    var lastReport = ContinuousClock.now
+  }
+
+  private static let reportInterval = Duration.seconds(5)
+
+  /// The suite, as in `crash`.
+  var name: String
+  /// What is counted, as in `crashes`.
+  var cases: String
+  /// Cases to run, at least.
+  var target: Int
+  var hasPoints = false
+  /// Said behind the verdict.
+  var remark: String?
+  let options: StressOptions
+  private let seed: UInt64
+  private let tally = Guarded(Tally())
+
+  init(
+    _ name: String, _ cases: String, target: Int, hasPoints: Bool = false, remark: String? = nil,
+    _ options: StressOptions
+  ) {
+    self.name = name
+    self.cases = cases
+    self.target = target
+    self.hasPoints = hasPoints
+    self.remark = remark
+    self.options = options
+    seed = options.seed ?? UInt64.random(in: 1..<1 << 32)
+  }
+
+  /// Runs units, each with a seed, and ends the process's command with the verdict.
+  func run(_ unit: @escaping @Sendable (UInt64) async throws -> UnitResult) async throws {
+    try await run { number in
+      await runUnit(SeededRandom.derive(seed, number), unit)
+    } replaying: { replay in
+      await runUnit(replay, unit)
+    }
+  }
+
+  /// Runs units, each with its number; `--replay` names a number.
+  func runNumbered(
+    _ unit: @escaping @Sendable (Int) async throws -> UnitResult
+  ) async throws {
+    let unit: @Sendable (UInt64) async throws -> UnitResult = { try await unit(Int($0)) }
+    try await run {
+      await runUnit(UInt64($0), unit)
+    } replaying: {
+      await runUnit($0, unit)
+    }
+  }
+
+  private func run(
+    _ unit: @escaping @Sendable (Int) async -> Void,
+    replaying replay: (UInt64) async -> Void
+  ) async throws {
+    let interrupt = endOnInterrupt()
+    defer { interrupt.cancel() }
+    if let seed = options.replay {
+      await replay(seed)
+    } else {
+      say("\(name): seed \(seed), \(target) \(cases), \(options.jobs) at a time")
+      await withTaskGroup(of: Void.self) { group in
+        for _ in 0..<options.jobs {
+          group.addTask {
+            while let number = takeUnit() { await unit(number) }
+          }
+        }
+
+      }
+    }
+    print(verdict)
+    guard tally.withLock({ $0.violations == 0 }) else { throw ExitCode(1) }
+  }
+
+  /// The number of the next unit; nil when there have been enough.
+  private func takeUnit() -> Int? {
+    tally.withLock { tally in
+      guard tally.sum.cases < target, tally.violations == 0 else { return nil }
+      defer { tally.nextUnit += 1 }
+      return tally.nextUnit
+    }
+  }
+
+  private func runUnit(
+    _ seed: UInt64, _ unit: @Sendable (UInt64) async throws -> UnitResult
+  ) async {
+    var result = UnitResult(cases: 1)
+    do {
+      result = try await unit(seed)
+    } catch {
+      result.violation = "\(error)"
+    }
+    if let violation = result.violation {
+      say("\(name): violation; --replay \(seed) shows it again\n\(violation)")
+    }
+    let isReportDue = tally.withLock { [result] tally in
+      tally.sum.cases += result.cases
+      tally.sum.points += result.points
+      tally.violations += result.violation == nil ? 0 : 1
+      guard ContinuousClock.now - tally.lastReport > Self.reportInterval else { return false }
+      tally.lastReport = .now
+      return true
+    }
+    if isReportDue { say(verdict) }
+  }
+
+  private var verdict: String {
+    tally.withLock { tally in
+      let points = hasPoints ? " at \(tally.sum.points) points" : ""
+      let origin = options.replay.map { "replay \($0)" } ?? "seed \(seed)"
+      return "\(name): \(tally.sum.cases) \(cases)\(points), \(tally.violations) violations, "
+        + origin + (remark.map { " (\($0))" } ?? "")
+    }
+  }
+
+  private func say(_ text: String) {
+    try? FileHandle.standardError.write(contentsOf: Data((text + "\n").utf8))
+  }
+
+  /// An interrupt is no failure of the suite: it ends with the verdict so far.
+  private func endOnInterrupt() -> any DispatchSourceSignal {
+    signal(SIGINT, SIG_IGN)
+    let source = DispatchSource.makeSignalSource(signal: SIGINT, queue: .global())
+    source.setEventHandler {
+      print(verdict)
+      exit(130)
+    }
+    source.resume()
+    return source
+  }
+}

@@ -1,0 +1,40 @@
+// The keys of what is flushed are kept for guards, but not while nobody guards. When somebody
+// began to, the flushes before were a gap that nothing showed: a batch derived before the gap was
+// accepted although what it was derived from had changed in it.
+
+import OndolEngine
+import Testing
+
+@Suite struct GuardGapTests {
+  private let key: [UInt8] = [0, 0, 0x10, 0, 1]
+  private let other: [UInt8] = [0, 0, 0x10, 0, 2]
+
+  @Test func `A guard that reaches back behind a flush nobody kept is refused`() async throws {
+    var options = EngineOptions()
+    options.shardCount = 1
+    let engine = try await Engine.open(at: "db", options: options, environment: .memory())
+    try await put(key, in: engine)
+    let basis = try engine.snapshot().sequence
+    try await put(key, in: engine)
+    try await engine.flush()
+    // From here on keys are kept.
+    try await put(other, in: engine, guardedSince: try engine.snapshot().sequence)
+    try await engine.flush()
+    await #expect(throws: EngineError.stale) {
+      try await put(key, in: engine, guardedSince: basis)
+    }
+    try await put(key, in: engine, guardedSince: try engine.snapshot().sequence)
+    try await engine.close()
+  }
+
+  private func put(
+    _ key: [UInt8], in engine: Engine, guardedSince basis: SequenceNumber? = nil
+  ) async throws {
+    var batch = Batch()
+    batch.basis = basis
+    if basis != nil { batch.guardUnchanged(key.bytes) }
+    let value: [UInt8] = [1]
+    batch.put(key.bytes, value.bytes)
+    _ = try await engine.commit(batch, durability: .memory)
+  }
+}

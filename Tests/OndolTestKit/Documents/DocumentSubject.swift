@@ -1,0 +1,116 @@
+// The whole database as the subject of a crash test: rows are documents (DocumentForm), indexes of
+// every kind stand beside them (DocumentIndexes), commits are made by every way of writing there is
+// (DocumentSubject+Writing), and what is read back is held against invariants of its own before the
+// crash test compares it with its model (DocumentSubject+Contents).
+//
+// The database commits on its own account too, when it makes indexes. So commits are counted by
+// documents: each increments one of a few counters, and the sum says how many there have been.
+
+internal import Logging
+package import Ondol
+package import OndolEngine
+
+/// An open database of documents.
+package struct DocumentSubject: CrashSubject {
+  /// What a subject can be told to do wrong, so that a suite is seen to notice.
+  package enum Mistake: String, Sendable, CaseIterable {
+    /// Commits of `.power` are acknowledged when they survive the process only.
+    case acknowledgesEarly
+  }
+
+  /// Where the database is in its world's file system.
+  package static let path = "/db"
+  static let counterCount = 4
+  static let accountCount = 3
+
+  package let database: Database
+  let mistake: Mistake?
+  /// Whether the database checks itself, files and rows, each time it is read back. Not where reads
+  /// fail: it would find that, too.
+  var verifies = false
+  let chance: Guarded<SeededRandom>
+  let diary: Guarded<Diary>
+
+  /// Takes a database as it is.
+  init(_ database: Database, mistake: Mistake? = nil, seed: UInt64 = 0) {
+    self.database = database
+    self.mistake = mistake
+    chance = Guarded(SeededRandom(seed: seed))
+    diary = Guarded(Diary())
+  }
+
+  package var makesCommitsOfItsOwn: Bool { true }
+
+  /// Opens the database in a world, at `path`, and makes some of the indexes that are missing.
+  package static func open(
+    _ environment: Environment, _ options: SubjectOptions, at path: String = path,
+    mistake: Mistake? = nil, makesIndexes: Bool = true, verifies: Bool = false
+  ) async throws -> DocumentSubject {
+    let database = try await Database.open(at: path, environment, options)
+    var subject = DocumentSubject(database, mistake: mistake, seed: environment.random())
+    subject.verifies = verifies
+    do {
+      try await subject.prepare(makesIndexes: makesIndexes)
+    } catch {
+      // Closing lets go of the directory.
+      try? await database.close()
+      throw error
+    }
+    return subject
+  }
+
+  private func prepare(makesIndexes: Bool) async throws {
+    let number = try await readDiary()
+    diary.withLock { $0.number = number }
+    // The commit that follows the last entry may not have been made.
+    try await follower.setData(["n": number], durability: .process)
+    for index in DocumentIndex.lasting where makesIndexes && draw({ $0.chance(1, in: 3) }) {
+      try await index.create(in: database)
+    }
+  }
+
+  func draw<Choice>(_ choose: (inout SeededRandom) -> Choice) -> Choice {
+    chance.withLock { choose(&$0) }
+  }
+
+  // MARK: - Upkeep
+
+  package func synchronize() async throws {
+    try await database.synchronize()
+  }
+
+  /// Flushes, and makes an index or takes one away.
+  package func flush() async throws {
+    try await draw { $0.pick(DocumentIndex.lasting) }.create(in: database)
+    if draw({ $0.chance(1, in: 2) }) {
+      try await DocumentIndex.passing.drop(from: database)
+    } else {
+      try await DocumentIndex.passing.create(in: database)
+    }
+    try await database.engine.flush()
+  }
+
+  /// Makes all indexes, and merges what can be merged.
+  package func settle() async throws {
+    for index in DocumentIndex.lasting { try await index.create(in: database) }
+    try await database.compact()
+  }
+
+  package func close() async throws {
+    try await database.close()
+  }
+}
+
+extension Database {
+  /// Opens a database with so small limits that keeps what it does to itself.
+  static func open(
+    at path: String, _ environment: Environment, _ options: SubjectOptions
+  ) async throws(DatabaseError) -> Database {
+    let silence = Logger(label: "ondol") { _ in SwiftLogNoOpLogHandler() }
+    return try await open(
+      at: path,
+      options: Options(
+        durability: .process, cacheSize: 1 << 20, shardCount: options.shardCount, logger: silence),
+      environment: environment, engineOptions: EngineOptions(options))
+  }
+}

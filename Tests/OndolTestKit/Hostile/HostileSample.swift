@@ -1,0 +1,68 @@
+// The database that is damaged: small, so that every bit of it can be flipped, and with everything
+// in it that files can hold: several levels, value files, indexes of every kind, a manifest with
+// edits, a log. One is closed in good order, one was killed, so that its log is still open.
+
+internal import OndolEngine
+
+struct HostileSample: Sendable {
+  private static let commits = 36
+  static let options = SubjectOptions(
+    shardCount: 2, memtableSize: 4 << 10, logSize: 6 << 10, manifestSize: 2 << 10,
+    segmentSize: 2 << 10, blockSize: 512, deferredBytes: 100, runLimit: 2, smallShardSize: 0,
+    valueThreshold: 300, valueFileSize: 2 << 10)
+
+  /// What programs see of the disk.
+  var files: [String: [UInt8]]
+  /// The rows after each commit, from none on.
+  var states: [Rows]
+  var isClosed: Bool
+
+  /// The same one for the same seed.
+  static func make(seed: UInt64, closing: Bool) throws -> HostileSample {
+    let fileSystem = SimulatedFileSystem()
+    let states = try SimulationExecutor.run(seed: seed) { executor in
+      let world = SimulatedWorld(fileSystem: fileSystem, seed: seed, threads: executor)
+      let subject = try await DocumentSubject.open(world.environment, options)
+      let states = try await write(to: subject, seed: seed)
+      if closing { try await subject.close() }
+      return (states, fileSystem.storage)
+    }
+    let path = DocumentSubject.path
+    let names = states.1.names(in: path)
+    let files = names.map { ($0, states.1.contents(of: $0, in: path) ?? []) }
+    return HostileSample(
+      files: Dictionary(uniqueKeysWithValues: files), states: states.0, isClosed: closing)
+  }
+
+  private static func write(to subject: DocumentSubject, seed: UInt64) async throws -> [Rows] {
+    var states: [Rows] = [[:]]
+    for number in 1...commits {
+      let changes = Workload.commit(seed: SeededRandom.derive(seed, number)).changes
+      // The last ones are each on the disk before the next: of these a reader may doubt the last.
+      _ = try await subject.commit(changes, .power)
+      var rows = states[states.count - 1]
+      rows.apply(changes)
+      states.append(rows)
+      if number == commits / 2 { try await subject.settle() }
+      if number == commits - 6 { try await subject.flush() }
+    }
+    return states
+  }
+
+  /// A disk with these files in the place of the sample's.
+  static func disk(of files: [String: [UInt8]]) -> SimulatedStorage {
+    var storage = SimulatedStorage()
+    var directory = StoredDirectory(isNameDurable: true)
+    for (name, bytes) in files.sorted(by: { $0.key < $1.key }) {
+      let number = storage.makeNumber()
+      var file = StoredFile()
+      file.write(bytes, at: 0, operation: 0)
+      file.sync()
+      storage.files[number] = file
+      directory.current[name] = number
+    }
+    directory.durable = directory.current
+    storage.directories[DocumentSubject.path] = directory
+    return storage
+  }
+}

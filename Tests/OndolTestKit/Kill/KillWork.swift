@@ -1,0 +1,63 @@
+// What a process does until it is killed, and what must be there afterwards. All commits follow
+// from a seed and come one after the other, so whoever opens the database next can tell from their
+// number what it must hold, to the last byte. A kill takes only what the process had in memory:
+// this shows what `.process` promises, and nothing about power cuts.
+
+internal import OndolEngine
+
+/// The commits of one database, from its first on.
+package struct KillWork: Sendable {
+  private static let upkeepInterval = 40
+
+  package var path: String
+  package var seed: UInt64
+
+  package init(path: String, seed: UInt64) {
+    self.path = path
+    self.seed = seed
+  }
+
+  private var options: SubjectOptions { Workload(seed: seed).options }
+
+  private func commit(_ number: Int) -> Workload.Commit {
+    Workload.commit(seed: SeededRandom.derive(seed, number))
+  }
+
+  /// Goes on from the last commit found, and tells of each commit that the process's end must not
+  /// undo. Does not return.
+  package func workUntilKilled(_ acknowledge: (Int) throws -> Void) async throws -> Never {
+    let subject = try await DocumentSubject.open(.live(), options, at: path)
+    var number = Int(clamping: try await subject.contents().sequence)
+    while true {
+      number += 1
+      let next = commit(number)
+      _ = try await subject.commit(next.changes, next.durability)
+      if next.durability != .memory { try acknowledge(number) }
+      switch number % Self.upkeepInterval {
+      case 17: try await subject.flush()
+      case 34: try await subject.settle()
+      default: break
+      }
+    }
+  }
+
+  /// Opens the database that was left and closes it. Returns the number of commits found; throws
+  /// `BrokenInvariant` when they are fewer than `acknowledged`, or something else is there than
+  /// what they wrote.
+  package func check(acknowledged: Int) async throws -> Int {
+    let subject = try await DocumentSubject.open(.live(), options, at: path)
+    let (count, rows) = try await subject.contents()
+    try await subject.close()
+    let number = Int(clamping: count)
+    guard number >= acknowledged else {
+      throw BrokenInvariant("\(number) commits are left, and \(acknowledged) were acknowledged")
+    }
+    var expected: Rows = [:]
+    for number in 0..<number { expected.apply(commit(number + 1).changes) }
+    guard rows == expected else {
+      let keys = Set(rows.keys).union(expected.keys).filter { rows[$0] != expected[$0] }
+      throw BrokenInvariant("after \(number) commits \(keys.count) rows are wrong: \(keys)")
+    }
+    return number
+  }
+}

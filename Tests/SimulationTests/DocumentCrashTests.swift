@@ -1,0 +1,132 @@
+// Documents and indexes of every kind under power cuts, kills and failing disks: the crash tests of
+// the engine, with the whole database as their subject. And these can fail: on a disk that swallows
+// syncs, with a subject that acknowledges early, with a row taken away behind the database's back.
+
+import Ondol
+import OndolEngine
+import OndolTestKit
+import Testing
+
+private let openDocuments: OpenSubject = { environment, options in
+  try await DocumentSubject.open(environment, options)
+}
+
+@Suite struct `A database of documents` {
+  @Test(arguments: Seeds.first(2))
+  func `keeps every promise when the power goes`(seed: UInt64) {
+    let report = CrashTest(seed: seed, open: openDocuments).run(crashes: 300)
+    #expect(report.violation == nil, "\(report)")
+    #expect(report.points >= 60)
+  }
+
+  @Test(arguments: Seeds.first(1))
+  func `finds nothing wrong with itself after a power cut`(seed: UInt64) {
+    let test = CrashTest(seed: seed &+ 100) { environment, options in
+      try await DocumentSubject.open(environment, options, verifies: true)
+    }
+    let report = test.run(crashes: 60)
+    #expect(report.violation == nil, "\(report)")
+  }
+
+  @Test(arguments: Seeds.first(1))
+  func `tells the truth when a disk fails`(seed: UInt64) {
+    let report = FaultTest(seed: seed, open: openDocuments).run(faults: 60)
+    #expect(report.violation == nil, "\(report)")
+  }
+
+  /// Each sync is needed. That of the log is seen to be in two, that of others takes more.
+  @Test(arguments: Sabotage.allCases)
+  func `is seen to lose data on a disk that lies`(sabotage: Sabotage) {
+    let report = CrashTest(seed: 1, sabotage: sabotage, open: openDocuments).crashUntilBroken(5_000)
+    #expect(report.violation != nil, "\(sabotage.rawValue) went unnoticed in \(report)")
+  }
+
+  @Test func `is seen to acknowledge early`() {
+    let test = CrashTest(seed: 1) { environment, options in
+      try await DocumentSubject.open(environment, options, mistake: .acknowledgesEarly)
+    }
+    #expect(test.crashUntilBroken(5_000).violation != nil)
+  }
+}
+
+@Suite struct `The audit of a database` {
+  /// Rows of documents and of indexes of every kind: whichever is gone, it is noticed.
+  @Test func `misses each row that is taken away`() throws {
+    let fileSystem = SimulatedFileSystem()
+    let whole = try inSimulation(fileSystem) { environment in
+      let subject = try await DocumentSubject.open(environment, roomy)
+      for number in 1...20 { try await subject.commitSample(number) }
+      try await subject.settle()
+      let contents = try await subject.contents()
+      try await subject.close()
+      return contents
+    }
+    let keys = try inSimulation(fileSystem) { environment in
+      try await withEngine(environment) { engine in try allKeys(of: engine) }
+    }
+    var random = SeededRandom(seed: 1)
+    for _ in 0..<24 {
+      let key = random.pick(keys)
+      let copy = SimulatedFileSystem(storage: fileSystem.storage)
+      try inSimulation(copy) { environment in
+        try await withEngine(environment) { engine in
+          var batch = Batch()
+          batch.delete(key.bytes)
+          _ = try await engine.commit(batch, durability: .power)
+        }
+      }
+      let found = try? inSimulation(copy) { environment in
+        let subject = try await DocumentSubject.open(environment, roomy, makesIndexes: false)
+        return try await subject.contents()
+      }
+      let isNoticed = found?.rows != whole.rows || found?.sequence != whole.sequence
+      #expect(isNoticed, "the row \(key) is gone and nobody noticed")
+    }
+  }
+
+  private var roomy: SubjectOptions {
+    SubjectOptions(
+      shardCount: 2, memtableSize: 64 << 10, logSize: 64 << 10, manifestSize: 16 << 10,
+      segmentSize: 1 << 20, blockSize: 1 << 10, deferredBytes: 100, runLimit: 2)
+  }
+
+  private func inSimulation<Success: Sendable>(
+    _ fileSystem: SimulatedFileSystem,
+    _ body: @escaping @Sendable (Environment) async throws -> Success
+  ) throws -> Success {
+    try SimulationExecutor.run(seed: 1) { executor in
+      try await body(
+        SimulatedWorld(fileSystem: fileSystem, seed: 1, threads: executor).environment)
+    }
+  }
+
+  private func withEngine<Success>(
+    _ environment: Environment, _ body: (Engine) async throws -> Success
+  ) async throws -> Success {
+    let engine = try await Engine.open(
+      at: DocumentSubject.path, options: EngineOptions(), environment: environment)
+    let result = try await body(engine)
+    try await engine.close()
+    return result
+  }
+
+  /// Without the catalog, and without the accounts and the diary, which may be absent.
+  private func allKeys(of engine: Engine) throws -> [[UInt8]] {
+    var keys: [[UInt8]] = []
+    for shard in 1..<8 as Range<UInt32> {
+      var (lower, upper): ([UInt8], [UInt8]) = ([], [])
+      lower.appendBigEndian(shard << 12)
+      upper.appendBigEndian((shard + 1) << 12)
+      var cursor = try engine.snapshot().cursor(from: lower, to: upper)
+      try cursor.seekToFirst()
+      while cursor.isValid {
+        let key = cursor.key.array
+        let text = String(decoding: key.dropFirst(4), as: UTF8.self)
+        let mayBeAbsent = ["entry", "follower", "a0", "a1", "a2"].contains { text.contains($0) }
+        if !mayBeAbsent { keys.append(key) }
+        try cursor.next()
+      }
+    }
+    return keys
+  }
+}
