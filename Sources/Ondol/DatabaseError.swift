@@ -155,6 +155,8 @@ extension DatabaseError {
       self.init(.dataLoss, "\(error); name the directory of a database, or a new one", path: path)
     case .needsNewerVersion(let file, _):
       self.init(.unimplemented, "\(error); open it with that version", path: file)
+    case .notEmpty(let path):
+      self.init(.alreadyExists, "\(error); name a new directory", path: path)
     case .inUse(let path, _):
       self.init(
         .failedPrecondition, "\(error); close it there, or open it here with read-only access",

@@ -15,6 +15,8 @@ package enum EngineError: Error, Sendable, Equatable {
   case needsNewerVersion(file: String, reason: String)
   /// There is no database at the path, or the files are not Ondol's.
   case notADatabase(path: String, reason: String)
+  /// The directory holds something already.
+  case notEmpty(path: String)
   /// Another open holds the directory. `holder` is what the lock file says of it.
   case inUse(path: String, holder: String)
   /// The engine was closed.
@@ -53,6 +55,8 @@ extension EngineError: CustomStringConvertible {
       return "\(file) needs a newer version: \(reason)"
     case .notADatabase(let path, let reason):
       return "\(path) is not an Ondol database: \(reason)"
+    case .notEmpty(let path):
+      return "\(path) is not empty"
     case .inUse(let path, let holder):
       return "\(path) is already open\(holder.isEmpty ? "" : " (\(holder))")"
     case .closed:

@@ -24,7 +24,7 @@ package final class Engine: Sendable {
   private let reads: any Worker
   private let logWorker: any Worker
   /// Reads the files anew, in an engine that only reads.
-  private let follower: Follower?
+  let follower: Follower?
   let isClosed = Atomic(false)
 
   init(
