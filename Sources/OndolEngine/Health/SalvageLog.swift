@@ -45,6 +45,11 @@ struct SalvageLogs {
       }
       return
     }
+    if bytes.count < LogHeader.length {
+      losses.note(
+        SalvageLoss(
+          file: number.logName, offset: UInt64(bytes.count), "the log ends within its header"))
+    }
     // Before a log is used it may have been another one.
     guard header.number == number else { return }
     var commits: [RecoveredCommit] = []

@@ -98,8 +98,17 @@ struct SalvageSurvey {
     let logs = names.filter {
       FileNumber.parse($0, prefix: "LOG-").map { $0 >= manifest.floor.number } ?? false
     }
-    return SalvageLogs(
+    let found = SalvageLogs(
       logs, after: manifest.floor.sequence, flushed: flushed, in: directory, losses)
+    let greatest = last.sequence
+    if flushed < greatest, found.sequence < greatest {
+      let first = max(found.sequence, flushed).next.rawValue
+      losses.note(
+        SalvageLoss(
+          file: manifest.newestLog.logName,
+          "commits \(first) to \(greatest.rawValue) are missing at its end"))
+    }
+    return found
   }
 
   /// The rows of segments, those of newer ones first where the order is known.

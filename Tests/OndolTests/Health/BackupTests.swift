@@ -20,12 +20,15 @@ import Testing
     try await database.backup(to: path, in: sample.environment.fileSystem)
   }
 
-  /// Everything in the sample's collections.
+  /// Everything in the sample's collections, but for the field that a schema fills in, in the
+  /// background.
   private func contents(_ database: Database) async throws -> [String: [String: Value]] {
     var all: [String: [String: Value]] = [:]
     for group in ["items", "notes"] {
       for document in try await database.collectionGroup(group).getDocuments().documents {
-        all[document.reference.path] = document.data()
+        var fields = document.data()
+        fields["schema"] = nil
+        all[document.reference.path] = fields
       }
     }
     return all
@@ -286,7 +289,9 @@ import Testing
       try await copy.close()
       let findings = try await Database.verify(
         at: "copy", depth: .full, environment: later.environment)
-      #expect(findings == [], "SEED=\(seed): \(picture.operation)")
+      // One copy of the superblock may be torn.
+      let errors = findings.filter { $0.severity == .error }
+      #expect(errors == [], "SEED=\(seed): \(picture.operation)")
     }
     #expect(whole > 0 && whole < pictures.count, "SEED=\(seed)")
   }

@@ -65,7 +65,8 @@ import Testing
   /// Salvages after some damage, and checks that what is saved is sound and was committed.
   @discardableResult
   private func check(
-    _ before: [String: Saved], _ what: String, to path: String = "saved"
+    _ before: [String: Saved], _ what: String, to path: String = "saved",
+    mayHide: Bool = false
   ) async throws -> (report: SalvageReport, saved: [String: Saved]) {
     let report = try await salvage(to: path)
     let findings = try await Database.verify(
@@ -78,11 +79,11 @@ import Testing
     let hasNames = !report.losses.contains { $0.reason.contains("lost-name") }
     for (path, document) in saved {
       if let old = before[path] {
-        #expect(old == document || !report.isComplete, "\(what): \(path)")
+        #expect(old == document || !report.isComplete || mayHide, "\(what): \(path)")
         // The same version is the same document.
         #expect(old.version != document.version || old == document || !hasNames, "\(what): \(path)")
       } else {
-        #expect(!report.isComplete, "\(what): \(path) is back")
+        #expect(!report.isComplete || mayHide, "\(what): \(path) is back")
       }
       // Names are made of the number in the id, whichever commit it is of.
       if path.utf8.count(where: { $0 == UInt8(ascii: "/") }) == 1 {
@@ -93,7 +94,7 @@ import Testing
           "\(what): \(path)")
       }
     }
-    if report.isComplete { #expect(saved == before, "\(what)") }
+    if report.isComplete, !mayHide { #expect(saved == before, "\(what)") }
     return (report, saved)
   }
 
@@ -201,7 +202,10 @@ import Testing
       }
       try life.sample.replace(name, with: damaged)
       let what = "SEED=\(seed): \(name) at \(place)"
-      let (report, saved) = try await life.check(before, what, to: "saved \(number)")
+      let (report, saved) = try await life.check(
+        before, what, to: "saved \(number)",
+        // The end of a log that was not closed may be gone without a trace.
+        mayHide: part == "LOG-")
       // A block is some kilobytes, so no single place takes much with it but the catalog's.
       if report.collections.count == 2, damaged.count == bytes.count {
         #expect(saved.count > before.count / 2, "\(what): \(report.losses)")
@@ -224,7 +228,7 @@ import Testing
     let loss = try #require(report.losses.first)
     #expect(loss.file == name)
     let missing = Set(before.keys).subtracting(saved.keys).sorted()
-    #expect(!missing.isEmpty && missing.count < 20)
+    #expect(!missing.isEmpty && missing.count < before.count / 2)
     for path in missing {
       #expect(loss.after ?? "" < path && path < loss.before ?? "~", "\(path): \(loss)")
     }
