@@ -38,6 +38,19 @@ ssize_t ondol_write_synced(int descriptor, const void *bytes, size_t length, off
 #endif
 }
 
+int ondol_reserve(int descriptor, off_t offset, off_t length) {
+#if defined(__linux__)
+  int failed;
+  do {
+    failed = fallocate(descriptor, FALLOC_FL_KEEP_SIZE, offset, length) != 0;
+  } while (failed && errno == EINTR);
+  return failed ? errno : 0;
+#else
+  (void)descriptor, (void)offset, (void)length;
+  return ENOSYS;
+#endif
+}
+
 void ondol_name_thread(const char *name) {
   char cut[16] = {0};
   strncpy(cut, name, sizeof(cut) - 1);

@@ -32,7 +32,9 @@ public struct DatabaseError: Error, Sendable, Hashable {
     case alreadyExists = 6
     /// The system does not let this process at the files.
     case permissionDenied = 7
-    /// A limit or the disk is full.
+    /// A limit is reached, too many files are open, or the disk is full. Nothing has happened, and
+    /// the call can be repeated once there is room: reads go on meanwhile, and so do deletes, drops
+    /// and compaction, for which a little space is kept back.
     case resourceExhausted = 8
     /// The database or the document is not in the state the call needs.
     case failedPrecondition = 9
@@ -42,7 +44,8 @@ public struct DatabaseError: Error, Sendable, Hashable {
     case outOfRange = 11
     /// This version cannot do it.
     case unimplemented = 12
-    /// An invariant of the database itself is broken, or the system refused a call.
+    /// An invariant of the database itself is broken, or the system refused a call; when it was a
+    /// read, the message names the file and the byte, and the next attempt reads anew.
     case `internal` = 13
     /// Not possible now; it may be after opening the database again.
     case unavailable = 14
@@ -142,12 +145,18 @@ extension DatabaseError {
     switch error {
     case .io(_, let file, _, let errno):
       self.init(Self.code(ofSystemError: errno), error.description, path: file)
+    case .noSpace(let file, _):
+      self.init(
+        .resourceExhausted, "\(error); delete documents, drop collections or make room, and repeat",
+        path: file)
     case .corrupt(let file, _, _):
       self.init(.dataLoss, "\(error); restore a backup or salvage what is left", path: file)
     case .notADatabase(let path, _):
       self.init(.dataLoss, "\(error); name the directory of a database, or a new one", path: path)
     case .needsNewerVersion(let file, _):
       self.init(.unimplemented, "\(error); open it with that version", path: file)
+    case .notEmpty(let path):
+      self.init(.alreadyExists, "\(error); name a new directory", path: path)
     case .inUse(let path, _):
       self.init(
         .failedPrecondition, "\(error); close it there, or open it here with read-only access",
@@ -175,7 +184,7 @@ extension DatabaseError {
 
   private static func code(ofSystemError errno: Int32) -> Code {
     switch SystemFailure(errno: errno) {
-    case .exhausted: .resourceExhausted
+    case .full, .exhausted: .resourceExhausted
     case .denied: .permissionDenied
     case .missing: .notFound
     case .other: .internal

@@ -5,13 +5,18 @@
 /// What the engine throws.
 package enum EngineError: Error, Sendable, Equatable {
   /// A system call failed. `offset` is the place in the file where one is known.
-  case io(operation: String, file: String, offset: UInt64?, errno: Int32)
+  case io(operation: SystemCall, file: String, offset: UInt64?, errno: Int32)
+  /// The disk or the quota is full. The commit has not happened, and can be repeated once there is
+  /// space; reads go on, and so does whatever frees space.
+  case noSpace(file: String, errno: Int32)
   /// Bytes that were written whole are damaged.
   case corrupt(file: String, offset: UInt64, reason: String)
   /// The file was written by a newer version, or needs a feature this one lacks.
   case needsNewerVersion(file: String, reason: String)
   /// There is no database at the path, or the files are not Ondol's.
   case notADatabase(path: String, reason: String)
+  /// The directory holds something already.
+  case notEmpty(path: String)
   /// Another open holds the directory. `holder` is what the lock file says of it.
   case inUse(path: String, holder: String)
   /// The engine was closed.
@@ -42,12 +47,16 @@ extension EngineError: CustomStringConvertible {
     case .io(let operation, let file, let offset, let errno):
       let place = offset.map { " at byte \($0)" } ?? ""
       return "\(operation) of \(file)\(place) failed: \(systemMessage(errno))"
+    case .noSpace(let file, let errno):
+      return "there is no space for \(file): \(systemMessage(errno))"
     case .corrupt(let file, let offset, let reason):
       return "\(file) is damaged at byte \(offset): \(reason)"
     case .needsNewerVersion(let file, let reason):
       return "\(file) needs a newer version: \(reason)"
     case .notADatabase(let path, let reason):
       return "\(path) is not an Ondol database: \(reason)"
+    case .notEmpty(let path):
+      return "\(path) is not empty"
     case .inUse(let path, let holder):
       return "\(path) is already open\(holder.isEmpty ? "" : " (\(holder))")"
     case .closed:

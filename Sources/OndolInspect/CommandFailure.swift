@@ -19,6 +19,8 @@ enum ExitStatus: Int32 {
   case locked = 5
   /// The files were written by a newer version.
   case newerFormat = 6
+  /// A damaged database was saved, but not all of it.
+  case salvagedWithLoss = 8
 
   func endProcess() -> Never {
     exit(rawValue)

@@ -11,11 +11,13 @@ struct Main: AsyncParsableCommand {
     abstract: "Sees into an Ondol database, and fills one.",
     discussion: """
       Data goes to standard output, messages to standard error. Exit status: 0 done, 1 failed, \
-      2 wrong usage, 3 not found, 4 damaged data, 5 open elsewhere, 6 written by a newer version.
+      2 wrong usage, 3 not found, 4 damaged data, 5 open elsewhere, 6 written by a newer version, \
+      8 recovered with loss.
       """,
     version: "ondol 0.1.0",
     subcommands: [
       ImportCommand.self, ListCommand.self, GetCommand.self, InfoCommand.self, CheckCommand.self,
+      BackupCommand.self, VerifyBackupCommand.self, RecoverCommand.self,
     ])
 
   static func main() async {

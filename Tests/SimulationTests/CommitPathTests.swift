@@ -87,7 +87,7 @@ private func open(
         _ = try await engine.commit(batch(1), durability: durability)
         Issue.record("a commit without a log")
       } catch {
-        guard case .io(_, _, _, errno: noSpace) = error else { throw error }
+        guard case .noSpace(_, errno: noSpace) = error else { throw error }
       }
     }
     fileSystem.inject([])
@@ -117,7 +117,7 @@ private func open(
       }
       await Task.yield()
     }
-    guard case .io(_, _, _, errno: noSpace) = refusal else {
+    guard case .noSpace(_, errno: noSpace) = refusal else {
       Issue.record("the refusal was \(String(describing: refusal))")
       return
     }

@@ -21,6 +21,11 @@ int ondol_lock_exclusive(int descriptor);
 /// is no such call.
 ssize_t ondol_write_synced(int descriptor, const void *bytes, size_t length, off_t offset);
 
+/// Has the file system set aside `length` bytes at `offset`, so that writing there does not fail for
+/// want of space; the file's size stays as it is. Returns 0 or the errno of the refusal: EOPNOTSUPP
+/// or ENOSYS where there is no such call.
+int ondol_reserve(int descriptor, off_t offset, off_t length);
+
 /// Gives the calling thread a name for debuggers, cut to what the system takes.
 void ondol_name_thread(const char *name);
 

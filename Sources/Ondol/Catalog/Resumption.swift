@@ -14,7 +14,8 @@ extension Database {
     engine.startInBackground { [weak self] in await self?.finishWhatWasBegun() }
   }
 
-  private func finishWhatWasBegun() async {
+  /// Finishes it now, and logs what cannot be.
+  func finishWhatWasBegun() async {
     do throws(DatabaseError) {
       let families = try await families()
       if families.contains(where: { $0.collections.values.contains { $0.timeToLive != nil } }) {

@@ -37,11 +37,28 @@ struct CompactionJob: Sendable {
     if plan.isMove {
       return try await install(RunOutput(segments: plan.segments))
     }
-    let parts = try await makeParts()
-    let failure = await merge(parts, progress)
-    if failure == nil, !mustStop { return try await finish(parts) }
-    for name in parts.flatMap(\.made) { try? storage.directory.remove(name) }
-    if let failure { throw storage.sequencer.fail(failure) }
+    do throws(EngineError) {
+      return try await mergeAll(progress)
+    } catch {
+      guard error.isLackOfSpace, await storage.handOverReserve(error) else { throw error }
+      return try await mergeAll(progress)
+    }
+  }
+
+  /// Merges from the beginning. A failure that may pass leaves nothing; any other stops all
+  /// writing.
+  private func mergeAll(_ progress: (UInt64) -> Void) async throws(EngineError) -> Outcome {
+    var parts: [MergePart] = []
+    do throws(EngineError) {
+      parts = try await makeParts()
+      if let failure = await merge(parts, progress) { throw failure }
+      if !mustStop, try await finish(parts) == .installed { return .installed }
+    } catch {
+      guard error.isPassing else { throw storage.sequencer.fail(error) }
+      storage.discard(parts.flatMap(\.made))
+      throw error
+    }
+    storage.discard(parts.flatMap(\.made))
     return .abandoned
   }
 
@@ -65,12 +82,8 @@ struct CompactionJob: Sendable {
     let wanted = UInt64(storage.mergers.count)
     var cuts: [[UInt8]] = []
     if plan.rawBytes >= wanted * storage.picker.policy.segmentSize {
-      do throws(EngineError) {
-        cuts = try await worker(0).perform { () throws(EngineError) in
-          try Self.cuts(runs, into: Int(wanted))
-        }
-      } catch {
-        throw storage.sequencer.fail(error)
+      cuts = try await worker(0).perform { () throws(EngineError) in
+        try Self.cuts(runs, into: Int(wanted))
       }
     }
     let sequences = plan.segments.map(\.minSequence) + plan.segments.map(\.maxSequence)
@@ -155,19 +168,11 @@ struct CompactionJob: Sendable {
     let outputs = RunOutput(
       segments: parts.flatMap(\.output.segments), valueFiles: parts.flatMap(\.output.valueFiles))
     if !outputs.segments.isEmpty {
-      do throws(EngineError) {
-        try await worker(0).perform { [storage] () throws(EngineError) in
-          try storage.directory.sync()
-        }
-      } catch {
-        throw storage.sequencer.fail(error)
+      try await worker(0).perform { [storage] () throws(EngineError) in
+        try storage.directory.sync()
       }
     }
-    let outcome = try await install(outputs)
-    if outcome == .abandoned {
-      for name in parts.flatMap(\.made) { try? storage.directory.remove(name) }
-    }
-    return outcome
+    return try await install(outputs)
   }
 
   private func install(_ outputs: RunOutput) async throws(EngineError) -> Outcome {

@@ -15,6 +15,8 @@ final class MemtableCursor {
 
   var isValid: Bool { node != 0 }
   var kind: RowKind { memtable.kind(of: node) }
+  /// The commit of the current row.
+  var commit: SequenceNumber { memtable.sequence(of: node) }
 
   var key: RawSpan {
     @_lifetime(borrow self)

@@ -95,6 +95,7 @@ package struct Batch: Sendable {
   /// Bytes of the payload that become no rows.
   private var remarkLength = 0
   package private(set) var operationCount = 0
+  private var deletionCount = 0
   private(set) var stamps: [Stamp] = []
   /// The rows that must not have changed after `basis`.
   private(set) var guardedKeys: [[UInt8]] = []
@@ -114,6 +115,9 @@ package struct Batch: Sendable {
 
   var isGuarded: Bool { !guardedKeys.isEmpty || !guardedRanges.isEmpty }
   package var isEmpty: Bool { operationCount == 0 }
+  /// Whether it takes out at least as many rows as it puts in: such a batch may use the space that
+  /// is kept for when there is no other.
+  var freesSpace: Bool { deletionCount > 0 && 2 * deletionCount >= operationCount }
   /// Bytes this batch takes in the log, without frame headers.
   package var payloadLength: Int { max(0, frame.count - FrameHeader.length) }
   /// Bytes of its rows in the log.
@@ -144,6 +148,7 @@ package struct Batch: Sendable {
   ) {
     begin(with: key.byteCount)
     appendKey(.delete, key, keyStamps)
+    deletionCount += 1
   }
 
   /// Adds what is to stand in the log beside the rows and nowhere else, for whoever reads the

@@ -24,7 +24,7 @@ package final class Engine: Sendable {
   private let reads: any Worker
   private let logWorker: any Worker
   /// Reads the files anew, in an engine that only reads.
-  private let follower: Follower?
+  let follower: Follower?
   let isClosed = Atomic(false)
 
   init(
@@ -96,20 +96,35 @@ package final class Engine: Sendable {
 
   // MARK: - Writing
 
+  /// Times that a commit looks for space on a disk that was full.
+  private static let mostAttempts = 4
+
   /// Commits `batch`: all of it, or nothing. Returns once it is visible to every later snapshot and
   /// has the durability asked for.
   ///
   /// Throws `.stale` when a guarded row has changed since the batch's basis, and then nothing has
   /// happened; `.poisoned` when writing failed, and then whether the batch survives is known only
   /// after opening again.
+  /// `.noSpace` when the disk is full, and then nothing has happened and all else goes on.
   package func commit(
     _ batch: consuming Batch, durability: Durability
+  ) async throws(EngineError) -> CommitReceipt {
+    do throws(EngineError) {
+      return try await commitInOrder(batch, durability)
+    } catch {
+      throw error.forCommitters
+    }
+  }
+
+  private func commitInOrder(
+    _ batch: consuming Batch, _ durability: Durability
   ) async throws(EngineError) -> CommitReceipt {
     guard batch.rowsLength <= storage.options.commitLimit else {
       throw .tooLarge(bytes: batch.rowsLength, limit: storage.options.commitLimit)
     }
     var batch = batch
     if storage.pressure.isFelt { await upkeep.holdBack(bytes: batch.payloadLength) }
+    var attempts = 0
     while true {
       switch try await place(&batch, durability) {
       case .placed(let placed):
@@ -121,6 +136,13 @@ package final class Engine: Sendable {
       case .needsLog:
         try await storage.makeLog()
         storage.secureFirstLog()
+      case .needsSpace(let space):
+        try await storage.reserve(space)
+      case .needsReserve:
+        // A few times: others may take what was regained.
+        if attempts == Self.mostAttempts, let lack = storage.sequencer.lackOfSpace { throw lack }
+        attempts += 1
+        try await storage.regainReserve()
       case .needsRoom(let shard):
         try await upkeep.makeRoom(in: shard)
       }
@@ -252,6 +274,8 @@ package final class Engine: Sendable {
       try await writeEverything()
     } catch {
       failure = error
+      // What could not be moved is found in the logs.
+      if error.isPassing { try? await storage.sequencer.synchronize() }
     }
     storage.sequencer.close()
     await upkeep.finish()

@@ -16,6 +16,9 @@ package struct EngineOptions: Sendable {
   /// Bytes of zeros in the first log that is written ahead of its use; later ones have more, up to
   /// `logSize`.
   package var firstPrewrittenSize = 1 << 20
+  /// Bytes kept back on the device for what frees space when there is no other: four memtables'
+  /// worth, for their flushes, and no more than twice the log.
+  var reserveSize: Int { min(4 * memtableSize, 2 * logSize) }
   /// Whether a commit that nobody else waits with syncs on its own thread. Saves it two changes of
   /// threads, a third of its time, and keeps one thread of the pool waiting for the device.
   package var callersSync = true

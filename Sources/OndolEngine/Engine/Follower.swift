@@ -20,6 +20,9 @@ final class Follower: Sendable {
   /// What is shown. Replaced on the maintenance thread only.
   private let shown: Guarded<Sighting>
 
+  /// The time of the last commit that is shown.
+  var lastTime: Int64 { shown.withLock { $0.recovered.time } }
+
   /// Readings begun again before giving up: the writer must have changed something each time.
   private static let attempts = 16
 

@@ -30,17 +30,25 @@ struct LogReplacement: Sendable {
       number: start.number, identity: manifest.superblock.identity, salt: environment.random(),
       kind: .replacement, base: end, previous: .zero, previousLength: 0,
       firstSequence: start.sequence.next)
-    let file = try directory.create(start.number.logName)
+    do throws(EngineError) {
+      let length = try write(header, to: try directory.create(start.number.logName))
+      try directory.sync()
+      try manifest.startAfresh(floor: start)
+      return RecoveredLog(
+        sequence: sequence, time: time, end: LogPosition(rawValue: end.rawValue + length),
+        number: start.number, length: length, starts: [start])
+    } catch {
+      if error.isPassing { try? directory.remove(start.number.logName) }
+      throw error
+    }
+  }
+
+  /// Answers with the log's length.
+  private func write(_ header: LogHeader, to file: any File) throws(EngineError) -> UInt64 {
     var writer = LogRewriter(file: file, salt: header.salt, bytes: header.encode())
     for commit in commits { try writer.append(commit) }
     try writer.seal(sequence, time: time)
-    try directory.sync()
-
-    manifest.startAfresh(floor: start)
-    try manifest.rotate()
-    return RecoveredLog(
-      sequence: sequence, time: time, end: LogPosition(rawValue: end.rawValue + writer.offset),
-      number: start.number, length: writer.offset, starts: [start])
+    return writer.offset
   }
 }
 

@@ -96,7 +96,7 @@ struct Opening: Sendable {
   private static func isBlank(
     _ names: [String], _ directory: any Directory
   ) throws(EngineError) -> Bool {
-    let files = Set(names).subtracting(["LOCK"])
+    let files = Set(names).subtracting(["LOCK", SpaceReserve.name])
     guard
       files.isSubset(of: [
         firstManifest.manifestName, firstLog.logName, Superblock.name,
@@ -110,6 +110,7 @@ struct Opening: Sendable {
 
   /// Throws when the directory holds files of somebody else and no database.
   fileprivate static func refuseForeign(_ names: [String], path: String) throws(EngineError) {
+    let names = names.filter { $0 != SpaceReserve.name }
     let ours = names.filter { $0 == "LOCK" || number(of: $0) != nil }
     guard !names.contains(Superblock.name), !names.isEmpty else { return }
     guard ours.count == names.count else {
@@ -156,7 +157,9 @@ struct Opening: Sendable {
       rotationSize: options.manifestSize)
     try directory.sync()
     // Last, because a directory without a superblock is one where nothing has happened yet.
-    try superblock.write(to: try directory.create(Superblock.name))
+    let slots = try directory.create(Superblock.name)
+    try Superblock.makeRoom(in: slots)
+    try superblock.write(to: slots)
     try directory.sync()
     return manifest
   }
@@ -241,12 +244,9 @@ struct Opening: Sendable {
     let storage = Storage(
       directory: directory, lock: lock, environment: environment, options: options,
       manifest: manifest, views: views, sequencer: sequencer, cache: cache,
-      valueFiles: valueFiles, maintenance: maintenance, isRecovering: replacement != nil)
-    if let replacement {
-      maintenance.enqueue { [names] in
-        storage.finishRecovery(replacement, names)
-      }
-    }
+      valueFiles: valueFiles, maintenance: maintenance, unfinished: replacement.map { ($0, names) })
+    // Where it fails for the moment, whoever writes first tries again.
+    if replacement != nil { maintenance.enqueue { try? storage.attempt { _ in } } }
     return Engine(storage: storage, logWorker: logWorker, reads: reads)
   }
 }

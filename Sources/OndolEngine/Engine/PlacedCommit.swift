@@ -48,6 +48,10 @@ enum Placement: Sendable {
   case placed(PlacedCommit)
   /// There is no log to write to: make one and try again.
   case needsLog
+  /// The log has no room on the disk for the frames: see to it and try again.
+  case needsSpace(LogSpace)
+  /// The disk is full, and the batch frees nothing: see whether there is space again.
+  case needsReserve
   /// A shard's sealed memtables wait for their flush: wait for one, and try again.
   case needsRoom(shard: Int)
 }

@@ -31,17 +31,21 @@ extension Sequencer {
     return offset > LogHeader.length && offset + UInt64(length) > log.prewritten
   }
 
+  /// Whether the next commit goes into the spare log.
+  func switchesLog(_ state: borrowing State, length: Int) -> Bool {
+    guard state.deferred.isEmpty, let spare = state.spare else { return false }
+    guard let log = state.log else { return true }
+    return isFull(log, state.offset, length: length)
+      || log.prewritten < spare.prewritten && log.prewritten == 0
+  }
+
   /// Goes on in the spare log when this one is full or there is none, or when only the spare was
   /// written with zeros. Memtables whose oldest rows
   /// are too far back are sealed, so that logs do not pile up behind a shard that is seldom
   /// written; answers with their shards.
   func switchLogWhenFull(_ state: inout State, length: Int) -> [Int] {
-    guard state.deferred.isEmpty, let spare = state.spare else { return [] }
+    guard switchesLog(state, length: length), let spare = state.spare else { return [] }
     if let log = state.log {
-      let mustSwitch = isFull(log, state.offset, length: length)
-      guard mustSwitch || log.prewritten < spare.prewritten && log.prewritten == 0 else {
-        return []
-      }
       state.previousLog = log.number
       state.previousLength = state.offset
       state.unsyncedLogs.append(log)
@@ -53,6 +57,7 @@ extension Sequencer {
         number: spare.number, base: state.commits.placedEnd,
         sequence: state.commits.lastPlaced, time: state.commits.lastTime))
     state.offset = 0
+    state.reserved = spare.reserved
     state.spare = nil
     state.sparePromised = false
 

@@ -252,8 +252,8 @@ extension Sequencer {
 
   /// Stops all writing for good, and tells whoever waits. Returns what later callers get.
   func fail(_ error: EngineError) -> EngineError {
-    let poisoned = EngineError.poisoned(reason: error.description)
-    return stop(with: poisoned)
+    if case .poisoned = error { return stop(with: error) }
+    return stop(with: .poisoned(reason: error.description))
   }
 
   /// Throws what stopped all writing, if anything did.

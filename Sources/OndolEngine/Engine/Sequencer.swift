@@ -14,6 +14,11 @@ final class Sequencer: Sendable {
     var log: LogFile?
     /// Offset of the next frame in `log`.
     var offset: UInt64 = 0
+    /// Bytes of `log` for which the disk has given room.
+    var reserved: UInt64 = 0
+    /// What the disk had no space for: until there is some again only batches that free space are
+    /// placed.
+    var lackOfSpace: EngineError?
     /// Where the last log ended, for the next one's header.
     var previousLog: FileNumber
     var previousLength: UInt64
@@ -106,6 +111,7 @@ final class Sequencer: Sendable {
     return try state.withLock { state throws(EngineError) -> Placement in
       if let failure = state.failure { throw failure }
       if state.isClosing { throw .closed }
+      if state.lackOfSpace != nil, !batch.freesSpace { return .needsReserve }
       let view = views.current
       if batch.isGuarded { state.lastGuarded = state.commits.lastPlaced }
       try refuseStale(batch, state, view, checkedThrough: checkedThrough)
@@ -119,6 +125,8 @@ final class Sequencer: Sendable {
     _ state: borrowing State, _ batch: borrowing Batch, _ view: View
   ) -> Placement? {
     if mustMakeLog(state, length: batch.payloadLength) { return .needsLog }
+    let length = FrameBuilder.length(ofPayload: batch.payloadLength)
+    if let space = missingSpace(state, length: length) { return .needsSpace(space) }
     var waiting: Int?
     batch.groups.forEachShard(of: view.shards.count) { index in
       let shard = view.shards[index]

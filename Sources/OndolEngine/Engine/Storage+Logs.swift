@@ -3,21 +3,24 @@
 
 internal import Synchronization
 
+/// What recovery has read and not yet moved, and the files that were there.
+typealias UnfinishedRecovery = (replacement: LogReplacement, names: [String])
+
 extension Storage {
   /// Moves what recovery has read to a log and a manifest that are on the device, and removes what
-  /// is dead among `names`, the files that were there: merges may be making others. The maintenance
-  /// thread's first job after an unclean end; when it fails nothing is written any more, and the
-  /// old files are there for the next opening.
-  func finishRecovery(_ replacement: LogReplacement, _ names: [String]) {
-    do throws(EngineError) {
-      let log = try replacement.write(to: directory, manifest, environment)
-      sequencer.goOn(after: log, replacement.memtables)
-      let present = Set(try directory.list())
-      try Opening.sweep(names.filter(present.contains), directory, manifest)
-    } catch {
-      _ = sequencer.fail(error)
-    }
+  /// is dead among the files that were there: merges may be making others. The maintenance thread's
+  /// first job after an unclean end. Where the disk has no space for it, the old files stay as they
+  /// are, and whatever would write comes here first; when it fails in another way nothing is
+  /// written any more, and the old files are there for the next opening.
+  func finishRecovery() throws(EngineError) {
+    guard let (replacement, names) = unfinished.withLock({ $0 }) else { return }
+    let log = try replacement.write(to: directory, manifest, environment)
+    sequencer.goOn(after: log, replacement.memtables)
+    unfinished.withLock { $0 = nil }
     isRecovering.store(false, ordering: .releasing)
+    // What cannot be removed now is by the next opening.
+    guard let present = try? Set(directory.list()) else { return }
+    try? Opening.sweep(names.filter(present.contains), directory, manifest)
   }
 
   /// Waits for that, where it is not done yet.
@@ -33,7 +36,13 @@ extension Storage {
       try sequencer.refuseAfterFailure()
       guard !sequencer.hasSpareLog, !sequencer.isClosing else { return }
       let spare = try createLog(prewritten: request.prewritten)
-      try attempt { (storage) throws(EngineError) in try storage.secure(spare.number) }
+      do throws(EngineError) {
+        try attempt { (storage) throws(EngineError) in try storage.secure(spare.number) }
+      } catch {
+        if error.isPassing { discard([spare.number.logName]) }
+        sequencer.noteNoSpare(error)
+        throw error
+      }
       sequencer.offer(spare)
     }
   }
@@ -47,10 +56,15 @@ extension Storage {
     try await maintenance.perform { [self] () throws(EngineError) in
       try sequencer.refuseAfterFailure()
       guard sequencer.needsLog else { return }
-      if isNewborn || mustSettleHistory {
+      if isNewborn || isRecovering.load(ordering: .relaxed) || mustSettleHistory {
         try attempt { (storage) throws(EngineError) in try storage.settleHistory() }
       }
-      sequencer.offer(try createLog(prewritten: 0))
+      let spare = try withReserve { () throws(EngineError) in
+        // The edit that will name the log must not find the disk full once it has commits.
+        try manifest.makeRoom()
+        return try createLog(prewritten: 0)
+      }
+      sequencer.offer(spare)
     }
   }
 
@@ -60,8 +74,15 @@ extension Storage {
   func secureFirstLog() {
     maintenance.enqueue { [self] in
       guard let newest = sequencer.newestLog, newest > manifest.state.newestLog else { return }
-      // A failure has stopped all writing, and whoever waits was told.
-      try? attempt { (storage) throws(EngineError) in try storage.secure(newest) }
+      do throws(EngineError) {
+        try attempt { (storage) throws(EngineError) in
+          try storage.secure(newest, mayUseHeadroom: true)
+        }
+        try? makeReserve()
+      } catch {
+        // Commits wait for this log's syncs: any failure stops all writing, and they are told.
+        _ = sequencer.fail(error)
+      }
     }
   }
 
@@ -70,8 +91,14 @@ extension Storage {
     do throws(EngineError) {
       let file = try directory.create(number.logName)
       try writeZeros(prewritten, into: file)
+      var reserved = prewritten
+      if prewritten == 0 {
+        let first = UInt64(LogHeader.length) + Sequencer.piece(of: options.logSize)
+        reserved = try file.reserve(0..<first) ? first : .max
+      }
       return SpareLog(
-        number: number, file: file, salt: environment.random(), prewritten: prewritten)
+        number: number, file: file, salt: environment.random(), prewritten: prewritten,
+        reserved: reserved)
     } catch {
       try? directory.remove(number.logName)
       sequencer.noteNoSpare(error)
@@ -93,9 +120,10 @@ extension Storage {
 
   /// Makes a log's name durable and puts it in the manifest, which comes before the first sync of
   /// its commits: so a log that is missing later is known to be.
-  func secure(_ number: FileNumber) throws(EngineError) {
+  func secure(_ number: FileNumber, mayUseHeadroom: Bool = false) throws(EngineError) {
     try directory.sync()
-    try manifest.commit([.logs(floor: manifest.state.floor, newest: number)])
+    try manifest.commit(
+      [.logs(floor: manifest.state.floor, newest: number)], mayUseHeadroom: mayUseHeadroom)
     sequencer.noteSecured(number)
   }
 
@@ -125,8 +153,13 @@ extension Storage {
     let header = LogHeader(
       number: number, identity: identity, salt: salt, kind: .normal, base: start.base,
       previous: end.number, previousLength: end.length, firstSequence: end.sequence.next)
-    try LogFile.writeSealed(header, start, directory: directory)
-    try moveFloor(to: start, newest: number)
+    do throws(EngineError) {
+      try LogFile.writeSealed(header, start, directory: directory)
+      try moveFloor(to: start, newest: number)
+    } catch {
+      if error.isPassing { discard([number.logName]) }
+      throw error
+    }
   }
 
   /// Makes `floor` the first log that recovery needs, and lets go of those before it that are not
@@ -145,7 +178,8 @@ extension Storage {
     }
     try manifest.commit(changes + [.logs(floor: floor, newest: newest)] + kept)
     sequencer.forgetLogs(before: floor.number, keeping: history)
-    try removeLogs()
+    // A log that stays is in nobody's way, and goes with the next.
+    try? removeLogs()
   }
 
   // MARK: - History
@@ -162,6 +196,6 @@ extension Storage {
     let history = options.historyRetention.map { _ in History(start: sequencer.lastPlaced) }
     try manifest.commit(History.changes(from: manifest.state.history, to: history))
     sequencer.setHistory(history)
-    try removeLogs()
+    try? removeLogs()
   }
 }

@@ -27,6 +27,9 @@ final class Storage: Sendable {
   let picker: CompactionPicker
   let counters = UpkeepCounters()
   let manifest: Manifest
+  let reserve: SpaceReserve
+  /// What an unclean end left to do, until it is done.
+  let unfinished: Guarded<UnfinishedRecovery?>
   /// No log was ever written to when the database was opened.
   let isNewborn: Bool
   /// Until what was recovered after an unclean end is on the device.
@@ -36,7 +39,7 @@ final class Storage: Sendable {
     directory: any Directory, lock: any DirectoryLock, environment: Environment,
     options: EngineOptions, manifest: Manifest, views: ViewHolder, sequencer: Sequencer,
     cache: BlockCache, valueFiles: ValueFiles, maintenance: any Worker,
-    isRecovering: Bool = false
+    unfinished: UnfinishedRecovery? = nil
   ) {
     self.directory = directory
     self.lock = lock
@@ -45,7 +48,9 @@ final class Storage: Sendable {
     identity = manifest.superblock.identity
     self.manifest = manifest
     isNewborn = manifest.state.newestLog == Opening.firstLog
-    self.isRecovering = Atomic(isRecovering)
+    reserve = SpaceReserve(directory: directory, size: UInt64(options.reserveSize))
+    self.unfinished = Guarded(unfinished)
+    isRecovering = Atomic(unfinished != nil)
     self.views = views
     self.sequencer = sequencer
     self.cache = cache
@@ -70,16 +75,20 @@ final class Storage: Sendable {
     try await maintenance.perform { [self] () throws(EngineError) -> R in try attempt(work) }
   }
 
-  /// Does file work, on the maintenance thread already.
+  /// Does file work, on the maintenance thread already. Work that fails for the moment must have
+  /// undone what it began, and may be tried again; any other failure stops all writing.
   func attempt<R>(
     _ work: (Storage) throws(EngineError) -> R
   ) throws(EngineError) -> R {
     try sequencer.refuseAfterFailure()
     do throws(EngineError) {
-      try manifest.secureFoundation()
-      return try work(self)
+      return try withReserve { () throws(EngineError) -> R in
+        try finishRecovery()
+        try manifest.secureFoundation()
+        return try work(self)
+      }
     } catch {
-      throw sequencer.fail(error)
+      throw error.isPassing ? error : sequencer.fail(error)
     }
   }
 
@@ -100,19 +109,25 @@ final class Storage: Sendable {
     let writer = RunWriter(
       files(for: shard.state), shard: index, sequences: first...through,
       keepsTombstones: inputs.count < shard.runs.count, dropped: manifest.state.dropped)
-    try rows.seekToFirst()
-    try writer.takeAll(&rows)
     let isOnly = inputs.count == shard.runs.count
-    try finishFlush(
-      of: memtable, shard: index, replacing: old, with: writer.output,
-      level: isOnly && isSmall ? ShardState.lowestLevel : 0)
+    do throws(EngineError) {
+      try rows.seekToFirst()
+      try writer.takeAll(&rows)
+      try install(
+        memtable, through, shard: index, replacing: old, with: writer.output,
+        level: isOnly && isSmall ? ShardState.lowestLevel : 0)
+    } catch {
+      // After any other failure nobody knows whether the manifest names them.
+      if error.isPassing { discard(writer.made) }
+      throw error
+    }
   }
 
-  private func finishFlush(
-    of memtable: Memtable, shard index: Int, replacing old: [SegmentMetadata],
-    with new: RunOutput, level: Int
+  /// Makes the result of a flush count.
+  private func install(
+    _ memtable: Memtable, _ through: SequenceNumber, shard index: Int,
+    replacing old: [SegmentMetadata], with new: RunOutput, level: Int
   ) throws(EngineError) {
-    guard let through = memtable.sequences?.upperBound else { return }
     let run = new.segments.first?.number.rawValue ?? 0
     let floor = sequencer.floor(without: memtable)
     // The floor may be a log that was handed out and whose name nobody has secured yet.

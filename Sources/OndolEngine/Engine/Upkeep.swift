@@ -9,6 +9,7 @@ final class Upkeep: Sendable {
   let shards: [Shard]
   private let background: BackgroundTasks
   private let isTimerSet = Atomic(false)
+  private let isRetrySet = Atomic(false)
 
   init(_ storage: Storage) {
     self.storage = storage
@@ -63,15 +64,43 @@ final class Upkeep: Sendable {
     try await shards[shard].flush()
   }
 
-  /// Has shards flush and compact in the background. A failure stops writing, and the next commit
-  /// is told.
+  /// Has shards flush and compact in the background. What fails for the moment is tried again after
+  /// a while; any other failure stops writing, and the next commit is told.
   private func maintain(_ indices: [Int]) {
     storage.notePressure()
     for index in indices {
-      background.start { [self] in
-        try? await shards[index].flush()
-        try? await shards[index].compact()
+      background.start { [self] in await tend([index], pause: Self.firstPause) }
+    }
+  }
+
+  // MARK: - Trying again
+
+  /// Microseconds from a failure to the next attempt: twice as many each time, up to the last.
+  private static let firstPause: Int64 = 100_000
+  private static let longestPause: Int64 = 10_000_000
+
+  private func tend(_ indices: [Int], pause: Int64) async {
+    var isPassing = false
+    for index in indices {
+      do throws(EngineError) {
+        try await shards[index].flush()
+        try await shards[index].compact()
+      } catch {
+        isPassing = isPassing || error.isPassing
       }
+    }
+    if isPassing { tryAgain(after: pause) }
+  }
+
+  /// Tends to all shards after a pause. One such attempt waits at a time.
+  private func tryAgain(after pause: Int64) {
+    guard !isRetrySet.exchange(true, ordering: .relaxed) else { return }
+    let environment = storage.environment
+    background.start { [weak self] in
+      await environment.sleep(pause)
+      guard !Task.isCancelled, let self else { return }
+      isRetrySet.store(false, ordering: .relaxed)
+      await tend(Array(shards.indices), pause: min(2 * pause, Self.longestPause))
     }
   }
 
@@ -158,7 +187,17 @@ final class Upkeep: Sendable {
   /// Writes every row from memory into sorted files.
   func flush() async throws(EngineError) {
     storage.sequencer.sealAll()
-    for shard in shards { try await shard.flush() }
+    // Where one shard finds no space, another may free some.
+    var failure: EngineError?
+    for shard in shards {
+      do throws(EngineError) {
+        try await shard.flush()
+      } catch {
+        guard error.isPassing else { throw error }
+        failure = failure ?? error
+      }
+    }
+    if let failure { throw failure }
   }
 
   /// Merges every shard into one run. `progress` gets the bytes merged so far and all there are to

@@ -225,6 +225,17 @@ final class DiskFile: File {
     }
   }
 
+  func reserve(_ range: Range<UInt64>) throws(EngineError) -> Bool {
+    guard let start = off_t(exactly: range.lowerBound), let length = off_t(exactly: range.count)
+    else { throw .io(operation: "fallocate", file: name, offset: range.lowerBound, errno: EFBIG) }
+    let failure = ondol_reserve(descriptor, start, length)
+    if [EOPNOTSUPP, ENOSYS, EINVAL].contains(failure) { return false }
+    guard failure == 0 else {
+      throw .io(operation: "fallocate", file: name, offset: range.lowerBound, errno: failure)
+    }
+    return true
+  }
+
   func sync() throws(EngineError) {
     #if canImport(Darwin)
       // `fsync` leaves bytes in the drive's cache there. What comes next is for file systems that
@@ -273,7 +284,7 @@ private final class DiskLock: DirectoryLock {
 
 /// Repeats `call` while signals interrupt it, and throws what it fails with.
 private func retrying(
-  _ operation: String, _ file: String, _ call: () -> CInt
+  _ operation: SystemCall, _ file: String, _ call: () -> CInt
 ) throws(EngineError) -> CInt {
   while true {
     let result = call()

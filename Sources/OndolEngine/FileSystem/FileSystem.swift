@@ -56,6 +56,10 @@ package protocol File: AnyObject, Sendable {
   /// Writes all of `bytes` at `offset`, making the file longer where needed (`pwrite`).
   func write(_ bytes: RawSpan, at offset: UInt64) throws(EngineError)
 
+  /// Has the system set aside room for the bytes in `range`, so that writing there later does not
+  /// fail for want of it; the size stays (`fallocate`). False where the file system cannot.
+  func reserve(_ range: Range<UInt64>) throws(EngineError) -> Bool
+
   /// Makes everything written so far survive a power cut (`fdatasync`; `F_FULLFSYNC` on Apple's
   /// systems).
   func sync() throws(EngineError)
@@ -75,6 +79,7 @@ extension File {
   package func giveBack(behind length: UInt64) {}
 
   package func willRead(at offset: UInt64, count: Int) {}
+  package func reserve(_ range: Range<UInt64>) throws(EngineError) -> Bool { false }
 }
 
 /// A held lock; letting go of it releases the directory.

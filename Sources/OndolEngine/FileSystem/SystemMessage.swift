@@ -23,7 +23,9 @@ func compareBytes(_ left: UnsafeRawPointer?, _ right: UnsafeRawPointer?, _ count
 
 /// What a failed system call means for whoever asked, errors that mean the same taken together.
 package enum SystemFailure: Sendable {
-  /// The disk, the quota, the memory or the table of open files is full.
+  /// The disk or the quota is full.
+  case full
+  /// The memory or the table of open files is.
   case exhausted
   /// The process may not do this.
   case denied
@@ -35,7 +37,8 @@ package enum SystemFailure: Sendable {
   /// Sorts an error number.
   package init(errno: Int32) {
     switch errno {
-    case ENOSPC, EDQUOT, EMFILE, ENFILE, ENOMEM: self = .exhausted
+    case ENOSPC, EDQUOT: self = .full
+    case EMFILE, ENFILE, ENOMEM: self = .exhausted
     case EACCES, EPERM, EROFS: self = .denied
     case ENOENT: self = .missing
     default: self = .other

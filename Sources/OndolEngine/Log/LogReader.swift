@@ -77,7 +77,7 @@ struct FrameReader {
 
 extension RawSpan {
   /// Whether there is nothing but zeros: the first byte is one, and each is like the one before.
-  fileprivate var isZero: Bool {
+  var isZero: Bool {
     byteCount == 0
       || byte(at: 0) == 0
         && extracting(droppingLast: 1).compare(extracting(droppingFirst: 1)) == 0

@@ -48,6 +48,8 @@ struct SpareLog: Sendable {
   let file: any File
   let salt: UInt64
   let prewritten: UInt64
+  /// Bytes from the start for which the disk has given room.
+  let reserved: UInt64
 }
 
 /// What every frame of one commit shares.

@@ -21,14 +21,25 @@ final class Manifest: @unchecked Sendable {
   private let directory: any Directory
   private let environment: Environment
   private let rotationSize: Int
-  private var file: any File
-  private var salt: UInt64
+  /// The file and how far it is written.
+  private struct Place {
+    var file: any File
+    var salt: UInt64
+    /// Where the last edit ends.
+    var offset: UInt64
+    var ordinal: UInt64 = 0
+    var chain: UInt64 = 0
+    /// Bytes of the first edit.
+    var snapshotLength = 0
+    /// Bytes from the start for which the disk has given room.
+    var reserved: UInt64 = 0
+  }
+
+  private var place: Place
   /// Where the last edit ends.
-  private(set) var offset: UInt64
-  private var ordinal: UInt64
-  private var chain: UInt64
-  /// Bytes of the first edit.
-  private var snapshotLength: Int
+  var offset: UInt64 { place.offset }
+  /// The length from which the next file is begun.
+  private var rotationLimit: UInt64 = 0
   /// The file ended in something that is no edit: the power went while one was written.
   let hasTornTail: Bool
   /// Whether what opening read, and goes on from, is known to be on the device.
@@ -44,17 +55,15 @@ final class Manifest: @unchecked Sendable {
   ) {
     state = loaded.state
     numbers = FileNumbers(next: loaded.state.nextFile)
-    salt = loaded.salt
-    offset = loaded.offset
-    ordinal = loaded.ordinal
-    chain = loaded.chain
-    snapshotLength = loaded.snapshotLength
+    place = Place(
+      file: file, salt: loaded.salt, offset: loaded.offset, ordinal: loaded.ordinal,
+      chain: loaded.chain, snapshotLength: loaded.snapshotLength)
     hasTornTail = loaded.hasTornTail
     self.superblock = superblock
     self.directory = directory
-    self.file = file
     self.environment = environment
     self.rotationSize = rotationSize
+    setRotationLimit()
   }
 
   private struct Loaded {
@@ -188,18 +197,15 @@ final class Manifest: @unchecked Sendable {
   // MARK: - Editing
 
   /// Appends one edit, waits until it is durable, and moves to a new file when this one has grown.
-  /// After a failure nobody knows what the file holds, and every later call is refused.
-  func commit(_ changes: [ManifestChange]) throws(EngineError) {
+  ///
+  /// A lack of space shows before anything is written, and nothing has happened then. After a
+  /// failure to write or to sync nobody knows what the file holds, and every later call is refused.
+  ///
+  /// - Parameter mayUseHeadroom: the edit is small, and the last room will do for it.
+  func commit(
+    _ changes: [ManifestChange], mayUseHeadroom: Bool = false
+  ) throws(EngineError) {
     if let failure { throw failure }
-    do throws(EngineError) {
-      try makeEdit(changes)
-    } catch {
-      failure = .poisoned(reason: error.description)
-      throw error
-    }
-  }
-
-  private func makeEdit(_ changes: [ManifestChange]) throws(EngineError) {
     var changes = [.nextFile(numbers.next)] + changes
     var next = state
     do throws(MalformedBytes) {
@@ -211,42 +217,101 @@ final class Manifest: @unchecked Sendable {
       preconditionFailure("an edit of our own making cannot be refused: \(error.reason)")
     }
     try secureFoundation()
-    try append(changes)
+    try append(changes, mayUseHeadroom: mayUseHeadroom)
     state = next
-    if offset > UInt64(max(rotationSize, 4 * snapshotLength)) { try rotate() }
+    try rotateWhenGrown()
   }
 
-  private func append(_ changes: [ManifestChange]) throws(EngineError) {
+  private func append(
+    _ changes: [ManifestChange], mayUseHeadroom: Bool = false
+  ) throws(EngineError) {
     var payload: [UInt8] = []
-    payload.appendLittleEndian(chain)
+    payload.appendLittleEndian(place.chain)
     for change in changes { change.encode(into: &payload) }
     let frame = FrameBuilder.buildEdit(
-      payload, ordinal: ordinal + 1, time: environment.now(), syncedThrough: offset, salt: salt,
-      offset: offset)
-    try file.write(frame.bytes, at: offset)
-    try file.sync()
-    offset += UInt64(frame.count)
-    ordinal += 1
-    chain = seededChecksum(chain, payload.bytes)
+      payload, ordinal: place.ordinal + 1, time: environment.now(), syncedThrough: offset,
+      salt: place.salt, offset: offset)
+    if !mayUseHeadroom || offset + UInt64(frame.count) > place.reserved {
+      try makeRoom(for: frame.count)
+    }
+    try final { () throws(EngineError) in
+      try place.file.write(frame.bytes, at: offset)
+      try place.file.sync()
+    }
+    place.offset += UInt64(frame.count)
+    place.ordinal += 1
+    place.chain = seededChecksum(place.chain, payload.bytes)
+  }
+
+  /// Does what leaves everybody in doubt when it fails.
+  private func final(_ work: () throws(EngineError) -> Void) throws(EngineError) {
+    do throws(EngineError) {
+      try work()
+    } catch {
+      let poisoned = EngineError.poisoned(reason: error.description)
+      failure = poisoned
+      throw poisoned
+    }
+  }
+
+  /// Room kept behind every edit for a small one that must not fail.
+  private static let headroom: UInt64 = 512
+
+  /// Has the disk set room aside for an edit of so many bytes and a small one after it.
+  func makeRoom(for count: Int = 0) throws(EngineError) {
+    let end = offset + UInt64(count) + Self.headroom
+    if end <= place.reserved { return }
+    let wanted = end + UInt64(rotationSize)
+    do throws(EngineError) {
+      place.reserved = try place.file.reserve(0..<wanted) ? wanted : .max
+    } catch {
+      guard error.isLackOfSpace else { throw error }
+      place.reserved = try place.file.reserve(0..<end) ? end : .max
+    }
+  }
+
+  /// Begins the next file when this one has grown. While the disk has no space for that, edits go
+  /// on in this one.
+  private func rotateWhenGrown() throws(EngineError) {
+    guard offset > rotationLimit else { return }
+    do throws(EngineError) {
+      try rotate()
+    } catch {
+      guard error.isPassing else { throw error }
+      rotationLimit = offset + UInt64(rotationSize)
+    }
+  }
+
+  private func setRotationLimit() {
+    rotationLimit = UInt64(max(rotationSize, 4 * place.snapshotLength))
   }
 
   /// Writes the state into a new manifest and points the superblock there. Also what recovery does
   /// after a crash, because bytes that were read may be in the system's cache and not on the
-  /// device.
-  func rotate() throws(EngineError) {
+  /// device. A failure that may pass leaves everything as it was.
+  private func rotate() throws(EngineError) {
     try secureFoundation()
-    let old = superblock.manifest
-    let number = numbers.allocate()
-    file = try directory.create(number.manifestName)
-    salt = environment.random()
-    superblock.manifest = number
-    superblock.epoch += 1
-    superblock.written = environment.now()
-    try writeSnapshot()
-    try directory.sync()
     let slots = try directory.open(Superblock.name, access: .readWrite)
-    try superblock.write(to: slots)
-    try directory.remove(old.manifestName)
+    try Superblock.makeRoom(in: slots)
+    let (oldPlace, old) = (place, superblock)
+    let number = numbers.allocate()
+    do throws(EngineError) {
+      place = Place(
+        file: try directory.create(number.manifestName), salt: environment.random(), offset: 0)
+      superblock.manifest = number
+      superblock.epoch += 1
+      superblock.written = environment.now()
+      try writeSnapshot()
+      try directory.sync()
+    } catch {
+      guard error.isPassing else { throw error }
+      (place, superblock) = (oldPlace, old)
+      try? directory.remove(number.manifestName)
+      throw error
+    }
+    try final { () throws(EngineError) in try superblock.write(to: slots) }
+    // One that stays is removed by the next opening.
+    try? directory.remove(old.manifest.manifestName)
   }
 
   /// Before the first change after opening, and before anything is removed: writes the superblock,
@@ -258,7 +323,7 @@ final class Manifest: @unchecked Sendable {
     if isFoundationSafe { return }
     try directory.sync()
     try superblock.write(to: try directory.open(Superblock.name, access: .readWrite))
-    try rewrite(file)
+    try rewrite(place.file)
     if !isLogSafe {
       try rewrite(try directory.open(state.newestLog.logName, access: .readWrite))
     }
@@ -273,11 +338,18 @@ final class Manifest: @unchecked Sendable {
   }
 
   /// Makes `floor`, a log that holds everything recovered and is on the device, the first and only
-  /// one; `rotate()` makes it count.
-  func startAfresh(floor: LogStart) {
+  /// one, in a new file. A failure that may pass leaves everything as it was.
+  func startAfresh(floor: LogStart) throws(EngineError) {
+    let (oldState, wasLogSafe) = (state, isLogSafe)
     state.floor = floor
     state.newestLog = floor.number
     isLogSafe = true
+    do throws(EngineError) {
+      try rotate()
+    } catch {
+      (state, isLogSafe) = (oldState, wasLogSafe)
+      throw error
+    }
   }
 
   private func writeSnapshot() throws(EngineError) {
@@ -288,16 +360,18 @@ final class Manifest: @unchecked Sendable {
     header.appendLittleEndian(superblock.manifest.rawValue)
     header.appendLittleEndian(superblock.identity.low)
     header.appendLittleEndian(superblock.identity.high)
-    header.appendLittleEndian(salt)
+    header.appendLittleEndian(place.salt)
     header.appendLittleEndian(UInt64(0))
     header.appendLittleEndian(seededChecksum(Self.magic, header.bytes))
-    try file.write(header.bytes, at: 0)
-    offset = UInt64(Self.headerLength)
-    ordinal = 0
-    chain = 0
+    try makeRoom(for: header.count)
+    try place.file.write(header.bytes, at: 0)
+    place.offset = UInt64(Self.headerLength)
+    place.ordinal = 0
+    place.chain = 0
     state.nextFile = numbers.next
     try append(state.asChanges)
-    snapshotLength = Int(offset)
+    place.snapshotLength = Int(offset)
+    setRotationLimit()
   }
 
   /// Gives out a file number.

@@ -34,6 +34,12 @@ struct Superblock: Sendable, Equatable {
     try file.sync()
   }
 
+  /// Sees to it that no slot is refused by a full disk.
+  static func makeRoom(in file: any File) throws(EngineError) {
+    let end = (slotOffsets.last ?? 0) + UInt64(slotLength)
+    _ = try file.reserve(0..<end)
+  }
+
   private func encode(slot: Int) -> [UInt8] {
     var bytes = Self.magic
     bytes.appendLittleEndian(Self.major)
@@ -55,17 +61,26 @@ struct Superblock: Sendable, Equatable {
     return bytes
   }
 
-  /// The newest sound slot.
+  /// The newest sound slot. One that is damaged or cannot be read is passed over, and written anew
+  /// with the first change after opening or the next epoch.
   static func read(from file: any File) throws(EngineError) -> Superblock {
     var newest: Superblock?
     var hasMagic = false
+    var failure: EngineError?
     for slot in slotOffsets.indices {
-      let bytes = try file.read(at: slotOffsets[slot], count: slotLength)
+      let bytes: [UInt8]
+      do throws(EngineError) {
+        bytes = try file.read(at: slotOffsets[slot], count: slotLength)
+      } catch {
+        failure = failure ?? error
+        continue
+      }
       hasMagic = hasMagic || bytes.starts(with: magic)
       guard let found = try decode(bytes.bytes, slot: slot) else { continue }
       if found.epoch > newest?.epoch ?? 0 { newest = found }
     }
     guard let newest else {
+      if let failure { throw failure }
       throw hasMagic
         ? .corrupt(file: name, offset: 0, reason: "no superblock slot is sound")
         : .notADatabase(path: file.name, reason: "it does not begin as a superblock does")
@@ -89,7 +104,9 @@ struct Superblock: Sendable, Equatable {
   /// Whether any slot can be read.
   static func hasSoundSlot(in file: any File) throws(EngineError) -> Bool {
     for slot in slotOffsets.indices {
-      let bytes = try file.read(at: slotOffsets[slot], count: slotLength)
+      guard let bytes = try? file.read(at: slotOffsets[slot], count: slotLength) else {
+        return true
+      }
       if try decode(bytes.bytes, slot: slot) != nil { return true }
     }
     return false

@@ -5,7 +5,7 @@
 /// An open segment file and what belongs to it.
 final class OpenSegment: Sendable {
   let table: SegmentTable
-  private let file: any File
+  let file: any File
   private let salt: UInt64
   private let blocksEnd: UInt64
   private let errors: SegmentErrors

@@ -64,6 +64,17 @@ enum StoredBlock {
       }
     }
 
+    /// The block's bytes, for whoever does not know how many rows it has.
+    func rawBytes() throws(MalformedBytes) -> [UInt8] {
+      let whole = try SingleValueBlock(valueLength: rawLength).make { raw in
+        if isCompressed { return Compression.decompress(stored, into: &raw) }
+        raw.copy(stored)
+        return true
+      }
+      defer { whole.free() }
+      return whole.value(0).array
+    }
+
     /// The block in memory.
     func decode(rowCount: Int) throws(MalformedBytes) -> Block {
       try Block.make(rowCount: rowCount, rawLength: rawLength) { raw in

@@ -95,6 +95,13 @@ package struct FaultTest: Sendable {
             failing: [.read], after: read, errno: Self.inputOutputError, isSticky: isSticky),
           name: "EIO at read \(read)\(isSticky ? " and after" : "")")
       }
+      + (0..<fileSystem.count(of: .reserve)).map { number in
+        let isSticky = !random.chance(1, in: 4)
+        return Place(
+          fault: Fault(
+            failing: [.reserve, .create], after: number, errno: Self.noSpace, isSticky: isSticky),
+          name: "ENOSPC at allocation \(number)\(isSticky ? " and after" : "")")
+      }
   }
 
   /// How an operation can fail.
@@ -116,7 +123,8 @@ package struct FaultTest: Sendable {
     case .full:
       Place(
         fault: Fault(
-          failing: [.create, .write], from: operation, errno: Self.noSpace, isSticky: true),
+          failing: [.create, .write, .reserve], from: operation, errno: Self.noSpace, isSticky: true
+        ),
         name: "ENOSPC from operation \(operation) on")
     }
   }

@@ -9,11 +9,13 @@ package enum OperationKind: String, Sendable, Hashable, CaseIterable {
   case sync
   case syncDirectory
   case remove
+  /// Setting space aside.
+  case reserve
   /// Reading bytes, a size or the names of a directory.
   case read
 
   /// Whether operations of this kind are numbered: a power cut can come before each of them.
-  package var isNumbered: Bool { self != .read }
+  package var isNumbered: Bool { self != .read && self != .reserve }
 }
 
 /// The part that a file plays, told by its name.

@@ -49,7 +49,7 @@ package final class MovingFileSystem: FileSystem {
     return pictures[place].storage
   }
 
-  fileprivate func refuse(_ operation: String, _ file: String) -> EngineError {
+  fileprivate func refuse(_ operation: SystemCall, _ file: String) -> EngineError {
     state.withLock { $0.writes += 1 }
     return .io(
       operation: operation, file: file, offset: nil, errno: SimulatedFileSystem.inputOutputError)

@@ -38,6 +38,7 @@ final class SimulatedDirectory: Directory {
           operation: "create", file: name, offset: nil, errno: SimulatedFileSystem.fileExists)
       }
       try state.admit(.create, name)
+      try state.claim(bytes: state.capacity == nil ? 0 : 1, for: name, at: nil)
       let number = state.storage.makeNumber()
       state.storage.files[number] = StoredFile()
       state.storage.directories[path]?.make(
@@ -141,7 +142,32 @@ final class SimulatedFile: File {
     let copy = bytes.array
     try fileSystem.state.withLock { [name, number] (state) throws(EngineError) in
       try state.admit(.write, name, at: offset)
-      state.storage.files[number]?.write(copy, at: Int(offset), operation: state.operations)
+      let end = Int(offset) + copy.count
+      let room = state.room(in: number)
+      // As on a disk, what still fits is written.
+      let fitting = copy.isEmpty ? 0 : max(0, min(end, room) - Int(offset))
+      state.storage.files[number]?.write(
+        Array(copy.prefix(fitting)), at: Int(offset), operation: state.operations)
+      if fitting < copy.count {
+        throw failure("write", offset, SimulatedFileSystem.noSpace)
+      }
+    }
+  }
+
+  func reserve(_ range: Range<UInt64>) throws(EngineError) -> Bool {
+    guard access == .readWrite else {
+      throw failure("reserve", range.lowerBound, Self.badDescriptor)
+    }
+    return try fileSystem.state.withLock { [name, number] (state) throws(EngineError) in
+      guard state.canReserve else { return false }
+      try state.admit(.reserve, name, at: range.lowerBound)
+      let end = Int(range.upperBound)
+      guard end <= state.room(in: number) else {
+        throw failure("reserve", range.lowerBound, SimulatedFileSystem.noSpace)
+      }
+      let reserved = state.storage.files[number]?.reserved ?? 0
+      state.storage.files[number]?.reserved = max(reserved, end)
+      return true
     }
   }
 
@@ -184,7 +210,7 @@ final class SimulatedFile: File {
     }
   }
 
-  private func failure(_ operation: String, _ offset: UInt64, _ errno: Int32) -> EngineError {
+  private func failure(_ operation: SystemCall, _ offset: UInt64, _ errno: Int32) -> EngineError {
     .io(operation: operation, file: name, offset: offset, errno: errno)
   }
 }

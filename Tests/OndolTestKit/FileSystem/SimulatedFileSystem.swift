@@ -20,6 +20,7 @@ package final class SimulatedFileSystem: FileSystem {
   static let inputOutputError: Int32 = 5
   static let noSuchFile: Int32 = 2
   static let fileExists: Int32 = 17
+  static let noSpace: Int32 = 28
 
   struct State: Sendable {
     var storage: SimulatedStorage
@@ -29,6 +30,9 @@ package final class SimulatedFileSystem: FileSystem {
     var hasPower = true
     var sabotage: Sabotage?
     var faults: [Fault] = []
+    /// Bytes that all files together may take.
+    var capacity: Int?
+    var canReserve = true
     var note = 0
     var keepsPictures = false
     var pictures: [Picture] = []
@@ -78,6 +82,21 @@ package final class SimulatedFileSystem: FileSystem {
     state.withLock { $0.faults = faults }
   }
 
+  /// Gives the disk so many bytes; no bound when nil. What is there already stays.
+  package func setCapacity(_ bytes: Int?) {
+    state.withLock { $0.capacity = bytes }
+  }
+
+  package var capacity: Int? { state.withLock { $0.capacity } }
+
+  /// Bytes that files with a name take.
+  package var used: Int { state.withLock { $0.storage.used } }
+
+  /// Has the file system know no way to set space aside.
+  package func forbidReserving() {
+    state.withLock { $0.canReserve = false }
+  }
+
   /// Keeps a picture of the disk before each numbered operation from now on: a run with pictures is
   /// as good as one run for every place at which the power can go.
   package func keepPictures() {
@@ -110,6 +129,20 @@ package final class SimulatedFileSystem: FileSystem {
 }
 
 extension SimulatedFileSystem.State {
+  /// How long a file can become.
+  func room(in number: Int) -> Int {
+    guard let capacity else { return .max }
+    let extent = storage.files[number]?.extent ?? 0
+    return extent + max(0, capacity - storage.used)
+  }
+
+  /// Throws where so many bytes are no more to be had.
+  func claim(bytes: Int, for file: String, at offset: UInt64?) throws(EngineError) {
+    guard let capacity, storage.used + bytes > capacity else { return }
+    throw .io(
+      operation: "create", file: file, offset: offset, errno: SimulatedFileSystem.noSpace)
+  }
+
   /// Counts an operation, and throws where it must fail.
   mutating func admit(
     _ kind: OperationKind, _ file: String, at offset: UInt64? = nil
@@ -119,7 +152,7 @@ extension SimulatedFileSystem.State {
     }
     guard hasPower else {
       throw EngineError.io(
-        operation: "\(kind.rawValue) without power", file: file, offset: offset,
+        operation: SystemCall("\(kind.rawValue) without power"), file: file, offset: offset,
         errno: SimulatedFileSystem.inputOutputError)
     }
     counts[kind, default: 0] += 1
@@ -135,7 +168,8 @@ extension SimulatedFileSystem.State {
     for index in faults.indices
     where faults[index].strikes(kind, of: fileClass, number: number) {
       throw EngineError.io(
-        operation: kind.rawValue, file: file, offset: offset, errno: faults[index].errno)
+        operation: kind == .syncDirectory ? "fsync" : SystemCall(kind.rawValue), file: file,
+        offset: offset, errno: faults[index].errno)
     }
   }
 }

@@ -71,10 +71,15 @@ struct StoredFile: Sendable {
   var current = PagedBytes()
   /// What certainly survives.
   var durable = PagedBytes()
+  /// Bytes from the start for which there is room, written or not.
+  var reserved = 0
   /// What the disk may hold instead, by page.
   var unsynced: [Int: [PageVersion]] = [:]
   /// The sizes since the last sync.
   var unsyncedSizes: [(operation: Int, size: Int)] = []
+
+  /// Bytes that it takes.
+  var extent: Int { Swift.max(current.size, reserved) }
 
   mutating func write(_ bytes: [UInt8], at offset: Int, operation: Int) {
     guard !bytes.isEmpty else { return }
@@ -201,6 +206,13 @@ package struct SimulatedStorage: Sendable {
   var nextNumber = 0
 
   package init() {}
+
+  /// Bytes that files with a name take, holes included.
+  package var used: Int {
+    directories.values.reduce(0) { sum, directory in
+      directory.current.values.reduce(sum) { $0 + (files[$1]?.extent ?? 0) }
+    }
+  }
 
   mutating func makeNumber() -> Int {
     nextNumber += 1

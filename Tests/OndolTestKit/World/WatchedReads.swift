@@ -136,6 +136,8 @@ private final class WatchedFile: File {
     try base.write(bytes, at: offset)
   }
 
+  func reserve(_ range: Range<UInt64>) throws(EngineError) -> Bool { try base.reserve(range) }
+
   func sync() throws(EngineError) { try base.sync() }
 
   func writeSynced(_ bytes: RawSpan, at offset: UInt64) throws(EngineError) {

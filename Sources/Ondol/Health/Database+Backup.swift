@@ -1,0 +1,103 @@
+// Copying a database while it is written: into a directory, which is then a database itself, or as
+// a stream that any `tar` unpacks into one. What is copied is one snapshot; the engine reads and
+// checks the files, and here is what the app sees of it.
+
+package import OndolEngine
+
+/// How far a backup is.
+public struct BackupProgress: Sendable, Hashable {
+  /// Bytes of files written so far.
+  public var completedBytes: UInt64
+  /// All bytes there are to write. Grows a little on the way, by what was in memory.
+  public var totalBytes: UInt64
+
+  /// From 0 to 1.
+  public var fraction: Double {
+    totalBytes == 0 ? 1 : Double(completedBytes) / Double(totalBytes)
+  }
+}
+
+extension Database {
+  /// Copies the database as it is now into the directory at `path`, while writes go on: all commits
+  /// that had returned by now, and no part of a later one. The copy is a database of its own, with
+  /// indexes and everything, and opens at once; it survives a power cut when this returns. A
+  /// database in memory is copied to disk.
+  ///
+  /// Every byte is checked on the way, so that damage is never copied. No write waits for it. What
+  /// the copy reads is kept until it is done, even if it is deleted meanwhile. After a failure, a
+  /// power cut or a cancelled task there is no database at `path`, though perhaps an empty
+  /// directory.
+  ///
+  /// - Parameters:
+  ///   - path: a new or an empty directory, in one that is there.
+  ///   - progress: called from time to time.
+  /// - Throws: `.alreadyExists` when the directory holds anything, `.notFound` when the one around
+  ///   it is missing, `.dataLoss` when a file is damaged (salvage what is left), `.cancelled`,
+  ///   `.failedPrecondition` when the database is closed, `.resourceExhausted`,
+  ///   `.permissionDenied` or `.internal` when the system refuses.
+  /// - Complexity: O(bytes of files).
+  public func backup(
+    to path: String, progress: (BackupProgress) -> Void = { _ in }
+  ) async throws(DatabaseError) {
+    let isInMemory = environment.fileSystem is MemoryFileSystem
+    try await backup(
+      to: path, in: isInMemory ? DiskFileSystem() : environment.fileSystem, progress: progress)
+  }
+
+  /// Copies the database into a file system of the caller's choice.
+  package func backup(
+    to path: String, in fileSystem: any FileSystem,
+    progress: (BackupProgress) -> Void = { _ in }
+  ) async throws(DatabaseError) {
+    do throws(EngineError) {
+      try await engine.backUp(to: path, in: fileSystem) { done, total in
+        progress(BackupProgress(completedBytes: done, totalBytes: total))
+      }
+    } catch {
+      throw DatabaseError(error)
+    }
+  }
+
+  /// Copies the database as it is now into a stream of bytes, while writes go on: a tar archive
+  /// with one directory, `backup.ondol`, that opens as a database once `tar xf` has unpacked it.
+  ///
+  /// The archive is good when this returns; one that was cut short must not be used, and unpacks to
+  /// files that do not open.
+  ///
+  /// - Parameters:
+  ///   - receive: gets the archive, piece by piece, a megabyte at most each. What it throws ends
+  ///     the backup and is thrown on.
+  ///   - progress: called from time to time.
+  /// - Throws: a `DatabaseError`, as `backup(to:progress:)` does, or what `receive` throws.
+  /// - Complexity: O(bytes of files).
+  public func backup(
+    into receive: ([UInt8]) async throws -> Void, progress: (BackupProgress) -> Void = { _ in }
+  ) async throws {
+    let backup = try rethrowing { () throws(EngineError) in try engine.beginBackup() }
+    do {
+      var archive = TarArchive(time: now() / 1_000_000)
+      try await receive(archive.directory())
+      while let piece = try await next(of: backup) {
+        switch piece {
+        case .file(let name, let size): try await receive(archive.file(name, sizeBytes: size))
+        case .bytes(let bytes): try await receive(archive.contents(bytes))
+        }
+        let (done, total) = backup.progress
+        progress(BackupProgress(completedBytes: done, totalBytes: total))
+      }
+      try await receive(archive.end())
+    } catch {
+      await backup.finish()
+      throw error
+    }
+    await backup.finish()
+  }
+
+  private func next(of backup: Backup) async throws(DatabaseError) -> BackupPiece? {
+    do throws(EngineError) {
+      return try await backup.next()
+    } catch {
+      throw DatabaseError(error)
+    }
+  }
+}

@@ -1,0 +1,130 @@
+// Copying a database while it is written: the engine's side. A backup is read piece by piece on a
+// thread that yields to others, by whoever writes it down: into a directory (BackupTarget), or as
+// the floor above sees fit. Between two pieces it can be cancelled.
+
+/// A part of a backup, in the order in which they come.
+package enum BackupPiece: Sendable {
+  /// A file begins.
+  case file(name: String, sizeBytes: UInt64)
+  /// Bytes of the file that began last.
+  case bytes([UInt8])
+}
+
+/// A backup in the making.
+package final class Backup: Sendable {
+  fileprivate struct State: Sendable {
+    var reader: BackupReader
+    var file: BackupFile?
+    var offset: UInt64 = 0
+    var done: UInt64 = 0
+  }
+
+  private let state: Guarded<State>
+  private let worker: any Worker
+
+  fileprivate init(_ reader: BackupReader, _ worker: any Worker) {
+    state = Guarded(State(reader: reader))
+    self.worker = worker
+  }
+
+  /// The next piece; nil at the end. One caller at a time.
+  ///
+  /// - Throws: `.corrupt` when a file is damaged; `.cancelled` when the task was.
+  package func next() async throws(EngineError) -> BackupPiece? {
+    if Task.isCancelled { throw .cancelled }
+    return try await worker.perform { [state] () throws(EngineError) in
+      try state.withLock { (state) throws(EngineError) in try state.next() }
+    }
+  }
+
+  /// Bytes given out so far, and all there are as far as known.
+  package var progress: (done: UInt64, total: UInt64) {
+    state.withLock { ($0.done, $0.reader.totalBytes) }
+  }
+
+  /// Runs `body` on the thread that the backup is read on.
+  func perform<R: Sendable>(
+    _ body: @escaping @Sendable () throws(EngineError) -> R
+  ) async throws(EngineError) -> R {
+    try await worker.perform(body)
+  }
+
+  /// To be called at the end, and when it is given up.
+  package func finish() async { await worker.stop() }
+}
+
+extension Backup.State {
+  fileprivate mutating func next() throws(EngineError) -> BackupPiece? {
+    if let file {
+      let bytes = try file.piece(at: offset)
+      offset += UInt64(bytes.count)
+      done += UInt64(bytes.count)
+      if !bytes.isEmpty { return .bytes(bytes) }
+    }
+    file = try reader.nextFile()
+    offset = 0
+    return file.map { .file(name: $0.name, sizeBytes: $0.sizeBytes) }
+  }
+}
+
+extension Engine {
+  /// Begins a backup of all commits that are visible now. What it reads is kept until it ends.
+  package func beginBackup() throws(EngineError) -> Backup {
+    // Keyspaces that are dropped in between would be rows without an owner, or the other way round.
+    while true {
+      let dropped = storage.merging.start.dropped
+      let snapshot = try snapshot(owner: "backup")
+      guard storage.merging.start.dropped == dropped else { continue }
+      let times = [storage.sequencer.end.time, follower?.lastTime ?? 0, storage.environment.now()]
+      let reader = BackupReader(
+        snapshot, dropped: dropped, time: times.max() ?? 0,
+        nextFile: storage.manifest.numbers.next, storage)
+      return Backup(
+        reader, storage.environment.threads.makeBackgroundWorker(named: "ondol-backup"))
+    }
+  }
+
+  /// Writes all commits that are visible now as a database in the directory at `path`, which must
+  /// be new or empty, and whose parent must be there. It survives a power cut once this returns;
+  /// after a failure or a power cut before that there is no database.
+  ///
+  /// - Parameter progress: gets the bytes written so far and all there are as far as known.
+  /// - Throws: `.notEmpty` when the directory holds anything; `.corrupt` when the database is
+  ///   damaged; `.cancelled` when the task was.
+  /// - Complexity: O(bytes of files), each read twice and written once.
+  package func backUp(
+    to path: String, in fileSystem: any FileSystem,
+    progress: (_ done: UInt64, _ total: UInt64) -> Void
+  ) async throws(EngineError) {
+    let backup = try beginBackup()
+    do throws(EngineError) {
+      try await backup.write(to: path, in: fileSystem, progress)
+    } catch {
+      await backup.finish()
+      throw error
+    }
+    await backup.finish()
+  }
+}
+
+extension Backup {
+  fileprivate func write(
+    to path: String, in fileSystem: any FileSystem,
+    _ progress: (_ done: UInt64, _ total: UInt64) -> Void
+  ) async throws(EngineError) {
+    let target = try await perform { () throws(EngineError) in
+      try BackupTarget(at: path, in: fileSystem)
+    }
+    do throws(EngineError) {
+      while let piece = try await next() {
+        try await perform { () throws(EngineError) in try target.take(piece) }
+        let (done, total) = self.progress
+        progress(done, total)
+      }
+      try await perform { () throws(EngineError) in try target.finish() }
+    } catch {
+      try? await perform { () throws(EngineError) in target.removeAll() }
+      throw error
+    }
+  }
+}

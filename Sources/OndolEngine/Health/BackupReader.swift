@@ -1,0 +1,179 @@
+// What a backup consists of: every file of a snapshot, in the order in which they are to be
+// written. The snapshot's view keeps its segments and value files, so these are copied as they are,
+// once they were read through and found sound. What the view has in memory is written as one more
+// run a shard, into memory, and then copied as well. Last come the files that make it all a
+// database as of the snapshot, the superblock behind all others: without it nothing opens.
+//
+// Writers are not asked and do not wait.
+
+/// A file of a backup.
+struct BackupFile: Sendable {
+  var name: String
+  var sizeBytes: UInt64
+  fileprivate var file: any File
+
+  fileprivate init(_ name: String, _ file: any File) throws(EngineError) {
+    self.name = name
+    self.file = file
+    sizeBytes = try file.size()
+  }
+
+  /// Bytes read at once.
+  private static let pieceBytes: UInt64 = 1 << 20
+
+  /// The bytes from `offset` on, some of them; none at the end.
+  func piece(at offset: UInt64) throws(EngineError) -> [UInt8] {
+    let count = Int(min(Self.pieceBytes, sizeBytes - min(offset, sizeBytes)))
+    let bytes = try file.read(at: offset, count: count)
+    guard bytes.count == count else {
+      throw .corrupt(file: name, offset: offset, reason: "the file has become shorter")
+    }
+    return bytes
+  }
+}
+
+/// Gives out the files of a snapshot, one after the other. Blocks.
+struct BackupReader: Sendable {
+  private enum Item: Sendable {
+    case valueFile(ValueFile)
+    case segment(Segment)
+    case memtables(shard: Int)
+    case foundation
+    case made(BackupFile)
+  }
+
+  private let snapshot: Snapshot
+  private let dropped: DroppedKeyspaces
+  private let environment: Environment
+  private let options: EngineOptions
+  private let identity: DatabaseIdentity
+  /// The time of the snapshot's last commit, or a later one.
+  private let time: Int64
+  private let numbers: FileNumbers
+  private var shards: [ShardState]
+  /// In the opposite order.
+  private var items: [Item] = []
+  /// Bytes of all files, as far as known.
+  private(set) var totalBytes: UInt64 = 0
+
+  init(
+    _ snapshot: Snapshot, dropped: DroppedKeyspaces, time: Int64, nextFile: FileNumber,
+    _ storage: Storage
+  ) {
+    self.snapshot = snapshot
+    self.dropped = dropped
+    self.time = time
+    environment = storage.environment
+    options = storage.options
+    identity = storage.identity
+    let view = snapshot.view
+    shards = view.shards.map(\.state)
+    // An engine that only reads has files with greater numbers than it knows to be given out.
+    let named = shards.flatMap { $0.segments.map(\.number) + $0.valueFiles.keys }
+    numbers = FileNumbers(next: nextFile)
+    if let greatest = named.max() { numbers.reserve(through: greatest) }
+    // Numbers that a new database begins with would make one without a superblock look new.
+    numbers.reserve(through: Opening.firstLog)
+
+    var items: [Item] = []
+    for (index, shard) in view.shards.enumerated() {
+      let segments = shard.runs.flatMap(\.segments)
+      var seen: Set<FileNumber> = []
+      for file in segments.flatMap(\.valueFiles) where seen.insert(file.number).inserted {
+        items.append(.valueFile(file))
+        totalBytes += file.metadata.sizeBytes
+      }
+      for segment in segments {
+        items.append(.segment(segment))
+        totalBytes += segment.metadata.sizeBytes
+      }
+      items.append(.memtables(shard: index))
+    }
+    self.items = (items + [.foundation]).reversed()
+  }
+
+  /// The next file, checked; nil when there are no more.
+  ///
+  /// - Throws: `.corrupt` when it is damaged.
+  mutating func nextFile() throws(EngineError) -> BackupFile? {
+    while let item = items.popLast() {
+      switch item {
+      case .valueFile(let file):
+        try refuseDamage(file.findings())
+        return try BackupFile(file.number.valueFileName, try file.open())
+      case .segment(let segment):
+        try refuseDamage(segment.findings())
+        return try BackupFile(segment.metadata.number.segmentName, try segment.open().file)
+      case .memtables(let shard):
+        push(try writeMemtables(of: shard))
+      case .foundation:
+        push(try writeFoundation())
+      case .made(let file):
+        return file
+      }
+    }
+    return nil
+  }
+
+  private func refuseDamage(_ findings: [StorageFinding]) throws(EngineError) {
+    guard let first = findings.first(where: { !$0.isHarmless }) else { return }
+    throw .corrupt(file: first.file, offset: first.offset ?? 0, reason: first.message)
+  }
+
+  private mutating func push(_ files: [BackupFile]) {
+    totalBytes += files.reduce(0) { $0 + $1.sizeBytes }
+    items += files.reversed().map { .made($0) }
+  }
+
+  // MARK: - What is made
+
+  /// Files in memory, until they are copied.
+  private func makeScratch() throws(EngineError) -> any Directory {
+    try MemoryFileSystem().openDirectory(at: "backup", create: true)
+  }
+
+  /// Writes the shard's rows that are in no file yet.
+  private mutating func writeMemtables(of index: Int) throws(EngineError) -> [BackupFile] {
+    let shard = snapshot.view.shards[index]
+    let memtables = ([shard.active] + shard.sealed).filter { !$0.isEmpty }
+    shards[index].flushedThrough = snapshot.sequence
+    guard !memtables.isEmpty, shard.flushedThrough < snapshot.sequence else { return [] }
+    let scratch = try makeScratch()
+    let files = SegmentFiles(
+      directory: scratch, numbers: numbers, identity: identity, options: options,
+      random: environment.random, garbage: [:])
+    let writer = RunWriter(
+      files, shard: index, sequences: shard.flushedThrough.next...snapshot.sequence,
+      keepsTombstones: !shard.runs.isEmpty, dropped: dropped)
+    var rows = MergeCursor(
+      memtables.map { .memtable(MemtableCursor($0, upTo: snapshot.sequence)) })
+    try rows.seekToFirst()
+    try writer.takeAll(&rows)
+    let output = writer.output
+    do throws(MalformedBytes) {
+      for file in output.valueFiles { shards[index].valueFiles[file.number] = file }
+      let run = output.segments.first?.number.rawValue ?? 0
+      for segment in output.segments { try shards[index].add(segment, level: 0, run: run) }
+    } catch {
+      throw .invalid(reason: error.reason)
+    }
+    return try files.directory.backupFiles(writer.made)
+  }
+
+  private func writeFoundation() throws(EngineError) -> [BackupFile] {
+    let scratch = try makeScratch()
+    let foundation = DatabaseFoundation(
+      identity: identity, sequence: snapshot.sequence, time: time, numbers: numbers)
+    try foundation.write(shards, dropped, to: scratch, environment: environment)
+    let names = try scratch.list().filter { $0 != Superblock.name }
+    return try scratch.backupFiles(names.sorted() + [Superblock.name])
+  }
+}
+
+extension Directory {
+  fileprivate func backupFiles(_ names: [String]) throws(EngineError) -> [BackupFile] {
+    var files: [BackupFile] = []
+    for name in names { files.append(try BackupFile(name, try open(name, access: .readOnly))) }
+    return files
+  }
+}

@@ -1,0 +1,58 @@
+// The directory that a backup is written into, or what is salvaged. Every file is synced when the
+// next one begins, and the names before the superblock's, which is what makes a database of them.
+
+/// Files on their way into a new directory. One thread at a time.
+final class BackupTarget: Sendable {
+  private struct State: Sendable {
+    var file: (any File)?
+    var offset: UInt64 = 0
+  }
+
+  let directory: any Directory
+  private let state = Guarded(State())
+
+  /// Makes the directory, unless it is there and empty.
+  init(at path: String, in fileSystem: any FileSystem) throws(EngineError) {
+    directory = try fileSystem.openDirectory(at: path, create: true)
+    guard try directory.list().isEmpty else { throw .notEmpty(path: path) }
+  }
+
+  func take(_ piece: BackupPiece) throws(EngineError) {
+    try state.withLock { (state) throws(EngineError) in
+      switch piece {
+      case .file(let name, _):
+        try state.file?.sync()
+        if name == Superblock.name { try secureNames() }
+        state.file = try directory.create(name)
+        state.offset = 0
+      case .bytes(let bytes):
+        try state.file?.write(bytes.bytes, at: state.offset)
+        state.offset += UInt64(bytes.count)
+      }
+    }
+  }
+
+  /// Makes the names so far survive a power cut, the directory's own among them.
+  func secureNames() throws(EngineError) {
+    try directory.sync()
+    try directory.syncName()
+  }
+
+  /// Makes all of it survive a power cut.
+  func finish() throws(EngineError) {
+    try state.withLock { (state) throws(EngineError) in
+      try state.file?.sync()
+      try directory.sync()
+    }
+  }
+
+  /// Removes every file of a database, the superblock first: there was none before.
+  func removeAll() {
+    try? directory.remove(Superblock.name)
+    for name in (try? directory.list()) ?? []
+    where name == "LOCK" || FileNumber.ofFile(name) != nil {
+      try? directory.remove(name)
+    }
+    try? directory.sync()
+  }
+}

@@ -1,0 +1,206 @@
+// The commits in damaged logs: every frame that is whole counts, also behind damage, and what is
+// missing between them is told by the sequences, which have no gaps.
+
+/// What the logs hold of commits.
+struct SalvageLogs {
+  /// A source for each log, newest first.
+  private(set) var sources: [any SalvageSource] = []
+  /// The last commit found, and its time.
+  private(set) var sequence: SequenceNumber
+  private(set) var time: Int64
+  private let directory: any Directory
+  private let losses: SalvageLosses
+  /// Commits up to here are in segments.
+  private let flushed: SequenceNumber
+
+  /// - Parameters:
+  ///   - start: the commit before the first log, when that is known.
+  ///   - flushed: the commit up to which all shards have been flushed.
+  init(
+    _ names: [String], after start: SequenceNumber?, flushed: SequenceNumber,
+    in directory: any Directory, _ losses: SalvageLosses
+  ) {
+    self.directory = directory
+    self.losses = losses
+    self.flushed = flushed
+    sequence = start ?? .zero
+    time = 0
+    var isFirst = start == nil
+    for number in names.compactMap({ FileNumber.parse($0, prefix: "LOG-") }).sorted() {
+      do throws(EngineError) {
+        try read(number, &isFirst)
+      } catch {
+        losses.note(SalvageLoss(error, in: number.logName))
+      }
+    }
+  }
+
+  private mutating func read(_ number: FileNumber, _ isFirst: inout Bool) throws(EngineError) {
+    let file = try directory.open(number.logName, access: .readOnly)
+    let bytes = try file.read(at: 0, count: Int(clamping: min(try file.size(), 4 << 30)))
+    let page = bytes.bytes.extracting(first: min(LogHeader.length, bytes.count))
+    guard case .header(let header) = try LogHeader.read(page, file: number.logName) else {
+      if !page.isZero {
+        losses.note(SalvageLoss(file: number.logName, offset: 0, "the log's header is damaged"))
+      }
+      return
+    }
+    if bytes.count < LogHeader.length {
+      losses.note(
+        SalvageLoss(
+          file: number.logName, offset: UInt64(bytes.count), "the log ends within its header"))
+    }
+    // Before a log is used it may have been another one.
+    guard header.number == number else { return }
+    var commits: [RecoveredCommit] = []
+    var pieces = SalvagePieces()
+    var place = LogHeader.length
+    while let frame = Self.nextFrame(bytes, salt: header.salt, from: place) {
+      place = frame.offset + frame.header.frameLength
+      if frame.header.kind == .seal {
+        noteGap(before: frame.header.sequence.next, number, frame.offset)
+      }
+      guard let commit = pieces.join(frame, bytes) else { continue }
+      // A replacement holds what older logs do.
+      if commit.sequence <= sequence, !isFirst { continue }
+      if isFirst { sequence = SequenceNumber(rawValue: commit.sequence.rawValue - 1) }
+      isFirst = false
+      noteGap(before: commit.sequence, number, frame.offset)
+      sequence = commit.sequence
+      time = max(time, commit.time)
+      commits.append(commit)
+    }
+    noteRest(bytes, header, place, number)
+    sources.insert(try SalvageMemtable(commits, number), at: 0)
+  }
+
+  /// The first whole frame at `place` or behind it.
+  private static func nextFrame(
+    _ bytes: [UInt8], salt: UInt64, from place: Int
+  ) -> FrameReader.Frame? {
+    var frames = FrameReader(bytes, salt: salt, from: place)
+    if let frame = frames.next() { return frame }
+    var next = (place + 7) & ~7
+    let all = bytes.bytes
+    while next + FrameHeader.length <= bytes.count {
+      if all.byte(at: next + 4) != 0, all.byte(at: next + 6) == UInt8(FrameHeader.version) {
+        frames = FrameReader(bytes, salt: salt, from: next)
+        if let frame = frames.next() { return frame }
+      }
+      next += 8
+    }
+    return nil
+  }
+
+  private func noteGap(before next: SequenceNumber, _ number: FileNumber, _ offset: Int) {
+    let missing = max(sequence, flushed).next
+    guard missing < next else { return }
+    losses.note(
+      SalvageLoss(
+        file: number.logName, offset: UInt64(offset),
+        "commits \(missing.rawValue) to \(next.rawValue - 1) are missing before this one"))
+  }
+
+  /// Notes what stands behind the last whole frame.
+  private func noteRest(
+    _ bytes: [UInt8], _ header: LogHeader, _ end: Int, _ number: FileNumber
+  ) {
+    let frames = FrameReader(bytes, salt: header.salt, from: end)
+    guard !frames.isBlankFromHere() else { return }
+    losses.note(
+      SalvageLoss(
+        file: number.logName, offset: UInt64(end),
+        "bytes that hold no whole commit: what was never acknowledged, or damage"))
+  }
+}
+
+/// Joins the frames of commits that have several.
+private struct SalvagePieces {
+  private var bytes: [UInt8] = []
+  private var sequence: SequenceNumber?
+  private var end = 0
+
+  mutating func join(_ frame: FrameReader.Frame, _ log: [UInt8]) -> RecoveredCommit? {
+    let header = frame.header
+    defer { end = frame.offset + header.frameLength }
+    let continues = sequence == header.sequence && frame.offset == end
+    var commit = RecoveredCommit(
+      bytes: log, payload: frame.payload, checksum: header.payloadChecksum,
+      operations: header.operationCount, sequence: header.sequence, time: header.time)
+    switch header.kind {
+    case .commit:
+      sequence = nil
+      return header.sequence > .zero ? commit : nil
+    case .part:
+      // Only a first part stands behind another commit; one in the middle has lost its beginning.
+      bytes = continues ? bytes + log[frame.payload] : Array(log[frame.payload])
+      sequence = header.sequence
+      return nil
+    case .lastPart:
+      defer { sequence = nil }
+      guard continues else { return nil }
+      commit.bytes = bytes + log[frame.payload]
+      commit.payload = 0..<commit.bytes.count
+      // A part that was lost in front of the others would show here.
+      return (try? commit.operationSizes()) != nil ? commit : nil
+    case .seal, .edit:
+      return nil
+    }
+  }
+}
+
+extension RecoveredCommit {
+  /// The count of its operations and the bytes of their keys and values. Throws when the operations
+  /// are not as many as the frames say.
+  fileprivate func operationSizes() throws(MalformedBytes) -> (count: Int, bytes: Int) {
+    var reader = OperationReader(bytes.bytes.extracting(payload))
+    var (count, size) = (0, 0)
+    while let operation = try reader.next() {
+      count += 1
+      size += operation.key.byteCount + operation.value.byteCount
+    }
+    guard count == operations else { throw MalformedBytes(at: 0, "operations are missing") }
+    return (count, size)
+  }
+}
+
+/// The rows of one log in the order of their keys, the newest of each.
+private final class SalvageMemtable: SalvageSource {
+  private let memtable: Memtable
+  private let cursor: MemtableCursor
+
+  init(_ commits: [RecoveredCommit], _ log: FileNumber) throws(EngineError) {
+    var size = 4096
+    do throws(MalformedBytes) {
+      for commit in commits {
+        let (count, bytes) = try commit.operationSizes()
+        size += bytes + count * Memtable.nodeOverhead
+      }
+      memtable = Memtable(capacity: size)
+      for commit in commits {
+        memtable.begin(commit.sequence, log: log)
+        var reader = OperationReader(commit.bytes.bytes.extracting(commit.payload))
+        while let operation = try reader.next() {
+          memtable.add(operation.key, commit.sequence, operation.kind, operation.value)
+        }
+      }
+    } catch {
+      throw .corrupt(file: log.logName, offset: 0, reason: "in its rows: \(error.reason)")
+    }
+    memtable.link()
+    cursor = MemtableCursor(memtable, upTo: SequenceNumber(rawValue: .max))
+    cursor.seekToFirst()
+  }
+
+  var key: [UInt8]? {
+    let cursor = cursor
+    return cursor.isValid ? cursor.key.array : nil
+  }
+
+  var candidate: SalvageCandidate {
+    let cursor = cursor
+    return SalvageCandidate(kind: cursor.kind, bytes: cursor.value.array, earliest: cursor.commit)
+  }
+
+  func next() { cursor.next() }
+}

@@ -1,0 +1,325 @@
+// The blocks of a segment that can be read, whatever else of it cannot. The index leads to them
+// where it is sound. Where it is not, they are found by themselves: they stand side by side, each
+// ends in a trailer, and its checksum tells where it began. All that takes is the file's salt,
+// which is in the header, in the footer and in the manifest.
+
+/// Where a data block stands, and its length with the trailer.
+struct SalvageBlock {
+  var offset: UInt64
+  var length: Int
+}
+
+/// A damaged segment file.
+struct SalvageSegment {
+  let number: FileNumber
+  /// Data blocks in order, sound or not, as far as they were found.
+  private(set) var blocks: [SalvageBlock] = []
+  /// The commits of its rows, when known.
+  private(set) var sequences: ClosedRange<SequenceNumber>?
+  private let directory: any Directory
+  private let salt: UInt64
+
+  var name: String { number.segmentName }
+
+  /// Finds the blocks. Throws when nothing of the file can be read.
+  init(
+    _ number: FileNumber, _ metadata: SegmentMetadata?, in directory: any Directory,
+    _ losses: SalvageLosses
+  ) throws(EngineError) {
+    self.number = number
+    self.directory = directory
+    let errors = SegmentErrors(file: number.segmentName)
+    let file = try directory.open(number.segmentName, access: .readOnly)
+    let reader = try? SegmentFileReader.open(file, errors)
+    let footer = try reader?.soundFooter()
+    let header = try DataFileHeader.find(.segment, in: file)
+    guard let salt = header?.salt ?? footer?.salt ?? metadata?.salt else {
+      throw errors.corrupt(at: 0, "neither its header nor its footer can be read")
+    }
+    self.salt = salt
+    if let metadata {
+      sequences = Self.range(metadata.minSequence, metadata.maxSequence)
+    } else if let footer {
+      sequences = Self.range(footer.minSequence, footer.maxSequence)
+    }
+    let size = try file.size()
+    let end = min(footer?.blocksEnd ?? size, size)
+    do throws(EngineError) {
+      guard let reader, let footer else {
+        throw errors.corrupt(at: size, "the footer cannot be read")
+      }
+      try readIndex(reader, footer, file, losses)
+    } catch {
+      losses.note(SalvageLoss(error, in: name))
+      blocks = []
+      try search(UInt64(SegmentFormat.headerLength)..<max(64, end), file)
+    }
+  }
+
+  private static func range(
+    _ least: SequenceNumber, _ greatest: SequenceNumber
+  ) -> ClosedRange<SequenceNumber>? {
+    least <= greatest ? least...greatest : nil
+  }
+
+  // MARK: - By the index
+
+  private mutating func readIndex(
+    _ reader: SegmentFileReader, _ footer: SegmentFooter, _ file: any File,
+    _ losses: SalvageLosses
+  ) throws(EngineError) {
+    let top = try reader.indexTop(try reader.sections(footer), footer)
+    defer { top.free() }
+    // Index blocks stand behind all data blocks.
+    var indexStart = footer.blocksEnd
+    var lacking: [Int] = []
+    for row in 0..<top.rowCount {
+      let handle = try BlockHandle.parse(top.value(row), reader.errors, footer.blocksEnd)
+      indexStart = min(indexStart, handle.offset)
+      let block = SalvageBlock(handle)
+      do throws(EngineError) {
+        let index = try read(block, .index, file)
+        defer { index.free() }
+        for row in 0..<index.rowCount {
+          let data = try BlockHandle.parse(index.value(row), reader.errors, footer.blocksEnd)
+          blocks.append(SalvageBlock(data))
+        }
+      } catch {
+        losses.note(SalvageLoss(error, in: name))
+        if lacking.last != blocks.count { lacking.append(blocks.count) }
+      }
+    }
+    try search(lacking, upTo: indexStart, file)
+  }
+
+  /// Searches for blocks in front of those that index blocks which cannot be read would have
+  /// followed.
+  private mutating func search(
+    _ places: [Int], upTo end: UInt64, _ file: any File
+  ) throws(EngineError) {
+    let known = blocks
+    for place in places.reversed() {
+      let start =
+        place == 0
+        ? UInt64(SegmentFormat.headerLength)
+        : known[place - 1].offset + UInt64(known[place - 1].length)
+      let stop = place < known.count ? known[place].offset : end
+      guard start < stop else { continue }
+      let behind = Array(blocks[place...])
+      blocks.removeSubrange(place...)
+      try search(start..<stop, file)
+      blocks += behind
+    }
+  }
+
+  // MARK: - Without the index
+
+  /// Trailers tried as a block's own before it is given up.
+  private static let attempts = 16
+
+  /// Appends the blocks found in a stretch of the file.
+  private mutating func search(
+    _ stretch: Range<UInt64>, _ file: any File
+  ) throws(EngineError) {
+    let length = Int(clamping: stretch.upperBound - stretch.lowerBound)
+    let bytes = try file.read(at: stretch.lowerBound, count: min(length, Self.mostSearched))
+    let trailers = Self.possibleTrailers(bytes.bytes)
+    var start = 0
+    var first = 0
+    while first < trailers.count {
+      let candidates = trailers[first...].prefix(Self.attempts)
+      let offset = stretch.lowerBound + UInt64(start)
+      let end = candidates.first { isBlock(bytes.bytes, start, end: $0, at: offset) }
+      let behind = (end ?? trailers[first]) + SegmentFormat.trailerLength
+      let isIndex = end.map { bytes[$0 + 5] == BlockKind.index.rawValue } ?? false
+      if !isIndex {
+        blocks.append(
+          SalvageBlock(offset: offset, length: behind - start))
+      }
+      start = behind
+      while first < trailers.count, trailers[first] < start { first += 1 }
+    }
+  }
+
+  /// No segment is near so long.
+  private static let mostSearched = 1 << 30
+
+  /// Where a trailer could stand: its codec, kind and the zeros in it are right.
+  private static func possibleTrailers(_ bytes: RawSpan) -> [Int] {
+    var places: [Int] = []
+    var place = 0
+    while place + SegmentFormat.trailerLength <= bytes.byteCount {
+      let kind = bytes.byte(at: place + 5)
+      if kind == 1 || kind == 2, bytes.byte(at: place + 4) <= 1,
+        [6, 7, 12, 13, 14, 15].allSatisfy({ bytes.byte(at: place + $0) == 0 })
+      {
+        places.append(place)
+      }
+      place += 1
+    }
+    return places
+  }
+
+  private func isBlock(_ bytes: RawSpan, _ start: Int, end: Int, at offset: UInt64) -> Bool {
+    let block = bytes.extracting(start..<(end + SegmentFormat.trailerLength))
+    guard let kind = BlockKind(rawValue: bytes.byte(at: end + 5)) else { return false }
+    return (try? StoredBlock.Opened(block, kind: kind, salt: salt, offset: offset)) != nil
+  }
+
+  // MARK: - Rows
+
+  /// The rows of block `index`.
+  func rows(of index: Int) throws(EngineError) -> [(key: [UInt8], row: SalvageCandidate)] {
+    let file = try directory.open(name, access: .readOnly)
+    let block = try read(blocks[index], .data, file)
+    defer { block.free() }
+    let prefix = block.prefix().array
+    let earliest = sequences?.lowerBound ?? .zero
+    return (0..<block.rowCount).map { row in
+      let candidate = SalvageCandidate(
+        kind: block.kind(row), bytes: block.value(row).array, earliest: earliest)
+      return (prefix + block.suffix(row).array, candidate)
+    }
+  }
+
+  private func read(
+    _ place: SalvageBlock, _ kind: BlockKind, _ file: any File
+  ) throws(EngineError) -> Block {
+    let bytes = try file.read(at: place.offset, count: place.length)
+    do throws(MalformedBytes) {
+      guard bytes.count == place.length else {
+        throw MalformedBytes(at: 0, "the file ends within a block")
+      }
+      let opened = try StoredBlock.Opened(
+        bytes.bytes, kind: kind, salt: salt, offset: place.offset)
+      let raw = try opened.rawBytes()
+      var reader = ByteReader(raw.bytes)
+      return try Block.make(rowCount: Int(try reader.littleEndian(UInt32.self)), raw.bytes)
+    } catch {
+      throw SegmentErrors(file: name).corrupt(error, from: place.offset)
+    }
+  }
+}
+
+extension SalvageBlock {
+  init(_ handle: BlockHandle) {
+    offset = handle.offset
+    length = Int(handle.storedLength) + SegmentFormat.trailerLength
+  }
+}
+
+extension SegmentFileReader {
+  /// The footer, or nil when it is damaged.
+  fileprivate func soundFooter() throws(EngineError) -> SegmentFooter? {
+    do throws(EngineError) {
+      return try footer()
+    } catch {
+      guard case .needsNewerVersion = error else { return nil }
+      throw error
+    }
+  }
+}
+
+extension DataFileHeader {
+  /// The header of a file, or nil when it is damaged.
+  static func find(_ kind: Kind, in file: any File) throws(EngineError) -> DataFileHeader? {
+    let bytes = try file.read(at: 0, count: length)
+    var reader = ByteReader(bytes.bytes)
+    do throws(MalformedBytes) {
+      _ = try reader.take(16)
+      let header = DataFileHeader(
+        kind: kind, number: FileNumber(rawValue: try reader.littleEndian()),
+        salt: try reader.littleEndian(),
+        identity: DatabaseIdentity(
+          low: try reader.littleEndian(), high: try reader.littleEndian()),
+        shard: try reader.littleEndian())
+      return header.encode() == bytes ? header : nil
+    } catch {
+      return nil
+    }
+  }
+}
+
+/// Rows of segments that follow each other.
+final class SalvageRun: SalvageSource {
+  private let directory: any Directory
+  private let losses: SalvageLosses
+  /// Those not yet begun, in the opposite order.
+  private var waiting: [(FileNumber, SegmentMetadata?)]
+  private var segment: SalvageSegment?
+  private var block = 0
+  private var rows: [(key: [UInt8], row: SalvageCandidate)] = []
+  private var row = 0
+  /// The last key there was, and what was lost behind it.
+  private var lastKey: [UInt8]?
+  private var open: [SalvageLoss] = []
+
+  init(
+    _ segments: [(FileNumber, SegmentMetadata?)], in directory: any Directory,
+    _ losses: SalvageLosses
+  ) {
+    waiting = segments.reversed()
+    self.directory = directory
+    self.losses = losses
+    load()
+  }
+
+  var key: [UInt8]? { row < rows.count ? rows[row].key : nil }
+  var candidate: SalvageCandidate { rows[row].row }
+
+  func next() {
+    row += 1
+    if row >= rows.count { load() }
+  }
+
+  /// Loads the next block that can be read.
+  private func load() {
+    if let last = rows.last { lastKey = last.key }
+    (rows, row) = ([], 0)
+    while rows.isEmpty {
+      guard let segment, block < segment.blocks.count else {
+        guard beginSegment() else { return closeLosses(before: nil) }
+        continue
+      }
+      do throws(EngineError) {
+        rows = try segment.rows(of: block)
+        // A block out of order would break the order of all that is merged with it.
+        if let lastKey, let first = rows.first, !lastKey.lexicographicallyPrecedes(first.key) {
+          rows = []
+          throw SegmentErrors(file: segment.name).corrupt(
+            at: segment.blocks[block].offset, "a block out of order")
+        }
+      } catch {
+        var loss = SalvageLoss(error, in: segment.name)
+        loss.after = lastKey
+        open.append(loss)
+      }
+      block += 1
+    }
+    closeLosses(before: rows.first?.key)
+  }
+
+  private func closeLosses(before key: [UInt8]?) {
+    for var loss in open {
+      if loss.before == nil { loss.before = key }
+      losses.note(loss)
+    }
+    open = []
+  }
+
+  /// False when there is none left.
+  private func beginSegment() -> Bool {
+    guard let (number, metadata) = waiting.popLast() else { return false }
+    block = 0
+    do throws(EngineError) {
+      segment = try SalvageSegment(number, metadata, in: directory, losses)
+    } catch {
+      segment = nil
+      var loss = SalvageLoss(error, in: number.segmentName)
+      loss.after = metadata?.minKey ?? lastKey
+      loss.before = metadata?.maxKey
+      open.append(loss)
+    }
+    return true
+  }
+}

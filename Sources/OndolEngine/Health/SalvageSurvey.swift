@@ -1,0 +1,133 @@
+// What is left of a database, and what is to be made of it: which files there are, and, when a
+// manifest can be read, in which order they count. The superblock's manifest is taken, or, when no
+// slot of the superblock can be read, the newest. Without a manifest every file in the directory
+// counts, and which row is newer is told by the commits they are from.
+
+/// The files that rows are to be taken from.
+struct SalvageSurvey {
+  /// What the manifest says, when it can be read.
+  private(set) var manifest: ManifestState?
+  private(set) var names: [String]
+  /// Shards of the database, when known.
+  private(set) var shardCount: Int?
+
+  /// - Throws: `.notADatabase` when nothing of one is there, `.needsNewerVersion`.
+  init(
+    of directory: any Directory, environment: Environment, _ losses: SalvageLosses
+  ) throws(EngineError) {
+    names = try directory.list()
+    guard names.contains(where: { FileNumber.ofFile($0) != nil }) else {
+      throw .notADatabase(path: directory.path, reason: "it has none of the files")
+    }
+    let superblock = try Self.superblock(in: directory)
+    shardCount = superblock.map { Int($0.shardCount) }
+    let newest = names.compactMap { FileNumber.parse($0, prefix: "MANIFEST-") }.max()
+    guard let number = superblock?.manifest ?? newest else {
+      losses.note(Self.unordered("the manifest is missing", "MANIFEST"))
+      return
+    }
+    do throws(EngineError) {
+      let root =
+        if let superblock { superblock } else { try Self.standIn(for: number, in: directory) }
+      manifest = try Manifest.load(
+        root, directory: directory, environment: environment, rotationSize: .max,
+        access: .readOnly
+      ).state
+    } catch {
+      if case .needsNewerVersion = error { throw error }
+      losses.note(Self.unordered("\(error)", number.manifestName))
+    }
+  }
+
+  private static func unordered(_ reason: String, _ file: String) -> SalvageLoss {
+    SalvageLoss(
+      file: file,
+      "\(reason); without the list of files, documents that were deleted may be back")
+  }
+
+  private static func superblock(in directory: any Directory) throws(EngineError) -> Superblock? {
+    do throws(EngineError) {
+      return try Superblock.read(from: try directory.open(Superblock.name, access: .readOnly))
+    } catch {
+      if case .needsNewerVersion = error { throw error }
+      return nil
+    }
+  }
+
+  /// A superblock that leads to the manifest with this number, from that manifest's header.
+  private static func standIn(
+    for number: FileNumber, in directory: any Directory
+  ) throws(EngineError) -> Superblock {
+    let file = try directory.open(number.manifestName, access: .readOnly)
+    let bytes = try file.read(at: 0, count: Manifest.headerLength)
+    var reader = ByteReader(bytes.bytes)
+    do throws(MalformedBytes) {
+      _ = try reader.take(24)
+      let identity = DatabaseIdentity(
+        low: try reader.littleEndian(), high: try reader.littleEndian())
+      // As many shards as can be: the manifest names those it has.
+      return Superblock(
+        identity: identity, epoch: 1, manifest: number, shardCount: 1024, created: 0, written: 0)
+    } catch {
+      throw .corrupt(file: number.manifestName, offset: 0, reason: error.reason)
+    }
+  }
+
+  // MARK: - Sources
+
+  /// Whether sources are known to be in the order of their age.
+  var isOrdered: Bool { manifest != nil }
+
+  /// The last commit that is known to have been, and its time or a later one.
+  var last: (sequence: SequenceNumber, time: Int64) {
+    guard let manifest else { return (.zero, 0) }
+    let flushed = manifest.shards.map(\.flushedThrough).max() ?? .zero
+    return (max(flushed, manifest.floor.sequence), manifest.floor.time)
+  }
+
+  /// The commits in the logs.
+  func logs(in directory: any Directory, _ losses: SalvageLosses) -> SalvageLogs {
+    guard let manifest else {
+      return SalvageLogs(names, after: nil, flushed: .zero, in: directory, losses)
+    }
+    for number in Set([manifest.floor.number, manifest.newestLog]).sorted()
+    where !names.contains(number.logName) {
+      losses.note(SalvageLoss(file: number.logName, "the log is missing"))
+    }
+    let flushed = manifest.shards.map(\.flushedThrough).min() ?? .zero
+    let logs = names.filter {
+      FileNumber.parse($0, prefix: "LOG-").map { $0 >= manifest.floor.number } ?? false
+    }
+    let found = SalvageLogs(
+      logs, after: manifest.floor.sequence, flushed: flushed, in: directory, losses)
+    let greatest = last.sequence
+    if flushed < greatest, found.sequence < greatest {
+      let first = max(found.sequence, flushed).next.rawValue
+      losses.note(
+        SalvageLoss(
+          file: manifest.newestLog.logName,
+          "commits \(first) to \(greatest.rawValue) are missing at its end"))
+    }
+    return found
+  }
+
+  /// The rows of segments, those of newer ones first where the order is known.
+  func runs(in directory: any Directory, _ losses: SalvageLosses) -> [any SalvageSource] {
+    guard let manifest else {
+      return names.compactMap { FileNumber.parse($0, suffix: ".seg") }.sorted().reversed().map {
+        SalvageRun([($0, nil)], in: directory, losses)
+      }
+    }
+    return manifest.shards.flatMap(\.runs).map { run in
+      SalvageRun(run.segments.map { ($0.number, $0) }, in: directory, losses)
+    }
+  }
+}
+
+extension FileNumber {
+  /// The number in the name of a file of a database.
+  static func ofFile(_ name: String) -> FileNumber? {
+    parse(name, prefix: "LOG-") ?? parse(name, prefix: "MANIFEST-")
+      ?? parse(name, suffix: ".seg") ?? parse(name, suffix: ".val")
+  }
+}

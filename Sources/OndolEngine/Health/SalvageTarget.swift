@@ -1,0 +1,139 @@
+// Writes a database from rows in the order of their keys: segments without a log behind them, and
+// at the end what makes a database of them. The rows of the catalog come last, because what they
+// must say is known last; they are a run of their own, above the others.
+
+/// A database in the making.
+package final class SalvageTarget {
+  private let target: BackupTarget
+  private let environment: Environment
+  private let files: SegmentFiles
+  /// The rows of each shard on their way.
+  private let shards: [SegmentSink]
+
+  /// A database of `shardCount` shards in the directory at `path`, which must be new or empty.
+  /// Blocks.
+  package init(
+    at path: String, environment: Environment, options: EngineOptions, shardCount: Int
+  ) throws(EngineError) {
+    target = try BackupTarget(at: path, in: environment.fileSystem)
+    self.environment = environment
+    // Numbers that a new database begins with would make one without a superblock look new.
+    files = SegmentFiles(
+      directory: target.directory, numbers: FileNumbers(next: Opening.firstLog.next),
+      identity: DatabaseIdentity(low: environment.random(), high: environment.random()),
+      options: options, random: environment.random, garbage: [:])
+    let files = files
+    shards = (0..<max(1, min(1024, shardCount))).map { SegmentSink(files, shard: $0) }
+  }
+
+  /// Adds a row. Its key must be above the last one's. Blocks.
+  ///
+  /// - Parameter sequence: no commit is later that any row added so far is of.
+  package func add(_ row: SalvagedRow, upTo sequence: SequenceNumber) throws(EngineError) {
+    let shard = View.shardIndex(of: row.key.bytes, count: shards.count)
+    try shards[shard].add(row, upTo: sequence)
+  }
+
+  /// Writes the rest and makes it count: a database that ends with commit `sequence` at `time`.
+  /// Blocks.
+  ///
+  /// - Parameter catalog: rows of the first shard that were not added, in order.
+  package func finish(
+    _ catalog: [SalvagedRow], sequence: SequenceNumber, time: Int64
+  ) throws(EngineError) {
+    let sequence = max(sequence, SequenceNumber.zero.next)
+    let upper = SegmentSink(files, shard: 0)
+    for row in catalog { try upper.add(row, upTo: sequence) }
+    var states: [ShardState] = []
+    for (index, shard) in shards.enumerated() {
+      var state = ShardState()
+      state.flushedThrough = sequence
+      try state.add(try shard.finish(), level: ShardState.lowestLevel)
+      if index == 0 { try state.add(try upper.finish(), level: 0) }
+      states.append(state)
+    }
+    try target.secureNames()
+    let foundation = DatabaseFoundation(
+      identity: files.identity, sequence: sequence, time: time, numbers: files.numbers)
+    try foundation.write(
+      states, DroppedKeyspaces(), to: target.directory, environment: environment)
+    try target.directory.sync()
+  }
+
+  /// Removes everything that was made. Blocks.
+  package func removeAll() {
+    target.removeAll()
+  }
+}
+
+extension FileNumber {
+  fileprivate var next: FileNumber { FileNumber(rawValue: rawValue + 1) }
+}
+
+extension ShardState {
+  fileprivate mutating func add(_ output: RunOutput, level: Int) throws(EngineError) {
+    for file in output.valueFiles { valueFiles[file.number] = file }
+    let run = output.segments.first?.number.rawValue ?? 0
+    do throws(MalformedBytes) {
+      for segment in output.segments { try add(segment, level: level, run: run) }
+    } catch {
+      throw .invalid(reason: error.reason)
+    }
+  }
+}
+
+/// Pours rows into the segments of one run.
+private final class SegmentSink {
+  private let files: SegmentFiles
+  private let shard: Int
+  private var separator: ValueSeparator
+  private var segment: (writer: SegmentWriter, file: any File)?
+  private var output = RunOutput()
+  private var sequence = SequenceNumber.zero.next
+
+  init(_ files: SegmentFiles, shard: Int) {
+    self.files = files
+    self.shard = shard
+    separator = files.makeSeparator(shard: shard) { _ in }
+  }
+
+  func add(_ row: SalvagedRow, upTo sequence: SequenceNumber) throws(EngineError) {
+    self.sequence = max(self.sequence, sequence)
+    let writer = if let segment { segment.writer } else { try beginSegment() }
+    if let pointer = try separator.separate(.put, row.value.bytes) {
+      let bytes = pointer.encode()
+      try writer.add(.valuePointer, key: row.key.bytes, value: bytes.bytes)
+    } else {
+      try writer.add(.put, key: row.key.bytes, value: row.value.bytes)
+    }
+    if writer.rawBytesWritten >= UInt64(files.options.segmentSize) { try finishSegment() }
+  }
+
+  /// The files, synced.
+  func finish() throws(EngineError) -> RunOutput {
+    try finishSegment()
+    output.valueFiles = try separator.finish()
+    return output
+  }
+
+  private func beginSegment() throws(EngineError) -> SegmentWriter {
+    let number = files.numbers.allocate()
+    let file = try files.directory.create(number.segmentName)
+    var options = SegmentOptions()
+    options.blockSize = files.options.blockSize
+    options.compress = files.options.compress
+    let writer = SegmentWriter(
+      file: file, number: number, salt: files.random(), identity: files.identity,
+      shard: UInt32(shard), options: options)
+    segment = (writer, file)
+    return writer
+  }
+
+  private func finishSegment() throws(EngineError) {
+    guard let (writer, file) = segment else { return }
+    output.segments.append(
+      try writer.finish(minSequence: SequenceNumber.zero.next, maxSequence: sequence))
+    try file.sync()
+    segment = nil
+  }
+}
