@@ -75,7 +75,7 @@ enum DocumentTarget: FuzzTarget {
   /// Decoding from the row and from the fields comes to the same.
   private static func decode(_ contents: DocumentSnapshot.Contents, _ fields: [String: Value]) {
     let decoder = DocumentDecoder()
-    let direct = try? decoder.decode(Sample.self, from: contents.source, in: DecodingContext())
+    let direct = try? decoder.decode(Sample.self, from: contents.source, of: nil)
     let indirect = try? decoder.decode(Sample.self, from: fields)
     if direct?.c?.isNaN == true || indirect?.c?.isNaN == true { return }
     demand(direct == indirect, "\(direct as Any) from the row, \(indirect as Any) from fields")

@@ -45,6 +45,7 @@ final class SnapshotWalk {
     let lower = lower
     guard key.compare(lower.bytes) > 0 else { return try goToFirst() }
     try merge.seek(atOrAfter: key)
+    try refuseDisorder(isBehind: merge.isValid && merge.compare(key) < 0)
     try settleForward()
   }
 
@@ -53,7 +54,16 @@ final class SnapshotWalk {
     let upper = upper
     guard upper.isEmpty || key.compare(upper.bytes) < 0 else { return try goToLast() }
     try merge.seek(atOrBefore: key)
+    try refuseDisorder(isBehind: merge.isValid && merge.compare(key) > 0)
     try settleBackward()
+  }
+
+  /// Throws when a seek led to the wrong side of what was sought: whoever goes on from there could
+  /// go round for ever.
+  private func refuseDisorder(isBehind: Bool) throws(EngineError) {
+    guard isBehind else { return }
+    throw .corrupt(
+      file: "a segment", offset: 0, reason: "its rows are out of order: a search leads astray")
   }
 
   /// Goes on from the window's last row, which the caller has stepped off.
@@ -94,7 +104,12 @@ final class SnapshotWalk {
 
   private func goToFirst() throws(EngineError) {
     let lower = lower
-    if lower.isEmpty { try merge.seekToFirst() } else { try merge.seek(atOrAfter: lower.bytes) }
+    if lower.isEmpty {
+      try merge.seekToFirst()
+    } else {
+      try merge.seek(atOrAfter: lower.bytes)
+      try refuseDisorder(isBehind: merge.isValid && merge.compare(lower.bytes) < 0)
+    }
     try settleForward()
   }
 
@@ -104,6 +119,7 @@ final class SnapshotWalk {
       try merge.seekToLast()
     } else {
       try merge.seek(atOrBefore: upper.bytes)
+      try refuseDisorder(isBehind: merge.isValid && merge.compare(upper.bytes) > 0)
       if merge.isValid, merge.compare(upper.bytes) == 0 { try merge.previous() }
     }
     try settleBackward()

@@ -32,7 +32,7 @@ struct DatabaseFoundation {
       dropped: dropped)
     _ = try Manifest.create(
       state, superblock: superblock, directory: directory, environment: environment,
-      rotationSize: .max)
+      rotationSize: EngineOptions().manifestSize)
     try directory.sync()
     try superblock.write(to: try directory.create(Superblock.name))
   }

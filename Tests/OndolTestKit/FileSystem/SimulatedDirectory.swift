@@ -158,6 +158,9 @@ final class SimulatedFile: File {
     guard access == .readWrite else {
       throw failure("reserve", range.lowerBound, Self.badDescriptor)
     }
+    guard range.upperBound < UInt64(Self.largestFile) else {
+      throw failure("reserve", range.lowerBound, Self.tooLarge)
+    }
     return try fileSystem.state.withLock { [name, number] (state) throws(EngineError) in
       guard state.canReserve else { return false }
       try state.admit(.reserve, name, at: range.lowerBound)
