@@ -288,10 +288,11 @@ package final class Engine: Sendable {
     if isReadOnly { return }
     storage.sequencer.refuseCommits()
     try await flush()
-    if storage.sequencer.hasWritten || storage.hasCommitsInLogs {
-      try await storage.perform { (storage) throws(EngineError) in try storage.sealLog() }
+    guard storage.sequencer.hasWritten || storage.hasCommitsInLogs else { return }
+    try await storage.perform { (storage) throws(EngineError) in
+      try storage.sealLog()
+      // A database that is closed keeps nothing back; the first commit makes the reserve anew.
+      _ = storage.reserve.giveUp()
     }
-    // A database that is closed keeps nothing back; the first commit makes the reserve anew.
-    await storage.maintenance.perform { [storage] in _ = storage.reserve.giveUp() }
   }
 }

@@ -201,7 +201,8 @@ struct Opening: Sendable {
         } else if let values = FileNumber.parse(name, suffix: ".val") {
           !state.references(valueFile: values)
         } else {
-          false
+          // What a crash left of the reserve; the first commit makes it anew.
+          name == SpaceReserve.name
         }
       guard isDead else { continue }
       // What says so must not be lost after the file is.
