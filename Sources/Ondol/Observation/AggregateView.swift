@@ -63,10 +63,8 @@ extension AggregateQuery {
   public var snapshots: Updates<AggregateQuerySnapshot> {
     let aggregate = self
     let database = query.database
-    return Updates {
-      guard case .success(let shape) = aggregate.query.shape else {
-        return FailedListener { () throws(DatabaseError) in _ = try aggregate.query.shape.get() }
-      }
+    return Updates { () throws(DatabaseError) in
+      let shape = try aggregate.query.shape.get()
       let key = WatchKey.aggregate(shape, aggregate.fields)
       return WatchListener(database.observers, key) { () throws(DatabaseError) in
         let plan = try LiveQueryPlan(shape, in: database)
@@ -111,12 +109,8 @@ extension GroupedAggregateQuery {
   public var snapshots: Updates<[AggregateGroup]> {
     let groups = self
     let database = aggregate.query.database
-    return Updates {
-      guard case .success(let shape) = groups.aggregate.query.shape else {
-        return FailedListener { () throws(DatabaseError) in
-          _ = try groups.aggregate.query.shape.get()
-        }
-      }
+    return Updates { () throws(DatabaseError) in
+      let shape = try groups.aggregate.query.shape.get()
       let key = WatchKey.groups(shape, groups.aggregate.fields, groups.groupFields)
       return WatchListener(database.observers, key) { () throws(DatabaseError) in
         let plan = try LiveQueryPlan(shape, in: database)

@@ -153,7 +153,7 @@ final class CommitArrivals: Sendable {
   fileprivate struct State: Sendable {
     /// The last commit that was announced.
     var last: SequenceNumber
-    var waiters: [ObjectIdentifier: Wakeup] = [:]
+    var waiters = WaitingListeners()
     var isClosed = false
   }
 
@@ -169,7 +169,7 @@ final class CommitArrivals: Sendable {
   func note(_ sequence: SequenceNumber) {
     let woken = state.withLock { state in
       state.last = max(state.last, sequence)
-      return state.takeWaiters()
+      return state.waiters.takeAll()
     }
     for wakeup in woken { wakeup.resume() }
   }
@@ -178,7 +178,7 @@ final class CommitArrivals: Sendable {
   func close() {
     let woken = state.withLock { state in
       state.isClosed = true
-      return state.takeWaiters()
+      return state.waiters.takeAll()
     }
     for wakeup in woken { wakeup.resume() }
   }
@@ -186,20 +186,14 @@ final class CommitArrivals: Sendable {
   /// Waits until a commit behind `sequence` is announced, the listener's task is cancelled, or the
   /// database is closed. May return sooner.
   func wait(behind sequence: SequenceNumber, for listener: Listening) async {
-    await withTaskCancellationHandler {
-      await withCheckedContinuation { (wakeup: Wakeup) in
-        let mustWait = state.withLock { state in
-          guard !listener.isCancelled, !state.isClosed, state.last <= sequence else {
-            return false
-          }
-          state.waiters[ObjectIdentifier(listener)] = wakeup
-          return true
-        }
-        if !mustWait { wakeup.resume() }
+    await listener.wait { wakeup in
+      state.withLock { state in
+        guard !listener.isCancelled, !state.isClosed, state.last <= sequence else { return false }
+        state.waiters.add(listener, wakeup)
+        return true
       }
-    } onCancel: {
-      listener.cancel()
-      state.withLock { $0.waiters.removeValue(forKey: ObjectIdentifier(listener)) }?.resume()
+    } leave: { [state] in
+      state.withLock { $0.waiters.remove(listener) }
     }
   }
 
@@ -208,13 +202,5 @@ final class CommitArrivals: Sendable {
     while !listener.isCancelled, state.withLock({ !$0.isClosed && $0.last < sequence }) {
       await wait(behind: SequenceNumber(rawValue: sequence.rawValue - 1), for: listener)
     }
-  }
-}
-
-extension CommitArrivals.State {
-  fileprivate mutating func takeWaiters() -> [Wakeup] {
-    guard !waiters.isEmpty else { return [] }
-    defer { waiters = [:] }
-    return Array(waiters.values)
   }
 }

@@ -33,14 +33,8 @@ extension LookupQuery {
   public var snapshots: Updates<QuerySnapshot> {
     let lookup = self
     let database = query.database
-    return Updates {
-      guard case .success(let shape) = lookup.query.shape, case .success(let steps) = lookup.steps
-      else {
-        return FailedListener { () throws(DatabaseError) in
-          _ = try lookup.query.shape.get()
-          _ = try lookup.steps.get()
-        }
-      }
+    return Updates { () throws(DatabaseError) in
+      let (shape, steps) = (try lookup.query.shape.get(), try lookup.steps.get())
       let key = WatchKey.lookup(shape, steps)
       return WatchListener(database.observers, key) { () throws(DatabaseError) in
         let plan = try LiveQueryPlan(shape, in: database, addsFields: true)

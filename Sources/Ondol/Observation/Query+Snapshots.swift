@@ -17,12 +17,7 @@ extension QuerySource {
   /// asked again for each change that concerns it.
   public var snapshots: Updates<QuerySnapshot> {
     let query = query
-    return Updates {
-      guard case .success(let shape) = query.shape else {
-        return FailedListener { () throws(DatabaseError) in _ = try query.shape.get() }
-      }
-      return query.listener(to: shape)
-    }
+    return Updates { () throws(DatabaseError) in query.listener(to: try query.shape.get()) }
   }
 
   /// The query's result, and every later state of it, for someone who has seen it before: the first
@@ -85,10 +80,8 @@ extension DocumentReference {
   public var snapshots: Updates<DocumentSnapshot> {
     let reference = self
     let database = database
-    return Updates {
-      guard case .success(let path) = reference.place else {
-        return FailedListener { () throws(DatabaseError) in _ = try reference.place.get() }
-      }
+    return Updates { () throws(DatabaseError) in
+      let path = try reference.place.get()
       let key = WatchKey.document(path)
       return WatchListener(database.observers, key) {
         let subscription = Subscription(place: .document(path), predicates: [.every])
@@ -130,19 +123,5 @@ private struct DocumentState: LiveView {
     return Evaluation(
       view: DocumentState(
         document: DocumentSnapshot(reference: reference, contents: contents)), point: point)
-  }
-}
-
-/// Listens to what cannot be asked.
-final class FailedListener<Element: Sendable>: Listener {
-  private let fail: @Sendable () throws(DatabaseError) -> Void
-
-  init(_ fail: @escaping @Sendable () throws(DatabaseError) -> Void) {
-    self.fail = fail
-  }
-
-  func next() async throws(DatabaseError) -> Element? {
-    try fail()
-    return nil
   }
 }

@@ -14,12 +14,20 @@ internal import Synchronization
 /// The sequence ends, without an error, when the task is cancelled or the database is closed. Each
 /// iterator listens for itself; letting go of it ends that.
 public struct Updates<Element: Sendable>: AsyncSequence, Sendable {
+  /// What listening throws.
   public typealias Failure = DatabaseError
 
   private let listen: @Sendable () -> any Listener<Element>
 
-  init(_ listen: @escaping @Sendable () -> any Listener<Element>) {
-    self.listen = listen
+  /// - Parameter listen: makes a listener; what it throws is thrown by the iterator.
+  init(_ listen: @escaping @Sendable () throws(DatabaseError) -> any Listener<Element>) {
+    self.listen = {
+      do throws(DatabaseError) {
+        return try listen()
+      } catch {
+        return FailedListener(error)
+      }
+    }
   }
 
   /// Listens, from the first call of `next()` on.
@@ -49,13 +57,60 @@ protocol Listener<Element>: AnyObject, Sendable {
   func next() async throws(DatabaseError) -> Element?
 }
 
+/// Listens to what cannot be asked.
+private final class FailedListener<Element: Sendable>: Listener {
+  private let error: DatabaseError
+
+  init(_ error: DatabaseError) {
+    self.error = error
+  }
+
+  func next() async throws(DatabaseError) -> Element? { throw error }
+}
+
 /// Whether a listener still waits for anything.
 final class Listening: Sendable {
   private let cancelled = Atomic(false)
 
   var isCancelled: Bool { cancelled.load(ordering: .acquiring) }
 
-  func cancel() { cancelled.store(true, ordering: .releasing) }
+  /// Waits until woken, or until the task is cancelled, which ends listening.
+  ///
+  /// - Parameters:
+  ///   - enter: keeps the wakeup; false when there is nothing to wait for.
+  ///   - leave: gives the wakeup back, unless somebody has taken it.
+  func wait(
+    _ enter: (Wakeup) -> Bool, leave: @escaping @Sendable () -> Wakeup?
+  ) async {
+    await withTaskCancellationHandler {
+      await withCheckedContinuation { (wakeup: Wakeup) in
+        if !enter(wakeup) { wakeup.resume() }
+      }
+    } onCancel: {
+      cancelled.store(true, ordering: .releasing)
+      leave()?.resume()
+    }
+  }
+}
+
+/// Who waits for the same thing, each at most once.
+struct WaitingListeners: Sendable {
+  private var wakeups: [ObjectIdentifier: Wakeup] = [:]
+
+  mutating func add(_ listener: Listening, _ wakeup: Wakeup) {
+    wakeups[ObjectIdentifier(listener)] = wakeup
+  }
+
+  mutating func remove(_ listener: Listening) -> Wakeup? {
+    wakeups.removeValue(forKey: ObjectIdentifier(listener))
+  }
+
+  /// All of them, to be woken.
+  mutating func takeAll() -> [Wakeup] {
+    guard !wakeups.isEmpty else { return [] }
+    defer { wakeups = [:] }
+    return Array(wakeups.values)
+  }
 }
 
 /// Listens to a watch, and remembers what it has seen.

@@ -58,7 +58,7 @@ final class Watch<View: LiveView>: CommitListener {
     /// What came while the view is being evaluated, in order.
     var line: [(version: Version, changes: [ObservedChange])] = []
     var lineCount = 0
-    var waiters: [ObjectIdentifier: Wakeup] = [:]
+    var waiters = WaitingListeners()
     var failure: DatabaseError?
     var isFinished = false
   }
@@ -84,7 +84,7 @@ final class Watch<View: LiveView>: CommitListener {
         return []
       }
       state.post(changes, limit: Self.inboxLimit)
-      return state.takeWaiters()
+      return state.waiters.takeAll()
     }
     wakeups += woken
   }
@@ -93,7 +93,7 @@ final class Watch<View: LiveView>: CommitListener {
     let woken: [Wakeup] = state.withLock { state in
       guard !state.isFinished, version > state.version else { return [] }
       state.overflow()
-      return state.isEvaluating ? [] : state.takeWaiters()
+      return state.isEvaluating ? [] : state.waiters.takeAll()
     }
     wakeups += woken
   }
@@ -103,7 +103,7 @@ final class Watch<View: LiveView>: CommitListener {
       state.isFinished = true
       state.inbox = [:]
       state.line = []
-      return state.takeWaiters()
+      return state.waiters.takeAll()
     }
     for wakeup in woken { wakeup.resume() }
   }
@@ -165,33 +165,27 @@ final class Watch<View: LiveView>: CommitListener {
       let evaluation = try await evaluate()
       woken = state.withLock { state in
         state.install(evaluation)
-        return state.takeWaiters()
+        return state.waiters.takeAll()
       }
     } catch {
       woken = state.withLock { state in
         state.isEvaluating = false
         state.failure = error
-        return state.takeWaiters()
+        return state.waiters.takeAll()
       }
     }
     for wakeup in woken { wakeup.resume() }
   }
 
   private func wait(after seen: Seen?, _ listener: Listening) async {
-    await withTaskCancellationHandler {
-      await withCheckedContinuation { (wakeup: Wakeup) in
-        let mustWait = state.withLock { state in
-          guard !listener.isCancelled, state.mustWait(after: seen?.generation) else {
-            return false
-          }
-          state.waiters[ObjectIdentifier(listener)] = wakeup
-          return true
-        }
-        if !mustWait { wakeup.resume() }
+    await listener.wait { wakeup in
+      state.withLock { state in
+        guard !listener.isCancelled, state.mustWait(after: seen?.generation) else { return false }
+        state.waiters.add(listener, wakeup)
+        return true
       }
-    } onCancel: {
-      listener.cancel()
-      state.withLock { $0.waiters.removeValue(forKey: ObjectIdentifier(listener)) }?.resume()
+    } leave: { [state] in
+      state.withLock { $0.waiters.remove(listener) }
     }
   }
 }
@@ -247,9 +241,4 @@ extension Watch.State {
     return isEvaluating || !isStale && inbox.isEmpty && generation == seen
   }
 
-  fileprivate mutating func takeWaiters() -> [Wakeup] {
-    guard !waiters.isEmpty else { return [] }
-    defer { waiters = [:] }
-    return Array(waiters.values)
-  }
 }

@@ -10,7 +10,9 @@ internal import OndolEngine
 /// Memory holds some hundred documents at a time. When an index serves the query's order, the first
 /// document comes at once; otherwise the places of some thousand documents are sorted at a time.
 public struct QueryDocuments: AsyncSequence, Sendable {
+  /// What comes, one by one.
   public typealias Element = DocumentSnapshot
+  /// What reading throws.
   public typealias Failure = DatabaseError
 
   let query: Query

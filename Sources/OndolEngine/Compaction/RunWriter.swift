@@ -14,6 +14,20 @@ struct SegmentFiles: Sendable {
   /// Value files of which much is dead: a value in one of them is taken along.
   var garbage: [FileNumber: ValueFile]
 
+  /// Makes a segment file of `shard`.
+  func makeSegment(
+    _ number: FileNumber, shard: Int
+  ) throws(EngineError) -> (writer: SegmentWriter, file: any File) {
+    let file = try directory.create(number.segmentName)
+    var segmentOptions = SegmentOptions()
+    segmentOptions.blockSize = options.blockSize
+    segmentOptions.compress = options.compress
+    let writer = SegmentWriter(
+      file: file, number: number, salt: random(), identity: identity, shard: UInt32(shard),
+      options: segmentOptions)
+    return (writer, file)
+  }
+
   /// Values are separated into new files of `shard`, each of which `note` gets to know.
   func makeSeparator(
     shard: Int, _ note: @escaping (FileNumber) -> Void
@@ -146,15 +160,9 @@ final class RunWriter {
   private func beginSegment() throws(EngineError) -> SegmentWriter {
     let number = files.numbers.allocate()
     madeSegments.append(number)
-    let file = try files.directory.create(number.segmentName)
-    var options = SegmentOptions()
-    options.blockSize = files.options.blockSize
-    options.compress = files.options.compress
-    let writer = SegmentWriter(
-      file: file, number: number, salt: files.random(), identity: files.identity,
-      shard: UInt32(shard), options: options)
-    segment = (writer, file)
-    return writer
+    let made = try files.makeSegment(number, shard: shard)
+    segment = made
+    return made.writer
   }
 
   private func finishSegment() throws(EngineError) {

@@ -117,16 +117,9 @@ private final class SegmentSink {
   }
 
   private func beginSegment() throws(EngineError) -> SegmentWriter {
-    let number = files.numbers.allocate()
-    let file = try files.directory.create(number.segmentName)
-    var options = SegmentOptions()
-    options.blockSize = files.options.blockSize
-    options.compress = files.options.compress
-    let writer = SegmentWriter(
-      file: file, number: number, salt: files.random(), identity: files.identity,
-      shard: UInt32(shard), options: options)
-    segment = (writer, file)
-    return writer
+    let made = try files.makeSegment(files.numbers.allocate(), shard: shard)
+    segment = made
+    return made.writer
   }
 
   private func finishSegment() throws(EngineError) {
