@@ -108,6 +108,14 @@ final class Watch<View: LiveView>: CommitListener {
     for wakeup in woken { wakeup.resume() }
   }
 
+  func fail(with error: DatabaseError) {
+    let woken = state.withLock { state in
+      state.failure = state.failure ?? error
+      return state.waiters.takeAll()
+    }
+    for wakeup in woken { wakeup.resume() }
+  }
+
   // MARK: - Listeners
 
   /// What a listener has seen.

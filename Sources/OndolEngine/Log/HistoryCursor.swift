@@ -59,7 +59,10 @@ struct HistoryCursor: Sendable {
       commits.count < Self.commitsAtOnce
     {
       guard let place = extent.logs.firstIndex(where: { $0.number == log.number }) else {
-        throw Self.isGone(position)
+        // Somebody has recovered the database beside this reader, and the same commits are in
+        // another log.
+        self = HistoryCursor(after: position)
+        return commits.isEmpty ? try read(extent, in: directory, identity) : commits
       }
       let length = extent.logs[place].length
       if log.offset < length {
