@@ -20,6 +20,9 @@ struct RunState: Sendable, Equatable {
 struct ShardState: Sendable, Equatable {
   /// Runs of a level cannot be deeper than this.
   static let lowestLevel = 6
+  /// No file has more bytes, rows or references than this: sums over any number of files that a
+  /// manifest can name stay far from overflowing.
+  static let largestAmount: UInt64 = 1 << 40
 
   /// Every row up to here is in the runs.
   var flushedThrough = SequenceNumber.zero
@@ -44,6 +47,10 @@ struct ShardState: Sendable, Equatable {
   ) throws(MalformedBytes) {
     guard !segment.maxKey.lexicographicallyPrecedes(segment.minKey) else {
       throw MalformedBytes(at: 0, "segment \(segment.number.rawValue) ends before it begins")
+    }
+    guard segment.amounts.allSatisfy({ $0 <= Self.largestAmount }) else {
+      throw MalformedBytes(
+        at: 0, "segment \(segment.number.rawValue) counts more than there can be")
     }
     let index = runs.firstIndex { $0.level == level && $0.id == (level == 0 ? id : 0) }
     guard let index else {
