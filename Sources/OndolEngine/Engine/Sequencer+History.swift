@@ -20,6 +20,13 @@ struct HistoryExtent: Sendable {
   var published: SequenceNumber
 }
 
+extension HistoryExtent.Log {
+  /// All of a log that recovery needs no more.
+  init(_ log: KeptLog) {
+    self.init(number: log.number, length: log.length, before: log.before)
+  }
+}
+
 extension Sequencer {
   /// The last commit that was placed.
   var lastPlaced: CommitPoint {
@@ -56,9 +63,7 @@ extension Sequencer {
   var historyExtent: HistoryExtent? {
     state.withLock { state in
       guard let history = state.history else { return nil }
-      var logs = history.logs.map {
-        HistoryExtent.Log(number: $0.number, length: $0.length, before: $0.before)
-      }
+      var logs = history.logs.map(HistoryExtent.Log.init)
       let written = state.commits.writtenThrough
       for (index, log) in state.starts.enumerated() {
         let next = index + 1 < state.starts.count ? state.starts[index + 1].base : written

@@ -20,9 +20,6 @@ struct RunState: Sendable, Equatable {
 struct ShardState: Sendable, Equatable {
   /// Runs of a level cannot be deeper than this.
   static let lowestLevel = 6
-  /// No file has more bytes, rows or references than this: sums over any number of files that a
-  /// manifest can name stay far from overflowing.
-  static let largestAmount: UInt64 = 1 << 40
 
   /// Every row up to here is in the runs.
   var flushedThrough = SequenceNumber.zero
@@ -48,7 +45,7 @@ struct ShardState: Sendable, Equatable {
     guard !segment.maxKey.lexicographicallyPrecedes(segment.minKey) else {
       throw MalformedBytes(at: 0, "segment \(segment.number.rawValue) ends before it begins")
     }
-    guard segment.amounts.allSatisfy({ $0 <= Self.largestAmount }) else {
+    guard segment.amounts.allSatisfy({ $0 <= ManifestState.largestAmount }) else {
       throw MalformedBytes(
         at: 0, "segment \(segment.number.rawValue) counts more than there can be")
     }
