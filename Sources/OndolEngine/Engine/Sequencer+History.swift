@@ -18,14 +18,16 @@ struct HistoryExtent: Sendable {
   var logs: [Log]
   /// The last visible commit.
   var published: SequenceNumber
+}
 
+extension HistoryExtent {
   /// The logs that are kept, and those from the floor on, which begin at `starts`.
   init(
     _ history: History, since starts: [LogStart], writtenThrough written: LogPosition,
     published: SequenceNumber
   ) {
     start = history.start
-    logs = history.logs.map { Log(number: $0.number, length: $0.length, before: $0.before) }
+    logs = history.logs.map(Log.init)
     for (index, log) in starts.enumerated() {
       let next = index + 1 < starts.count ? starts[index + 1].base : written
       let end = max(min(next, written), log.base)
@@ -34,6 +36,13 @@ struct HistoryExtent: Sendable {
           number: log.number, length: end.rawValue - log.base.rawValue, before: log.before))
     }
     self.published = published
+  }
+}
+
+extension HistoryExtent.Log {
+  /// All of a log that recovery needs no more.
+  init(_ log: KeptLog) {
+    self.init(number: log.number, length: log.length, before: log.before)
   }
 }
 

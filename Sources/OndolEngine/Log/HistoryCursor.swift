@@ -4,7 +4,7 @@
 // frames that are only passed over have their headers checked.
 
 /// A commit as its log has it.
-package struct LoggedCommit: Sendable {
+package struct LoggedCommit: Sendable, Equatable {
   package var point: CommitPoint
   /// What its batch said beside its rows.
   package var remark: [UInt8]?
