@@ -80,7 +80,8 @@ final class Observers: Sendable {
   }
 
   private let state = Guarded(State())
-  private let engine: Engine
+  /// Not held: it holds this one, to tell it of commits.
+  private weak let engine: Engine?
   /// Told of all who listen.
   private let audience: Audience
 
@@ -281,7 +282,7 @@ final class Observers: Sendable {
     }
     // Finished even when the database is closed meanwhile: a continuation must be resumed.
     let rest = Guarded(wakeups[...])
-    let task = engine.startInBackground {
+    let task = engine?.startInBackground {
       while true {
         let some = rest.withLock { rest in
           defer { rest = rest.dropFirst(Self.wokenAtOnce) }
