@@ -37,8 +37,9 @@ public final class Database: Sendable {
     catalog = Catalog(clock: environment.now, keepsChanges: keepsChanges)
     observers = Observers(engine)
     arrivals = CommitArrivals(after: engine.newestCommit.sequence)
-    engine.follow { [observers, arrivals] announcement in
-      observers.announce(announcement)
+    // The observers keep the engine, so the engine must not keep them.
+    engine.follow { [weak observers, arrivals] announcement in
+      observers?.announce(announcement)
       if keepsChanges { arrivals.note(announcement.sequence) }
     }
   }
