@@ -41,6 +41,7 @@ public final class Database: Sendable {
     catalog = Catalog(clock: environment.now, keepsChanges: keepsChanges)
     observers = Observers(engine, audience)
     arrivals = CommitArrivals(after: engine.newestCommit.sequence)
+    // The engine keeps the observers, so these must not keep the engine.
     guard engine.isReadOnly else {
       engine.follow { [observers, arrivals] announcement in
         observers.announce(announcement)

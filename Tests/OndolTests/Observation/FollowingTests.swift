@@ -263,6 +263,46 @@ import Testing
     try await writer.close()
   }
 
+  @Test func `The change feed goes on when a writer was lost and the next one has recovered`()
+    async throws
+  {
+    let environment = Environment.memory()
+    try await open(.readWrite, environment, keeps: .init()).close()
+    let reader = try await open(.readOnly, environment)
+    let start = try reader.changeToken()
+    var feed = reader.changes().makeAsyncIterator()
+    var snapshots = reader.collection("items").snapshots.makeAsyncIterator()
+    #expect(try await snapshots.next()?.count == 0)
+    for life in 0..<5 {
+      weak var engine: Engine?
+      do {
+        let writer = try await open(.readWrite, environment, keeps: .init())
+        engine = writer.engine
+        for number in 0..<4 {
+          let made = try await writer.document("items/d\(life)-\(number)").setData(["n": number])
+          // Sometimes told before the writer is lost, sometimes after.
+          guard (life + number).isMultiple(of: 3) else { continue }
+          while let change = try await feed.next(), change.version < made.version {}
+        }
+      }
+      // Let go of and not closed: the next one finds an unclean end.
+      for _ in 0..<100_000 where engine != nil { await Task.yield() }
+    }
+    let writer = try await open(.readWrite, environment, keeps: .init())
+    let last = try await writer.document("items/last").setData(["n": 0])
+    while let change = try await feed.next(), change.version < last.version {}
+    while let snapshot = try await snapshots.next(), snapshot.count < 21 {}
+    var ids: [String] = []
+    for try await change in reader.changes(since: start) {
+      ids += change.documents.map(\.reference.documentID)
+      if change.version == last.version { break }
+    }
+    let expected = (0..<5).flatMap { life in (0..<4).map { "d\(life)-\($0)" } } + ["last"]
+    #expect(ids == expected)
+    try await reader.close()
+    try await writer.close()
+  }
+
   @Test func `A reader is told what is different in a result since a token`() async throws {
     let environment = Environment.memory()
     let writer = try await open(.readWrite, environment, keeps: .init())
