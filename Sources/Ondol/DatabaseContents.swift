@@ -51,7 +51,7 @@ extension Rows {
       for (pattern, entry) in family.collections {
         let size = try countedSize(of: entry.keyspace)
         var indexes: [DatabaseContents.Index] = []
-        for index in entry.indexes {
+        for index in entry.allIndexes {
           let size = try countedSize(of: index.keyspace)
           indexes.append(
             DatabaseContents.Index(

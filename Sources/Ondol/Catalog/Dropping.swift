@@ -10,7 +10,7 @@ extension Database {
     _ keyspace: Keyspace, of pattern: CollectionPattern
   ) async throws(DatabaseError) {
     try await changeCatalog(of: pattern.root) { (edit) throws(DatabaseError) in
-      let indexes = edit.family.collections[pattern]?.indexes ?? []
+      let indexes = edit.family.collections[pattern]?.allIndexes ?? []
       guard let index = indexes.first(where: { $0.keyspace == keyspace }) else { return }
       edit.drop(index, from: pattern)
     }
