@@ -12,6 +12,7 @@ let package = Package(
   ],
   dependencies: [
     .package(url: "https://github.com/apple/swift-log", from: "1.16.2"),
+    .package(url: "https://github.com/apple/swift-crypto", from: "4.5.2"),
     .package(url: "https://github.com/apple/swift-argument-parser", from: "1.8.2"),
   ],
   targets: [
@@ -24,8 +25,12 @@ let package = Package(
     .target(name: "OndolEngine", dependencies: ["COndol", "CLZ4"]),
     // The upper floor, the product: values, collections, indexes, queries.
     .target(
-      name: "Ondol", dependencies: ["OndolEngine", .product(name: "Logging", package: "swift-log")]
-    ),
+      name: "Ondol",
+      dependencies: [
+        "OndolEngine", .product(name: "Logging", package: "swift-log"),
+        // SHA-256, which names the contents of blobs.
+        .product(name: "Crypto", package: "swift-crypto"),
+      ]),
 
     .executableTarget(
       name: "OndolInspect",

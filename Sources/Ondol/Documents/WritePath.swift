@@ -182,20 +182,22 @@ extension Value {
   }
 }
 
-extension OndolEngine.Durability {
-  /// Nothing below zero, and nothing that overflows.
-  private static func microseconds(of pause: Duration) -> Int64 {
-    let (seconds, attoseconds) = pause.components
+extension Duration {
+  /// Whole microseconds, none below zero, and nothing that overflows.
+  var microseconds: Int64 {
+    let (seconds, attoseconds) = components
     if seconds < 0 || attoseconds < 0 { return 0 }
     if seconds > .max / 2_000_000 { return .max }
     return seconds * 1_000_000 + attoseconds / 1_000_000_000_000
   }
+}
 
+extension OndolEngine.Durability {
   init(_ durability: Durability) {
     switch durability {
     case .memory: self = .memory
     case .process: self = .process
-    case .periodic(let pause): self = .periodic(microseconds: Self.microseconds(of: pause))
+    case .periodic(let pause): self = .periodic(microseconds: pause.microseconds)
     case .power: self = .power
     }
   }
