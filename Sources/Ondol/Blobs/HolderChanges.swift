@@ -172,8 +172,8 @@ extension Batch {
 extension CollectionPattern {
   /// The document whose ids are these bytes of a key, the ancestors' first.
   func document(inTail tail: ArraySlice<UInt8>) throws(DatabaseError) -> DocumentPath {
-    let ids = try DocumentKey.ids(
-      in: (Keyspace.catalog.prefix + tail).bytes, ancestorCount: ancestorCount)
+    let key = Keyspace.catalog.prefix + tail
+    let ids = try DocumentKey.ids(in: key.bytes, ancestorCount: ancestorCount)
     return DocumentPath(unchecked: zip(collectionIDs, ids).flatMap { [$0, $1] })
   }
 }

@@ -48,7 +48,7 @@ public struct Storage: Sendable {
   public func reference() -> StorageReference { StorageReference(database: database, path: "") }
 
   /// The place at `path`. Leading, trailing and repeated `/` mean nothing. A path that cannot be
-  /// one, over 1,024 bytes or with a line break, makes the calls throw that use it.
+  /// one, over 1,024 bytes or with a control character, makes the calls throw that use it.
   public func reference(withPath path: String) -> StorageReference {
     StorageReference(database: database, path: StoragePath.normal(path))
   }

@@ -53,27 +53,21 @@ extension StorageReference {
     ifGeneration generation: Int64? = nil, expecting expected: BlobDigest? = nil,
     durability: Durability? = nil, progress: (StorageProgress) -> Void = { _ in }
   ) async throws(DatabaseError) -> StorageMetadata {
-    let file = try await LocalFile.open(path, in: database)
+    var file = try await LocalFile.open(path, in: database)
+    var upload = try Upload(self, metadata, totalBytes: file.length)
+    let intake = database.contents.beginIntake()
+    let staged: StagedContent
     do throws(DatabaseError) {
-      var upload = try Upload(self, metadata, totalBytes: file.length)
-      let intake = database.contents.beginIntake()
-      do throws(DatabaseError) {
-        progress(StorageProgress(completedBytes: 0, totalBytes: file.length))
-        while let chunk = try await file.next() {
-          try await upload.take(chunk, intake, progress)
-        }
-        let staged = try await intake.finish(expecting: expected)
-        await file.close()
-        return try await upload.commit(
-          staged, StorageCondition(generation: generation), durability)
-      } catch {
-        await intake.abandon()
-        throw error
+      progress(StorageProgress(completedBytes: 0, totalBytes: file.length))
+      while let chunk = try await file.next() {
+        try await upload.take(chunk, intake, progress)
       }
+      staged = try await intake.finish(expecting: expected)
     } catch {
-      await file.close()
+      await intake.abandon()
       throw error
     }
+    return try await upload.commit(staged, StorageCondition(generation: generation), durability)
   }
 
   /// Puts the bytes of a file here, as `putFile(from:)` with its path does.

@@ -58,6 +58,12 @@ enum StorageRows {
     folder.isEmpty ? separator : id(of: folder) + separator
   }
 
+  /// An id behind those of everything below a folder, and before all others behind these.
+  static func idEnd(ofFolder folder: String) -> String {
+    // What follows a line break in the order of bytes; no path has it.
+    id(of: folder) + "\u{b}"
+  }
+
   /// The names of the fields.
   enum Field {
     static let content = "content"

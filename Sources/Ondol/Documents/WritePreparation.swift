@@ -53,6 +53,11 @@ struct PreparedCommit: Sendable {
   /// Contents that the commit makes stored.
   var staged: [StagedContent] = []
 
+  /// Says how the commit ended to the contents that it was to make stored.
+  func finishContents(after error: DatabaseError?) {
+    for content in staged { content.finish(after: error) }
+  }
+
   /// Gives the batch away. Whoever commits it fills in its stamps, which copies all of its bytes
   /// when they are still held here.
   mutating func takeBatch() -> Batch {
@@ -86,9 +91,10 @@ struct WritePreparation {
   ///
   /// Throws what the preconditions and limits demand, naming the document.
   static func prepare(
-    _ writes: [DocumentWrite], in rows: Rows
+    _ writes: [DocumentWrite], bringing contents: [StagedContent] = [], in rows: Rows
   ) throws(DatabaseError) -> PreparedCommit {
     var preparation = WritePreparation(rows)
+    preparation.bring(contents)
     for write in writes {
       try preparation.apply(write)
     }
