@@ -38,7 +38,7 @@ public final class Database: Sendable {
     let keepsChanges = options.changeRetention != nil
     catalog = Catalog(clock: environment.now, keepsChanges: keepsChanges)
     contents = ContentStore(
-      engine: engine, catalog: catalog, options: options, clock: environment.now)
+      engine: engine, catalog: catalog, options: options, environment: environment)
     observers = Observers(engine)
     arrivals = CommitArrivals(after: engine.newestCommit.sequence)
     engine.follow { [observers, arrivals] announcement in

@@ -35,9 +35,9 @@ enum ContentKey {
   /// All rows of one of the keyspaces.
   static func all(_ keyspace: Keyspace) -> KeyRange { range(keyspace.prefix) }
 
-  /// The rows of one of the keyspaces from a digest on.
-  static func all(_ keyspace: Keyspace, from digest: BlobDigest) -> KeyRange {
-    KeyRange(lower: key(keyspace, digest), upper: range(keyspace.prefix).upper)
+  /// The rows of one of the keyspaces behind those of a digest.
+  static func all(_ keyspace: Keyspace, after digest: BlobDigest) -> KeyRange {
+    KeyRange(lower: range(key(keyspace, digest)).upper, upper: range(keyspace.prefix).upper)
   }
 
   /// The digest in a key of any of the keyspaces.

@@ -68,14 +68,6 @@ final class ContentReader: Sendable {
   }
 }
 
-extension EngineError {
-  /// Whether a file was not there.
-  fileprivate var isMissingFile: Bool {
-    guard case .io(_, _, _, let errno) = self else { return false }
-    return SystemFailure(errno: errno) == .missing
-  }
-}
-
 extension ContentStore {
   /// What the engine threw about a content, and who holds it.
   func explained(_ error: EngineError, of digest: BlobDigest) async -> DatabaseError {

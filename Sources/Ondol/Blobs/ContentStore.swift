@@ -16,22 +16,25 @@ final class ContentStore: Sendable {
   let catalog: Catalog
   let uses = ContentUses()
   private let staging = StagingTable()
-  private let clock: @Sendable () -> Int64
-  private let options: Database.Options
+  let environment: Environment
+  let options: Database.Options
+  let reclaiming = Guarded(ContentReclaimer.State())
 
   init(
-    engine: Engine, catalog: Catalog, options: Database.Options,
-    clock: @escaping @Sendable () -> Int64
+    engine: Engine, catalog: Catalog, options: Database.Options, environment: Environment
   ) {
     self.engine = engine
     contents = engine.contents
     self.catalog = catalog
     self.options = options
-    self.clock = clock
+    self.environment = environment
   }
 
   /// Wall clock in microseconds since 1970.
-  func now() -> Int64 { clock() }
+  func now() -> Int64 { environment.now() }
+
+  /// Gives up what nobody holds.
+  var reclaimer: ContentReclaimer { ContentReclaimer(self) }
 
   // MARK: - Staging
 
@@ -125,7 +128,8 @@ final class ContentStore: Sendable {
       }
       do throws(EngineError) {
         _ = try await engine.commit(batch, durability: durability)
-        return content.finish(after: nil)
+        content.finish(after: nil)
+        return reclaimer.expect(by: end)
       } catch .stale {
         await Task.yield()
       } catch {

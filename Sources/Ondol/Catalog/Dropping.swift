@@ -76,6 +76,7 @@ extension Database {
   /// Removes the rows of a family that was dropped, and the mark that says so.
   func removeRows(of family: DroppedFamily) async throws(DatabaseError) {
     try await drop((0..<family.members).map { Keyspace(family: family.number, member: $0) })
+    try await contents.release(heldByFamily: family.number)
     try await removeRow(CatalogKey.droppedFamily(family.number))
   }
 

@@ -24,6 +24,7 @@ extension Database {
       for keyspace in families.flatMap(\.dropped) { try await removeRows(of: keyspace) }
       for family in try await droppedFamilies() { try await removeRows(of: family) }
       for unfinished in try await unfinishedIndexes() { try await finish(unfinished) }
+      _ = try await contents.reclaimer.reclaim()
     } catch {
       guard !error.isEndOfWork else { return }
       options.logger.error(

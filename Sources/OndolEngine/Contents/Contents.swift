@@ -11,15 +11,15 @@ internal import Synchronization
 
 /// The contents of an open database.
 package final class Contents: Sendable {
-  private let storage: Storage
-  private let writer: PackWriter
-  private let files: OpenContentFiles
+  let storage: Storage
+  let writer: PackWriter
+  let files: OpenContentFiles
   /// The first file number of this life: a file with a smaller one was there before.
   package let firstNumber: FileNumber
   /// Whether what an earlier life left is known to be on the device.
   private let isReady = Atomic(false)
-  /// Copies under way, which no file may be taken from.
-  private let copies = Atomic(0)
+  /// Copies under way, from under which no file may go.
+  let copies = Atomic(0)
   private let isReadOnly: Bool
 
   init(_ storage: Storage, isReadOnly: Bool) {
@@ -54,7 +54,7 @@ package final class Contents: Sendable {
     try await makeReady()
     let draft = PackEntryDraft(content, digest: digest, compress: storage.options.compress)
     do throws(EngineError) {
-      return .pack(try await writer.append(draft))
+      return .pack(try await writer.append([draft])[0])
     } catch {
       throw error.forCommitters
     }
@@ -76,16 +76,16 @@ package final class Contents: Sendable {
     }
   }
 
-  /// Says that it is known whether a commit names what was stored there.
+  /// Says that a commit names what was stored there.
   package func decide(_ location: ContentLocation) {
-    if case .pack(let place) = location { writer.decide(place) }
+    if case .pack(let place) = location { writer.decide(place, isNamed: true) }
   }
 
   /// Lets go of bytes that no commit will ever name.
   package func discard(_ location: ContentLocation) {
     switch location {
     case .inline: break
-    case .pack(let place): writer.decide(place)
+    case .pack(let place): writer.decide(place, isNamed: false)
     case .file(let place):
       // One that stays is found by the reclaimer of a later opening.
       storage.maintenance.enqueue { [directory = storage.directory] in
@@ -94,7 +94,7 @@ package final class Contents: Sendable {
     }
   }
 
-  private func makeReady() async throws(EngineError) {
+  func makeReady() async throws(EngineError) {
     if isReadOnly { throw .readOnly }
     if storage.sequencer.isClosing { throw .closed }
     try storage.sequencer.refuseAfterFailure()

@@ -20,8 +20,8 @@ final class PackWriter: Sendable {
   }
 
   private struct Request: Sendable {
-    var draft: PackEntryDraft
-    var continuation: CheckedContinuation<Result<PackPlace, EngineError>, Never>
+    var drafts: [PackEntryDraft]
+    var continuation: CheckedContinuation<Result<[PackPlace], EngineError>, Never>
   }
 
   private struct State: Sendable {
@@ -33,8 +33,10 @@ final class PackWriter: Sendable {
     var hasLooked = false
     /// Packs that get nothing more.
     var sealed: Set<FileNumber> = []
-    /// Entries in each pack of which it is not decided yet whether a commit names them.
+    /// Entries in each pack of which it is not yet decided yet whether a commit names them.
     var undecided: [FileNumber: Int] = [:]
+    /// Bytes in each pack that no commit came to name, since somebody asked.
+    var abandoned: [FileNumber: UInt64] = [:]
   }
 
   private let directory: any Directory
@@ -66,16 +68,17 @@ final class PackWriter: Sendable {
 
   // MARK: - Appending
 
-  /// Appends an entry; it is on the device when this returns. Its pack is kept until `decide`.
-  func append(_ draft: PackEntryDraft) async throws(EngineError) -> PackPlace {
-    if claim(draft) {
-      let result = write([draft])[0]
+  /// Appends entries, all or none; they are on the device when this returns. Their pack is kept
+  /// until `decide` was called for each.
+  func append(_ drafts: [PackEntryDraft]) async throws(EngineError) -> [PackPlace] {
+    if claim(drafts) {
+      let result = write([drafts])[0]
       if state.withLock({ self.endTurn(&$0) }) { worker.enqueue { self.writeWaiting() } }
       return try result.get()
     }
     let result = await withCheckedContinuation { continuation in
       let startsTurn = state.withLock { state in
-        state.waiting.append(Request(draft: draft, continuation: continuation))
+        state.waiting.append(Request(drafts: drafts, continuation: continuation))
         if state.isWriting { return false }
         state.isWriting = true
         return true
@@ -86,8 +89,8 @@ final class PackWriter: Sendable {
   }
 
   /// Whether the caller may write at once on its own thread.
-  private func claim(_ draft: PackEntryDraft) -> Bool {
-    guard options.callersSync, draft.entryLength < Self.longEntry else { return false }
+  private func claim(_ drafts: [PackEntryDraft]) -> Bool {
+    guard options.callersSync, drafts.length < Self.longEntry else { return false }
     return state.withLock { state in
       if state.isWriting { return false }
       state.isWriting = true
@@ -108,7 +111,7 @@ final class PackWriter: Sendable {
         state.waiting = []
         return requests
       }
-      for (request, result) in zip(requests, write(requests.map(\.draft))) {
+      for (request, result) in zip(requests, write(requests.map(\.drafts))) {
         request.continuation.resume(returning: result)
       }
       if state.withLock({ !self.endTurn(&$0) }) { return }
@@ -117,20 +120,25 @@ final class PackWriter: Sendable {
 
   // MARK: - Writing
 
-  /// Writes entries, in as few pieces as possible. One at a time.
-  private func write(_ drafts: [PackEntryDraft]) -> [Result<PackPlace, EngineError>] {
-    var results: [Result<PackPlace, EngineError>] = []
-    results.reserveCapacity(drafts.count)
-    var rest = drafts[...]
-    while !rest.isEmpty {
-      var length = 0
-      let group = rest.prefix { draft in
-        length += draft.entryLength
-        return length == draft.entryLength || length <= Self.longestWrite
+  /// Writes what several ask for, in as few pieces as possible. One at a time.
+  private func write(_ asked: [[PackEntryDraft]]) -> [Result<[PackPlace], EngineError>] {
+    var results: [Result<[PackPlace], EngineError>] = []
+    results.reserveCapacity(asked.count)
+    var rest = asked[...]
+    while let first = rest.first {
+      var length = first.length
+      let others = rest.dropFirst().prefix { drafts in
+        length += drafts.length
+        return length <= Self.longestWrite
       }
+      let group = rest.prefix(1 + others.count)
       rest = rest.dropFirst(group.count)
       do throws(EngineError) {
-        results += try write(group).map { .success($0) }
+        var places = try write(group.flatMap(\.self))[...]
+        for drafts in group {
+          results.append(.success(Array(places.prefix(drafts.count))))
+          places = places.dropFirst(drafts.count)
+        }
       } catch {
         leaveTarget()
         results += group.map { _ in .failure(error) }
@@ -139,12 +147,12 @@ final class PackWriter: Sendable {
     return results
   }
 
-  private func write(_ drafts: ArraySlice<PackEntryDraft>) throws(EngineError) -> [PackPlace] {
+  private func write(_ drafts: [PackEntryDraft]) throws(EngineError) -> [PackPlace] {
     var target = try ready()
     state.withLock { $0.target = target }
     let start = target.end
     var bytes: [UInt8] = []
-    bytes.reserveCapacity(drafts.reduce(0) { $0 + $1.entryLength + 8 })
+    bytes.reserveCapacity(drafts.length + 8 * drafts.count)
     var places: [PackPlace] = []
     for draft in drafts {
       let offset = start + UInt64(bytes.count)
@@ -240,11 +248,22 @@ final class PackWriter: Sendable {
 
   // MARK: - Afterwards
 
-  /// Says that it is known whether a commit names an entry.
-  func decide(_ place: PackPlace) {
+  /// Says that a commit names an entry, or that none ever will.
+  func decide(_ place: PackPlace, isNamed: Bool) {
     state.withLock { state in
       guard let count = state.undecided[place.pack] else { return }
       state.undecided[place.pack] = count > 1 ? count - 1 : nil
+      if isNamed { return }
+      let bytes = PackFormat.aligned(UInt64(place.entryLength))
+      state.abandoned[place.pack, default: 0] += bytes
+    }
+  }
+
+  /// The bytes of entries in each pack that no commit came to name, since this was last asked.
+  func takeAbandoned() -> [FileNumber: UInt64] {
+    state.withLock { state in
+      defer { state.abandoned = [:] }
+      return state.abandoned
     }
   }
 
@@ -278,6 +297,11 @@ final class PackWriter: Sendable {
     target?.file.giveBack(behind: target?.end ?? .max)
     await worker.stop()
   }
+}
+
+extension [PackEntryDraft] {
+  /// Bytes of all entries.
+  fileprivate var length: Int { reduce(0) { $0 + $1.entryLength } }
 }
 
 extension DataFileHeader {

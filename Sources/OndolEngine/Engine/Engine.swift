@@ -18,7 +18,7 @@ package struct CommitReceipt: Sendable, Equatable {
 /// An open database: ordered rows that survive a crash.
 package final class Engine: Sendable {
   let storage: Storage
-  private let upkeep: Upkeep
+  let upkeep: Upkeep
   /// Tasks of the floor above.
   private let workAbove: BackgroundTasks
   private let reads: any Worker
