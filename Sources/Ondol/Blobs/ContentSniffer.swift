@@ -108,8 +108,9 @@ enum ContentSniffer {
     guard let first = text.first, first == "{" || first == "[" else { return false }
     guard let next = text.dropFirst().first(where: { !$0.isWhitespace }) else { return false }
     if first == "{" { return next == "\"" || next == "}" }
-    return "\"]{[-0123456789".contains(next) || ["true", "false", "null"].contains { word in
-      text.dropFirst().drop(while: \.isWhitespace).hasPrefix(word)
-    }
+    return "\"]{[-0123456789".contains(next)
+      || ["true", "false", "null"].contains { word in
+        text.dropFirst().drop(while: \.isWhitespace).hasPrefix(word)
+      }
   }
 }

@@ -24,6 +24,8 @@ internal import OndolEngine
 /// The changes of holders that one commit makes.
 struct HolderChanges {
   private(set) var holding = ContentHolding()
+  /// Whether a holder lets go of a content.
+  private(set) var releasesContents = false
   /// For each content that is taken hold of, one of the documents that do.
   private var takers: [BlobDigest: DocumentPath] = [:]
   /// For each path that comes to be linked, one of the documents.
@@ -50,7 +52,10 @@ struct HolderChanges {
     from before: Set<BlobDigest>, to after: Set<BlobDigest>, of document: DocumentPath,
     at row: [UInt8]
   ) {
-    for digest in before.subtracting(after) { holding.remove(digest, holder: row) }
+    for digest in before.subtracting(after) {
+      holding.remove(digest, holder: row)
+      releasesContents = true
+    }
     for digest in after.subtracting(before) {
       holding.add(digest, holder: row)
       takers[digest] = document

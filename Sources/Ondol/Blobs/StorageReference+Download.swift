@@ -76,7 +76,7 @@ extension StorageReference {
   }
 
   /// Opens the content of the object here.
-  private func open() async throws(DatabaseError) -> ContentReader {
+  func open() async throws(DatabaseError) -> ContentReader {
     // Between the two looks another put may come, and the old content be given up.
     while true {
       let metadata = try await getMetadata()

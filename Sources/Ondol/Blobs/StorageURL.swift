@@ -117,9 +117,9 @@ extension Storage {
 extension Database {
   /// The database's identity, in hexadecimal digits.
   fileprivate var identityText: String {
-    engine.identity.map { byte in
-      let digits = String(byte, radix: 16)
-      return digits.count == 1 ? "0" + digits : digits
+    [engine.identity.high, engine.identity.low].map { word in
+      let digits = String(word, radix: 16)
+      return String(repeating: "0", count: 16 - digits.count) + digits
     }.joined()
   }
 }

@@ -130,6 +130,7 @@ extension Database {
         durability: OndolEngine.Durability(durability ?? options.durability))
       for family in prepared.changedFamilies { catalog.install(family) }
       if let end = prepared.firstEnd { reap(by: end) }
+      if prepared.releasesContents { contents.reclaimer.noteRelease() }
       return CompletedCommit(documents: prepared.documents, receipt: receipt, now: 0)
     } catch .stale {
       return nil

@@ -52,6 +52,8 @@ struct PreparedCommit: Sendable {
   var firstEnd: Int64?
   /// Contents that the commit makes stored.
   var staged: [StagedContent] = []
+  /// Whether it lets go of contents.
+  var releasesContents = false
 
   /// Says how the commit ended to the contents that it was to make stored.
   func finishContents(after error: DatabaseError?) {
@@ -271,7 +273,7 @@ struct WritePreparation {
     }
     return PreparedCommit(
       batch: batch, documents: documents, changedFamilies: changed, firstEnd: firstEnd,
-      staged: staged)
+      staged: staged, releasesContents: holders.releasesContents)
   }
 
   /// The footprint with the documents to which a write makes no difference, such as a delete where
@@ -296,7 +298,8 @@ struct WritePreparation {
   private mutating func removeUnlinkedPaths(
     _ batch: inout Batch, _ claims: inout UniqueClaims, _ holders: inout HolderChanges
   ) throws(DatabaseError) -> [WrittenDocument] {
-    let deleted = documents.filter { $0.isChanged && $0.after == nil }.compactMap(\.path.storagePath)
+    let deleted = documents.filter { $0.isChanged && $0.after == nil }.compactMap(
+      \.path.storagePath)
     let paths = try holders.settlePaths(rows, deleted: deleted, in: &batch) { path in
       guard let document = document(at: StorageRows.document(at: path)) else { return .untouched }
       return document.after == nil ? .deleted : .put
