@@ -1,6 +1,7 @@
 // The rules for storage paths, Firebase Storage's: "/" separates, a leading, trailing or repeated
-// one means nothing, and there are no folders but those that paths spell. Everything that takes a
-// path asks here, so that one path has one form, which is the id its row has.
+// one means nothing, and there are no folders but those that paths spell. Line breaks are not
+// allowed there; here no control character is. Everything that takes a path asks here, so that one
+// path has one form, which is the id its row has.
 
 internal import OndolEngine
 
@@ -31,7 +32,7 @@ enum StoragePath {
     var previous = separator
     for byte in bytes {
       if byte == separator, previous == separator { return "a name in it is empty" }
-      if byte == UInt8(ascii: "\n") || byte == UInt8(ascii: "\r") { return "it has a line break" }
+      if byte < 0x20 { return "it has a control character" }
       previous = byte
     }
     return previous == separator ? "a name in it is empty" : nil

@@ -45,7 +45,7 @@ struct CollectionCheck: Sendable {
     keyspace = entry.keyspace
     symbols = entry.symbols
     self.rows = rows
-    indexes = entry.indexes.filter { $0.state == .ready }
+    indexes = entry.allIndexes.filter { $0.state == .ready }
     found = Array(repeating: 0, count: indexes.count)
   }
 
@@ -253,7 +253,7 @@ struct CollectionCheck: Sendable {
     var reader = KeyReader(key.bytes)
     try reader.skip(raw: keyspace.prefix.count)
     let start = reader.offset
-    if !index.kind.isOfGroup {
+    if !index.kind.putsAncestorsBehind {
       for _ in 0..<pattern.ancestorCount { _ = try reader.id() }
     }
     var document = keyspace.prefix + key[start..<reader.offset]

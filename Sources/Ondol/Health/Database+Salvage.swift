@@ -98,7 +98,7 @@ extension Database {
       var names: [String: Set<String>] = [:]
       for family in try rows.catalog.families(in: rows) {
         for (pattern, entry) in family.collections {
-          let ready = entry.indexes.filter { $0.state == .ready }
+          let ready = entry.allIndexes.filter { $0.state == .ready }
           names[pattern.description] = Set(ready.map(\.name))
         }
       }
