@@ -28,42 +28,52 @@ extension Rows {
 }
 
 /// Tells documents by the keys of their rows.
-struct RowNamer {
-  private let rows: Rows
-  /// The patterns of documents' keyspaces, once one was asked for.
-  private var patterns: [UInt32: CollectionPattern]?
+struct RowNamer: Sendable {
+  private struct Collection: Sendable {
+    var pattern: CollectionPattern
+    var symbols: SymbolTable
+  }
+
+  let rows: Rows
+  /// The collections by their keyspaces, once one was asked for.
+  private var collections: [UInt32: Collection]?
 
   init(_ rows: Rows) {
     self.rows = rows
   }
 
-  /// What the row stands for; nil when its keyspace is no more.
+  /// The document that the row is, or the storage path with a "/" in front; nil when its keyspace
+  /// is no more.
   mutating func name(of key: [UInt8]) throws(DatabaseError) -> String? {
-    guard key.count > Keyspace.prefixLength else { return nil }
-    let keyspace = UInt32(truncatingIfNeeded: key.prefix(4).reduce(0) { $0 << 8 | UInt64($1) })
-    if keyspace < Keyspace.familyCapacity {
-      return "/" + String(decoding: key.dropFirst(4), as: UTF8.self)
-    }
-    guard let pattern = try pattern(of: keyspace) else { return nil }
+    guard let pattern = try collection(of: key)?.pattern else { return nil }
     let ids = try DocumentKey.ids(in: key.bytes, ancestorCount: pattern.ancestorCount)
+    if StorageRows.isHidden(root: pattern.root), let path = StorageRows.path(ofID: ids[0]) {
+      return "/" + path
+    }
     return zip(pattern.collectionIDs, ids).map { "\($0)/\($1)" }.joined(separator: "/")
   }
 
   /// Whether the row's keyspace is still there.
   mutating func isLive(_ key: [UInt8]) throws(DatabaseError) -> Bool {
-    guard key.count > Keyspace.prefixLength else { return false }
-    let keyspace = UInt32(truncatingIfNeeded: key.prefix(4).reduce(0) { $0 << 8 | UInt64($1) })
-    if keyspace < Keyspace.familyCapacity { return true }
-    return try pattern(of: keyspace) != nil
+    try collection(of: key) != nil
   }
 
-  private mutating func pattern(of keyspace: UInt32) throws(DatabaseError) -> CollectionPattern? {
-    if let patterns { return patterns[keyspace] }
-    var found: [UInt32: CollectionPattern] = [:]
+  /// The names of fields in the row's keyspace; nil when it is no more.
+  mutating func symbols(of key: [UInt8]) throws(DatabaseError) -> SymbolTable? {
+    try collection(of: key)?.symbols
+  }
+
+  private mutating func collection(of key: [UInt8]) throws(DatabaseError) -> Collection? {
+    guard key.count > Keyspace.prefixLength else { return nil }
+    let keyspace = key.prefix(Keyspace.prefixLength).reduce(0) { $0 << 8 | UInt32($1) }
+    if let collections { return collections[keyspace] }
+    var found: [UInt32: Collection] = [:]
     for family in try rows.catalog.families(in: rows) {
-      for (pattern, entry) in family.collections { found[entry.keyspace.rawValue] = pattern }
+      for (pattern, entry) in family.collections {
+        found[entry.keyspace.rawValue] = Collection(pattern: pattern, symbols: entry.symbols)
+      }
     }
-    patterns = found
+    collections = found
     return found[keyspace]
   }
 }

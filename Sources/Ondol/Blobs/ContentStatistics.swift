@@ -31,6 +31,16 @@ public struct BlobStatistics: Sendable, Hashable {
   public var reclaimedBytes: UInt64 = 0
 }
 
+extension Storage {
+  /// Counts what is stored, who holds it and what it takes.
+  ///
+  /// - Throws: `.failedPrecondition` when the database is closed, `.dataLoss` when rows are damaged.
+  /// - Complexity: O(contents and holders), whose rows are read; no content is.
+  public func statistics() async throws(DatabaseError) -> BlobStatistics {
+    try await database.contents.statistics()
+  }
+}
+
 extension ContentStore {
   /// Counts what is there.
   ///

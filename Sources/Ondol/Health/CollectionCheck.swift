@@ -154,6 +154,12 @@ struct CollectionCheck: Sendable {
         hint: Finding.damageHint)
     }
     try checkIndexes(of: fields, ids)
+    for digest in fields.contents
+    where try rows.row(ContentKey.holder(digest, key)) == nil {
+      note(
+        .content, "it names the content \(digest.hex) and does not hold it", ids,
+        hint: Finding.damageHint)
+    }
   }
 
   /// Looks the rows up that a document should have.

@@ -106,6 +106,7 @@ extension Database {
         }
       }
     }
+    try await checkContents(snapshot, &findings)
   }
 
   /// Checks for all collections below a root collection.
