@@ -41,12 +41,13 @@ struct RowNamer {
   mutating func name(of key: [UInt8]) throws(DatabaseError) -> String? {
     guard key.count > Keyspace.prefixLength else { return nil }
     let keyspace = UInt32(truncatingIfNeeded: key.prefix(4).reduce(0) { $0 << 8 | UInt64($1) })
-    if keyspace < Keyspace.familyCapacity {
-      return "/" + String(decoding: key.dropFirst(4), as: UTF8.self)
+    if keyspace == DerivedRows.keyspace.rawValue {
+      let (parent, name) = try DerivedRows.parse(key.bytes)
+      return "'\(name)' of \(parent.hex)"
     }
     guard let pattern = try pattern(of: keyspace) else { return nil }
     let ids = try DocumentKey.ids(in: key.bytes, ancestorCount: pattern.ancestorCount)
-    return zip(pattern.collectionIDs, ids).map { "\($0)/\($1)" }.joined(separator: "/")
+    return DocumentPath(unchecked: zip(pattern.collectionIDs, ids).flatMap { [$0, $1] }).name
   }
 
   /// Whether the row's keyspace is still there.
@@ -55,6 +56,13 @@ struct RowNamer {
     let keyspace = UInt32(truncatingIfNeeded: key.prefix(4).reduce(0) { $0 << 8 | UInt64($1) })
     if keyspace < Keyspace.familyCapacity { return true }
     return try pattern(of: keyspace) != nil
+  }
+
+  /// The pattern of the document whose row has the key; nil when it is no document's.
+  mutating func pattern(ofRow key: [UInt8]) throws(DatabaseError) -> CollectionPattern? {
+    guard key.count > Keyspace.prefixLength else { return nil }
+    return try pattern(
+      of: UInt32(truncatingIfNeeded: key.prefix(4).reduce(0) { $0 << 8 | UInt64($1) }))
   }
 
   private mutating func pattern(of keyspace: UInt32) throws(DatabaseError) -> CollectionPattern? {

@@ -80,7 +80,7 @@ extension Database {
           prepared.takeBatch(), durability: OndolEngine.Durability(durability))
         for family in prepared.changedFamilies { catalog.install(family) }
         if let end = prepared.firstEnd { reap(by: end) }
-        if prepared.releasesContents { contents.reclaimer.noteRelease() }
+        if prepared.releasesContents { self.contents.reclaimer.noteRelease() }
         return CompletedCommit(documents: prepared.documents, receipt: receipt, now: 0)
       } catch .stale {
         // The catalog changed under the batch. The change is visible once its writer has left the
