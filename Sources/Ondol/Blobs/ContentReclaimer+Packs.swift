@@ -52,12 +52,7 @@ extension ContentReclaimer {
   }
 
   private func listFiles() async throws(DatabaseError) -> [ContentFile] {
-    let contents = store.contents
-    do throws(EngineError) {
-      return try await contents.readBlocking { () throws(EngineError) in try contents.listFiles() }
-    } catch {
-      throw DatabaseError(error)
-    }
+    try await store.readingFiles { (contents) throws(EngineError) in try contents.listFiles() }
   }
 
   /// Goes through all locations.

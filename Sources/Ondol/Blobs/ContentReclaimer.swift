@@ -35,6 +35,10 @@ struct ContentReclaimer: Sendable {
     /// When the timer goes off.
     var next: Int64?
     var isRunning = false
+    /// Those who want a pass of their own after the one under way.
+    var waiting: [CheckedContinuation<Void, Never>] = []
+    /// Microseconds until what somebody still sees is looked at again.
+    var patience = ContentReclaimer.leastPatience
     /// Bytes of each pack that no location names, as far as known.
     var dead: [FileNumber: UInt64] = [:]
     /// Whether the packs and files that an earlier life left were looked through.
@@ -50,8 +54,9 @@ struct ContentReclaimer: Sendable {
   static let together = 64
   /// Microseconds of rest between two steps, so that others get the device.
   static let rest: Int64 = 2_000
-  /// Microseconds until what somebody still sees is looked at again.
-  static let patience: Int64 = 10_000_000
+  /// Microseconds until what somebody still sees is looked at again: twice as many each time.
+  static let leastPatience: Int64 = 10_000_000
+  private static let mostPatience: Int64 = 600_000_000
 
   init(_ store: ContentStore) {
     self.store = store
@@ -102,23 +107,16 @@ struct ContentReclaimer: Sendable {
     } catch {
       guard error.code != .cancelled, error.code != .failedPrecondition else { return }
       logger.error("contents could not be reclaimed", metadata: ["error": "\(error)"])
-      expect(by: environment.now() &+ Self.patience)
+      expect(by: environment.now() &+ Self.leastPatience)
     }
   }
 
-  /// Gives up what may be, and makes room; then sets the timer for what may not be yet. Does
-  /// nothing while a pass is under way.
+  /// Gives up what may be, and makes room; then sets the timer for what may not be yet. One pass at
+  /// a time.
   @concurrent
   func reclaim() async throws(DatabaseError) -> ReclaimReport {
-    let begins = state.withLock { state in
-      defer { state.isRunning = true }
-      return !state.isRunning
-    }
-    guard begins else {
-      expect(by: environment.now() &+ Self.patience)
-      return ReclaimReport()
-    }
-    defer { state.withLock { $0.isRunning = false } }
+    await takeTurn()
+    defer { endTurn() }
     var report = ReclaimReport()
     var agenda = Agenda()
     try await survey(&report)
@@ -131,13 +129,48 @@ struct ContentReclaimer: Sendable {
       state.total.files += report.files
       state.total.moved += report.moved
     }
+    if agenda.mustWait { agenda.note(environment.now() &+ patience(after: report)) }
     if let next = agenda.next { expect(by: next) }
     return report
+  }
+
+  /// How long to wait for others to let go.
+  private func patience(after report: ReclaimReport) -> Int64 {
+    state.withLock { state in
+      let isStuck = report == ReclaimReport()
+      state.patience =
+        isStuck ? min(2 * state.patience, Self.mostPatience) : Self.leastPatience
+      return state.patience
+    }
+  }
+
+  private func takeTurn() async {
+    await withCheckedContinuation { continuation in
+      let isFree = state.withLock { state in
+        if state.isRunning {
+          state.waiting.append(continuation)
+          return false
+        }
+        state.isRunning = true
+        return true
+      }
+      if isFree { continuation.resume() }
+    }
+  }
+
+  private func endTurn() {
+    let next = state.withLock { state -> CheckedContinuation<Void, Never>? in
+      state.isRunning = !state.waiting.isEmpty
+      return state.isRunning ? state.waiting.removeFirst() : nil
+    }
+    next?.resume()
   }
 
   /// When there is something to do next.
   struct Agenda {
     private(set) var next: Int64?
+    /// Somebody still sees what could go, and nobody knows for how long.
+    var mustWait = false
 
     mutating func note(_ time: Int64) { next = min(next ?? time, time) }
   }
@@ -197,7 +230,7 @@ struct ContentReclaimer: Sendable {
     if try await !lookAtOnce(digests, &agenda, &report) {
       // Someone came in between, to one of them.
       for digest in digests where try await !lookAtOnce([digest], &agenda, &report) {
-        agenda.note(environment.now() &+ Self.patience)
+        agenda.mustWait = true
       }
     }
     await environment.sleep(Self.rest)
@@ -208,13 +241,13 @@ struct ContentReclaimer: Sendable {
     _ digests: [BlobDigest], _ agenda: inout Agenda, _ report: inout ReclaimReport
   ) async throws(DatabaseError) -> Bool {
     let doomed = digests.filter { store.uses.beginGivingUp($0) }
-    if doomed.count < digests.count { agenda.note(environment.now() &+ Self.patience) }
+    if doomed.count < digests.count { agenda.mustWait = true }
     defer { for digest in doomed { store.uses.endGivingUp(digest) } }
     let (retained, now, grace) = (retained, environment.now(), grace)
     let verdicts = try await store.read { (rows) throws(DatabaseError) in
       try ContentVerdicts(on: doomed, retained: retained, releasedBy: now &- grace, now, rows)
     }
-    if verdicts.mustWait { agenda.note(now &+ Self.patience) }
+    if verdicts.mustWait { agenda.mustWait = true }
     guard !verdicts.batch.isEmpty else { return true }
     do throws(EngineError) {
       _ = try await engine.commit(verdicts.batch, durability: .power)
