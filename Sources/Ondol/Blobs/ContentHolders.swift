@@ -28,52 +28,50 @@ extension Rows {
 }
 
 /// Tells documents by the keys of their rows.
-struct RowNamer: Sendable {
-  private struct Collection: Sendable {
-    var pattern: CollectionPattern
-    var symbols: SymbolTable
-  }
-
-  let rows: Rows
-  /// The collections by their keyspaces, once one was asked for.
-  private var collections: [UInt32: Collection]?
+struct RowNamer {
+  private let rows: Rows
+  /// The patterns of documents' keyspaces, once one was asked for.
+  private var patterns: [UInt32: CollectionPattern]?
 
   init(_ rows: Rows) {
     self.rows = rows
   }
 
-  /// The document that the row is, or the storage path with a "/" in front; nil when its keyspace
-  /// is no more.
+  /// What the row stands for; nil when its keyspace is no more.
   mutating func name(of key: [UInt8]) throws(DatabaseError) -> String? {
-    guard let pattern = try collection(of: key)?.pattern else { return nil }
-    let ids = try DocumentKey.ids(in: key.bytes, ancestorCount: pattern.ancestorCount)
-    if StorageRows.isHidden(root: pattern.root), let path = StorageRows.path(ofID: ids[0]) {
-      return "/" + path
+    guard key.count > Keyspace.prefixLength else { return nil }
+    let keyspace = UInt32(truncatingIfNeeded: key.prefix(4).reduce(0) { $0 << 8 | UInt64($1) })
+    if keyspace == DerivedRows.keyspace.rawValue {
+      let (parent, name) = try DerivedRows.parse(key.bytes)
+      return "'\(name)' of \(parent.hex)"
     }
-    return zip(pattern.collectionIDs, ids).map { "\($0)/\($1)" }.joined(separator: "/")
+    guard let pattern = try pattern(of: keyspace) else { return nil }
+    let ids = try DocumentKey.ids(in: key.bytes, ancestorCount: pattern.ancestorCount)
+    return DocumentPath(unchecked: zip(pattern.collectionIDs, ids).flatMap { [$0, $1] }).name
   }
 
   /// Whether the row's keyspace is still there.
   mutating func isLive(_ key: [UInt8]) throws(DatabaseError) -> Bool {
-    try collection(of: key) != nil
+    guard key.count > Keyspace.prefixLength else { return false }
+    let keyspace = UInt32(truncatingIfNeeded: key.prefix(4).reduce(0) { $0 << 8 | UInt64($1) })
+    if keyspace < Keyspace.familyCapacity { return true }
+    return try pattern(of: keyspace) != nil
   }
 
-  /// The names of fields in the row's keyspace; nil when it is no more.
-  mutating func symbols(of key: [UInt8]) throws(DatabaseError) -> SymbolTable? {
-    try collection(of: key)?.symbols
-  }
-
-  private mutating func collection(of key: [UInt8]) throws(DatabaseError) -> Collection? {
+  /// The pattern of the document whose row has the key; nil when it is no document's.
+  mutating func pattern(ofRow key: [UInt8]) throws(DatabaseError) -> CollectionPattern? {
     guard key.count > Keyspace.prefixLength else { return nil }
-    let keyspace = key.prefix(Keyspace.prefixLength).reduce(0) { $0 << 8 | UInt32($1) }
-    if let collections { return collections[keyspace] }
-    var found: [UInt32: Collection] = [:]
+    return try pattern(
+      of: UInt32(truncatingIfNeeded: key.prefix(4).reduce(0) { $0 << 8 | UInt64($1) }))
+  }
+
+  private mutating func pattern(of keyspace: UInt32) throws(DatabaseError) -> CollectionPattern? {
+    if let patterns { return patterns[keyspace] }
+    var found: [UInt32: CollectionPattern] = [:]
     for family in try rows.catalog.families(in: rows) {
-      for (pattern, entry) in family.collections {
-        found[entry.keyspace.rawValue] = Collection(pattern: pattern, symbols: entry.symbols)
-      }
+      for (pattern, entry) in family.collections { found[entry.keyspace.rawValue] = pattern }
     }
-    collections = found
+    patterns = found
     return found[keyspace]
   }
 }

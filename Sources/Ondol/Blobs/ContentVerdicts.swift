@@ -13,6 +13,9 @@ struct ContentVerdicts: Sendable {
   /// Some are to be looked at again after the grace period.
   private(set) var hasNewReleases = false
 
+  /// What contents hold that were derived from those given up.
+  private var derived = ContentHolding()
+
   private let rows: Rows
   private let retained: SequenceNumber
   private let latestRelease: Int64
@@ -32,6 +35,11 @@ struct ContentVerdicts: Sendable {
     batch.basis = rows.snapshot.sequence
     var namer = RowNamer(rows)
     for digest in digests { try judge(digest, &namer) }
+    // Last, because a child may have been judged to be held.
+    if !derived.isEmpty {
+      try derived.settle(into: &batch, rows)
+      hasNewReleases = true
+    }
   }
 
   private mutating func judge(
@@ -71,6 +79,7 @@ struct ContentVerdicts: Sendable {
     if !isHeld, let location = try rows.location(of: digest) {
       batch.delete(ContentKey.location(digest).bytes)
       givenUp.append(location)
+      try DerivedRows.release(childrenOf: digest, holding: &derived, batch: &batch, rows)
     }
   }
 

@@ -1,26 +1,17 @@
-// Whether contents are what they are called by, everything that is held is there, and everything
-// that is there will go when it may. In steps, each from where the last one ended: first the
-// locations, each of whose contents is read as a whole; then the holders, each of which must be a
-// row that names what it holds. The other way round, from documents to their rows among the
-// holders, is part of the check of documents.
+// Whether contents are what they are called by, and everything that is there will go when it may.
+// In steps, each from where the last one ended: the locations are walked, and each content is read
+// as a whole. Whether what is held is there, and who holds it, is HolderCheck's.
 
 internal import OndolEngine
 
 /// A check of the contents that one snapshot knows, between two steps.
 struct ContentCheck: Sendable {
-  private enum Phase {
-    case locations
-    case holders
-    case done
-  }
-
   private let rows: Rows
   private let contents: Contents
-  private var namer: RowNamer
-  private var phase = Phase.locations
   /// The last key of the step before.
   private var last: [UInt8]?
   private var findings: [Finding] = []
+  private(set) var isDone = false
   /// The files that locations name.
   private(set) var named: Set<FileNumber> = []
 
@@ -35,10 +26,7 @@ struct ContentCheck: Sendable {
   init(_ rows: Rows, _ contents: Contents) {
     self.rows = rows
     self.contents = contents
-    namer = RowNamer(rows)
   }
-
-  var isDone: Bool { if case .done = phase { true } else { false } }
 
   /// What was found since it was asked last.
   mutating func takeFindings() -> [Finding] {
@@ -49,38 +37,24 @@ struct ContentCheck: Sendable {
   /// Does some more. Blocks the thread while files are read.
   mutating func step() {
     do throws(DatabaseError) {
-      switch phase {
-      case .locations: try checkLocations()
-      case .holders: try checkHolders()
-      case .done: break
-      }
+      try checkLocations()
     } catch {
       findings.append(Finding(error, .content))
-      begin(isLocations ? .holders : .done)
+      isDone = true
     }
   }
 
-  private var isLocations: Bool { if case .locations = phase { true } else { false } }
-
-  private mutating func begin(_ next: Phase) {
-    last = nil
-    phase = next
-  }
-
-  private func walk(_ keyspace: Keyspace) -> RangeWalk {
-    var range = ContentKey.all(keyspace)
-    if let last { range.lower = last + [0] }
-    return RangeWalk(rows, [range])
-  }
-
-  // MARK: - Locations
-
   private mutating func checkLocations() throws(DatabaseError) {
-    var walk = walk(ContentKey.locations)
+    var range = ContentKey.all(ContentKey.locations)
+    if let last { range.lower = last + [0] }
+    var walk = RangeWalk(rows, [range])
     var bytes: UInt64 = 0
     for _ in 0..<Self.stepCount {
       guard bytes < UInt64(Self.stepBytes) else { return }
-      guard try walk.next() else { return begin(.holders) }
+      guard try walk.next() else {
+        isDone = true
+        return
+      }
       last = walk.cursor.key.array
       let digest = try ContentKey.digest(in: walk.cursor.key)
       let row = try walk.value.array
@@ -135,31 +109,6 @@ struct ContentCheck: Sendable {
     return hasher.finalize()
   }
 
-  // MARK: - Holders
-
-  private mutating func checkHolders() throws(DatabaseError) {
-    var walk = walk(ContentKey.holders)
-    for _ in 0..<Self.stepCount {
-      guard try walk.next() else { return begin(.done) }
-      last = walk.cursor.key.array
-      let digest = try ContentKey.digest(in: walk.cursor.key)
-      let row = ContentKey.holdingRow(in: walk.cursor.key)
-      // Rows of what was dropped stand for nothing until they are swept.
-      guard try namer.isLive(row) else { continue }
-      if try rows.row(ContentKey.location(digest)) == nil {
-        try note(digest, "it is held and not stored")
-      }
-      guard let names = try namer.contents(named: row) else { continue }
-      if !names.contains(digest) {
-        let holder = try namer.name(of: row) ?? "a row"
-        findings.append(
-          Finding(
-            .error, .content, "\(holder) is said to hold the content \(digest.hex) and does not",
-            hint: Finding.damageHint))
-      }
-    }
-  }
-
   // MARK: - Findings
 
   private mutating func note(
@@ -185,19 +134,6 @@ struct ContentCheck: Sendable {
       Finding(
         severity, .content, "the content \(digest.hex)\(holders): \(message)", file: file,
         offset: offset, hint: severity == .error ? Finding.damageHint : nil))
-  }
-}
-
-extension RowNamer {
-  /// The contents that the document with this key names; none when there is no such document, and
-  /// nil when the row is none of a document.
-  fileprivate mutating func contents(
-    named key: [UInt8]
-  ) throws(DatabaseError) -> Set<BlobDigest>? {
-    guard let symbols = try symbols(of: key) else { return nil }
-    guard let row = try rows.row(key) else { return [] }
-    // One that cannot be decoded is found as a document.
-    return try? DocumentView(row.bytes).fields(symbols).contents
   }
 }
 

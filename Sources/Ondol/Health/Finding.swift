@@ -64,8 +64,10 @@ public struct Finding: Sendable, Hashable, Codable {
     case document
     /// A row of an index that is missing, too many, or other than its document says.
     case index
-    /// The bytes of a blob, or who holds them.
+    /// The bytes of a blob.
     case content
+    /// A row that says who holds a content or keeps a storage path, or one that is missing.
+    case holder
   }
 
   /// How bad it is.
@@ -80,6 +82,8 @@ public struct Finding: Sendable, Hashable, Codable {
   public var collection: String?
   /// The document's id.
   public var id: String?
+  /// The storage path, where it is about one.
+  public var storagePath: String?
   /// What is wrong, for a person.
   public var message: String
   /// What helps, for a person.
@@ -88,7 +92,8 @@ public struct Finding: Sendable, Hashable, Codable {
   /// A finding with its place.
   public init(
     _ severity: Severity, _ kind: Kind, _ message: String, file: String? = nil,
-    offset: UInt64? = nil, collection: String? = nil, id: String? = nil, hint: String? = nil
+    offset: UInt64? = nil, collection: String? = nil, id: String? = nil,
+    storagePath: String? = nil, hint: String? = nil
   ) {
     self.severity = severity
     self.kind = kind
@@ -97,6 +102,7 @@ public struct Finding: Sendable, Hashable, Codable {
     self.offset = offset
     self.collection = collection
     self.id = id
+    self.storagePath = storagePath
     self.hint = hint
   }
 }
@@ -107,7 +113,7 @@ extension Finding: CustomStringConvertible {
     let document = [collection, id].compactMap(\.self).joined(separator: "/")
     let place = [
       file.map { file in offset.map { "\(file) at byte \($0)" } ?? file },
-      document.isEmpty ? nil : document,
+      document.isEmpty ? nil : document, storagePath.map { "the storage path \($0)" },
     ].compactMap(\.self).joined(separator: ", ")
     return "\(severity.rawValue): \(place.isEmpty ? kind.rawValue : place): \(message)"
   }

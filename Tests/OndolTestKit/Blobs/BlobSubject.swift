@@ -179,7 +179,7 @@ package struct BlobSubject: CrashSubject {
     for _ in 0..<100 {
       try await database.compact()
       let statistics = try await database.storage.statistics()
-      if try await heldContents() == statistics.contents, statistics.leases == 0 { return }
+      if try await heldContents() == statistics.contents, statistics.unheldContents == 0 { return }
       await environment.sleep(1_000_000)
     }
     let statistics = try await database.storage.statistics()
