@@ -42,8 +42,11 @@ extension ContentReclaimer {
           case .content:
             if !contents.named.contains(file.number) { state.doomed.append(file) }
           case .pack:
-            let known = ContentFile.packOverhead + (contents.live[file.number] ?? 0)
-            state.dead[file.number] = file.sizeBytes - min(file.sizeBytes, known)
+            let live = contents.live[file.number] ?? 0
+            let known = ContentFile.packOverhead + live
+            let dead = file.sizeBytes - min(file.sizeBytes, known)
+            // One without any content goes, even where there is nothing in it.
+            state.dead[file.number] = live == 0 ? max(1, dead) : dead
           }
         }
       }
@@ -97,7 +100,8 @@ extension ContentReclaimer {
     let doomed = Set(state.withLock { $0.doomed.map(\.number) })
     let victims = try await listFiles().filter { file in
       guard file.kind == .pack, !doomed.contains(file.number) else { return false }
-      return 2 * (dead[file.number] ?? 0) > file.sizeBytes - ContentFile.packOverhead
+      let bytes = file.sizeBytes - min(file.sizeBytes, ContentFile.packOverhead)
+      return 2 * (dead[file.number] ?? 0) > bytes
     }
     return victims.filter { store.contents.seal($0.number) }.prefix(Self.packsTogether).map(\.self)
   }

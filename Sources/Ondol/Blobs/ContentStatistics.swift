@@ -1,42 +1,42 @@
-// What the contents of a database come to, counted from their rows: nothing of it is kept anywhere,
-// so nothing of it can be wrong.
+// What the contents of a database take, file by file, counted from their rows: nothing of it is kept
+// anywhere, so nothing of it can be wrong. What apps are told is in StorageStatistics.
 
 internal import OndolEngine
 
 /// How many contents a database has, who holds them, and what they take.
-public struct BlobStatistics: Sendable, Hashable {
+struct ContentStatistics: Sendable, Hashable {
   /// A file that many contents share.
-  public struct Pack: Sendable, Hashable {
+  struct Pack: Sendable, Hashable {
     /// The number in the file's name.
-    public var number: UInt64
+    var number: UInt64
     /// Bytes of contents in it that are stored.
-    public var liveBytes: UInt64
+    var liveBytes: UInt64
     /// Bytes in it that nothing refers to; they come back when they are more than half.
-    public var deadBytes: UInt64
+    var deadBytes: UInt64
   }
 
   /// Different contents.
-  public var contents = 0
+  var contents = 0
   /// Their bytes.
-  public var logicalBytes: UInt64 = 0
+  var logicalBytes: UInt64 = 0
   /// Bytes that they take in rows and files.
-  public var storedBytes: UInt64 = 0
+  var storedBytes: UInt64 = 0
   /// Documents and paths that hold a content, once for each content that they hold.
-  public var holders = 0
+  var holders = 0
   /// Contents that stay for a while though nobody holds them.
-  public var leases = 0
+  var leases = 0
   /// The shared files.
-  public var packs: [Pack] = []
+  var packs: [Pack] = []
   /// Bytes of files that went since the database was opened.
-  public var reclaimedBytes: UInt64 = 0
+  var reclaimedBytes: UInt64 = 0
 }
 
 extension ContentStore {
   /// Counts what is there.
   ///
   /// - Complexity: O(contents and holders), whose rows are read; no content is.
-  func statistics() async throws(DatabaseError) -> BlobStatistics {
-    var statistics = BlobStatistics()
+  func statistics() async throws(DatabaseError) -> ContentStatistics {
+    var statistics = ContentStatistics()
     var live: [FileNumber: UInt64] = [:]
     let files = try await readingFiles { (contents) throws(EngineError) in
       try contents.listFiles()
@@ -56,7 +56,7 @@ extension ContentStore {
       let liveBytes = live[file.number] ?? 0
       let known = liveBytes + ContentFile.packOverhead
       statistics.packs.append(
-        BlobStatistics.Pack(
+        ContentStatistics.Pack(
           number: file.number.rawValue, liveBytes: liveBytes,
           deadBytes: file.sizeBytes - min(file.sizeBytes, known)))
     }

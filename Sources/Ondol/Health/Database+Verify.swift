@@ -106,6 +106,7 @@ extension Database {
         }
       }
     }
+    try await checkContents(snapshot, &findings)
     try await checkHolders(of: snapshot, &findings)
   }
 

@@ -7,11 +7,12 @@ public enum VerificationDepth: String, Sendable, Hashable, Codable, CaseIterable
   /// The files are there and are the right ones: superblock, manifest, logs, and the header, the
   /// index and the footer of every other file. Seconds, whatever the size.
   case structure
-  /// Also every byte of every file: checksums, the order of rows, sums, pointers to large values.
-  /// As long as reading the files takes.
+  /// Also every byte of every file of rows: checksums, the order of rows, sums, pointers to large
+  /// values. As long as reading the files takes.
   case blocks
   /// Also what the rows mean: every document can be decoded, every index holds exactly the rows
-  /// that its documents give, the catalog is consistent. Some times as long as `blocks`.
+  /// that its documents give, the catalog is consistent, the bytes of every blob are those that its
+  /// digest names, and what documents refer to is there. Some times as long as `blocks`.
   case full
 }
 
@@ -63,6 +64,8 @@ public struct Finding: Sendable, Hashable, Codable {
     case document
     /// A row of an index that is missing, too many, or other than its document says.
     case index
+    /// The bytes of a blob.
+    case content
     /// A row that says who holds a content or keeps a storage path, or one that is missing.
     case holder
   }

@@ -140,7 +140,10 @@ final class PackWriter: Sendable {
           places = places.dropFirst(drafts.count)
         }
       } catch {
-        leaveTarget()
+        // If it is a new one, there may be nothing in it.
+        if let failed = leaveTarget() {
+          state.withLock { $0.abandoned[failed, default: 0] += 1 }
+        }
         results += group.map { _ in .failure(error) }
       }
     }
@@ -234,16 +237,17 @@ final class PackWriter: Sendable {
       number: newest, file: file, salt: salt, end: PackFormat.aligned(size), reserved: 0)
   }
 
-  /// Goes on in another pack.
-  private func leaveTarget() {
+  /// Goes on in another pack; answers which one is left.
+  @discardableResult
+  private func leaveTarget() -> FileNumber? {
     let target = state.withLock { state in
       let target = state.target
       if let target { state.sealed.insert(target.number) }
       state.target = nil
       return target
     }
-    // What was begun behind the end and failed is dead; giving it back would be one more write.
     target?.file.giveBack(behind: target?.end ?? .max)
+    return target?.number
   }
 
   // MARK: - Afterwards

@@ -1,14 +1,17 @@
-// A database with contents for tests: small limits, a world of its own, and holders that are plain
-// rows.
+// A database with contents for tests: small limits, a world of its own, and holders that have the
+// keys of documents and are none.
 
 import OndolEngine
 import OndolTestKit
+import Testing
 
 @testable import Ondol
 
 struct ContentFixture {
   let world: SimulatedWorld
   let database: Database
+  /// Where the holders' keys are.
+  private let keyspace: Keyspace
 
   var store: ContentStore { database.contents }
 
@@ -38,6 +41,9 @@ struct ContentFixture {
     }
     database = try await Database.open(
       at: "/db", options: options, environment: environment, engineOptions: limits)
+    try await database.document("holders/none").setData([:])
+    let family = try #require(try await database.families().first { $0.root == "holders" })
+    keyspace = try #require(family.collections[CollectionPattern(["holders"])]?.keyspace)
   }
 
   /// Bytes that no compression makes smaller.
@@ -47,8 +53,8 @@ struct ContentFixture {
   }
 
   /// The key of a row that holds something.
-  static func row(_ name: String) -> [UInt8] {
-    Keyspace(rawValue: 4095).prefix + Array(name.utf8)
+  private func row(_ name: String) -> [UInt8] {
+    DocumentKey.key(keyspace, ancestors: [], id: name)
   }
 
   /// Stores bytes and has the row hold them, in one commit.
@@ -57,16 +63,18 @@ struct ContentFixture {
     async throws -> BlobDigest
   {
     let staged = try await store.stage(bytes)
-    try await change(durability, bringing: staged) { $0.add(staged.digest, holder: Self.row(name)) }
+    try await change(durability, bringing: staged) {
+      $0.add(staged.digest, holder: row(name))
+    }
     return staged.digest
   }
 
   func hold(_ digest: BlobDigest, _ name: String) async throws {
-    try await change { $0.add(digest, holder: Self.row(name)) }
+    try await change { $0.add(digest, holder: row(name)) }
   }
 
   func release(_ digest: BlobDigest, _ name: String) async throws {
-    try await change { $0.remove(digest, holder: Self.row(name)) }
+    try await change { $0.remove(digest, holder: row(name)) }
   }
 
   /// Commits a change of holders.
