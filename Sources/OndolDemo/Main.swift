@@ -9,8 +9,8 @@ struct Main: AsyncParsableCommand {
     commandName: "ondol-demo",
     abstract: "Four small apps on a real Ondol database.",
     discussion: """
-      Without a name all run, one after another; those with pictures need --pictures. Look at what they left behind with \
-      `ondol ls demo.ondol upload`.
+      Without a name all run, one after another; what has pictures needs --pictures. Look at what \
+      they left behind with `ondol ls demo.ondol upload`.
       """,
     subcommands: [Everything.self, Shop.self, WorkDiary.self, Packages.self, PhotoDiary.self],
     defaultSubcommand: Everything.self)

@@ -12,14 +12,14 @@ extension Shop {
   ) async throws {
     Story.chapter("The shop's pictures")
     let ids = try await items.order(by: "name").getDocuments().documents.map(\.documentID)
-    try await items.linkBlobs(field: "imagePath", under: "images/")
     for (number, id) in ids.enumerated() {
       try await take(pictures, number, of: items.document(id), in: database)
     }
     Story.say("\(ids.count) items have pictures. Bytes and item are in one commit, for each.")
+    try await items.linkBlobs(field: "imagePath", under: "images/")
+    Story.say("From now on the items keep what their imagePath names.")
     try await Accounts.show(database)
 
-    let photo = database.storage.reference(withPath: "images/\(ids[0])").child("1")
     let listing = try await database.storage.reference(withPath: "images").listAll()
     Story.say("Folders below images/: \(listing.prefixes.map(\.name).joined(separator: ", "))")
     do {
@@ -28,8 +28,7 @@ extension Shop {
       Story.say("Deleting a picture that an item has is refused:")
       Story.say("  \(error)")
     }
-    Story.say(
-      "\(photo.parent()?.name ?? "") gets another picture; the old one goes in that commit.")
+    Story.say("\(ids[0]) gets another picture; the old one goes in that commit.")
     try await take(pictures, ids.count, of: items.document(ids[0]), in: database)
     try await Accounts.show(database)
 

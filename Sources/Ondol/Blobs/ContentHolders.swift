@@ -45,6 +45,9 @@ struct RowNamer {
       let (parent, name) = try DerivedRows.parse(key.bytes)
       return "'\(name)' of \(parent.hex)"
     }
+    if keyspace < Keyspace.familyCapacity {
+      return "/" + String(decoding: key.dropFirst(4), as: UTF8.self)
+    }
     guard let pattern = try pattern(of: keyspace) else { return nil }
     let ids = try DocumentKey.ids(in: key.bytes, ancestorCount: pattern.ancestorCount)
     return DocumentPath(unchecked: zip(pattern.collectionIDs, ids).flatMap { [$0, $1] }).name

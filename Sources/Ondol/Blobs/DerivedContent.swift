@@ -16,8 +16,8 @@ extension StorageReference {
   ///     }
   ///     let pixels = try await storage.data(of: thumbnail)
   ///
-  /// It belongs to the bytes, not to the path: a copy of the object has it too, and other bytes that
-  /// are put here have their own. Calls for the same at the same time make it once.
+  /// It belongs to the bytes, not to the path: a copy of the object has it too, and other bytes
+  /// that are put here have their own. Calls for the same at the same time make it once.
   ///
   /// - Parameters:
   ///   - name: says what is made; another way to make it needs another name. At most 1,000 bytes.

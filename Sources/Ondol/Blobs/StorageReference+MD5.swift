@@ -1,5 +1,5 @@
-// MD5, because Firebase Storage gives it and apps compare it. It is worked out when it is asked for:
-// what Ondol itself relies on is the SHA-256.
+// MD5, because Firebase Storage gives it and apps compare it. It is worked out when it is asked
+// for: what Ondol itself relies on is the SHA-256.
 
 internal import Crypto
 

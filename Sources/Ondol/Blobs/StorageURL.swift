@@ -1,5 +1,5 @@
-// URLs of objects. They name the database and the path, so they are stable: they lead to whatever is
-// at the path, and are the same after a restart, or on a copy of the database.
+// URLs of objects. They name the database and the path, so they are stable: they lead to whatever
+// is at the path, and are the same after a restart, or on a copy of the database.
 //
 //   ondol://<identity of the database, 32 hexadecimal digits>/<path, percent-encoded>
 //

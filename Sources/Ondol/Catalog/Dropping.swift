@@ -77,6 +77,7 @@ extension Database {
   /// Removes the rows of a family that was dropped, and the mark that says so.
   func removeRows(of family: DroppedFamily) async throws(DatabaseError) {
     for link in family.links { try await release(pathsOf: link) }
+    try await release(contentsHeldIn: family)
     try await drop((0..<family.members).map { Keyspace(family: family.number, member: $0) })
     try await contents.release(heldByFamily: family.number)
     try await removeRow(CatalogKey.droppedFamily(family.number))
@@ -132,54 +133,6 @@ struct DroppedFamily: Sendable {
       let member = UInt32(try reader.count(atMost: Int(Keyspace.familyCapacity) - 1))
       links.append(Keyspace(family: number, member: member))
     }
-  }
-}
-
-extension Database {
-  /// Paths that are looked at in one commit.
-  private static let pathsAtOnce = 256
-
-  /// Has the paths go that the rows of a link name which is no more, but for those that others
-  /// link.
-  private func release(pathsOf link: Keyspace) async throws(DatabaseError) {
-    var behind: [UInt8]?
-    repeat {
-      let snapshot = try engineSnapshot()
-      let found = try await read(snapshot) { [behind] (rows) throws(DatabaseError) in
-        try rows.linkedPaths(in: link, behind: behind, limit: Self.pathsAtOnce)
-      }
-      behind = found.last
-      let writes = found.paths.map { path in
-        DocumentWrite(
-          path: StorageRows.document(at: path),
-          intent: WriteIntent(change: .delete, precondition: .isUnlinked))
-      }
-      if !writes.isEmpty { _ = try await commit(writes, durability: nil) }
-    } while behind != nil
-  }
-}
-
-extension Rows {
-  /// Some of the paths in the rows of a link, and where the next ones begin; nil at the end.
-  fileprivate func linkedPaths(
-    in link: Keyspace, behind: [UInt8]?, limit: Int
-  ) throws(DatabaseError) -> (paths: [String], last: [UInt8]?) {
-    var range = KeyRange(prefix: link.prefix)
-    if let behind { range.lower = behind + [0] }
-    var paths: [String] = []
-    var walk = RangeWalk(self, [range])
-    while try walk.next() {
-      do throws(MalformedBytes) {
-        var reader = KeyReader(walk.cursor.key)
-        try reader.skip(raw: link.prefix.count)
-        let path = try reader.id()
-        if paths.last != path { paths.append(path) }
-      } catch {
-        throw DatabaseError(.dataLoss, "a row of a link is damaged: \(error.reason)")
-      }
-      if paths.count == limit { return (paths, walk.cursor.key.array) }
-    }
-    return (paths, nil)
   }
 }
 

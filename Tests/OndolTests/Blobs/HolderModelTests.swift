@@ -1,5 +1,5 @@
 // Histories of documents, paths and links that nobody thought of, against a model that knows who
-// holds what because it keeps all of it in plain dictionaries. After each step the rows are compared
+// holds what because it keeps all of it in plain dictionaries. After each step rows are compared
 // with it; at the end they are recomputed by a check of the database, and what nobody holds must be
 // gone when storage was reclaimed, and nothing else.
 
@@ -80,10 +80,11 @@ private struct HolderTrial {
   }
 
   /// Of three lengths, so that contents are kept in all the ways there are.
-  private static func bytes(_ content: Int) -> [UInt8] {
-    let length = [5, 3_000, 70_000][content % 3]
+  private static let contents = (0..<6).map { content in
+    let length = [5, 3_000, 20_000][content % 3]
     return (0..<length).map { UInt8(truncatingIfNeeded: $0 &* (content + 3)) }
   }
+  private static let digests = contents.map { ContentHasher.digest(of: $0) }
 
   private enum Operation {
     case put(String, Int)
@@ -161,7 +162,7 @@ private struct HolderTrial {
   ) async throws {
     switch operation {
     case .put(let path, let content):
-      try await transaction.putData(bytes(content), at: path)
+      try await transaction.putData(contents[content], at: path)
     case .deletePath(let path): try transaction.deleteObject(at: path)
     case .copy(let source, let target, let isMove):
       let storage = database.storage
@@ -170,13 +171,13 @@ private struct HolderTrial {
         StorageCondition())
       if isMove, source != target { try transaction.deleteObject(at: source) }
     case .set(let name, let document):
-      var contents: [Value] = []
+      var blobs: [Value] = []
       for content in document.contents.sorted() {
-        contents.append(.map(["blob": .blob(try await transaction.put(bytes(content)))]))
+        blobs.append(.map(["blob": .blob(try await transaction.put(contents[content]))]))
       }
       let links = document.links.sorted().map { Value.string($0) }
       try transaction.setData(
-        ["contents": Value.array(contents), "files": Value.array(links), "n": 1],
+        ["contents": Value.array(blobs), "files": Value.array(links), "n": 1],
         forDocument: database.document(name))
     case .link(let name, let links):
       try transaction.setData(
@@ -222,13 +223,13 @@ private struct HolderTrial {
     let rows = Rows(try database.engineSnapshot(), database.catalog, mayBlock: true)
     let holders = model.holders
     for content in 0..<6 {
-      let digest = ContentHasher.digest(of: Self.bytes(content))
+      let digest = Self.digests[content]
       let names = Set(try rows.holderNames(of: digest, atMost: 100))
       #expect(names == holders[content] ?? [], "content \(content), \(place)")
     }
     for (path, content) in model.paths {
       let bytes = try await database.storage.reference(withPath: path).data(maxSize: .max)
-      #expect(Array(bytes) == Self.bytes(content), "\(path), \(place)")
+      #expect(Array(bytes) == Self.contents[content], "\(path), \(place)")
     }
   }
 
