@@ -39,6 +39,16 @@ ssize_t ondol_write_synced(int descriptor, const void *bytes, size_t length, off
 #endif
 }
 
+ssize_t ondol_read_at_once(int descriptor, void *bytes, size_t length, off_t offset) {
+#if defined(RWF_NOWAIT)
+  struct iovec all = {.iov_base = bytes, .iov_len = length};
+  return preadv2(descriptor, &all, 1, offset, RWF_NOWAIT);
+#else
+  (void)descriptor, (void)bytes, (void)length, (void)offset;
+  return -1;
+#endif
+}
+
 int ondol_reserve(int descriptor, off_t offset, off_t length) {
 #if defined(__linux__)
   int failed;

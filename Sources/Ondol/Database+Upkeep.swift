@@ -58,7 +58,8 @@ public struct DatabaseMetrics: Sendable, Hashable {
 
 extension Database {
   /// Writes everything from memory to files and merges the files, so that deleted and overwritten
-  /// documents take no space and reads look into one run. Writes and reads go on meanwhile.
+  /// documents take no space and reads look into one run. Then bytes of blobs go that nobody holds
+  /// and that need not be kept any more. Writes and reads go on meanwhile.
   ///
   /// When the task is cancelled this throws `.cancelled`; what was merged by then stays so.
   ///
@@ -75,6 +76,7 @@ extension Database {
     } catch {
       throw DatabaseError(error)
     }
+    if !engine.isReadOnly { _ = try await contents.reclaimer.reclaim() }
   }
 
   /// Sizes, counts, and who keeps space from being freed.

@@ -11,6 +11,8 @@ internal import Synchronization
 public final class Database: Sendable {
   package let engine: Engine
   let catalog: Catalog
+  /// The bytes of blobs.
+  let contents: ContentStore
   let latches = Latches()
   /// Who listens.
   let observers: Observers
@@ -39,6 +41,8 @@ public final class Database: Sendable {
     self.environment = environment
     let keepsChanges = options.changeRetention != nil
     catalog = Catalog(clock: environment.now, keepsChanges: keepsChanges)
+    contents = ContentStore(
+      engine: engine, catalog: catalog, options: options, environment: environment)
     observers = Observers(engine, audience)
     arrivals = CommitArrivals(after: engine.newestCommit.sequence)
     // The engine keeps the observers, so these must not keep the engine.

@@ -77,6 +77,14 @@ extension Database {
     /// history with the first commit.
     public var changeRetention: ChangeRetention?
 
+    /// For how long bytes that were put stay though nobody holds them yet: no document refers to
+    /// them, and no storage path leads to them.
+    public var blobLease = Duration.seconds(86_400)
+
+    /// For how long bytes stay after the last document or path let go of them. A reader that opened
+    /// them before is served in any case.
+    public var blobGracePeriod = Duration.seconds(300)
+
     /// The defaults.
     public init(
       durability: Durability = .power, cacheSize: Int = 64 << 20, shardCount: Int = 4,

@@ -1,4 +1,4 @@
-// `ondol-demo`: three small apps on a real database, each a story that prints what it does and what
+// `ondol-demo`: four small apps on a real database, each a story that prints what it does and what
 // it finds. They use the public interface only, as any app would.
 
 import ArgumentParser
@@ -7,26 +7,29 @@ import ArgumentParser
 struct Main: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "ondol-demo",
-    abstract: "Three small apps on a real Ondol database.",
+    abstract: "Four small apps on a real Ondol database.",
     discussion: """
-      Without a name all three run, one after another. Look at what they left behind with \
-      `ondol ls demo.ondol upload`.
+      Without a name all run, one after another; what has pictures needs --pictures. Look at what \
+      they left behind with `ondol ls demo.ondol upload`.
       """,
-    subcommands: [Everything.self, Shop.self, WorkDiary.self, Packages.self],
+    subcommands: [Everything.self, Shop.self, WorkDiary.self, Packages.self, PhotoDiary.self],
     defaultSubcommand: Everything.self)
 }
 
 /// All apps, one after another, in one database.
 struct Everything: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
-    commandName: "all", abstract: "Runs shop, workdiary and packages, one after another.")
+    commandName: "all", abstract: "Runs all the apps, one after another.")
 
   @OptionGroup var options: DemoOptions
+  @OptionGroup var pictures: PictureOptions
 
   func run() async throws {
-    try await Shop.tell(options)
+    let pictures = try Pictures(pictures)
+    try await Shop.tell(options, pictures)
     try await WorkDiary.tell(options)
     try await Packages.tell(options)
+    if let pictures { try await PhotoDiary.tell(options, pictures) }
   }
 }
 

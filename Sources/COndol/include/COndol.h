@@ -21,6 +21,10 @@ int ondol_lock_exclusive(int descriptor);
 /// is no such call.
 ssize_t ondol_write_synced(int descriptor, const void *bytes, size_t length, off_t offset);
 
+/// Reads up to `length` bytes at `offset` as far as that needs no wait for the device. Returns how
+/// many were read, or -1: none, or there is no such call.
+ssize_t ondol_read_at_once(int descriptor, void *bytes, size_t length, off_t offset);
+
 /// Has the file system set aside `length` bytes at `offset`, so that writing there does not fail for
 /// want of space; the file's size stays as it is. Returns 0 or the errno of the refusal: EOPNOTSUPP
 /// or ENOSYS where there is no such call.

@@ -18,13 +18,15 @@ package struct CommitReceipt: Sendable, Equatable {
 /// An open database: ordered rows that survive a crash.
 package final class Engine: Sendable {
   let storage: Storage
-  private let upkeep: Upkeep
+  let upkeep: Upkeep
   /// Tasks of the floor above.
   private let workAbove: BackgroundTasks
   private let reads: any Worker
   private let logWorker: any Worker
   /// Reads the files anew, in an engine that only reads.
   let follower: Follower?
+  /// Bytes that are stored beside the rows.
+  package let contents: Contents
   let isClosed = Atomic(false)
 
   init(
@@ -36,6 +38,7 @@ package final class Engine: Sendable {
     self.follower = follower
     workAbove = BackgroundTasks(executor: storage.environment.executor)
     upkeep = Upkeep(storage)
+    contents = Contents(storage, isReadOnly: follower != nil)
     if follower == nil { upkeep.start() }
   }
 
@@ -286,6 +289,7 @@ package final class Engine: Sendable {
       if error.isPassing { try? await storage.sequencer.synchronize() }
     }
     storage.sequencer.close()
+    await contents.close()
     await upkeep.finish()
     for worker in [storage.maintenance, logWorker, reads] + storage.mergers { await worker.stop() }
     storage.lock.release()

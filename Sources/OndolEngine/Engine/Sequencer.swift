@@ -259,6 +259,13 @@ final class Sequencer: Sendable {
     }
   }
 
+  /// Seals a shard's memtable, when it holds rows.
+  func sealActive(of shard: Int) {
+    state.withLock { _ in
+      if !views.current.shards[shard].active.isEmpty { seal(shard: shard, capacity: 0) }
+    }
+  }
+
   /// Places nothing more; what is placed still finishes.
   func refuseCommits() {
     state.withLock { $0.isClosing = true }

@@ -200,6 +200,12 @@ final class Upkeep: Sendable {
     if let failure { throw failure }
   }
 
+  /// Writes the rows of one shard from memory into sorted files.
+  func flush(shard index: Int) async throws(EngineError) {
+    storage.sequencer.sealActive(of: index)
+    try await shards[index].flush()
+  }
+
   /// Merges every shard into one run. `progress` gets the bytes merged so far and all there are to
   /// merge.
   func compact(_ progress: (_ done: UInt64, _ total: UInt64) -> Void) async throws(EngineError) {

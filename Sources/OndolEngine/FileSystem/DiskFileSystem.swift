@@ -184,6 +184,18 @@ final class DiskFile: File {
     return bytes
   }
 
+  func readAtOnce(at offset: UInt64, count: Int) throws(EngineError) -> [UInt8]? {
+    guard let start = off_t(exactly: offset) else { return nil }
+    var isWhole = false
+    let bytes = unsafe [UInt8](unsafeUninitializedCapacity: count) { buffer, filled in
+      // Whatever it fails with, a read that may wait says it better.
+      let got = unsafe ondol_read_at_once(descriptor, buffer.baseAddress, buffer.count, start)
+      filled = max(0, got)
+      isWhole = got == count
+    }
+    return isWhole ? bytes : nil
+  }
+
   func write(_ bytes: RawSpan, at offset: UInt64) throws(EngineError) {
     let failure = unsafe transfer(bytes, at: offset) { unsafe pwrite(descriptor, $0, $1, $2) }
     if failure != 0 { throw .io(operation: "pwrite", file: name, offset: offset, errno: failure) }

@@ -59,6 +59,10 @@ package protocol File: AnyObject, Sendable {
   /// The bytes from `offset`, `count` of them, or fewer where the file ends (`pread`).
   func read(at offset: UInt64, count: Int) throws(EngineError) -> [UInt8]
 
+  /// The same, unless it would wait for the device: then nil, as where the system cannot say
+  /// (`preadv2` with `RWF_NOWAIT`).
+  func readAtOnce(at offset: UInt64, count: Int) throws(EngineError) -> [UInt8]?
+
   /// Has the system begin to read these bytes from the device, where it can (`posix_fadvise`;
   /// `F_RDADVISE` on Apple's systems). A hint.
   func willRead(at offset: UInt64, count: Int)
@@ -87,6 +91,10 @@ package protocol File: AnyObject, Sendable {
 
 extension File {
   package func giveBack(behind length: UInt64) {}
+
+  package func readAtOnce(at offset: UInt64, count: Int) throws(EngineError) -> [UInt8]? {
+    try read(at: offset, count: count)
+  }
 
   package func willRead(at offset: UInt64, count: Int) {}
   package func reserve(_ range: Range<UInt64>) throws(EngineError) -> Bool { false }
