@@ -109,6 +109,12 @@ if let bench = Context.environment["BENCH"] {
         .product(name: "ArgumentParser", package: "swift-argument-parser"),
       ], path: "Benchmarks/DocumentBenchmarks", swiftSettings: defines.map { .define($0) }),
     .executableTarget(
+      name: "BlobBenchmarks",
+      dependencies: [
+        "BenchmarkKit", "Peers", "Ondol",
+        .product(name: "ArgumentParser", package: "swift-argument-parser"),
+      ], path: "Benchmarks/BlobBenchmarks", swiftSettings: defines.map { .define($0) }),
+    .executableTarget(
       name: "ObservationBenchmarks",
       dependencies: [
         "BenchmarkKit", "Ondol", .product(name: "ArgumentParser", package: "swift-argument-parser"),
