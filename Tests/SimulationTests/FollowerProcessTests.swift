@@ -1,5 +1,5 @@
-// A reader that listens while other processes write, one after the other, and are killed: it is told
-// of whole commits only, never goes back, and in the end shows what a fresh look shows.
+// A reader that listens while other processes write, one after the other, and are killed: it is
+// told of whole commits only, never goes back, and in the end shows what a fresh look shows.
 
 import Foundation
 import Ondol

@@ -1,5 +1,5 @@
-// Every way in which listening of every kind can end, in the database that is written and beside its
-// writer: nothing is left behind, neither who listens nor what is kept up to date for them, no
+// Every way in which listening of every kind can end, in the database that is written and beside
+// its writer: nothing is left behind, neither who listens nor what is kept up to date for them, no
 // change that waits, no task, and in the end not the database either.
 
 import OndolEngine
