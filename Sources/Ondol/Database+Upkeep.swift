@@ -49,6 +49,11 @@ public struct DatabaseMetrics: Sendable, Hashable {
   public var oldestReadAge: Duration
   /// Who holds that picture, as far as its holders have names.
   public var oldestReadOwners: [String]
+  /// Those who listen to documents, queries and aggregates; equal queries count as often as they
+  /// are listened to.
+  public var listeners: Int
+  /// Changes that listeners have not asked for yet: bounded, however slow they are.
+  public var pendingChanges: Int
 }
 
 extension Database {
@@ -89,6 +94,7 @@ extension Database {
       compactionBytesRead: engine.totals.compactionBytesRead,
       compactionBytesWritten: engine.totals.compactionBytesWritten,
       pinnedBytes: engine.pins.bytes, oldestReadAge: .microseconds(engine.pins.ageMicroseconds),
-      oldestReadOwners: engine.pins.owners)
+      oldestReadOwners: engine.pins.owners, listeners: observers.count,
+      pendingChanges: observers.pendingCount)
   }
 }

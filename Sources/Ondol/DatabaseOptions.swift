@@ -23,7 +23,8 @@ extension Database {
     case readWrite
     /// Reads only, beside whoever writes: another process, or another open in this one. Nothing is
     /// made, written or locked, so files that cannot be written are enough. What is shown stays as
-    /// it is until `refresh()`; writes throw `.failedPrecondition`.
+    /// it is until `refresh()`, or follows the writer while somebody listens; writes throw
+    /// `.failedPrecondition`.
     case readOnly
   }
 

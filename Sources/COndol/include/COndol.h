@@ -30,6 +30,10 @@ ssize_t ondol_read_at_once(int descriptor, void *bytes, size_t length, off_t off
 /// or ENOSYS where there is no such call.
 int ondol_reserve(int descriptor, off_t offset, off_t length);
 
+/// Whether whatever is written to the file system of an open file is written through this system:
+/// not when it may be that of other machines, over a network or from outside a virtual one.
+int ondol_is_local(int descriptor);
+
 /// Gives the calling thread a name for debuggers, cut to what the system takes.
 void ondol_name_thread(const char *name);
 

@@ -171,11 +171,14 @@ final class Catalog: Sendable {
   }
 
   /// Has the pictures follow a database that another has written: `rows` are newer than all of
-  /// them.
-  func follow(_ rows: Rows) throws(DatabaseError) {
-    let present = Set(try families(in: rows).map { ExactText($0.root) })
+  /// them. Answers with the families there are now.
+  @discardableResult
+  func follow(_ rows: Rows) throws(DatabaseError) -> [Family] {
+    let families = try families(in: rows)
+    let present = Set(families.map { ExactText($0.root) })
     let gone = pictures.withLock { $0.filter { !present.contains($0.key) } }
     for family in gone.values { forget(family) }
+    return families
   }
 
   /// Reads all rows of a family.

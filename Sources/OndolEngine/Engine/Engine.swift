@@ -172,6 +172,13 @@ package final class Engine: Sendable {
     storage.sequencer.setFollower(follower)
   }
 
+  /// In an engine that only reads, has `observer` told of every refresh that shows more commits,
+  /// one after the other, before the refresh returns; on a thread of its own, so it may block. Set
+  /// once, before the first refresh.
+  package func observeRefreshes(_ observer: @escaping @Sendable (FollowerStep) -> Void) {
+    follower?.setObserver(observer)
+  }
+
   /// Makes every commit so far survive a power cut.
   package func synchronize() async throws(EngineError) {
     try await storage.waitForRecovery()
@@ -201,8 +208,9 @@ package final class Engine: Sendable {
   ///
   /// When it throws, what was shown is still shown.
   ///
-  /// - Complexity: a few small reads when nothing was written since; otherwise the manifest and the
-  ///   logs are read, and the files opened that are new.
+  /// - Complexity: a few small reads, and O(bytes of the commits that came); the manifest is read
+  ///   and files are opened when there are new ones. When the writer has flushed what came, or has
+  ///   recovered, all logs are read.
   package func refresh() async throws(EngineError) -> Bool {
     if isClosed.load(ordering: .relaxed) { throw .closed }
     guard let follower else { return false }

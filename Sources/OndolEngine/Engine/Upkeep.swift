@@ -39,7 +39,7 @@ final class Upkeep: Sendable {
   }
 
   /// Starts what a commit has made necessary.
-  func follow(_ placed: PlacedCommit) {
+  func follow(_ placed: borrowing PlacedCommit) {
     if !placed.sealedShards.isEmpty { maintain(placed.sealedShards) }
     if let request = placed.spareRequest {
       background.start { [self] in try? await storage.makeSpareLog(request) }

@@ -43,6 +43,11 @@ final class DiskDirectory: Directory {
     close(descriptor)
   }
 
+  /// Lends the descriptor, which stays open meanwhile.
+  func withDescriptor<R>(_ body: (CInt) -> R) -> R {
+    withExtendedLifetime(self) { body(descriptor) }
+  }
+
   func list() throws(EngineError) -> [String] {
     let copy = try retrying("openat", path) {
       unsafe openat(descriptor, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC)

@@ -35,6 +35,16 @@ package protocol Directory: AnyObject, Sendable {
   /// Takes the directory's lock for this open, or throws `.inUse`. Given back when the lock is
   /// released.
   func lock(owner: String) throws(EngineError) -> any DirectoryLock
+
+  /// Tells from now on when a file may have changed whose name `concerns` says yes to; nil where
+  /// that cannot be told.
+  func watch(_ concerns: @escaping @Sendable (String) -> Bool) -> (any DirectoryWatch)?
+}
+
+extension Directory {
+  package func watch(_ concerns: @escaping @Sendable (String) -> Bool) -> (any DirectoryWatch)? {
+    nil
+  }
 }
 
 package enum FileAccess: Sendable {
