@@ -13,6 +13,8 @@ final class SalvageWork: @unchecked Sendable {
   private var catalog = SalvageCatalog()
   private var isCatalogComplete = false
   private var collections: [Keyspace: SalvageReport.Collection] = [:]
+  /// Where contents were.
+  private(set) var locations: [(digest: BlobDigest, location: ContentLocation)] = []
   /// Rows of keyspaces that the catalog does not know.
   private var strangers: [Keyspace: Int] = [:]
   private var losses: [SalvageReport.Loss] = []
@@ -57,6 +59,8 @@ final class SalvageWork: @unchecked Sendable {
     let keyspace = Keyspace(rawValue: UInt32(bigEndian: number))
     if keyspace == .catalog { return catalog.take(row) }
     completeCatalog()
+    // Contents are put anew, and who holds them is worked out anew.
+    if keyspace.rawValue < Keyspace.familyCapacity { return take(row, of: keyspace) }
     catalog.noteUse(of: keyspace)
     guard let pattern = catalog.patterns[keyspace] ?? adopt(keyspace, row) else { return }
     do throws(MalformedBytes) {
@@ -72,6 +76,15 @@ final class SalvageWork: @unchecked Sendable {
     collections[keyspace]?.saved += 1
     documents += 1
     try target.add(row, upTo: sequence)
+  }
+
+  /// Takes a row that is about contents.
+  private func take(_ row: SalvagedRow, of keyspace: Keyspace) {
+    guard keyspace == ContentKey.locations else { return }
+    guard let digest = try? ContentKey.digest(in: row.key.bytes),
+      let location = try? ContentLocation(row.value.bytes)
+    else { return losses.append(SalvageReport.Loss(reason: "where a content is")) }
+    locations.append((digest, location))
   }
 
   /// Finds a name for the collection of a document that the catalog does not know.
