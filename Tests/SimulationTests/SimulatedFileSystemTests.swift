@@ -343,7 +343,7 @@ private func contents(_ fileSystem: SimulatedFileSystem, _ name: String) -> [UIn
   @Test(arguments: Sabotage.allCases)
   func `saves nothing in a sync it was told to ignore`(sabotage: Sabotage) throws {
     let (fileSystem, directory) = try makeDirectory(SimulatedFileSystem(sabotage: sabotage))
-    let names = ["LOG-1", "2.seg", "MANIFEST-3", "4.val"]
+    let names = ["LOG-1", "2.seg", "MANIFEST-3", "4.val", "5.pack"]
     for name in names {
       let file = try directory.create(name)
       try file.write([1].bytes, at: 0)
@@ -357,7 +357,7 @@ private func contents(_ fileSystem: SimulatedFileSystem, _ name: String) -> [UIn
     }
     let expected: [Sabotage: Set<String>] = [
       .logSync: ["LOG-1"], .segmentSync: ["2.seg"], .manifestSync: ["MANIFEST-3"],
-      .valueSync: ["4.val"], .directorySync: Set(names),
+      .valueSync: ["4.val"], .contentSync: ["5.pack"], .directorySync: Set(names),
     ]
     #expect(lost == expected[sabotage])
   }

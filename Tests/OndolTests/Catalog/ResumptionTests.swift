@@ -70,7 +70,7 @@ import Testing
   @Test func `An index is built beside queries and writes, which do without it`() throws {
     var plans = 0
     var progress: Set<Int> = []
-    for seed in Seeds.first(6) {
+    for seed in Seeds.first(16) {
       let seen = try Self.buildBesideWrites(seed: seed)
       plans += seen.plans
       progress.formUnion(seen.progress)

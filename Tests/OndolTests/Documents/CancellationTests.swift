@@ -82,7 +82,7 @@ import Testing
   ) throws {
     var lateSuccesses = 0
     var refusals = 0
-    for seed in (1...60 as ClosedRange<UInt64>) {
+    for seed in (1...160 as ClosedRange<UInt64>) {
       switch try Self.race(seed: seed, Self.writes[kind]) {
       case (.committed, true): lateSuccesses += 1
       case (.cancelled, _): refusals += 1
