@@ -14,6 +14,8 @@ public final class Database: Sendable {
   let latches = Latches()
   /// Who listens.
   let observers: Observers
+  /// Makes the keys of children of the tree that are added without one.
+  let pushIDs = PushIDs()
   /// What wakes those who follow the changes.
   let arrivals: CommitArrivals
   /// What queries found out about the indexes they used.
@@ -102,6 +104,7 @@ public final class Database: Sendable {
     if engine.isReadOnly { options.automaticIndexes = false }
     let database = Database(engine: engine, options: options, environment: environment)
     if engine.isReadOnly { return database }
+    await database.carryOutCloseOperations()
     database.resume()
     return database
   }
@@ -112,6 +115,7 @@ public final class Database: Sendable {
   /// - Throws: `.internal`, `.resourceExhausted` or `.permissionDenied` when the system refuses;
   ///   the database is closed all the same.
   public func close() async throws(DatabaseError) {
+    await carryOutCloseOperations()
     observers.close()
     arrivals.close()
     do throws(EngineError) {
@@ -142,6 +146,7 @@ public final class Database: Sendable {
     try await read(snapshot) { [catalog] (rows) throws(DatabaseError) in
       try catalog.follow(rows)
     }
+    treeObservers.invalidate()
     return true
   }
 

@@ -17,6 +17,7 @@ public final class Transaction {
   private let database: Database
   private let base: Rows
   private var preparation: WritePreparation
+  private var tree: TreePreparation
   private(set) var footprint = Footprint()
   /// The base with all writes so far above it, once a query has asked for it.
   private var overlay: Rows?
@@ -27,6 +28,7 @@ public final class Transaction {
     self.database = database
     base = rows
     preparation = WritePreparation(base)
+    tree = TreePreparation(base)
   }
 
   // MARK: - Reading
@@ -93,10 +95,10 @@ public final class Transaction {
   }
 
   /// What is read after the writes so far.
-  private func currentRows() throws(DatabaseError) -> Rows {
-    if preparation.isEmpty { return base }
+  func currentRows() throws(DatabaseError) -> Rows {
+    if preparation.isEmpty, tree.isEmpty { return base }
     if let overlay { return overlay }
-    let prepared = try preparation.finish()
+    let prepared = try preparation.finish(with: tree)
     let snapshot = base.snapshot.overlaid(by: prepared.batch, time: database.now())
     let catalog = Catalog(copying: base.catalog, adding: prepared.changedFamilies)
     let rows = Rows(snapshot, catalog, mayBlock: base.mayBlock)
@@ -132,6 +134,18 @@ public final class Transaction {
     }
   }
 
+  /// Notes a read of a node of the tree with all below it.
+  func noteTreeRead(of path: TreePath) {
+    footprint.add(path.range)
+    footprint.add(root: Database.treeGate)
+  }
+
+  func addTree(_ changes: [TreeChange]) throws(DatabaseError) {
+    footprint.add(root: Database.treeGate)
+    try tree.apply(changes)
+    overlay = nil
+  }
+
   // MARK: - The end
 
   /// What it comes to, to be committed.
@@ -143,7 +157,7 @@ public final class Transaction {
   /// The batch of everything written, guarded by everything read.
   private func prepare() throws(DatabaseError) -> PreparedCommit {
     isOver = true
-    return try preparation.finish(guarding: footprint)
+    return try preparation.finish(guarding: footprint, with: tree)
   }
 
   /// Refuses further calls.
@@ -157,7 +171,7 @@ public final class Transaction {
     return path
   }
 
-  private func check(
+  func check(
     _ other: Database, _ path: @autoclosure () -> String
   ) throws(DatabaseError) {
     guard other === database else {

@@ -63,6 +63,9 @@ public struct Finding: Sendable, Hashable, Codable {
     case document
     /// A row of an index that is missing, too many, or other than its document says.
     case index
+    /// A row of the tree that cannot be read or does not fit the others. The `id` is the node's
+    /// path.
+    case tree
   }
 
   /// How bad it is.

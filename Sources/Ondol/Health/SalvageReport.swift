@@ -36,6 +36,8 @@ public struct SalvageReport: Sendable, Hashable, Codable {
 
   /// By name.
   public var collections: [Collection] = []
+  /// Rows of the tree that were saved: its leaves, and what is said about its other nodes.
+  public var treeRows = 0
   /// What could not be saved, a thousand entries at most.
   public var losses: [Loss] = []
   /// How much could not be saved, however much that is.

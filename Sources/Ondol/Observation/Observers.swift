@@ -69,6 +69,8 @@ final class Observers: Sendable {
   }
 
   private let state = Guarded(State())
+  /// Those who listen to the tree.
+  let tree = TreeObservers()
   private let engine: Engine
 
   init(_ engine: Engine) {
@@ -141,6 +143,7 @@ final class Observers: Sendable {
 
   /// Ends all listening.
   func close() {
+    tree.close()
     let watches = state.withLock { state in
       state.isClosed = true
       defer {
@@ -167,6 +170,7 @@ final class Observers: Sendable {
     case .dropped(let root):
       for listener in listeners(below: root) { listener.invalidate(version, &wakeups) }
     }
+    wakeups += tree.announce(note.tree, announcement.sequence)
     wake(wakeups)
   }
 
@@ -283,5 +287,8 @@ extension Observers.Shared {
 
 extension Database {
   /// How many listen.
-  package var observerCount: Int { observers.count }
+  package var observerCount: Int { observers.count + treeObservers.count }
+
+  /// Who listens to the tree.
+  var treeObservers: TreeObservers { observers.tree }
 }
