@@ -1,4 +1,4 @@
-// `ondol-demo`: three small apps on a real database, each a story that prints what it does and what
+// `ondol-demo`: five small apps on a real database, each a story that prints what it does and what
 // it finds. They use the public interface only, as any app would.
 
 import ArgumentParser
@@ -7,19 +7,22 @@ import ArgumentParser
 struct Main: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "ondol-demo",
-    abstract: "Three small apps on a real Ondol database.",
+    abstract: "Five small apps on a real Ondol database.",
     discussion: """
-      Without a name all three run, one after another. Look at what they left behind with \
+      Without a name all of them run, one after another. Look at what they left behind with \
       `ondol ls demo.ondol upload`.
       """,
-    subcommands: [Everything.self, Shop.self, WorkDiary.self, Packages.self],
+    subcommands: [
+      Everything.self, Shop.self, WorkDiary.self, Packages.self, Cars.self, SignUp.self,
+    ],
     defaultSubcommand: Everything.self)
 }
 
 /// All apps, one after another, in one database.
 struct Everything: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
-    commandName: "all", abstract: "Runs shop, workdiary and packages, one after another.")
+    commandName: "all",
+    abstract: "Runs shop, workdiary, packages, cars and signup, one after another.")
 
   @OptionGroup var options: DemoOptions
 
@@ -27,6 +30,8 @@ struct Everything: AsyncParsableCommand {
     try await Shop.tell(options)
     try await WorkDiary.tell(options)
     try await Packages.tell(options)
+    try await Cars.tell(options)
+    try await SignUp.tell(options)
   }
 }
 

@@ -32,8 +32,8 @@ struct TreeCursor: ~Copyable {
     return try isAt(suffix) ? currentRow() : nil
   }
 
-  /// Whether there is a node behind `suffix`: a row of one, there or below. Rows that order children
-  /// say nothing: a picture of before may have those of now.
+  /// Whether there is a node behind `suffix`: a row of one, there or below. Rows that order
+  /// children say nothing: a picture of before may have those of now.
   mutating func hasNode(_ suffix: [UInt8]) throws(DatabaseError) -> Bool {
     try seek(suffix)
     while startsWith(suffix) {

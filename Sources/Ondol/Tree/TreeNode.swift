@@ -175,6 +175,9 @@ struct TreeNodeBuilder {
       guard let end = TreeKey.end(of: newSuffix, from: offset) else {
         throw MalformedBytes(at: offset, "a key of the tree has an unknown form")
       }
+      guard ends.count <= TreePath.maximumDepth else {
+        throw MalformedBytes(at: offset, "a node of the tree is too deep")
+      }
       let component = newSuffix.extracting(offset..<end).array
       frames.append(Frame(key: try TreeKey.key(component.bytes), component: component))
       suffix += component

@@ -45,7 +45,7 @@ struct TreePreparation {
   mutating func apply(_ changes: [TreeChange]) throws(DatabaseError) {
     isEmpty = false
     let indexes = try knownIndexes()
-    var moves: [IndexedChild] = []
+    var moves: [[UInt8]: IndexedChild] = [:]
     for change in changes {
       for index in indexes { try note(change.path, in: index, &moves) }
     }
@@ -64,7 +64,7 @@ struct TreePreparation {
         try removeEmptyAncestors(of: change.path)
       }
     }
-    for move in moves { try settle(move) }
+    for move in moves.values { try settle(move) }
   }
 
   private mutating func replace(
@@ -247,16 +247,23 @@ struct TreePreparation {
     return found
   }
 
-  /// The first key in a range as it is after the writes so far.
+  /// The first key of a node in a range as it is after the writes so far. Rows that order children
+  /// are leapt over: they may be yet to be settled.
   private func firstKey(in range: KeyRange) throws(DatabaseError) -> [UInt8]? {
     let written = pending.rows(in: range)
-    var first = written.first { $0.pending.row != nil }?.key
-    try rows.forEachRow(in: range) { (key, _) throws(DatabaseError) in
-      if let known = first, known.bytes.compare(key) <= 0 { return false }
-      let stored = key.array
-      if pending[stored] != nil { return true }
-      first = stored
-      return false
+    let first = written.first { $0.pending.row != nil && TreeKey.isNode($0.key.bytes) }?.key
+    var walk = RangeWalk(rows, [range])
+    var isThere = try walk.next()
+    while isThere {
+      let key = walk.cursor.key.array
+      if let first, TreeKey.compare(first, key) <= 0 { break }
+      if let ordered = TreeKey.orderedNode(of: key.bytes) {
+        isThere = try walk.next(from: ordered + TreeKey.firstChild)
+      } else if pending[key] != nil {
+        isThere = try walk.next()
+      } else {
+        return key
+      }
     }
     return first
   }
@@ -289,17 +296,17 @@ struct TreePreparation {
 
   /// Notes the child that a change is in or below, when it stands in the index.
   private func note(
-    _ path: TreePath, in index: TreeIndexDefinition, _ moves: inout [IndexedChild]
+    _ path: TreePath, in index: TreeIndexDefinition, _ moves: inout [[UInt8]: IndexedChild]
   ) throws(DatabaseError) {
     let node = index.node
     guard path.rowKey.count > node.count, path.rowKey.starts(with: node),
       let end = TreeKey.end(of: path.rowKey.bytes, from: node.count)
     else { return }
     let component = Array(path.rowKey[node.count..<end])
-    let isKnown = moves.contains { $0.component == component && $0.index == index }
-    guard !isKnown else { return }
+    let name = index.prefix + component
+    guard moves[name] == nil else { return }
     let key = try entry(of: component, in: index)
-    moves.append(IndexedChild(index: index, component: component, before: key))
+    moves[name] = IndexedChild(index: index, component: component, before: key)
   }
 
   private mutating func settle(_ move: IndexedChild) throws(DatabaseError) {

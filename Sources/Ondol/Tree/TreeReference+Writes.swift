@@ -86,8 +86,8 @@ extension TreeReference {
   /// Replaces what is at several places below the node, all in one commit, and leaves all others.
   ///
   /// A key is a path: `["a": 1, "b/c": 2, "d": nil]` replaces `a`, replaces `b/c` and leaves the
-  /// rest of `b`, and removes `d`. What is at a path is *replaced*: `["a": ["x": 1]]` leaves nothing
-  /// of `a` but `x`, as `child("a").setValue` would; to leave the rest of `a`, write
+  /// rest of `b`, and removes `d`. What is at a path is *replaced*: `["a": ["x": 1]]` leaves
+  /// nothing of `a` but `x`, as `child("a").setValue` would; to leave the rest of `a`, write
   /// `["a/x": 1]`. A path that ends with `.priority` changes a priority.
   ///
   /// - Throws: `.invalidArgument` when a path is wrong, is the node itself, or leads to the same
