@@ -55,7 +55,11 @@ package enum TreeTrial {
         for _ in 0..<3 { try await check(&draw, &counts) }
         if number == commitCount / 2, seed % 4 == 0 { try await database.compact() }
       }
-      for _ in 0..<20_000 where !records.allSatisfy(\.isUpToDate) { await Task.yield() }
+      var patience = 20_000
+      while patience > 0, !records.allSatisfy(\.isUpToDate) {
+        await Task.yield()
+        patience -= 1
+      }
       try await database.close()
       try await group.waitForAll()
       for record in records { try record.check(&counts) }
