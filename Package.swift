@@ -12,6 +12,7 @@ let package = Package(
   ],
   dependencies: [
     .package(url: "https://github.com/apple/swift-log", from: "1.16.2"),
+    .package(url: "https://github.com/apple/swift-crypto", from: "4.5.2"),
     .package(url: "https://github.com/apple/swift-argument-parser", from: "1.8.2"),
   ],
   targets: [
@@ -24,8 +25,12 @@ let package = Package(
     .target(name: "OndolEngine", dependencies: ["COndol", "CLZ4"]),
     // The upper floor, the product: values, collections, indexes, queries.
     .target(
-      name: "Ondol", dependencies: ["OndolEngine", .product(name: "Logging", package: "swift-log")]
-    ),
+      name: "Ondol",
+      dependencies: [
+        "OndolEngine", .product(name: "Logging", package: "swift-log"),
+        // SHA-256, which names the contents of blobs.
+        .product(name: "Crypto", package: "swift-crypto"),
+      ]),
 
     .executableTarget(
       name: "OndolInspect",
@@ -103,6 +108,12 @@ if let bench = Context.environment["BENCH"] {
         "BenchmarkKit", "CPeers", "Peers", "Ondol",
         .product(name: "ArgumentParser", package: "swift-argument-parser"),
       ], path: "Benchmarks/DocumentBenchmarks", swiftSettings: defines.map { .define($0) }),
+    .executableTarget(
+      name: "BlobBenchmarks",
+      dependencies: [
+        "BenchmarkKit", "Peers", "Ondol",
+        .product(name: "ArgumentParser", package: "swift-argument-parser"),
+      ], path: "Benchmarks/BlobBenchmarks", swiftSettings: defines.map { .define($0) }),
     .executableTarget(
       name: "ObservationBenchmarks",
       dependencies: [

@@ -15,7 +15,7 @@
       switch workload {
       case .writeBeside1000: try ratio(plan, directory)
       case .delivery: try await delivery(plan, directory)
-      case .writeBeside100000, .identical, .largeResult, .idle: nil
+      case .writeBeside100000, .besideWriter, .identical, .largeResult, .idle: nil
       }
     }
 

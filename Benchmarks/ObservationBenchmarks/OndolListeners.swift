@@ -16,6 +16,7 @@ enum OndolListeners: ObservedEngine {
     case .writeBeside100000: try await ratio(listeners: 100_000, plan, directory)
     case .writeBeside1000: try await ratio(listeners: 1_000, plan, directory)
     case .delivery: try await delivery(plan, directory)
+    case .besideWriter: try await deliveryBesideWriter(plan, directory)
     case .identical: try await identical(plan, directory)
     case .largeResult: try await largeResult(plan, directory)
     case .idle: try await idle(plan, directory)
@@ -103,6 +104,31 @@ enum OndolListeners: ObservedEngine {
       _ = try await write
     }
     _ = others.count
+    try await database.close()
+    return median(times)
+  }
+
+  /// From the call of the write to a listener that knows of the writer only what its files say. The
+  /// writes come further apart than the reader's looks at the least.
+  private static func deliveryBesideWriter(
+    _ plan: Plan, _ directory: String
+  ) async throws -> Double {
+    let database = try await open(directory)
+    let document = database.document("orders/d")
+    try await document.setData(["count": -1])
+    let reader = try await Database.open(at: directory, options: .init(access: .readOnly))
+    var listener = reader.document("orders/d").snapshots.makeAsyncIterator()
+    _ = try await listener.next()
+    var times: [Double] = []
+    let clock = ContinuousClock()
+    for number in 0..<plan.deliveries / 10 {
+      try await Task.sleep(for: .milliseconds(15))
+      let start = clock.now
+      try await document.setData(["count": number])
+      while let snapshot = try await listener.next(), snapshot.get("count") != number {}
+      times.append((clock.now - start).microseconds)
+    }
+    try await reader.close()
     try await database.close()
     return median(times)
   }

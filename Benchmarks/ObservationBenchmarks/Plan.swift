@@ -9,6 +9,8 @@ enum Workload: String, Codable, CaseIterable {
   /// The same with as many as an engine bears that asks each of them.
   case writeBeside1000 = "write beside 1000 listeners"
   case delivery = "delivery p50"
+  /// To a listener in another open, which only reads, of the same files.
+  case besideWriter = "delivery beside the writer p50"
   case identical = "delivery to 10000 identical"
   case largeResult = "1 of 100000 results changes"
   case idle = "memory for one that never reads"
@@ -16,7 +18,7 @@ enum Workload: String, Codable, CaseIterable {
   var unit: String {
     switch self {
     case .writeBeside100000, .writeBeside1000: "x"
-    case .delivery, .largeResult: "µs"
+    case .delivery, .besideWriter, .largeResult: "µs"
     case .identical: "ms"
     case .idle: "MB"
     }

@@ -7,7 +7,7 @@ import FuzzKit
 extension FuzzInput {
   /// Any value; containers hold others down to `depth`.
   mutating func value(depth: Int) -> Value {
-    switch below(depth > 0 ? 14 : 11) {
+    switch below(depth > 0 ? 15 : 12) {
     case 0: return .null
     case 1: return .boolean(flag())
     case 2: return .integer(Int64(bitPattern: edge()))
@@ -25,8 +25,19 @@ extension FuzzInput {
       return (try? DocumentPath(segments: segments)).map { .reference($0) } ?? .null
     case 10:
       return .vector(VectorValue((0..<below(4)).map { _ in Double(bitPattern: word()) }))
-    case 11, 12: return .array((0..<below(5)).map { _ in value(depth: depth - 1) })
+    case 11: return blob().map { .blob($0) } ?? .null
+    case 12, 13: return .array((0..<below(5)).map { _ in value(depth: depth - 1) })
     default: return .map(fields(depth: depth - 1))
+    }
+  }
+
+  private mutating func blob() -> BlobReference? {
+    let digest = BlobDigest(bytes: (0..<BlobDigest.length).map { _ in UInt8(below(256)) })
+    let length = Int(Int64(bitPattern: edge()))
+    let contentType = flag() ? nil : "x" + text()
+    let path = flag() ? nil : StoragePath.normal("x" + text())
+    return digest.flatMap { digest in
+      try? BlobReference(digest: digest, length: length, contentType: contentType, path: path)
     }
   }
 

@@ -116,7 +116,7 @@ struct WildQuery {
   }
 
   private mutating func value() -> (any FieldContent)? {
-    switch input.below(12) {
+    switch input.below(13) {
     case 0: return nil
     case 1: return FieldValue.delete()
     case 2: return FieldValue.increment(Int64(bitPattern: input.edge()))
@@ -127,6 +127,9 @@ struct WildQuery {
     case 7: return Double(bitPattern: input.word())
     case 8: return Int64(bitPattern: input.edge())
     case 9: return name()
+    case 10:
+      let digest = BlobDigest(bytes: [UInt8](repeating: UInt8(input.below(256)), count: 32))
+      return digest.flatMap { try? BlobReference(digest: $0, length: 1) }
     default:
       var builder = ModelBuilder(input: input)
       let value = builder.value()

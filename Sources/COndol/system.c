@@ -15,6 +15,7 @@
 #elif defined(__linux__)
 #include <sys/resource.h>
 #include <sys/syscall.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 #endif
 
@@ -38,6 +39,16 @@ ssize_t ondol_write_synced(int descriptor, const void *bytes, size_t length, off
 #endif
 }
 
+ssize_t ondol_read_at_once(int descriptor, void *bytes, size_t length, off_t offset) {
+#if defined(RWF_NOWAIT)
+  struct iovec all = {.iov_base = bytes, .iov_len = length};
+  return preadv2(descriptor, &all, 1, offset, RWF_NOWAIT);
+#else
+  (void)descriptor, (void)bytes, (void)length, (void)offset;
+  return -1;
+#endif
+}
+
 int ondol_reserve(int descriptor, off_t offset, off_t length) {
 #if defined(__linux__)
   int failed;
@@ -48,6 +59,24 @@ int ondol_reserve(int descriptor, off_t offset, off_t length) {
 #else
   (void)descriptor, (void)offset, (void)length;
   return ENOSYS;
+#endif
+}
+
+int ondol_is_local(int descriptor) {
+#if defined(__linux__)
+  // NFS, SMB (three dialects), FUSE with virtiofs, 9P, Ceph, AFS (two), Lustre, GFS2, OCFS2.
+  static const unsigned long others[] = {
+      0x6969,     0x517B,     0xFF534D42, 0xFE534D42, 0x65735546, 0x01021997,
+      0x00C36400, 0x5346414F, 0x6B414653, 0x0BD00BD0, 0x01161970, 0x7461636F};
+  struct statfs status;
+  if (fstatfs(descriptor, &status) != 0) return 0;
+  for (size_t index = 0; index < sizeof(others) / sizeof(others[0]); index++) {
+    if (((unsigned long)status.f_type & 0xFFFFFFFFul) == others[index]) return 0;
+  }
+  return 1;
+#else
+  (void)descriptor;
+  return 0;
 #endif
 }
 

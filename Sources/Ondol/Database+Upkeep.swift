@@ -49,11 +49,17 @@ public struct DatabaseMetrics: Sendable, Hashable {
   public var oldestReadAge: Duration
   /// Who holds that picture, as far as its holders have names.
   public var oldestReadOwners: [String]
+  /// Those who listen to documents, queries and aggregates; equal queries count as often as they
+  /// are listened to.
+  public var listeners: Int
+  /// Changes that listeners have not asked for yet: bounded, however slow they are.
+  public var pendingChanges: Int
 }
 
 extension Database {
   /// Writes everything from memory to files and merges the files, so that deleted and overwritten
-  /// documents take no space and reads look into one run. Writes and reads go on meanwhile.
+  /// documents take no space and reads look into one run. Then bytes of blobs go that nobody holds
+  /// and that need not be kept any more. Writes and reads go on meanwhile.
   ///
   /// When the task is cancelled this throws `.cancelled`; what was merged by then stays so.
   ///
@@ -70,6 +76,7 @@ extension Database {
     } catch {
       throw DatabaseError(error)
     }
+    if !engine.isReadOnly { _ = try await contents.reclaimer.reclaim() }
   }
 
   /// Sizes, counts, and who keeps space from being freed.
@@ -87,6 +94,7 @@ extension Database {
       compactionBytesRead: engine.totals.compactionBytesRead,
       compactionBytesWritten: engine.totals.compactionBytesWritten,
       pinnedBytes: engine.pins.bytes, oldestReadAge: .microseconds(engine.pins.ageMicroseconds),
-      oldestReadOwners: engine.pins.owners)
+      oldestReadOwners: engine.pins.owners, listeners: observers.count,
+      pendingChanges: observers.pendingCount)
   }
 }

@@ -11,6 +11,8 @@ internal import Synchronization
 public final class Database: Sendable {
   package let engine: Engine
   let catalog: Catalog
+  /// The bytes of blobs.
+  let contents: ContentStore
   let latches = Latches()
   /// Who listens.
   let observers: Observers
@@ -18,6 +20,8 @@ public final class Database: Sendable {
   let pushIDs = PushIDs()
   /// What wakes those who follow the changes.
   let arrivals: CommitArrivals
+  /// All of them.
+  let audience = Audience()
   /// What queries found out about the indexes they used.
   let statistics = Guarded(IndexStatistics())
   /// Indexes that are being made because queries were slow.
@@ -28,6 +32,8 @@ public final class Database: Sendable {
   /// Gates that are closed or about to be.
   let gateCount = Atomic(0)
   let environment: Environment
+  /// Why the last step of a database that another writes could not be followed through.
+  private let refreshFailure = Guarded<DatabaseError?>(nil)
   /// When documents are next to be removed whose time is over.
   let nextReaping = Guarded<Int64?>(nil)
 
@@ -37,11 +43,29 @@ public final class Database: Sendable {
     self.environment = environment
     let keepsChanges = options.changeRetention != nil
     catalog = Catalog(clock: environment.now, keepsChanges: keepsChanges)
-    observers = Observers(engine)
+    contents = ContentStore(
+      engine: engine, catalog: catalog, options: options, environment: environment)
+    observers = Observers(engine, audience)
     arrivals = CommitArrivals(after: engine.newestCommit.sequence)
-    engine.follow { [observers, arrivals] announcement in
-      observers.announce(announcement)
-      if keepsChanges { arrivals.note(announcement.sequence) }
+    // The engine keeps the observers, so these must not keep the engine.
+    guard engine.isReadOnly else {
+      engine.follow { [observers, arrivals] announcement in
+        observers.announce(announcement)
+        if keepsChanges { arrivals.note(announcement.sequence) }
+      }
+      return
+    }
+    audience.serve { [weak self] in self?.startFollowing() }
+    let reader = StepReader(catalog, observers)
+    engine.observeRefreshes { [observers, arrivals, refreshFailure] step in
+      var changes = StepChanges.unknown
+      do throws(DatabaseError) {
+        changes = try reader.changes(of: step)
+      } catch {
+        refreshFailure.withLock { $0 = error }
+      }
+      observers.announce(changes, through: Version(rawValue: step.after.sequence.rawValue))
+      arrivals.note(step.after.sequence)
     }
   }
 
@@ -130,24 +154,27 @@ public final class Database: Sendable {
   /// see. A commit may be shown before the write that made it has returned, even before it would
   /// survive a power cut. A database that is open for writing always shows the newest.
   ///
+  /// While somebody listens to the database it refreshes by itself, at once where the system tells
+  /// of written files and some twenty milliseconds later elsewhere. Whatever refreshes it,
+  /// listeners are told of all that came as of one step.
+  ///
   /// - Returns: whether anything was new.
   /// - Throws: `.dataLoss`, `.notFound` or `.internal` when the files cannot be read; then what was
   ///   shown is still shown. `.failedPrecondition` when the database is closed.
-  /// - Complexity: a few small reads when nothing was written; otherwise O(bytes of the logs), some
+  /// - Complexity: a few small reads, and O(bytes of the commits that came). Where the writer has
+  ///   moved them to files or has recovered from a crash since, O(bytes of the logs), some
   ///   megabytes at most.
   @concurrent @discardableResult
   public func refresh() async throws(DatabaseError) -> Bool {
+    let isNew: Bool
     do throws(EngineError) {
-      guard try await engine.refresh() else { return false }
+      isNew = try await engine.refresh()
     } catch {
       throw DatabaseError(error)
     }
-    let snapshot = try engineSnapshot()
-    try await read(snapshot) { [catalog] (rows) throws(DatabaseError) in
-      try catalog.follow(rows)
-    }
-    treeObservers.invalidate()
-    return true
+    let failure = refreshFailure.withLock { $0.take() }
+    if let failure { throw failure }
+    return isNew
   }
 
   /// Makes everything acknowledged so far survive a power cut, whatever durability it was written

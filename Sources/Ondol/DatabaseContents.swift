@@ -47,11 +47,11 @@ extension Database {
 extension Rows {
   fileprivate func contents(shards: Int) throws(DatabaseError) -> DatabaseContents {
     var collections: [DatabaseContents.Collections] = []
-    for family in try catalog.families(in: self) {
+    for family in try catalog.families(in: self) where !StorageRows.isHidden(root: family.root) {
       for (pattern, entry) in family.collections {
         let size = try countedSize(of: entry.keyspace)
         var indexes: [DatabaseContents.Index] = []
-        for index in entry.indexes {
+        for index in entry.allIndexes {
           let size = try countedSize(of: index.keyspace)
           indexes.append(
             DatabaseContents.Index(

@@ -23,7 +23,8 @@ extension Database {
     case readWrite
     /// Reads only, beside whoever writes: another process, or another open in this one. Nothing is
     /// made, written or locked, so files that cannot be written are enough. What is shown stays as
-    /// it is until `refresh()`; writes throw `.failedPrecondition`.
+    /// it is until `refresh()`, or follows the writer while somebody listens; writes throw
+    /// `.failedPrecondition`.
     case readOnly
   }
 
@@ -75,6 +76,14 @@ extension Database {
     /// the same write and sync, and the files are kept. Opening the database without it ends the
     /// history with the first commit.
     public var changeRetention: ChangeRetention?
+
+    /// For how long bytes that were put stay though nobody holds them yet: no document refers to
+    /// them, and no storage path leads to them.
+    public var blobLease = Duration.seconds(86_400)
+
+    /// For how long bytes stay after the last document or path let go of them. A reader that opened
+    /// them before is served in any case.
+    public var blobGracePeriod = Duration.seconds(300)
 
     /// The defaults.
     public init(

@@ -1,4 +1,4 @@
-// `ondol-demo`: five small apps on a real database, each a story that prints what it does and what
+// `ondol-demo`: six small apps on a real database, each a story that prints what it does and what
 // it finds. They use the public interface only, as any app would.
 
 import ArgumentParser
@@ -7,13 +7,14 @@ import ArgumentParser
 struct Main: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "ondol-demo",
-    abstract: "Five small apps on a real Ondol database.",
+    abstract: "Six small apps on a real Ondol database.",
     discussion: """
-      Without a name all of them run, one after another. Look at what they left behind with \
-      `ondol ls demo.ondol upload`.
+      Without a name all run, one after another; what has pictures needs --pictures. Look at what \
+      they left behind with `ondol ls demo.ondol upload`.
       """,
     subcommands: [
-      Everything.self, Shop.self, WorkDiary.self, Packages.self, Cars.self, SignUp.self,
+      Everything.self, Shop.self, WorkDiary.self, Packages.self, PhotoDiary.self, Cars.self,
+      SignUp.self,
     ],
     defaultSubcommand: Everything.self)
 }
@@ -21,17 +22,19 @@ struct Main: AsyncParsableCommand {
 /// All apps, one after another, in one database.
 struct Everything: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
-    commandName: "all",
-    abstract: "Runs shop, workdiary, packages, cars and signup, one after another.")
+    commandName: "all", abstract: "Runs all the apps, one after another.")
 
   @OptionGroup var options: DemoOptions
+  @OptionGroup var pictures: PictureOptions
 
   func run() async throws {
-    try await Shop.tell(options)
+    let pictures = try Pictures(pictures)
+    try await Shop.tell(options, pictures)
     try await WorkDiary.tell(options)
     try await Packages.tell(options)
     try await Cars.tell(options)
     try await SignUp.tell(options)
+    if let pictures { try await PhotoDiary.tell(options, pictures) }
   }
 }
 

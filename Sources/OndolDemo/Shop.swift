@@ -10,9 +10,10 @@ struct Shop: AsyncParsableCommand {
     abstract: "A shop's items and orders: Codable, increment, arrayUnion, `in`, delete.")
 
   @OptionGroup var options: DemoOptions
+  @OptionGroup var pictures: PictureOptions
 
   func run() async throws {
-    try await Self.tell(options)
+    try await Self.tell(options, try Pictures(pictures))
   }
 }
 
@@ -37,13 +38,19 @@ extension Shop {
     ("cushion", Item(name: "온돌 방석", price: 18_000, count: 12, description: "메밀 속")),
   ]
 
-  static func tell(_ options: DemoOptions) async throws {
+  static func tell(_ options: DemoOptions, _ pictures: Pictures?) async throws {
     Story.chapter("A shop, in \(options.directory)")
-    let database = try await Database.open(at: options.directory)
+    var databaseOptions = Database.Options()
+    // So that the story need not wait for what comes back.
+    databaseOptions.blobGracePeriod = .zero
+    let database = try await Database.open(at: options.directory, options: databaseOptions)
     let items = database.collection("upload")
+    // The pictures of an earlier run, if any, are put anew below.
+    try await items.unlinkBlobs(field: "imagePath", under: "images/")
     try await stockUp(items, in: database)
     try await sell(items)
     try await ask(items)
+    if let pictures { try await showPictures(of: items, pictures, in: database) }
     try await takeOrders(in: database, killing: options.kill)
     try await database.close()
   }

@@ -44,7 +44,17 @@ struct JSONWriter {
       write(["$geoPoint": .array([.double(point.latitude), .double(point.longitude)])])
     case .vector(let vector):
       write(["$vector": .array(vector.components.map { .double($0) })])
+    case .blob(let blob): write(["$blob": .map(Self.fields(of: blob))])
     }
+  }
+
+  private static func fields(of blob: BlobReference) -> [String: Value] {
+    var fields: [String: Value] = [
+      "sha256": .string(blob.digest.hex), "length": .integer(Int64(blob.length)),
+    ]
+    fields["contentType"] = blob.contentType.map { .string($0) }
+    fields["path"] = blob.path.map { .string($0) }
+    return fields
   }
 
   private mutating func write(_ value: Double) {

@@ -62,6 +62,10 @@ struct RecoverCommand: AsyncParsableCommand {
         let indexes = collection.indexes.isEmpty ? "" : ", \(collection.indexes.count) indexes"
         try output.print("\(collection.name): \(collection.saved) documents\(lost)\(indexes)")
       }
+      if report.storagePaths + report.lostStoragePaths > 0 {
+        let lost = report.lostStoragePaths == 0 ? "" : ", \(report.lostStoragePaths) damaged"
+        try output.print("storage: \(report.storagePaths) paths\(lost)")
+      }
       for loss in report.losses { try output.print("lost: \(loss)") }
     case .json:
       try output.print(Self.json(report))
@@ -90,6 +94,8 @@ struct RecoverCommand: AsyncParsableCommand {
         "schema": "recover/1", "isComplete": report.isComplete ? true : false,
         "lastVersion": .integer(Int64(clamping: report.lastVersion)),
         "lossCount": .integer(Int64(report.lossCount)), "collections": .array(collections),
+        "storagePaths": .integer(Int64(report.storagePaths)),
+        "lostStoragePaths": .integer(Int64(report.lostStoragePaths)),
         "losses": .array(losses),
       ]))
   }

@@ -14,7 +14,7 @@ struct CrashCommand: AsyncParsableCommand {
   @Option(help: "Operations of a workload before which it is crashed, evenly spread; 0 for all.")
   var operations = 40
 
-  @Option(help: "What is crashed: engine or documents.")
+  @Option(help: "What is crashed: engine, documents or blobs.")
   var floor = Floor.documents
 
   @Option(help: "A sync that the disk swallows; the suite should then find a violation.")
@@ -42,7 +42,7 @@ struct FaultsCommand: AsyncParsableCommand {
   @Option(help: "Faults to go through, at least.")
   var faults = 10_000
 
-  @Option(help: "What meets them: engine or documents.")
+  @Option(help: "What meets them: engine, documents or blobs.")
   var floor = Floor.documents
 
   @OptionGroup var options: StressOptions

@@ -24,11 +24,14 @@ enum Floor: String, ExpressibleByArgument, CaseIterable {
   case engine
   /// Documents, indexes and transactions.
   case documents
+  /// Blobs: put, referred to, replaced, deleted, reclaimed.
+  case blobs
 
   var open: OpenSubject {
     switch self {
     case .engine: { try await EngineSubject.open($0, $1) }
     case .documents: { try await DocumentSubject.open($0, $1) }
+    case .blobs: { try await BlobSubject.open($0, $1) }
     }
   }
 }

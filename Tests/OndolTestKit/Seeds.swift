@@ -2,7 +2,7 @@
 // where there is time. One seed alone repeats a failure.
 //
 //   ONDOL_LONG=1   eight times as many; `Scripts/test --long` sets it
-//   ONDOL_FEW=1    an eighth of them; `Scripts/test --sanitize address` sets it
+//   ONDOL_FEW=1    an eighth of them; `Scripts/test --sanitize` sets it
 //   ONDOL_SEED=N   this seed and no other
 
 import Foundation

@@ -35,7 +35,7 @@ private let openDocuments: OpenSubject = { environment, options in
   }
 
   /// Each sync is needed. That of the log is seen to be in two, that of others takes more.
-  @Test(arguments: Sabotage.allCases)
+  @Test(arguments: Sabotage.ofRows)
   func `is seen to lose data on a disk that lies`(sabotage: Sabotage) {
     let report = CrashTest(seed: 1, sabotage: sabotage, open: openDocuments).crashUntilBroken(5_000)
     #expect(report.violation != nil, "\(sabotage.rawValue) went unnoticed in \(report)")

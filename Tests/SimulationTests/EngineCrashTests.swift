@@ -25,7 +25,7 @@ private let openEngine: OpenSubject = { environment, options in
   }
 
   /// Each sync is needed: a disk that swallows one of them loses what was promised.
-  @Test(arguments: Sabotage.allCases)
+  @Test(arguments: Sabotage.ofRows)
   func `is seen to lose data on a disk that lies`(sabotage: Sabotage) {
     let report = CrashTest(seed: 1, sabotage: sabotage, open: openEngine).run(crashes: 5_000)
     #expect(report.violation != nil, "\(sabotage.rawValue) went unnoticed in \(report)")

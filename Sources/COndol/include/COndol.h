@@ -21,10 +21,18 @@ int ondol_lock_exclusive(int descriptor);
 /// is no such call.
 ssize_t ondol_write_synced(int descriptor, const void *bytes, size_t length, off_t offset);
 
+/// Reads up to `length` bytes at `offset` as far as that needs no wait for the device. Returns how
+/// many were read, or -1: none, or there is no such call.
+ssize_t ondol_read_at_once(int descriptor, void *bytes, size_t length, off_t offset);
+
 /// Has the file system set aside `length` bytes at `offset`, so that writing there does not fail for
 /// want of space; the file's size stays as it is. Returns 0 or the errno of the refusal: EOPNOTSUPP
 /// or ENOSYS where there is no such call.
 int ondol_reserve(int descriptor, off_t offset, off_t length);
+
+/// Whether whatever is written to the file system of an open file is written through this system:
+/// not when it may be that of other machines, over a network or from outside a virtual one.
+int ondol_is_local(int descriptor);
 
 /// Gives the calling thread a name for debuggers, cut to what the system takes.
 void ondol_name_thread(const char *name);

@@ -18,11 +18,33 @@ internal import OndolEngine
 struct CollectionEntry: Sendable {
   var keyspace: Keyspace
   var symbols = SymbolTable()
-  var indexes: [IndexDefinition] = []
+  /// What serves queries.
+  private(set) var indexes: [IndexDefinition] = []
+  /// What says which storage paths documents keep.
+  private(set) var links: [IndexDefinition] = []
   /// The field with the moment from which on a document is no more, if there is one.
   var timeToLive: FieldNames?
   /// Which documents have which schema.
   var schema = SchemaHistory()
+
+  init(keyspace: Keyspace) {
+    self.keyspace = keyspace
+  }
+
+  /// Everything that has rows of each document.
+  var allIndexes: [IndexDefinition] { links.isEmpty ? indexes : indexes + links }
+
+  /// Adds an index or a link, in the place of the one in its keyspace.
+  mutating func put(_ index: IndexDefinition) {
+    remove(index)
+    if index.kind.isLink { links.append(index) } else { indexes.append(index) }
+  }
+
+  /// Takes an index or a link away.
+  mutating func remove(_ index: IndexDefinition) {
+    indexes.removeAll { $0.keyspace == index.keyspace }
+    links.removeAll { $0.keyspace == index.keyspace }
+  }
 }
 
 /// A root collection and everything below it.
@@ -149,11 +171,14 @@ final class Catalog: Sendable {
   }
 
   /// Has the pictures follow a database that another has written: `rows` are newer than all of
-  /// them.
-  func follow(_ rows: Rows) throws(DatabaseError) {
-    let present = Set(try families(in: rows).map { ExactText($0.root) })
+  /// them. Answers with the families there are now.
+  @discardableResult
+  func follow(_ rows: Rows) throws(DatabaseError) -> [Family] {
+    let families = try families(in: rows)
+    let present = Set(families.map { ExactText($0.root) })
     let gone = pictures.withLock { $0.filter { !present.contains($0.key) } }
     for family in gone.values { forget(family) }
+    return families
   }
 
   /// Reads all rows of a family.
@@ -210,7 +235,7 @@ private struct FamilyReader {
         guard let pattern = patterns[index.documents] else {
           throw MalformedBytes(at: 0, "an index of an unknown collection")
         }
-        family.collections[pattern]?.indexes.append(index)
+        family.collections[pattern]?.put(index)
       case .dropped: family.dropped.append(keyspace)
       }
       return

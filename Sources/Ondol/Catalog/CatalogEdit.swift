@@ -87,8 +87,7 @@ struct CatalogEdit: Sendable {
   /// Adds an index, or replaces the one in its keyspace.
   mutating func put(_ index: IndexDefinition, in pattern: CollectionPattern) {
     isChanged = true
-    family.collections[pattern]?.indexes.removeAll { $0.keyspace == index.keyspace }
-    family.collections[pattern]?.indexes.append(index)
+    family.collections[pattern]?.put(index)
     changedRows.append((CatalogKey.keyspace(index.keyspace), KeyspaceRow.index(index).bytes))
   }
 
@@ -125,7 +124,7 @@ struct CatalogEdit: Sendable {
   /// Takes an index away; its rows are still to be removed.
   mutating func drop(_ index: IndexDefinition, from pattern: CollectionPattern) {
     isChanged = true
-    family.collections[pattern]?.indexes.removeAll { $0.keyspace == index.keyspace }
+    family.collections[pattern]?.remove(index)
     family.dropped.append(index.keyspace)
     changedRows.append((CatalogKey.keyspace(index.keyspace), KeyspaceRow.dropped.bytes))
   }

@@ -293,7 +293,7 @@ extension CatalogEdit {
     _ kind: IndexKind, of pattern: CollectionPattern
   ) throws(DatabaseError) -> IndexDefinition {
     let entry = try collection(pattern)
-    if let known = entry.indexes.first(where: { $0.kind == kind }) { return known }
+    if let known = entry.allIndexes.first(where: { $0.kind == kind }) { return known }
     let index = IndexDefinition(
       keyspace: try takeKeyspace(), documents: entry.keyspace, kind: kind,
       state: .building(through: nil))

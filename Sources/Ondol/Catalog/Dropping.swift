@@ -10,7 +10,7 @@ extension Database {
     _ keyspace: Keyspace, of pattern: CollectionPattern
   ) async throws(DatabaseError) {
     try await changeCatalog(of: pattern.root) { (edit) throws(DatabaseError) in
-      let indexes = edit.family.collections[pattern]?.indexes ?? []
+      let indexes = edit.family.collections[pattern]?.allIndexes ?? []
       guard let index = indexes.first(where: { $0.keyspace == keyspace }) else { return }
       edit.drop(index, from: pattern)
     }
@@ -55,16 +55,17 @@ extension Database {
       batch.delete(key.bytes)
       for key in keys { batch.delete(key.bytes) }
       let mark = CatalogKey.droppedFamily(family.row.number)
-      var members: [UInt8] = []
-      members.appendVarint(UInt64(family.row.nextMember))
-      batch.put(mark.bytes, members.bytes)
+      let dropped = DroppedFamily(family)
+      let value = dropped.bytes
+      batch.put(mark.bytes, value.bytes)
       batch.note = CommitNote(.dropped(root: root))
       if catalog.keepsChanges { batch.remark(ChangeRecord.dropped(root: root).bytes) }
       do throws(EngineError) {
         _ = try await engine.commit(
           batch, durability: OndolEngine.Durability(options.durability))
         catalog.forget(family)
-        return DroppedFamily(number: family.row.number, members: family.row.nextMember)
+        contents.reclaimer.noteRelease()
+        return dropped
       } catch .stale {
         await Task.yield()
       } catch {
@@ -75,7 +76,10 @@ extension Database {
 
   /// Removes the rows of a family that was dropped, and the mark that says so.
   func removeRows(of family: DroppedFamily) async throws(DatabaseError) {
+    for link in family.links { try await release(pathsOf: link) }
+    try await release(contentsHeldIn: family)
     try await drop((0..<family.members).map { Keyspace(family: family.number, member: $0) })
+    try await contents.release(heldByFamily: family.number)
     try await removeRow(CatalogKey.droppedFamily(family.number))
   }
 
@@ -103,6 +107,33 @@ struct DroppedFamily: Sendable {
   var number: UInt32
   /// How many keyspaces it has had.
   var members: UInt32
+  /// The keyspaces of its links: the paths in their rows are to go that nobody else links.
+  var links: [Keyspace] = []
+
+  init(_ family: Family) {
+    number = family.row.number
+    members = family.row.nextMember
+    links = family.collections.values.flatMap { $0.links.map(\.keyspace) }
+      .sorted { $0.rawValue < $1.rawValue }
+  }
+
+  /// What the mark says of a family.
+  var bytes: [UInt8] {
+    var bytes: [UInt8] = []
+    bytes.appendVarint(UInt64(members))
+    for link in links { bytes.appendVarint(UInt64(link.rawValue % Keyspace.familyCapacity)) }
+    return bytes
+  }
+
+  init(number: UInt32, _ bytes: RawSpan) throws(MalformedBytes) {
+    self.number = number
+    var reader = ByteReader(bytes)
+    members = UInt32(try reader.count(atMost: Int(Keyspace.familyCapacity)))
+    while !reader.isAtEnd {
+      let member = UInt32(try reader.count(atMost: Int(Keyspace.familyCapacity) - 1))
+      links.append(Keyspace(family: number, member: member))
+    }
+  }
 }
 
 extension Rows {
@@ -149,9 +180,7 @@ extension Rows {
         var reader = ByteReader(walk.cursor.key)
         _ = try reader.take(prefix.count)
         let number = UInt32(bigEndian: try reader.littleEndian())
-        var memberReader = ByteReader(members.bytes)
-        let count = try memberReader.count(atMost: Int(Keyspace.familyCapacity))
-        families.append(DroppedFamily(number: number, members: UInt32(count)))
+        families.append(try DroppedFamily(number: number, members.bytes))
       } catch {
         throw DatabaseError(catalog: error)
       }

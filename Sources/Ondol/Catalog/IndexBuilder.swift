@@ -37,14 +37,14 @@ struct IndexBuilder: Sendable {
   /// more.
   ///
   /// A cancelled task leaves the index as far as it came. A unique index that documents disagree
-  /// with is dropped.
+  /// with is dropped, and so is a link that leads nowhere in one of them.
   func build(
     _ progress: (IndexProgress) -> Void = { _ in }
   ) async throws(DatabaseError) -> Bool {
     do throws(DatabaseError) {
       return try await buildInTurn(progress)
     } catch {
-      if error.code == .alreadyExists { try await database.dropIndex(keyspace, of: pattern) }
+      if error.isOfDocument { try await database.dropIndex(keyspace, of: pattern) }
       throw error
     }
   }
@@ -164,6 +164,9 @@ struct IndexBuilder: Sendable {
       }
       let rows = index.rows(of: fields, ancestors: ids.dropLast(), id: ids[ids.count - 1])
       try claims.apply(IndexChanges(put: rows), of: index, for: path, to: &batch)
+      if index.kind.isLink, !rows.isEmpty {
+        try stored.requireObjects(linkedBy: index, fields, at: path, in: &batch)
+      }
       batch.guardUnchanged(key)
       last = key.array
       count += 1
@@ -187,7 +190,7 @@ struct IndexBuilder: Sendable {
   /// Has queries use the index, if it is still there; false otherwise.
   private func declareReady() async throws(DatabaseError) -> Bool {
     try await database.changeCatalog(of: pattern.root) { (edit) throws(DatabaseError) in
-      let indexes = edit.family.collections[pattern]?.indexes ?? []
+      let indexes = edit.family.collections[pattern]?.allIndexes ?? []
       guard var index = indexes.first(where: { $0.keyspace == keyspace }) else { return false }
       guard index.state != .ready else { return true }
       index.state = .ready

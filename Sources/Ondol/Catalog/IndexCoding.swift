@@ -9,6 +9,7 @@ private enum Flag {
   static let unique: UInt8 = 2
   static let group: UInt8 = 4
   static let partial: UInt8 = 8
+  static let link: UInt8 = 16
 }
 
 private enum Node {
@@ -35,8 +36,10 @@ extension [UInt8] {
     }
     append(
       (kind.isOfElements ? Flag.elements : 0) | (kind.isUnique ? Flag.unique : 0)
-        | (kind.isOfGroup ? Flag.group : 0) | (kind.condition == nil ? 0 : Flag.partial))
+        | (kind.isOfGroup ? Flag.group : 0) | (kind.condition == nil ? 0 : Flag.partial)
+        | (kind.isLink ? Flag.link : 0))
     if let condition = kind.condition { append(condition) }
+    if let folder = kind.linkedFolder { append(texts: [folder]) }
   }
 
   private mutating func append(_ tree: FilterTree) {
@@ -78,13 +81,20 @@ extension ByteReader {
       kind.fields.append(IndexField(try texts(), descending: descending))
     }
     let flags = try byte()
-    guard flags < 2 * Flag.partial, !kind.fields.isEmpty else {
+    guard flags < 2 * Flag.link, !kind.fields.isEmpty else {
       throw MalformedBytes(at: offset, "an index of an unknown kind \(flags)")
     }
     kind.isOfElements = flags & Flag.elements != 0
     kind.isUnique = flags & Flag.unique != 0
     kind.isOfGroup = flags & Flag.group != 0
     if flags & Flag.partial != 0 { kind.condition = try filterTree(depth: 0) }
+    if flags & Flag.link != 0 {
+      let folder = try texts()
+      guard flags == Flag.link, folder.count == 1 else {
+        throw MalformedBytes(at: offset, "a link that is an index, too")
+      }
+      kind.linkedFolder = folder[0]
+    }
     return kind
   }
 

@@ -79,6 +79,9 @@ struct IndexKind: Sendable, Hashable {
   var isOfGroup = false
   /// What documents in the index meet; nil for all.
   var condition: FilterTree?
+  /// For a link the folder below which the field's texts are storage paths: see BlobLink. Nil for
+  /// an index that serves queries.
+  var linkedFolder: String?
 
   init(
     _ fields: [IndexField], isOfElements: Bool = false, isUnique: Bool = false,
@@ -91,9 +94,17 @@ struct IndexKind: Sendable, Hashable {
     self.condition = condition
   }
 
+  var isLink: Bool { linkedFolder != nil }
+  /// Whether the components come first and the ids of ancestors behind them.
+  var putsAncestorsBehind: Bool { isOfGroup || isLink }
+
   /// The fields with `-` before the descending ones, separated by commas, then what is special.
   /// Different indexes of a pattern have different names.
   var name: String {
+    if let linkedFolder {
+      let field = fields.map(\.description).joined(separator: "[].")
+      return "\(field) linked" + (linkedFolder.isEmpty ? "" : " under \(linkedFolder)")
+    }
     var name = fields.map(\.description).joined(separator: ",")
     if isOfElements { name += "[]" }
     if isUnique { name += " unique" }

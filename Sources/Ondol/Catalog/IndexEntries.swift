@@ -4,6 +4,7 @@
 //   of a collection:  keyspace ++ ids of the ancestors ++ components ++ id
 //   of a group:       keyspace ++ components ++ ids of the ancestors ++ id
 //   unique:           keyspace ++ ids of the ancestors ++ components  ->  id
+//   link:             keyspace ++ storage path, never cut ++ ids of the ancestors ++ id
 //
 // The ids behind the components are the row's tail: ascending, they are the very bytes that the
 // document's key ends with. They have the direction of the last field.
@@ -39,6 +40,13 @@ extension IndexDefinition {
 
   /// The rows of a document in this index.
   func rows(of fields: [String: Value], ancestors: [String], id: String) -> [IndexRow] {
+    if kind.isLink {
+      return linkedPaths(in: fields).map { path in
+        var writer = KeyWriter(linkPrefix(of: path))
+        append(ancestors: ancestors, id: id, to: &writer)
+        return IndexRow(key: writer.bytes)
+      }
+    }
     if let condition = kind.condition, !condition.matches(fields, name: .null) { return [] }
     guard let first = self.fields.first, let value = lookUp(first.names[...], in: fields) else {
       return []
@@ -82,14 +90,14 @@ extension IndexDefinition {
 
   private func begin(_ ancestors: [String]) -> KeyWriter {
     var writer = KeyWriter(keyspace.prefix)
-    if !kind.isOfGroup {
+    if !kind.putsAncestorsBehind {
       for ancestor in ancestors { writer.append(id: ancestor) }
     }
     return writer
   }
 
   private func append(ancestors: [String], id: String, to writer: inout KeyWriter) {
-    if kind.isOfGroup {
+    if kind.putsAncestorsBehind {
       for ancestor in ancestors { writer.append(id: ancestor, descending: idDescending) }
     }
     writer.append(id: id, descending: idDescending)
@@ -124,7 +132,8 @@ extension IndexDefinition {
     var reader = KeyReader(key)
     try reader.skip(raw: prefixLength)
     var isWhole = true
-    for field in fields {
+    if kind.isLink { _ = try reader.id() }
+    for field in kind.isLink ? [] : fields {
       let mark = field.descending ? ~Self.missing : Self.missing
       if reader.offset < key.byteCount, key.byte(at: reader.offset) == mark {
         try reader.skip(raw: 1)

@@ -24,6 +24,7 @@ extension Database {
       for keyspace in families.flatMap(\.dropped) { try await removeRows(of: keyspace) }
       for family in try await droppedFamilies() { try await removeRows(of: family) }
       for unfinished in try await unfinishedIndexes() { try await finish(unfinished) }
+      _ = try await contents.reclaimer.reclaim()
     } catch {
       guard !error.isEndOfWork else { return }
       options.logger.error(
@@ -53,7 +54,7 @@ extension Database {
       for family in try rows.catalog.families(in: rows) {
         for (pattern, entry) in family.collections {
           let wanted = try rows.groupIndexes(CatalogKey.group(pattern.collectionID.text))
-          for index in entry.indexes {
+          for index in entry.allIndexes {
             if index.kind.isOfGroup, !wanted.contains(index.kind) {
               found.append(.init(pattern: pattern, kind: index.kind, remedy: .drop(index.keyspace)))
             } else if index.state != .ready {
@@ -95,5 +96,7 @@ extension Database {
 
 extension DatabaseError {
   /// Whether work in the background is told to end: the database is being closed.
-  fileprivate var isEndOfWork: Bool { code == .cancelled || code == .failedPrecondition }
+  fileprivate var isEndOfWork: Bool {
+    code == .cancelled || code == .failedPrecondition && path == nil
+  }
 }

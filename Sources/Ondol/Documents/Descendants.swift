@@ -85,7 +85,8 @@ extension Database {
   public func listCollections() async throws(DatabaseError) -> [CollectionReference] {
     let names = try await read(try engineSnapshot()) { (rows) throws(DatabaseError) -> [String] in
       var names: [String] = []
-      for family in try rows.catalog.families(in: rows) {
+      for family in try rows.catalog.families(in: rows)
+      where !StorageRows.isHidden(root: family.root) {
         for (pattern, entry) in family.collections {
           let prefix = entry.keyspace.prefix
           let range = KeyRange(lower: prefix, upper: prefix + [KeyCoding.afterAll])

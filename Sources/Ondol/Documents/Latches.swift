@@ -19,6 +19,8 @@ enum LatchKey: Sendable, Hashable {
   case index(Keyspace)
   /// A transaction over a root collection that has lost its races: all who write there step aside.
   case gate(ExactText)
+  /// The making of one content from another, under a name.
+  case derivation(BlobDigest, ExactText)
 }
 
 /// First come, first served.

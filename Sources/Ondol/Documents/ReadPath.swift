@@ -59,7 +59,11 @@ struct DocumentReader {
   let rows: Rows
 
   /// The document at `path`, or nil.
-  func contents(of path: DocumentPath) throws(DatabaseError) -> DocumentSnapshot.Contents? {
+  ///
+  /// - Parameter evenOver: whether a document whose time is over counts, as long as it is stored.
+  func contents(
+    of path: DocumentPath, evenOver: Bool = false
+  ) throws(DatabaseError) -> DocumentSnapshot.Contents? {
     let pattern = CollectionPattern(collectionOf: path)
     guard let entry = try entry(pattern) else { return nil }
     guard let row = try rows.row(DocumentKey.key(entry.keyspace, path)) else { return nil }
@@ -77,7 +81,7 @@ struct DocumentReader {
         throw DatabaseError(error, documentAt: path)
       }
     }
-    guard let living = living(contents, entry) else { return nil }
+    guard let living = evenOver ? contents : living(contents, entry) else { return nil }
     let pending = rows.catalog.pendingUpgrade(of: pattern, entry)
     return try pending?.apply(living, at: path) ?? living
   }

@@ -82,6 +82,8 @@ extension CollectionReference {
     let history = try await database.changeCatalog(of: pattern.root) {
       (edit) throws(DatabaseError) in try edit.beginSchema(version, of: pattern)
     }
+    // What listeners have seen was not upgraded.
+    if !history.epochs.isEmpty { database.observers.invalidate(below: pattern.root) }
     guard !history.epochs.isEmpty, !database.engine.isReadOnly else { return }
     let rewrite = SchemaRewrite(pattern: pattern)
     database.engine.startInBackground { [weak database] in

@@ -14,7 +14,7 @@ internal import OndolEngine
 /// come in any order. Nothing is visible to others before the whole transaction is committed. The
 /// calls do not suspend; they block the thread while a block is read from disk.
 public final class Transaction {
-  private let database: Database
+  let database: Database
   private let base: Rows
   private var preparation: WritePreparation
   private var tree: TreePreparation
@@ -146,6 +146,21 @@ public final class Transaction {
     overlay = nil
   }
 
+  /// Adds a write that is compiled already, of contents that the commit makes stored.
+  func add(
+    _ write: DocumentWrite, bringing contents: [StagedContent] = []
+  ) throws(DatabaseError) {
+    try bring(contents)
+    try preparation.apply(write)
+  }
+
+  /// Has the commit make contents stored that documents of it refer to.
+  func bring(_ contents: [StagedContent]) throws(DatabaseError) {
+    try check(database, "")
+    preparation.bring(contents)
+    overlay = nil
+  }
+
   // MARK: - The end
 
   /// What it comes to, to be committed.
@@ -165,7 +180,13 @@ public final class Transaction {
     isOver = true
   }
 
-  private func check(_ reference: DocumentReference) throws(DatabaseError) -> DocumentPath {
+  /// Lets go of what was put, since nothing is committed.
+  func abandon(after error: any Error) {
+    let failure = error as? DatabaseError ?? DatabaseError(.aborted, "\(error)")
+    for content in preparation.staged { content.finish(after: failure) }
+  }
+
+  func check(_ reference: DocumentReference) throws(DatabaseError) -> DocumentPath {
     let path = try reference.place.get()
     try check(reference.database, "\(path)")
     return path

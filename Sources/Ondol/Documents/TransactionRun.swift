@@ -53,8 +53,13 @@ extension Database {
     try await derive(attempts: attempts, durability: durability) { snapshot in
       let transaction = Transaction(self, Rows(snapshot, catalog, mayBlock: true))
       defer { transaction.end() }
-      let result = try await body(transaction)
-      return (result, try transaction.finish())
+      do {
+        let result = try await body(transaction)
+        return (result, try transaction.finish())
+      } catch {
+        transaction.abandon(after: error)
+        throw error
+      }
     }
   }
 
@@ -107,13 +112,28 @@ extension Database {
       let tree = prepared.writesTree ? [Self.treeGate.text] : []
       await passGates(of: Set(prepared.documents.map(\.path.segments[0]) + tree))
     }
-    try refuseCancelled()
+    do throws(DatabaseError) {
+      try refuseCancelled()
+      let commit = try await commitNow(&prepared, durability)
+      prepared.finishContents(
+        after: commit == nil ? DatabaseError(.aborted, "others came first") : nil)
+      return commit
+    } catch {
+      prepared.finishContents(after: error)
+      throw error
+    }
+  }
+
+  private func commitNow(
+    _ prepared: inout PreparedCommit, _ durability: Durability?
+  ) async throws(DatabaseError) -> CompletedCommit? {
     do throws(EngineError) {
       let receipt = try await engine.commit(
         prepared.takeBatch(),
         durability: OndolEngine.Durability(durability ?? options.durability))
       for family in prepared.changedFamilies { catalog.install(family) }
       if let end = prepared.firstEnd { reap(by: end) }
+      if prepared.releasesContents { contents.reclaimer.noteRelease() }
       return CompletedCommit(documents: prepared.documents, receipt: receipt, now: 0)
     } catch .stale {
       return nil

@@ -27,7 +27,7 @@ enum ValueCheck {
         try check(element, at: place(), depth: depth + 1)
       }
     case .null, .boolean, .integer, .double, .timestamp, .string, .bytes, .reference, .geoPoint,
-      .vector:
+      .vector, .blob:
       break
     }
   }

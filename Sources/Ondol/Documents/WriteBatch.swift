@@ -7,8 +7,10 @@
 /// Writes to one document are applied in the order they were added. The whole commit may have 64
 /// MiB. A batch can be committed once.
 public final class WriteBatch {
-  private let database: Database
+  let database: Database
   private var writes: [DocumentWrite] = []
+  /// What is to be put before the commit, each as a write at its place among the others.
+  private var puts: [(place: Int, put: StoragePut)] = []
   private var isCommitted = false
   /// What is wrong with a delete, which cannot throw itself.
   private var problem: DatabaseError?
@@ -18,10 +20,10 @@ public final class WriteBatch {
   }
 
   /// How many writes were added.
-  public var count: Int { writes.count }
+  public var count: Int { writes.count + puts.count }
 
   /// Whether nothing was added.
-  public var isEmpty: Bool { writes.isEmpty }
+  public var isEmpty: Bool { count == 0 }
 
   /// Adds a write that makes the document `data`, or with `merge` sets the fields of `data`.
   ///
@@ -130,8 +132,36 @@ public final class WriteBatch {
     }
     isCommitted = true
     if let problem { throw problem }
-    guard !writes.isEmpty else { return nil }
-    return try await database.commit(writes, durability: durability)
+    guard !isEmpty else { return nil }
+    if puts.isEmpty { return try await database.commit(writes, durability: durability) }
+    var contents: [StagedContent] = []
+    // From the last place on, so that those before stay where they are.
+    for (place, put) in puts.reversed() {
+      let (content, write) = try await put.stage(in: database)
+      contents.append(content)
+      writes.insert(write, at: place)
+    }
+    return try await database.commit(writes, bringing: contents, durability: durability)
+  }
+
+  /// Adds a put, behind the writes so far.
+  func add(_ put: StoragePut) throws(DatabaseError) {
+    try refuseWhenCommitted(put.document)
+    puts.append((writes.count, put))
+  }
+
+  /// Adds a write that is compiled already.
+  func add(_ write: DocumentWrite) throws(DatabaseError) {
+    try refuseWhenCommitted(write.path)
+    writes.append(write)
+  }
+
+  private func refuseWhenCommitted(_ path: DocumentPath) throws(DatabaseError) {
+    guard !isCommitted else {
+      throw DatabaseError(
+        .failedPrecondition, "the batch was committed; make another for further writes",
+        path: path.name)
+    }
   }
 
   private func add(
@@ -143,11 +173,7 @@ public final class WriteBatch {
       throw DatabaseError(
         .invalidArgument, "the document is in another database than the batch", path: "\(path)")
     }
-    guard !isCommitted else {
-      throw DatabaseError(
-        .failedPrecondition, "the batch was committed; make another for further writes",
-        path: "\(path)")
-    }
+    try refuseWhenCommitted(path)
     do throws(DatabaseError) {
       var intent = try compile()
       if let version { intent.precondition = .version(version) }

@@ -40,4 +40,8 @@ enum Precondition: Sendable, Hashable {
   case updateTime(Timestamp)
   /// The document is there, and its time is over; otherwise the write is passed over.
   case isOver
+  /// The document is a storage path, and its object is as the condition says.
+  case object(StorageCondition)
+  /// The document is a storage path, which goes with the commit when no document links it.
+  case isUnlinked
 }

@@ -22,17 +22,31 @@ extension Database {
     return commit.result(of: write.path, in: self, returning: returning)
   }
 
+  /// Commits the writes, all or none, and makes the contents stored that they bring.
+  func commit(
+    _ writes: [DocumentWrite], bringing contents: [StagedContent], durability: Durability?
+  ) async throws(DatabaseError) -> CompletedCommit {
+    do throws(DatabaseError) {
+      let commit = try await commit(writes, durability: durability, bringing: contents)
+      for content in contents { content.finish(after: nil) }
+      return commit
+    } catch {
+      for content in contents { content.finish(after: error) }
+      throw error
+    }
+  }
+
   /// Commits the writes, all or none.
   @concurrent
   func commit(
-    _ writes: [DocumentWrite], durability: Durability?
+    _ writes: [DocumentWrite], durability: Durability?, bringing contents: [StagedContent] = []
   ) async throws(DatabaseError) -> CompletedCommit {
     await passGates(of: Set(writes.map(\.path.segments[0])))
     var queue = WriteQueue(latches)
     await queue.enterDocuments(of: writes)
     do throws(DatabaseError) {
       let commit = try await commitInTurn(
-        writes, durability: durability ?? options.durability, &queue)
+        writes, contents, durability: durability ?? options.durability, &queue)
       queue.leave()
       return commit
     } catch {
@@ -42,14 +56,15 @@ extension Database {
   }
 
   private func commitInTurn(
-    _ writes: [DocumentWrite], durability: Durability, _ queue: inout WriteQueue
+    _ writes: [DocumentWrite], _ contents: [StagedContent], durability: Durability,
+    _ queue: inout WriteQueue
   ) async throws(DatabaseError) -> CompletedCommit {
     while true {
       guard !Task.isCancelled else {
         throw DatabaseError(.cancelled, "the task was cancelled; nothing was written")
       }
       var prepared = try await read(try engineSnapshot()) { (rows) throws(DatabaseError) in
-        try WritePreparation.prepare(writes, in: rows)
+        try WritePreparation.prepare(writes, bringing: contents, in: rows)
       }
       guard !prepared.batch.isEmpty else {
         return CompletedCommit(documents: prepared.documents, receipt: nil, now: now())
@@ -65,6 +80,7 @@ extension Database {
           prepared.takeBatch(), durability: OndolEngine.Durability(durability))
         for family in prepared.changedFamilies { catalog.install(family) }
         if let end = prepared.firstEnd { reap(by: end) }
+        if prepared.releasesContents { self.contents.reclaimer.noteRelease() }
         return CompletedCommit(documents: prepared.documents, receipt: receipt, now: 0)
       } catch .stale {
         // The catalog changed under the batch. The change is visible once its writer has left the
@@ -182,20 +198,22 @@ extension Value {
   }
 }
 
-extension OndolEngine.Durability {
-  /// Nothing below zero, and nothing that overflows.
-  private static func microseconds(of pause: Duration) -> Int64 {
-    let (seconds, attoseconds) = pause.components
+extension Duration {
+  /// Whole microseconds, none below zero, and nothing that overflows.
+  var microseconds: Int64 {
+    let (seconds, attoseconds) = components
     if seconds < 0 || attoseconds < 0 { return 0 }
     if seconds > .max / 2_000_000 { return .max }
     return seconds * 1_000_000 + attoseconds / 1_000_000_000_000
   }
+}
 
+extension OndolEngine.Durability {
   init(_ durability: Durability) {
     switch durability {
     case .memory: self = .memory
     case .process: self = .process
-    case .periodic(let pause): self = .periodic(microseconds: Self.microseconds(of: pause))
+    case .periodic(let pause): self = .periodic(microseconds: pause.microseconds)
     case .power: self = .power
     }
   }

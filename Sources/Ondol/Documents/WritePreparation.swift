@@ -52,6 +52,15 @@ struct PreparedCommit: Sendable {
   var firstEnd: Int64?
   /// Whether it writes to the tree.
   var writesTree = false
+  /// Contents that the commit makes stored.
+  var staged: [StagedContent] = []
+  /// Whether it lets go of contents.
+  var releasesContents = false
+
+  /// Says how the commit ended to the contents that it was to make stored.
+  func finishContents(after error: DatabaseError?) {
+    for content in staged { content.finish(after: error) }
+  }
 
   /// Gives the batch away. Whoever commits it fills in its stamps, which copies all of its bytes
   /// when they are still held here.
@@ -73,6 +82,10 @@ struct WritePreparation {
   private var documents: [WrittenDocument] = []
   private var positions: [DocumentPath: Int] = [:]
   private var firstEnd: Int64?
+  /// Storage paths that go with the commit when no document links them.
+  private var releasedPaths: [String] = []
+  /// Contents that the commit makes stored.
+  private(set) var staged: [StagedContent] = []
 
   init(_ rows: Rows) {
     self.rows = rows
@@ -82,9 +95,10 @@ struct WritePreparation {
   ///
   /// Throws what the preconditions and limits demand, naming the document.
   static func prepare(
-    _ writes: [DocumentWrite], in rows: Rows
+    _ writes: [DocumentWrite], bringing contents: [StagedContent] = [], in rows: Rows
   ) throws(DatabaseError) -> PreparedCommit {
     var preparation = WritePreparation(rows)
+    preparation.bring(contents)
     for write in writes {
       try preparation.apply(write)
     }
@@ -108,6 +122,10 @@ struct WritePreparation {
   ///
   /// Throws what its precondition demands, naming the document; then nothing is added.
   mutating func apply(_ write: DocumentWrite) throws(DatabaseError) {
+    if write.intent.precondition == .isUnlinked {
+      if let path = write.path.storagePath { releasedPaths.append(path) }
+      return
+    }
     do throws(DatabaseError) {
       let position = try position(of: write.path)
       if write.intent.precondition == .isOver, !documents[position].isOver { return }
@@ -117,8 +135,13 @@ struct WritePreparation {
       }
       documents[position].after = after
     } catch {
-      throw error.at(path: "\(write.path)")
+      throw error.at(path: write.path.name)
     }
+  }
+
+  /// Has the commit make contents stored that documents of it refer to.
+  mutating func bring(_ contents: [StagedContent]) {
+    staged += contents
   }
 
   /// Where the document stands in the list; read from the snapshot when it is met first.
@@ -185,8 +208,10 @@ struct WritePreparation {
   ) throws(DatabaseError) {
     let exists = document.after != nil
     switch precondition {
-    case .none, .isOver:
+    case .none, .isOver, .isUnlinked:
       break
+    case .object(let condition):
+      try condition.check(document.after, at: document.path.name)
     case .exists(true):
       guard !exists else { return }
       throw DatabaseError(.notFound, "there is no document to update; setData or create makes one")
@@ -219,20 +244,26 @@ struct WritePreparation {
     batch.basis = rows.snapshot.sequence
     for position in documents.indices { documents[position].findWhetherChanged() }
     var claims = UniqueClaims()
+    var holders = HolderChanges()
+    for path in releasedPaths { holders.release(path: path) }
+    holders.bring(staged)
     for document in documents where document.isChanged {
       do throws(DatabaseError) {
         let isFirst = batch.isEmpty
-        try add(document, to: &batch, &claims)
+        try add(document, to: &batch, &claims, &holders)
         if isFirst { makeRoom(in: &batch) }
       } catch {
-        throw error.at(path: "\(document.path)")
+        throw error.at(path: document.path.name)
       }
     }
+    let documents = documents + (try removeUnlinkedPaths(&batch, &claims, &holders))
     addNewNames()
     try claims.settle(into: &batch, rows)
+    try holders.settleContents(rows, in: &batch)
     let nodes = tree?.finish(into: &batch) ?? []
     guard !batch.isEmpty else {
-      return PreparedCommit(batch: batch, documents: documents, changedFamilies: [])
+      return PreparedCommit(
+        batch: batch, documents: documents, changedFamilies: [], staged: staged)
     }
     var guarded = try guarded(footprint)
     tree?.add(to: &guarded)
@@ -247,7 +278,8 @@ struct WritePreparation {
     }
     return PreparedCommit(
       batch: batch, documents: documents, changedFamilies: changed, firstEnd: firstEnd,
-      writesTree: tree?.isEmpty == false)
+      writesTree: tree?.isEmpty == false, staged: staged,
+      releasesContents: holders.releasesContents)
   }
 
   /// The footprint with the documents to which a write makes no difference, such as a delete where
@@ -267,8 +299,33 @@ struct WritePreparation {
     batch.reserve(bytes: min(bytes + bytes / 8, Self.maximumRoom))
   }
 
+  /// Takes the storage paths out that no document links any more after this commit. They are no
+  /// writes of their own: a transaction that goes on may link them again.
+  private mutating func removeUnlinkedPaths(
+    _ batch: inout Batch, _ claims: inout UniqueClaims, _ holders: inout HolderChanges
+  ) throws(DatabaseError) -> [WrittenDocument] {
+    let deleted = documents.filter { $0.isChanged && $0.after == nil }.compactMap(
+      \.path.storagePath)
+    let paths = try holders.settlePaths(rows, deleted: deleted, in: &batch) { path in
+      guard let document = document(at: StorageRows.document(at: path)) else { return .untouched }
+      return document.after == nil ? .deleted : .put
+    }
+    var gone: [WrittenDocument] = []
+    for path in paths {
+      let path = StorageRows.document(at: path)
+      var document = try read(path, in: try collection(of: path))
+      guard document.before != nil else { continue }
+      document.after = nil
+      document.isChanged = true
+      try add(document, to: &batch, &claims, &holders)
+      gone.append(document)
+    }
+    return gone
+  }
+
   private mutating func add(
-    _ document: WrittenDocument, to batch: inout Batch, _ claims: inout UniqueClaims
+    _ document: WrittenDocument, to batch: inout Batch, _ claims: inout UniqueClaims,
+    _ holders: inout HolderChanges
   ) throws(DatabaseError) {
     let entry = try entry(of: document.collection)
     if entry.timeToLive != nil,
@@ -276,13 +333,22 @@ struct WritePreparation {
     {
       firstEnd = min(firstEnd ?? end, end)
     }
-    try collections.add(document, to: &batch)
+    let (key, contents) = try collections.add(document, to: &batch)
+    let contentsBefore = document.stored?.contents ?? []
+    if !contents.isEmpty || !contentsBefore.isEmpty {
+      holders.change(from: contentsBefore, to: contents, of: document.path, at: key)
+    }
     let ancestors = collections.ancestorIDs(of: document.collection)
     let id = document.path.documentID
     for index in entry.indexes {
       let changes = index.changes(
         from: document.stored, to: document.after, ancestors: ancestors, id: id)
       try claims.apply(changes, of: index, for: document.path, to: &batch)
+    }
+    for link in entry.links {
+      holders.change(
+        link, from: document.stored, to: document.after, of: document.path, ancestors: ancestors,
+        in: &batch)
     }
   }
 

@@ -99,23 +99,27 @@ struct WrittenCollections {
     }
   }
 
-  /// Puts the document as it is to be into the batch. Its collection is not new any more.
+  /// Puts the document as it is to be into the batch. Its collection is not new any more. Answers
+  /// its key, and the contents that it refers to.
   mutating func add(
     _ document: WrittenDocument, to batch: inout Batch
-  ) throws(DatabaseError) {
+  ) throws(DatabaseError) -> (key: [UInt8], contents: Set<BlobDigest>) {
     guard let key = key(of: document.path, in: document.collection) else {
       preconditionFailure("a collection has a keyspace before it has documents")
     }
+    var contents: Set<BlobDigest> = []
     if let after = document.after {
       let pattern = collections[document.collection].pattern
       try patterns[pattern].encoder.encode(
         after, createTime: document.before?.stamps.createTime)
       let bytes = patterns[pattern].encoder.bytes
       batch.put(key.bytes, bytes.bytes, stamps: patterns[pattern].encoder.stamps)
+      contents.formUnion(patterns[pattern].encoder.contents)
     } else {
       batch.delete(key.bytes)
     }
     batch.guardUnchanged(key.bytes)
+    return (key, contents)
   }
 }
 

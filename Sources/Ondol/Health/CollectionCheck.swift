@@ -25,6 +25,7 @@ struct CollectionCheck: Sendable {
   private let rows: Rows
   /// Those that are ready. In the others rows may be missing, and queries do not use them.
   private let indexes: [IndexDefinition]
+  private let links: [IndexDefinition]
   /// For each index the rows that documents give and that are there.
   private var found: [Int]
   /// For the index being counted, its rows.
@@ -45,7 +46,8 @@ struct CollectionCheck: Sendable {
     keyspace = entry.keyspace
     symbols = entry.symbols
     self.rows = rows
-    indexes = entry.indexes.filter { $0.state == .ready }
+    indexes = entry.allIndexes.filter { $0.state == .ready }
+    links = entry.links
     found = Array(repeating: 0, count: indexes.count)
   }
 
@@ -128,7 +130,7 @@ struct CollectionCheck: Sendable {
     let ids = try DocumentKey.ids(in: key.bytes, ancestorCount: pattern.ancestorCount)
     let segments = zip(pattern.collectionIDs, ids).flatMap { [$0, $1] }
     let ancestors = Array(ids.dropLast())
-    guard (try? DocumentPath(segments: segments)) != nil,
+    guard let path = try? DocumentPath(stored: segments),
       DocumentKey.key(keyspace, ancestors: ancestors, id: ids[ids.count - 1]) == key
     else {
       return note(.document, "its key is not that of a document", ids, hint: Finding.damageHint)
@@ -154,6 +156,32 @@ struct CollectionCheck: Sendable {
         hint: Finding.damageHint)
     }
     try checkIndexes(of: fields, ids)
+    try checkHolding(of: fields, path, key)
+  }
+
+  /// Looks up what a document holds, and whether it does.
+  private mutating func checkHolding(
+    of fields: [String: Value], _ path: DocumentPath, _ key: [UInt8]
+  ) throws(DatabaseError) {
+    if let storagePath = path.storagePath,
+      StorageMetadata(path: storagePath, fields, updated: .pending) == nil
+    {
+      findings.append(Finding("it has no content, or no metadata", of: path, .document))
+    }
+    for digest in fields.contents where try rows.row(ContentKey.holder(digest, key)) == nil {
+      findings.append(
+        Finding("it refers to the content \(digest.hex), and does not hold it", of: path, .holder))
+    }
+    for link in links where link.state == .ready {
+      for linked in link.linkedPaths(in: fields) {
+        guard let object = try rows.objectKey(linked), try rows.row(object) != nil else {
+          findings.append(
+            Finding(
+              "it links the storage path '\(linked)', where there is no object", of: path, .holder))
+          continue
+        }
+      }
+    }
   }
 
   /// Looks the rows up that a document should have.
@@ -253,7 +281,7 @@ struct CollectionCheck: Sendable {
     var reader = KeyReader(key.bytes)
     try reader.skip(raw: keyspace.prefix.count)
     let start = reader.offset
-    if !index.kind.isOfGroup {
+    if !index.kind.putsAncestorsBehind {
       for _ in 0..<pattern.ancestorCount { _ = try reader.id() }
     }
     var document = keyspace.prefix + key[start..<reader.offset]
@@ -268,16 +296,12 @@ struct CollectionCheck: Sendable {
   private mutating func note(
     _ kind: Finding.Kind, _ message: String, _ ids: [String]?, hint: String
   ) {
-    guard let ids, let id = ids.last else {
+    guard let ids, !ids.isEmpty else {
       findings.append(
         Finding(.error, kind, message, collection: pattern.description, hint: hint))
       return
     }
-    let collection =
-      zip(pattern.collectionIDs, ids).dropLast().flatMap { [$0, $1] }
-      + [pattern.collectionIDs[pattern.collectionIDs.count - 1]]
-    findings.append(
-      Finding(
-        .error, kind, message, collection: collection.joined(separator: "/"), id: id, hint: hint))
+    let path = DocumentPath(unchecked: zip(pattern.collectionIDs, ids).flatMap { [$0, $1] })
+    findings.append(Finding(message, of: path, kind, hint: hint))
   }
 }

@@ -66,6 +66,7 @@ extension Database {
       let database = try await open(
         at: newPath, environment: environment, engineOptions: engineOptions)
       try await database.orderSalvagedTree()
+      report.note(try await database.rebuildHolders())
       let built = try await database.buildSalvagedIndexes()
       try await database.close()
       try refuseWhenCancelled()
@@ -99,7 +100,7 @@ extension Database {
       var names: [String: Set<String>] = [:]
       for family in try rows.catalog.families(in: rows) {
         for (pattern, entry) in family.collections {
-          let ready = entry.indexes.filter { $0.state == .ready }
+          let ready = entry.allIndexes.filter { $0.state == .ready }
           names[pattern.description] = Set(ready.map(\.name))
         }
       }
@@ -109,6 +110,16 @@ extension Database {
 }
 
 extension SalvageReport {
+  /// Notes contents that are gone, and who referred to them.
+  fileprivate mutating func note(_ lost: [LostContent]) {
+    lossCount += lost.count
+    losses += lost.prefix(max(0, 1_000 - losses.count)).map { lost in
+      Loss(
+        reason: "the content \(lost.digest.hex) that it refers to is not stored any more",
+        after: lost.document.name, before: lost.document.name)
+    }
+  }
+
   /// Notes indexes that are not among those that were built.
   fileprivate mutating func compareIndexes(_ built: [String: Set<String>]) {
     for index in collections.indices {

@@ -107,6 +107,25 @@ extension Database {
         }
       }
     }
+    try await checkContents(snapshot, &findings)
+    try await checkHolders(of: snapshot, &findings)
+  }
+
+  /// Checks the rows that say who holds what.
+  private func checkHolders(
+    of snapshot: Snapshot, _ findings: inout FindingList
+  ) async throws(DatabaseError) {
+    var check = HolderCheck(Rows(snapshot, catalog, mayBlock: true))
+    while !check.isDone {
+      guard !Task.isCancelled else { throw DatabaseError(.cancelled, "the task was cancelled") }
+      let previous = check
+      check = await snapshot.readBlocking {
+        var next = previous
+        next.step()
+        return next
+      }
+      findings.append(check.takeFindings())
+    }
   }
 
   /// Checks the rows of the tree.

@@ -7,11 +7,12 @@ public enum VerificationDepth: String, Sendable, Hashable, Codable, CaseIterable
   /// The files are there and are the right ones: superblock, manifest, logs, and the header, the
   /// index and the footer of every other file. Seconds, whatever the size.
   case structure
-  /// Also every byte of every file: checksums, the order of rows, sums, pointers to large values.
-  /// As long as reading the files takes.
+  /// Also every byte of every file of rows: checksums, the order of rows, sums, pointers to large
+  /// values. As long as reading the files takes.
   case blocks
   /// Also what the rows mean: every document can be decoded, every index holds exactly the rows
-  /// that its documents give, the catalog is consistent. Some times as long as `blocks`.
+  /// that its documents give, the catalog is consistent, the bytes of every blob are those that its
+  /// digest names, and what documents refer to is there. Some times as long as `blocks`.
   case full
 }
 
@@ -66,6 +67,10 @@ public struct Finding: Sendable, Hashable, Codable {
     /// A row of the tree that cannot be read or does not fit the others. The `id` is the node's
     /// path.
     case tree
+    /// The bytes of a blob.
+    case content
+    /// A row that says who holds a content or keeps a storage path, or one that is missing.
+    case holder
   }
 
   /// How bad it is.
@@ -80,6 +85,8 @@ public struct Finding: Sendable, Hashable, Codable {
   public var collection: String?
   /// The document's id.
   public var id: String?
+  /// The storage path, where it is about one.
+  public var storagePath: String?
   /// What is wrong, for a person.
   public var message: String
   /// What helps, for a person.
@@ -88,7 +95,8 @@ public struct Finding: Sendable, Hashable, Codable {
   /// A finding with its place.
   public init(
     _ severity: Severity, _ kind: Kind, _ message: String, file: String? = nil,
-    offset: UInt64? = nil, collection: String? = nil, id: String? = nil, hint: String? = nil
+    offset: UInt64? = nil, collection: String? = nil, id: String? = nil,
+    storagePath: String? = nil, hint: String? = nil
   ) {
     self.severity = severity
     self.kind = kind
@@ -97,6 +105,7 @@ public struct Finding: Sendable, Hashable, Codable {
     self.offset = offset
     self.collection = collection
     self.id = id
+    self.storagePath = storagePath
     self.hint = hint
   }
 }
@@ -107,7 +116,7 @@ extension Finding: CustomStringConvertible {
     let document = [collection, id].compactMap(\.self).joined(separator: "/")
     let place = [
       file.map { file in offset.map { "\(file) at byte \($0)" } ?? file },
-      document.isEmpty ? nil : document,
+      document.isEmpty ? nil : document, storagePath.map { "the storage path \($0)" },
     ].compactMap(\.self).joined(separator: ", ")
     return "\(severity.rawValue): \(place.isEmpty ? kind.rawValue : place): \(message)"
   }

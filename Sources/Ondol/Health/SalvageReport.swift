@@ -38,6 +38,10 @@ public struct SalvageReport: Sendable, Hashable, Codable {
   public var collections: [Collection] = []
   /// Rows of the tree that were saved: its leaves, and what is said about its other nodes.
   public var treeRows = 0
+  /// Storage paths in the new database, with their metadata.
+  public var storagePaths = 0
+  /// Storage paths that were found and could not be read.
+  public var lostStoragePaths = 0
   /// What could not be saved, a thousand entries at most.
   public var losses: [Loss] = []
   /// How much could not be saved, however much that is.

@@ -120,7 +120,7 @@ final class SalvageWork: @unchecked Sendable {
   ) throws(MalformedBytes) {
     let ids = (try? DocumentKey.ids(in: row.key.bytes, ancestorCount: pattern.ancestorCount)) ?? []
     let segments = zip(pattern.collectionIDs, ids).flatMap { [$0, $1] }
-    guard let last = ids.last, (try? DocumentPath(segments: segments)) != nil,
+    guard let last = ids.last, (try? DocumentPath(stored: segments)) != nil,
       DocumentKey.key(keyspace, ancestors: Array(ids.dropLast()), id: last) == row.key
     else { throw MalformedBytes(at: 0, "its key is not that of a document") }
     let view = try DocumentView(row.value.bytes)
@@ -156,7 +156,12 @@ final class SalvageWork: @unchecked Sendable {
     completeCatalog()
     try target.finish(catalog.rows(), sequence: sequence, time: time)
     var report = SalvageReport()
-    report.collections = collections.values.sorted { $0.name < $1.name }
+    report.collections = collections.values.filter { $0.name != StorageRows.root }
+      .sorted { $0.name < $1.name }
+    if let paths = collections.values.first(where: { $0.name == StorageRows.root }) {
+      report.storagePaths = paths.saved
+      report.lostStoragePaths = paths.lost
+    }
     report.lastVersion = sequence.rawValue
     let unread = reader.foundLosses.filter { !isOfIndex($0) }
     let hidden = reader.lossCount - reader.foundLosses.count
@@ -197,6 +202,6 @@ final class SalvageWork: @unchecked Sendable {
     guard let keyspace = keyspace(of: key), let pattern = catalog.patterns[keyspace],
       let ids = try? DocumentKey.ids(in: key.bytes, ancestorCount: pattern.ancestorCount)
     else { return nil }
-    return zip(pattern.collectionIDs, ids).flatMap { [$0, $1] }.joined(separator: "/")
+    return DocumentPath(unchecked: zip(pattern.collectionIDs, ids).flatMap { [$0, $1] }).name
   }
 }

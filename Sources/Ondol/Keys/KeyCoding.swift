@@ -7,7 +7,7 @@
 //   05 end of a container       25 +infinity             58 array: components, 05
 //   10 null                     30 timestamp: 8 bytes    60 vector: dimension, 8 bytes each
 //   18 false   19 true          38 string, escaped       68 map: (string, value)*, 05
-//   20 NaN     21 -infinity     40 bytes, escaped        70 (kept for blob references)
+//   20 NaN     21 -infinity     40 bytes, escaped        70 blob: digest, length, 2 components
 //   22 negative 23 zero         48 reference: (49, segment)*, 05
 //   24 positive number          50 geo point: 2 x 8 bytes
 //
@@ -24,6 +24,7 @@
 //   continuations.
 // - Numbers: see KeyNumber. Doubles in vectors and geo points: eight bytes, the sign bit flipped,
 //   negative ones complemented, NaN all zero.
+// - Blobs: 32 bytes, length in eight, then content type and path, each a string or null.
 // - Timestamps: microseconds since 1970, sign bit flipped, high byte first. A pending one is noted
 //   as a stamp, which the sequencer fills in with the commit's time.
 // - A component longer than 1,024 bytes is cut there, and 04 follows; no whole component is that
@@ -85,6 +86,7 @@ enum KeyCoding {
     case .array: Tag.array...Tag.array
     case .vector: Tag.vector...Tag.vector
     case .map: Tag.map...Tag.map
+    case .blob: Tag.blob...Tag.blob
     }
   }
 

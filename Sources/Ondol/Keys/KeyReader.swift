@@ -130,6 +130,7 @@ extension KeyReader {
     case KeyCoding.Tag.array: return .array(try array(depth: depth))
     case KeyCoding.Tag.vector: return .vector(try vector())
     case KeyCoding.Tag.map: return .map(try map(depth: depth))
+    case KeyCoding.Tag.blob: return .blob(try blob())
     default: throw malformed("an unknown tag, \(tag)")
     }
   }
@@ -190,6 +191,29 @@ extension KeyReader {
   }
 
   @_lifetime(self: copy self)
+  private mutating func blob() throws(MalformedBytes) -> BlobReference {
+    var digest: [UInt8] = []
+    for _ in 0..<BlobDigest.length { digest.append(try octet()) }
+    let length = try eightOctets()
+    let contentType = try textOrNull()
+    let path = try textOrNull()
+    guard let digest = BlobDigest(bytes: digest), let length = Int(exactly: length),
+      let blob = try? BlobReference(
+        digest: digest, length: length, contentType: contentType, path: path)
+    else { throw malformed("a blob that is none") }
+    return blob
+  }
+
+  @_lifetime(self: copy self)
+  private mutating func textOrNull() throws(MalformedBytes) -> String? {
+    switch try octet() {
+    case KeyCoding.Tag.null: return nil
+    case KeyCoding.Tag.string: return try text()
+    case let tag: throw malformed("the tag \(tag) where a text or none must be")
+    }
+  }
+
+  @_lifetime(self: copy self)
   private mutating func array(depth: Int) throws(MalformedBytes) -> [Value] {
     try checkDepth(depth)
     var elements: [Value] = []
@@ -245,6 +269,7 @@ extension KeyReader {
         try skipEscaped()
         try skipValue(tag: try octet(), depth: depth + 1)
       }
+    case KeyCoding.Tag.blob: _ = try blob()
     default: throw malformed("an unknown tag, \(tag)")
     }
   }

@@ -102,6 +102,7 @@ extension KeyWriter {
     case .array(let elements): append(elements, depth: depth)
     case .vector(let value): append(value)
     case .map(let fields): append(fields, depth: depth)
+    case .blob(let value): append(value, depth: depth)
     }
   }
 
@@ -160,6 +161,14 @@ extension KeyWriter {
     for component in vector.components where !isFull {
       bytes.append(highFirst: KeyCoding.orderedBits(component))
     }
+  }
+
+  private mutating func append(_ blob: BlobReference, depth: Int) {
+    bytes.append(KeyCoding.Tag.blob)
+    blob.digest.append(to: &bytes)
+    bytes.append(highFirst: UInt64(blob.length))
+    append(blob.contentType.map { .string($0) } ?? .null, depth: depth)
+    append(blob.path.map { .string($0) } ?? .null, depth: depth)
   }
 
   private mutating func append(_ fields: [String: Value], depth: Int) {

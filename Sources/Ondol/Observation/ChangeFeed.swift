@@ -60,11 +60,14 @@ extension Database {
   /// feed is begun that is to know all documents: take `changeToken()`, read them, then follow from
   /// the token; what changed in between comes once more.
   ///
-  /// Its iterators throw `.failedPrecondition` without `Options.changeRetention` or with
-  /// `.readOnly` access; `.invalidArgument` for the token of another database; `.outOfRange` when
-  /// the commits behind the token are kept no more, or the commit itself did not survive a crash,
-  /// and then everything is to be read anew; `.dataLoss` or `.notFound` naming the file when a log
-  /// is damaged or missing.
+  /// With `.readOnly` access the feed tells what the database's writer has kept, whatever the own
+  /// options say, and follows the writer as listeners do.
+  ///
+  /// Its iterators throw `.failedPrecondition` without `Options.changeRetention`;
+  /// `.invalidArgument` for the token of another database; `.outOfRange` when the commits behind
+  /// the token are kept no more, or the commit itself did not survive a crash, and then everything
+  /// is to be read anew; `.dataLoss` or `.notFound` naming the file when a log is damaged or
+  /// missing.
   ///
   /// - Complexity: O(1); the iterator reads at most one file of the log to find its place, then
   ///   what it gives out.
@@ -84,6 +87,7 @@ private final class ChangeFollower: Sendable {
     var history: CommitHistory?
     /// Read and not given out.
     var changes: ArraySlice<DatabaseChange> = []
+    var isAudience = false
     var isOver = false
   }
 
@@ -97,23 +101,46 @@ private final class ChangeFollower: Sendable {
     self.start = start
   }
 
+  deinit {
+    end()
+  }
+
   @concurrent
   func next() async throws(DatabaseError) -> DatabaseChange? {
+    begin()
     do throws(DatabaseError) {
       while !Task.isCancelled, !database.arrivals.isClosed, !state.withLock({ $0.isOver }) {
         if let change = state.withLock({ $0.changes.popFirst() }) { return change }
         let position = try await readSome()
         guard let position else { continue }
-        await database.arrivals.wait(behind: position, for: listening)
+        try await database.arrivals.wait(behind: position, for: listening)
       }
     } catch {
-      state.withLock { $0.isOver = true }
+      end()
       // Closing may come between two looks.
       if database.arrivals.isClosed { return nil }
       throw error
     }
-    state.withLock { $0.isOver = true }
+    end()
     return nil
+  }
+
+  private func begin() {
+    let isFirst = state.withLock { state in
+      guard !state.isAudience, !state.isOver else { return false }
+      state.isAudience = true
+      return true
+    }
+    if isFirst { database.audience.enter() }
+  }
+
+  private func end() {
+    let isLast = state.withLock { state in
+      state.isOver = true
+      defer { state.isAudience = false }
+      return state.isAudience
+    }
+    if isLast { database.audience.leave() }
   }
 
   /// Reads what comes next; where nothing does, answers behind which commit to wait.
@@ -154,6 +181,8 @@ final class CommitArrivals: Sendable {
     /// The last commit that was announced.
     var last: SequenceNumber
     var waiters = WaitingListeners()
+    /// Why nothing is known of later commits.
+    var failure: DatabaseError?
     var isClosed = false
   }
 
@@ -169,6 +198,16 @@ final class CommitArrivals: Sendable {
   func note(_ sequence: SequenceNumber) {
     let woken = state.withLock { state in
       state.last = max(state.last, sequence)
+      state.failure = nil
+      return state.waiters.takeAll()
+    }
+    for wakeup in woken { wakeup.resume() }
+  }
+
+  /// Has all who wait get the error, until a commit is announced.
+  func fail(with error: DatabaseError) {
+    let woken = state.withLock { state in
+      state.failure = error
       return state.waiters.takeAll()
     }
     for wakeup in woken { wakeup.resume() }
@@ -185,22 +224,28 @@ final class CommitArrivals: Sendable {
 
   /// Waits until a commit behind `sequence` is announced, the listener's task is cancelled, or the
   /// database is closed. May return sooner.
-  func wait(behind sequence: SequenceNumber, for listener: Listening) async {
+  func wait(
+    behind sequence: SequenceNumber, for listener: Listening
+  ) async throws(DatabaseError) {
     await listener.wait { wakeup in
       state.withLock { state in
-        guard !listener.isCancelled, !state.isClosed, state.last <= sequence else { return false }
+        guard !listener.isCancelled, !state.isClosed, state.failure == nil, state.last <= sequence
+        else { return false }
         state.waiters.add(listener, wakeup)
         return true
       }
     } leave: { [state] in
       state.withLock { $0.waiters.remove(listener) }
     }
+    if let failure = state.withLock({ $0.failure }) { throw failure }
   }
 
   /// Waits until the commit with this number was announced, if it is to be.
-  func waitUntilAnnounced(_ sequence: SequenceNumber, for listener: Listening) async {
+  func waitUntilAnnounced(
+    _ sequence: SequenceNumber, for listener: Listening
+  ) async throws(DatabaseError) {
     while !listener.isCancelled, state.withLock({ !$0.isClosed && $0.last < sequence }) {
-      await wait(behind: SequenceNumber(rawValue: sequence.rawValue - 1), for: listener)
+      try await wait(behind: SequenceNumber(rawValue: sequence.rawValue - 1), for: listener)
     }
   }
 }

@@ -69,7 +69,7 @@ enum ChangeRecord {
   ) throws(MalformedBytes) -> DatabaseChange.Document {
     let start = reader.offset
     let segments = try reader.texts()
-    guard let path = try? DocumentPath(segments: segments) else {
+    guard let path = try? DocumentPath(stored: segments) else {
       throw MalformedBytes(at: start, "no document's path")
     }
     let flags = try reader.byte()

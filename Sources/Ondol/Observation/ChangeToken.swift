@@ -60,7 +60,7 @@ extension Database {
 
   /// Nil when no changes are kept.
   func token(of point: CommitPoint) -> ChangeToken? {
-    guard catalog.keepsChanges, !engine.isReadOnly else { return nil }
+    guard engine.keepsHistory else { return nil }
     return ChangeToken(identity: engine.identity, point: point)
   }
 
@@ -81,11 +81,10 @@ extension Database {
   }
 
   private func refuseWithoutHistory() throws(DatabaseError) {
-    if engine.isReadOnly { throw DatabaseError(EngineError.readOnly) }
-    guard catalog.keepsChanges else {
+    guard engine.keepsHistory else {
       throw DatabaseError(
         .failedPrecondition,
-        "changes are not kept; open the database with Options.changeRetention")
+        "changes are not kept; open the database for writing with Options.changeRetention")
     }
   }
 

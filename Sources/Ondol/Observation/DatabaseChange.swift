@@ -21,12 +21,24 @@ public struct DatabaseChange: Sendable, Hashable {
     }
   }
 
+  /// An object in storage before and after the commit.
+  public struct Object: Sendable, Hashable {
+    /// Where the object is.
+    public let reference: StorageReference
+    /// The object as the commit found it; nil when there was none.
+    public let before: StorageMetadata?
+    /// The object as the commit left it; nil when it is gone.
+    public let after: StorageMetadata?
+  }
+
   /// The commit, to go on behind it later.
   public let token: ChangeToken
   /// The moment of the commit.
   public let time: Timestamp
   /// The documents that it changed, in the order in which they were first written.
   public let documents: [Document]
+  /// The objects in storage that it changed.
+  public let objects: [Object]
   /// The collection at the top that was dropped, with everything below it, in a commit that did
   /// that. Its documents are not among `documents`.
   public let droppedCollection: String?
@@ -52,11 +64,28 @@ extension DatabaseChange {
     time = Timestamp(unchecked: commit.point.time)
     switch content {
     case .documents(let documents):
-      self.documents = documents
+      self.documents = documents.filter { $0.storagePath == nil }
+      objects = documents.compactMap { Object($0, in: database) }
       droppedCollection = nil
     case .dropped(let root):
       documents = []
+      objects = []
       droppedCollection = root
     }
+  }
+}
+
+extension DatabaseChange.Document {
+  /// The storage path that the document is; nil for a document of the app.
+  fileprivate var storagePath: String? { (try? reference.place.get())?.storagePath }
+}
+
+extension DatabaseChange.Object {
+  /// Nil for a document of the app.
+  fileprivate init?(_ document: DatabaseChange.Document, in database: Database) {
+    guard let path = document.storagePath else { return nil }
+    reference = StorageReference(database: database, path: path)
+    before = StorageMetadata(document.before)
+    after = StorageMetadata(document.after)
   }
 }

@@ -74,41 +74,73 @@ struct DocumentChanges {
 
   /// The changes with their indices.
   var list: [DocumentChange] {
-    var tree = start
+    var standing = Standing(start, isReversed: isReversed, changes: count)
     var changes: [DocumentChange] = []
-    changes.reserveCapacity(removed.count + added.count + modified.count)
+    changes.reserveCapacity(count)
     for ranked in removed {
       changes.append(
         DocumentChange(
-          type: .removed, document: ranked.document, oldIndex: take(ranked, from: &tree),
+          type: .removed, document: ranked.document, oldIndex: standing.take(ranked),
           newIndex: nil))
     }
     for ranked in added {
       changes.append(
         DocumentChange(
-          type: .added, document: ranked.document, oldIndex: nil,
-          newIndex: put(ranked, into: &tree)))
+          type: .added, document: ranked.document, oldIndex: nil, newIndex: standing.put(ranked)))
     }
     for replacement in modified {
-      let oldIndex = take(replacement.old, from: &tree)
+      let oldIndex = standing.take(replacement.old)
       changes.append(
         DocumentChange(
           type: .modified, document: replacement.new.document, oldIndex: oldIndex,
-          newIndex: put(replacement.new, into: &tree)))
+          newIndex: standing.put(replacement.new)))
     }
     return changes
   }
 
-  private func take(_ ranked: RankedDocument, from tree: inout RankedTree) -> Int {
-    let rank = tree.find(ranked.keys).rank
-    defer { tree.remove(ranked.keys) }
-    return isReversed ? tree.count - 1 - rank : rank
+  private var count: Int { removed.count + added.count + modified.count }
+}
+
+/// Where documents stand while one after the other is taken out of a list or put in. Few changes
+/// are counted beside the list as it was; many are made in a tree.
+private struct Standing {
+  private static let fewChanges = 8
+
+  private var tree: RankedTree
+  private let isReversed: Bool
+  private let isCounted: Bool
+  private var gone: [RankedDocument] = []
+  private var come: [RankedDocument] = []
+
+  init(_ start: RankedTree, isReversed: Bool, changes: Int) {
+    tree = start
+    self.isReversed = isReversed
+    isCounted = changes <= Self.fewChanges
   }
 
-  private func put(_ ranked: RankedDocument, into tree: inout RankedTree) -> Int {
-    tree.insert(ranked)
-    let rank = tree.find(ranked.keys).rank
-    return isReversed ? tree.count - 1 - rank : rank
+  /// Takes a document out that was in the list at first; answers where it stood.
+  mutating func take(_ ranked: RankedDocument) -> Int {
+    let index = index(of: ranked)
+    if isCounted { gone.append(ranked) } else { tree.remove(ranked.keys) }
+    return index
+  }
+
+  /// Puts a document in; answers where it stands.
+  mutating func put(_ ranked: RankedDocument) -> Int {
+    if isCounted { come.append(ranked) } else { tree.insert(ranked) }
+    return index(of: ranked)
+  }
+
+  /// Where a document stands that is in the list.
+  private func index(of ranked: RankedDocument) -> Int {
+    let rank =
+      tree.find(ranked.keys).rank - gone.count { isBefore($0, ranked) }
+      + come.count { isBefore($0, ranked) }
+    return isReversed ? tree.count - gone.count + come.count - 1 - rank : rank
+  }
+
+  private func isBefore(_ left: RankedDocument, _ right: RankedDocument) -> Bool {
+    left !== right && tree.orders.compare(left.keys, right.keys) < 0
   }
 }
 

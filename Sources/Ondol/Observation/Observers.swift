@@ -16,6 +16,9 @@ protocol CommitListener: AnyObject, Sendable {
   /// Ends all waiting for good.
   func finish()
 
+  /// Has all who listen, now or later, get the error.
+  func fail(with error: DatabaseError)
+
   /// Changes that have been taken in and not worked in.
   var pendingCount: Int { get }
 }
@@ -34,6 +37,14 @@ enum ListeningPlace: Hashable, Sendable {
     case .collection(let path): self = .collection(path)
     case .group(let id): self = .group(id)
     }
+  }
+
+  /// Where a change of a document is listened to.
+  static func all(of path: DocumentPath) -> [ListeningPlace] {
+    let collection = path.collection
+    return [
+      .document(path), .collection(collection), .group(ExactText(collection.collectionID)),
+    ]
   }
 
   /// Whether documents below the root collection can be there.
@@ -71,10 +82,14 @@ final class Observers: Sendable {
   private let state = Guarded(State())
   /// Those who listen to the tree.
   let tree = TreeObservers()
-  private let engine: Engine
+  /// Not held: it holds this one, to tell it of commits.
+  private weak let engine: Engine?
+  /// Told of all who listen.
+  private let audience: Audience
 
-  init(_ engine: Engine) {
+  init(_ engine: Engine, _ audience: Audience) {
     self.engine = engine
+    self.audience = audience
   }
 
   /// Listeners of all kinds.
@@ -99,7 +114,8 @@ final class Observers: Sendable {
     _ key: WatchKey, _ subscriptions: @autoclosure () -> [Subscription],
     _ make: () -> Watch<View>
   ) -> Watch<View> {
-    state.withLock { state in
+    audience.enter()
+    return state.withLock { state in
       if let watch = state.shared[key]?.watch as? Watch<View>, !watch.hasFailed {
         state.shared[key]?.listenerCount += 1
         return watch
@@ -134,6 +150,7 @@ final class Observers: Sendable {
 
   /// Takes a listener away; with the last one goes its watch.
   func detach(_ key: WatchKey, from watch: any CommitListener) {
+    audience.leave()
     state.withLock { state in
       guard var shared = state.shared[key], shared.watch === watch else { return }
       shared.listenerCount -= 1
@@ -155,6 +172,12 @@ final class Observers: Sendable {
     for watch in watches { watch.finish() }
   }
 
+  /// Has all who listen get the error, once. Who begins to listen afterwards begins anew.
+  func fail(with error: DatabaseError) {
+    let watches = state.withLock { $0.shared.values.map(\.watch) }
+    for watch in watches { watch.fail(with: error) }
+  }
+
   // MARK: - Commits
 
   /// Tells whom a commit concerns.
@@ -164,7 +187,9 @@ final class Observers: Sendable {
     var wakeups: [Wakeup] = []
     switch note.content {
     case .documents(let documents):
-      for concerned in concerned(by: documents, announcement) {
+      let changed = documents.lazy.filter(\.isChanged)
+      let concerned = concerned(by: changed, \.path) { ObservedChange($0, announcement) }
+      for concerned in concerned {
         concerned.listener.take(concerned.changes, version, &wakeups)
       }
     case .dropped(let root):
@@ -174,26 +199,51 @@ final class Observers: Sendable {
     wake(wakeups)
   }
 
+  /// Tells whom a step from one commit to a later one concerns, in a database that another writes.
+  func announce(_ changes: StepChanges, through version: Version) {
+    var wakeups: [Wakeup] = []
+    // First, so that nobody sees a part of the step: whoever asks anew sees all of it.
+    let uncertain = changes.isKnown ? changes.uncertainRoots.flatMap(listeners(below:)) : everybody
+    for listener in uncertain { listener.invalidate(version, &wakeups) }
+    for concerned in concerned(by: changes.documents, \.path, { $0 }) {
+      concerned.listener.take(concerned.changes, version, &wakeups)
+    }
+    wake(wakeups + tree.invalidate())
+  }
+
+  /// Has everything below a root collection evaluated anew, because documents are read in another
+  /// way from now on.
+  func invalidate(below root: String) {
+    var wakeups: [Wakeup] = []
+    let any = Version(rawValue: .max)
+    for listener in listeners(below: root) { listener.invalidate(any, &wakeups) }
+    wake(wakeups)
+  }
+
+  /// Whether anybody may have to be told of a change of the document.
+  func areConcerned(with path: DocumentPath) -> Bool {
+    state.withLock { state in
+      ListeningPlace.all(of: path).contains { state.places[$0] != nil }
+    }
+  }
+
   private struct Concerned {
     var listener: any CommitListener
     var changes: [ObservedChange]
   }
 
-  private func concerned(
-    by documents: [WrittenDocument], _ announcement: Announcement
+  private func concerned<Document>(
+    by documents: some Sequence<Document>, _ path: (Document) -> DocumentPath,
+    _ makeChange: (Document) -> ObservedChange
   ) -> [Concerned] {
     state.withLock { state in
       var concerned: [Concerned] = []
       guard !state.places.isEmpty else { return concerned }
       var positions: [ObjectIdentifier: Int] = [:]
-      for document in documents where document.isChanged {
-        let collection = document.path.collection
-        let places = [
-          .document(document.path), .collection(collection),
-          .group(ExactText(collection.collectionID)),
-        ].compactMap { (place: ListeningPlace) in state.places[place] }
+      for document in documents {
+        let places = ListeningPlace.all(of: path(document)).compactMap { state.places[$0] }
         guard !places.isEmpty else { continue }
-        let change = ObservedChange(document, announcement)
+        let change = makeChange(document)
         var seen: Set<ObjectIdentifier> = []
         for index in places {
           index.visit(change) { listener in
@@ -210,6 +260,10 @@ final class Observers: Sendable {
       }
       return concerned
     }
+  }
+
+  private var everybody: [any CommitListener] {
+    state.withLock { $0.shared.values.map(\.watch) }
   }
 
   private func listeners(below root: String) -> [any CommitListener] {
@@ -232,7 +286,7 @@ final class Observers: Sendable {
     }
     // Finished even when the database is closed meanwhile: a continuation must be resumed.
     let rest = Guarded(wakeups[...])
-    let task = engine.startInBackground {
+    let task = engine?.startInBackground {
       while true {
         let some = rest.withLock { rest in
           defer { rest = rest.dropFirst(Self.wokenAtOnce) }

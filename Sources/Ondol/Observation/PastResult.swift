@@ -41,7 +41,7 @@ final class ResumedListener: Listener {
     let plan = try LiveQueryPlan(shape, in: query.database)
     let (seen, last) = try await plan.result(asOf: token)
     // What is shown must not be older than what was seen.
-    await query.database.arrivals.waitUntilAnnounced(last, for: listening)
+    try await query.database.arrivals.waitUntilAnnounced(last, for: listening)
     return query.listener(to: shape, behind: seen)
   }
 }

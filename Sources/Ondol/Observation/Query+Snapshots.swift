@@ -52,6 +52,16 @@ extension Query {
     to shape: QueryShape, behind seen: ResultView? = nil
   ) -> WatchListener<ResultView, QuerySnapshot> {
     let query = self
+    return listener(to: shape, behind: seen) { view, before in
+      QuerySnapshot(query: query, view, before: before)
+    }
+  }
+
+  /// As above, with something else made of each state of the result and the one before it.
+  func listener<Element: Sendable>(
+    to shape: QueryShape, behind seen: ResultView?,
+    _ element: @escaping @Sendable (ResultView, ResultView?) -> Element
+  ) -> WatchListener<ResultView, Element> {
     let key = WatchKey.query(shape)
     return WatchListener(database.observers, key) { [database] () throws(DatabaseError) in
       let plan = try LiveQueryPlan(shape, in: database)
@@ -59,7 +69,7 @@ extension Query {
         Watch { () throws(DatabaseError) in try await ResultView.evaluate(plan) }
       }
     } element: { (view: ResultView, before) in
-      QuerySnapshot(query: query, view, before: before ?? seen)
+      element(view, before ?? seen)
     }
   }
 }

@@ -16,8 +16,10 @@ final class RankedDocument: Sendable {
 
 /// Documents in the order of their keys, which are unique.
 struct RankedTree: Sendable {
-  /// Entries of a leaf, and children of an inner node, at most.
-  private static let capacity = 32
+  /// Entries of a leaf, and children of an inner node, at most. Whoever changes a node makes a new
+  /// one and touches all of its children to count them as held once more, which costs more than a
+  /// level or two: so few.
+  private static let capacity = 16
 
   fileprivate final class Node: Sendable {
     /// Of a leaf; empty in an inner node.
@@ -26,28 +28,34 @@ struct RankedTree: Sendable {
     let count: Int
     /// Zero for a leaf.
     let height: Int
+    /// The least entry. A node that is part of a tree has one.
+    let first: RankedDocument?
 
     init(entries: [RankedDocument]) {
       self.entries = entries
       children = []
       count = entries.count
       height = 0
+      first = entries.first
     }
 
-    init(children: [Node]) {
+    /// - Parameter count: the entries in the children.
+    init(children: [Node], count: Int) {
       entries = []
       self.children = children
-      count = children.reduce(0) { $0 + $1.count }
+      self.count = count
       height = (children.first?.height ?? 0) + 1
+      first = children.first?.first
+    }
+
+    convenience init(children: [Node]) {
+      self.init(children: children, count: children.reduce(0) { $0 + $1.count })
     }
 
     var size: Int { height == 0 ? entries.count : children.count }
-
-    /// The least entry. A node that is part of a tree has one.
-    var first: RankedDocument? { height == 0 ? entries.first : children.first?.first }
   }
 
-  private let orders: [SortOrder]
+  let orders: [SortOrder]
   private var root: Node
 
   /// No documents.
@@ -75,22 +83,10 @@ struct RankedTree: Sendable {
   var count: Int { root.count }
   var isEmpty: Bool { root.count == 0 }
   var first: RankedDocument? { root.first }
-  var last: RankedDocument? { count == 0 ? nil : self[count - 1] }
-
-  /// The entry with so many before it.
-  subscript(rank: Int) -> RankedDocument {
-    precondition(rank >= 0 && rank < count, "no such rank")
-    var (node, rank) = (root, rank)
-    while node.height > 0 {
-      for child in node.children {
-        if rank < child.count {
-          node = child
-          break
-        }
-        rank -= child.count
-      }
-    }
-    return node.entries[rank]
+  var last: RankedDocument? {
+    var node = root
+    while let child = node.children.last { node = child }
+    return node.entries.last
   }
 
   /// How many entries come before these keys, and the entry that has them.
@@ -140,12 +136,12 @@ struct RankedTree: Sendable {
 
   /// Puts the entry in its place, instead of one with the same keys.
   mutating func insert(_ entry: RankedDocument) {
-    let nodes = inserting(entry, into: root)
-    root = nodes.count == 1 ? nodes[0] : Node(children: nodes)
+    let (node, other) = inserting(entry, into: root)
+    root = other.map { Node(children: [node, $0]) } ?? node
   }
 
   /// The node with the entry, in two halves when it would be too large.
-  private func inserting(_ entry: RankedDocument, into node: Node) -> [Node] {
+  private func inserting(_ entry: RankedDocument, into node: Node) -> (Node, Node?) {
     if node.height == 0 {
       var entries = node.entries
       let place = entryPlace(of: entry.keys, in: node)
@@ -154,46 +150,62 @@ struct RankedTree: Sendable {
       } else {
         entries.insert(entry, at: place)
       }
-      return Self.halves(of: entries).map { Node(entries: $0) }
+      guard entries.count > Self.capacity else { return (Node(entries: entries), nil) }
+      let (left, right) = Self.halves(of: entries)
+      return (Node(entries: left), Node(entries: right))
     }
     let place = childPlace(of: entry.keys, in: node)
+    let old = node.children[place]
+    let (child, other) = inserting(entry, into: old)
     var children = node.children
-    children.replaceSubrange(place...place, with: inserting(entry, into: children[place]))
-    return Self.halves(of: children).map { Node(children: $0) }
+    children[place] = child
+    guard let other else {
+      return (Node(children: children, count: node.count + child.count - old.count), nil)
+    }
+    children.insert(other, at: place + 1)
+    guard children.count > Self.capacity else { return (Node(children: children), nil) }
+    let (left, right) = Self.halves(of: children)
+    return (Node(children: left), Node(children: right))
   }
 
-  private static func halves<Element>(of elements: [Element]) -> [[Element]] {
-    guard elements.count > capacity else { return [elements] }
+  private static func halves<Element>(of elements: [Element]) -> ([Element], [Element]) {
     let middle = elements.count / 2
-    return [Array(elements[..<middle]), Array(elements[middle...])]
+    return (Array(elements[..<middle]), Array(elements[middle...]))
   }
 
   /// Takes out the entry with these keys; nil when there is none.
   @discardableResult
   mutating func remove(_ keys: [Value?]) -> RankedDocument? {
-    guard let entry = find(keys).entry else { return nil }
-    root = removing(keys, from: root)
+    guard let (rest, entry) = removing(keys, from: root) else { return nil }
+    root = rest
     while root.height > 0, root.children.count == 1 { root = root.children[0] }
     if root.count == 0 { root = Node(entries: []) }
     return entry
   }
 
-  /// The node without the entry, which it has.
-  private func removing(_ keys: [Value?], from node: Node) -> Node {
+  /// The node without the entry, and the entry; nil when it has none with these keys.
+  private func removing(
+    _ keys: [Value?], from node: Node
+  ) -> (rest: Node, entry: RankedDocument)? {
     if node.height == 0 {
+      let place = entryPlace(of: keys, in: node)
+      guard place < node.entries.count, orders.compare(node.entries[place].keys, keys) == 0 else {
+        return nil
+      }
       var entries = node.entries
-      entries.remove(at: entryPlace(of: keys, in: node))
-      return Node(entries: entries)
+      let entry = entries.remove(at: place)
+      return (Node(entries: entries), entry)
     }
     let place = childPlace(of: keys, in: node)
+    guard let (child, entry) = removing(keys, from: node.children[place]) else { return nil }
     var children = node.children
-    children[place] = removing(keys, from: children[place])
-    if children[place].count == 0 {
+    if child.count == 0 {
       children.remove(at: place)
-    } else if children[place].size < Self.capacity / 4 {
-      Self.join(&children, at: place)
+    } else {
+      children[place] = child
+      if child.size < Self.capacity / 4 { Self.join(&children, at: place) }
     }
-    return Node(children: children)
+    return (Node(children: children, count: node.count - 1), entry)
   }
 
   /// Joins a small node with a neighbour when the two fit into one.
@@ -241,15 +253,30 @@ extension RankedTree {
       let height = max(old.first?.height ?? 0, new.first?.height ?? 0)
       if height == 0 { break }
       // Level by level: what is higher is taken apart first.
-      if old.first?.height == height { old = old.flatMap(\.children) }
-      if new.first?.height == height { new = new.flatMap(\.children) }
+      if old.first?.height == height { old = Self.joined(old, \.children) }
+      if new.first?.height == height { new = Self.joined(new, \.children) }
     }
-    return Self.withoutShared(old.flatMap(\.entries), new.flatMap(\.entries))
+    return Self.withoutShared(Self.joined(old, \.entries), Self.joined(new, \.entries))
+  }
+
+  private static func joined<Part>(_ nodes: [Node], _ parts: (Node) -> [Part]) -> [Part] {
+    // Of a single node the array is there.
+    nodes.count == 1 ? parts(nodes[0]) : nodes.flatMap(parts)
   }
 
   private static func withoutShared<Element: AnyObject>(
     _ old: [Element], _ new: [Element]
   ) -> ([Element], [Element]) {
+    // Mostly all is the same before and behind one place.
+    let shorter = min(old.count, new.count)
+    var (front, back) = (0, 0)
+    while front < shorter, old[front] === new[front] { front += 1 }
+    while back < shorter - front, old[old.count - 1 - back] === new[new.count - 1 - back] {
+      back += 1
+    }
+    let old = Array(old[front..<(old.count - back)])
+    let new = Array(new[front..<(new.count - back)])
+    guard old.count + new.count > 2, !old.isEmpty, !new.isEmpty else { return (old, new) }
     let inOld = Set(old.map { ObjectIdentifier($0) })
     let shared = inOld.intersection(new.map { ObjectIdentifier($0) })
     if shared.isEmpty { return (old, new) }

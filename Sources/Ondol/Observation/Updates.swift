@@ -39,7 +39,8 @@ public struct Updates<Element: Sendable>: AsyncSequence, Sendable {
 
     /// The next state; nil when the task is cancelled or the database is closed.
     ///
-    /// What there is to work out is worked out on Swift's own pool, not on the caller's actor.
+    /// What there is to work out is worked out on Swift's own pool and not on the caller's actor,
+    /// unless it is the work of microseconds.
     ///
     /// - Throws: what the query itself would; nothing comes after an error.
     public mutating func next(
@@ -146,8 +147,17 @@ final class WatchListener<View: LiveView, Element: Sendable>: Listener {
     if let watch = state.withLock({ $0.watch }) { observers.detach(key, from: watch) }
   }
 
-  @concurrent
   func next() async throws(DatabaseError) -> Element? {
+    let (watch, before) = state.withLock { ($0.watch, $0.seen) }
+    if !listening.isCancelled, let seen = watch?.nextAtOnce(after: before) {
+      state.withLock { $0.seen = seen }
+      return element(seen.view, before?.view)
+    }
+    return try await nextFromPool()
+  }
+
+  @concurrent
+  private func nextFromPool() async throws(DatabaseError) -> Element? {
     let (watch, before) = try state.withLock { (state) throws(DatabaseError) in
       if state.watch == nil, !state.isOver { state.watch = try attach() }
       return (state.isOver ? nil : state.watch, state.seen)

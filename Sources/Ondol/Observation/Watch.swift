@@ -108,6 +108,14 @@ final class Watch<View: LiveView>: CommitListener {
     for wakeup in woken { wakeup.resume() }
   }
 
+  func fail(with error: DatabaseError) {
+    let woken = state.withLock { state in
+      state.failure = state.failure ?? error
+      return state.waiters.takeAll()
+    }
+    for wakeup in woken { wakeup.resume() }
+  }
+
   // MARK: - Listeners
 
   /// What a listener has seen.
@@ -122,6 +130,23 @@ final class Watch<View: LiveView>: CommitListener {
     case wait
     case end
     case fail(DatabaseError)
+  }
+
+  /// Changes that whoever asks works in where it is, which takes less time than to go elsewhere.
+  private static var fewChanges: Int { 8 }
+
+  /// The next result after the one that was seen, if it is there or a few changes lead to it.
+  func nextAtOnce(after seen: Seen?) -> Seen? {
+    state.withLock { state in
+      guard !state.isFinished, state.failure == nil, !state.isEvaluating, !state.isStale,
+        state.inbox.count <= Self.fewChanges
+      else { return nil }
+      state.empty()
+      guard !state.isStale, let view = state.view, state.generation != seen?.generation else {
+        return nil
+      }
+      return Seen(generation: state.generation, view: view)
+    }
   }
 
   /// The next result after the one that was seen; nil when there will be none.

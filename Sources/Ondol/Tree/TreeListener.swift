@@ -52,7 +52,9 @@ final class TreeListener<Element: Sendable>: Listener {
       defer { attachment = nil }
       return attachment
     }
-    if let attached { database.treeObservers.detach(attached.inbox, from: attached.paths) }
+    guard let attached else { return }
+    database.treeObservers.detach(attached.inbox, from: attached.paths)
+    database.audience.leave()
   }
 
   @concurrent
@@ -86,9 +88,7 @@ final class TreeListener<Element: Sendable>: Listener {
   private func end(_ state: inout State) {
     state = State()
     state.isOver = true
-    let attached = attachment.withLock { $0 }
-    attached?.inbox.finish()
-    if let attached { database.treeObservers.detach(attached.inbox, from: attached.paths) }
+    detach()
   }
 
   private func step(_ state: inout State) async throws(DatabaseError) -> TreeEvent? {
@@ -130,6 +130,7 @@ final class TreeListener<Element: Sendable>: Listener {
     }
     let paths = members.map(\.path)
     attachment.withLock { $0 = (inbox, paths) }
+    database.audience.enter()
     database.treeObservers.attach(inbox, at: paths)
     var content = TreeInbox.Content()
     let snapshot = try await present(inbox, &content)

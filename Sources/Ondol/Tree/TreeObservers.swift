@@ -105,14 +105,15 @@ final class TreeObservers: Sendable {
     }
   }
 
-  /// Tells everybody that anything may have changed, in a database that is only read.
-  func invalidate() {
+  /// Tells everybody that anything may have changed, in a database that is only read, and answers
+  /// whom to wake.
+  func invalidate() -> [Wakeup] {
     var wakeups: [Wakeup] = []
     let root = state.withLock { $0.root }
     root.visit { inbox in
       if let wakeup = inbox.invalidate() { wakeups.append(wakeup) }
     }
-    for wakeup in wakeups { wakeup.resume() }
+    return wakeups
   }
 }
 

@@ -116,4 +116,5 @@ extension Timestamp: DirectlyCoded {}
 extension GeoPoint: DirectlyCoded {}
 extension VectorValue: DirectlyCoded {}
 extension DocumentPath: DirectlyCoded {}
+extension BlobReference: DirectlyCoded {}
 extension URL: SpeciallyEncoded {}

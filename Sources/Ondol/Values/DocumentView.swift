@@ -180,7 +180,7 @@ extension Span<UInt8> {
       let middle = (low + high) / 2
       let offset = layout.base + symbol(middle, of: layout)
       guard offset >= layout.contentStart, let text = lengthPrefixed(at: offset) else {
-        throw MalformedBytes(at: offset, "a document has a name out of bounds")
+        throw MalformedBytes(at: layout.base, "a document has a name out of bounds")
       }
       let order = text.compare(name.utf8Bytes)
       if order == 0 { return middle }

@@ -30,6 +30,9 @@ public enum Value: Sendable {
   case vector(VectorValue)
   /// Values by name.
   case map([String: Value])
+  /// A reference to stored content, which the document holds.
+  // Indirect, so that this rare and large case does not make every value large.
+  indirect case blob(BlobReference)
 }
 
 extension Value {
@@ -59,6 +62,8 @@ extension Value {
   public var vector: VectorValue? { if case .vector(let value) = self { value } else { nil } }
   /// The fields, or nil when this is something else.
   public var map: [String: Value]? { if case .map(let value) = self { value } else { nil } }
+  /// The reference to stored content, or nil when this is something else.
+  public var blob: BlobReference? { if case .blob(let value) = self { value } else { nil } }
 
   /// The value of a field of a map; nil when it is missing or when this is not a map.
   public subscript(name: String) -> Value? { map?[name] }
@@ -106,6 +111,7 @@ extension Value: CustomStringConvertible {
     case .array(let elements): "[\(elements.map(\.description).joined(separator: ", "))]"
     case .vector(let value): "\(value)"
     case .map(let fields): "{\(Self.describe(fields))}"
+    case .blob(let value): "\(value)"
     }
   }
 

@@ -17,7 +17,8 @@
 //
 //   value     tag, then  10 i16   11 i32   12 i64   18 f64   19 f32   20 timestamp i64
 //             28 string  30 bytes  38 reference (its path): varint length, bytes
-//             40 geo point 2 x f64     48 vector: varint count, f64 each     50 (kept for blobs)
+//             40 geo point 2 x f64     48 vector: varint count, f64 each
+//             50 blob: flags (1 content type, 2 path), digest of 32, length i64, then those two
 //   name      varint length, bytes
 //
 // All numbers are low byte first. A reader finds a field by its symbol's place in the table and
@@ -60,6 +61,12 @@ enum ValueCoding {
     static let blob: UInt8 = 0x50
     static let map: UInt8 = 0xe0
     static let array: UInt8 = 0xe8
+  }
+
+  /// What a blob has besides its digest and its length.
+  enum BlobFlag {
+    static let contentType: UInt8 = 1
+    static let path: UInt8 = 2
   }
 
   /// What a container's tag says besides its kind.

@@ -16,6 +16,8 @@ struct ValueEncoder {
   private(set) var bytes: [UInt8] = []
   /// The places in it that the sequencer fills in.
   private(set) var stamps: [(offset: Int, form: StampForm)] = []
+  /// The contents that the document encoded last refers to, each as often as it does.
+  private(set) var contents: [BlobDigest] = []
   /// The names of fields, those of the documents so far included.
   private(set) var symbols: SymbolTable
   private var familiar = FamiliarNames()
@@ -49,6 +51,7 @@ struct ValueEncoder {
   ) throws(DatabaseError) {
     bytes.removeAll(keepingCapacity: true)
     stamps.removeAll(keepingCapacity: true)
+    if !contents.isEmpty { contents = [] }
     appendEnvelope(createTime: createTime)
     try append(fields, depth: 0)
     guard bytes.count <= ValueCoding.maximumLength else {
@@ -123,6 +126,7 @@ extension ValueEncoder {
       for component in value.components {
         bytes.append(bits: component.bitPattern, width: 8)
       }
+    case .blob(let value): append(value)
     case .array(let elements): try append(elements, depth: depth)
     case .map(let fields): try append(fields, depth: depth)
     }
@@ -150,6 +154,18 @@ extension ValueEncoder {
       bytes.append(ValueCoding.Tag.float64)
       bytes.append(bits: value.bitPattern, width: 8)
     }
+  }
+
+  private mutating func append(_ value: BlobReference) {
+    contents.append(value.digest)
+    bytes.append(ValueCoding.Tag.blob)
+    bytes.append(
+      (value.contentType == nil ? 0 : ValueCoding.BlobFlag.contentType)
+        | (value.path == nil ? 0 : ValueCoding.BlobFlag.path))
+    value.digest.append(to: &bytes)
+    bytes.append(bits: UInt64(value.length), width: 8)
+    if let contentType = value.contentType { append(name: contentType) }
+    if let path = value.path { append(name: path) }
   }
 
   private mutating func append(_ tag: UInt8, _ text: String) {

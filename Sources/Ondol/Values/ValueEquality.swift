@@ -31,6 +31,7 @@ extension Value: Hashable {
         hasher.combine(name.utf8Bytes)
         hasher.combine(value)
       }
+    case .blob(let value): hasher.combine(value)
     }
   }
 }

@@ -16,6 +16,7 @@ extension Value {
     case .array(let elements): "an array of \(elements.count) elements"
     case .vector(let vector): "a vector of \(vector.components.count) dimensions"
     case .map(let fields): "a map of \(fields.count) fields"
+    case .blob: "a blob"
     }
   }
 }

@@ -2,7 +2,7 @@
 // and `==` follows it, so that a filter, an index and a comparison in memory never disagree:
 //
 //   null < boolean < number < timestamp < string < bytes < reference < geo point
-//        < array < vector < map
+//        < array < vector < map < blob
 //
 // Integers and doubles are one type, compared exactly: no integer is ever rounded to a double on
 // the way.
@@ -29,6 +29,7 @@ enum ValueOrder {
     case (.array(let left), .array(let right)): compare(left, right)
     case (.vector(let left), .vector(let right)): compare(left, right)
     case (.map(let left), .map(let right)): compare(left, right)
+    case (.blob(let left), .blob(let right)): compare(left, right)
     default: rank(left) - rank(right)
     }
   }
@@ -47,6 +48,7 @@ enum ValueOrder {
     case .array: 8
     case .vector: 9
     case .map: 10
+    case .blob: 11
     }
   }
 

@@ -26,6 +26,7 @@ extension ValueReader {
       let count = try count(atMost: (octets.count - offset) / 8)
       guard 8 * count <= octets.count - offset else { throw malformed("ends within a number") }
       offset += 8 * count
+    case ValueCoding.Tag.blob: _ = try blob()
     default: throw malformed("has an unknown kind of value, \(tag)")
     }
   }

@@ -37,6 +37,7 @@ struct ValueReader: ~Escapable {
     case ValueCoding.Tag.reference: return try reference()
     case ValueCoding.Tag.geoPoint: return try geoPoint()
     case ValueCoding.Tag.vector: return try vector()
+    case ValueCoding.Tag.blob: return .blob(try blob())
     default: throw malformed("has an unknown kind of value, \(tag)")
     }
   }
@@ -82,6 +83,25 @@ extension ValueReader {
       components.append(Double(bitPattern: try word()))
     }
     return .vector(VectorValue(components))
+  }
+
+  @_lifetime(self: copy self)
+  mutating func blob() throws(MalformedBytes) -> BlobReference {
+    guard let flags = octets.octet(at: offset),
+      flags <= ValueCoding.BlobFlag.contentType | ValueCoding.BlobFlag.path,
+      BlobDigest.length < octets.count - offset
+    else { throw malformed("has a blob without a digest") }
+    let start = offset + 1
+    let digest = BlobDigest(octets.extracting(start..<(start + BlobDigest.length)))
+    offset = start + BlobDigest.length
+    guard let length = Int(exactly: try word()) else { throw malformed("has a blob too long") }
+    let contentType = flags & ValueCoding.BlobFlag.contentType != 0 ? try text() : nil
+    let path = flags & ValueCoding.BlobFlag.path != 0 ? try text() : nil
+    guard
+      let blob = try? BlobReference(
+        digest: digest, length: length, contentType: contentType, path: path)
+    else { throw malformed("has a blob that is none") }
+    return blob
   }
 
   @_lifetime(self: copy self)

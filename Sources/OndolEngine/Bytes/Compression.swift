@@ -44,4 +44,26 @@ enum Compression {
       }
     }
   }
+
+  /// Appends the `count` bytes that `stored` is the compressed form of; false, and nothing is
+  /// appended, when it is not.
+  static func decompress(
+    _ stored: RawSpan, appending count: Int, to output: inout [UInt8]
+  ) -> Bool {
+    guard stored.byteCount <= Int(Int32.max), count <= Int(Int32.max) else { return false }
+    let start = output.count
+    output.append(contentsOf: repeatElement(0, count: count))
+    // Safe: the decoder checks every length in hostile input against both buffers' ends, and writes
+    // at most the `count` bytes just appended.
+    let length = unsafe stored.withUnsafeBytes { source in
+      unsafe output.withUnsafeMutableBytes { target in
+        unsafe LZ4_decompress_safe(
+          source.baseAddress, target.baseAddress.map { unsafe $0 + start },
+          Int32(truncatingIfNeeded: source.count), Int32(truncatingIfNeeded: count))
+      }
+    }
+    if Int(length) == count { return true }
+    output.removeLast(count)
+    return false
+  }
 }

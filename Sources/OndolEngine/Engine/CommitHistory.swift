@@ -8,12 +8,22 @@ extension Engine {
   package var identity: DatabaseIdentity { storage.identity }
 
   /// The newest visible commit.
-  package var newestCommit: CommitPoint { storage.sequencer.datedSnapshot.1 }
+  package var newestCommit: CommitPoint { currentView.1 }
+
+  /// Whether commits can be read again, some at least.
+  package var keepsHistory: Bool {
+    guard let follower else { return storage.options.historyRetention != nil }
+    return follower.historyExtent != nil
+  }
+
+  private var currentView: (View, CommitPoint) {
+    follower?.datedSnapshot(of: storage.views) ?? storage.sequencer.datedSnapshot
+  }
 
   /// The rows as of now, and the newest commit in them. A writer's lock is taken for a moment.
   package func datedSnapshot() throws(EngineError) -> (Snapshot, CommitPoint) {
     if isClosed.load(ordering: .relaxed) { throw .closed }
-    let (view, point) = storage.sequencer.datedSnapshot
+    let (view, point) = currentView
     return (Snapshot(view, point.sequence), point)
   }
 
@@ -28,31 +38,59 @@ extension Engine {
     _ cursor: HistoryCursor
   ) async throws(EngineError) -> (HistoryCursor, [LoggedCommit]) {
     if isClosed.load(ordering: .relaxed) { throw .closed }
-    if isReadOnly { throw .readOnly }
+    if isReadOnly { return try await readBesideWriter(cursor) }
     try await storage.waitForRecovery()
     while true {
-      let (moved, commits) = try await storage.views.current.reads.perform {
-        [storage] () throws(EngineError) in
-        guard let extent = storage.sequencer.historyExtent else {
-          throw .notInHistory(reason: "no history of commits is kept")
-        }
-        var cursor = cursor
-        do throws(EngineError) {
-          let commits = try cursor.read(extent, in: storage.directory, storage.identity)
-          return (cursor, commits)
-        } catch {
-          // A log may have gone meanwhile because it was too old.
-          guard let later = storage.sequencer.historyExtent,
-            later.start.sequence > cursor.position.sequence
-          else { throw error }
-          throw .notInHistory(reason: "the commits were kept no more when they were read")
-        }
-      }
+      let (moved, commits) = try await readOnce(cursor)
       guard commits.isEmpty, moved.position.sequence < storage.views.published else {
         return (moved, commits)
       }
       // What is visible and not in a file is written with the next sync.
       try await storage.sequencer.synchronize()
+    }
+  }
+
+  /// The same where another writes, who may take logs away or put others in their place at any
+  /// moment: what fails is tried with what the files say then. What fails in the same way again is
+  /// so.
+  private func readBesideWriter(
+    _ cursor: HistoryCursor
+  ) async throws(EngineError) -> (HistoryCursor, [LoggedCommit]) {
+    var last: EngineError?
+    for _ in 1..<Follower.attempts {
+      do throws(EngineError) {
+        return try await readOnce(cursor)
+      } catch {
+        guard error.mayBeFleeting, error != last else { throw error }
+        last = error
+      }
+      _ = try await refresh()
+    }
+    return try await readOnce(cursor)
+  }
+
+  private var historyExtent: HistoryExtent? {
+    guard let follower else { return storage.sequencer.historyExtent }
+    return follower.historyExtent
+  }
+
+  private func readOnce(
+    _ cursor: HistoryCursor
+  ) async throws(EngineError) -> (HistoryCursor, [LoggedCommit]) {
+    try await storage.views.current.reads.perform { [self] () throws(EngineError) in
+      guard let extent = historyExtent else {
+        throw .notInHistory(reason: "no history of commits is kept")
+      }
+      var cursor = cursor
+      do throws(EngineError) {
+        let commits = try cursor.read(extent, in: storage.directory, storage.identity)
+        return (cursor, commits)
+      } catch {
+        // A log may have gone meanwhile because it was too old.
+        guard let later = historyExtent, later.start.sequence > cursor.position.sequence
+        else { throw error }
+        throw .notInHistory(reason: "the commits were kept no more when they were read")
+      }
     }
   }
 }

@@ -18,13 +18,15 @@ package struct CommitReceipt: Sendable, Equatable {
 /// An open database: ordered rows that survive a crash.
 package final class Engine: Sendable {
   let storage: Storage
-  private let upkeep: Upkeep
+  let upkeep: Upkeep
   /// Tasks of the floor above.
   private let workAbove: BackgroundTasks
   private let reads: any Worker
   private let logWorker: any Worker
   /// Reads the files anew, in an engine that only reads.
   let follower: Follower?
+  /// Bytes that are stored beside the rows.
+  package let contents: Contents
   let isClosed = Atomic(false)
 
   init(
@@ -36,6 +38,7 @@ package final class Engine: Sendable {
     self.follower = follower
     workAbove = BackgroundTasks(executor: storage.environment.executor)
     upkeep = Upkeep(storage)
+    contents = Contents(storage, isReadOnly: follower != nil)
     if follower == nil { upkeep.start() }
   }
 
@@ -169,6 +172,13 @@ package final class Engine: Sendable {
     storage.sequencer.setFollower(follower)
   }
 
+  /// In an engine that only reads, has `observer` told of every refresh that shows more commits,
+  /// one after the other, before the refresh returns; on a thread of its own, so it may block. Set
+  /// once, before the first refresh.
+  package func observeRefreshes(_ observer: @escaping @Sendable (FollowerStep) -> Void) {
+    follower?.setObserver(observer)
+  }
+
   /// Makes every commit so far survive a power cut.
   package func synchronize() async throws(EngineError) {
     try await storage.waitForRecovery()
@@ -198,8 +208,9 @@ package final class Engine: Sendable {
   ///
   /// When it throws, what was shown is still shown.
   ///
-  /// - Complexity: a few small reads when nothing was written since; otherwise the manifest and the
-  ///   logs are read, and the files opened that are new.
+  /// - Complexity: a few small reads, and O(bytes of the commits that came); the manifest is read
+  ///   and files are opened when there are new ones. When the writer has flushed what came, or has
+  ///   recovered, all logs are read.
   package func refresh() async throws(EngineError) -> Bool {
     if isClosed.load(ordering: .relaxed) { throw .closed }
     guard let follower else { return false }
@@ -278,6 +289,7 @@ package final class Engine: Sendable {
       if error.isPassing { try? await storage.sequencer.synchronize() }
     }
     storage.sequencer.close()
+    await contents.close()
     await upkeep.finish()
     for worker in [storage.maintenance, logWorker, reads] + storage.mergers { await worker.stop() }
     storage.lock.release()

@@ -44,6 +44,12 @@ package struct EngineOptions: Sendable {
   package var valueThreshold = 8 << 10
   /// Bytes of one value file.
   package var valueFileSize = 64 << 20
+  /// Contents of so many bytes and fewer are kept in the row that says where they are.
+  package var inlineContentSize = 2 << 10
+  /// Contents of more bytes get a file of their own; at most 4 MiB.
+  package var packedContentSize = 1 << 20
+  /// Bytes of a pack from which the next one is begun.
+  package var packSize = 64 << 20
   /// Raw bytes of one block.
   package var blockSize = 8 << 10
   /// Bytes of edits after which the manifest is written anew, at least.

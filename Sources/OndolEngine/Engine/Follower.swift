@@ -1,7 +1,8 @@
 // Opening for reading only: beside whoever has the database open for writing, in this process or
 // another, without its leave. Takes no lock and writes nothing. What the files say is read as after
 // a crash, the manifest first and then the logs, and every file that the manifest names is opened
-// at once: from there on the writer may remove it, and what was read stays.
+// at once: from there on the writer may remove it, and what was read stays. What comes later is
+// read from where the logs ended (LogTail), and put into the same memtables that readers use.
 //
 // The writer goes on meanwhile, so a reading may be broken: a file is gone that the manifest named,
 // or a later page of a log was read after it was written and an earlier one before. Then the next
@@ -17,14 +18,12 @@ final class Follower: Sendable {
   private let options: EngineOptions
   private let cache: BlockCache
   private let valueFiles: ValueFiles
-  /// What is shown. Replaced on the maintenance thread only.
+  /// What is shown. Replaced on the maintenance thread only, together with what reads see.
   private let shown: Guarded<Sighting>
-
-  /// The time of the last commit that is shown.
-  var lastTime: Int64 { shown.withLock { $0.recovered.time } }
+  private let observer = Guarded<(@Sendable (FollowerStep) -> Void)?>(nil)
 
   /// Readings begun again before giving up: the writer must have changed something each time.
-  private static let attempts = 16
+  static let attempts = 16
 
   private init(
     showing sighting: Sighting, in directory: any Directory, environment: Environment,
@@ -44,24 +43,25 @@ final class Follower: Sendable {
     maintenance: any Worker, logWorker: any Worker
   ) throws(EngineError) -> Engine {
     let directory = try environment.fileSystem.openDirectory(at: path, create: false)
-    let identity = try Sighting.superblock(in: directory).identity
+    let identity = try Groundwork.superblock(in: directory).identity
     let cache = BlockCache(budgetBytes: options.cacheSize)
     let valueFiles = ValueFiles(
       identity: identity, directory: directory, cache: cache, access: .readOnly)
     let (sighting, shards) = try insist { () throws(EngineError) in
-      let sighting = try Sighting(in: directory, environment: environment, options: options)
-      return (sighting, try sighting.open(after: nil, in: directory, cache, valueFiles))
+      let groundwork = try Groundwork(in: directory, environment, options)
+      let (sighting, _) = try Sighting.read(groundwork, in: directory, options, cache)
+      let runs = try groundwork.openRuns(after: nil, in: directory, cache, valueFiles)
+      return (sighting, sighting.shards(with: runs))
     }
     let reads = environment.threads.makeWorker(named: "ondol-reads")
     let views = ViewHolder(
-      View(shards: shards, reads: reads), published: sighting.recovered.sequence,
-      now: environment.now)
+      View(shards: shards, reads: reads), published: sighting.line.sequence, now: environment.now)
     let sequencer = Sequencer(
-      recovered: sighting.recovered, views: views, environment: environment, options: options,
+      recovered: sighting.line, views: views, environment: environment, options: options,
       identity: identity, syncWorker: logWorker, cache: cache, refusal: .readOnly)
     let storage = Storage(
       directory: directory, lock: NoLock(), environment: environment, options: options,
-      manifest: sighting.manifest, views: views, sequencer: sequencer, cache: cache,
+      manifest: sighting.groundwork.manifest, views: views, sequencer: sequencer, cache: cache,
       valueFiles: valueFiles, maintenance: maintenance)
     let follower = Follower(
       showing: sighting, in: directory, environment: environment, options: options, cache: cache,
@@ -69,28 +69,138 @@ final class Follower: Sendable {
     return Engine(storage: storage, logWorker: logWorker, reads: reads, follower: follower)
   }
 
+  // MARK: - What is shown
+
+  /// The time of the last commit that is shown.
+  var lastTime: Int64 { shown.withLock { $0.line.time } }
+
+  /// A view, and the last commit visible in it.
+  func datedSnapshot(of views: ViewHolder) -> (View, CommitPoint) {
+    shown.withLock { shown in
+      let (view, sequence) = views.snapshot
+      return (view, CommitPoint(sequence: sequence, time: shown.line.time))
+    }
+  }
+
+  /// The commits that can be read again; nil when none are kept.
+  var historyExtent: HistoryExtent? {
+    shown.withLock { shown in
+      shown.line.history.map {
+        HistoryExtent(
+          $0, since: shown.line.starts, writtenThrough: shown.line.end,
+          published: shown.line.sequence)
+      }
+    }
+  }
+
+  /// Has `observer` told of each refresh that shows more commits, one after the other, on the
+  /// maintenance thread.
+  func setObserver(_ observer: @escaping @Sendable (FollowerStep) -> Void) {
+    self.observer.withLock { $0 = observer }
+  }
+
+  // MARK: - Looking again
+
+  /// What a look at the files came to.
+  private enum Look {
+    case nothing
+    /// The logs go on, and perhaps the files of rows are others.
+    case goesOn(LogTail, Groundwork, runs: [[Run]]?)
+    case isOther(Sighting, commits: [RecoveredCommit], runs: [[Run]])
+  }
+
   /// Has `views` show what the files say now; false when that is what they showed. Blocks, and runs
   /// on the maintenance thread.
   func refresh(_ views: ViewHolder) throws(EngineError) -> Bool {
     let old = shown.withLock { $0 }
-    var attempts = Self.attempts
-    let found: (Sighting, [ShardView])? = try Self.insist { () throws(EngineError) in
-      if try old.isCurrent(in: directory) { return nil }
-      var new = try Sighting(in: directory, environment: environment, options: options)
-      // A log that went between two looks at the directory hides those behind it.
-      while new.recovered.sequence < views.published, attempts > 0 {
-        attempts -= 1
-        new = try Sighting(in: directory, environment: environment, options: options)
-      }
-      guard new.superblock.identity == old.superblock.identity else {
+    let found = try Self.insist { () throws(EngineError) -> Look in try look(after: old, views) }
+    let before = views.snapshot
+    let commits: [RecoveredCommit]
+    switch found {
+    case .nothing: return false
+    case .goesOn(let tail, let groundwork, let runs):
+      try goOn(old, tail, groundwork, runs, views)
+      commits = tail.commits
+    case .isOther(let sighting, let all, let runs):
+      show(sighting, sighting.shards(with: runs), views)
+      commits = all
+    }
+    let after = views.snapshot
+    if after.1 > before.1, let observer = observer.withLock({ $0 }) {
+      observer(
+        FollowerStep(
+          before: Snapshot(before.0, before.1), after: Snapshot(after.0, after.1),
+          commits: commits))
+    }
+    return true
+  }
+
+  private func look(after old: Sighting, _ views: ViewHolder) throws(EngineError) -> Look {
+    var groundwork = old.groundwork
+    var runs: [[Run]]?
+    if try !groundwork.isCurrent(in: directory) {
+      groundwork = try Groundwork(in: directory, environment, options)
+      guard groundwork.superblock.identity == old.groundwork.superblock.identity else {
         throw .notADatabase(path: directory.path, reason: "another one has taken its place")
       }
-      return (new, try new.open(after: views.current.shards, in: directory, cache, valueFiles))
+      runs = try groundwork.openRuns(after: views.current.shards, in: directory, cache, valueFiles)
     }
-    guard let (sighting, shards) = found else { return false }
-    views.replace(shards, published: sighting.recovered.sequence)
-    shown.withLock { $0 = sighting }
-    return true
+    var tail = LogTail(behind: old.line, in: directory, groundwork.superblock.identity)
+    if !old.isSpoiled, try tail.readOn(groundwork.manifest.state) {
+      if runs == nil, tail.line.length == old.line.length, tail.line.number == old.line.number {
+        return .nothing
+      }
+      return .goesOn(tail, groundwork, runs: runs)
+    }
+    return try readAll(views)
+  }
+
+  /// Reads everything.
+  private func readAll(_ views: ViewHolder) throws(EngineError) -> Look {
+    var attempts = Self.attempts
+    while true {
+      let groundwork = try Groundwork(in: directory, environment, options)
+      let (sighting, commits) = try Sighting.read(groundwork, in: directory, options, cache)
+      // A log that went between two looks at the directory hides those behind it.
+      if sighting.line.sequence < views.published, attempts > 0 {
+        attempts -= 1
+        continue
+      }
+      let runs = try groundwork.openRuns(
+        after: views.current.shards, in: directory, cache, valueFiles)
+      return .isOther(sighting, commits: commits, runs: runs)
+    }
+  }
+
+  /// Adds the commits that came to what is shown.
+  private func goOn(
+    _ old: Sighting, _ tail: LogTail, _ groundwork: Groundwork, _ runs: [[Run]]?,
+    _ views: ViewHolder
+  ) throws(EngineError) {
+    var new = old
+    do throws(MalformedBytes) {
+      try new.goOn(with: tail, groundwork)
+    } catch {
+      // Some rows may be in memtables that are shown, where nobody sees them.
+      shown.withLock { $0.isSpoiled = true }
+      throw .corrupt(
+        file: tail.line.number.logName, offset: tail.line.length,
+        reason: "in the rows of a commit before this place: \(error.reason)")
+    }
+    if runs == nil, new.hasSameMemtables(as: old) {
+      return shown.withLock { shown in
+        views.publish(new.line.sequence)
+        shown = new
+      }
+    }
+    show(new, new.shards(with: runs ?? views.current.shards.map(\.runs)), views)
+  }
+
+  private func show(_ sighting: Sighting, _ shards: [ShardView], _ views: ViewHolder) {
+    shown.withLock { shown in
+      views.replace(shards, published: sighting.line.sequence)
+      shown = sighting
+    }
   }
 
   /// Runs `body` again as long as it fails because the files changed under it.
@@ -105,103 +215,6 @@ final class Follower: Sendable {
       }
     }
     return try body()
-  }
-}
-
-/// What the files of a database say at one moment.
-struct Sighting: Sendable {
-  let superblock: Superblock
-  let manifest: Manifest
-  let recovered: RecoveredLog
-  private let manifestSize: UInt64
-  private let memtables: [[Memtable]]
-
-  /// Reads superblock, manifest and logs.
-  init(
-    in directory: any Directory, environment: Environment, options: EngineOptions
-  ) throws(EngineError) {
-    superblock = try Self.superblock(in: directory)
-    // First its size: an edit that comes between the two is then seen by the next look.
-    manifestSize = try Self.manifestSize(superblock, in: directory)
-    manifest = try Manifest.load(
-      superblock, directory: directory, environment: environment,
-      rotationSize: options.manifestSize, access: .readOnly)
-    var recovery = Recovery(
-      directory: directory, identity: superblock.identity, manifest: manifest.state,
-      memtableSize: options.memtableSize)
-    try recovery.replay(try directory.list())
-    recovered = recovery.recovered
-    memtables = recovery.memtables
-  }
-
-  static func superblock(in directory: any Directory) throws(EngineError) -> Superblock {
-    guard try directory.list().contains(Superblock.name) else {
-      throw .notADatabase(path: directory.path, reason: "it has no superblock")
-    }
-    return try Superblock.read(from: try directory.open(Superblock.name, access: .readOnly))
-  }
-
-  private static func manifestSize(
-    _ superblock: Superblock, in directory: any Directory
-  ) throws(EngineError) -> UInt64 {
-    try directory.open(superblock.manifest.manifestName, access: .readOnly).size()
-  }
-
-  // MARK: - Files
-
-  /// What reads use, with every file open. Files that `old` has open are not opened again.
-  func open(
-    after old: [ShardView]?, in directory: any Directory, _ cache: BlockCache,
-    _ valueFiles: ValueFiles
-  ) throws(EngineError) -> [ShardView] {
-    valueFiles.follow(manifest.state)
-    for file in valueFiles.all { try file.open() }
-    var shards: [ShardView] = []
-    for (index, state) in manifest.state.shards.enumerated() {
-      let active = memtables[index].last ?? Memtable(capacity: 0)
-      let sealed = Array(memtables[index].dropLast().reversed())
-      for memtable in [active] + sealed { memtable.charge(to: cache) }
-      let before = old?[index] ?? ShardView(active: active)
-      let runs = before.runs(for: state) { segment in
-        Segment(
-          segment, identity: superblock.identity, shard: UInt32(index), directory: directory,
-          cache: cache, valueFiles: valueFiles.files(segment.valueReferences))
-      }
-      for segment in runs.flatMap(\.segments) { _ = try segment.open() }
-      shards.append(ShardView(active: active, sealed: sealed, runs: runs, state: state))
-    }
-    return shards
-  }
-
-  // MARK: - Changes
-
-  /// Whether the files still say the same, which a few small reads tell.
-  func isCurrent(in directory: any Directory) throws(EngineError) -> Bool {
-    guard try Self.superblock(in: directory) == superblock,
-      try Self.manifestSize(superblock, in: directory) == manifestSize
-    else { return false }
-    for number in try directory.list().compactMap({ FileNumber.parse($0, prefix: "LOG-") })
-    where number >= recovered.number {
-      let log = try directory.open(number.logName, access: .readOnly)
-      if try number == recovered.number ? hasMore(log) : !isBlank(log) { return false }
-    }
-    return true
-  }
-
-  /// Whether a frame stands where there was none in the last log.
-  private func hasMore(_ log: any File) throws(EngineError) -> Bool {
-    if recovered.length == 0 { return try !isBlank(log) }
-    let page = try log.read(at: 0, count: LogHeader.length)
-    guard case .header(let header) = try LogHeader.read(page.bytes, file: log.name) else {
-      return true
-    }
-    let next = try log.read(at: recovered.length, count: FrameHeader.length)
-    return FrameHeader.read(next.bytes, salt: header.salt, offset: recovered.length) != nil
-  }
-
-  /// Whether a log was made ahead and not yet used.
-  private func isBlank(_ log: any File) throws(EngineError) -> Bool {
-    try log.read(at: 0, count: 8).allSatisfy { $0 == 0 }
   }
 }
 

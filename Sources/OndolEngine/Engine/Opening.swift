@@ -182,6 +182,7 @@ struct Opening: Sendable {
   private static func number(of name: String) -> FileNumber? {
     FileNumber.parse(name, prefix: "LOG-") ?? FileNumber.parse(name, prefix: "MANIFEST-")
       ?? FileNumber.parse(name, suffix: ".seg") ?? FileNumber.parse(name, suffix: ".val")
+      ?? ContentFile.parse(name)?.1
   }
 
   /// Removes files of ours that nobody names: what flushes, merges and rotations left behind.

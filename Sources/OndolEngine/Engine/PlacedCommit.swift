@@ -1,7 +1,8 @@
-// What placing a batch comes to: the values that the sequencer hands back to whoever commits.
+// What placing a batch comes to: the values that the sequencer hands back to whoever commits. They
+// are passed on, not copied, for a copy would count every reference in them.
 
 /// A commit that has its place and still needs writing.
-struct PlacedCommit: Sendable {
+struct PlacedCommit: ~Copyable, Sendable {
   var sequence: SequenceNumber
   var time: Int64
   /// What to write and where; nil when the frames were put off.
@@ -21,7 +22,7 @@ struct SpareRequest: Sendable {
 }
 
 /// Bytes on their way into a log.
-struct PendingWrite: Sendable {
+struct PendingWrite: ~Copyable, Sendable {
   var log: LogFile
   /// The offset of `prefix`, or of `frame` where there is none.
   var offset: UInt64
@@ -44,7 +45,7 @@ struct PendingWrite: Sendable {
 }
 
 /// What placing a batch came to.
-enum Placement: Sendable {
+enum Placement: ~Copyable, Sendable {
   case placed(PlacedCommit)
   /// There is no log to write to: make one and try again.
   case needsLog

@@ -19,25 +19,13 @@ struct RecoveredLog: Sendable {
   var history: History?
 }
 
-/// A commit where it lies in its log's bytes, or in bytes of its own when it had several frames.
-struct RecoveredCommit: Sendable {
-  var bytes: [UInt8]
-  var payload: Range<Int>
-  var checksum: UInt32
-  var operations: Int
-  var sequence: SequenceNumber
-  var time: Int64
-}
-
 /// Reads logs back into memtables.
 struct Recovery {
   private let directory: any Directory
   private let identity: DatabaseIdentity
   private let manifest: ManifestState
-  private let memtableSize: Int
 
-  /// Rows by shard, oldest memtable first.
-  private(set) var memtables: [[Memtable]]
+  private(set) var rows: RecoveredRows
   private var sequence: SequenceNumber
   private var time: Int64
   private var end: LogPosition
@@ -45,15 +33,10 @@ struct Recovery {
   private var length: UInt64 = 0
   private var starts: [LogStart] = []
   /// Whole commits from the floor on.
-  private var commits: [RecoveredCommit] = []
-  /// Pieces of a commit whose last frame has not come.
-  private var pieces: [UInt8] = []
-  private var piecesStart: Int?
+  private(set) var commits: [RecoveredCommit] = []
+  private var pieces = CommitPieces()
   private var isSealed = false
   private var tear: Tear?
-
-  /// What one commit brings to each shard; kept, so that no commit has to make another.
-  private var shares: [Share]
 
   /// Where the first frame that cannot be read stands.
   private struct Tear {
@@ -62,20 +45,25 @@ struct Recovery {
     var position: LogPosition
   }
 
+  /// - Parameter budget: what the memtables' memory counts against from their beginning; whoever
+  ///   gives none sees to it.
   init(
     directory: any Directory, identity: DatabaseIdentity, manifest: ManifestState,
-    memtableSize: Int
+    memtableSize: Int, budget: BlockCache? = nil
   ) {
     self.directory = directory
     self.identity = identity
     self.manifest = manifest
-    self.memtableSize = memtableSize
-    memtables = Array(repeating: [], count: manifest.shards.count)
-    shares = Array(repeating: Share(), count: manifest.shards.count)
+    rows = RecoveredRows(
+      flushedThrough: manifest.shards.map(\.flushedThrough), memtableSize: memtableSize,
+      budget: budget)
     sequence = manifest.floor.sequence
     time = manifest.floor.time
     end = manifest.floor.base
   }
+
+  /// Rows by shard, oldest memtable first.
+  var memtables: [[Memtable]] { rows.memtables }
 
   /// Whether the database was closed in good order, and its logs can stay as they are.
   var isClean: Bool { isSealed && tear == nil && last == manifest.newestLog }
@@ -106,7 +94,7 @@ struct Recovery {
       throw .corrupt(file: needed.logName, offset: 0, reason: "the log is missing")
     }
     for number in numbers { try read(number) }
-    for memtable in memtables.joined() { memtable.link() }
+    rows.link()
     if let tear { end = tear.position }
     for (index, shard) in manifest.shards.enumerated() where shard.flushedThrough > sequence {
       throw .corrupt(
@@ -200,8 +188,8 @@ struct Recovery {
     while !isSealed, let frame = frames.next() {
       try take(frame, frames, name)
     }
-    let stop = piecesStart ?? frames.offset
-    if piecesStart != nil || !(isSealed || frames.isBlankFromHere()) {
+    let stop = pieces.start ?? frames.offset
+    if pieces.start != nil || !(isSealed || frames.isBlankFromHere()) {
       tearHere(name, at: UInt64(stop), position: LogPosition(rawValue: base + UInt64(stop)))
     }
     length = UInt64(stop)
@@ -222,12 +210,11 @@ struct Recovery {
       isSealed = true
       time = max(time, header.time)
     case .part:
-      if piecesStart == nil { piecesStart = frame.offset }
-      pieces += frames.bytes[frame.payload]
+      pieces.add(frame, of: frames)
     case .commit, .lastPart:
-      let commit = join(frame, frames)
+      let commit = pieces.join(with: frame, of: frames)
       do throws(MalformedBytes) {
-        try insert(commit)
+        try rows.insert(commit, log: last)
       } catch {
         throw .corrupt(
           file: name, offset: UInt64(frame.offset), reason: "in its rows: \(error.reason)")
@@ -238,21 +225,6 @@ struct Recovery {
     }
   }
 
-  /// The commit that ends with `frame`.
-  private mutating func join(_ frame: FrameReader.Frame, _ frames: FrameReader) -> RecoveredCommit {
-    let header = frame.header
-    var commit = RecoveredCommit(
-      bytes: frames.bytes, payload: frame.payload, checksum: header.payloadChecksum,
-      operations: header.operationCount, sequence: header.sequence, time: header.time)
-    guard piecesStart != nil else { return commit }
-    commit.bytes = pieces + frames.bytes[frame.payload]
-    commit.payload = 0..<commit.bytes.count
-    commit.checksum = crc32c(commit.bytes.bytes)
-    pieces = []
-    piecesStart = nil
-    return commit
-  }
-
   /// Throws when a later frame vouches for bytes at the tear.
   private func refuseDamage(_ frames: FrameReader) throws(EngineError) {
     let position = tear?.position ?? end
@@ -260,55 +232,5 @@ struct Recovery {
     throw .corrupt(
       file: tear?.file ?? last.logName, offset: tear?.offset ?? length,
       reason: "acknowledged commits from \(sequence.next.rawValue) on are damaged")
-  }
-
-  // MARK: - Rows
-
-  /// What a commit brings to one shard.
-  private struct Share {
-    var rows = 0
-    var bytes = 0
-  }
-
-  /// A commit's rows of one shard go into one memtable: what was flushed is told by the commit's
-  /// sequence alone, so half a commit must never be.
-  private mutating func insert(_ commit: RecoveredCommit) throws(MalformedBytes) {
-    let payload = commit.bytes.bytes.extracting(commit.payload)
-    for shard in shares.indices { shares[shard] = Share() }
-    var sizes = OperationReader(payload)
-    while let operation = try sizes.next() {
-      let shard = View.shardIndex(of: operation.key, count: memtables.count)
-      shares[shard].rows += 1
-      shares[shard].bytes += operation.key.byteCount + operation.value.byteCount
-    }
-    for shard in shares.indices where shares[shard].rows > 0 {
-      if isFlushed(commit, from: shard) { continue }
-      makeRoom(for: shares[shard], in: shard).begin(commit.sequence, log: last)
-    }
-    var reader = OperationReader(payload)
-    while let operation = try reader.next() {
-      let shard = View.shardIndex(of: operation.key, count: memtables.count)
-      if isFlushed(commit, from: shard) { continue }
-      memtables[shard].last?.add(
-        operation.key, commit.sequence, operation.kind, operation.value)
-    }
-  }
-
-  private func isFlushed(_ commit: RecoveredCommit, from shard: Int) -> Bool {
-    commit.sequence <= manifest.shards[shard].flushedThrough
-  }
-
-  /// The shard's newest memtable, a new one where the other is full.
-  private mutating func makeRoom(for share: Share, in shard: Int) -> Memtable {
-    if let memtable = memtables[shard].last,
-      memtable.hasRoom(forRows: share.rows, bytes: share.bytes)
-    {
-      return memtable
-    }
-    let needed = share.bytes + share.rows * Memtable.nodeOverhead
-    memtables[shard].last?.link()
-    let memtable = Memtable(capacity: max(memtableSize, needed))
-    memtables[shard].append(memtable)
-    return memtable
   }
 }

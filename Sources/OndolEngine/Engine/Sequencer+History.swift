@@ -20,6 +20,32 @@ struct HistoryExtent: Sendable {
   var published: SequenceNumber
 }
 
+extension HistoryExtent {
+  /// The logs that are kept, and those from the floor on, which begin at `starts`.
+  init(
+    _ history: History, since starts: [LogStart], writtenThrough written: LogPosition,
+    published: SequenceNumber
+  ) {
+    start = history.start
+    logs = history.logs.map(Log.init)
+    for (index, log) in starts.enumerated() {
+      let next = index + 1 < starts.count ? starts[index + 1].base : written
+      let end = max(min(next, written), log.base)
+      logs.append(
+        Log(
+          number: log.number, length: end.rawValue - log.base.rawValue, before: log.before))
+    }
+    self.published = published
+  }
+}
+
+extension HistoryExtent.Log {
+  /// All of a log that recovery needs no more.
+  init(_ log: KeptLog) {
+    self.init(number: log.number, length: log.length, before: log.before)
+  }
+}
+
 extension Sequencer {
   /// The last commit that was placed.
   var lastPlaced: CommitPoint {
@@ -56,18 +82,9 @@ extension Sequencer {
   var historyExtent: HistoryExtent? {
     state.withLock { state in
       guard let history = state.history else { return nil }
-      var logs = history.logs.map {
-        HistoryExtent.Log(number: $0.number, length: $0.length, before: $0.before)
-      }
-      let written = state.commits.writtenThrough
-      for (index, log) in state.starts.enumerated() {
-        let next = index + 1 < state.starts.count ? state.starts[index + 1].base : written
-        let end = max(min(next, written), log.base)
-        logs.append(
-          HistoryExtent.Log(
-            number: log.number, length: end.rawValue - log.base.rawValue, before: log.before))
-      }
-      return HistoryExtent(start: history.start, logs: logs, published: state.commits.published)
+      return HistoryExtent(
+        history, since: state.starts, writtenThrough: state.commits.writtenThrough,
+        published: state.commits.published)
     }
   }
 }

@@ -166,7 +166,7 @@ extension Sequencer {
   /// Whether `write`, the last one placed, may sync its own bytes on its committer's thread: when
   /// it is alone, and everything in front of it is on the device. If anything were not, a power cut
   /// could leave a hole in front of a commit that was acknowledged.
-  func claimRangeSync(_ state: inout State, from write: PendingWrite) -> Bool {
+  func claimRangeSync(_ state: inout State, from write: borrowing PendingWrite) -> Bool {
     guard options.callersSync, !state.hasCompany, !state.isSyncing,
       write.log.number <= state.securedLog,
       state.commits.syncedThrough == write.log.position(of: write.offset)

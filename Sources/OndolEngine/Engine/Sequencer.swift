@@ -179,9 +179,8 @@ final class Sequencer: Sendable {
   /// Joins `write` with the frames put off before it, or puts it off too when its durability allows
   /// that and not much waits already.
   private func startWrite(
-    _ state: inout State, _ write: PendingWrite, _ durability: Durability, end: UInt64
+    _ state: inout State, _ write: consuming PendingWrite, _ durability: Durability, end: UInt64
   ) -> PendingWrite? {
-    var write = write
     if state.deferred.isEmpty {
       state.deferredOffset = write.offset
       state.commits.beginWrite(at: write.log.position(of: write.offset))
@@ -257,6 +256,13 @@ final class Sequencer: Sendable {
       for (index, shard) in views.current.shards.enumerated() where !shard.active.isEmpty {
         seal(shard: index, capacity: 0)
       }
+    }
+  }
+
+  /// Seals a shard's memtable, when it holds rows.
+  func sealActive(of shard: Int) {
+    state.withLock { _ in
+      if !views.current.shards[shard].active.isEmpty { seal(shard: shard, capacity: 0) }
     }
   }
 

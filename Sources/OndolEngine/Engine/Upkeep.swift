@@ -39,7 +39,7 @@ final class Upkeep: Sendable {
   }
 
   /// Starts what a commit has made necessary.
-  func follow(_ placed: PlacedCommit) {
+  func follow(_ placed: borrowing PlacedCommit) {
     if !placed.sealedShards.isEmpty { maintain(placed.sealedShards) }
     if let request = placed.spareRequest {
       background.start { [self] in try? await storage.makeSpareLog(request) }
@@ -198,6 +198,12 @@ final class Upkeep: Sendable {
       }
     }
     if let failure { throw failure }
+  }
+
+  /// Writes the rows of one shard from memory into sorted files.
+  func flush(shard index: Int) async throws(EngineError) {
+    storage.sequencer.sealActive(of: index)
+    try await shards[index].flush()
   }
 
   /// Merges every shard into one run. `progress` gets the bytes merged so far and all there are to

@@ -43,6 +43,11 @@ final class DiskDirectory: Directory {
     close(descriptor)
   }
 
+  /// Lends the descriptor, which stays open meanwhile.
+  func withDescriptor<R>(_ body: (CInt) -> R) -> R {
+    withExtendedLifetime(self) { body(descriptor) }
+  }
+
   func list() throws(EngineError) -> [String] {
     let copy = try retrying("openat", path) {
       unsafe openat(descriptor, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC)
@@ -177,6 +182,18 @@ final class DiskFile: File {
     }
     if failure != 0 { throw .io(operation: "pread", file: name, offset: offset, errno: failure) }
     return bytes
+  }
+
+  func readAtOnce(at offset: UInt64, count: Int) throws(EngineError) -> [UInt8]? {
+    guard let start = off_t(exactly: offset) else { return nil }
+    var isWhole = false
+    let bytes = unsafe [UInt8](unsafeUninitializedCapacity: count) { buffer, filled in
+      // Whatever it fails with, a read that may wait says it better.
+      let got = unsafe ondol_read_at_once(descriptor, buffer.baseAddress, buffer.count, start)
+      filled = max(0, got)
+      isWhole = got == count
+    }
+    return isWhole ? bytes : nil
   }
 
   func write(_ bytes: RawSpan, at offset: UInt64) throws(EngineError) {

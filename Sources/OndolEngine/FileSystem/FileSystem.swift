@@ -35,6 +35,16 @@ package protocol Directory: AnyObject, Sendable {
   /// Takes the directory's lock for this open, or throws `.inUse`. Given back when the lock is
   /// released.
   func lock(owner: String) throws(EngineError) -> any DirectoryLock
+
+  /// Tells from now on when a file may have changed whose name `concerns` says yes to; nil where
+  /// that cannot be told.
+  func watch(_ concerns: @escaping @Sendable (String) -> Bool) -> (any DirectoryWatch)?
+}
+
+extension Directory {
+  package func watch(_ concerns: @escaping @Sendable (String) -> Bool) -> (any DirectoryWatch)? {
+    nil
+  }
 }
 
 package enum FileAccess: Sendable {
@@ -48,6 +58,10 @@ package protocol File: AnyObject, Sendable {
 
   /// The bytes from `offset`, `count` of them, or fewer where the file ends (`pread`).
   func read(at offset: UInt64, count: Int) throws(EngineError) -> [UInt8]
+
+  /// The same, unless it would wait for the device: then nil, as where the system cannot say
+  /// (`preadv2` with `RWF_NOWAIT`).
+  func readAtOnce(at offset: UInt64, count: Int) throws(EngineError) -> [UInt8]?
 
   /// Has the system begin to read these bytes from the device, where it can (`posix_fadvise`;
   /// `F_RDADVISE` on Apple's systems). A hint.
@@ -77,6 +91,10 @@ package protocol File: AnyObject, Sendable {
 
 extension File {
   package func giveBack(behind length: UInt64) {}
+
+  package func readAtOnce(at offset: UInt64, count: Int) throws(EngineError) -> [UInt8]? {
+    try read(at: offset, count: count)
+  }
 
   package func willRead(at offset: UInt64, count: Int) {}
   package func reserve(_ range: Range<UInt64>) throws(EngineError) -> Bool { false }

@@ -38,6 +38,12 @@ extension EngineError {
     }
   }
 
+  /// Whether a file was not there.
+  package var isMissingFile: Bool {
+    guard case .io(_, _, _, let errno) = self else { return false }
+    return SystemFailure(errno: errno) == .missing
+  }
+
   /// Whether the same may well succeed later, and what was begun can be undone until then. All
   /// other failures to write stop the database's writing.
   var isPassing: Bool {

@@ -1,5 +1,8 @@
 // The real world, as an `Environment`.
 
+// The C target's header declares the system's types, too, and may be where the compiler finds them.
+internal import COndol
+
 #if canImport(Glibc)
   internal import Glibc
 #elseif canImport(Musl)

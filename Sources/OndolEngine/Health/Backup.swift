@@ -21,10 +21,13 @@ package final class Backup: Sendable {
 
   private let state: Guarded<State>
   private let worker: any Worker
+  /// Keeps the files of contents.
+  private let copy: ContentCopy
 
-  fileprivate init(_ reader: BackupReader, _ worker: any Worker) {
+  fileprivate init(_ reader: BackupReader, _ worker: any Worker, _ copy: ContentCopy) {
     state = Guarded(State(reader: reader))
     self.worker = worker
+    self.copy = copy
   }
 
   /// The next piece; nil at the end. One caller at a time.
@@ -50,7 +53,10 @@ package final class Backup: Sendable {
   }
 
   /// To be called at the end, and when it is given up.
-  package func finish() async { await worker.stop() }
+  package func finish() async {
+    copy.end()
+    await worker.stop()
+  }
 }
 
 extension Backup.State {
@@ -70,6 +76,8 @@ extension Backup.State {
 extension Engine {
   /// Begins a backup of all commits that are visible now. What it reads is kept until it ends.
   package func beginBackup() throws(EngineError) -> Backup {
+    // Before the snapshot: what it knows must not go.
+    let copy = contents.keepFiles()
     // Keyspaces that are dropped in between would be rows without an owner, or the other way round.
     while true {
       let dropped = storage.merging.start.dropped
@@ -78,9 +86,9 @@ extension Engine {
       let times = [storage.sequencer.end.time, follower?.lastTime ?? 0, storage.environment.now()]
       let reader = BackupReader(
         snapshot, dropped: dropped, time: times.max() ?? 0,
-        nextFile: storage.manifest.numbers.next, storage)
+        nextFile: storage.manifest.numbers.next, storage, contents)
       return Backup(
-        reader, storage.environment.threads.makeBackgroundWorker(named: "ondol-backup"))
+        reader, storage.environment.threads.makeBackgroundWorker(named: "ondol-backup"), copy)
     }
   }
 

@@ -1,7 +1,8 @@
 // What a backup consists of: every file of a snapshot, in the order in which they are to be
 // written. The snapshot's view keeps its segments and value files, so these are copied as they are,
 // once they were read through and found sound. What the view has in memory is written as one more
-// run a shard, into memory, and then copied as well. Last come the files that make it all a
+// run a shard, into memory, and then copied as well. Contents are copied with the files they are
+// in, and these stay for as long as the backup takes. Last come the files that make it all a
 // database as of the snapshot, the superblock behind all others: without it nothing opens.
 //
 // Writers are not asked and do not wait.
@@ -12,10 +13,13 @@ struct BackupFile: Sendable {
   var sizeBytes: UInt64
   fileprivate var file: any File
 
-  fileprivate init(_ name: String, _ file: any File) throws(EngineError) {
+  /// - Parameter sizeBytes: what of the file is to be copied; all of it when nil.
+  fileprivate init(
+    _ name: String, _ file: any File, sizeBytes: UInt64? = nil
+  ) throws(EngineError) {
     self.name = name
     self.file = file
-    sizeBytes = try file.size()
+    self.sizeBytes = if let sizeBytes { sizeBytes } else { try file.size() }
   }
 
   /// Bytes read at once.
@@ -35,6 +39,10 @@ struct BackupFile: Sendable {
 /// Gives out the files of a snapshot, one after the other. Blocks.
 struct BackupReader: Sendable {
   private enum Item: Sendable {
+    /// Finds the files of contents.
+    case contents
+    case contentFile(ContentFilePlace)
+    case pack(FileNumber, salt: UInt64, sizeBytes: UInt64)
     case valueFile(ValueFile)
     case segment(Segment)
     case memtables(shard: Int)
@@ -43,6 +51,7 @@ struct BackupReader: Sendable {
   }
 
   private let snapshot: Snapshot
+  private let contents: Contents
   private let dropped: DroppedKeyspaces
   private let environment: Environment
   private let options: EngineOptions
@@ -58,9 +67,10 @@ struct BackupReader: Sendable {
 
   init(
     _ snapshot: Snapshot, dropped: DroppedKeyspaces, time: Int64, nextFile: FileNumber,
-    _ storage: Storage
+    _ storage: Storage, _ contents: Contents
   ) {
     self.snapshot = snapshot
+    self.contents = contents
     self.dropped = dropped
     self.time = time
     environment = storage.environment
@@ -89,7 +99,7 @@ struct BackupReader: Sendable {
       }
       items.append(.memtables(shard: index))
     }
-    self.items = (items + [.foundation]).reversed()
+    self.items = ([.contents] + items + [.foundation]).reversed()
   }
 
   /// The next file, checked; nil when there are no more.
@@ -98,6 +108,14 @@ struct BackupReader: Sendable {
   mutating func nextFile() throws(EngineError) -> BackupFile? {
     while let item = items.popLast() {
       switch item {
+      case .contents:
+        try findContents()
+      case .contentFile(let place):
+        return try BackupFile(
+          place.file.contentFileName, try contents.files.contentFile(place))
+      case .pack(let number, let salt, let sizeBytes):
+        return try BackupFile(
+          number.packName, try contents.files.pack(number, salt: salt), sizeBytes: sizeBytes)
       case .valueFile(let file):
         try refuseDamage(file.findings())
         return try BackupFile(file.number.valueFileName, try file.open())
@@ -123,6 +141,36 @@ struct BackupReader: Sendable {
   private mutating func push(_ files: [BackupFile]) {
     totalBytes += files.reduce(0) { $0 + $1.sizeBytes }
     items += files.reversed().map { .made($0) }
+  }
+
+  // MARK: - Contents
+
+  /// Adds the files of the contents that the snapshot knows, each of which is read and found sound
+  /// first.
+  private mutating func findContents() throws(EngineError) {
+    var packs: [FileNumber: (salt: UInt64, end: UInt64)] = [:]
+    var found: [Item] = []
+    try snapshot.forEachLocation { (location) throws(EngineError) in
+      try contents.check(location)
+      switch location {
+      case .inline: break
+      case .file(let place):
+        found.append(.contentFile(place))
+        totalBytes += place.length
+        numbers.reserve(through: place.file)
+      case .pack(let place):
+        let end = place.offset + PackFormat.aligned(UInt64(place.entryLength))
+        packs[place.pack] = (place.salt, max(end, packs[place.pack]?.end ?? 0))
+        numbers.reserve(through: place.pack)
+      }
+    }
+    for (number, pack) in packs.sorted(by: { $0.key < $1.key }) {
+      // The zeros behind the last entry need not be there.
+      let size = try contents.files.pack(number, salt: pack.salt).size()
+      found.append(.pack(number, salt: pack.salt, sizeBytes: min(size, pack.end)))
+      totalBytes += min(size, pack.end)
+    }
+    items += found.reversed()
   }
 
   // MARK: - What is made

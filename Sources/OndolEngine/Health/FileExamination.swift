@@ -23,6 +23,7 @@ struct FileExamination: Sendable {
       return
     }
     examineLogs(manifest)
+    examineHistory(manifest)
     openFiles(manifest)
   }
 
@@ -109,6 +110,27 @@ struct FileExamination: Sendable {
     } catch {
       findings.append(
         StorageFinding(error, .log, in: manifest.state.newestLog.logName))
+    }
+  }
+
+  /// Reads the commits that are kept for whoever follows the database, up to those that recovery
+  /// needs.
+  private mutating func examineHistory(_ manifest: Manifest) {
+    let floor = manifest.state.floor
+    guard let history = manifest.state.history, !history.logs.isEmpty else { return }
+    let end = HistoryExtent.Log(number: floor.number, length: 0, before: floor.before)
+    let extent = HistoryExtent(
+      start: history.start, logs: history.logs.map(HistoryExtent.Log.init) + [end],
+      published: floor.sequence)
+    var cursor = HistoryCursor(after: history.start)
+    do throws(EngineError) {
+      while try !cursor.read(extent, in: directory, manifest.superblock.identity).isEmpty {}
+      guard cursor.position.sequence < floor.sequence else { return }
+      note(
+        .log, in: floor.number.logName,
+        "commits behind \(cursor.position.sequence.rawValue) are missing before it")
+    } catch {
+      findings.append(StorageFinding(error, .log, in: floor.number.logName))
     }
   }
 

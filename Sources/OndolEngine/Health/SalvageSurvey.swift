@@ -129,5 +129,6 @@ extension FileNumber {
   static func ofFile(_ name: String) -> FileNumber? {
     parse(name, prefix: "LOG-") ?? parse(name, prefix: "MANIFEST-")
       ?? parse(name, suffix: ".seg") ?? parse(name, suffix: ".val")
+      ?? ContentFile.parse(name)?.1
   }
 }

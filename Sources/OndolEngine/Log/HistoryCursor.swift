@@ -4,7 +4,7 @@
 // frames that are only passed over have their headers checked.
 
 /// A commit as its log has it.
-package struct LoggedCommit: Sendable {
+package struct LoggedCommit: Sendable, Equatable {
   package var point: CommitPoint
   /// What its batch said beside its rows.
   package var remark: [UInt8]?
@@ -59,7 +59,10 @@ struct HistoryCursor: Sendable {
       commits.count < Self.commitsAtOnce
     {
       guard let place = extent.logs.firstIndex(where: { $0.number == log.number }) else {
-        throw Self.isGone(position)
+        // Somebody has recovered the database beside this reader, and the same commits are in
+        // another log.
+        self = HistoryCursor(after: position)
+        return commits.isEmpty ? try read(extent, in: directory, identity) : commits
       }
       let length = extent.logs[place].length
       if log.offset < length {

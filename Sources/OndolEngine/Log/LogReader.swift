@@ -1,18 +1,24 @@
 // Reads frames back. The reader trusts nothing: a frame counts only when its header's checksum,
 // which knows the file and the offset, and its payload's checksum both hold.
 
-/// Steps through the frames of one file that is in memory.
+/// Steps through the frames of one file that is in memory, or of a stretch of it.
 struct FrameReader {
   let bytes: [UInt8]
   let salt: UInt64
-  /// The offset of the next frame, or of the first that could not be read.
+  /// Where the bytes begin in the file: at a multiple of eight.
+  let start: UInt64
+  /// Where the next frame is in the bytes, or the first that could not be read.
   private(set) var offset: Int
 
-  init(_ bytes: [UInt8], salt: UInt64, from offset: Int) {
+  init(_ bytes: [UInt8], salt: UInt64, from offset: Int, start: UInt64 = 0) {
     self.bytes = bytes
     self.salt = salt
+    self.start = start
     self.offset = offset
   }
+
+  /// The place in the file of what is at `place` in the bytes.
+  func fileOffset(of place: Int) -> UInt64 { start + UInt64(place) }
 
   /// A sound frame.
   struct Frame {
@@ -28,12 +34,22 @@ struct FrameReader {
     return frame
   }
 
-  private func frame(at place: Int) -> Frame? {
-    guard place <= bytes.count else { return nil }
-    let rest = bytes.bytes.extracting(droppingFirst: place)
-    guard let header = FrameHeader.read(rest, salt: salt, offset: UInt64(place)) else {
-      return nil
+  /// Whether more bytes of the file might make the next frame a sound one.
+  var mayEndBeyondBytes: Bool {
+    guard let header = header(at: offset) else {
+      return bytes.count - offset < FrameHeader.length
     }
+    return header.payloadLength > bytes.count - offset - FrameHeader.length
+  }
+
+  private func header(at place: Int) -> FrameHeader? {
+    guard place <= bytes.count else { return nil }
+    return FrameHeader.read(
+      bytes.bytes.extracting(droppingFirst: place), salt: salt, offset: fileOffset(of: place))
+  }
+
+  private func frame(at place: Int) -> Frame? {
+    guard let header = header(at: place) else { return nil }
     let start = place + FrameHeader.length
     guard header.payloadLength <= bytes.count - start else { return nil }
     let payload = start..<(start + header.payloadLength)
@@ -60,7 +76,7 @@ struct FrameReader {
       // Kind, flags and version, zero in blank space: a cheap sieve before the checksum.
       if all.byte(at: place + 4) != 0, all.byte(at: place + 6) == UInt8(FrameHeader.version),
         let header = FrameHeader.read(
-          all.extracting(droppingFirst: place), salt: salt, offset: UInt64(place))
+          all.extracting(droppingFirst: place), salt: salt, offset: fileOffset(of: place))
       {
         furthest = max(furthest ?? .zero, header.syncedThrough)
       }

@@ -80,9 +80,9 @@ extension ManifestState {
       history = start.map { History(start: $0, logs: history?.logs ?? []) }
       history?.dropLogs(before: floor.sequence)
     case .keepLog(let log):
-      for counter in [log.sequence.rawValue, log.length] { try check(counter: counter) }
+      try check(counter: log.sequence.rawValue)
       guard history != nil, log.number < floor.number, log.sequence <= floor.sequence,
-        log.follows(history?.logs.last)
+        log.length <= Self.largestAmount, log.follows(history?.logs.last)
       else { throw MalformedBytes(at: 0, "keeps log \(log.number.rawValue) out of order") }
       history?.logs.append(log)
     case .flushed(let shard, let through):
@@ -111,6 +111,10 @@ extension ManifestState {
   /// Numbers that only go up begin here and are added to ever after, so what they begin with must
   /// leave room. No database lives long enough to come near.
   static let greatestCounter: UInt64 = 1 << 62
+
+  /// No file has more bytes, rows or references than this: sums over any number of files that a
+  /// manifest can name stay far from overflowing.
+  static let largestAmount: UInt64 = 1 << 40
 
   private func check(counter: UInt64) throws(MalformedBytes) {
     guard counter <= Self.greatestCounter else {

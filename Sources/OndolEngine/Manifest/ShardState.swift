@@ -45,6 +45,10 @@ struct ShardState: Sendable, Equatable {
     guard !segment.maxKey.lexicographicallyPrecedes(segment.minKey) else {
       throw MalformedBytes(at: 0, "segment \(segment.number.rawValue) ends before it begins")
     }
+    guard segment.amounts.allSatisfy({ $0 <= ManifestState.largestAmount }) else {
+      throw MalformedBytes(
+        at: 0, "segment \(segment.number.rawValue) counts more than there can be")
+    }
     let index = runs.firstIndex { $0.level == level && $0.id == (level == 0 ? id : 0) }
     guard let index else {
       runs.append(RunState(level: level, id: level == 0 ? id : 0, segments: [segment]))

@@ -1,4 +1,4 @@
-// The first bytes of a file of rows or of values: which file of which database it is. Reads compare
+// The first bytes of a file of rows, of values or of contents: which file of which database it is. Reads compare
 // it with what the manifest says and never take anything from it, so that it is only ever encoded.
 
 /// What the first 64 bytes of a segment or a value file say.
@@ -9,6 +9,7 @@ struct DataFileHeader: Equatable {
   enum Kind {
     case segment
     case values
+    case pack
   }
 
   var kind: Kind
@@ -35,6 +36,7 @@ struct DataFileHeader: Equatable {
     switch kind {
     case .segment: SegmentFormat.magic
     case .values: ValueFileFormat.magic
+    case .pack: PackFormat.magic
     }
   }
 
@@ -42,6 +44,7 @@ struct DataFileHeader: Equatable {
     switch kind {
     case .segment: (SegmentFormat.majorVersion, SegmentFormat.minorVersion)
     case .values: (ValueFileFormat.majorVersion, ValueFileFormat.minorVersion)
+    case .pack: (PackFormat.majorVersion, PackFormat.minorVersion)
     }
   }
 }

@@ -14,6 +14,8 @@ package struct FileNumber: RawRepresentable, Sendable, Hashable, Comparable {
 
   package var segmentName: String { "\(rawValue).seg" }
   package var valueFileName: String { "\(rawValue).val" }
+  package var packName: String { "\(rawValue).pack" }
+  package var contentFileName: String { "\(rawValue).content" }
   var logName: String { "LOG-\(rawValue)" }
   var manifestName: String { "MANIFEST-\(rawValue)" }
 

@@ -41,6 +41,11 @@ package struct SegmentMetadata: Sendable, Equatable {
     self.maxSequence = maxSequence
     self.valueReferences = valueReferences
   }
+
+  /// All that is added up over segments.
+  var amounts: [UInt64] {
+    [sizeBytes, entries, tombstones, rawBytes] + valueReferences.map(\.bytes)
+  }
 }
 
 /// How a segment is written. Readers take whatever they find.

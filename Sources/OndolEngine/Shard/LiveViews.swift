@@ -64,6 +64,14 @@ final class LiveViews: Sendable {
     return Ticket(number, in: self)
   }
 
+  /// How far a shard was flushed in the view where it was the least: no snapshot that somebody has,
+  /// or will take, is of an older state of the shard, and a power cut brings none back.
+  func flushedThrough(shard: Int) -> SequenceNumber {
+    state.withLock { state in
+      state.entries.values.map { $0.states[shard].flushedThrough }.min() ?? .zero
+    }
+  }
+
   /// The oldest view of all, beside the current one, and the bytes of segments that only views
   /// beside the current one keep.
   func pins(beside current: [ShardState]) -> EngineMetrics.Pins {

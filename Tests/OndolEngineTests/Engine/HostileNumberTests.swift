@@ -35,6 +35,35 @@ import Testing
     #expect(state == empty)
   }
 
+  /// Two segments of 2^63 bytes each were added up when the first compaction was planned.
+  @Test func `segments that together hold more than can be counted are refused`() throws {
+    let largest = ManifestState.largestAmount
+    var shard = ShardState()
+    try shard.add(segment(1, sizeBytes: largest), level: 0, run: 1)
+    for amount in [largest + 1, 1 << 63, .max] {
+      #expect(throws: MalformedBytes.self) {
+        try shard.add(segment(2, sizeBytes: amount), level: 0, run: 2)
+      }
+      #expect(throws: MalformedBytes.self) {
+        try shard.add(segment(2, entries: amount), level: 0, run: 2)
+      }
+      #expect(throws: MalformedBytes.self) {
+        try shard.add(segment(2, pointedAt: amount), level: 0, run: 2)
+      }
+    }
+    #expect(shard.sizeBytes == largest)
+  }
+
+  private func segment(
+    _ number: UInt64, sizeBytes: UInt64 = 1, entries: UInt64 = 1, pointedAt: UInt64 = 1
+  ) -> SegmentMetadata {
+    SegmentMetadata(
+      number: FileNumber(rawValue: number), salt: 0, sizeBytes: sizeBytes, footerChecksum: 0,
+      minKey: [1], maxKey: [2], entries: entries, tombstones: 0, rawBytes: 1,
+      minSequence: .zero, maxSequence: .zero,
+      valueReferences: [ValueReference(file: FileNumber(rawValue: 9), bytes: pointedAt)])
+  }
+
   /// A file that somebody named after the last number made the next number overflow.
   @Test func `a file named after a number nobody gave out is left alone`() async throws {
     let fileSystem = MemoryFileSystem()

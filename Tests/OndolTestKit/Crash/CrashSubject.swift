@@ -98,12 +98,14 @@ package struct SubjectOptions: Sendable, Hashable {
   package var smallShardSize: Int
   package var valueThreshold: Int
   package var valueFileSize: Int
+  /// Bytes of logs that are kept for whoever follows the database; nil when none are.
+  package var historySize: Int?
 
   package init(
     shardCount: Int, memtableSize: Int, logSize: Int, manifestSize: Int, segmentSize: Int,
     blockSize: Int, deferredBytes: Int, runLimit: Int, callersSync: Bool = true,
     smallShardSize: Int = 0,
-    valueThreshold: Int = 300, valueFileSize: Int = 4 << 10
+    valueThreshold: Int = 300, valueFileSize: Int = 4 << 10, historySize: Int? = nil
   ) {
     self.shardCount = shardCount
     self.memtableSize = memtableSize
@@ -117,6 +119,7 @@ package struct SubjectOptions: Sendable, Hashable {
     self.smallShardSize = smallShardSize
     self.valueThreshold = valueThreshold
     self.valueFileSize = valueFileSize
+    self.historySize = historySize
   }
 }
 
@@ -136,6 +139,9 @@ extension EngineOptions {
     smallShardSize = options.smallShardSize
     valueThreshold = options.valueThreshold
     valueFileSize = options.valueFileSize
+    historyRetention = options.historySize.map {
+      HistoryRetention(microseconds: .max, bytes: UInt64($0))
+    }
     cacheSize = 1 << 20
   }
 }

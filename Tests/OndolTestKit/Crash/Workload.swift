@@ -77,7 +77,8 @@ private struct WorkloadDraw {
       callersSync: own.chance(1, in: 2),
       smallShardSize: own.pick([0, 0, 0, 6 << 10]),
       valueThreshold: own.pick([0, 16, 600, .max]),
-      valueFileSize: own.pick([1, 1 << 10, 8 << 10]))
+      valueFileSize: own.pick([1, 1 << 10, 8 << 10]),
+      historySize: own.pick([nil, nil, 0, 16 << 10]))
   }
 
   mutating func steps() -> [Workload.Step] {

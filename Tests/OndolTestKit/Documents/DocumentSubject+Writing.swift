@@ -172,7 +172,7 @@ extension DocumentSubject {
 }
 
 extension Ondol.Durability {
-  fileprivate init(_ durability: OndolEngine.Durability) {
+  init(_ durability: OndolEngine.Durability) {
     switch durability {
     case .memory: self = .memory
     case .process: self = .process

@@ -110,7 +110,8 @@ extension Database {
     return try await open(
       at: path,
       options: Options(
-        durability: .process, cacheSize: 1 << 20, shardCount: options.shardCount, logger: silence),
+        durability: .process, cacheSize: 1 << 20, shardCount: options.shardCount, logger: silence,
+        changeRetention: options.historySize.map { .init(duration: nil, bytes: $0) }),
       environment: environment, engineOptions: EngineOptions(options))
   }
 }

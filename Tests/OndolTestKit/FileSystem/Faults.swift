@@ -25,6 +25,8 @@ package enum FileClass: Sendable, Hashable, CaseIterable {
   case log
   case segment
   case values
+  /// A pack, or the file of one content.
+  case contents
   case other
 
   package init(name: String) {
@@ -38,6 +40,8 @@ package enum FileClass: Sendable, Hashable, CaseIterable {
       self = .segment
     } else if name.hasSuffix(".val") {
       self = .values
+    } else if name.hasSuffix(".pack") || name.hasSuffix(".content") {
+      self = .contents
     } else {
       self = .other
     }
@@ -52,6 +56,10 @@ package enum Sabotage: String, Sendable, Hashable, CaseIterable {
   case segmentSync
   case manifestSync
   case valueSync
+  case contentSync
+
+  /// Those that concern rows, which every database has.
+  package static var ofRows: [Sabotage] { allCases.filter { $0 != .contentSync } }
 
   func ignores(_ kind: OperationKind, of file: FileClass) -> Bool {
     switch self {
@@ -60,6 +68,7 @@ package enum Sabotage: String, Sendable, Hashable, CaseIterable {
     case .segmentSync: kind == .sync && file == .segment
     case .manifestSync: kind == .sync && file == .manifest
     case .valueSync: kind == .sync && file == .values
+    case .contentSync: kind == .sync && file == .contents
     }
   }
 }

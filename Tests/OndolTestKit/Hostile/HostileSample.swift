@@ -1,7 +1,9 @@
 // The database that is damaged: small, so that every bit of it can be flipped, and with everything
 // in it that files can hold: several levels, value files, indexes of every kind, a manifest with
-// edits, a log. One is closed in good order, one was killed, so that its log is still open.
+// edits, a log, and logs that are kept for whoever follows the database. One is closed in good
+// order, one was killed, so that its log is still open.
 
+internal import Ondol
 internal import OndolEngine
 
 struct HostileSample: Sendable {
@@ -9,29 +11,44 @@ struct HostileSample: Sendable {
   static let options = SubjectOptions(
     shardCount: 2, memtableSize: 4 << 10, logSize: 6 << 10, manifestSize: 2 << 10,
     segmentSize: 2 << 10, blockSize: 512, deferredBytes: 100, runLimit: 2, smallShardSize: 0,
-    valueThreshold: 300, valueFileSize: 2 << 10)
+    valueThreshold: 300, valueFileSize: 2 << 10, historySize: 1 << 20)
 
   /// What programs see of the disk.
   var files: [String: [UInt8]]
   /// The rows after each commit, from none on.
   var states: [Rows]
+  /// What is kept of all commits, for whoever follows the database.
+  var history: [LoggedCommit]
   var isClosed: Bool
 
   /// The same one for the same seed.
   static func make(seed: UInt64, closing: Bool) throws -> HostileSample {
     let fileSystem = SimulatedFileSystem()
-    let states = try SimulationExecutor.run(seed: seed) { executor in
+    let (sample, storage) = try SimulationExecutor.run(seed: seed) { executor in
       let world = SimulatedWorld(fileSystem: fileSystem, seed: seed, threads: executor)
       let subject = try await DocumentSubject.open(world.environment, options)
       let states = try await write(to: subject, seed: seed)
+      let history = try await history(of: subject.database)
       if closing { try await subject.close() }
-      return (states, fileSystem.storage)
+      return (
+        HostileSample(files: [:], states: states, history: history, isClosed: closing),
+        fileSystem.storage
+      )
     }
     let path = DocumentSubject.path
-    let names = states.1.names(in: path)
-    let files = names.map { ($0, states.1.contents(of: $0, in: path) ?? []) }
-    return HostileSample(
-      files: Dictionary(uniqueKeysWithValues: files), states: states.0, isClosed: closing)
+    let names = storage.names(in: path)
+    let files = names.map { ($0, storage.contents(of: $0, in: path) ?? []) }
+    var made = sample
+    made.files = Dictionary(uniqueKeysWithValues: files)
+    return made
+  }
+
+  /// The commits that can be read again, all of them where nothing is damaged.
+  static func history(of database: Database) async throws(EngineError) -> [LoggedCommit] {
+    var history = database.engine.history(after: CommitPoint(sequence: .zero, time: 0))
+    var commits: [LoggedCommit] = []
+    while case let some = try await history.next(), !some.isEmpty { commits += some }
+    return commits
   }
 
   private static func write(to subject: DocumentSubject, seed: UInt64) async throws -> [Rows] {

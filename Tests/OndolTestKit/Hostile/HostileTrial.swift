@@ -51,8 +51,9 @@ struct HostileTrial: Sendable {
         at: DocumentSubject.path, environment, HostileSample.options)
       let subject = DocumentSubject(database)
       let outcome = try await judge(subject, states)
+      let knowsHistory = try await judgeHistory(of: database)
       try? await subject.close()
-      return outcome
+      return knowsHistory || outcome != .unharmed ? outcome : .refused
     } catch is DatabaseError {
       return .refused
     } catch let broken as BrokenInvariant {
@@ -78,6 +79,20 @@ struct HostileTrial: Sendable {
       try await askOneByOne(subject, states)
       return .refused
     }
+  }
+
+  /// Every commit that is read again is the one that was made. Answers whether all were read.
+  private func judgeHistory(of database: Database) async throws -> Bool {
+    let commits: [LoggedCommit]
+    do {
+      commits = try await HostileSample.history(of: database)
+    } catch {
+      return false
+    }
+    guard zip(commits, sample.history).allSatisfy({ $0 == $1 }),
+      commits.count <= sample.history.count
+    else { throw BrokenInvariant("commits are read again that were not made so") }
+    return true
   }
 
   /// What cannot be read as a whole may still be asked for in parts; each part is right or refused.

@@ -26,6 +26,9 @@ extension EngineOptions {
     options.valueFileSize = random.pick([1, 1 << 10, 16 << 10, 64 << 20])
     options.manifestSize = random.pick([500, 2 << 10, 16 << 10, 64 << 10])
     options.compress = random.chance(1, in: 2)
+    options.historyRetention = random.pick([nil, nil, 0, 64 << 10] as [Int?]).map {
+      HistoryRetention(microseconds: .max, bytes: UInt64($0))
+    }
     return options
   }
 
@@ -43,6 +46,7 @@ extension EngineOptions {
       + "commit \(commitLimit), runs \(runLimit), small \(smallShardSize), "
       + "segment \(segmentSize), block \(blockSize), "
       + "values from \(valueThreshold) in files of \(valueFileSize), "
-      + "manifest \(manifestSize), \(compress ? "compressed" : "plain")"
+      + "manifest \(manifestSize), kept logs \(historyRetention.map { "\($0.bytes)" } ?? "none"), "
+      + "\(compress ? "compressed" : "plain")"
   }
 }

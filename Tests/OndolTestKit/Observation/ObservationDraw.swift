@@ -13,6 +13,12 @@ struct ObservationDraw {
     self.database = database
   }
 
+  /// Goes on drawing for another open.
+  init(_ random: SeededRandom, _ database: Database) {
+    self.random = random
+    self.database = database
+  }
+
   private static let collections = ["c", "c/x/c", "d"]
   private static let fields = ["a", "b", "t"]
 

@@ -2,6 +2,10 @@
 // each commit the trial asks every query afresh on a snapshot. What a listener was shown must be
 // such a result, never an older one than before, and the last one in the end; and applying the
 // changes it was told of to what it was shown before must give what it is shown now.
+//
+// The listeners are in the database that is written, or in another open of its files that only
+// reads. Then the writer also flushes, merges, drops, closes and opens again, with files so small
+// that this happens all the time.
 
 internal import Ondol
 internal import OndolEngine
@@ -16,6 +20,8 @@ package struct ObservationCounts: Sendable {
   package var changes = 0
   /// Snapshots behind the first with several changes.
   package var withSeveral = 0
+  /// Histories with listeners beside the writer.
+  package var beside = 0
 
   package init() {}
 
@@ -25,6 +31,7 @@ package struct ObservationCounts: Sendable {
     left.snapshots += right.snapshots
     left.changes += right.changes
     left.withSeveral += right.withSeveral
+    left.beside += right.beside
   }
 }
 
@@ -40,57 +47,67 @@ package enum ObservationTrial {
   private static let listenerCount = 5
   private static let commitCount = 32
 
+  /// Where the listeners are.
+  package enum Place: Sendable, CaseIterable {
+    case inWriter
+    case besideWriter
+  }
+
   /// Runs the history of `seed`; throws `ObservationFault` where a listener was told anything
   /// wrong.
-  package static func run(seed: UInt64) throws -> ObservationCounts {
+  package static func run(
+    seed: UInt64, _ place: Place = .inWriter
+  ) throws -> ObservationCounts {
     try SimulationExecutor.run(seed: seed) { executor in
       let world = SimulatedWorld(seed: seed, threads: executor)
-      let database = try await Database.open(at: "/db", environment: world.environment)
       defer { withExtendedLifetime(world) {} }
-      return try await run(seed: seed, database)
+      var writer = try await ObservedWriter(seed: seed, place, world.environment)
+      return try await run(seed: seed, &writer)
     }
   }
 
   private static func run(
-    seed: UInt64, _ database: Database
+    seed: UInt64, _ writer: inout ObservedWriter
   ) async throws -> ObservationCounts {
-    var draw = ObservationDraw(seed: seed, database)
-    for _ in 0..<draw.random.below(12) { try await draw.write() }
-    let queries = (0..<listenerCount).map { _ in draw.query() }
-    let records = queries.map { ListenerRecord($0) }
+    for _ in 0..<writer.draw.random.below(12) { try await writer.draw.write() }
+    let querySeeds = (0..<listenerCount).map { _ in writer.draw.random.next() }
+    let observed = try await writer.openObserved()
+    let records = querySeeds.map { seed in
+      var draw = ObservationDraw(seed: seed, observed)
+      return ListenerRecord(draw.query())
+    }
     return try await withThrowingTaskGroup(of: Void.self) { group in
       for record in records { group.addTask { try await listen(record) } }
-      var results = try records.map { [try shown($0.query, database)] }
+      var results = try querySeeds.map { [try writer.shown($0)] }
       for _ in 0..<commitCount {
-        for _ in 0..<draw.random.below(6) { await Task.yield() }
-        try await draw.write()
-        for index in records.indices {
-          results[index].append(try shown(records[index].query, database))
+        for _ in 0..<writer.draw.random.below(6) { await Task.yield() }
+        try await writer.goOn()
+        for (index, seed) in querySeeds.enumerated() {
+          results[index].append(try writer.shown(seed))
         }
       }
+      try await writer.database.synchronize()
       for _ in 0..<20_000 where !zip(records, results).allSatisfy({ $0.last == $1.last }) {
         await Task.yield()
       }
-      guard database.observerCount == listenerCount else {
-        throw ObservationFault(description: "\(database.observerCount) listeners")
+      guard observed.observerCount == listenerCount else {
+        throw ObservationFault(description: "\(observed.observerCount) listeners")
       }
-      try await database.close()
+      try await observed.close()
+      try await writer.database.close()
       try await group.waitForAll()
-      guard database.observerCount == 0 else {
-        throw ObservationFault(description: "\(database.observerCount) listeners are left")
+      guard observed.observerCount == 0 else {
+        throw ObservationFault(description: "\(observed.observerCount) listeners are left")
       }
       var counts = ObservationCounts()
       counts.histories = 1
       counts.commits = commitCount
+      counts.beside = writer.place == .besideWriter ? 1 : 0
       for (record, results) in zip(records, results) {
         try record.check(against: results, &counts)
       }
       return counts
     }
-  }
-
-  private static func shown(_ query: Query, _ database: Database) throws -> Shown {
-    try database.snapshot().getDocuments(query).documents.map(\.shown)
   }
 
   private static func listen(_ record: ListenerRecord) async throws {
@@ -121,6 +138,66 @@ package enum ObservationTrial {
       }
       record.add(snapshot)
     }
+  }
+}
+
+/// The one who writes, and what becomes of its files.
+private struct ObservedWriter {
+  let place: ObservationTrial.Place
+  private(set) var database: Database
+  var draw: ObservationDraw
+  private let environment: Environment
+
+  init(seed: UInt64, _ place: ObservationTrial.Place, _ environment: Environment) async throws {
+    self.place = place
+    self.environment = environment
+    database = try await Self.open(place, environment, .readWrite)
+    draw = ObservationDraw(seed: seed, database)
+  }
+
+  private static func open(
+    _ place: ObservationTrial.Place, _ environment: Environment, _ access: Database.Access
+  ) async throws -> Database {
+    var options = EngineOptions()
+    if place == .besideWriter {
+      options.memtableSize = 2 << 10
+      options.logSize = 6 << 10
+      options.firstPrewrittenSize = 4 << 10
+      options.manifestSize = 2 << 10
+    }
+    return try await Database.open(
+      at: "/db", options: .init(shardCount: 2, access: access), environment: environment,
+      engineOptions: options)
+  }
+
+  /// The database that is listened to.
+  func openObserved() async throws -> Database {
+    if place == .inWriter { return database }
+    return try await Self.open(place, environment, .readOnly)
+  }
+
+  /// The result of the query of `seed`.
+  func shown(_ seed: UInt64) throws -> Shown {
+    var draw = ObservationDraw(seed: seed, database)
+    return try database.snapshot().getDocuments(draw.query()).documents.map(\.shown)
+  }
+
+  /// Makes a commit, and sometimes something else before.
+  mutating func goOn() async throws {
+    guard place == .besideWriter else { return try await draw.write() }
+    switch draw.random.below(40) {
+    case 0, 1: try await database.engine.flush()
+    case 2: try await database.compact()
+    case 3: try await database.collection("c").createIndex(on: ["a", "b"])
+    case 4:
+      try await database.close()
+      database = try await Self.open(place, environment, .readWrite)
+      draw = ObservationDraw(draw.random, database)
+    case 5: return try await database.collection(draw.random.pick(["c", "d"])).drop()
+    default: break
+    }
+    try await draw.write(
+      durability: draw.random.pick([.memory, .process, .process, .power] as [Ondol.Durability]))
   }
 }
 

@@ -194,6 +194,38 @@ import Testing
     #expect(remains.first?.message.hasPrefix("40 bytes") == true)
   }
 
+  /// Recovery needs no such log, so that only whoever followed the database would have met it.
+  @Test func `Damage to commits that are kept to be read again is found`() async throws {
+    let options = Database.Options(changeRetention: .init(duration: nil, bytes: nil))
+    let database = try await Database.open(
+      at: "db", options: options, environment: sample.environment,
+      engineOptions: SampleDatabase.engineOptions)
+    for round in 0..<3 {
+      try await sample.fill(database, from: 200 * round, count: 200)
+      try await database.engine.flush()
+    }
+    try await database.close()
+    #expect(try await sample.verify() == [])
+    let logs = try sample.files("LOG-").sorted {
+      $0.count == $1.count ? $0 < $1 : $0.count < $1.count
+    }
+    try #require(logs.count > 2)
+    for name in [logs[0], logs[1]] {
+      let bytes = try sample.bytes(of: name)
+      try sample.flip(name, at: 4_096 + 60)
+      for depth in VerificationDepth.allCases {
+        let findings = try await sample.verify(depth)
+        #expect(findings.map(\.kind) == [.log])
+        #expect(findings.first?.file == name)
+        #expect(findings.first?.severity == .error)
+      }
+      try sample.directory().remove(name)
+      #expect(try await sample.verify(.structure).map(\.kind) == [.log])
+      try sample.directory().create(name).write(bytes.bytes, at: 0)
+    }
+    #expect(try await sample.verify() == [])
+  }
+
   // MARK: - Missing and short files
 
   @Test func `A missing file is named`() async throws {

@@ -1,21 +1,25 @@
-// Listeners in random histories: see ObservationTrial.
+// Listeners in random histories, in the database that is written and beside its writer: see
+// ObservationTrial.
 
 import OndolTestKit
 import Testing
 
 @Suite struct ObservationPropertyTests {
-  @Test func `Whatever happens in whatever order, listeners are told what happened`() throws {
+  @Test(arguments: [(ObservationTrial.Place.inWriter, 300), (.besideWriter, 80)])
+  func `Whatever happens in whatever order, listeners are told what happened`(
+    place: ObservationTrial.Place, histories: Int
+  ) throws {
     var counts = ObservationCounts()
-    for seed in Seeds.first(400) {
+    for seed in Seeds.first(histories) {
       do {
-        counts += try ObservationTrial.run(seed: seed)
+        counts += try ObservationTrial.run(seed: seed, place)
       } catch {
-        Issue.record("SEED=\(seed): \(error)")
+        Issue.record("SEED=\(seed), \(place): \(error)")
         return
       }
     }
     print(
-      "Observation: \(counts.histories) histories, \(counts.commits) commits,"
+      "Observation \(place): \(counts.histories) histories, \(counts.commits) commits,"
         + " \(counts.snapshots) snapshots, \(counts.changes) changes,"
         + " \(counts.withSeveral) snapshots with several")
     #expect(counts.snapshots > 5 * counts.histories)

@@ -187,6 +187,7 @@ struct NaiveEvaluator {
     case .array: 8
     case .vector: 9
     case .map: 10
+    case .blob: 11
     }
   }
 
@@ -203,6 +204,8 @@ struct NaiveEvaluator {
         sequence(Array($0.utf8), Array($1.utf8), sign)
       }
     case (.array(let left), .array(let right)): return sequence(left, right, order)
+    case (.blob(let left), .blob(let right)):
+      return sequence(left.digest.bytes, right.digest.bytes, sign)
     case (.map(let left), .map(let right)):
       func entries(_ map: [String: Value]) -> [Value] {
         map.sorted { Array($0.key.utf8).lexicographicallyPrecedes(Array($1.key.utf8)) }

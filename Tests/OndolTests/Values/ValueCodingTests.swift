@@ -241,12 +241,12 @@ import Testing
             _ = try field.value(symbols)
           }
         } catch {
-          #expect(error.offset <= row.count)
+          #expect(error.offset <= row.count, "\(error)")
         }
       }
       _ = try view.fields(symbols)
     } catch {
-      #expect(error.offset <= row.count)
+      #expect(error.offset <= row.count, "\(error)")
     }
   }
 

@@ -65,6 +65,8 @@ import Testing
       [["a": "aaa", "b": "baz"]], [["a": "foo", "b": "bar"]],
       [["a": "foo", "b": "bar", "c": "qux"]], [["a": "foo", "b": "baz"]], [["b": 0]],
       [["é": 0]],
+      [try blob(0, 9)], [try blob(1, 0)], [try blob(1, 0, nil, "a")], [try blob(1, 0, "a/b")],
+      [try blob(1, 0, "a/b", "a")], [try blob(1, 0, "é")], [try blob(1, 1)], [try blob(255, 0)],
     ]
     for (left, leftGroup) in groups.enumerated() {
       for (right, rightGroup) in groups.enumerated() {
@@ -78,6 +80,14 @@ import Testing
         }
       }
     }
+  }
+
+  private func blob(
+    _ byte: UInt8, _ length: Int, _ contentType: String? = nil, _ path: String? = nil
+  ) throws -> Value {
+    let digest = try #require(BlobDigest(bytes: [UInt8](repeating: byte, count: 32)))
+    return .blob(
+      try BlobReference(digest: digest, length: length, contentType: contentType, path: path))
   }
 
   @Test func `Equal is not identical`() {

@@ -98,13 +98,25 @@ struct ValueSamples {
     return (try? GeoPoint(latitude: latitude, longitude: longitude)) ?? geoPoint()
   }
 
+  mutating func blob() -> BlobReference {
+    let digest = (0..<32).map { _ in [0, 1, 0xff][random.below(3)] as UInt8 }
+    let blob = BlobDigest(bytes: digest).flatMap { digest in
+      try? BlobReference(
+        digest: digest, length: [0, 1, 1 << 40, .max][random.below(4)],
+        contentType: random.oneIn(2) ? nil : "x" + text(maximumLength: 4),
+        path: random.oneIn(2) ? nil : "x" + text(maximumLength: 4))
+    }
+    // A control character cannot stand in a content type.
+    return blob ?? self.blob()
+  }
+
   mutating func vector() -> VectorValue {
     VectorValue((0..<random.below(4)).map { _ in number().double ?? 1 })
   }
 
   /// Any value; containers hold others down to `depth`.
   mutating func value(depth: Int = 3) -> Value {
-    switch random.below(depth > 0 ? 13 : 10) {
+    switch random.below(depth > 0 ? 14 : 11) {
     case 0: return .null
     case 1: return .boolean(random.oneIn(2))
     case 2, 3: return number()
@@ -113,7 +125,8 @@ struct ValueSamples {
     case 7: return .bytes(bytes())
     case 8: return random.oneIn(2) ? .reference(path()) : .geoPoint(geoPoint())
     case 9: return .vector(vector())
-    case 10, 11: return .array((0..<random.below(4)).map { _ in value(depth: depth - 1) })
+    case 10: return .blob(blob())
+    case 11, 12: return .array((0..<random.below(4)).map { _ in value(depth: depth - 1) })
     default: return .map(fields(depth: depth - 1))
     }
   }
@@ -181,6 +194,13 @@ struct ReferencePlace {
       rank = 10
       let names = fields.keys.sorted { $0.utf8.lexicographicallyPrecedes($1.utf8) }
       parts = names.flatMap { [Self(.string($0)), Self(fields[$0] ?? .null)] }
+    case .blob(let blob):
+      rank = 11
+      parts = [
+        Self(.bytes(blob.digest.bytes)), Self(.integer(Int64(blob.length))),
+        Self(blob.contentType.map { .string($0) } ?? .null),
+        Self(blob.path.map { .string($0) } ?? .null),
+      ]
     }
   }
 

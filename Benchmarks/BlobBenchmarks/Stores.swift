@@ -1,0 +1,72 @@
+// Who is measured, behind one protocol: Ondol's storage by its public interface, and the peers.
+
+import Foundation
+import Ondol
+import Peers
+
+/// A place for bytes with names.
+protocol BlobStore: SendableMetatype {
+  static var name: String { get }
+  static func open(in directory: String) async throws -> any BlobStore
+
+  /// Returns when the bytes survive a power cut.
+  func put(_ bytes: [UInt8], _ name: String) async throws
+  /// Gives back how many bytes there were.
+  func get(_ name: String) async throws -> Int
+  func close() async throws
+}
+
+let engines: [any BlobStore.Type] = {
+  var engines: [any BlobStore.Type] = [OndolBlobs.self, PlainFiles.self]
+  #if PEER_SQLITE
+    engines.append(SQLiteRows.self)
+  #endif
+  return engines
+}()
+
+struct OndolBlobs: BlobStore {
+  static let name = "Ondol"
+  let database: Database
+
+  static func open(in directory: String) async throws -> any BlobStore {
+    OndolBlobs(database: try await Database.open(at: directory + "/blobs.ondol"))
+  }
+
+  func put(_ bytes: [UInt8], _ name: String) async throws {
+    try await database.storage.reference(withPath: name).putData(bytes)
+  }
+
+  func get(_ name: String) async throws -> Int {
+    try await database.storage.reference(withPath: name).data(maxSize: .max).count
+  }
+
+  func close() async throws { try await database.close() }
+}
+
+struct PlainFiles: BlobStore {
+  static let name = "plain files"
+  let files: FileBlobs
+
+  static func open(in directory: String) async throws -> any BlobStore {
+    PlainFiles(files: try FileBlobs(directory))
+  }
+
+  func put(_ bytes: [UInt8], _ name: String) async throws { try files.put(bytes, name) }
+  func get(_ name: String) async throws -> Int { try files.get(name).count }
+  func close() async throws {}
+}
+
+#if PEER_SQLITE
+  struct SQLiteRows: BlobStore {
+    static let name = "SQLite"
+    let rows: SQLiteBlobs
+
+    static func open(in directory: String) async throws -> any BlobStore {
+      SQLiteRows(rows: try SQLiteBlobs(directory))
+    }
+
+    func put(_ bytes: [UInt8], _ name: String) async throws { try rows.put(bytes, name) }
+    func get(_ name: String) async throws -> Int { try rows.get(name).count }
+    func close() async throws {}
+  }
+#endif

@@ -1,0 +1,129 @@
+// The name of a content: the SHA-256 of its bytes. Kept as four numbers, so that comparing, hashing
+// and copying one allocates nothing; it stands in every blob reference, and in the key of every row
+// that says who holds what.
+
+internal import OndolEngine
+
+/// The SHA-256 of a content, which names it: the same bytes have the same digest, wherever they are
+/// stored.
+public struct BlobDigest: Sendable, Hashable {
+  /// Bytes in a digest.
+  static let length = 32
+
+  /// The bytes eight by eight, the first of each the highest, so that digests compare as their
+  /// bytes do.
+  private let words: (UInt64, UInt64, UInt64, UInt64)
+
+  /// The digest of these 32 bytes.
+  ///
+  /// - Returns: nil when there are more bytes, or fewer.
+  public init?(bytes: some Collection<UInt8>) {
+    guard bytes.count == Self.length else { return nil }
+    var words: [UInt64] = [0, 0, 0, 0]
+    for (index, byte) in bytes.enumerated() {
+      words[index / 8] = words[index / 8] << 8 | UInt64(byte)
+    }
+    self.words = (words[0], words[1], words[2], words[3])
+  }
+
+  /// The digest of bytes that are known to be 32.
+  init(_ octets: Span<UInt8>) {
+    words = (
+      Self.word(octets, 0), Self.word(octets, 8), Self.word(octets, 16), Self.word(octets, 24)
+    )
+  }
+
+  /// Eight bytes as a number whose highest byte is the first.
+  private static func word(_ octets: Span<UInt8>, _ offset: Int) -> UInt64 {
+    (octets.word(at: offset) ?? 0).byteSwapped
+  }
+
+  /// The digest that 64 hexadecimal digits spell, in either case.
+  ///
+  /// - Returns: nil when `text` is anything else.
+  public init?(hex text: String) {
+    var bytes: [UInt8] = []
+    bytes.reserveCapacity(Self.length)
+    let digits = Array(text.utf8)
+    guard digits.count == 2 * Self.length else { return nil }
+    for index in 0..<Self.length {
+      guard let high = Self.digit(digits[2 * index]), let low = Self.digit(digits[2 * index + 1])
+      else { return nil }
+      bytes.append(high << 4 | low)
+    }
+    self.init(bytes: bytes)
+  }
+
+  /// The 32 bytes.
+  public var bytes: [UInt8] {
+    var bytes: [UInt8] = []
+    bytes.reserveCapacity(Self.length)
+    append(to: &bytes)
+    return bytes
+  }
+
+  /// The 64 hexadecimal digits, in lower case.
+  public var hex: String {
+    let digits = Array("0123456789abcdef".utf8)
+    var text: [UInt8] = []
+    for byte in bytes {
+      text.append(digits[Int(byte >> 4)])
+      text.append(digits[Int(byte & 15)])
+    }
+    return String(decoding: text, as: UTF8.self)
+  }
+
+  /// Appends the 32 bytes.
+  func append(to bytes: inout [UInt8]) {
+    bytes.append(highFirst: words.0)
+    bytes.append(highFirst: words.1)
+    bytes.append(highFirst: words.2)
+    bytes.append(highFirst: words.3)
+  }
+
+  private static func digit(_ character: UInt8) -> UInt8? {
+    switch character {
+    case UInt8(ascii: "0")...UInt8(ascii: "9"): character - UInt8(ascii: "0")
+    case UInt8(ascii: "a")...UInt8(ascii: "f"): character - UInt8(ascii: "a") + 10
+    case UInt8(ascii: "A")...UInt8(ascii: "F"): character - UInt8(ascii: "A") + 10
+    default: nil
+    }
+  }
+
+  /// Whether the bytes are the same.
+  public static func == (left: BlobDigest, right: BlobDigest) -> Bool { left.words == right.words }
+
+  /// Feeds the bytes.
+  public func hash(into hasher: inout Hasher) {
+    hasher.combine(words.0)
+    hasher.combine(words.1)
+    hasher.combine(words.2)
+    hasher.combine(words.3)
+  }
+}
+
+extension BlobDigest: Comparable, CustomStringConvertible {
+  /// In the order of the bytes.
+  public static func < (left: BlobDigest, right: BlobDigest) -> Bool { left.words < right.words }
+
+  /// The 64 hexadecimal digits.
+  public var description: String { hex }
+}
+
+extension BlobDigest: Codable {
+  /// Reads 64 hexadecimal digits.
+  public init(from decoder: any Decoder) throws {
+    let container = try decoder.singleValueContainer()
+    guard let digest = BlobDigest(hex: try container.decode(String.self)) else {
+      throw DecodingError.dataCorruptedError(
+        in: container, debugDescription: "a digest is 64 hexadecimal digits")
+    }
+    self = digest
+  }
+
+  /// Writes 64 hexadecimal digits.
+  public func encode(to encoder: any Encoder) throws {
+    var container = encoder.singleValueContainer()
+    try container.encode(hex)
+  }
+}

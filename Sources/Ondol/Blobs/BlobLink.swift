@@ -1,0 +1,139 @@
+// Fields whose texts are storage paths that the document keeps alive. A link is kept as an index
+// is: declared in the catalog, built over the documents there are, maintained by every write,
+// checked and salvaged with the rest. Its rows are path first, so that those of one path tell which
+// documents link it:
+//
+//   keyspace ++ storage path, a text that is never cut ++ ids of the ancestors ++ id
+//
+// The field is a list of lists of names: between two of them, and at the end, each element of an
+// array counts. `photos[].file` is [["photos"], ["file"]], and `imagePath` may hold a path or an
+// array of paths. Texts that are no paths below the link's folder mean nothing to it.
+
+internal import OndolEngine
+
+extension IndexKind {
+  /// A link as an app writes it: `imagePath`, or `photos[].file`.
+  ///
+  /// Throws `.invalidArgument` when the field is no path, or the folder cannot be one.
+  init(linking field: String, under folder: String) throws(DatabaseError) {
+    var fields: [IndexField] = []
+    var rest = field[...]
+    while !rest.isEmpty {
+      let mark = rest.firstRange(of: "[]")
+      let part = rest[..<(mark?.lowerBound ?? rest.endIndex)]
+      fields.append(IndexField(try FieldPath(String(part)).names()))
+      guard let mark else { break }
+      rest = rest[mark.upperBound...]
+      if rest.isEmpty { break }
+      guard rest.first == ".", rest.count > 1 else {
+        throw DatabaseError(
+          .invalidArgument, "\"\(field)\" is no field; after \"[]\" comes \".\" and a name")
+      }
+      rest = rest.dropFirst()
+    }
+    guard !fields.isEmpty else {
+      throw DatabaseError(.invalidArgument, "a link needs the field with the paths")
+    }
+    let normal = StoragePath.normal(folder)
+    if !normal.isEmpty, let problem = StoragePath.problem(with: normal) {
+      throw DatabaseError(.invalidArgument, "\"\(folder)\" is no folder: \(problem)")
+    }
+    self.init(fields)
+    linkedFolder = normal
+  }
+
+  /// Whether a text may be linked that is this storage path.
+  func mayLink(_ path: String) -> Bool {
+    guard let linkedFolder else { return false }
+    return path.utf8.starts(with: StoragePath.prefix(ofFolder: linkedFolder).utf8)
+  }
+}
+
+extension IndexDefinition {
+  /// What the rows of a storage path begin with.
+  func linkPrefix(of path: String) -> [UInt8] {
+    var writer = KeyWriter(keyspace.prefix)
+    writer.append(id: path)
+    return writer.bytes
+  }
+
+  /// The storage paths in the link's field, each once.
+  func linkedPaths(in fields: [String: Value]) -> [String] {
+    guard let first = self.fields.first, let value = lookUp(first.names[...], in: fields) else {
+      return []
+    }
+    var paths: [String] = []
+    var known: Set<ExactText> = []
+    collect(value, behind: 0) { path in
+      if known.insert(ExactText(path)).inserted { paths.append(path) }
+    }
+    return paths
+  }
+
+  /// - Parameter step: the place of the names that led to the value.
+  private func collect(_ value: Value, behind step: Int, _ visit: (String) -> Void) {
+    if let elements = value.array {
+      for element in elements { collect(element, behind: step, visit) }
+    } else if step + 1 < fields.count {
+      guard let map = value.map, let next = lookUp(fields[step + 1].names[...], in: map) else {
+        return
+      }
+      collect(next, behind: step + 1, visit)
+    } else if let text = value.string {
+      let path = StoragePath.normal(text)
+      if kind.mayLink(path), StoragePath.problem(with: path) == nil { visit(path) }
+    }
+  }
+}
+
+extension Rows {
+  /// All links there are, with the patterns they belong to.
+  func links() throws(DatabaseError) -> [(pattern: CollectionPattern, link: IndexDefinition)] {
+    var links: [(CollectionPattern, IndexDefinition)] = []
+    for family in try catalog.families(in: self) {
+      for (pattern, entry) in family.collections {
+        for link in entry.links { links.append((pattern, link)) }
+      }
+    }
+    return links
+  }
+
+  /// The key of the row of a storage path; nil while there has never been one.
+  func objectKey(_ path: String) throws(DatabaseError) -> [UInt8]? {
+    let family = try catalog.family(StorageRows.root, in: self)
+    guard let entry = family?.collections[StorageRows.pattern] else { return nil }
+    return DocumentKey.key(entry.keyspace, StorageRows.document(at: path))
+  }
+
+  /// Throws `.failedPrecondition` unless there is an object at every path that the document links,
+  /// and makes the batch fail when one goes.
+  func requireObjects(
+    linkedBy link: IndexDefinition, _ fields: [String: Value], at document: DocumentPath,
+    in batch: inout Batch
+  ) throws(DatabaseError) {
+    for path in link.linkedPaths(in: fields) {
+      try requireObject(path, linkedBy: document, in: &batch)
+    }
+  }
+
+  /// Throws `.failedPrecondition` unless there is an object at the path, and makes the batch fail
+  /// when it goes.
+  func requireObject(
+    _ path: String, linkedBy document: DocumentPath, in batch: inout Batch
+  ) throws(DatabaseError) {
+    guard let key = try objectKey(path), try row(key) != nil else {
+      throw DatabaseError(
+        .failedPrecondition,
+        "the document links the storage path '\(path)', where there is no object; put it first, or"
+          + " in the same transaction", path: document.name)
+    }
+    batch.guardUnchanged(key.bytes)
+  }
+}
+
+extension DatabaseError {
+  /// Whether an index cannot be because of what is in a document.
+  var isOfDocument: Bool {
+    code == .alreadyExists || code == .failedPrecondition && path != nil
+  }
+}

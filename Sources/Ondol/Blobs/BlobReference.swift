@@ -1,0 +1,128 @@
+// A reference to a content, as a value of a field. It says which bytes by their digest, so it is
+// the same on every machine and never goes stale; a document that has one holds the content, from
+// the commit that writes it to the commit that takes it out (see Holders).
+
+/// A content that a document refers to: which bytes, how many, and of what kind.
+///
+/// `storage.put(_:)` stores bytes and gives one of these; put it into a field, on its own or inside
+/// maps and arrays, and the content stays for as long as the document does. As a `Codable` property
+/// it is what a `CKAsset` is to a record: bytes beside the record, which go with it.
+public struct BlobReference: Sendable, Hashable {
+  /// Bytes of UTF-8 that a content type may have.
+  static let maximumContentTypeLength = 255
+
+  /// The SHA-256 of the bytes.
+  public let digest: BlobDigest
+  /// How many bytes there are.
+  public let length: Int
+  /// What kind of bytes they are, as in `image/png`; nil when nobody knows.
+  public let contentType: String?
+  /// The storage path the reference was taken from, if from one. It only informs: the reference
+  /// holds the content whatever becomes of the path.
+  public let path: String?
+
+  /// A reference to bytes that are stored, or are to be by the time it is written into a document.
+  ///
+  /// - Throws: `.invalidArgument` when the length is negative, the content type is empty, over 255
+  ///   bytes or has control characters, or `path` is no storage path in its normal form.
+  public init(
+    digest: BlobDigest, length: Int, contentType: String? = nil, path: String? = nil
+  ) throws(DatabaseError) {
+    guard length >= 0 else {
+      throw DatabaseError(.invalidArgument, "a content cannot have \(length) bytes")
+    }
+    if let contentType, let problem = Self.problem(withContentType: contentType) {
+      throw DatabaseError(.invalidArgument, "\"\(contentType)\" is no content type: \(problem)")
+    }
+    if let path, let problem = StoragePath.problem(with: path) {
+      throw DatabaseError(.invalidArgument, "\"\(path)\" is no storage path: \(problem)")
+    }
+    self.digest = digest
+    self.length = length
+    self.contentType = contentType
+    self.path = path
+  }
+
+  /// Why `text` cannot be a content type, or nil when it can.
+  static func problem(withContentType text: String) -> String? {
+    if text.isEmpty { return "it is empty" }
+    if text.utf8.count > maximumContentTypeLength {
+      return "it has \(text.utf8.count) bytes, and may have \(maximumContentTypeLength)"
+    }
+    if text.utf8.contains(where: { $0 < 0x20 || $0 == 0x7f }) { return "it has control characters" }
+    return nil
+  }
+
+  /// Whether digest, length, content type and path are the same, texts by their UTF-8.
+  public static func == (left: BlobReference, right: BlobReference) -> Bool {
+    ValueOrder.compare(left, right) == 0
+  }
+
+  /// Feeds the digest and the length.
+  public func hash(into hasher: inout Hasher) {
+    hasher.combine(digest)
+    hasher.combine(length)
+  }
+}
+
+extension BlobReference: CustomStringConvertible {
+  /// The kind, the length and the first digits of the digest.
+  public var description: String {
+    "blob(\(contentType ?? "any"), \(length) bytes, \(digest.hex.prefix(12))…)"
+  }
+}
+
+extension BlobReference: Codable {
+  private enum CodingKeys: String, CodingKey {
+    case sha256, length, contentType, path
+  }
+
+  /// Reads `sha256` (64 hexadecimal digits) and `length`, and, where they are, `contentType` and
+  /// `path`.
+  public init(from decoder: any Decoder) throws {
+    let container = try decoder.container(keyedBy: CodingKeys.self)
+    try self.init(
+      digest: container.decode(BlobDigest.self, forKey: .sha256),
+      length: container.decode(Int.self, forKey: .length),
+      contentType: container.decodeIfPresent(String.self, forKey: .contentType),
+      path: container.decodeIfPresent(String.self, forKey: .path))
+  }
+
+  /// Writes the same; a document stores it as a blob all the same.
+  public func encode(to encoder: any Encoder) throws {
+    var container = encoder.container(keyedBy: CodingKeys.self)
+    try container.encode(digest, forKey: .sha256)
+    try container.encode(length, forKey: .length)
+    try container.encodeIfPresent(contentType, forKey: .contentType)
+    try container.encodeIfPresent(path, forKey: .path)
+  }
+}
+
+extension BlobReference: FieldConvertible, FieldReadable {
+  /// A blob.
+  public func encodeField() -> FieldInput { FieldInput(.blob(self)) }
+  /// Reads a blob.
+  public init?(fieldValue: Value) {
+    guard let value = fieldValue.blob else { return nil }
+    self = value
+  }
+}
+
+extension ValueOrder {
+  /// By digest, then length, then content type and path, what has none first.
+  static func compare(_ left: BlobReference, _ right: BlobReference) -> Int {
+    if left.digest != right.digest { return left.digest < right.digest ? -1 : 1 }
+    if left.length != right.length { return sign(left.length, right.length) }
+    let types = compare(left.contentType, right.contentType)
+    return types != 0 ? types : compare(left.path, right.path)
+  }
+
+  private static func compare(_ left: String?, _ right: String?) -> Int {
+    switch (left, right) {
+    case (nil, nil): 0
+    case (nil, _): -1
+    case (_, nil): 1
+    case (let left?, let right?): compare(left, right)
+    }
+  }
+}

@@ -1,0 +1,80 @@
+// Who holds a content, for the reclaimer, for checks and for people: rows of the holders' keyspace,
+// and the rows these name.
+
+internal import OndolEngine
+
+extension Rows {
+  /// Shows the key of each row that holds the content, until `visit` says that it has seen enough.
+  /// Those in keyspaces that were dropped are among them.
+  func forEachHolder(
+    of digest: BlobDigest, _ visit: ([UInt8]) throws(DatabaseError) -> Bool
+  ) throws(DatabaseError) {
+    var walk = RangeWalk(self, [ContentKey.holders(of: digest)])
+    while try walk.next() {
+      guard try visit(ContentKey.holdingRow(in: walk.cursor.key)) else { return }
+    }
+  }
+
+  /// The names of rows that hold the content, some of them.
+  func holderNames(of digest: BlobDigest, atMost limit: Int) throws(DatabaseError) -> [String] {
+    var names: [String] = []
+    var namer = RowNamer(self)
+    try forEachHolder(of: digest) { (row) throws(DatabaseError) in
+      if let name = try namer.name(of: row) { names.append(name) }
+      return names.count < limit
+    }
+    return names
+  }
+}
+
+/// Tells documents by the keys of their rows.
+struct RowNamer {
+  private let rows: Rows
+  /// The patterns of documents' keyspaces, once one was asked for.
+  private var patterns: [UInt32: CollectionPattern]?
+
+  init(_ rows: Rows) {
+    self.rows = rows
+  }
+
+  /// What the row stands for; nil when its keyspace is no more.
+  mutating func name(of key: [UInt8]) throws(DatabaseError) -> String? {
+    guard key.count > Keyspace.prefixLength else { return nil }
+    let keyspace = UInt32(truncatingIfNeeded: key.prefix(4).reduce(0) { $0 << 8 | UInt64($1) })
+    if keyspace == DerivedRows.keyspace.rawValue {
+      let (parent, name) = try DerivedRows.parse(key.bytes)
+      return "'\(name)' of \(parent.hex)"
+    }
+    if keyspace < Keyspace.familyCapacity {
+      return "/" + String(decoding: key.dropFirst(4), as: UTF8.self)
+    }
+    guard let pattern = try pattern(of: keyspace) else { return nil }
+    let ids = try DocumentKey.ids(in: key.bytes, ancestorCount: pattern.ancestorCount)
+    return DocumentPath(unchecked: zip(pattern.collectionIDs, ids).flatMap { [$0, $1] }).name
+  }
+
+  /// Whether the row's keyspace is still there.
+  mutating func isLive(_ key: [UInt8]) throws(DatabaseError) -> Bool {
+    guard key.count > Keyspace.prefixLength else { return false }
+    let keyspace = UInt32(truncatingIfNeeded: key.prefix(4).reduce(0) { $0 << 8 | UInt64($1) })
+    if keyspace < Keyspace.familyCapacity { return true }
+    return try pattern(of: keyspace) != nil
+  }
+
+  /// The pattern of the document whose row has the key; nil when it is no document's.
+  mutating func pattern(ofRow key: [UInt8]) throws(DatabaseError) -> CollectionPattern? {
+    guard key.count > Keyspace.prefixLength else { return nil }
+    return try pattern(
+      of: UInt32(truncatingIfNeeded: key.prefix(4).reduce(0) { $0 << 8 | UInt64($1) }))
+  }
+
+  private mutating func pattern(of keyspace: UInt32) throws(DatabaseError) -> CollectionPattern? {
+    if let patterns { return patterns[keyspace] }
+    var found: [UInt32: CollectionPattern] = [:]
+    for family in try rows.catalog.families(in: rows) {
+      for (pattern, entry) in family.collections { found[entry.keyspace.rawValue] = pattern }
+    }
+    patterns = found
+    return found[keyspace]
+  }
+}

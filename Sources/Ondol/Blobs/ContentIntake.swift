@@ -1,0 +1,104 @@
+// A content on its way in, piece by piece: on the write path before everything else. Up to the size
+// that a pack takes it is gathered in memory, since its digest must be known first; what is longer
+// goes to a file of its own as it comes. The digest is computed while the file's thread writes.
+
+internal import Crypto
+internal import OndolEngine
+
+/// The SHA-256 of bytes as they come.
+struct ContentHasher: Sendable {
+  private var hash = SHA256()
+
+  mutating func update(_ bytes: [UInt8]) { hash.update(data: bytes) }
+
+  func finalize() -> BlobDigest {
+    guard let digest = BlobDigest(bytes: Array(hash.finalize())) else {
+      preconditionFailure("a SHA-256 has 32 bytes")
+    }
+    return digest
+  }
+
+  static func digest(of bytes: [UInt8]) -> BlobDigest {
+    var hasher = ContentHasher()
+    hasher.update(bytes)
+    return hasher.finalize()
+  }
+}
+
+/// Takes one content in. In memory there is a piece or two of it, however long it is.
+actor ContentIntake {
+  private let store: ContentStore
+  private var hasher = ContentHasher()
+  /// What is not yet on its way to the file.
+  private var buffer: [UInt8] = []
+  private var writer: ContentFileWriter?
+  /// Bytes so far.
+  private(set) var length = 0
+
+  init(_ store: ContentStore) {
+    self.store = store
+  }
+
+  /// Adds bytes.
+  func append(_ chunk: [UInt8]) async throws(DatabaseError) {
+    length += chunk.count
+    if buffer.isEmpty { buffer = chunk } else { buffer += chunk }
+    guard writer != nil || buffer.count > store.contents.packedLimit else { return }
+    let piece = ContentFileWriter.pieceLength
+    var start = 0
+    while buffer.count - start >= piece {
+      try await write(Array(buffer[start..<(start + piece)]))
+      start += piece
+    }
+    buffer.removeFirst(start)
+  }
+
+  /// Ends the content. Its bytes are on the device when this returns.
+  ///
+  /// Throws `.invalidArgument` when the bytes are not those that `expected` names; then nothing is
+  /// kept.
+  func finish(
+    expecting expected: BlobDigest? = nil
+  ) async throws(DatabaseError) -> StagedContent {
+    guard writer != nil || buffer.count > store.contents.packedLimit else {
+      let bytes = buffer
+      buffer = []
+      return try await store.stage(bytes, expecting: expected)
+    }
+    if !buffer.isEmpty { try await write(buffer) }
+    buffer = []
+    guard let writer else { preconditionFailure("a long content has a writer") }
+    let digest = hasher.finalize()
+    if let error = ContentStore.mismatch(digest, expected) {
+      await abandon()
+      throw error
+    }
+    self.writer = nil
+    let place: ContentFilePlace
+    do throws(EngineError) {
+      place = try await writer.finish()
+    } catch {
+      throw DatabaseError(error)
+    }
+    return try await store.stage(digest, writtenTo: place)
+  }
+
+  /// Lets go of what came so far.
+  func abandon() async {
+    buffer = []
+    await writer?.abandon()
+    writer = nil
+  }
+
+  private func write(_ piece: [UInt8]) async throws(DatabaseError) {
+    do throws(EngineError) {
+      let writer = if let writer { writer } else { try await store.contents.makeFile() }
+      self.writer = writer
+      try await writer.write(piece)
+    } catch {
+      await abandon()
+      throw DatabaseError(error)
+    }
+    hasher.update(piece)
+  }
+}

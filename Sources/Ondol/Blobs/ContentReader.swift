@@ -1,0 +1,87 @@
+// Reading one content: stage 3 of the read path where bytes are beside the rows. Bytes that the
+// system has in memory are read on the caller, which keeps its actor; others on the engine's thread
+// for cold reads. Packs are rewritten while they are read, so a place that is gone is looked up
+// again.
+
+internal import OndolEngine
+
+/// A content that is open for reading. It stays stored for as long as this lives.
+final class ContentReader: Sendable {
+  /// Bytes of the content.
+  let length: Int
+  private let location: Guarded<ContentLocation>
+  private let use: ContentUse
+  private let store: ContentStore
+
+  var digest: BlobDigest { use.digest }
+
+  init(_ location: ContentLocation, use: ContentUse, store: ContentStore) {
+    length = Int(clamping: location.length)
+    self.location = Guarded(location)
+    self.use = use
+    self.store = store
+  }
+
+  /// The path of a file with the content's bytes and no others, when it has one.
+  var filePath: String? { store.contents.path(of: location.withLock { $0 }) }
+
+  /// The bytes in `range`, all of them checked.
+  ///
+  /// - Throws: `.outOfRange` when the content has no such bytes; `.dataLoss` when they are damaged,
+  ///   naming the file, the byte and who holds the content.
+  /// - Complexity: O(bytes), with up to 64 KiB more on either side, and one or two system calls.
+  func read(_ range: Range<Int>) async throws(DatabaseError) -> [UInt8] {
+    guard range.lowerBound >= 0, range.upperBound <= length else {
+      throw DatabaseError(
+        .outOfRange, "the content has \(length) bytes, and \(range) is outside")
+    }
+    var attempts = 0
+    while true {
+      let place = location.withLock { $0 }
+      do throws(EngineError) {
+        return try await read(place, range)
+      } catch {
+        // It may have moved meanwhile; each time somebody has made a commit.
+        attempts += 1
+        guard error.isMissingFile, attempts < Self.mostAttempts,
+          let now = try await store.location(of: digest), now != place
+        else { throw await store.explained(error, of: digest) }
+        location.withLock { $0 = now }
+      }
+    }
+  }
+
+  private static let mostAttempts = 16
+
+  private func read(
+    _ place: ContentLocation, _ range: Range<Int>
+  ) async throws(EngineError) -> [UInt8] {
+    let contents = store.contents
+    do throws(EngineError) {
+      return try contents.read(place, range, mayBlock: false)
+    } catch {
+      guard error == .wouldBlock else { throw error }
+    }
+    return try await contents.readBlocking { () throws(EngineError) in
+      try contents.read(place, range, mayBlock: true)
+    }
+  }
+}
+
+extension ContentStore {
+  /// What the engine threw about a content, and who holds it.
+  func explained(_ error: EngineError, of digest: BlobDigest) async -> DatabaseError {
+    var explained = DatabaseError(error)
+    guard explained.code == .dataLoss || explained.code == .notFound else { return explained }
+    explained.code = .dataLoss
+    let holders = try? await read { (rows) throws(DatabaseError) in
+      try rows.holderNames(of: digest, atMost: Self.mostNamed)
+    }
+    let names = holders.map { $0.isEmpty ? "nobody" : $0.joined(separator: ", ") } ?? "?"
+    explained.message = "the content \(digest.hex), held by \(names): \(explained.message)"
+    return explained
+  }
+
+  /// Holders that an error names.
+  private static let mostNamed = 8
+}

@@ -1,0 +1,292 @@
+// Gives up the contents that nobody holds, a few at a time, beside everything else. What is to be
+// looked at is in rows: a release for each content that lost a holder, a lease for each that has
+// none yet. So a crash loses nothing of it, and an opening goes on where the last life stopped.
+//
+// A content is given up in one commit, which takes its location away and guards all that was looked
+// at: its holders, its lease, its location. Whoever takes hold of it at the same time guards the
+// location, so one of the two is refused. Before that commit
+//
+//   - no live row holds it, its lease is over, and nobody here reads it or has staged it;
+//   - its last release is older than the grace period;
+//   - and is flushed in every view that lives: no snapshot, and nothing that a power cut brings
+//     back, is older;
+//   - and is before the history that can be read again, if there is one.
+//
+// Files go afterwards, when that commit is on the device: see ContentReclaimer+Packs.
+
+internal import Logging
+internal import OndolEngine
+
+/// What one pass came to.
+package struct ReclaimReport: Sendable, Equatable {
+  /// Contents given up.
+  package var contents = 0
+  /// Bytes of files that went or became smaller.
+  package var bytes: UInt64 = 0
+  /// Files removed.
+  package var files = 0
+  /// Contents moved to other packs.
+  package var moved = 0
+}
+
+/// Reclaims the contents of one database.
+struct ContentReclaimer: Sendable {
+  struct State: Sendable {
+    /// When the timer goes off.
+    var next: Int64?
+    var isRunning = false
+    /// Those who want a pass of their own after the one under way.
+    var waiting: [CheckedContinuation<Void, Never>] = []
+    /// Microseconds until what somebody still sees is looked at again.
+    var patience = ContentReclaimer.leastPatience
+    /// Bytes of each pack that no location names, as far as known.
+    var dead: [FileNumber: UInt64] = [:]
+    /// Whether the packs and files that an earlier life left were looked through.
+    var hasSurveyed = false
+    /// Files to remove.
+    var doomed: [ContentFile] = []
+    var total = ReclaimReport()
+  }
+
+  let store: ContentStore
+
+  /// Contents that are looked at in one snapshot and given up in one commit.
+  static let together = 64
+  /// Microseconds of rest between two steps, so that others get the device.
+  static let rest: Int64 = 2_000
+  /// Microseconds until what somebody still sees is looked at again: twice as many each time.
+  static let leastPatience: Int64 = 10_000_000
+  private static let mostPatience: Int64 = 600_000_000
+
+  init(_ store: ContentStore) {
+    self.store = store
+  }
+
+  var engine: Engine { store.engine }
+  var environment: Environment { store.environment }
+  var logger: Logger { store.options.logger }
+  var state: Guarded<State> { store.reclaiming }
+  private var grace: Int64 { store.options.blobGracePeriod.microseconds }
+
+  /// What was reclaimed since the database was opened.
+  var total: ReclaimReport { state.withLock { $0.total } }
+
+  // MARK: - When
+
+  /// Has the timer go off at `time` at the latest.
+  func expect(by time: Int64) {
+    if engine.isReadOnly { return }
+    let isSooner = state.withLock { state in
+      if let next = state.next, next <= time { return false }
+      state.next = time
+      return true
+    }
+    guard isSooner else { return }
+    // Weak, so that a timer for tomorrow does not keep a database that was let go.
+    engine.startInBackground { [weak store, environment] in
+      while environment.now() < time {
+        if Task.isCancelled { return }
+        await environment.sleep(time - environment.now())
+      }
+      await store?.reclaimer.run(dueAt: time)
+    }
+  }
+
+  /// Has contents looked at once they may be given up that have just lost a holder.
+  func noteRelease() { expect(by: environment.now() &+ grace) }
+
+  private func run(dueAt time: Int64) async {
+    let isMine = state.withLock { state in
+      guard state.next == time else { return false }
+      state.next = nil
+      return true
+    }
+    guard isMine, !Task.isCancelled else { return }
+    do throws(DatabaseError) {
+      _ = try await reclaim()
+    } catch {
+      guard error.code != .cancelled, error.code != .failedPrecondition else { return }
+      logger.error("contents could not be reclaimed", metadata: ["error": "\(error)"])
+      expect(by: environment.now() &+ Self.leastPatience)
+    }
+  }
+
+  /// Gives up what may be, and makes room; then sets the timer for what may not be yet. One pass at
+  /// a time.
+  @concurrent
+  func reclaim() async throws(DatabaseError) -> ReclaimReport {
+    await takeTurn()
+    defer { endTurn() }
+    var report = ReclaimReport()
+    var agenda = Agenda()
+    try await survey(&report)
+    try await lookAtReleases(&agenda, &report)
+    try await lookAtLeases(&agenda, &report)
+    try await makeRoom(&report)
+    state.withLock { state in
+      state.total.contents += report.contents
+      state.total.bytes += report.bytes
+      state.total.files += report.files
+      state.total.moved += report.moved
+    }
+    if agenda.mustWait { agenda.note(environment.now() &+ patience(after: report)) }
+    if let next = agenda.next { expect(by: next) }
+    return report
+  }
+
+  /// How long to wait for others to let go.
+  private func patience(after report: ReclaimReport) -> Int64 {
+    state.withLock { state in
+      let isStuck = report == ReclaimReport()
+      state.patience =
+        isStuck ? min(2 * state.patience, Self.mostPatience) : Self.leastPatience
+      return state.patience
+    }
+  }
+
+  private func takeTurn() async {
+    await withCheckedContinuation { continuation in
+      let isFree = state.withLock { state in
+        if state.isRunning {
+          state.waiting.append(continuation)
+          return false
+        }
+        state.isRunning = true
+        return true
+      }
+      if isFree { continuation.resume() }
+    }
+  }
+
+  private func endTurn() {
+    let next = state.withLock { state -> CheckedContinuation<Void, Never>? in
+      state.isRunning = !state.waiting.isEmpty
+      return state.isRunning ? state.waiting.removeFirst() : nil
+    }
+    next?.resume()
+  }
+
+  /// When there is something to do next.
+  struct Agenda {
+    private(set) var next: Int64?
+    /// Somebody still sees what could go, and nobody knows for how long.
+    var mustWait = false
+
+    mutating func note(_ time: Int64) { next = min(next ?? time, time) }
+  }
+
+  // MARK: - What
+
+  private func lookAtReleases(
+    _ agenda: inout Agenda, _ report: inout ReclaimReport
+  ) async throws(DatabaseError) {
+    var begin: BlobDigest?
+    var hasFlushed = false
+    repeat {
+      let due = environment.now() &- grace
+      let found = try await store.read { [begin] (rows) throws(DatabaseError) in
+        try rows.releases(after: begin, notAfter: due)
+      }
+      begin = found.last
+      if let wait = found.next { agenda.note(wait &+ grace) }
+      if !hasFlushed, let newest = found.newest, newest > retained {
+        hasFlushed = true
+        try await store.withEngine { (engine) throws(EngineError) in
+          try await engine.flush(shardOf: ContentKey.locations.prefix)
+        }
+      }
+      try await lookAt(found.digests, &agenda, &report)
+    } while begin != nil
+  }
+
+  private func lookAtLeases(
+    _ agenda: inout Agenda, _ report: inout ReclaimReport
+  ) async throws(DatabaseError) {
+    var begin: BlobDigest?
+    repeat {
+      let now = environment.now()
+      let found = try await store.read { [begin] (rows) throws(DatabaseError) in
+        try rows.leases(after: begin, notAfter: now)
+      }
+      begin = found.last
+      if let wait = found.next { agenda.note(wait) }
+      try await lookAt(found.digests, &agenda, &report)
+    } while begin != nil
+  }
+
+  /// Releases up to here are seen by nobody any more.
+  private var retained: SequenceNumber {
+    let views = engine.retainedThrough(shardOf: ContentKey.locations.prefix)
+    return min(views, engine.historyStart ?? views)
+  }
+
+  private func lookAt(
+    _ digests: [BlobDigest], _ agenda: inout Agenda, _ report: inout ReclaimReport
+  ) async throws(DatabaseError) {
+    if digests.isEmpty { return }
+    guard !Task.isCancelled else {
+      throw DatabaseError(.cancelled, "the task was cancelled; the rest is reclaimed later")
+    }
+    if try await !lookAtOnce(digests, &agenda, &report) {
+      // Someone came in between, to one of them.
+      for digest in digests where try await !lookAtOnce([digest], &agenda, &report) {
+        agenda.mustWait = true
+      }
+    }
+    await environment.sleep(Self.rest)
+  }
+
+  /// Looks at some contents and commits what follows; false when something changed meanwhile.
+  private func lookAtOnce(
+    _ digests: [BlobDigest], _ agenda: inout Agenda, _ report: inout ReclaimReport
+  ) async throws(DatabaseError) -> Bool {
+    let doomed = digests.filter { store.uses.beginGivingUp($0) }
+    if doomed.count < digests.count { agenda.mustWait = true }
+    defer { for digest in doomed { store.uses.endGivingUp(digest) } }
+    let (retained, now, grace) = (retained, environment.now(), grace)
+    let verdicts = try await store.read { (rows) throws(DatabaseError) in
+      try ContentVerdicts(on: doomed, retained: retained, releasedBy: now &- grace, now, rows)
+    }
+    if verdicts.mustWait { agenda.mustWait = true }
+    guard !verdicts.batch.isEmpty else { return true }
+    do throws(EngineError) {
+      _ = try await engine.commit(verdicts.batch, durability: .power)
+    } catch .stale {
+      return false
+    } catch {
+      throw DatabaseError(error)
+    }
+    if verdicts.hasNewReleases { agenda.note(now &+ grace) }
+    note(verdicts.givenUp)
+    report.contents += verdicts.givenUp.count
+    return true
+  }
+
+  /// Notes what became of the bytes of contents that were given up.
+  private func note(_ locations: [ContentLocation]) {
+    state.withLock { state in
+      for location in locations {
+        switch location {
+        case .inline: break
+        case .pack(let place): state.dead[place.pack, default: 0] += location.storedBytes
+        case .file(let place):
+          state.doomed.append(
+            ContentFile(kind: .content, number: place.file, sizeBytes: place.length))
+        }
+      }
+    }
+  }
+}
+
+extension ContentStore {
+  /// Runs `body` and has its error as the product says it.
+  func withEngine(
+    _ body: (Engine) async throws(EngineError) -> Void
+  ) async throws(DatabaseError) {
+    do throws(EngineError) {
+      try await body(engine)
+    } catch {
+      throw DatabaseError(error)
+    }
+  }
+}

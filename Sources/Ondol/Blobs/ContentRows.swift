@@ -1,0 +1,43 @@
+// The values of a content's rows but its location, which the engine writes (see ContentLocation).
+
+internal import OndolEngine
+
+/// Until when a content stays that nobody holds.
+struct ContentLease: Sendable, Equatable {
+  /// Microseconds since 1970.
+  var end: Int64
+
+  var bytes: [UInt8] {
+    var bytes: [UInt8] = []
+    bytes.appendLittleEndian(end)
+    return bytes
+  }
+
+  init(end: Int64) {
+    self.end = end
+  }
+
+  init(_ bytes: RawSpan) throws(MalformedBytes) {
+    var reader = ByteReader(bytes)
+    end = try reader.littleEndian()
+    guard reader.isAtEnd else { throw MalformedBytes(at: 8, "a lease is too long") }
+  }
+}
+
+/// The commit that took a content's holder away last: from there on nobody may hold it.
+struct ContentRelease: Sendable, Equatable {
+  var sequence: SequenceNumber
+  /// Microseconds since 1970.
+  var time: Int64
+
+  /// What is written; the commit fills its number and time in.
+  static let pending = [UInt8](repeating: 0, count: 16)
+  static let stamps: [(offset: Int, form: StampForm)] = [(0, .sequence), (8, .time)]
+
+  init(_ bytes: RawSpan) throws(MalformedBytes) {
+    var reader = ByteReader(bytes)
+    sequence = SequenceNumber(rawValue: try reader.littleEndian())
+    time = try reader.littleEndian()
+    guard reader.isAtEnd else { throw MalformedBytes(at: 16, "a release is too long") }
+  }
+}

@@ -1,0 +1,230 @@
+// The contents of a database: bytes that are named by their digest and stored once, whoever holds
+// them. This is where bytes come in and go out. What keeps a content is in rows (ContentKeys): a
+// commit that takes hold of one writes them (ContentHolding), and what nobody holds any more is
+// given up by the reclaimer (ContentReclaimer).
+//
+// A put has two halves. Staging writes the bytes and makes the device have them; then a commit
+// names them, either the holder's own or one that gives the content a lease. A power cut between
+// the two leaves bytes that no row names, which the reclaimer finds.
+
+internal import OndolEngine
+
+/// Contents of one database.
+final class ContentStore: Sendable {
+  let engine: Engine
+  let contents: Contents
+  let catalog: Catalog
+  let uses = ContentUses()
+  private let staging = StagingTable()
+  let environment: Environment
+  let options: Database.Options
+  let reclaiming = Guarded(ContentReclaimer.State())
+
+  init(
+    engine: Engine, catalog: Catalog, options: Database.Options, environment: Environment
+  ) {
+    self.engine = engine
+    contents = engine.contents
+    self.catalog = catalog
+    self.options = options
+    self.environment = environment
+  }
+
+  /// Wall clock in microseconds since 1970.
+  func now() -> Int64 { environment.now() }
+
+  /// Gives up what nobody holds.
+  var reclaimer: ContentReclaimer { ContentReclaimer(self) }
+
+  // MARK: - Staging
+
+  /// Begins a content that comes piece by piece.
+  func beginIntake() -> ContentIntake { ContentIntake(self) }
+
+  /// Takes a whole content in. Its bytes are on the device when this returns, and go with the last
+  /// of those who staged them unless a commit names them.
+  ///
+  /// Throws `.invalidArgument` when the bytes are not those that `expected` names, and
+  /// `.resourceExhausted` when the disk is full; then nothing is kept.
+  @concurrent
+  func stage(
+    _ bytes: [UInt8], expecting expected: BlobDigest? = nil
+  ) async throws(DatabaseError) -> StagedContent {
+    if bytes.count > contents.packedLimit {
+      let intake = beginIntake()
+      try await intake.append(bytes)
+      return try await intake.finish(expecting: expected)
+    }
+    let digest = ContentHasher.digest(of: bytes)
+    if let error = Self.mismatch(digest, expected) { throw error }
+    return try await stage(digest, length: bytes.count) { [contents] () throws(EngineError) in
+      try await contents.append(bytes, digest: digest.bytes)
+    }
+  }
+
+  /// Stages a content that is in a file of its own already. Where the content is stored in another
+  /// place, the file goes.
+  func stage(
+    _ digest: BlobDigest, writtenTo place: ContentFilePlace
+  ) async throws(DatabaseError) -> StagedContent {
+    let isUsed = Guarded(false)
+    defer { if !isUsed.withLock({ $0 }) { contents.discard(.file(place)) } }
+    return try await stage(digest, length: Int(place.length)) { () throws(EngineError) in
+      isUsed.withLock { $0 = true }
+      return .file(place)
+    }
+  }
+
+  /// Stages a content whose bytes `write` writes, unless they are stored or someone else has staged
+  /// them.
+  private func stage(
+    _ digest: BlobDigest, length: Int,
+    _ write: @Sendable () async throws(EngineError) -> ContentLocation
+  ) async throws(DatabaseError) -> StagedContent {
+    let use = uses.begin(digest)
+    if let bytes = await staging.begin(digest) {
+      return StagedContent(digest, length: length, bytes: bytes, use: use)
+    }
+    var bytes: StagedBytes?
+    defer { staging.end(digest, bytes) }
+    if try await isStored(digest), !use.mayVanish {
+      return StagedContent(digest, length: length, bytes: nil, use: use)
+    }
+    do throws(EngineError) {
+      bytes = StagedBytes(digest, try await write(), contents: contents, table: staging)
+    } catch {
+      throw DatabaseError(error)
+    }
+    return StagedContent(digest, length: length, bytes: bytes, use: use)
+  }
+
+  private func isStored(_ digest: BlobDigest) async throws(DatabaseError) -> Bool {
+    let key = ContentKey.location(digest)
+    return try await read { (rows) throws(DatabaseError) in try rows.row(key) != nil }
+  }
+
+  /// What is wrong when the digest is not the one that was expected.
+  static func mismatch(_ digest: BlobDigest, _ expected: BlobDigest?) -> DatabaseError? {
+    guard let expected, digest != expected else { return nil }
+    return DatabaseError(
+      .invalidArgument, "the bytes have the digest \(digest.hex), and \(expected.hex) was expected")
+  }
+
+  // MARK: - Leases
+
+  /// Makes a staged content stored without a holder: it stays for as long as a lease does, or until
+  /// somebody holds it.
+  func lease(
+    _ content: StagedContent, durability: Durability? = nil
+  ) async throws(DatabaseError) {
+    let durability = OndolEngine.Durability(durability ?? options.durability)
+    let end = now() &+ options.blobLease.microseconds
+    while true {
+      guard !Task.isCancelled else {
+        throw DatabaseError(.cancelled, "the task was cancelled; nothing was stored")
+      }
+      let batch = try await read { (rows) throws(DatabaseError) in
+        try Self.leasing(content, until: end, rows)
+      }
+      do throws(EngineError) {
+        _ = try await engine.commit(batch, durability: durability)
+        content.finish(after: nil)
+        return reclaimer.expect(by: end)
+      } catch .stale {
+        await Task.yield()
+      } catch {
+        let error = DatabaseError(error)
+        content.finish(after: error)
+        throw error
+      }
+    }
+  }
+
+  private static func leasing(
+    _ content: StagedContent, until end: Int64, _ rows: Rows
+  ) throws(DatabaseError) -> Batch {
+    var batch = Batch()
+    batch.basis = rows.snapshot.sequence
+    let key = ContentKey.location(content.digest)
+    batch.guardUnchanged(key.bytes)
+    if try rows.row(key) != nil {
+      content.withdraw()
+    } else if let location = content.offer() {
+      batch.put(key.bytes, location.bytes.bytes)
+    } else {
+      throw DatabaseError(.aborted, "the content was given up meanwhile; put it again")
+    }
+    let old = try rows.lease(of: content.digest)
+    let lease = ContentLease(end: max(end, old?.end ?? .min))
+    batch.put(ContentKey.lease(content.digest).bytes, lease.bytes.bytes)
+    return batch
+  }
+
+  // MARK: - Reading
+
+  /// Opens a content for reading; nil when it is not stored. It is not given up as long as the
+  /// reader lives.
+  ///
+  /// - Complexity: one lookup of a row; no file is touched.
+  func reader(of digest: BlobDigest) async throws(DatabaseError) -> ContentReader? {
+    let use = uses.begin(digest)
+    guard let location = try await location(of: digest) else { return nil }
+    return ContentReader(location, use: use, store: self)
+  }
+
+  /// Where a content is now.
+  func location(of digest: BlobDigest) async throws(DatabaseError) -> ContentLocation? {
+    try await read { (rows) throws(DatabaseError) in try rows.location(of: digest) }
+  }
+
+  /// Runs `body` with the rows as of now.
+  func read<R: Sendable>(
+    _ body: @escaping @Sendable (Rows) throws(DatabaseError) -> R
+  ) async throws(DatabaseError) -> R {
+    let snapshot = try rethrowing { () throws(EngineError) in try engine.snapshot() }
+    do throws(DatabaseError) {
+      return try body(Rows(snapshot, catalog, mayBlock: false))
+    } catch {
+      guard error.isCold else { throw error }
+    }
+    return try await snapshot.readBlocking { [catalog] () throws(DatabaseError) in
+      try body(Rows(snapshot, catalog, mayBlock: true))
+    }
+  }
+}
+
+extension Rows {
+  /// Where a content is; nil when it is not stored.
+  func location(of digest: BlobDigest) throws(DatabaseError) -> ContentLocation? {
+    try contentRow(ContentKey.location(digest), of: digest) { (bytes) throws(MalformedBytes) in
+      try ContentLocation(bytes)
+    }
+  }
+
+  /// A content's lease; nil when it has none.
+  func lease(of digest: BlobDigest) throws(DatabaseError) -> ContentLease? {
+    try contentRow(ContentKey.lease(digest), of: digest) { (bytes) throws(MalformedBytes) in
+      try ContentLease(bytes)
+    }
+  }
+
+  /// When a content's holder went last; nil when none did since somebody looked.
+  func release(of digest: BlobDigest) throws(DatabaseError) -> ContentRelease? {
+    try contentRow(ContentKey.release(digest), of: digest) { (bytes) throws(MalformedBytes) in
+      try ContentRelease(bytes)
+    }
+  }
+
+  private func contentRow<Content>(
+    _ key: [UInt8], of digest: BlobDigest,
+    _ decode: (RawSpan) throws(MalformedBytes) -> Content
+  ) throws(DatabaseError) -> Content? {
+    guard let row = try self.row(key) else { return nil }
+    do throws(MalformedBytes) {
+      return try decode(row.bytes)
+    } catch {
+      throw DatabaseError(
+        .dataLoss, "a row of the content \(digest.hex) is damaged: \(error.reason)")
+    }
+  }
+}

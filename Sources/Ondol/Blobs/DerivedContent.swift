@@ -1,0 +1,126 @@
+// Making contents from others, once: `derive("thumbnail-256") { … }`. Who comes second waits for
+// the first and finds what he made.
+
+#if canImport(FoundationEssentials)
+  public import FoundationEssentials
+#else
+  public import Foundation
+#endif
+internal import OndolEngine
+
+extension StorageReference {
+  /// What `make` makes of the bytes here: made once, kept with these bytes and reclaimed with them.
+  ///
+  ///     let thumbnail = try await photo.derive("thumbnail-256") { bytes in
+  ///       try makeThumbnail(bytes)
+  ///     }
+  ///     let pixels = try await storage.data(of: thumbnail)
+  ///
+  /// It belongs to the bytes, not to the path: a copy of the object has it too, and other bytes
+  /// that are put here have their own. Calls for the same at the same time make it once.
+  ///
+  /// - Parameters:
+  ///   - name: says what is made; another way to make it needs another name. At most 1,000 bytes.
+  ///   - maxSize: bytes that the caller has room for.
+  ///   - contentType: told from the bytes that were made when nil.
+  /// - Throws: what `make` throws, and nothing is kept then; `.notFound` when there is no object;
+  ///   `.invalidArgument` when the name is empty or too long; otherwise as `data(maxSize:)` and
+  ///   `Storage.put`.
+  /// - Complexity: two lookups when it is there.
+  public func derive(
+    _ name: String, maxSize: Int = .max, contentType: String? = nil,
+    _ make: (Data) async throws -> some Collection<UInt8> & Sendable
+  ) async throws -> BlobReference {
+    try await database.derive(
+      name, from: try await open(), maxSize: maxSize, contentType: contentType, make)
+  }
+}
+
+extension Storage {
+  /// What `make` makes of a content: as `StorageReference.derive(_:maxSize:contentType:_:)`.
+  public func derive(
+    _ name: String, from blob: BlobReference, maxSize: Int = .max, contentType: String? = nil,
+    _ make: (Data) async throws -> some Collection<UInt8> & Sendable
+  ) async throws -> BlobReference {
+    let reader = try await database.reader(of: blob.digest, named: "\(blob)")
+    return try await database.derive(
+      name, from: reader, maxSize: maxSize, contentType: contentType, make)
+  }
+}
+
+extension Database {
+  /// - Parameter parent: keeps the content while this goes on.
+  fileprivate func derive(
+    _ name: String, from parent: ContentReader, maxSize: Int, contentType: String?,
+    _ make: (Data) async throws -> some Collection<UInt8> & Sendable
+  ) async throws -> BlobReference {
+    guard !name.isEmpty, name.utf8.count <= DerivedRows.maximumNameLength else {
+      throw DatabaseError(
+        .invalidArgument,
+        "\"\(name)\" is no name for what is made: it needs 1 to \(DerivedRows.maximumNameLength)"
+          + " bytes")
+    }
+    let latch = LatchKey.derivation(parent.digest, ExactText(name))
+    await latches.acquire(latch)
+    defer { latches.release(latch) }
+    if let known = try await derived(name, from: parent.digest) { return known }
+    let bytes = Array(try await make(try await parent.data(maxSize: maxSize, named: name)))
+    let staged = try await contents.stage(bytes)
+    let child = try BlobReference(
+      digest: staged.digest, length: staged.length,
+      contentType: contentType ?? ContentSniffer.contentType(of: bytes, isWhole: true))
+    do throws(DatabaseError) {
+      try await keep(child, as: name, of: parent.digest, staged)
+      staged.finish(after: nil)
+    } catch {
+      staged.finish(after: error)
+      throw error
+    }
+    return child
+  }
+
+  private func derived(
+    _ name: String, from parent: BlobDigest
+  ) async throws(DatabaseError) -> BlobReference? {
+    try await read(try engineSnapshot()) { (rows) throws(DatabaseError) in
+      try rows.derived(name, from: parent)
+    }
+  }
+
+  private func keep(
+    _ child: BlobReference, as name: String, of parent: BlobDigest, _ staged: StagedContent
+  ) async throws(DatabaseError) {
+    while true {
+      let snapshot = try engineSnapshot()
+      let batch = try await read(snapshot) { (rows) throws(DatabaseError) -> Batch? in
+        var batch = Batch()
+        batch.basis = rows.snapshot.sequence
+        if try rows.leads(from: child.digest, to: parent, in: &batch) { return nil }
+        let location = ContentKey.location(parent)
+        let key = DerivedRows.key(parent, name)
+        batch.guardUnchanged(location.bytes)
+        batch.guardUnchanged(key.bytes)
+        let value = DerivedRows.value(child)
+        batch.put(key.bytes, value.bytes)
+        var holding = ContentHolding()
+        holding.bring(staged)
+        holding.add(child.digest, holder: key)
+        try holding.settle(into: &batch, rows)
+        return batch
+      }
+      guard let batch else {
+        // It leads back to its parent: kept as bytes that were put, without a holder.
+        return try await contents.lease(staged)
+      }
+      do throws(EngineError) {
+        _ = try await engine.commit(
+          batch, durability: OndolEngine.Durability(options.durability))
+        return
+      } catch .stale {
+        await Task.yield()
+      } catch {
+        throw DatabaseError(error)
+      }
+    }
+  }
+}

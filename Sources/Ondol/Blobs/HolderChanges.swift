@@ -1,0 +1,212 @@
+// What a commit changes of who holds what, beside the documents themselves: stage 2 of the write
+// path. There are three kinds of holders:
+//
+//   a blob reference in a document   holds the content: a row beside the content's others, written
+//                                    by ContentHolding
+//   a storage path                   is a document with a blob reference (StorageRows), so the same
+//   a linked field of a document     holds a storage path: a row of the link (BlobLink)
+//
+// A document finds its links and its contents again in what it was before, so the rows of both are
+// a difference, made in the commit that changes the document. Rules that this file keeps:
+//
+// - a path that is linked has an object, before and after every commit;
+// - a path that documents link goes in the commit that takes the last link away, unless that commit
+//   puts it anew;
+// - whatever was looked at is guarded, so that of two commits that would break a rule together one
+//   is refused and derived again.
+//
+// The path's own row tells linkers and those who delete it of each other; the link's rows of the
+// path tell those who unlink it. A link may be declared at any time, so whoever asks all links
+// guards the catalog's families.
+
+internal import OndolEngine
+
+/// The changes of holders that one commit makes.
+struct HolderChanges {
+  private(set) var holding = ContentHolding()
+  /// Whether a holder lets go of a content.
+  private(set) var releasesContents = false
+  /// For each content that is taken hold of, one of the documents that do.
+  private var takers: [BlobDigest: DocumentPath] = [:]
+  /// For each path that comes to be linked, one of the documents.
+  private var linkers: [ExactText: DocumentPath] = [:]
+  /// The paths that one document or more ceases to link, or that are to go where nobody links them.
+  private var unlinked: Set<ExactText> = []
+  /// The rows of links that this commit takes away.
+  private var deletedRows: Set<[UInt8]> = []
+  /// The rows of links that it writes.
+  private var putRows: Set<[UInt8]> = []
+
+  /// Has a path go in this commit, when nobody links it.
+  mutating func release(path: String) {
+    unlinked.insert(ExactText(path))
+  }
+
+  /// Notes that contents become stored with this commit.
+  mutating func bring(_ contents: [StagedContent]) {
+    for content in contents { holding.bring(content) }
+  }
+
+  /// Notes what a document's contents were and are.
+  mutating func change(
+    from before: Set<BlobDigest>, to after: Set<BlobDigest>, of document: DocumentPath,
+    at row: [UInt8]
+  ) {
+    for digest in before.subtracting(after) {
+      holding.remove(digest, holder: row)
+      releasesContents = true
+    }
+    for digest in after.subtracting(before) {
+      holding.add(digest, holder: row)
+      takers[digest] = document
+    }
+  }
+
+  /// Puts the changes of a link's rows into the batch.
+  mutating func change(
+    _ link: IndexDefinition, from before: [String: Value]?, to after: [String: Value]?,
+    of document: DocumentPath, ancestors: [String], in batch: inout Batch
+  ) {
+    let changes = link.changes(
+      from: before, to: after, ancestors: ancestors, id: document.documentID)
+    for key in changes.deleted { batch.delete(key.bytes) }
+    for row in changes.put { batch.put(row) }
+    deletedRows.formUnion(changes.deleted)
+    putRows.formUnion(changes.put.map(\.key))
+    if !changes.deleted.isEmpty, let before {
+      unlinked.formUnion(link.linkedPaths(in: before).map { ExactText($0) })
+    }
+    if !changes.put.isEmpty, let after {
+      for path in link.linkedPaths(in: after) { linkers[ExactText(path)] = document }
+    }
+  }
+
+  /// Checks the paths that this commit links, deletes and lets go of, and says which of these go
+  /// with it.
+  ///
+  /// - Parameter object: what the commit itself makes of the object at a path: `.none` when it does
+  ///   not write there.
+  ///
+  /// Throws `.failedPrecondition` naming the document that links a path without an object.
+  func settlePaths(
+    _ rows: Rows, deleted: [String], in batch: inout Batch, object: (String) -> ObjectOutcome
+  ) throws(DatabaseError) -> [String] {
+    for (path, document) in linkers {
+      switch object(path.text) {
+      case .put: break
+      case .untouched: try rows.requireObject(path.text, linkedBy: document, in: &batch)
+      case .deleted: throw Self.linked(path.text, by: document)
+      }
+    }
+    guard !deleted.isEmpty || !unlinked.isEmpty else { return [] }
+    let links = try rows.links()
+    batch.guardUnchanged(prefix: CatalogKey.families)
+    for path in deleted {
+      if let document = try linker(of: path, among: links, rows, &batch).document {
+        throw Self.linked(path, by: document)
+      }
+    }
+    var gone: [String] = []
+    for path in unlinked where linkers[path] == nil && object(path.text) == .untouched {
+      let found = try linker(of: path.text, among: links, rows, &batch)
+      if found.document == nil, !found.isUnknown { gone.append(path.text) }
+    }
+    return gone.sorted { ValueOrder.compare($0, $1) < 0 }
+  }
+
+  /// A document that still links the path after this commit. Unknown when none is found, and
+  /// a link is not built yet.
+  private func linker(
+    of path: String, among links: [(pattern: CollectionPattern, link: IndexDefinition)],
+    _ rows: Rows, _ batch: inout Batch
+  ) throws(DatabaseError) -> (document: DocumentPath?, isUnknown: Bool) {
+    if let document = linkers[ExactText(path)] { return (document, false) }
+    var isUnknown = false
+    for (pattern, link) in links where link.kind.mayLink(path) {
+      if link.state != .ready { isUnknown = true }
+      let prefix = link.linkPrefix(of: path)
+      batch.guardUnchanged(prefix: prefix)
+      var walk = RangeWalk(rows, [KeyRange(prefix: prefix)])
+      while try walk.next() {
+        let key = walk.cursor.key.array
+        if deletedRows.contains(key), !putRows.contains(key) { continue }
+        return (try pattern.document(inTail: key[prefix.count...]), false)
+      }
+    }
+    return (nil, isUnknown)
+  }
+
+  private static func linked(_ path: String, by document: DocumentPath) -> DatabaseError {
+    DatabaseError(
+      .failedPrecondition,
+      "the document \(document) links the storage path '\(path)'; change the document, and the path"
+        + " goes with its last link", path: path)
+  }
+
+  /// Puts the rows of contents into the batch.
+  ///
+  /// Throws `.failedPrecondition` naming a document that refers to a content that is not stored.
+  func settleContents(_ rows: Rows, in batch: inout Batch) throws(DatabaseError) {
+    if holding.isEmpty { return }
+    do throws(DatabaseError) {
+      try holding.settle(into: &batch, rows)
+    } catch {
+      guard error.code == .failedPrecondition, error.path == nil else { throw error }
+      let taker = takers.first { error.message.contains($0.key.hex) }
+      throw error.at(path: taker?.value.name ?? "")
+    }
+  }
+}
+
+/// What a commit makes of the object at a path.
+enum ObjectOutcome {
+  case untouched
+  case put
+  case deleted
+}
+
+extension Batch {
+  /// Makes the commit fail with `.stale` when a row that begins with `prefix` came, changed or went
+  /// after the basis.
+  mutating func guardUnchanged(prefix: [UInt8]) {
+    let range = KeyRange(prefix: prefix)
+    guardUnchanged(from: range.lower.bytes, to: range.upper.bytes)
+  }
+}
+
+extension CollectionPattern {
+  /// The document whose ids are these bytes of a key, the ancestors' first.
+  func document(inTail tail: ArraySlice<UInt8>) throws(DatabaseError) -> DocumentPath {
+    let key = Keyspace.catalog.prefix + tail
+    let ids = try DocumentKey.ids(in: key.bytes, ancestorCount: ancestorCount)
+    return DocumentPath(unchecked: zip(collectionIDs, ids).flatMap { [$0, $1] })
+  }
+}
+
+extension Value {
+  /// Adds the contents that the value refers to, at any depth.
+  func collectContents(into digests: inout Set<BlobDigest>) {
+    switch self {
+    case .blob(let blob): digests.insert(blob.digest)
+    case .array(let elements):
+      for element in elements { element.collectContents(into: &digests) }
+    case .map(let fields): fields.collectContents(into: &digests)
+    default: break
+    }
+  }
+}
+
+extension [String: Value] {
+  /// The contents that the fields refer to.
+  ///
+  /// - Complexity: O(values), without an allocation where there are none.
+  var contents: Set<BlobDigest> {
+    var digests: Set<BlobDigest> = []
+    collectContents(into: &digests)
+    return digests
+  }
+
+  fileprivate func collectContents(into digests: inout Set<BlobDigest>) {
+    for value in values { value.collectContents(into: &digests) }
+  }
+}

@@ -1,0 +1,117 @@
+// What a root collection lets go of that was dropped, behind the commit that dropped it: the storage
+// paths that nobody else links, and the contents its documents held. Some hundred a commit, and the
+// catalog's mark of the drop stays until all of it is done, so that a crash only delays it.
+
+internal import OndolEngine
+
+extension Database {
+  /// Paths that are looked at in one commit.
+  private static let pathsAtOnce = 256
+
+  /// Has the paths go that the rows of a link name which is no more, but for those that others
+  /// link.
+  func release(pathsOf link: Keyspace) async throws(DatabaseError) {
+    var behind: [UInt8]?
+    repeat {
+      let snapshot = try engineSnapshot()
+      let found = try await read(snapshot) { [behind] (rows) throws(DatabaseError) in
+        try rows.linkedPaths(in: link, behind: behind, limit: Self.pathsAtOnce)
+      }
+      behind = found.last
+      let writes = found.paths.map { path in
+        DocumentWrite(
+          path: StorageRows.document(at: path),
+          intent: WriteIntent(change: .delete, precondition: .isUnlinked))
+      }
+      if !writes.isEmpty { _ = try await commit(writes, durability: nil) }
+    } while behind != nil
+  }
+}
+
+extension Rows {
+  /// Some of the paths in the rows of a link, and where the next ones begin; nil at the end.
+  fileprivate func linkedPaths(
+    in link: Keyspace, behind: [UInt8]?, limit: Int
+  ) throws(DatabaseError) -> (paths: [String], last: [UInt8]?) {
+    var range = KeyRange(prefix: link.prefix)
+    if let behind { range.lower = behind + [0] }
+    var paths: [String] = []
+    var walk = RangeWalk(self, [range])
+    while try walk.next() {
+      do throws(MalformedBytes) {
+        var reader = KeyReader(walk.cursor.key)
+        try reader.skip(raw: link.prefix.count)
+        let path = try reader.id()
+        if paths.last != path { paths.append(path) }
+      } catch {
+        throw DatabaseError(.dataLoss, "a row of a link is damaged: \(error.reason)")
+      }
+      if paths.count == limit { return (paths, walk.cursor.key.array) }
+    }
+    return (paths, nil)
+  }
+}
+
+extension Database {
+  /// Rows of holders that are looked at in one step.
+  private static let holdersAtOnce = 1_024
+
+  /// Takes out the rows of holders that went with a family, and has their contents looked at.
+  ///
+  /// - Complexity: O(holders) in the whole database: their rows are in the order of the contents.
+  func release(contentsHeldIn family: DroppedFamily) async throws(DatabaseError) {
+    var behind: [UInt8]?
+    var isAny = false
+    var isOver = false
+    while !isOver {
+      let step = try await read(try engineSnapshot()) { [behind] (rows) throws(DatabaseError) in
+        try rows.holders(in: family.number, behind: behind, limit: Self.holdersAtOnce)
+      }
+      guard try await commitRelease(step.batch) else { continue }
+      isAny = isAny || !step.batch.isEmpty
+      behind = step.last
+      isOver = behind == nil
+    }
+    if isAny { contents.reclaimer.noteRelease() }
+  }
+
+  /// False when something changed meanwhile.
+  private func commitRelease(_ batch: Batch) async throws(DatabaseError) -> Bool {
+    if batch.isEmpty { return true }
+    do throws(EngineError) {
+      _ = try await engine.commit(batch, durability: .process)
+      return true
+    } catch .stale {
+      return false
+    } catch {
+      throw DatabaseError(error)
+    }
+  }
+}
+
+extension Rows {
+  /// A commit that takes out those of some holders' rows that are in a family, and the last row
+  /// that was looked at; nil at the end.
+  fileprivate func holders(
+    in family: UInt32, behind: [UInt8]?, limit: Int
+  ) throws(DatabaseError) -> (batch: Batch, last: [UInt8]?) {
+    var batch = Batch()
+    batch.basis = snapshot.sequence
+    var range = ContentKey.all(ContentKey.holders)
+    if let behind { range.lower = behind + [0] }
+    let pending = ContentRelease.pending
+    var walk = RangeWalk(self, [range])
+    for _ in 0..<limit {
+      guard try walk.next() else { return (batch, nil) }
+      let row = ContentKey.holdingRow(in: walk.cursor.key)
+      guard row.count > Keyspace.prefixLength else { continue }
+      let keyspace = row.prefix(Keyspace.prefixLength).reduce(0) { $0 << 8 | UInt32($1) }
+      guard keyspace / Keyspace.familyCapacity == family else { continue }
+      batch.guardUnchanged(walk.cursor.key)
+      batch.delete(walk.cursor.key)
+      let release = ContentKey.release(try ContentKey.digest(in: walk.cursor.key))
+      batch.put(release.bytes, pending.bytes, stamps: ContentRelease.stamps)
+    }
+    return (batch, walk.cursor.key.array)
+  }
+}

@@ -1,0 +1,164 @@
+// Files of the app's own, read for uploads and written for downloads: on the thread for cold reads,
+// a megabyte at a time, because the system may make whoever reads a file wait.
+
+#if canImport(FoundationEssentials)
+  internal import FoundationEssentials
+#else
+  internal import Foundation
+#endif
+internal import OndolEngine
+
+/// Where a file is: its directory and its name in it.
+private struct LocalPlace: Sendable {
+  let directory: String
+  let name: String
+
+  var path: String { directory + "/" + name }
+
+  /// - Throws: `.invalidArgument` when the path names no file.
+  init(_ path: String) throws(DatabaseError) {
+    let url = URL(filePath: path).resolvingSymlinksInPath()
+    directory = url.deletingLastPathComponent().path
+    name = url.lastPathComponent
+    guard !path.isEmpty, !name.isEmpty, name != "/" else {
+      throw DatabaseError(.invalidArgument, "\"\(path)\" names no file", path: path)
+    }
+  }
+}
+
+/// A file that is read from its beginning to its end.
+struct LocalFile: ~Copyable {
+  static let pieceLength = 1 << 20
+
+  /// Bytes in the file when it was opened.
+  let length: Int
+  private let path: String
+  private let contents: Contents
+  private let file: any File
+  private var offset = 0
+
+  private init(_ path: String, _ file: any File, length: Int, _ contents: Contents) {
+    self.path = path
+    self.file = file
+    self.length = length
+    self.contents = contents
+  }
+
+  /// - Throws: `.notFound` or `.permissionDenied` when the file cannot be read.
+  static func open(
+    _ path: String, in database: Database
+  ) async throws(DatabaseError) -> LocalFile {
+    let place = try LocalPlace(path)
+    let contents = database.contents.contents
+    do throws(EngineError) {
+      let (file, length) = try await contents.readBlocking { () throws(EngineError) in
+        let directory = try DiskFileSystem().openDirectory(at: place.directory, create: false)
+        let file = try directory.open(place.name, access: .readOnly)
+        return (file, try file.size())
+      }
+      return LocalFile(path, file, length: Int(clamping: length), contents)
+    } catch {
+      throw DatabaseError(localFile: error, path)
+    }
+  }
+
+  /// The next bytes; nil at the end.
+  ///
+  /// - Throws: `.aborted` when the file has become shorter or longer.
+  mutating func next() async throws(DatabaseError) -> [UInt8]? {
+    let (file, start) = (file, UInt64(offset))
+    let bytes: [UInt8]
+    do throws(EngineError) {
+      bytes = try await contents.readBlocking { () throws(EngineError) in
+        try file.read(at: start, count: Self.pieceLength)
+      }
+    } catch {
+      throw DatabaseError(localFile: error, path)
+    }
+    offset += bytes.count
+    guard bytes.isEmpty ? offset == length : offset <= length else {
+      throw DatabaseError(
+        .aborted, "the file changed while it was read; put it again", path: path)
+    }
+    return bytes.isEmpty ? nil : bytes
+  }
+}
+
+/// A file that is written from its beginning to its end, and then takes the place of an old one.
+struct LocalFileWriter: ~Copyable {
+  private let place: LocalPlace
+  private let part: String
+  private let contents: Contents
+  private let directory: any Directory
+  private let file: any File
+  private var offset: UInt64 = 0
+
+  private init(
+    _ place: LocalPlace, part: String, _ contents: Contents, _ directory: any Directory,
+    _ file: any File
+  ) {
+    self.place = place
+    self.part = part
+    self.contents = contents
+    self.directory = directory
+    self.file = file
+  }
+
+  static func make(
+    _ path: String, in database: Database
+  ) async throws(DatabaseError) -> LocalFileWriter {
+    let place = try LocalPlace(path)
+    let part = ".\(place.name).\(database.random(below: .max))"
+    let contents = database.contents.contents
+    do throws(EngineError) {
+      let (directory, file) = try await contents.readBlocking { () throws(EngineError) in
+        let directory = try DiskFileSystem().openDirectory(at: place.directory, create: false)
+        return (directory, try directory.create(part))
+      }
+      return LocalFileWriter(place, part: part, contents, directory, file)
+    } catch {
+      throw DatabaseError(localFile: error, path)
+    }
+  }
+
+  mutating func write(_ bytes: [UInt8]) async throws(DatabaseError) {
+    let (file, start) = (file, offset)
+    offset += UInt64(bytes.count)
+    try await perform { () throws(EngineError) in try file.write(bytes.bytes, at: start) }
+  }
+
+  /// Has the file take its place, once its bytes are on the device.
+  func finish() async throws(DatabaseError) {
+    let (file, directory, place, part) = (file, directory, place, part)
+    try await perform { () throws(EngineError) in
+      try file.sync()
+      let path = directory.path + "/" + part
+      try DiskFileSystem().replaceFile(at: place.path, withFileAt: path)
+      try directory.sync()
+    }
+  }
+
+  /// Takes what was written away.
+  func abandon() async {
+    let (directory, part) = (directory, part)
+    await contents.readBlocking { try? directory.remove(part) }
+  }
+
+  private func perform(
+    _ body: @escaping @Sendable () throws(EngineError) -> Void
+  ) async throws(DatabaseError) {
+    do throws(EngineError) {
+      try await contents.readBlocking(body)
+    } catch {
+      throw DatabaseError(localFile: error, place.path)
+    }
+  }
+}
+
+extension DatabaseError {
+  /// What the system said of a file that is not the database's.
+  fileprivate init(localFile error: EngineError, _ path: String) {
+    self.init(error)
+    self.path = path
+  }
+}

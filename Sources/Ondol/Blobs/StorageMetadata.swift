@@ -1,0 +1,202 @@
+// What is known of a stored object: what the app says of it and what the database does. Firebase
+// Storage's names. A value; what was assigned to it is remembered, because an update changes what
+// was assigned and nothing else.
+
+/// What is known of an object in storage.
+///
+/// One that you make says how the object is to be, and one that the database gives also says what
+/// there is. As with Firebase Storage, `updateMetadata(_:)` changes the properties that were
+/// assigned: to nil, which clears the property, or to another value.
+public struct StorageMetadata: Sendable, Hashable {
+  /// The properties that an app sets, by the names of their fields.
+  private(set) var texts: [String: String] = [:]
+  private var custom: [String: String] = [:]
+  /// The fields that were assigned.
+  private(set) var assigned: Set<String> = []
+
+  /// The path of the object; empty in metadata that you made.
+  public let path: String
+  /// How many bytes there are; 0 in metadata that you made.
+  public let size: Int
+  /// The SHA-256 of the bytes; nil in metadata that you made.
+  public let sha256: BlobDigest?
+  /// The number of this content at this path: what puts compare with `ifGeneration`. Every put
+  /// gives a higher one, whether the bytes differ or not: the commit's time, in microseconds since
+  /// 1970. 0 in metadata that you made.
+  public let generation: Int64
+  /// The number of this metadata within the generation, from 1; 0 in metadata that you made.
+  public let metageneration: Int64
+  /// When these bytes were put; nil in metadata that you made.
+  public let created: Timestamp?
+  /// When the bytes were put or the metadata changed last; nil in metadata that you made.
+  public let updated: Timestamp?
+
+  /// What is to be said of an object; what is nil is left to the database.
+  public init(
+    contentType: String? = nil, cacheControl: String? = nil, contentDisposition: String? = nil,
+    contentEncoding: String? = nil, contentLanguage: String? = nil,
+    customMetadata: [String: String]? = nil
+  ) {
+    path = ""
+    size = 0
+    sha256 = nil
+    generation = 0
+    metageneration = 0
+    created = nil
+    updated = nil
+    if let contentType { self.contentType = contentType }
+    if let cacheControl { self.cacheControl = cacheControl }
+    if let contentDisposition { self.contentDisposition = contentDisposition }
+    if let contentEncoding { self.contentEncoding = contentEncoding }
+    if let contentLanguage { self.contentLanguage = contentLanguage }
+    if let customMetadata { self.customMetadata = customMetadata }
+  }
+
+  /// The last name of the path.
+  public var name: String { StoragePath.name(of: path) }
+
+  /// What kind of bytes they are, as in `image/png`. Told from the first of them when a put does
+  /// not say it.
+  public var contentType: String? {
+    get { texts[StorageRows.Field.contentType] }
+    set { set(StorageRows.Field.contentType, newValue) }
+  }
+
+  /// For servers that hand the object out; Ondol only keeps it.
+  public var cacheControl: String? {
+    get { texts[StorageRows.Field.cacheControl] }
+    set { set(StorageRows.Field.cacheControl, newValue) }
+  }
+
+  /// For servers that hand the object out; Ondol only keeps it.
+  public var contentDisposition: String? {
+    get { texts[StorageRows.Field.contentDisposition] }
+    set { set(StorageRows.Field.contentDisposition, newValue) }
+  }
+
+  /// For servers that hand the object out; Ondol only keeps it.
+  public var contentEncoding: String? {
+    get { texts[StorageRows.Field.contentEncoding] }
+    set { set(StorageRows.Field.contentEncoding, newValue) }
+  }
+
+  /// For servers that hand the object out; Ondol only keeps it.
+  public var contentLanguage: String? {
+    get { texts[StorageRows.Field.contentLanguage] }
+    set { set(StorageRows.Field.contentLanguage, newValue) }
+  }
+
+  /// Whatever the app wants to keep with the object. Assigning replaces all of it.
+  public var customMetadata: [String: String] {
+    get { custom }
+    set {
+      custom = newValue
+      assigned.insert(StorageRows.Field.custom)
+    }
+  }
+
+  private mutating func set(_ field: String, _ text: String?) {
+    texts[field] = text
+    assigned.insert(field)
+  }
+
+  /// The bytes as a value for a document's field, which then holds them too; nil in metadata that
+  /// you made.
+  public var blob: BlobReference? {
+    sha256.flatMap {
+      try? BlobReference(digest: $0, length: size, contentType: contentType, path: path)
+    }
+  }
+
+  /// Whether both say the same, whatever was assigned.
+  public static func == (left: StorageMetadata, right: StorageMetadata) -> Bool {
+    left.path == right.path && left.sha256 == right.sha256
+      && left.generation == right.generation && left.metageneration == right.metageneration
+      && left.texts == right.texts && left.custom == right.custom
+  }
+
+  /// Feeds the path and both generations.
+  public func hash(into hasher: inout Hasher) {
+    hasher.combine(path)
+    hasher.combine(generation)
+    hasher.combine(metageneration)
+  }
+}
+
+// MARK: - As fields
+
+extension StorageMetadata {
+  private static let textFields = [
+    StorageRows.Field.contentType, StorageRows.Field.cacheControl,
+    StorageRows.Field.contentDisposition, StorageRows.Field.contentEncoding,
+    StorageRows.Field.contentLanguage,
+  ]
+
+  /// Bytes of UTF-8 in all that an app says of an object, as Google Cloud Storage has it for custom
+  /// metadata.
+  private static let maximumLength = 8 << 10
+
+  /// What the fields of a path's document say; nil when they are not those of one.
+  init?(path: String, _ fields: [String: Value], updated: Timestamp) {
+    guard let content = fields[StorageRows.Field.content]?.blob,
+      let created = fields[StorageRows.Field.created]?.timestamp,
+      let metageneration = fields[StorageRows.Field.metageneration]?.integer
+    else { return nil }
+    self.path = path
+    size = content.length
+    sha256 = content.digest
+    self.created = created
+    generation = created.microsecondsSince1970
+    self.metageneration = metageneration
+    self.updated = updated
+    for field in Self.textFields { texts[field] = fields[field]?.string }
+    custom = fields[StorageRows.Field.custom]?.map?.compactMapValues(\.string) ?? [:]
+  }
+
+  /// The fields of the document of a path that gets this content and this metadata.
+  func fields(for content: BlobReference) -> [String: Value] {
+    var fields: [String: Value] = texts.mapValues { .string($0) }
+    if !custom.isEmpty {
+      fields[StorageRows.Field.custom] = .map(custom.mapValues { .string($0) })
+    }
+    fields[StorageRows.Field.content] = .blob(content)
+    fields[StorageRows.Field.created] = .timestamp(.pending)
+    fields[StorageRows.Field.metageneration] = 1
+    return fields
+  }
+
+  /// The write that changes what was assigned.
+  func update(_ condition: StorageCondition) -> WriteIntent {
+    var fields: [String: Value] = [:]
+    for field in assigned { fields[field] = texts[field].map { .string($0) } }
+    if !custom.isEmpty {
+      fields[StorageRows.Field.custom] = .map(custom.mapValues { .string($0) })
+    }
+    let mask = assigned.sorted().map { [$0] }
+    let increment = FieldTransform(
+      path: [StorageRows.Field.metageneration], operation: .increment(1))
+    return WriteIntent(
+      change: .patch(fields: fields, mask: mask), transforms: [increment],
+      precondition: .object(condition))
+  }
+
+  /// Throws `.invalidArgument` when something the app says cannot be kept.
+  func check() throws(DatabaseError) {
+    if let contentType, let problem = BlobReference.problem(withContentType: contentType) {
+      throw DatabaseError(.invalidArgument, "\"\(contentType)\" is no content type: \(problem)")
+    }
+    var length = texts.values.reduce(0) { $0 + $1.utf8.count }
+    for (name, text) in custom {
+      if let problem = ResourceName.problem(withField: name) {
+        throw DatabaseError(.invalidArgument, "\"\(name)\" cannot name metadata: \(problem)")
+      }
+      length += name.utf8.count + text.utf8.count
+    }
+    guard length <= Self.maximumLength else {
+      throw DatabaseError(
+        .invalidArgument,
+        "the metadata has \(length) bytes, and may have \(Self.maximumLength); put a document"
+          + " beside the object")
+    }
+  }
+}

@@ -1,0 +1,14 @@
+// How far an upload or a download is.
+
+/// Bytes that have been moved, and that there are.
+public struct StorageProgress: Sendable, Hashable {
+  /// Bytes moved so far.
+  public var completedBytes: Int
+  /// Bytes to move; nil when nobody knows.
+  public var totalBytes: Int?
+
+  /// The part of the bytes that has been moved, from 0 to 1; nil when nobody knows.
+  public var fraction: Double? {
+    totalBytes.map { $0 == 0 ? 1 : min(1, Double(completedBytes) / Double($0)) }
+  }
+}

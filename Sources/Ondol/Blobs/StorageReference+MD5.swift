@@ -1,0 +1,32 @@
+// MD5, because Firebase Storage gives it and apps compare it. It is worked out when it is asked
+// for: what Ondol itself relies on is the SHA-256.
+
+internal import Crypto
+
+#if canImport(FoundationEssentials)
+  internal import FoundationEssentials
+#else
+  internal import Foundation
+#endif
+
+extension StorageReference {
+  /// The MD5 of the bytes here, in Base64, as Firebase Storage has it in its metadata. It tells
+  /// accidents, not forgeries; `StorageMetadata.sha256` tells both, and costs nothing.
+  ///
+  /// - Throws: `.notFound` when there is no object; otherwise as `data(maxSize:)`.
+  /// - Complexity: O(bytes), a megabyte of them in memory.
+  public func md5Hash() async throws(DatabaseError) -> String {
+    let reader = try await open()
+    var hash = Insecure.MD5()
+    var offset = 0
+    while offset < reader.length {
+      guard !Task.isCancelled else {
+        throw DatabaseError(.cancelled, "the task was cancelled")
+      }
+      let piece = offset..<min(reader.length, offset + ContentReader.pieceLength)
+      hash.update(data: try await reader.read(piece))
+      offset = piece.upperBound
+    }
+    return Data(hash.finalize()).base64EncodedString()
+  }
+}

@@ -1,0 +1,70 @@
+// Where an object or a folder is. A place needs no creation: an object is there once bytes are put,
+// and a folder while there are objects below it. The path's algebra is Firebase Storage's.
+
+/// A place in storage: an object's, a folder's, or both.
+public struct StorageReference: Sendable {
+  /// The database the place is in.
+  public let database: Database
+  /// The path from the root, without leading, trailing or repeated `/`; empty for the root.
+  public let fullPath: String
+
+  /// - Parameter path: in its normal form.
+  init(database: Database, path: String) {
+    self.database = database
+    fullPath = path
+  }
+
+  /// The last name of the path; empty for the root.
+  public var name: String { StoragePath.name(of: fullPath) }
+
+  /// The storage this place is in.
+  public var storage: Storage { database.storage }
+
+  /// A place below this one.
+  public func child(_ path: String) -> StorageReference {
+    StorageReference(database: database, path: StoragePath.child(path, of: fullPath))
+  }
+
+  /// The folder this place is in; nil for the root.
+  public func parent() -> StorageReference? {
+    StoragePath.parent(of: fullPath).map { StorageReference(database: database, path: $0) }
+  }
+
+  /// The root.
+  public func root() -> StorageReference { StorageReference(database: database, path: "") }
+
+  /// The document that this place is as an object.
+  ///
+  /// Throws `.invalidArgument` when there can be no object.
+  func document() throws(DatabaseError) -> DocumentPath {
+    if let problem = StoragePath.problem(with: fullPath) {
+      throw DatabaseError(
+        .invalidArgument, "\"\(fullPath)\" is no path of an object: \(problem)", path: fullPath)
+    }
+    return StorageRows.document(at: fullPath)
+  }
+
+  /// Throws `.invalidArgument` when the place can be no folder.
+  func checkFolder() throws(DatabaseError) {
+    if fullPath.isEmpty { return }
+    _ = try document()
+  }
+}
+
+extension StorageReference: Hashable {
+  /// Whether both are the same place in the same database.
+  public static func == (left: StorageReference, right: StorageReference) -> Bool {
+    left.database === right.database
+      && ValueOrder.compare(left.fullPath, right.fullPath) == 0
+  }
+
+  /// Feeds the path.
+  public func hash(into hasher: inout Hasher) {
+    hasher.combine(fullPath)
+  }
+}
+
+extension StorageReference: CustomStringConvertible {
+  /// The path.
+  public var description: String { fullPath }
+}

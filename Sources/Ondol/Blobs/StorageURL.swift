@@ -1,0 +1,125 @@
+// URLs of objects. They name the database and the path, so they are stable: they lead to whatever
+// is at the path, and are the same after a restart, or on a copy of the database.
+//
+//   ondol://<identity of the database, 32 hexadecimal digits>/<path, percent-encoded>
+//
+// Where a content is a file of its own, the URL is that file's, with the same as its fragment.
+
+#if canImport(FoundationEssentials)
+  public import FoundationEssentials
+#else
+  public import Foundation
+#endif
+internal import OndolEngine
+
+extension StorageReference {
+  private static let scheme = "ondol"
+
+  /// A URL of the object here. `Storage.reference(for:)` leads back from it, for as long as there
+  /// is this database.
+  ///
+  /// Where the content is a file of its own, as large ones are, the URL is the file's
+  /// (`isFileURL`), for what takes files: players, image views, other processes that read it. Do
+  /// not change that file. It is the object's as of now, and stays for as long as something holds
+  /// the content: when another is put here, ask again. Otherwise the URL is one only Ondol reads.
+  ///
+  /// - Throws: `.notFound` when there is no object.
+  /// - Complexity: two lookups.
+  public func downloadURL() async throws(DatabaseError) -> URL {
+    let metadata = try await getMetadata()
+    let place = Self.place(of: fullPath, in: database)
+    if let digest = metadata.sha256,
+      let reader = try await database.contents.reader(of: digest), let file = reader.filePath
+    {
+      let url = URL(filePath: file)
+      if let url = URL(string: "\(url.absoluteString)#\(Self.scheme)/\(place)") { return url }
+    }
+    guard let url = URL(string: "\(Self.scheme)://\(place)") else {
+      throw DatabaseError(.internal, "the path has no URL", path: fullPath)
+    }
+    return url
+  }
+
+  private static func place(of path: String, in database: Database) -> String {
+    "\(database.identityText)/\(percentEncoded(path))"
+  }
+
+  /// The reference in the part of a URL behind the scheme; nil when it is another database's.
+  fileprivate static func reference(
+    for place: Substring, in database: Database
+  ) -> StorageReference? {
+    let prefix = database.identityText + "/"
+    guard place.hasPrefix(prefix), let path = percentDecoded(place.dropFirst(prefix.count)) else {
+      return nil
+    }
+    return database.storage.reference(withPath: path)
+  }
+
+  fileprivate static func reference(
+    forText text: String, in database: Database
+  ) -> StorageReference? {
+    for mark in ["\(scheme)://", "#\(scheme)/"] {
+      if let range = text.firstRange(of: mark) {
+        return reference(for: text[range.upperBound...], in: database)
+      }
+    }
+    return nil
+  }
+
+  /// The path with everything but letters, digits, `-._~` and `/` as `%` and two digits.
+  private static func percentEncoded(_ path: String) -> String {
+    let digits = Array("0123456789ABCDEF".utf8)
+    var text: [UInt8] = []
+    for byte in path.utf8 {
+      switch byte {
+      case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
+        UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "-"), UInt8(ascii: "."),
+        UInt8(ascii: "_"), UInt8(ascii: "~"), UInt8(ascii: "/"):
+        text.append(byte)
+      default:
+        text += [UInt8(ascii: "%"), digits[Int(byte >> 4)], digits[Int(byte & 15)]]
+      }
+    }
+    return String(decoding: text, as: UTF8.self)
+  }
+
+  private static func percentDecoded(_ text: Substring) -> String? {
+    var bytes: [UInt8] = []
+    var rest = Array(text.utf8)[...]
+    while let byte = rest.popFirst() {
+      guard byte == UInt8(ascii: "%") else {
+        bytes.append(byte)
+        continue
+      }
+      let digits = String(decoding: rest.prefix(2), as: UTF8.self)
+      guard digits.utf8.count == 2, let decoded = UInt8(digits, radix: 16) else { return nil }
+      bytes.append(decoded)
+      rest = rest.dropFirst(2)
+    }
+    return String(utf8: bytes.bytes)
+  }
+}
+
+extension Storage {
+  /// The place that a URL of `StorageReference.downloadURL()` names.
+  ///
+  /// - Throws: `.invalidArgument` when the URL is of another database, or none of an object.
+  public func reference(for url: URL) throws(DatabaseError) -> StorageReference {
+    let text = url.absoluteString
+    guard let reference = StorageReference.reference(forText: text, in: database) else {
+      throw DatabaseError(
+        .invalidArgument, "\(text) names no object of this database; take it from downloadURL()")
+    }
+    return reference
+  }
+}
+
+extension Database {
+  /// The database's identity, in hexadecimal digits.
+  fileprivate var identityText: String {
+    [engine.identity.high, engine.identity.low].map { word in
+      let digits = String(word, radix: 16)
+      return String(repeating: "0", count: 16 - digits.count) + digits
+    }.joined()
+  }
+}

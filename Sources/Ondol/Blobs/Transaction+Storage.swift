@@ -1,0 +1,158 @@
+// Bytes and documents in one commit: what makes orphans and dangling paths impossible. Bytes are
+// staged when they are put, which is what takes long; the commit then names them together with the
+// documents, or nobody does and they go.
+
+internal import OndolEngine
+
+extension Transaction {
+  /// Puts bytes at a path, visible with everything else that the transaction writes.
+  ///
+  ///     try await database.runTransaction { transaction in
+  ///       try await transaction.putData(png, at: "images/lamp.png")
+  ///       try transaction.setData(from: item, forDocument: items.document(item.id))
+  ///     }
+  ///
+  /// - Parameter generation: the generation that an object there must have; 0 when there must be
+  ///   none.
+  /// - Returns: the content, as a value for a document's field.
+  /// - Throws: as `StorageReference.putData`; `.failedPrecondition` when the transaction is over.
+  /// - Complexity: O(bytes), written and synced; only hashed when they are stored already, as in
+  ///   every attempt but the first.
+  @discardableResult
+  public func putData(
+    _ data: some Collection<UInt8> & Sendable, at path: String,
+    metadata: StorageMetadata = StorageMetadata(), ifGeneration generation: Int64? = nil
+  ) async throws(DatabaseError) -> BlobReference {
+    let reference = database.storage.reference(withPath: path)
+    let document = try check(reference)
+    try metadata.check()
+    let bytes = Array(data)
+    let staged = try await database.contents.stage(bytes)
+    let write = try metadata.put(
+      staged, head: Array(bytes.prefix(ContentSniffer.length)), at: document,
+      StorageCondition(generation: generation))
+    try add(write, bringing: [staged])
+    let type = metadata.contentType ?? ContentSniffer.contentType(of: bytes, isWhole: true)
+    return try BlobReference(
+      digest: staged.digest, length: staged.length, contentType: type, path: reference.fullPath)
+  }
+
+  /// Stores bytes for a document that the transaction writes to refer to. Bytes that no document
+  /// refers to when it is committed are let go of.
+  ///
+  /// - Throws: as `Storage.put`; `.failedPrecondition` when the transaction is over.
+  public func put(
+    _ data: some Collection<UInt8> & Sendable, contentType: String? = nil
+  ) async throws(DatabaseError) -> BlobReference {
+    try check(database, "")
+    let bytes = Array(data)
+    let staged = try await database.contents.stage(bytes)
+    let type = contentType ?? ContentSniffer.contentType(of: bytes, isWhole: true)
+    let blob = try BlobReference(digest: staged.digest, length: staged.length, contentType: type)
+    try bring([staged])
+    return blob
+  }
+
+  /// What is known of the object at a path, as the transaction has left it; nil when there is none.
+  ///
+  /// - Throws: as `getDocument(_:)`.
+  public func getMetadata(at path: String) throws(DatabaseError) -> StorageMetadata? {
+    try metadata(of: database.storage.reference(withPath: path))
+  }
+
+  /// Deletes the object at a path.
+  ///
+  /// - Throws: `.notFound` when there is no object. A document that links the path after all that
+  ///   the transaction does makes the commit throw `.failedPrecondition`.
+  public func deleteObject(
+    at path: String, ifGeneration generation: Int64? = nil
+  ) throws(DatabaseError) {
+    try deleteObject(database.storage.reference(withPath: path), generation)
+  }
+
+  // MARK: - Objects
+
+  func metadata(of reference: StorageReference) throws(DatabaseError) -> StorageMetadata? {
+    let path = try check(reference)
+    return StorageMetadata(
+      try getDocument(DocumentReference(database: database, place: .success(path))))
+  }
+
+  func deleteObject(
+    _ reference: StorageReference, _ generation: Int64? = nil
+  ) throws(DatabaseError) {
+    let condition = StorageCondition(exists: true, generation: generation)
+    try add(
+      DocumentWrite(
+        path: try check(reference), intent: WriteCompiler.delete(precondition: .object(condition))))
+  }
+
+  /// Makes the object at one place that at another, too.
+  func copyObject(
+    from source: StorageReference, to target: StorageReference, _ condition: StorageCondition
+  ) throws(DatabaseError) {
+    guard let metadata = try metadata(of: source), let digest = metadata.sha256 else {
+      throw StorageCondition.missing(source.fullPath)
+    }
+    let content = try BlobReference(digest: digest, length: metadata.size)
+    let intent = WriteIntent(
+      change: .replace(fields: metadata.fields(for: content)), precondition: .object(condition))
+    try add(DocumentWrite(path: try check(target), intent: intent))
+  }
+
+  /// The document of an object, in this transaction.
+  private func check(_ reference: StorageReference) throws(DatabaseError) -> DocumentPath {
+    let path = try reference.document()
+    return try check(DocumentReference(database: reference.database, place: .success(path)))
+  }
+}
+
+extension WriteBatch {
+  /// Adds a put of bytes at a path. They are written when the batch is committed.
+  ///
+  /// - Throws: `.invalidArgument` when the path or the metadata is wrong; what
+  ///   `StorageReference.putData` throws beside is thrown by `commit(durability:)`.
+  @discardableResult
+  public func putData(
+    _ data: some Collection<UInt8> & Sendable, at path: String,
+    metadata: StorageMetadata = StorageMetadata(), ifGeneration generation: Int64? = nil
+  ) throws(DatabaseError) -> WriteBatch {
+    let document = try database.storage.reference(withPath: path).document()
+    try metadata.check()
+    try add(
+      StoragePut(
+        document: document, bytes: Array(data), metadata: metadata,
+        condition: StorageCondition(generation: generation)))
+    return self
+  }
+
+  /// Adds a delete of the object at a path; `.notFound` when there is none at the commit.
+  ///
+  /// - Throws: `.invalidArgument` when the path is wrong.
+  @discardableResult
+  public func deleteObject(at path: String) throws(DatabaseError) -> WriteBatch {
+    let document = try database.storage.reference(withPath: path).document()
+    let condition = StorageCondition(exists: true)
+    try add(
+      DocumentWrite(
+        path: document, intent: WriteCompiler.delete(precondition: .object(condition))))
+    return self
+  }
+}
+
+/// Bytes that a batch is to put.
+struct StoragePut: Sendable {
+  var document: DocumentPath
+  var bytes: [UInt8]
+  var metadata: StorageMetadata
+  var condition: StorageCondition
+
+  /// Writes the bytes, and gives back what the commit is to do with them.
+  func stage(
+    in database: Database
+  ) async throws(DatabaseError) -> (content: StagedContent, write: DocumentWrite) {
+    let staged = try await database.contents.stage(bytes)
+    let head = Array(bytes.prefix(ContentSniffer.length))
+    return (staged, try metadata.put(staged, head: head, at: document, condition))
+  }
+}

@@ -1,0 +1,174 @@
+// Whether contents are what they are called by, and everything that is there will go when it may.
+// In steps, each from where the last one ended: the locations are walked, and each content is read
+// as a whole. Whether what is held is there, and who holds it, is HolderCheck's.
+
+internal import OndolEngine
+
+/// A check of the contents that one snapshot knows, between two steps.
+struct ContentCheck: Sendable {
+  private let rows: Rows
+  private let contents: Contents
+  /// The last key of the step before.
+  private var last: [UInt8]?
+  private var findings: [Finding] = []
+  private(set) var isDone = false
+  /// The files that locations name.
+  private(set) var named: Set<FileNumber> = []
+
+  /// Rows in one step, and bytes of contents after which a step is not made longer.
+  private static let stepCount = 256
+  private static let stepBytes = 4 << 20
+  /// Bytes of a content that are in memory at once.
+  private static let piece = 1 << 20
+  /// Holders that a finding names.
+  private static let mostNamed = 8
+
+  init(_ rows: Rows, _ contents: Contents) {
+    self.rows = rows
+    self.contents = contents
+  }
+
+  /// What was found since it was asked last.
+  mutating func takeFindings() -> [Finding] {
+    defer { findings = [] }
+    return findings
+  }
+
+  /// Does some more. Blocks the thread while files are read.
+  mutating func step() {
+    do throws(DatabaseError) {
+      try checkLocations()
+    } catch {
+      findings.append(Finding(error, .content))
+      isDone = true
+    }
+  }
+
+  private mutating func checkLocations() throws(DatabaseError) {
+    var range = ContentKey.all(ContentKey.locations)
+    if let last { range.lower = last + [0] }
+    var walk = RangeWalk(rows, [range])
+    var bytes: UInt64 = 0
+    for _ in 0..<Self.stepCount {
+      guard bytes < UInt64(Self.stepBytes) else { return }
+      guard try walk.next() else {
+        isDone = true
+        return
+      }
+      last = walk.cursor.key.array
+      let digest = try ContentKey.digest(in: walk.cursor.key)
+      let row = try walk.value.array
+      let location: ContentLocation
+      do throws(MalformedBytes) {
+        location = try ContentLocation(row.bytes)
+      } catch {
+        try note(digest, "where it is cannot be read: \(error.reason)")
+        continue
+      }
+      bytes += location.length
+      try check(digest, location)
+    }
+  }
+
+  private mutating func check(
+    _ digest: BlobDigest, _ location: ContentLocation
+  ) throws(DatabaseError) {
+    switch location {
+    case .inline: break
+    case .pack(let place): named.insert(place.pack)
+    case .file(let place): named.insert(place.file)
+    }
+    let lease = try rows.lease(of: digest)
+    let release = try rows.release(of: digest)
+    var isExpected = lease != nil || release != nil
+    if !isExpected {
+      try rows.forEachHolder(of: digest) { (_) throws(DatabaseError) in
+        isExpected = true
+        return false
+      }
+    }
+    if !isExpected { try note(digest, "nobody holds it, and it will never go", .warning) }
+    let found: BlobDigest
+    do throws(EngineError) {
+      found = try hash(location)
+    } catch {
+      return try note(digest, error)
+    }
+    if found != digest { try note(digest, "its bytes are not those that it is called by") }
+  }
+
+  private func hash(_ location: ContentLocation) throws(EngineError) -> BlobDigest {
+    var hasher = ContentHasher()
+    let length = Int(clamping: location.length)
+    var start = 0
+    while start < length {
+      let end = min(length, start + Self.piece)
+      hasher.update(try contents.read(location, start..<end, mayBlock: true))
+      start = end
+    }
+    return hasher.finalize()
+  }
+
+  // MARK: - Findings
+
+  private mutating func note(
+    _ digest: BlobDigest, _ error: EngineError
+  ) throws(DatabaseError) {
+    switch error {
+    case .corrupt(let file, let offset, let reason):
+      try note(digest, reason, file: file, offset: offset)
+    case .io(_, let file, let offset, _):
+      try note(digest, error.description, file: file, offset: offset)
+    default:
+      try note(digest, error.description)
+    }
+  }
+
+  private mutating func note(
+    _ digest: BlobDigest, _ message: String, _ severity: Finding.Severity = .error,
+    file: String? = nil, offset: UInt64? = nil
+  ) throws(DatabaseError) {
+    let names = try rows.holderNames(of: digest, atMost: Self.mostNamed)
+    let holders = names.isEmpty ? "" : ", held by \(names.joined(separator: ", "))"
+    findings.append(
+      Finding(
+        severity, .content, "the content \(digest.hex)\(holders): \(message)", file: file,
+        offset: offset, hint: severity == .error ? Finding.damageHint : nil))
+  }
+}
+
+extension Database {
+  /// Checks the contents that the snapshot knows, and which files are there.
+  func checkContents(
+    _ snapshot: Snapshot, _ findings: inout FindingList
+  ) async throws(DatabaseError) {
+    // The rows are in question, so no picture of them counts.
+    let rows = Rows(snapshot, Catalog(clock: environment.now), mayBlock: true)
+    let kept = engine.contents.keepFiles()
+    defer { kept.end() }
+    var check = ContentCheck(rows, engine.contents)
+    while !check.isDone {
+      guard !Task.isCancelled else {
+        throw DatabaseError(.cancelled, "the task was cancelled")
+      }
+      let previous = check
+      check = await snapshot.readBlocking {
+        var next = previous
+        next.step()
+        return next
+      }
+      findings.append(check.takeFindings())
+    }
+    guard engine.isReadOnly else { return }
+    let named = check.named
+    let files = try await contents.readingFiles { (contents) throws(EngineError) in
+      try contents.listFiles()
+    }
+    for file in files where !named.contains(file.number) {
+      findings.append(
+        Finding(
+          .warning, .content, "nothing in the file is stored", file: file.name,
+          hint: "while the database is open for writing, the file goes by itself"))
+    }
+  }
+}

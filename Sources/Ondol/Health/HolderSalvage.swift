@@ -1,0 +1,90 @@
+// Who holds what in a database that was saved: worked out anew from its documents, storage paths
+// among them, because rows of holders say nothing that these do not say better. Documents are
+// walked some hundred at a time, with a commit each, as an index is built.
+
+internal import OndolEngine
+
+/// What a document refers to and is not stored any more.
+struct LostContent: Sendable {
+  var document: DocumentPath
+  var digest: BlobDigest
+}
+
+extension Database {
+  /// Documents in one commit.
+  private static let documentsAtOnce = 256
+
+  /// Gives every document the contents it refers to, as far as they are stored; answers those that
+  /// are not.
+  func rebuildHolders() async throws(DatabaseError) -> [LostContent] {
+    var lost: [LostContent] = []
+    for family in try await families() {
+      for (pattern, entry) in family.collections {
+        var behind: [UInt8]?
+        repeat {
+          let step = try await holderStep(pattern, entry, behind: behind)
+          behind = step.last
+          lost += step.lost
+        } while behind != nil
+      }
+    }
+    return lost
+  }
+
+  private struct Step: Sendable {
+    var batch = Batch()
+    var lost: [LostContent] = []
+    /// The last document's key; nil at the end.
+    var last: [UInt8]?
+  }
+
+  private func holderStep(
+    _ pattern: CollectionPattern, _ entry: CollectionEntry, behind: [UInt8]?
+  ) async throws(DatabaseError) -> Step {
+    while true {
+      let step = try await read(try engineSnapshot()) { (rows) throws(DatabaseError) in
+        try Self.step(rows, pattern, entry, behind: behind)
+      }
+      if step.batch.isEmpty { return step }
+      do throws(EngineError) {
+        _ = try await engine.commit(step.batch, durability: .process)
+        return step
+      } catch .stale {
+        await Task.yield()
+      } catch {
+        throw DatabaseError(error)
+      }
+    }
+  }
+
+  private static func step(
+    _ rows: Rows, _ pattern: CollectionPattern, _ entry: CollectionEntry, behind: [UInt8]?
+  ) throws(DatabaseError) -> Step {
+    var step = Step()
+    step.batch.basis = rows.snapshot.sequence
+    var range = KeyRange(prefix: entry.keyspace.prefix)
+    if let behind { range.lower = behind + [0] }
+    var walk = RangeWalk(rows, [range])
+    let nothing: [UInt8] = []
+    for _ in 0..<documentsAtOnce {
+      guard try walk.next() else { return step }
+      let key = walk.cursor.key.array
+      let row = try walk.value.array
+      // What cannot be decoded was told of when it was saved.
+      for digest in (try? DocumentView(row.bytes).fields(entry.symbols))?.contents ?? [] {
+        step.batch.guardUnchanged(key.bytes)
+        let location = ContentKey.location(digest)
+        if try rows.row(location) == nil {
+          let document = try pattern.document(inTail: key[entry.keyspace.prefix.count...])
+          step.lost.append(LostContent(document: document, digest: digest))
+        } else {
+          step.batch.guardUnchanged(location.bytes)
+          let holder = ContentKey.holder(digest, key)
+          step.batch.put(holder.bytes, nothing.bytes)
+        }
+      }
+      step.last = key
+    }
+    return step
+  }
+}

@@ -1,0 +1,145 @@
+// What listeners are told in a database that another writes. There are no notes from the writer,
+// only rows: the documents among those that commits have changed are read in the picture before the
+// step and in the one after it, and what is different is one change a document, however many
+// commits there were. The place of stage 6 of the write path, on the reader's side.
+
+internal import OndolEngine
+
+/// What is different after a step from one commit to a later one.
+struct StepChanges: Sendable {
+  /// Whether everything is known that is different; otherwise anything may be.
+  var isKnown = false
+  /// At most one change a document.
+  var documents: [ObservedChange] = []
+  /// Root collections of which something else has changed than documents.
+  var uncertainRoots: [String] = []
+
+  /// Nothing known.
+  static let unknown = StepChanges()
+}
+
+/// Finds out what steps change.
+final class StepReader: Sendable {
+  private let catalog: Catalog
+  private let observers: Observers
+  /// The collections with documents in them, by keyspace, as of the last step.
+  private let patterns = Guarded<[UInt32: CollectionPattern]?>(nil)
+
+  init(_ catalog: Catalog, _ observers: Observers) {
+    self.catalog = catalog
+    self.observers = observers
+  }
+
+  /// What the step changes, as far as anybody listens to it. The catalog follows it. Blocks.
+  func changes(of step: FollowerStep) throws(DatabaseError) -> StepChanges {
+    let before = Rows(step.before, catalog, mayBlock: true)
+    let after = Rows(step.after, catalog, mayBlock: true)
+    guard observers.count > 0, let changed = try ChangedRows(step) else {
+      try follow(after)
+      return .unknown
+    }
+    var changes = StepChanges(isKnown: true)
+    if changed.hasCatalogRows {
+      changes.uncertainRoots = try rootsOfOthers(before, after)
+      try follow(after)
+    }
+    for (key, point) in changed.rows {
+      guard let path = try path(ofDocumentAt: key, in: after), observers.areConcerned(with: path)
+      else { continue }
+      if let change = try change(at: path, before, after, point) {
+        changes.documents.append(change)
+      }
+    }
+    return changes
+  }
+
+  private func follow(_ rows: Rows) throws(DatabaseError) {
+    let families = try catalog.follow(rows)
+    patterns.withLock { $0 = Self.patterns(of: families) }
+  }
+
+  private static func patterns(of families: [Family]) -> [UInt32: CollectionPattern] {
+    var patterns: [UInt32: CollectionPattern] = [:]
+    for family in families {
+      for (pattern, entry) in family.collections { patterns[entry.keyspace.rawValue] = pattern }
+    }
+    return patterns
+  }
+
+  /// Nil for a row that is no document's.
+  private func path(
+    ofDocumentAt key: [UInt8], in rows: Rows
+  ) throws(DatabaseError) -> DocumentPath? {
+    if patterns.withLock({ $0 == nil }) { try follow(rows) }
+    let keyspace = key.prefix(4).reduce(0) { $0 << 8 | UInt32($1) }
+    guard let pattern = patterns.withLock({ $0?[keyspace] }) else { return nil }
+    return try DocumentNaming(pattern, Keyspace(rawValue: keyspace), collection: nil)
+      .path(of: key.bytes)
+  }
+
+  private func change(
+    at path: DocumentPath, _ before: Rows, _ after: Rows, _ point: CommitPoint
+  ) throws(DatabaseError) -> ObservedChange? {
+    let old = try DocumentReader(rows: before).contents(of: path, evenOver: true)
+    let new = try DocumentReader(rows: after).contents(of: path, evenOver: true)
+    guard old?.stamps.version != new?.stamps.version else { return nil }
+    let time = Timestamp(unchecked: point.time)
+    return ObservedChange(
+      path: path, before: old?.fields, after: new?.fields,
+      stamps: new?.stamps
+        ?? DocumentStamps(
+          version: Version(rawValue: point.sequence.rawValue), updateTime: time,
+          createTime: old?.stamps.createTime ?? time))
+  }
+
+  /// Root collections whose documents are read in another way than before, or are others.
+  private func rootsOfOthers(_ before: Rows, _ after: Rows) throws(DatabaseError) -> [String] {
+    var roots: [String] = []
+    for family in try catalog.families(in: before) {
+      let now = try catalog.family(family.root, in: after)
+      if now.map({ !$0.readsAlike(family) }) ?? true { roots.append(family.root) }
+    }
+    return roots
+  }
+}
+
+/// The rows that a step's commits changed, each once.
+private struct ChangedRows {
+  /// But for those of the catalog, in the order of their first change, with the last one.
+  private(set) var rows: [(key: [UInt8], point: CommitPoint)] = []
+  private(set) var hasCatalogRows = false
+
+  /// Nil when it is not known.
+  init?(_ step: FollowerStep) throws(DatabaseError) {
+    var (rows, hasCatalogRows) = (rows, false)
+    var places: [[UInt8]: Int] = [:]
+    let isKnown = try rethrowing { () throws(EngineError) in
+      try step.visitRows { key, point in
+        let key = key.array
+        if key.starts(with: Keyspace.catalog.prefix) {
+          hasCatalogRows = true
+        } else if let place = places[key] {
+          rows[place].point = point
+        } else {
+          places[key] = rows.count
+          rows.append((key, point))
+        }
+      }
+    }
+    guard isKnown else { return nil }
+    (self.rows, self.hasCatalogRows) = (rows, hasCatalogRows)
+  }
+}
+
+extension Family {
+  /// Whether this, a later state of `other`, has the same documents, read in the same way, but for
+  /// those that commits have changed.
+  fileprivate func readsAlike(_ other: Family) -> Bool {
+    row.number == other.row.number
+      && other.collections.allSatisfy { pattern, old in
+        guard let new = collections[pattern] else { return false }
+        return new.keyspace == old.keyspace && new.timeToLive == old.timeToLive
+          && new.schema == old.schema
+      }
+  }
+}

@@ -1,0 +1,112 @@
+// A photo diary: an entry a day, with a photo as a property of its Codable type. The photo goes
+// where the entry goes: one that is replaced or deleted is nobody's any more, and its bytes come
+// back.
+
+import ArgumentParser
+import Foundation
+import Ondol
+
+struct PhotoDiary: AsyncParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "photodiary",
+    abstract: "A photo diary: blobs in Codable documents, derived contents, a live list.")
+
+  @OptionGroup var options: DemoOptions
+  @OptionGroup var pictures: PictureOptions
+
+  func run() async throws {
+    guard let pictures = try Pictures(pictures) else {
+      throw ValidationError("--pictures is needed: a directory with PNG or JPEG files")
+    }
+    try await Self.tell(options, pictures)
+  }
+}
+
+/// A day with a photo.
+struct DiaryEntry: Codable, Equatable {
+  var title: String
+  var date: String
+  var photo: BlobReference?
+}
+
+extension PhotoDiary {
+  private static let titles = ["한강", "비 오는 날", "시장", "첫눈", "바다"]
+
+  static func tell(_ options: DemoOptions, _ pictures: Pictures) async throws {
+    Story.chapter("A photo diary, in \(options.directory)")
+    var databaseOptions = Database.Options()
+    databaseOptions.blobGracePeriod = .zero
+    let database = try await Database.open(at: options.directory, options: databaseOptions)
+    let diary = database.collection("diary")
+    let known = try await diary.getDocuments().documents
+    if !known.isEmpty {
+      Story.say("Found \(known.count) entries from an earlier run; taking them out.")
+      for entry in known { try await entry.reference.delete() }
+      try await Accounts.reclaim(database)
+    }
+    try await fill(diary, pictures, killing: options.kill)
+    try await Accounts.show(database)
+    try await look(diary)
+    try await change(diary, pictures)
+    try await database.close()
+  }
+
+  /// Two entries share a photo: it is stored once.
+  private static func fill(
+    _ diary: CollectionReference, _ pictures: Pictures, killing: Bool
+  ) async throws {
+    let storage = diary.database.storage
+    var acknowledged = Acknowledgements(killing: killing, done: 0, total: titles.count + 1)
+    for (number, title) in titles.enumerated() {
+      let photo = try await storage.put(try pictures.data(number))
+      let entry = DiaryEntry(title: title, date: "2026-05-0\(number + 1)", photo: photo)
+      try await diary.document("day-\(number + 1)").setData(from: entry)
+      Story.say("\(entry.date) \(title): \(photo)")
+      acknowledged.add()
+    }
+    let again = try await storage.put(try pictures.data(0))
+    let entry = DiaryEntry(title: "다시 한강", date: "2026-05-06", photo: again)
+    try await diary.document("day-6").setData(from: entry)
+    acknowledged.add()
+    Story.say("The first photo once more, in another entry: the same content, stored once.")
+  }
+
+  private static func look(_ diary: CollectionReference) async throws {
+    let storage = diary.database.storage
+    Story.say("The sizes of the photos, worked out once and kept with them:")
+    for document in try await diary.order(by: "date").getDocuments().documents {
+      let entry = try document.data(as: DiaryEntry.self)
+      guard let photo = entry.photo else { continue }
+      let size = try await storage.derive("size", from: photo) { bytes in
+        Data((PictureSize.text(bytes) ?? "unknown").utf8)
+      }
+      let text = String(decoding: try await storage.data(of: size), as: UTF8.self)
+      Story.say("  \(entry.date) \(entry.title): \(text)")
+    }
+  }
+
+  private static func change(
+    _ diary: CollectionReference, _ pictures: Pictures
+  ) async throws {
+    let database = diary.database
+    let photo = try await database.storage.put(try pictures.data(titles.count))
+    try await diary.document("day-2").updateData(["photo": photo])
+    Story.say("Another photo for the second day: the old one is nobody's any more.")
+    try await diary.document("day-1").delete()
+    Story.say("The first day is deleted; its photo stays, because the sixth has it, too.")
+    try await Accounts.show(database)
+    let shared = try await diary.document("day-6").getDocument(as: DiaryEntry.self).photo
+    if let shared {
+      let bytes = try await database.storage.data(of: shared)
+      let isSame = bytes == (try pictures.data(0))
+      Story.say("  read back: \(bytes.count) bytes, the same as the file's: \(isSame)")
+    }
+    try await diary.document("day-6").delete()
+    Story.say("The sixth is deleted, too. Giving up what nobody holds:")
+    try await Accounts.reclaim(database)
+    try await Accounts.show(database)
+    let findings = try await database.verify(depth: .full)
+    Story.say("A full check of the database finds \(findings.count) faults.")
+    for finding in findings { Story.say("  \(finding)") }
+  }
+}

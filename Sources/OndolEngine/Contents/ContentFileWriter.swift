@@ -1,0 +1,143 @@
+// A large content on its way into a file of its own. It comes in pieces and is never held as a
+// whole: a thread of its own writes one piece while the caller gets the next one ready, and has the
+// device begin with what is there, so that the sync at the end has little left to wait for. The
+// file has the content's bytes and nothing else; their checksums go into the row that names it.
+
+/// Writes one content into one file. One caller at a time.
+package final class ContentFileWriter: Sendable {
+  /// Bytes of each piece but the last.
+  package static let pieceLength = 1 << 20
+  /// Pieces on their way to the thread before the caller waits.
+  private static let mostPieces = 2
+  /// Bytes after which the device is made to have them.
+  private static let syncLength: UInt64 = 16 << 20
+
+  private struct State: Sendable {
+    /// Bytes that were handed over.
+    var length: UInt64 = 0
+    var checksums: [UInt32] = []
+    /// Pieces handed over that are not written yet.
+    var underway = 0
+    var failure: EngineError?
+    /// Waits until fewer pieces than so many are on their way.
+    var waiter: (CheckedContinuation<Void, Never>, below: Int)?
+    var unsynced: UInt64 = 0
+  }
+
+  private let number: FileNumber
+  private let salt: UInt64
+  private let file: any File
+  private let directory: any Directory
+  private let worker: any Worker
+  private let state = Guarded(State())
+
+  /// Makes the file. Blocks.
+  init(
+    number: FileNumber, directory: any Directory, environment: Environment, worker: any Worker
+  ) throws(EngineError) {
+    self.number = number
+    self.directory = directory
+    self.worker = worker
+    salt = environment.random()
+    file = try directory.create(number.contentFileName)
+  }
+
+  /// Adds a piece: `pieceLength` bytes, or fewer and then it is the last. Returns when it is on its
+  /// way; what fails then is thrown by a later call.
+  package func write(_ piece: [UInt8]) async throws(EngineError) {
+    precondition(piece.count <= Self.pieceLength, "a piece too long")
+    if piece.isEmpty { return }
+    await waitForRoom(Self.mostPieces)
+    let offset = try state.withLock { (state) throws(EngineError) in
+      if let failure = state.failure { throw failure }
+      let (offset, length) = (state.length, UInt64(piece.count))
+      guard length <= ContentFrame.largestContent - offset else {
+        throw .tooLarge(
+          bytes: Int(clamping: offset + length), limit: Int(ContentFrame.largestContent))
+      }
+      precondition(offset % UInt64(Self.pieceLength) == 0, "a piece behind the last")
+      state.underway += 1
+      state.length += length
+      return offset
+    }
+    worker.enqueue { self.finish(piece, at: offset) }
+  }
+
+  /// Writes a piece, on the thread.
+  private func finish(_ piece: [UInt8], at offset: UInt64) {
+    var failure = state.withLock { $0.failure }
+    var checksums: [UInt32] = []
+    if failure == nil {
+      do throws(EngineError) {
+        checksums = try put(piece, at: offset)
+      } catch {
+        failure = error
+      }
+    }
+    let waiter = state.withLock { state -> CheckedContinuation<Void, Never>? in
+      state.failure = state.failure ?? failure
+      state.checksums += checksums
+      state.underway -= 1
+      guard let (waiter, most) = state.waiter, state.underway < most else { return nil }
+      state.waiter = nil
+      return waiter
+    }
+    waiter?.resume()
+  }
+
+  private func put(_ piece: [UInt8], at offset: UInt64) throws(EngineError) -> [UInt32] {
+    try file.write(piece.bytes, at: offset)
+    let isDue = state.withLock { state in
+      state.unsynced += UInt64(piece.count)
+      guard state.unsynced >= Self.syncLength else { return false }
+      state.unsynced = 0
+      return true
+    }
+    if isDue { try file.sync() }
+    return (0..<ContentFrame.count(ofContent: UInt64(piece.count))).map { frame in
+      let range = ContentFrame.range(frame, ofContent: piece.count)
+      return ContentFrame.checksum(
+        piece.bytes.extracting(range), salt: salt, offset: offset + UInt64(range.lowerBound))
+    }
+  }
+
+  /// Waits until fewer than so many pieces are on their way.
+  private func waitForRoom(_ most: Int) async {
+    await withCheckedContinuation { continuation in
+      let isFree = state.withLock { state in
+        if state.underway < most { return true }
+        state.waiter = (continuation, below: most)
+        return false
+      }
+      if isFree { continuation.resume() }
+    }
+  }
+
+  /// Makes everything survive a power cut, the file's name included, and says where it is.
+  package func finish() async throws(EngineError) -> ContentFilePlace {
+    await waitForRoom(1)
+    do throws(EngineError) {
+      try await worker.perform { [self] () throws(EngineError) in
+        if let failure = state.withLock({ $0.failure }) { throw failure }
+        try file.sync()
+        try directory.sync()
+      }
+    } catch {
+      await abandon()
+      throw error
+    }
+    await worker.stop()
+    return state.withLock { state in
+      ContentFilePlace(
+        file: number, salt: salt, length: state.length, checksums: state.checksums)
+    }
+  }
+
+  /// Removes what was written.
+  package func abandon() async {
+    await waitForRoom(1)
+    // A file that stays is removed by the next opening's reclaimer: no row names it.
+    await worker.perform { [self] in try? directory.remove(file.name) }
+    await worker.stop()
+  }
+}

@@ -1,0 +1,155 @@
+// Where the bytes of a content are: what the row says that makes a content stored. A tiny content is
+// in the row itself, one of ordinary size in a pack among others, a large one in a file of its own.
+// The row repeats what a reader needs to be sure that it has the right bytes before it: the file's
+// salt, and for a file of its own, which has nothing but the content in it, the checksums.
+//
+//   01 inline   bytes up to the end
+//   02 pack     number, salt (8), offset, length, bytes of the entry
+//   03 file     number, salt (8), length, a checksum (4) for each frame
+//
+// Numbers without a size are varints.
+
+/// A place in a pack.
+package struct PackPlace: Sendable, Hashable {
+  package var pack: FileNumber
+  package var salt: UInt64
+  /// Of the entry.
+  package var offset: UInt64
+  /// Bytes of the content.
+  package var length: UInt32
+  /// Bytes of the entry, without the zeros behind it.
+  package var entryLength: UInt32
+}
+
+/// A file with one content and nothing else.
+package struct ContentFilePlace: Sendable, Hashable {
+  package var file: FileNumber
+  package var salt: UInt64
+  /// Bytes of the content, which are the file's.
+  package var length: UInt64
+  /// One for each frame.
+  package var checksums: [UInt32]
+}
+
+/// Where a content's bytes are.
+package enum ContentLocation: Sendable, Hashable {
+  case inline([UInt8])
+  case pack(PackPlace)
+  case file(ContentFilePlace)
+
+  /// The keyspace whose rows say where contents are, each under its content's digest.
+  package static let keyspace: UInt32 = 1
+
+  private enum Kind {
+    static let inline: UInt8 = 1
+    static let pack: UInt8 = 2
+    static let file: UInt8 = 3
+  }
+
+  /// Bytes of the content.
+  package var length: UInt64 {
+    switch self {
+    case .inline(let bytes): UInt64(bytes.count)
+    case .pack(let place): UInt64(place.length)
+    case .file(let place): place.length
+    }
+  }
+
+  /// Bytes it takes in a file; none when it is in its row.
+  package var storedBytes: UInt64 {
+    switch self {
+    case .inline: 0
+    case .pack(let place): PackFormat.aligned(UInt64(place.entryLength))
+    case .file(let place): place.length
+    }
+  }
+
+  /// The row's value.
+  package var bytes: [UInt8] {
+    var bytes: [UInt8] = []
+    switch self {
+    case .inline(let content):
+      bytes.reserveCapacity(content.count + 1)
+      bytes.append(Kind.inline)
+      bytes += content
+    case .pack(let place):
+      bytes.append(Kind.pack)
+      bytes.appendVarint(place.pack.rawValue)
+      bytes.appendLittleEndian(place.salt)
+      bytes.appendVarint(place.offset)
+      bytes.appendVarint(UInt64(place.length))
+      bytes.appendVarint(UInt64(place.entryLength))
+    case .file(let place):
+      bytes.reserveCapacity(32 + place.checksums.count * 4)
+      bytes.append(Kind.file)
+      bytes.appendVarint(place.file.rawValue)
+      bytes.appendLittleEndian(place.salt)
+      bytes.appendVarint(place.length)
+      for checksum in place.checksums { bytes.appendLittleEndian(checksum) }
+    }
+    return bytes
+  }
+
+  /// Reads a row's value. Lengths agree with each other afterwards; nothing is known of the file.
+  package init(_ bytes: RawSpan) throws(MalformedBytes) {
+    var reader = ByteReader(bytes)
+    switch try reader.byte() {
+    case Kind.inline:
+      self = .inline(try reader.take(reader.remaining).array)
+    case Kind.pack:
+      self = .pack(try PackPlace(&reader))
+    case Kind.file:
+      self = .file(try ContentFilePlace(&reader))
+    case let kind:
+      throw MalformedBytes(at: 0, "a content's location of kind \(kind)")
+    }
+    guard reader.isAtEnd else { throw MalformedBytes(at: reader.offset, "a location is too long") }
+  }
+}
+
+extension ByteReader {
+  /// The number of a file.
+  @_lifetime(self: copy self)
+  fileprivate mutating func fileNumber() throws(MalformedBytes) -> FileNumber {
+    let start = offset
+    let number = FileNumber(rawValue: try varint())
+    guard number.rawValue <= ManifestState.greatestCounter else {
+      throw MalformedBytes(at: start, "a file with number \(number.rawValue)")
+    }
+    return number
+  }
+}
+
+extension PackPlace {
+  fileprivate init(_ reader: inout ByteReader) throws(MalformedBytes) {
+    pack = try reader.fileNumber()
+    salt = try reader.littleEndian()
+    let start = reader.offset
+    offset = try reader.varint()
+    length = UInt32(try reader.count(atMost: PackFormat.largestContent))
+    entryLength = UInt32(try reader.count(atMost: PackFormat.largestEntry))
+    let least = PackFormat.leastEntry(ofContent: Int(length))
+    guard offset >= UInt64(DataFileHeader.length), offset <= PackFormat.largestOffset,
+      offset % PackFormat.alignment == 0, Int(entryLength) >= least
+    else { throw MalformedBytes(at: start, "a place that no pack can have") }
+  }
+}
+
+extension ContentFilePlace {
+  fileprivate init(_ reader: inout ByteReader) throws(MalformedBytes) {
+    file = try reader.fileNumber()
+    salt = try reader.littleEndian()
+    let start = reader.offset
+    length = try reader.varint()
+    guard length <= ContentFrame.largestContent else {
+      throw MalformedBytes(at: start, "a content of \(length) bytes")
+    }
+    let frames = ContentFrame.count(ofContent: length)
+    guard reader.remaining == frames * 4 else {
+      throw MalformedBytes(at: start, "\(reader.remaining) bytes of checksums for \(frames) frames")
+    }
+    checksums = []
+    checksums.reserveCapacity(frames)
+    for _ in 0..<frames { checksums.append(try reader.littleEndian()) }
+  }
+}

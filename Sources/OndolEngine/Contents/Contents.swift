@@ -1,0 +1,192 @@
+// Contents: bytes that are named by their digest and stored beside the rows, in packs and in files
+// of their own. This is the engine's side of them: it keeps bytes and says where they are. Which
+// contents there are, and who holds them, is in rows that the floor above writes; a row that says
+// where a content is (see ContentLocation) makes it stored, and nothing else does.
+//
+// The order everything rests on: bytes, sync, and only then the commit with the row that names
+// them. So whatever the log brings back after a power cut, the bytes are there. The other way
+// round: the commit that takes the row away, sync, and only then are bytes let go of.
+
+internal import Synchronization
+
+/// The contents of an open database.
+package final class Contents: Sendable {
+  let storage: Storage
+  let writer: PackWriter
+  let files: OpenContentFiles
+  /// The first file number of this life: a file with a smaller one was there before.
+  package let firstNumber: FileNumber
+  /// Whether what an earlier life left is known to be on the device.
+  private let isReady = Atomic(false)
+  /// Copies under way, from under which no file may go.
+  let copies = Atomic(0)
+  private let isReadOnly: Bool
+
+  init(_ storage: Storage, isReadOnly: Bool) {
+    self.storage = storage
+    self.isReadOnly = isReadOnly
+    firstNumber = storage.manifest.numbers.next
+    files = OpenContentFiles(directory: storage.directory, identity: storage.identity)
+    writer = PackWriter(
+      directory: storage.directory, identity: storage.identity,
+      environment: storage.environment, options: storage.options,
+      numbers: storage.manifest.numbers)
+  }
+
+  // MARK: - Writing
+
+  /// Whether a content of this length is kept in the row that says where it is.
+  package func isInline(length: Int) -> Bool { length <= storage.options.inlineContentSize }
+
+  /// Bytes that a content may have to go into a pack.
+  package var packedLimit: Int {
+    min(storage.options.packedContentSize, PackFormat.largestContent)
+  }
+
+  /// Stores a content of at most `packedLimit` bytes. It survives a power cut when this returns,
+  /// and is kept until `decide`.
+  ///
+  /// Throws `.noSpace` when the disk is full; then nothing has happened.
+  package func append(
+    _ content: [UInt8], digest: [UInt8]
+  ) async throws(EngineError) -> ContentLocation {
+    if isInline(length: content.count) { return .inline(content) }
+    try await makeReady()
+    let draft = PackEntryDraft(content, digest: digest, compress: storage.options.compress)
+    do throws(EngineError) {
+      return .pack(try await writer.append([draft])[0])
+    } catch {
+      throw error.forCommitters
+    }
+  }
+
+  /// Begins a file for one large content.
+  package func makeFile() async throws(EngineError) -> ContentFileWriter {
+    try await makeReady()
+    let worker = storage.environment.threads.makeWorker(named: "ondol-content")
+    do throws(EngineError) {
+      return try await worker.perform { [storage] () throws(EngineError) in
+        try ContentFileWriter(
+          number: storage.manifest.allocate(), directory: storage.directory,
+          environment: storage.environment, worker: worker)
+      }
+    } catch {
+      await worker.stop()
+      throw error.forCommitters
+    }
+  }
+
+  /// Says that a commit names what was stored there.
+  package func decide(_ location: ContentLocation) {
+    if case .pack(let place) = location { writer.decide(place, isNamed: true) }
+  }
+
+  /// Lets go of bytes that no commit will ever name.
+  package func discard(_ location: ContentLocation) {
+    switch location {
+    case .inline: break
+    case .pack(let place): writer.decide(place, isNamed: false)
+    case .file(let place):
+      // One that stays is found by the reclaimer of a later opening.
+      storage.maintenance.enqueue { [directory = storage.directory] in
+        try? directory.remove(place.file.contentFileName)
+      }
+    }
+  }
+
+  func makeReady() async throws(EngineError) {
+    if isReadOnly { throw .readOnly }
+    if storage.sequencer.isClosing { throw .closed }
+    try storage.sequencer.refuseAfterFailure()
+    if isReady.load(ordering: .acquiring) { return }
+    try await storage.perform { _ in }
+    isReady.store(true, ordering: .releasing)
+  }
+
+  // MARK: - Reading
+
+  /// The bytes of a content in `range`, every frame of which is checked.
+  ///
+  /// - Throws: `.corrupt` when a frame is not what was written; `.wouldBlock` when bytes must come
+  ///   from the device and it may not block; `.io` with `ENOENT` when the content was moved since
+  ///   its location was read.
+  /// - Complexity: one `pread`, two for a part of a long entry of a pack.
+  package func read(
+    _ location: ContentLocation, _ range: Range<Int>, mayBlock: Bool
+  ) throws(EngineError) -> [UInt8] {
+    precondition(
+      range.lowerBound >= 0 && UInt64(range.upperBound) <= location.length,
+      "a range outside the content")
+    if range.isEmpty { return [] }
+    switch location {
+    case .inline(let bytes):
+      return range.count == bytes.count ? bytes : Array(bytes[range])
+    case .pack(let place):
+      let reading = PackReading(
+        place, file: try files.pack(place.pack, salt: place.salt), mayBlock: mayBlock)
+      return try reading.content(in: range)
+    case .file(let place):
+      return try read(place, range, mayBlock: mayBlock)
+    }
+  }
+
+  private func read(
+    _ place: ContentFilePlace, _ range: Range<Int>, mayBlock: Bool
+  ) throws(EngineError) -> [UInt8] {
+    let file = try files.contentFile(place)
+    let first = range.lowerBound / ContentFrame.length
+    let last = (range.upperBound - 1) / ContentFrame.length
+    let length = Int(clamping: place.length)
+    let start = ContentFrame.range(first, ofContent: length).lowerBound
+    let end = ContentFrame.range(last, ofContent: length).upperBound
+    let bytes = try file.take(at: UInt64(start), count: end - start, mayBlock: mayBlock)
+    for frame in first...last {
+      let part = ContentFrame.range(frame, ofContent: length)
+      let stored = bytes.bytes.extracting((part.lowerBound - start)..<(part.upperBound - start))
+      let offset = UInt64(part.lowerBound)
+      guard
+        ContentFrame.checksum(stored, salt: place.salt, offset: offset) == place.checksums[frame]
+      else {
+        throw .corrupt(
+          file: file.name, offset: offset, reason: "the checksum of a frame does not match")
+      }
+    }
+    if range.count == bytes.count { return bytes }
+    return Array(bytes[(range.lowerBound - start)..<(range.upperBound - start)])
+  }
+
+  /// The path of a content's file, when it has one of its own.
+  package func path(of location: ContentLocation) -> String? {
+    guard case .file(let place) = location else { return nil }
+    return storage.directory.path + "/" + place.file.contentFileName
+  }
+
+  /// Runs `body`, which may block, on the thread for cold reads.
+  package func readBlocking<R: Sendable, E: Error>(
+    _ body: @escaping @Sendable () throws(E) -> R
+  ) async throws(E) -> R {
+    try await storage.views.current.reads.perform(body)
+  }
+
+  func close() async {
+    await writer.close()
+  }
+}
+
+extension File {
+  /// The bytes at `offset`, all of which must be there.
+  func take(at offset: UInt64, count: Int, mayBlock: Bool) throws(EngineError) -> [UInt8] {
+    let bytes: [UInt8]
+    if mayBlock {
+      bytes = try read(at: offset, count: count)
+    } else {
+      guard let found = try readAtOnce(at: offset, count: count) else { throw .wouldBlock }
+      bytes = found
+    }
+    guard bytes.count == count else {
+      throw .corrupt(
+        file: name, offset: offset, reason: "the file ends within what is stored there")
+    }
+    return bytes
+  }
+}

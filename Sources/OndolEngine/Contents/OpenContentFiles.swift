@@ -1,0 +1,76 @@
+// The packs and content files that reads have open, some of many. An open file can be read after
+// its name is gone, so whoever removes one asks nobody here; a reader who comes too late to open it
+// finds no such file, and looks again where the content is now.
+
+/// Keeps a bounded number of files open.
+final class OpenContentFiles: Sendable {
+  private struct State: Sendable {
+    var files: [FileNumber: any File] = [:]
+    /// The longest open first.
+    var order: [FileNumber] = []
+  }
+
+  private let directory: any Directory
+  private let identity: DatabaseIdentity
+  private let limit: Int
+  private let state = Guarded(State())
+
+  init(directory: any Directory, identity: DatabaseIdentity, limit: Int = 128) {
+    self.directory = directory
+    self.identity = identity
+    self.limit = limit
+  }
+
+  /// The pack, whose header must say that it is the one with this salt.
+  func pack(_ number: FileNumber, salt: UInt64) throws(EngineError) -> any File {
+    try file(number) { () throws(EngineError) in
+      let file = try directory.open(number.packName, access: .readOnly)
+      let header = DataFileHeader(
+        kind: .pack, number: number, salt: salt, identity: identity, shard: 0)
+      guard try file.read(at: 0, count: DataFileHeader.length) == header.encode() else {
+        throw .corrupt(
+          file: file.name, offset: 0, reason: "the header is not the one that was written")
+      }
+      return file
+    }
+  }
+
+  /// The file of one content, which must have this length.
+  func contentFile(_ place: ContentFilePlace) throws(EngineError) -> any File {
+    try file(place.file) { () throws(EngineError) in
+      let file = try directory.open(place.file.contentFileName, access: .readOnly)
+      let size = try file.size()
+      guard size == place.length else {
+        throw .corrupt(
+          file: file.name, offset: min(size, place.length),
+          reason: "the file has \(size) bytes, and the content has \(place.length)")
+      }
+      return file
+    }
+  }
+
+  /// Closes a file once its readers are done.
+  func forget(_ number: FileNumber) {
+    let file = state.withLock { state in
+      state.order.removeAll { $0 == number }
+      return state.files.removeValue(forKey: number)
+    }
+    withExtendedLifetime(file) {}
+  }
+
+  private func file(
+    _ number: FileNumber, open: () throws(EngineError) -> any File
+  ) throws(EngineError) -> any File {
+    if let file = state.withLock({ $0.files[number] }) { return file }
+    let file = try open()
+    // Closed outside the lock.
+    let closed = state.withLock { state -> (any File)? in
+      guard state.files.updateValue(file, forKey: number) == nil else { return nil }
+      state.order.append(number)
+      guard state.order.count > limit else { return nil }
+      return state.files.removeValue(forKey: state.order.removeFirst())
+    }
+    withExtendedLifetime(closed) {}
+    return file
+  }
+}

@@ -1,0 +1,239 @@
+// The bytes of a pack: contents of ordinary size one behind the other, so that a thousand images
+// cost a few files and share their syncs. A pack is appended to until it has its size; its bytes
+// never change. An entry says what it is, so that locations can be made anew from packs alone.
+//
+//   header 64 | entries
+//
+// Integers are little-endian. `X(offset, bytes)` is the seeded checksum with the file's salt.
+//
+// Header: that of all data files, with magic 89 'O' 'D' 'P' 0D 0A 1A 0A and shard 0.
+//
+// Entry, at a multiple of 8
+//    0   4  'O' 'D' 'E' 01
+//    4   4  bytes of the content
+//    8   4  bytes of the entry
+//   12   4  frames
+//   16  32  digest of the content
+//   48   8  X(offset of the entry, bytes 0..<48 ++ frame table)
+//   56      frame table, 8 a frame: stored bytes (4), low half of X(offset of the frame, those) (4)
+//           frames
+//
+// A frame is 64 KiB of the content, the last one what is left. It is compressed (LZ4) when it has
+// fewer stored bytes than that. What is behind an entry, up to the next multiple of 8, is zeros; and
+// what a crash or a full disk has cut short is no entry, stands anywhere, and is dead.
+
+/// How a content is cut, in packs and in files of its own.
+package enum ContentFrame {
+  /// Bytes of a content that one checksum covers.
+  package static let length = 64 << 10
+  /// Bytes of a content, whose checksums must fit a row.
+  package static let largestContent: UInt64 = 1 << 39
+
+  static func count(ofContent length: UInt64) -> Int {
+    Int((length + UInt64(Self.length) - 1) / UInt64(Self.length))
+  }
+
+  /// The bytes of a content that a frame has.
+  static func range(_ frame: Int, ofContent length: Int) -> Range<Int> {
+    let start = frame * Self.length
+    return start..<min(start + Self.length, length)
+  }
+
+  /// The checksum of a frame that is stored at `offset`.
+  static func checksum(_ stored: RawSpan, salt: UInt64, offset: UInt64) -> UInt32 {
+    UInt32(truncatingIfNeeded: seededChecksum(contextSeed(salt: salt, offset: offset), stored))
+  }
+}
+
+/// Numbers of the format.
+enum PackFormat {
+  static let magic: [UInt8] = [0x89, 0x4f, 0x44, 0x50, 0x0d, 0x0a, 0x1a, 0x0a]
+  static let majorVersion: UInt16 = 1
+  static let minorVersion: UInt16 = 0
+
+  static let entryMagic: [UInt8] = [0x4f, 0x44, 0x45, 0x01]
+  static let alignment: UInt64 = 8
+  static let entryHeaderLength = 56
+  /// What of an entry's header its checksum covers, beside the table.
+  static let checkedLength = 48
+  static let tableRowLength = 8
+  static let digestLength = 32
+
+  /// Bytes of a content in a pack.
+  static let largestContent = 4 << 20
+  static let largestEntry = leastEntry(ofContent: largestContent) + largestContent
+  static let largestOffset: UInt64 = 1 << 40
+
+  /// Bytes in front of an entry's frames.
+  static func headLength(frames: Int) -> Int { entryHeaderLength + frames * tableRowLength }
+
+  /// Bytes in front of the frames of a content of this length, and one for each frame.
+  static func leastEntry(ofContent length: Int) -> Int {
+    let frames = ContentFrame.count(ofContent: UInt64(length))
+    return headLength(frames: frames) + frames
+  }
+
+  static func aligned(_ length: UInt64) -> UInt64 { (length + alignment - 1) & ~(alignment - 1) }
+}
+
+// MARK: - Writing
+
+/// A content ready for a pack, but for the checksums, which need its place.
+struct PackEntryDraft: Sendable {
+  let digest: [UInt8]
+  let length: Int
+  /// Bytes of each frame as it is stored.
+  private(set) var frameLengths: [Int] = []
+  /// The frames as they are stored; those of the content itself when none is compressed.
+  private(set) var stored: [UInt8]
+
+  /// Bytes in the middle of a content that are compressed to see whether it is worth it.
+  private static let sampleLength = 4 << 10
+
+  /// - Parameter compress: whether it may be compressed.
+  init(_ content: [UInt8], digest: [UInt8], compress: Bool) {
+    precondition(digest.count == PackFormat.digestLength, "a digest has 32 bytes")
+    precondition(content.count <= PackFormat.largestContent, "a content too large for a pack")
+    self.digest = digest
+    length = content.count
+    let frames = (0..<ContentFrame.count(ofContent: UInt64(content.count))).map {
+      ContentFrame.range($0, ofContent: content.count)
+    }
+    frameLengths.reserveCapacity(frames.count)
+    guard compress, Self.isWorthCompressing(content) else {
+      stored = content
+      frameLengths = frames.map(\.count)
+      return
+    }
+    stored = []
+    stored.reserveCapacity(content.count)
+    for frame in frames {
+      let start = stored.count
+      let raw = content.bytes.extracting(frame)
+      if !Compression.compress(raw, appendingTo: &stored) { stored.append(raw) }
+      frameLengths.append(stored.count - start)
+    }
+  }
+
+  private static func isWorthCompressing(_ content: [UInt8]) -> Bool {
+    let start = max(0, content.count - sampleLength) / 2
+    let sample = content.bytes.extracting(start..<min(content.count, start + sampleLength))
+    var output: [UInt8] = []
+    return Compression.compress(sample, appendingTo: &output)
+  }
+
+  /// Bytes of the entry.
+  var entryLength: Int { PackFormat.headLength(frames: frameLengths.count) + stored.count }
+
+  /// Appends the entry as it is at `offset`, and the zeros behind it.
+  func append(to bytes: inout [UInt8], salt: UInt64, offset: UInt64) {
+    var table: [UInt8] = []
+    table.reserveCapacity(frameLengths.count * PackFormat.tableRowLength)
+    var start = 0
+    let framesOffset = offset + UInt64(PackFormat.headLength(frames: frameLengths.count))
+    for length in frameLengths {
+      let frame = stored.bytes.extracting(start..<(start + length))
+      table.appendLittleEndian(UInt32(length))
+      table.appendLittleEndian(
+        ContentFrame.checksum(frame, salt: salt, offset: framesOffset + UInt64(start)))
+      start += length
+    }
+    var header = PackFormat.entryMagic
+    header.appendLittleEndian(UInt32(length))
+    header.appendLittleEndian(UInt32(entryLength))
+    header.appendLittleEndian(UInt32(frameLengths.count))
+    header += digest
+    header.appendLittleEndian(
+      seededChecksum(contextSeed(salt: salt, offset: offset), header.bytes, table.bytes))
+    bytes += header
+    bytes += table
+    bytes += stored
+    let length = UInt64(entryLength)
+    bytes.append(contentsOf: repeatElement(0, count: Int(PackFormat.aligned(length) - length)))
+  }
+}
+
+// MARK: - Reading
+
+/// The head of an entry: what it is and how its frames stand.
+package struct PackEntry: Sendable, Equatable {
+  /// A frame as it is stored.
+  struct Frame: Sendable, Equatable {
+    /// Where it begins, counted from the entry.
+    var start: Int
+    var storedLength: Int
+    var checksum: UInt32
+  }
+
+  package var digest: [UInt8]
+  package var length: Int
+  package var entryLength: Int
+  var frames: [Frame]
+
+  /// Bytes of the head of the entry whose first bytes these are.
+  static func headLength(_ bytes: RawSpan) throws(MalformedBytes) -> Int {
+    var reader = ByteReader(bytes)
+    guard try reader.take(4).array == PackFormat.entryMagic else {
+      throw MalformedBytes(at: 0, "no entry of a pack begins here")
+    }
+    let length = try reader.littleEndian(UInt32.self)
+    _ = try reader.littleEndian(UInt32.self)
+    let frames = try reader.littleEndian(UInt32.self)
+    guard length <= UInt32(PackFormat.largestContent),
+      Int(frames) == ContentFrame.count(ofContent: UInt64(length))
+    else { throw MalformedBytes(at: 4, "\(length) bytes in \(frames) frames") }
+    return PackFormat.headLength(frames: Int(frames))
+  }
+
+  /// Verifies the head at the front of `bytes`, which stand at `offset` of a pack.
+  init(_ bytes: RawSpan, salt: UInt64, offset: UInt64) throws(MalformedBytes) {
+    let headLength = try Self.headLength(bytes)
+    var reader = ByteReader(bytes)
+    _ = try reader.take(4)
+    length = Int(try reader.littleEndian(UInt32.self))
+    entryLength = Int(try reader.littleEndian(UInt32.self))
+    let count = Int(try reader.littleEndian(UInt32.self))
+    digest = try reader.take(PackFormat.digestLength).array
+    let checksum: UInt64 = try reader.littleEndian()
+    let table = try reader.take(count * PackFormat.tableRowLength)
+    let computed = seededChecksum(
+      contextSeed(salt: salt, offset: offset), bytes.extracting(first: PackFormat.checkedLength),
+      table)
+    guard checksum == computed else {
+      throw MalformedBytes(at: 0, "the checksum of an entry's head does not match")
+    }
+    var rows = ByteReader(table)
+    frames = []
+    frames.reserveCapacity(count)
+    var start = headLength
+    for index in 0..<count {
+      let storedLength = Int(try rows.littleEndian(UInt32.self))
+      let rawLength = ContentFrame.range(index, ofContent: length).count
+      guard storedLength > 0, storedLength <= rawLength else {
+        throw MalformedBytes(at: headLength, "a frame of \(storedLength) bytes for \(rawLength)")
+      }
+      frames.append(
+        Frame(
+          start: start, storedLength: storedLength, checksum: try rows.littleEndian()))
+      start += storedLength
+    }
+    guard start == entryLength else {
+      throw MalformedBytes(at: 8, "an entry of \(entryLength) bytes whose frames end at \(start)")
+    }
+  }
+
+  /// Appends what `frame` has of the content. `stored` are the bytes of the frame, at
+  /// `offset` of the pack.
+  func appendRaw(
+    _ frame: Int, from stored: RawSpan, salt: UInt64, offset: UInt64, to output: inout [UInt8]
+  ) throws(MalformedBytes) {
+    guard
+      ContentFrame.checksum(stored, salt: salt, offset: offset) == frames[frame].checksum
+    else { throw MalformedBytes(at: 0, "the checksum of a frame does not match") }
+    let rawLength = ContentFrame.range(frame, ofContent: length).count
+    if stored.byteCount == rawLength { return output.append(stored) }
+    guard Compression.decompress(stored, appending: rawLength, to: &output) else {
+      throw MalformedBytes(at: 0, "a frame is not what was compressed")
+    }
+  }
+}

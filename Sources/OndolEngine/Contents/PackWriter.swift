@@ -1,0 +1,327 @@
+// Where contents of ordinary size are appended. Whoever comes while nothing is written writes and
+// syncs its entry on its own thread; who comes meanwhile waits for the next write, which takes all
+// of them at once with one sync. An entry is on the device before its writer returns, so no commit
+// can name bytes that a power cut takes.
+//
+// A pack is never written twice in one place. After a failed write or sync nothing more goes into
+// that pack: what is in it and was synced stays good, the rest is dead.
+
+/// Appends contents to packs.
+final class PackWriter: Sendable {
+  /// The pack that is appended to.
+  private struct Target: Sendable {
+    var number: FileNumber
+    var file: any File
+    var salt: UInt64
+    /// Where the next entry begins.
+    var end: UInt64
+    /// Bytes from the start for which the disk has given room.
+    var reserved: UInt64
+  }
+
+  private struct Request: Sendable {
+    var drafts: [PackEntryDraft]
+    var continuation: CheckedContinuation<Result<[PackPlace], EngineError>, Never>
+  }
+
+  private struct State: Sendable {
+    var target: Target?
+    var waiting: [Request] = []
+    /// Someone writes; only that one touches `target`.
+    var isWriting = false
+    /// Whether the packs of an earlier life were looked at.
+    var hasLooked = false
+    /// Packs that get nothing more.
+    var sealed: Set<FileNumber> = []
+    /// Entries in each pack of which it is not yet decided yet whether a commit names them.
+    var undecided: [FileNumber: Int] = [:]
+    /// Bytes in each pack that no commit came to name, since somebody asked.
+    var abandoned: [FileNumber: UInt64] = [:]
+  }
+
+  private let directory: any Directory
+  private let identity: DatabaseIdentity
+  private let environment: Environment
+  private let options: EngineOptions
+  private let numbers: FileNumbers
+  private let worker: any Worker
+  private let state = Guarded(State())
+
+  /// Bytes of an entry from which its writer does not keep a thread of the pool for the device.
+  private static let longEntry = 64 << 10
+  /// Bytes written at once.
+  private static let longestWrite = 8 << 20
+  /// Bytes of room asked for at once.
+  private static let piece: UInt64 = 4 << 20
+
+  init(
+    directory: any Directory, identity: DatabaseIdentity, environment: Environment,
+    options: EngineOptions, numbers: FileNumbers
+  ) {
+    self.directory = directory
+    self.identity = identity
+    self.environment = environment
+    self.options = options
+    self.numbers = numbers
+    worker = environment.threads.makeWorker(named: "ondol-packs")
+  }
+
+  // MARK: - Appending
+
+  /// Appends entries, all or none; they are on the device when this returns. Their pack is kept
+  /// until `decide` was called for each.
+  func append(_ drafts: [PackEntryDraft]) async throws(EngineError) -> [PackPlace] {
+    if claim(drafts) {
+      let result = write([drafts])[0]
+      if state.withLock({ self.endTurn(&$0) }) { worker.enqueue { self.writeWaiting() } }
+      return try result.get()
+    }
+    let result = await withCheckedContinuation { continuation in
+      let startsTurn = state.withLock { state in
+        state.waiting.append(Request(drafts: drafts, continuation: continuation))
+        if state.isWriting { return false }
+        state.isWriting = true
+        return true
+      }
+      if startsTurn { worker.enqueue { self.writeWaiting() } }
+    }
+    return try result.get()
+  }
+
+  /// Whether the caller may write at once on its own thread.
+  private func claim(_ drafts: [PackEntryDraft]) -> Bool {
+    guard options.callersSync, drafts.length < Self.longEntry else { return false }
+    return state.withLock { state in
+      if state.isWriting { return false }
+      state.isWriting = true
+      return true
+    }
+  }
+
+  /// Whether others wait, for whom the turn goes on.
+  private func endTurn(_ state: inout State) -> Bool {
+    state.isWriting = !state.waiting.isEmpty
+    return state.isWriting
+  }
+
+  private func writeWaiting() {
+    while true {
+      let requests = state.withLock { state in
+        let requests = state.waiting
+        state.waiting = []
+        return requests
+      }
+      for (request, result) in zip(requests, write(requests.map(\.drafts))) {
+        request.continuation.resume(returning: result)
+      }
+      if state.withLock({ !self.endTurn(&$0) }) { return }
+    }
+  }
+
+  // MARK: - Writing
+
+  /// Writes what several ask for, in as few pieces as possible. One at a time.
+  private func write(_ asked: [[PackEntryDraft]]) -> [Result<[PackPlace], EngineError>] {
+    var results: [Result<[PackPlace], EngineError>] = []
+    results.reserveCapacity(asked.count)
+    var rest = asked[...]
+    while let first = rest.first {
+      var length = first.length
+      let others = rest.dropFirst().prefix { drafts in
+        length += drafts.length
+        return length <= Self.longestWrite
+      }
+      let group = rest.prefix(1 + others.count)
+      rest = rest.dropFirst(group.count)
+      do throws(EngineError) {
+        var places = try write(group.flatMap(\.self))[...]
+        for drafts in group {
+          results.append(.success(Array(places.prefix(drafts.count))))
+          places = places.dropFirst(drafts.count)
+        }
+      } catch {
+        // If it is a new one, there may be nothing in it.
+        if let failed = leaveTarget() {
+          state.withLock { $0.abandoned[failed, default: 0] += 1 }
+        }
+        results += group.map { _ in .failure(error) }
+      }
+    }
+    return results
+  }
+
+  private func write(_ drafts: [PackEntryDraft]) throws(EngineError) -> [PackPlace] {
+    var target = try ready()
+    state.withLock { $0.target = target }
+    let start = target.end
+    var bytes: [UInt8] = []
+    bytes.reserveCapacity(drafts.length + 8 * drafts.count)
+    var places: [PackPlace] = []
+    for draft in drafts {
+      let offset = start + UInt64(bytes.count)
+      draft.append(to: &bytes, salt: target.salt, offset: offset)
+      places.append(
+        PackPlace(
+          pack: target.number, salt: target.salt, offset: offset, length: UInt32(draft.length),
+          entryLength: UInt32(draft.entryLength)))
+    }
+    target.end = start + UInt64(bytes.count)
+    try reserve(&target)
+    try target.file.writeSynced(bytes.bytes, at: start)
+    state.withLock { state in
+      state.undecided[target.number, default: 0] += places.count
+      state.target = target
+    }
+    return places
+  }
+
+  /// Sets room aside for everything up to the target's end, and more where there is more.
+  private func reserve(_ target: inout Target) throws(EngineError) {
+    guard target.end > target.reserved else { return }
+    let wanted = target.end + Self.piece
+    do throws(EngineError) {
+      target.reserved = try target.file.reserve(target.reserved..<wanted) ? wanted : .max
+    } catch {
+      guard error.isLackOfSpace else { throw error }
+      target.reserved =
+        try target.file.reserve(target.reserved..<target.end) ? target.end : .max
+    }
+  }
+
+  /// The pack that the next entries go into: the one in use unless it is full, or the last one of
+  /// an earlier life, or a new one.
+  private func ready() throws(EngineError) -> Target {
+    let (target, hasLooked) = state.withLock { ($0.target, $0.hasLooked) }
+    if let target {
+      if target.end < UInt64(options.packSize) { return target }
+      leaveTarget()
+    } else if !hasLooked {
+      state.withLock { $0.hasLooked = true }
+      if let target = try adopt() { return target }
+    }
+    return try make()
+  }
+
+  private func make() throws(EngineError) -> Target {
+    let number = numbers.allocate()
+    let salt = environment.random()
+    let header = DataFileHeader(
+      kind: .pack, number: number, salt: salt, identity: identity, shard: 0)
+    do throws(EngineError) {
+      let file = try directory.create(number.packName)
+      try file.write(header.encode().bytes, at: 0)
+      try file.sync()
+      try directory.sync()
+      return Target(
+        number: number, file: file, salt: salt, end: UInt64(DataFileHeader.length), reserved: 0)
+    } catch {
+      try? directory.remove(number.packName)
+      throw error
+    }
+  }
+
+  /// The newest pack of an earlier life, when it has room.
+  private func adopt() throws(EngineError) -> Target? {
+    let numbers = try directory.list().compactMap { FileNumber.parse($0, suffix: ".pack") }
+    guard let newest = numbers.max(), state.withLock({ !$0.sealed.contains(newest) }) else {
+      return nil
+    }
+    let file = try directory.open(newest.packName, access: .readWrite)
+    let size = try file.size()
+    guard size < UInt64(options.packSize),
+      let salt = DataFileHeader.salt(
+        in: try file.read(at: 0, count: DataFileHeader.length), kind: .pack, number: newest,
+        identity: identity)
+    else { return nil }
+    return Target(
+      number: newest, file: file, salt: salt, end: PackFormat.aligned(size), reserved: 0)
+  }
+
+  /// Goes on in another pack; answers which one is left.
+  @discardableResult
+  private func leaveTarget() -> FileNumber? {
+    let target = state.withLock { state in
+      let target = state.target
+      if let target { state.sealed.insert(target.number) }
+      state.target = nil
+      return target
+    }
+    target?.file.giveBack(behind: target?.end ?? .max)
+    return target?.number
+  }
+
+  // MARK: - Afterwards
+
+  /// Says that a commit names an entry, or that none ever will.
+  func decide(_ place: PackPlace, isNamed: Bool) {
+    state.withLock { state in
+      guard let count = state.undecided[place.pack] else { return }
+      state.undecided[place.pack] = count > 1 ? count - 1 : nil
+      if isNamed { return }
+      let bytes = PackFormat.aligned(UInt64(place.entryLength))
+      state.abandoned[place.pack, default: 0] += bytes
+    }
+  }
+
+  /// The bytes of entries in each pack that no commit came to name, since this was last asked.
+  func takeAbandoned() -> [FileNumber: UInt64] {
+    state.withLock { state in
+      defer { state.abandoned = [:] }
+      return state.abandoned
+    }
+  }
+
+  /// Has nothing more go into a pack. False while someone writes there, or it is not decided yet
+  /// whether its newest entries count.
+  func seal(_ pack: FileNumber) -> Bool {
+    let target: Target? = state.withLock { state in
+      guard state.target?.number == pack, !state.isWriting else { return nil }
+      defer { state.target = nil }
+      return state.target
+    }
+    target?.file.giveBack(behind: target?.end ?? .max)
+    return state.withLock { state in
+      // One who looks for a pack to go on with may have found this one, and not said so yet.
+      if state.isWriting, state.target == nil || state.target?.number == pack { return false }
+      guard state.target?.number != pack else { return false }
+      state.sealed.insert(pack)
+      return state.undecided[pack] == nil
+    }
+  }
+
+  /// The pack in use.
+  var current: FileNumber? { state.withLock { $0.target?.number } }
+
+  /// Gives back the room that was kept, and ends the thread.
+  func close() async {
+    let target = state.withLock { state in
+      defer { state.target = nil }
+      return state.isWriting ? nil : state.target
+    }
+    target?.file.giveBack(behind: target?.end ?? .max)
+    await worker.stop()
+  }
+}
+
+extension [PackEntryDraft] {
+  /// Bytes of all entries.
+  fileprivate var length: Int { reduce(0) { $0 + $1.entryLength } }
+}
+
+extension DataFileHeader {
+  /// The salt in the header of a file, when the rest of it is as it must be; nil otherwise.
+  static func salt(
+    in bytes: [UInt8], kind: Kind, number: FileNumber, identity: DatabaseIdentity
+  ) -> UInt64? {
+    var reader = ByteReader(bytes.bytes)
+    do throws(MalformedBytes) {
+      _ = try reader.take(24)
+      let salt: UInt64 = try reader.littleEndian()
+      let header = DataFileHeader(
+        kind: kind, number: number, salt: salt, identity: identity, shard: 0)
+      return header.encode() == bytes ? salt : nil
+    } catch {
+      return nil
+    }
+  }
+}

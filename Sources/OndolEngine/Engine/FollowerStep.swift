@@ -1,0 +1,40 @@
+// What a reader beside a writer comes to show with one look at the files: from one commit to a
+// later one in one step. Whoever listens is told of that step, on the thread that made it; which
+// rows are different is worked out only when asked.
+
+/// What a refresh shows that was not shown before.
+package struct FollowerStep: Sendable {
+  /// What was shown.
+  package let before: Snapshot
+  /// What is shown now: later commits than in `before`.
+  package let after: Snapshot
+  /// Commits in order, up to the last one that is shown.
+  private let commits: [RecoveredCommit]
+
+  init(before: Snapshot, after: Snapshot, commits: [RecoveredCommit]) {
+    self.before = before
+    self.after = after
+    self.commits = commits.filter { $0.sequence > before.sequence }
+  }
+
+  /// Shows every row that the commits of this step changed, with the commit, in the order of
+  /// commits. False, and nothing is shown, when it is not known: some of the commits are in no log
+  /// any more.
+  package func visitRows(
+    _ body: (_ key: RawSpan, _ commit: CommitPoint) -> Void
+  ) throws(EngineError) -> Bool {
+    guard commits.first?.sequence == before.sequence.next else { return false }
+    for commit in commits {
+      let bytes = commit.bytes
+      var operations = OperationReader(bytes.bytes.extracting(commit.payload))
+      do throws(MalformedBytes) {
+        while let operation = try operations.next() { body(operation.key, commit.point) }
+      } catch {
+        throw .corrupt(
+          file: "LOG", offset: 0,
+          reason: "in the rows of commit \(commit.sequence.rawValue): \(error.reason)")
+      }
+    }
+    return true
+  }
+}

@@ -1,0 +1,117 @@
+// What the files of a database say at one moment, as somebody reads them who has no lock: the
+// superblock and the manifest, and behind them the commits in the logs. Used by the follower.
+
+/// What the superblock and the manifest say.
+struct Groundwork: Sendable {
+  let superblock: Superblock
+  let manifest: Manifest
+  private let manifestSize: UInt64
+
+  /// Reads them.
+  init(
+    in directory: any Directory, _ environment: Environment, _ options: EngineOptions
+  ) throws(EngineError) {
+    superblock = try Self.superblock(in: directory)
+    // First its size: an edit that comes between the two is then seen by the next look.
+    manifestSize = try Self.manifestSize(superblock, in: directory)
+    manifest = try Manifest.load(
+      superblock, directory: directory, environment: environment,
+      rotationSize: options.manifestSize, access: .readOnly)
+  }
+
+  /// Whether the files still say the same, which two small reads tell.
+  func isCurrent(in directory: any Directory) throws(EngineError) -> Bool {
+    guard try Self.superblock(in: directory) == superblock else { return false }
+    return try Self.manifestSize(superblock, in: directory) == manifestSize
+  }
+
+  static func superblock(in directory: any Directory) throws(EngineError) -> Superblock {
+    guard try directory.list().contains(Superblock.name) else {
+      throw .notADatabase(path: directory.path, reason: "it has no superblock")
+    }
+    return try Superblock.read(from: try directory.open(Superblock.name, access: .readOnly))
+  }
+
+  private static func manifestSize(
+    _ superblock: Superblock, in directory: any Directory
+  ) throws(EngineError) -> UInt64 {
+    try directory.open(superblock.manifest.manifestName, access: .readOnly).size()
+  }
+
+  /// Every run of each shard, with its files open. Files that `old` has open are not opened again.
+  func openRuns(
+    after old: [ShardView]?, in directory: any Directory, _ cache: BlockCache,
+    _ valueFiles: ValueFiles
+  ) throws(EngineError) -> [[Run]] {
+    valueFiles.follow(manifest.state)
+    for file in valueFiles.all { try file.open() }
+    var shards: [[Run]] = []
+    for (index, state) in manifest.state.shards.enumerated() {
+      let before = old?[index] ?? ShardView(active: Memtable(capacity: 0))
+      let runs = before.runs(for: state) { segment in
+        Segment(
+          segment, identity: superblock.identity, shard: UInt32(index), directory: directory,
+          cache: cache, valueFiles: valueFiles.files(segment.valueReferences))
+      }
+      for segment in runs.flatMap(\.segments) { _ = try segment.open() }
+      shards.append(runs)
+    }
+    return shards
+  }
+}
+
+/// What the files of a database say at one moment.
+struct Sighting: Sendable {
+  private(set) var groundwork: Groundwork
+  /// Where the line of commits ends.
+  private(set) var line: RecoveredLog
+  private var rows: RecoveredRows
+  /// Whether rows of commits that cannot be shown are in the memtables.
+  var isSpoiled = false
+
+  /// Reads all logs from the manifest's floor on; with it come the commits in them.
+  static func read(
+    _ groundwork: Groundwork, in directory: any Directory, _ options: EngineOptions,
+    _ cache: BlockCache
+  ) throws(EngineError) -> (Sighting, [RecoveredCommit]) {
+    var recovery = Recovery(
+      directory: directory, identity: groundwork.superblock.identity,
+      manifest: groundwork.manifest.state, memtableSize: options.memtableSize, budget: cache)
+    try recovery.replay(try directory.list())
+    let sighting = Sighting(
+      groundwork: groundwork, line: recovery.recovered, rows: recovery.rows)
+    return (sighting, recovery.commits)
+  }
+
+  private init(groundwork: Groundwork, line: RecoveredLog, rows: RecoveredRows) {
+    self.groundwork = groundwork
+    self.line = line
+    self.rows = rows
+  }
+
+  /// Takes in what came since; the rows go into the memtables that are shown, where they are seen
+  /// once the line's end is published. When it throws this is of no use any more.
+  mutating func goOn(with tail: LogTail, _ groundwork: Groundwork) throws(MalformedBytes) {
+    for commit in tail.commits { try rows.insert(commit, log: tail.line.number) }
+    rows.link()
+    self.groundwork = groundwork
+    rows.drop(through: groundwork.manifest.state.shards.map(\.flushedThrough))
+    line = tail.line
+  }
+
+  /// What reads use.
+  func shards(with runs: [[Run]]) -> [ShardView] {
+    zip(rows.memtables, runs).enumerated().map { index, parts in
+      ShardView(
+        active: parts.0.last ?? Memtable(capacity: 0), sealed: parts.0.dropLast().reversed(),
+        runs: parts.1, state: groundwork.manifest.state.shards[index])
+    }
+  }
+
+  /// Whether no memtable has come or gone.
+  func hasSameMemtables(as other: Sighting) -> Bool {
+    zip(rows.memtables, other.rows.memtables).allSatisfy { mine, others in
+      mine.count == others.count && zip(mine, others).allSatisfy { $0 === $1 }
+    }
+  }
+}

@@ -1,0 +1,119 @@
+// A reader beside a writer goes on in the logs where it stopped: commits of any length come whole,
+// a look costs what came and not what is there, and damage behind the end is no end.
+
+import OndolTestKit
+import Testing
+
+@testable import OndolEngine
+
+@Suite struct `A reader that goes on in the logs` {
+  private let environment = Environment.memory()
+
+  private func open(
+    _ access: FileAccess, _ options: EngineOptions = EngineOptions()
+  ) async throws -> Engine {
+    try await Engine.open(at: "db", options: options, environment: environment, access: access)
+  }
+
+  @Test func `A commit of several frames comes as a whole`() async throws {
+    let writer = try await open(.readWrite)
+    let reader = try await open(.readOnly)
+    for round in 1...3 {
+      var rows: [[UInt8]: [UInt8]?] = [:]
+      for number in 0..<(1 + round * 300) {
+        rows[rowKey("\(number)")] = .some([UInt8](repeating: UInt8(round), count: 7_000))
+      }
+      try await writer.put(rows)
+      #expect(try await reader.refresh())
+      let snapshot = try reader.snapshot()
+      #expect(snapshot.sequence.rawValue == UInt64(round))
+      for (key, value) in rows { #expect(try await snapshot.get(key) == value) }
+    }
+    #expect(try await !reader.refresh())
+    try await reader.close()
+    try await writer.close()
+  }
+
+  @Test func `A look at what came costs a few reads, however much is there`() async throws {
+    let world = SimulatedWorld(seed: 5)
+    let writer = try await Engine.open(at: "db", environment: world.environment)
+    for number in 0..<400 { try await writer.put([rowKey("\(number)"): [1]]) }
+    let reader = try await Engine.open(
+      at: "db", environment: world.environment, access: .readOnly)
+    for number in 0..<100 {
+      try await writer.put([rowKey("\(number)"): [2]])
+      let before = world.fileSystem.count(of: .read)
+      #expect(try await reader.refresh())
+      #expect(world.fileSystem.count(of: .read) - before < 16)
+      #expect(try await reader.snapshot().get(rowKey("\(number)")) == [2])
+    }
+    try await reader.close()
+    try await writer.close()
+  }
+
+  @Test func `Each step says which rows were changed, unless no log tells it any more`()
+    async throws
+  {
+    let writer = try await open(.readWrite, tinyOptions())
+    let reader = try await open(.readOnly, tinyOptions())
+    let steps = Guarded<[[String: UInt64]?]>([])
+    reader.observeRefreshes { step in
+      var rows: [String: UInt64] = [:]
+      let isKnown = try? step.visitRows { key, commit in
+        rows[String(decoding: key.array.dropFirst(4), as: UTF8.self)] = commit.sequence.rawValue
+      }
+      steps.withLock { $0.append(isKnown == true ? rows : nil) }
+    }
+    try await writer.put([rowKey("a"): [1], rowKey("b", group: 2): [1]])
+    try await writer.put([rowKey("a"): [2]])
+    _ = try await reader.refresh()
+    _ = try await reader.refresh()
+    #expect(steps.withLock { $0 } == [["a": 2, "b": 1]])
+    for number in 0..<400 { try await writer.put([rowKey("\(number)"): [3]]) }
+    try await writer.settle()
+    _ = try await reader.refresh()
+    #expect(steps.withLock { $0 } == [["a": 2, "b": 1], nil])
+    try await writer.put([rowKey("c"): nil])
+    _ = try await reader.refresh()
+    #expect(steps.withLock { $0.last } == ["c": 403])
+    try await reader.close()
+    try await writer.close()
+  }
+
+  @Test func `Damage behind what was read is said, and not taken for the end`() async throws {
+    let writer = try await open(.readWrite)
+    try await writer.put([rowKey("a"): [1]], durability: .power)
+    let reader = try await open(.readOnly)
+    let pattern: [UInt8] = Array("a value to be found".utf8)
+    try await writer.put([rowKey("b"): pattern], durability: .power)
+    // This one says that the one before was on the device.
+    try await writer.put([rowKey("c"): [1]], durability: .power)
+    let (log, place) = try #require(try find(pattern))
+    try log.write([UInt8](repeating: 0xee, count: 4).bytes, at: place)
+    let error = await #expect(throws: EngineError.self) { _ = try await reader.refresh() }
+    guard case .corrupt(let file, _, _)? = error else {
+      Issue.record("\(error.map { "\($0)" } ?? "nothing") is not about damage")
+      return
+    }
+    #expect(file == log.name)
+    #expect(try await reader.snapshot().get(rowKey("a")) == [1])
+    try log.write(pattern.bytes, at: place)
+    #expect(try await reader.refresh())
+    #expect(try await reader.snapshot().get(rowKey("c")) == [1])
+    try await reader.close()
+    try await writer.close()
+  }
+
+  /// The log that has these bytes, and where.
+  private func find(_ pattern: [UInt8]) throws -> (any File, UInt64)? {
+    let directory = try environment.fileSystem.openDirectory(at: "db", create: false)
+    for name in try directory.list() where name.hasPrefix("LOG-") {
+      let file = try directory.open(name, access: .readWrite)
+      let bytes = try file.read(at: 0, count: 64 << 10)
+      if let place = bytes.indices.first(where: { bytes[$0...].starts(with: pattern) }) {
+        return (file, UInt64(place))
+      }
+    }
+    return nil
+  }
+}
