@@ -90,6 +90,7 @@ struct CheckCommand: AsyncParsableCommand {
     fields["offset"] = finding.offset.map { .integer(Int64(clamping: $0)) }
     fields["collection"] = finding.collection.map { .string($0) }
     fields["id"] = finding.id.map { .string($0) }
+    fields["storagePath"] = finding.storagePath.map { .string($0) }
     fields["hint"] = finding.hint.map { .string($0) }
     return JSONWriter.line(.map(fields))
   }

@@ -1,5 +1,5 @@
-// What the contents of a database take, file by file, counted from their rows: nothing of it is kept
-// anywhere, so nothing of it can be wrong. What apps are told is in StorageStatistics.
+// What the contents of a database take, file by file, counted from their rows: nothing of it is
+// kept anywhere, so nothing of it can be wrong. What apps are told is in StorageStatistics.
 
 internal import OndolEngine
 

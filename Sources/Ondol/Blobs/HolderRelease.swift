@@ -1,6 +1,6 @@
-// What a root collection lets go of that was dropped, behind the commit that dropped it: the storage
-// paths that nobody else links, and the contents its documents held. Some hundred a commit, and the
-// catalog's mark of the drop stays until all of it is done, so that a crash only delays it.
+// What a root collection lets go of that was dropped, behind the commit that dropped it: the
+// storage paths that nobody else links, and the contents its documents held. Some hundred a commit,
+// and the catalog's mark of the drop stays until all of it is done, so that a crash only delays it.
 
 internal import OndolEngine
 

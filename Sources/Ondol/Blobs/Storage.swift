@@ -129,6 +129,8 @@ extension ContentReader {
       throw DatabaseError(
         .resourceExhausted, "there are \(length) bytes, and \(maxSize) were allowed", path: name())
     }
+    // Most are one piece, which is copied once.
+    if length <= Self.pieceLength { return Data(try await read(0..<length)) }
     var data = Data(capacity: length)
     while data.count < length {
       try refuseWhenCancelled()

@@ -48,7 +48,8 @@ extension Storage {
 
   /// Gives up now what nobody holds any more, instead of soon: contents whose lease is over, or
   /// whose last holder went longer ago than `Options.blobGracePeriod`. What a reader or a snapshot
-  /// still sees stays until later.
+  /// still sees stays until later. Where this goes on in the background already, it is left to
+  /// that, and nothing is reported here.
   ///
   /// - Returns: contents given up, and bytes that files have lost.
   /// - Throws: `.cancelled` when the task was cancelled, and the rest comes later; as writes do.

@@ -66,7 +66,7 @@ extension Database {
       let database = try await open(
         at: newPath, environment: environment, engineOptions: engineOptions)
       try await database.orderSalvagedTree()
-      report.note(try await database.rebuildHolders())
+      report.note(try await database.salvageContents(work.locations, from: path))
       let built = try await database.buildSalvagedIndexes()
       try await database.close()
       try refuseWhenCancelled()

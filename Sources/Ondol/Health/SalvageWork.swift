@@ -14,6 +14,8 @@ final class SalvageWork: @unchecked Sendable {
   private var tree = SalvageTree()
   private var isCatalogComplete = false
   private var collections: [Keyspace: SalvageReport.Collection] = [:]
+  /// Where contents were.
+  private(set) var locations: [(digest: BlobDigest, location: ContentLocation)] = []
   /// Rows of keyspaces that the catalog does not know.
   private var strangers: [Keyspace: Int] = [:]
   private var losses: [SalvageReport.Loss] = []
@@ -62,6 +64,8 @@ final class SalvageWork: @unchecked Sendable {
       return
     }
     completeCatalog()
+    // Contents are put anew, and who holds them is worked out anew.
+    if keyspace.rawValue < Keyspace.familyCapacity { return take(row, of: keyspace) }
     catalog.noteUse(of: keyspace)
     guard let pattern = catalog.patterns[keyspace] ?? adopt(keyspace, row) else { return }
     do throws(MalformedBytes) {
@@ -77,6 +81,15 @@ final class SalvageWork: @unchecked Sendable {
     collections[keyspace]?.saved += 1
     documents += 1
     try target.add(row, upTo: sequence)
+  }
+
+  /// Takes a row that is about contents.
+  private func take(_ row: SalvagedRow, of keyspace: Keyspace) {
+    guard keyspace == ContentKey.locations else { return }
+    guard let digest = try? ContentKey.digest(in: row.key.bytes),
+      let location = try? ContentLocation(row.value.bytes)
+    else { return losses.append(SalvageReport.Loss(reason: "where a content is")) }
+    locations.append((digest, location))
   }
 
   /// Finds a name for the collection of a document that the catalog does not know.

@@ -1,7 +1,7 @@
-// Where the bytes of a content are: what the row says that makes a content stored. A tiny content is
-// in the row itself, one of ordinary size in a pack among others, a large one in a file of its own.
-// The row repeats what a reader needs to be sure that it has the right bytes before it: the file's
-// salt, and for a file of its own, which has nothing but the content in it, the checksums.
+// Where the bytes of a content are: what the row says that makes a content stored. A tiny content
+// is in the row itself, one of ordinary size in a pack among others, a large one in a file of its
+// own. The row repeats what a reader needs to be sure that it has the right bytes before it: the
+// file's salt, and for a file of its own, which has nothing but the content in it, the checksums.
 //
 //   01 inline   bytes up to the end
 //   02 pack     number, salt (8), offset, length, bytes of the entry

@@ -126,33 +126,9 @@ package final class Contents: Sendable {
         place, file: try files.pack(place.pack, salt: place.salt), mayBlock: mayBlock)
       return try reading.content(in: range)
     case .file(let place):
-      return try read(place, range, mayBlock: mayBlock)
+      return try place.content(
+        in: range, of: try files.contentFile(place), mayBlock: mayBlock)
     }
-  }
-
-  private func read(
-    _ place: ContentFilePlace, _ range: Range<Int>, mayBlock: Bool
-  ) throws(EngineError) -> [UInt8] {
-    let file = try files.contentFile(place)
-    let first = range.lowerBound / ContentFrame.length
-    let last = (range.upperBound - 1) / ContentFrame.length
-    let length = Int(clamping: place.length)
-    let start = ContentFrame.range(first, ofContent: length).lowerBound
-    let end = ContentFrame.range(last, ofContent: length).upperBound
-    let bytes = try file.take(at: UInt64(start), count: end - start, mayBlock: mayBlock)
-    for frame in first...last {
-      let part = ContentFrame.range(frame, ofContent: length)
-      let stored = bytes.bytes.extracting((part.lowerBound - start)..<(part.upperBound - start))
-      let offset = UInt64(part.lowerBound)
-      guard
-        ContentFrame.checksum(stored, salt: place.salt, offset: offset) == place.checksums[frame]
-      else {
-        throw .corrupt(
-          file: file.name, offset: offset, reason: "the checksum of a frame does not match")
-      }
-    }
-    if range.count == bytes.count { return bytes }
-    return Array(bytes[(range.lowerBound - start)..<(range.upperBound - start)])
   }
 
   /// The path of a content's file, when it has one of its own.
@@ -170,6 +146,31 @@ package final class Contents: Sendable {
 
   func close() async {
     await writer.close()
+  }
+}
+
+extension ContentFilePlace {
+  /// The bytes of the content in `range`, which is not empty; `file` is the content's.
+  func content(
+    in range: Range<Int>, of file: any File, mayBlock: Bool
+  ) throws(EngineError) -> [UInt8] {
+    let first = range.lowerBound / ContentFrame.length
+    let last = (range.upperBound - 1) / ContentFrame.length
+    let length = Int(clamping: length)
+    let start = ContentFrame.range(first, ofContent: length).lowerBound
+    let end = ContentFrame.range(last, ofContent: length).upperBound
+    let bytes = try file.take(at: UInt64(start), count: end - start, mayBlock: mayBlock)
+    for frame in first...last {
+      let part = ContentFrame.range(frame, ofContent: length)
+      let stored = bytes.bytes.extracting((part.lowerBound - start)..<(part.upperBound - start))
+      let offset = UInt64(part.lowerBound)
+      guard ContentFrame.checksum(stored, salt: salt, offset: offset) == checksums[frame] else {
+        throw .corrupt(
+          file: file.name, offset: offset, reason: "the checksum of a frame does not match")
+      }
+    }
+    if range.count == bytes.count { return bytes }
+    return Array(bytes[(range.lowerBound - start)..<(range.upperBound - start)])
   }
 }
 

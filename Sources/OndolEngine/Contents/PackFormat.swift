@@ -19,8 +19,8 @@
 //           frames
 //
 // A frame is 64 KiB of the content, the last one what is left. It is compressed (LZ4) when it has
-// fewer stored bytes than that. What is behind an entry, up to the next multiple of 8, is zeros; and
-// what a crash or a full disk has cut short is no entry, stands anywhere, and is dead.
+// fewer stored bytes than that. What is behind an entry, up to the next multiple of 8, is zeros;
+// and what a crash or a full disk has cut short is no entry, stands anywhere, and is dead.
 
 /// How a content is cut, in packs and in files of its own.
 package enum ContentFrame {

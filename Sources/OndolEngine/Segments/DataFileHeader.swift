@@ -1,5 +1,6 @@
-// The first bytes of a file of rows, of values or of contents: which file of which database it is. Reads compare
-// it with what the manifest says and never take anything from it, so that it is only ever encoded.
+// The first bytes of a file of rows, of values or of contents: which file of which database it is.
+// Reads compare it with what the manifest says and never take anything from it, so that it is only
+// ever encoded.
 
 /// What the first 64 bytes of a segment or a value file say.
 struct DataFileHeader: Equatable {

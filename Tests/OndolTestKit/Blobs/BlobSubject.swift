@@ -175,12 +175,13 @@ package struct BlobSubject: CrashSubject {
   /// Reclaims until nothing is left that nobody holds. Merges under way may see an older state.
   private func reclaimAll() async throws {
     // Leases end.
-    await environment.sleep(1_000_000)
+    let wait = environment.sleep
+    await wait(1_000_000)
     for _ in 0..<100 {
       try await database.compact()
       let statistics = try await database.storage.statistics()
       if try await heldContents() == statistics.contents, statistics.unheldContents == 0 { return }
-      await environment.sleep(1_000_000)
+      await wait(1_000_000)
     }
     let statistics = try await database.storage.statistics()
     throw BrokenInvariant(
@@ -204,8 +205,9 @@ package struct BlobSubject: CrashSubject {
   /// Looks at the closed database: nothing is wrong, and no file is there that nothing names.
   private func audit() async throws {
     let findings = try await Database.verify(
-      at: Self.path, depth: .full, environment: environment)
-      .filter { $0.severity == .error || $0.kind == .content }
+      at: Self.path, depth: .full, environment: environment
+    )
+    .filter { $0.severity == .error || $0.kind == .content }
     guard let first = findings.first else { return }
     throw BrokenInvariant("the database finds \(findings.count) faults in itself: \(first)")
   }

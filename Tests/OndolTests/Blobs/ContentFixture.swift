@@ -35,9 +35,9 @@ struct ContentFixture {
     options.blobLease = lease
     // Passes of the reclaimer are the test's own: timers do not go off.
     var environment = world.environment
-    let sleep = environment.sleep
+    let wait = environment.sleep
     environment.sleep = { microseconds in
-      if microseconds < 1_000_000 { await sleep(microseconds) } else { await waitForCancellation() }
+      if microseconds < 1_000_000 { await wait(microseconds) } else { await waitForCancellation() }
     }
     database = try await Database.open(
       at: "/db", options: options, environment: environment, engineOptions: limits)
@@ -123,6 +123,12 @@ struct ContentFixture {
       sum.moved += report.moved
       if report == ReclaimReport() { return sum }
     }
+  }
+
+  /// Lets so many seconds pass.
+  func pass(seconds: Int64) async {
+    let wait = world.environment.sleep
+    await wait(seconds * 1_000_000)
   }
 
   /// The files of contents.

@@ -303,6 +303,74 @@ import Testing
     }
   }
 
+  // MARK: - Readers and snapshots
+
+  /// Nothing keeps what nobody holds but those who look at it.
+  private func impatientDatabase() async throws -> Database {
+    var options = Database.Options()
+    options.blobLease = .zero
+    options.blobGracePeriod = .zero
+    return try await Database.inMemory(options: options)
+  }
+
+  @Test(arguments: [10, 30_000, 2_500_000])
+  func `Who reads an object goes on reading it when it is overwritten`(count: Int) async throws {
+    let database = try await impatientDatabase()
+    let photo = database.storage.reference(withPath: "a")
+    let bytes = (0..<count).map { UInt8(truncatingIfNeeded: $0 &* 7) }
+    try await photo.putData(bytes)
+    var pieces = photo.bytes().makeAsyncIterator()
+    var read = try #require(try await pieces.next())
+    try await photo.putData([1])
+    for _ in 0..<3 { try await database.storage.reclaim() }
+    while let piece = try await pieces.next() { read += piece }
+    #expect(read == bytes)
+    #expect(try await Array(photo.data(maxSize: 1)) == [1])
+  }
+
+  @Test func `A snapshot's references can be read for as long as it lives`() async throws {
+    let database = try await impatientDatabase()
+    let item = database.document("items/a")
+    try await database.runTransaction { transaction in
+      let blob = try await transaction.put([1, 2, 3])
+      try transaction.setData(["photo": blob], forDocument: item)
+    }
+    var snapshot: DatabaseSnapshot? = database.snapshot()
+    try await item.delete()
+    for _ in 0..<3 { try await database.storage.reclaim() }
+    let seen = try #require(try snapshot?.getDocument(item)["photo"] as BlobReference?)
+    #expect(try await Array(database.storage.data(of: seen)) == [1, 2, 3])
+    snapshot = nil
+    for _ in 0..<3 { try await database.storage.reclaim() }
+    #expect(await code { _ = try await database.storage.data(of: seen) } == .notFound)
+    #expect(await code { try await item.setData(["photo": seen]) } == .failedPrecondition)
+    let again = try await database.storage.put([1, 2, 3])
+    #expect(again.digest == seen.digest)
+  }
+
+  @Test func `Deleting the last holder and referring anew at once loses no bytes`() async throws {
+    for round in 0..<20 {
+      let database = try await impatientDatabase()
+      let (old, new) = (database.document("items/old"), database.document("items/new"))
+      let blob = try await database.runTransaction { transaction in
+        let blob = try await transaction.put([UInt8(round), 1, 2])
+        try transaction.setData(["photo": blob], forDocument: old)
+        return blob
+      }
+      async let deleted: ()? = try? {
+        try await old.delete()
+        try await database.storage.reclaim()
+      }()
+      async let referred: WriteResult? = try? new.setData(["photo": blob])
+      let isReferred = await referred != nil
+      _ = await deleted
+      for _ in 0..<2 { try await database.storage.reclaim() }
+      let bytes = try? await database.storage.data(of: blob)
+      #expect((bytes.map { Array($0) } == [UInt8(round), 1, 2]) == isReferred, "round \(round)")
+      #expect(try await database.verify(depth: .full) == [], "round \(round)")
+    }
+  }
+
   // MARK: - Derived contents
 
   @Test func `What is derived is made once, and belongs to the bytes`() async throws {
