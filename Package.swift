@@ -120,6 +120,11 @@ if let bench = Context.environment["BENCH"] {
         "BenchmarkKit", "Ondol", .product(name: "ArgumentParser", package: "swift-argument-parser"),
       ] + (hasGRDB ? [.product(name: "GRDB", package: "GRDB.swift")] : []),
       path: "Benchmarks/ObservationBenchmarks", swiftSettings: defines.map { .define($0) }),
+    .executableTarget(
+      name: "TreeBenchmarks",
+      dependencies: [
+        "Ondol", .product(name: "ArgumentParser", package: "swift-argument-parser"),
+      ], path: "Benchmarks/TreeBenchmarks"),
   ]
 }
 

@@ -16,6 +16,8 @@ public final class Database: Sendable {
   let latches = Latches()
   /// Who listens.
   let observers: Observers
+  /// Makes the keys of children of the tree that are added without one.
+  let pushIDs = PushIDs()
   /// What wakes those who follow the changes.
   let arrivals: CommitArrivals
   /// All of them.
@@ -126,6 +128,7 @@ public final class Database: Sendable {
     if engine.isReadOnly { options.automaticIndexes = false }
     let database = Database(engine: engine, options: options, environment: environment)
     if engine.isReadOnly { return database }
+    await database.carryOutCloseOperations()
     database.resume()
     return database
   }
@@ -136,6 +139,7 @@ public final class Database: Sendable {
   /// - Throws: `.internal`, `.resourceExhausted` or `.permissionDenied` when the system refuses;
   ///   the database is closed all the same.
   public func close() async throws(DatabaseError) {
+    await carryOutCloseOperations()
     observers.close()
     arrivals.close()
     do throws(EngineError) {

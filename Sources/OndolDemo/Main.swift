@@ -1,4 +1,4 @@
-// `ondol-demo`: four small apps on a real database, each a story that prints what it does and what
+// `ondol-demo`: six small apps on a real database, each a story that prints what it does and what
 // it finds. They use the public interface only, as any app would.
 
 import ArgumentParser
@@ -7,12 +7,15 @@ import ArgumentParser
 struct Main: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "ondol-demo",
-    abstract: "Four small apps on a real Ondol database.",
+    abstract: "Six small apps on a real Ondol database.",
     discussion: """
       Without a name all run, one after another; what has pictures needs --pictures. Look at what \
       they left behind with `ondol ls demo.ondol upload`.
       """,
-    subcommands: [Everything.self, Shop.self, WorkDiary.self, Packages.self, PhotoDiary.self],
+    subcommands: [
+      Everything.self, Shop.self, WorkDiary.self, Packages.self, PhotoDiary.self, Cars.self,
+      SignUp.self,
+    ],
     defaultSubcommand: Everything.self)
 }
 
@@ -29,6 +32,8 @@ struct Everything: AsyncParsableCommand {
     try await Shop.tell(options, pictures)
     try await WorkDiary.tell(options)
     try await Packages.tell(options)
+    try await Cars.tell(options)
+    try await SignUp.tell(options)
     if let pictures { try await PhotoDiary.tell(options, pictures) }
   }
 }

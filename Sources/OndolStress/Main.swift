@@ -16,6 +16,6 @@ struct Main: AsyncParsableCommand {
     subcommands: [
       CrashCommand.self, FaultsCommand.self, KillCommand.self, HostileCommand.self,
       ModelCommand.self,
-      ScheduleCommand.self, HistoryCommand.self, ObservationCommand.self,
+      ScheduleCommand.self, HistoryCommand.self, ObservationCommand.self, TreeCommand.self,
     ])
 }

@@ -48,6 +48,16 @@ struct Footprint: Sendable {
     }
   }
 
+  /// Adds a row, whether it is there or not.
+  mutating func add(key: [UInt8]) {
+    keys.insert(key)
+  }
+
+  /// Adds a root collection, or another name of a gate.
+  mutating func add(root: ExactText) {
+    roots.insert(root)
+  }
+
   /// Adds all rows in a range.
   mutating func add(_ range: KeyRange) {
     ranges.append(range)

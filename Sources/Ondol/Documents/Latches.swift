@@ -11,6 +11,8 @@ internal import OndolEngine
 /// What only one writer at a time works on.
 enum LatchKey: Sendable, Hashable {
   case document(DocumentPath)
+  /// A node of the tree.
+  case node(TreePath)
   /// The catalog rows of a root collection.
   case family(ExactText)
   /// The building of an index.

@@ -17,6 +17,7 @@ public final class Transaction {
   let database: Database
   private let base: Rows
   private var preparation: WritePreparation
+  private var tree: TreePreparation
   private(set) var footprint = Footprint()
   /// The base with all writes so far above it, once a query has asked for it.
   private var overlay: Rows?
@@ -27,6 +28,7 @@ public final class Transaction {
     self.database = database
     base = rows
     preparation = WritePreparation(base)
+    tree = TreePreparation(base)
   }
 
   // MARK: - Reading
@@ -93,10 +95,10 @@ public final class Transaction {
   }
 
   /// What is read after the writes so far.
-  private func currentRows() throws(DatabaseError) -> Rows {
-    if preparation.isEmpty { return base }
+  func currentRows() throws(DatabaseError) -> Rows {
+    if preparation.isEmpty, tree.isEmpty { return base }
     if let overlay { return overlay }
-    let prepared = try preparation.finish()
+    let prepared = try preparation.finish(with: tree)
     let snapshot = base.snapshot.overlaid(by: prepared.batch, time: database.now())
     let catalog = Catalog(copying: base.catalog, adding: prepared.changedFamilies)
     let rows = Rows(snapshot, catalog, mayBlock: base.mayBlock)
@@ -132,6 +134,18 @@ public final class Transaction {
     }
   }
 
+  /// Notes a read of a node of the tree with all below it.
+  func noteTreeRead(of path: TreePath) {
+    footprint.add(path.range)
+    footprint.add(root: Database.treeGate)
+  }
+
+  func addTree(_ changes: [TreeChange]) throws(DatabaseError) {
+    footprint.add(root: Database.treeGate)
+    try tree.apply(changes)
+    overlay = nil
+  }
+
   /// Adds a write that is compiled already, of contents that the commit makes stored.
   func add(
     _ write: DocumentWrite, bringing contents: [StagedContent] = []
@@ -158,7 +172,7 @@ public final class Transaction {
   /// The batch of everything written, guarded by everything read.
   private func prepare() throws(DatabaseError) -> PreparedCommit {
     isOver = true
-    return try preparation.finish(guarding: footprint)
+    return try preparation.finish(guarding: footprint, with: tree)
   }
 
   /// Refuses further calls.

@@ -108,7 +108,10 @@ extension Database {
     guard !prepared.batch.isEmpty else {
       return CompletedCommit(documents: prepared.documents, receipt: nil, now: now())
     }
-    if !isGated { await passGates(of: Set(prepared.documents.map(\.path.segments[0]))) }
+    if !isGated {
+      let tree = prepared.writesTree ? [Self.treeGate.text] : []
+      await passGates(of: Set(prepared.documents.map(\.path.segments[0]) + tree))
+    }
     do throws(DatabaseError) {
       try refuseCancelled()
       let commit = try await commitNow(&prepared, durability)

@@ -50,6 +50,8 @@ struct PreparedCommit: Sendable {
   var changedFamilies: [Family]
   /// The moment the first of the documents ends.
   var firstEnd: Int64?
+  /// Whether it writes to the tree.
+  var writesTree = false
   /// Contents that the commit makes stored.
   var staged: [StagedContent] = []
   /// Whether it lets go of contents.
@@ -234,9 +236,9 @@ struct WritePreparation {
   // MARK: - Into bytes
 
   /// The batch of all writes so far. It is refused when anything it was derived from has changed
-  /// since the snapshot, or anything in `footprint`.
+  /// since the snapshot, or anything in `footprint`. Writes to the tree become part of it.
   mutating func finish(
-    guarding footprint: Footprint = Footprint()
+    guarding footprint: Footprint = Footprint(), with tree: TreePreparation? = nil
   ) throws(DatabaseError) -> PreparedCommit {
     var batch = Batch()
     batch.basis = rows.snapshot.sequence
@@ -258,13 +260,16 @@ struct WritePreparation {
     addNewNames()
     try claims.settle(into: &batch, rows)
     try holders.settleContents(rows, in: &batch)
+    let nodes = tree?.finish(into: &batch) ?? []
     guard !batch.isEmpty else {
       return PreparedCommit(
         batch: batch, documents: documents, changedFamilies: [], staged: staged)
     }
-    try guarded(footprint).guardUnchanged(in: &batch)
-    batch.note = CommitNote(.documents(documents))
-    if rows.catalog.keepsChanges { try batch.remark(changesOf: documents) }
+    var guarded = try guarded(footprint)
+    tree?.add(to: &guarded)
+    guarded.guardUnchanged(in: &batch)
+    batch.note = CommitNote(.documents(documents), tree: nodes)
+    if rows.catalog.keepsChanges, !documents.isEmpty { try batch.remark(changesOf: documents) }
     var changed: [Family] = []
     // By number, because each new family says which number the next one gets.
     for var edit in edits.values.sorted(by: { $0.family.row.number < $1.family.row.number }) {
@@ -273,7 +278,8 @@ struct WritePreparation {
     }
     return PreparedCommit(
       batch: batch, documents: documents, changedFamilies: changed, firstEnd: firstEnd,
-      staged: staged, releasesContents: holders.releasesContents)
+      writesTree: tree?.isEmpty == false, staged: staged,
+      releasesContents: holders.releasesContents)
   }
 
   /// The footprint with the documents to which a write makes no difference, such as a delete where

@@ -65,6 +65,7 @@ extension Database {
       var report = try await blocking(worker) { () throws(EngineError) in try work.finish() }
       let database = try await open(
         at: newPath, environment: environment, engineOptions: engineOptions)
+      try await database.orderSalvagedTree()
       report.note(try await database.salvageContents(work.locations, from: path))
       let built = try await database.buildSalvagedIndexes()
       try await database.close()

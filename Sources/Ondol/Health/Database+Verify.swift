@@ -88,6 +88,7 @@ extension Database {
       return check
     }
     findings.append(catalogCheck.findings.findings)
+    try await checkTree(rows, &findings)
     for root in catalogCheck.roots {
       for var check in await collectionChecks(of: root, snapshot, &findings) {
         while !check.isDone {
@@ -119,6 +120,23 @@ extension Database {
       guard !Task.isCancelled else { throw DatabaseError(.cancelled, "the task was cancelled") }
       let previous = check
       check = await snapshot.readBlocking {
+        var next = previous
+        next.step()
+        return next
+      }
+      findings.append(check.takeFindings())
+    }
+  }
+
+  /// Checks the rows of the tree.
+  private func checkTree(
+    _ rows: Rows, _ findings: inout FindingList
+  ) async throws(DatabaseError) {
+    var check = TreeCheck(rows)
+    while !check.isDone {
+      guard !Task.isCancelled else { throw DatabaseError(.cancelled, "the task was cancelled") }
+      let previous = check
+      check = await rows.snapshot.readBlocking {
         var next = previous
         next.step()
         return next

@@ -64,6 +64,9 @@ public struct Finding: Sendable, Hashable, Codable {
     case document
     /// A row of an index that is missing, too many, or other than its document says.
     case index
+    /// A row of the tree that cannot be read or does not fit the others. The `id` is the node's
+    /// path.
+    case tree
     /// The bytes of a blob.
     case content
     /// A row that says who holds a content or keeps a storage path, or one that is missing.

@@ -36,6 +36,8 @@ public struct SalvageReport: Sendable, Hashable, Codable {
 
   /// By name.
   public var collections: [Collection] = []
+  /// Rows of the tree that were saved: its leaves, and what is said about its other nodes.
+  public var treeRows = 0
   /// Storage paths in the new database, with their metadata.
   public var storagePaths = 0
   /// Storage paths that were found and could not be read.

@@ -11,6 +11,7 @@ final class SalvageWork: @unchecked Sendable {
   private let reader: SalvageReader
   private let target: SalvageTarget
   private var catalog = SalvageCatalog()
+  private var tree = SalvageTree()
   private var isCatalogComplete = false
   private var collections: [Keyspace: SalvageReport.Collection] = [:]
   /// Where contents were.
@@ -58,6 +59,10 @@ final class SalvageWork: @unchecked Sendable {
     guard let number = try? key.littleEndian(UInt32.self) else { return }
     let keyspace = Keyspace(rawValue: UInt32(bigEndian: number))
     if keyspace == .catalog { return catalog.take(row) }
+    if SalvageTree.hasRows(in: keyspace) {
+      if tree.keeps(row, of: keyspace) { try target.add(row, upTo: sequence) }
+      return
+    }
     completeCatalog()
     // Contents are put anew, and who holds them is worked out anew.
     if keyspace.rawValue < Keyspace.familyCapacity { return take(row, of: keyspace) }
@@ -173,7 +178,8 @@ final class SalvageWork: @unchecked Sendable {
     report.lastVersion = sequence.rawValue
     let unread = reader.foundLosses.filter { !isOfIndex($0) }
     let hidden = reader.lossCount - reader.foundLosses.count
-    losses += catalog.losses
+    losses += catalog.losses + tree.losses
+    report.treeRows = tree.saved
     for (keyspace, count) in strangers.sorted(by: { $0.key.rawValue < $1.key.rawValue }) {
       losses.append(
         SalvageReport.Loss(

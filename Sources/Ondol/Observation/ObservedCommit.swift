@@ -13,9 +13,12 @@ final class CommitNote: Sendable {
   }
 
   let content: Content
+  /// Rows of the tree that it changed.
+  let tree: [TreeRowChange]
 
-  init(_ content: Content) {
+  init(_ content: Content, tree: [TreeRowChange] = []) {
     self.content = content
+    self.tree = tree
   }
 }
 

@@ -80,6 +80,8 @@ final class Observers: Sendable {
   }
 
   private let state = Guarded(State())
+  /// Those who listen to the tree.
+  let tree = TreeObservers()
   /// Not held: it holds this one, to tell it of commits.
   private weak let engine: Engine?
   /// Told of all who listen.
@@ -158,6 +160,7 @@ final class Observers: Sendable {
 
   /// Ends all listening.
   func close() {
+    tree.close()
     let watches = state.withLock { state in
       state.isClosed = true
       defer {
@@ -192,6 +195,7 @@ final class Observers: Sendable {
     case .dropped(let root):
       for listener in listeners(below: root) { listener.invalidate(version, &wakeups) }
     }
+    wakeups += tree.announce(note.tree, announcement.sequence)
     wake(wakeups)
   }
 
@@ -204,7 +208,7 @@ final class Observers: Sendable {
     for concerned in concerned(by: changes.documents, \.path, { $0 }) {
       concerned.listener.take(concerned.changes, version, &wakeups)
     }
-    wake(wakeups)
+    wake(wakeups + tree.invalidate())
   }
 
   /// Has everything below a root collection evaluated anew, because documents are read in another
@@ -337,5 +341,8 @@ extension Observers.Shared {
 
 extension Database {
   /// How many listen.
-  package var observerCount: Int { observers.count }
+  package var observerCount: Int { observers.count + treeObservers.count }
+
+  /// Who listens to the tree.
+  var treeObservers: TreeObservers { observers.tree }
 }

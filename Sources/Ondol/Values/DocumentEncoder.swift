@@ -56,6 +56,18 @@ public struct DocumentEncoder: Sendable {
 
   /// The document as an input, which is a map.
   func input<Content: Encodable>(of value: Content) throws(DatabaseError) -> FieldInput {
+    let input = try anyInput(of: value)
+    switch input.form {
+    case .value(.map), .map: return input
+    case .value, .operation:
+      throw DatabaseError(
+        .invalidArgument,
+        "a document is a map of fields, but \(Content.self) encodes as a single value or a list")
+    }
+  }
+
+  /// What a value encodes as, which may be a single value or a list.
+  func anyInput<Content: Encodable>(of value: Content) throws(DatabaseError) -> FieldInput {
     let root = EncodedNode()
     do {
       if case .input(let input) = try Ondol.encode(value, into: root, at: .root, self) {
@@ -68,14 +80,7 @@ public struct DocumentEncoder: Sendable {
     } catch {
       throw DatabaseError(.invalidArgument, "\(Content.self) cannot be encoded: \(error)")
     }
-    let input = try root.input()
-    switch input.form {
-    case .value(.map), .map: return input
-    case .value, .operation:
-      throw DatabaseError(
-        .invalidArgument,
-        "a document is a map of fields, but \(Content.self) encodes as a single value or a list")
-    }
+    return try root.input()
   }
 
   private func describe(_ error: EncodingError, type: any Any.Type) -> String {

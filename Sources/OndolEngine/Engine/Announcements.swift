@@ -24,6 +24,8 @@ struct Announcements: Sendable {
   private var published: [Announcement] = []
   /// Whether somebody hands them over right now.
   private var isDelivering = false
+  /// The first of those that are being handed over.
+  private var delivered: SequenceNumber?
 
   mutating func add(_ announcement: Announcement) {
     if follower != nil { placed.append(announcement) }
@@ -47,9 +49,17 @@ struct Announcements: Sendable {
   mutating func take(goingOn: Bool) -> (announcements: [Announcement], follower: Follower)? {
     guard goingOn || !isDelivering else { return nil }
     isDelivering = !published.isEmpty
+    delivered = published.first?.sequence
     guard isDelivering, let follower else { return nil }
     defer { published = [] }
     return (published, follower)
+  }
+
+  /// Whether all up to `sequence` have been handed over.
+  func isDone(through sequence: SequenceNumber) -> Bool {
+    [placed.first?.sequence, published.first?.sequence, delivered].allSatisfy {
+      $0.map { $0 > sequence } ?? true
+    }
   }
 }
 
@@ -64,6 +74,22 @@ extension Sequencer {
     while let (announcements, follower) = next {
       for announcement in announcements { follower(announcement) }
       next = state.withLock { $0.announcements.take(goingOn: true) }
+    }
+  }
+
+  /// Whether whoever follows has been told of all commits up to `sequence`.
+  func hasAnnounced(through sequence: SequenceNumber) -> Bool {
+    state.withLock { $0.announcements.isDone(through: sequence) }
+  }
+}
+
+extension Engine {
+  /// Returns once whoever follows has been told of all commits up to `sequence`, which are visible:
+  /// between the two there is a moment, in which their committers are woken.
+  package func finishAnnouncing(through sequence: SequenceNumber) async {
+    while !storage.sequencer.hasAnnounced(through: sequence) {
+      storage.sequencer.deliverAnnouncements()
+      await Task.yield()
     }
   }
 }

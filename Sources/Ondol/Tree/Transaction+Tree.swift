@@ -1,0 +1,140 @@
+// The tree within a transaction: its reads are noted in the footprint as ranges, its writes become
+// rows of the same batch as those of documents.
+
+internal import OndolEngine
+
+extension Transaction {
+  /// What is at a place of the tree, or the children that a query selects, as the transaction has
+  /// left it. A change there by others before the commit makes the transaction run again.
+  ///
+  /// - Throws: as `TreeQuerySource.getData()`; `.failedPrecondition` when the transaction is over.
+  /// - Complexity: as `TreeQuerySource.getData()`; after a write, also O(n log n) in the writes so
+  ///   far.
+  public func getData(_ source: some TreeQuerySource) throws(DatabaseError) -> TreeSnapshot {
+    let query = source.treeQuery
+    try check(query.database, query.reference.path)
+    let (path, selection) = try query.resolved()
+    noteTreeRead(of: path)
+    let node = try currentRows().node(at: path, selection)
+    return TreeSnapshot(reference: query.reference, node: node, order: selection.order)
+  }
+
+  /// Replaces what is at a place of the tree.
+  ///
+  /// - Throws: as `TreeReference.setValue(_:andPriority:durability:)`.
+  @_disfavoredOverload
+  public func setValue(
+    _ value: (any FieldContent)?, at reference: TreeReference,
+    andPriority priority: (any FieldContent)? = nil
+  ) throws(DatabaseError) {
+    try apply([TreeCompiler.set(reference, value, priority)], reference)
+  }
+
+  /// Replaces what is at a place of the tree by a map whose values are of several types.
+  ///
+  /// - Throws: as `TreeReference.setValue(_:andPriority:durability:)`.
+  public func setValue(
+    _ value: [String: (any FieldContent)?], at reference: TreeReference,
+    andPriority priority: (any FieldContent)? = nil
+  ) throws(DatabaseError) {
+    try apply([TreeCompiler.set(reference, value, priority)], reference)
+  }
+
+  /// Replaces what is at a place of the tree by what `content` encodes as.
+  ///
+  /// - Throws: as `TreeReference.setValue(_:andPriority:durability:)`.
+  public func setValue<Content: Encodable>(
+    from content: Content, at reference: TreeReference,
+    andPriority priority: (any FieldContent)? = nil, encoder: DocumentEncoder = .tree
+  ) throws(DatabaseError) {
+    try apply([TreeCompiler.set(reference, from: content, priority, encoder)], reference)
+  }
+
+  /// Replaces what is at several places below a node of the tree.
+  ///
+  /// - Throws: as `TreeReference.updateChildValues(_:durability:)`.
+  public func updateChildValues(
+    _ values: [String: (any FieldContent)?], at reference: TreeReference
+  ) throws(DatabaseError) {
+    try apply(TreeCompiler.update(reference, values), reference)
+  }
+
+  /// Changes the priority of a node of the tree.
+  ///
+  /// - Throws: as `TreeReference.setPriority(_:durability:)`.
+  public func setPriority(
+    _ priority: (any FieldContent)?, at reference: TreeReference
+  ) throws(DatabaseError) {
+    try apply([TreeCompiler.prioritize(reference, priority)], reference)
+  }
+
+  /// Removes a node of the tree and everything below it; no error when there is nothing.
+  ///
+  /// - Throws: as `TreeReference.setValue(_:andPriority:durability:)`.
+  public func removeValue(at reference: TreeReference) throws(DatabaseError) {
+    let change = TreeChange(path: try reference.place.get(), content: .replace(.nothing))
+    try apply([change], reference)
+  }
+
+  private func apply(
+    _ changes: [TreeChange], _ reference: TreeReference
+  ) throws(DatabaseError) {
+    try check(reference.database, reference.path)
+    try addTree(changes)
+  }
+}
+
+/// What came of a transaction at one place of the tree.
+public struct TreeTransactionResult: Sendable, Hashable {
+  /// Whether it was committed, and not given up by its body.
+  public let committed: Bool
+  /// What is at the place afterwards.
+  public let snapshot: TreeSnapshot
+}
+
+extension TreeReference {
+  /// Makes what is here from what is here: `body` gets the value (null when there is nothing) and
+  /// gives the one that replaces it, or nil to leave everything as it is. When another commit
+  /// changes the place meanwhile, `body` runs again.
+  ///
+  ///     try await counter.runTransaction { value in .integer((value.integer ?? 0) + 1) }
+  ///
+  /// The node keeps its priority; priorities below it are gone when it is replaced. For several
+  /// places, or documents beside them, see `Database.runTransaction`.
+  ///
+  /// - Parameters:
+  ///   - attempts: how often `body` may run, at least once; 25 as in the Realtime Database.
+  ///   - durability: what the commit survives; the database's own when nil.
+  /// - Throws: what `body` throws; `.aborted` when other commits came first `attempts` times;
+  ///   otherwise as `setValue`.
+  @discardableResult
+  public func runTransaction(
+    attempts: Int = 25, durability: Durability? = nil,
+    _ body: (Value) async throws -> Value?
+  ) async throws -> TreeTransactionResult {
+    try await database.runTransaction(attempts: attempts, durability: durability) { transaction in
+      let before = try transaction.getData(self)
+      guard let value = try await body(before.value) else {
+        return TreeTransactionResult(committed: false, snapshot: before)
+      }
+      try transaction.setValue(value, at: self, andPriority: before.priority)
+      return TreeTransactionResult(committed: true, snapshot: try transaction.getData(self))
+    }
+  }
+}
+
+extension DatabaseSnapshot {
+  /// What is at a place of the tree, or the children that a query selects.
+  ///
+  /// Blocks the thread while blocks are read from disk.
+  ///
+  /// - Throws: as `TreeQuerySource.getData()`.
+  /// - Complexity: as `TreeQuerySource.getData()`.
+  public func getData(_ source: some TreeQuerySource) throws(DatabaseError) -> TreeSnapshot {
+    let query = source.treeQuery
+    let rows = try rows(for: query.database, query.reference.path)
+    let (path, selection) = try query.resolved()
+    return TreeSnapshot(
+      reference: query.reference, node: try rows.node(at: path, selection), order: selection.order)
+  }
+}

@@ -1,0 +1,232 @@
+// The rows of one node and all below it, read in place: a child found by its key or by what stands
+// beside it, its content put together only when asked for. A step from child to child is a seek,
+// however much is below them, so a node of a million children is listed in the memory of one.
+
+internal import OndolEngine
+
+/// A position among the rows of a node.
+struct TreeCursor: ~Copyable {
+  private var cursor: Cursor
+  /// The key of the node's row.
+  let node: [UInt8]
+
+  init(_ rows: Rows, node: [UInt8]) {
+    self.node = node
+    cursor = rows.snapshot.cursor(
+      from: node, to: node + [KeyCoding.afterAll], mayBlock: rows.mayBlock)
+  }
+
+  // MARK: - The node
+
+  /// The node with everything below it.
+  ///
+  /// - Complexity: O(rows).
+  mutating func whole() throws(DatabaseError) -> TreeNode {
+    try seek([])
+    return try readNode(behind: node)
+  }
+
+  /// The row of the node itself, or of the one below it behind `suffix`.
+  mutating func row(_ suffix: [UInt8]) throws(DatabaseError) -> TreeRow? {
+    try seek(suffix)
+    return try isAt(suffix) ? currentRow() : nil
+  }
+
+  /// Whether there is a node behind `suffix`: a row of one, there or below. Rows that order
+  /// children say nothing: a picture of before may have those of now.
+  mutating func hasNode(_ suffix: [UInt8]) throws(DatabaseError) -> Bool {
+    try seek(suffix)
+    while startsWith(suffix) {
+      guard let ordered = TreeKey.orderedNode(of: cursor.key) else { return true }
+      try seek(key: ordered + TreeKey.firstChild)
+    }
+    return false
+  }
+
+  /// Whether any child of the node has a priority.
+  mutating func hasPriorities() throws(DatabaseError) -> Bool {
+    try seek([TreeKey.Tag.priorities])
+    return startsWith([TreeKey.Tag.priorities])
+  }
+
+  /// What the node behind `suffix` is ordered by where others are ordered by it.
+  mutating func orderBytes(_ suffix: [UInt8]) throws(DatabaseError) -> [UInt8] {
+    if let leaf = try row(suffix)?.leaf { return TreeOrder.bytes(leaf.value()) }
+    return TreeOrder.bytes(nil, isObject: try hasNode(suffix))
+  }
+
+  // MARK: - Children
+
+  /// The child with a key; one that does not exist when there is none.
+  mutating func child(_ component: [UInt8]) throws(DatabaseError) -> TreeNode {
+    try seek(component)
+    return try readNode(behind: node + component)
+  }
+
+  /// Children in the order of keys: from the first at or behind `lower` on, before `upper`.
+  ///
+  /// - Complexity: O(rows of these children).
+  mutating func children(
+    from lower: [UInt8], to upper: [UInt8]?, atMost count: Int
+  ) throws(DatabaseError) -> [TreeChild] {
+    var found: [TreeChild] = []
+    try seek(lower.isEmpty ? TreeKey.firstChild : lower)
+    while found.count < count, let component = try component() {
+      if let upper, TreeKey.compare(component, upper) >= 0 { break }
+      let content = try readNode(behind: node + component)
+      guard content.exists else { continue }
+      do throws(MalformedBytes) {
+        let key = try TreeKey.key(component.bytes)
+        found.append(TreeChild(key: key, component: component, node: content))
+      } catch {
+        throw DatabaseError(tree: error)
+      }
+    }
+    return found
+  }
+
+  /// The component of the first child at or behind `bound`.
+  mutating func component(atOrAfter bound: [UInt8]) throws(DatabaseError) -> [UInt8]? {
+    try seek(bound.isEmpty ? TreeKey.firstChild : bound)
+    return try component()
+  }
+
+  /// The component of the last child before `bound`.
+  mutating func component(before bound: [UInt8]) throws(DatabaseError) -> [UInt8]? {
+    try seek(before: bound)
+    return try component()
+  }
+
+  /// The component of the child the cursor is in; nil when it is in none.
+  private func component() throws(DatabaseError) -> [UInt8]? {
+    guard cursor.isValid else { return nil }
+    let key = cursor.key
+    guard key.byteCount > node.count, key.byte(at: node.count) >= TreeKey.Tag.integer else {
+      return nil
+    }
+    guard let end = TreeKey.end(of: key, from: node.count) else {
+      throw DatabaseError(
+        tree: MalformedBytes(at: node.count, "a key of the tree has an unknown form"))
+    }
+    return key.extracting(node.count..<end).array
+  }
+
+  // MARK: - Rows that order children
+
+  /// What stands behind `prefix` in the first row at or behind `bound` that begins with it.
+  mutating func ordering(
+    _ prefix: [UInt8], atOrAfter bound: [UInt8]
+  ) throws(DatabaseError) -> TreePosition? {
+    try seek(prefix + bound)
+    return try position(behind: prefix)
+  }
+
+  /// What stands behind `prefix` in the last row before `bound` that begins with it.
+  mutating func ordering(
+    _ prefix: [UInt8], before bound: [UInt8]
+  ) throws(DatabaseError) -> TreePosition? {
+    try seek(before: prefix + bound)
+    return try position(behind: prefix)
+  }
+
+  private func position(behind prefix: [UInt8]) throws(DatabaseError) -> TreePosition? {
+    guard startsWith(prefix) else { return nil }
+    let length = node.count + prefix.count
+    guard let position = TreePosition(cursor.key.extracting(length...).array) else {
+      throw DatabaseError(
+        tree: MalformedBytes(at: length, "a row that orders children has an unknown form"))
+    }
+    return position
+  }
+
+  // MARK: - Rows
+
+  /// Reads the rows that begin with `top`, from the current one on, which must be the first of
+  /// them.
+  private mutating func readNode(behind top: [UInt8]) throws(DatabaseError) -> TreeNode {
+    var builder = TreeNodeBuilder()
+    while cursor.isValid, cursor.key.starts(with: top) {
+      let skipped = try add(to: &builder, behind: top.count)
+      if let skipped {
+        let ordered = cursor.key.extracting(..<(top.count + skipped)).array
+        try seek(key: ordered + TreeKey.firstChild)
+      } else {
+        try next()
+      }
+    }
+    return builder.finish()
+  }
+
+  private func add(
+    to builder: inout TreeNodeBuilder, behind length: Int
+  ) throws(DatabaseError) -> Int? {
+    let value: RawSpan
+    do throws(EngineError) {
+      value = try cursor.value
+    } catch {
+      throw DatabaseError(error)
+    }
+    do throws(MalformedBytes) {
+      return try builder.add(cursor.key.extracting(length...), value)
+    } catch {
+      throw DatabaseError(tree: error)
+    }
+  }
+
+  private func currentRow() throws(DatabaseError) -> TreeRow {
+    let value: RawSpan
+    do throws(EngineError) {
+      value = try cursor.value
+    } catch {
+      throw DatabaseError(error)
+    }
+    do throws(MalformedBytes) {
+      return try TreeRow(value)
+    } catch {
+      throw DatabaseError(tree: error)
+    }
+  }
+
+  private func isAt(_ suffix: [UInt8]) -> Bool {
+    startsWith(suffix) && cursor.key.byteCount == node.count + suffix.count
+  }
+
+  private func startsWith(_ suffix: [UInt8]) -> Bool {
+    guard cursor.isValid else { return false }
+    return cursor.key.extracting(node.count...).starts(with: suffix)
+  }
+
+  private mutating func next() throws(DatabaseError) {
+    try rethrowing { () throws(EngineError) in try cursor.next() }
+  }
+
+  private mutating func seek(_ suffix: [UInt8]) throws(DatabaseError) {
+    try seek(key: node + suffix)
+  }
+
+  private mutating func seek(key: [UInt8]) throws(DatabaseError) {
+    do throws(EngineError) {
+      try cursor.seek(atOrAfter: key.bytes)
+    } catch {
+      throw DatabaseError(error)
+    }
+  }
+
+  private mutating func seek(before suffix: [UInt8]) throws(DatabaseError) {
+    let key = node + suffix
+    do throws(EngineError) {
+      try cursor.seek(atOrBefore: key.bytes)
+      let isThere = cursor.isValid && cursor.key.compare(key.bytes) == 0
+      if isThere { try cursor.previous() }
+    } catch {
+      throw DatabaseError(error)
+    }
+  }
+}
+
+extension RawSpan {
+  /// Whether the first bytes are these.
+  func starts(with prefix: [UInt8]) -> Bool {
+    byteCount >= prefix.count && extracting(..<prefix.count).compare(prefix.bytes) == 0
+  }
+}

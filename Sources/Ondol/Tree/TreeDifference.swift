@@ -1,0 +1,88 @@
+// Where two pictures of a node differ: its own row, and the children below which some row does.
+// Mostly the rows are known, because commits said which they changed; where they are not, all rows
+// of both pictures are walked side by side.
+
+internal import OndolEngine
+
+/// Which children of a node, and whether its own row, differ between two pictures.
+struct TreeDifference: Sendable {
+  private(set) var isOwn = false
+  /// In order, each once.
+  private(set) var components: [[UInt8]] = []
+
+  var isEmpty: Bool { !isOwn && components.isEmpty }
+
+  /// Of the rows with these keys, sorted, which differ.
+  init(of node: [UInt8], keys: [[UInt8]]) {
+    let range = KeyRange(prefix: node)
+    var low = 0
+    var high = keys.count
+    while low < high {
+      let middle = (low + high) / 2
+      if TreeKey.compare(keys[middle], node) < 0 { low = middle + 1 } else { high = middle }
+    }
+    for key in keys[low...] {
+      guard TreeKey.compare(key, range.upper) < 0 else { break }
+      note(key, of: node)
+    }
+  }
+
+  /// Of two pictures, row by row.
+  ///
+  /// - Complexity: O(rows of the node in both).
+  init(of node: [UInt8], from before: Rows, to after: Rows) throws(DatabaseError) {
+    let range = KeyRange(prefix: node)
+    var old = RangeWalk(before, [range])
+    var new = RangeWalk(after, [range])
+    var hasOld = try old.next()
+    var hasNew = try new.next()
+    while hasOld || hasNew {
+      let order = !hasOld ? 1 : !hasNew ? -1 : old.cursor.key.compare(new.cursor.key)
+      if order < 0 {
+        note(old.cursor.key.array, of: node)
+      } else if order > 0 {
+        note(new.cursor.key.array, of: node)
+      } else {
+        let (left, right) = (try old.value.array, try new.value.array)
+        if left != right { note(new.cursor.key.array, of: node) }
+      }
+      if order <= 0 { hasOld = try old.next() }
+      if order >= 0 { hasNew = try new.next() }
+    }
+  }
+
+  private mutating func note(_ key: [UInt8], of node: [UInt8]) {
+    guard key.count > node.count else {
+      isOwn = true
+      return
+    }
+    // A row that orders children follows from the nodes' rows, and a picture of before may have
+    // that of now.
+    guard TreeKey.isNode(key.bytes), let end = TreeKey.end(of: key.bytes, from: node.count) else {
+      return
+    }
+    let component = key[node.count..<end]
+    if components.last?.elementsEqual(component) != true { components.append(Array(component)) }
+  }
+}
+
+extension Rows {
+  /// Of rows with what they were, the keys of those that are others now, sorted.
+  func changedKeys(_ before: [[UInt8]: [UInt8]?]) throws(DatabaseError) -> [[UInt8]] {
+    var keys: [[UInt8]] = []
+    for (key, old) in before where try row(key) != old { keys.append(key) }
+    keys.sort { TreeKey.compare($0, $1) < 0 }
+    return keys
+  }
+}
+
+extension Snapshot {
+  /// The same rows with these in their place.
+  func replacing(_ rows: [[UInt8]: [UInt8]?]) -> Snapshot {
+    var batch = Batch()
+    for (key, row) in rows {
+      if let row { batch.put(key.bytes, row.bytes) } else { batch.delete(key.bytes) }
+    }
+    return batch.isEmpty ? self : overlaid(by: batch, time: 0)
+  }
+}

@@ -1,0 +1,146 @@
+// What a listener of the tree is told, and how one begins. An event is about one child, or about
+// the node as a whole; the order of events is that of TreeMember.
+
+internal import OndolEngine
+
+/// What can happen to a child of a node.
+public enum ChildEventKind: Sendable, Hashable {
+  /// It is among the children and was not.
+  case childAdded
+  /// It, or something below it, is another.
+  case childChanged
+  /// It is not among the children any more.
+  case childRemoved
+  /// What it is ordered by has changed. Comes together with `childChanged`.
+  case childMoved
+}
+
+/// The one event about a node as a whole.
+public enum ValueEventKind: Sendable, Hashable {
+  /// The node, or something below it, is another.
+  case value
+}
+
+/// Something that happened at a place of the tree.
+public struct TreeEvent: Sendable, Hashable {
+  /// What can happen, in the order in which events of one commit come: removed, added, moved,
+  /// changed, value.
+  public enum Kind: Int, Sendable, Hashable, CaseIterable, Comparable {
+    /// A child is not among the children any more.
+    case childRemoved
+    /// A child is among the children and was not.
+    case childAdded
+    /// What a child is ordered by has changed.
+    case childMoved
+    /// A child, or something below it, is another.
+    case childChanged
+    /// The node, or something below it, is another.
+    case value
+
+    /// The one that comes first.
+    public static func < (left: Kind, right: Kind) -> Bool { left.rawValue < right.rawValue }
+
+    init(_ kind: ChildEventKind) {
+      switch kind {
+      case .childAdded: self = .childAdded
+      case .childChanged: self = .childChanged
+      case .childRemoved: self = .childRemoved
+      case .childMoved: self = .childMoved
+      }
+    }
+  }
+
+  /// What happened.
+  public let kind: Kind
+  /// The child as it is, and as it was when it is gone; the node itself for `value`.
+  public let snapshot: TreeSnapshot
+  /// The key of the child that stands before it now; nil for the first, for a child that is gone,
+  /// and for `value`.
+  public let previousSiblingKey: String?
+  /// What was listened to.
+  public let query: TreeQuery
+}
+
+extension TreeQuerySource {
+  /// What happens to the children, as it happens.
+  ///
+  /// With `.childAdded` every child there is comes first, in order, as in the Realtime Database.
+  /// Then come the events of commits: of each commit those that removed, added, moved and changed
+  /// children, each sort in the query's order, with the key of the child before in the new state.
+  /// With a limit, a child that leaves and the one that takes its place are in the same commit's
+  /// events. A commit that changes nothing there is to see has none.
+  ///
+  ///     for try await event in cars.observe(.childAdded, .childChanged, .childRemoved) { … }
+  ///
+  /// A listener that is slower than the writers gets the events of several commits as if they had
+  /// been one. Every call, and every iterator, listens for itself; the task's cancellation ends it.
+  ///
+  /// What it costs: a commit looks for listeners on the way to each row it changes. The listener
+  /// reads the children that changed; in an order other than that of keys, without an index, it
+  /// also keeps what each child is ordered by.
+  public func observe(_ kind: ChildEventKind, _ more: ChildEventKind...) -> Updates<TreeEvent> {
+    let kinds = Set(([kind] + more).map { TreeEvent.Kind($0) })
+    return treeQuery.updates(kinds)
+  }
+
+  /// The node as a whole, or the children that the query selects: as it is now, and whenever a
+  /// commit changes something there or below. Otherwise as `observe` for children.
+  ///
+  ///     for try await snapshot in cars.observe(.value) { … }
+  ///
+  /// - Complexity: reading the node, for each element.
+  public func observe(_ kind: ValueEventKind) -> Updates<TreeSnapshot> {
+    let query = treeQuery
+    return Updates { TreeListener(query.database, [(query, [.value])]) { $0.snapshot } }
+  }
+
+  /// Events about children and about the node as a whole in one sequence: `.value` comes as the
+  /// last of the first events, and as the last of each commit's.
+  public func observe(_ kinds: Set<TreeEvent.Kind>) -> Updates<TreeEvent> {
+    treeQuery.updates(kinds)
+  }
+
+  /// The node as a whole, or the children that the query selects, once: as `getData()`.
+  ///
+  /// - Throws: as `getData()`.
+  public func observeSingle(_ kind: ValueEventKind) async throws(DatabaseError) -> TreeSnapshot {
+    try await getData()
+  }
+
+  /// The next event of a kind; for `.childAdded` that is the first child, if there is one.
+  ///
+  /// - Returns: nil when the task is cancelled or the database closed before there is one.
+  /// - Throws: as `getData()`.
+  public func observeSingle(
+    _ kind: ChildEventKind
+  ) async throws(DatabaseError) -> TreeEvent? {
+    var events = observe(kind).makeAsyncIterator()
+    return try await events.next()
+  }
+}
+
+extension TreeQuery {
+  fileprivate func updates(_ kinds: Set<TreeEvent.Kind>) -> Updates<TreeEvent> {
+    Updates { TreeListener(database, [(self, kinds)]) { $0 } }
+  }
+}
+
+extension Database {
+  /// Events at several places of the tree in one sequence: of each commit those of the deepest
+  /// place first, then of those above it.
+  ///
+  /// - Parameter queries: what is listened to, and for which events; all of this database.
+  public func observeTree(
+    _ queries: [(query: any TreeQuerySource, kinds: Set<TreeEvent.Kind>)]
+  ) -> Updates<TreeEvent> {
+    let queries = queries.map { ($0.query.treeQuery, $0.kinds) }
+    return Updates { () throws(DatabaseError) in
+      for (query, _) in queries where query.database !== self {
+        throw DatabaseError(
+          .invalidArgument, "what is listened to is in another database",
+          path: query.reference.path)
+      }
+      return TreeListener(self, queries) { $0 }
+    }
+  }
+}

@@ -1,0 +1,227 @@
+// One iterator over events of the tree. It is attached before it looks for the first time, so that
+// no commit is missed; then it asks its inbox for what has changed, takes a snapshot, and works out
+// the events, on Swift's own pool and never on a writer's thread. The children that are there in
+// the beginning are read in pages, while the listener asks for them.
+
+internal import OndolEngine
+
+/// Listens to one or several places of the tree.
+final class TreeListener<Element: Sendable>: Listener {
+  private struct State: Sendable {
+    /// The deepest first.
+    var members: [TreeMember] = []
+    /// Events that are worked out, and how many of them have been given.
+    var events: [TreeEvent] = []
+    var given = 0
+    var beginning: Beginning?
+    var isOver = false
+  }
+
+  /// The children there were when listening began, as far as they have not been told of.
+  fileprivate struct Beginning: Sendable {
+    let snapshot: Snapshot
+    /// The member whose turn it is.
+    var member = 0
+    var source: TreePageSource?
+    var sources: [TreePageSource?]
+    var previous: String?
+  }
+
+  private let database: Database
+  private let queries: [(query: TreeQuery, kinds: Set<TreeEvent.Kind>)]
+  private let element: @Sendable (TreeEvent) -> Element
+  private let listening = Listening()
+  private let state = Guarded(State())
+  private let attachment = Guarded<(inbox: TreeInbox, paths: [TreePath])?>(nil)
+
+  init(
+    _ database: Database, _ queries: [(TreeQuery, Set<TreeEvent.Kind>)],
+    _ element: @escaping @Sendable (TreeEvent) -> Element
+  ) {
+    self.database = database
+    self.queries = queries.map { (query: $0.0, kinds: $0.1) }
+    self.element = element
+  }
+
+  deinit {
+    detach()
+  }
+
+  private func detach() {
+    let attached = attachment.withLock { attachment in
+      defer { attachment = nil }
+      return attachment
+    }
+    guard let attached else { return }
+    database.treeObservers.detach(attached.inbox, from: attached.paths)
+    database.audience.leave()
+  }
+
+  @concurrent
+  func next() async throws(DatabaseError) -> Element? {
+    while !listening.isCancelled {
+      if let event = try await poll() { return event }
+      guard let inbox = attachment.withLock({ $0?.inbox }), !inbox.isFinished else { return nil }
+      await inbox.wait(listening)
+    }
+    return nil
+  }
+
+  /// The next event, if there is one without waiting for commits.
+  func poll() async throws(DatabaseError) -> Element? {
+    var state = self.state.withLock { state in
+      defer { state = State() }
+      return state
+    }
+    do throws(DatabaseError) {
+      let event = try await step(&state)
+      if event == nil, state.isOver { end(&state) }
+      self.state.withLock { [state] in $0 = state }
+      return event.map(element)
+    } catch {
+      end(&state)
+      self.state.withLock { [state] in $0 = state }
+      throw error
+    }
+  }
+
+  private func end(_ state: inout State) {
+    state = State()
+    state.isOver = true
+    detach()
+  }
+
+  private func step(_ state: inout State) async throws(DatabaseError) -> TreeEvent? {
+    while !state.isOver {
+      if state.given < state.events.count {
+        defer { state.given += 1 }
+        return state.events[state.given]
+      }
+      (state.events, state.given) = ([], 0)
+      guard let inbox = attachment.withLock({ $0?.inbox }) else {
+        try await attach(&state)
+        continue
+      }
+      if inbox.isFinished {
+        state.isOver = true
+      } else if state.beginning != nil {
+        try await goOnBeginning(&state)
+      } else if let content = inbox.begin() {
+        try await work(content, inbox, &state)
+      } else {
+        return nil
+      }
+    }
+    return nil
+  }
+
+  // MARK: - The beginning
+
+  private func attach(_ state: inout State) async throws(DatabaseError) {
+    var members: [TreeMember] = []
+    for (query, kinds) in queries { members.append(try TreeMember(query, kinds)) }
+    // A stable order, so that queries of one place are told of in the order they were given in.
+    let order = members.indices.sorted {
+      (-members[$0].path.depth, $0) < (-members[$1].path.depth, $1)
+    }
+    let sorted = order.map { members[$0] }
+    let inbox = TreeInbox(depth: sorted.first?.path.depth ?? 0) { [weak database] in
+      try? database?.engineSnapshot()
+    }
+    let paths = members.map(\.path)
+    attachment.withLock { $0 = (inbox, paths) }
+    database.audience.enter()
+    database.treeObservers.attach(inbox, at: paths)
+    var content = TreeInbox.Content()
+    let snapshot = try await present(inbox, &content)
+    let (begun, sources) = try await database.read(snapshot) { (rows) throws(DatabaseError) in
+      var begun = sorted
+      var sources: [TreePageSource?] = []
+      for index in begun.indices { sources.append(try begun[index].begin(in: rows)) }
+      return (begun, sources)
+    }
+    state.members = begun
+    state.beginning = Beginning(snapshot: snapshot, sources: sources)
+  }
+
+  /// A snapshot, and in `content` all that has been told of it and not been worked in.
+  private func present(
+    _ inbox: TreeInbox, _ content: inout TreeInbox.Content
+  ) async throws(DatabaseError) -> Snapshot {
+    let snapshot = try database.engineSnapshot()
+    await database.engine.finishAnnouncing(through: snapshot.sequence)
+    inbox.finishLine(
+      through: snapshot, into: &content, keepsSeen: database.engine.isReadOnly)
+    return snapshot
+  }
+
+  /// Reads some more of the children there were.
+  private func goOnBeginning(_ state: inout State) async throws(DatabaseError) {
+    guard let beginning = state.beginning else { return }
+    guard beginning.member < state.members.count else {
+      state.beginning = nil
+      return
+    }
+    let member = state.members[beginning.member]
+    let (next, events) = try await database.read(beginning.snapshot) {
+      (rows) throws(DatabaseError) in
+      var next = beginning
+      let events = try next.page(of: member, in: rows)
+      return (next, events)
+    }
+    state.beginning = next
+    state.events = events
+  }
+
+  // MARK: - Commits
+
+  private func work(
+    _ content: TreeInbox.Content, _ inbox: TreeInbox, _ state: inout State
+  ) async throws(DatabaseError) {
+    var content = content
+    let snapshot = try await present(inbox, &content)
+    let (members, events) = try await database.read(snapshot) {
+      [members = state.members, content] (rows) throws(DatabaseError) in
+      var members = members
+      let before = Rows(
+        (content.base ?? snapshot).replacing(content.before), rows.catalog, mayBlock: rows.mayBlock)
+      let keys = content.base == nil ? try rows.changedKeys(content.before) : nil
+      var events: [TreeEvent] = []
+      for index in members.indices {
+        let node = members[index].path.rowKey
+        let difference =
+          if let keys {
+            TreeDifference(of: node, keys: keys)
+          } else {
+            try TreeDifference(of: node, from: before, to: rows)
+          }
+        events += try members[index].events(difference, from: before, to: rows)
+      }
+      return (members, events)
+    }
+    state.members = members
+    state.events = events
+  }
+}
+
+extension TreeListener.Beginning {
+  /// The next events of the member whose turn it is: children that were there, then the value.
+  fileprivate mutating func page(
+    of member: TreeMember, in rows: Rows
+  ) throws(DatabaseError) -> [TreeEvent] {
+    var events: [TreeEvent] = []
+    if var source = sources[self.member] {
+      let children = try source.next(atMost: TreePages.pageCount, in: rows)
+      sources[self.member] = children.isEmpty ? nil : source
+      for child in children {
+        events.append(member.event(.childAdded, child, after: previous))
+        previous = child.key
+      }
+      if !children.isEmpty { return events }
+    }
+    if member.kinds.contains(.value) { events.append(try member.valueEvent(in: rows)) }
+    self.member += 1
+    previous = nil
+    return events
+  }
+}

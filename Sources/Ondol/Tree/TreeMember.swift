@@ -1,0 +1,218 @@
+// From two pictures of a node to the events between them. Looked at are the children below which
+// rows differ, and no others; with a limit also those that enter and leave the window. Events come
+// as the Realtime Database gives them: removed, added, moved, changed, each sort in the query's
+// order, then one value. A child moves when what it is ordered by is another, and is then changed,
+// too; that others came before it is no move.
+
+internal import OndolEngine
+
+/// One place that a listener listens to, and what it keeps of it from one time to the next.
+struct TreeMember: Sendable {
+  let query: TreeQuery
+  let path: TreePath
+  let selection: TreeSelection
+  let kinds: Set<TreeEvent.Kind>
+  /// Where all children stand, when no row tells it.
+  private var list: [TreePosition]?
+  /// The children within the limit, as the listener has seen them; nil without a limit.
+  private var window: [TreePosition]?
+
+  init(
+    _ query: TreeQuery, _ kinds: Set<TreeEvent.Kind>
+  ) throws(DatabaseError) {
+    self.query = query
+    self.kinds = kinds
+    (path, selection) = try query.resolved()
+  }
+
+  private var hasChildEvents: Bool { kinds != [.value] }
+
+  // MARK: - The beginning
+
+  /// Looks at the children for the first time; answers with those that are to be told of.
+  mutating func begin(in rows: Rows) throws(DatabaseError) -> TreePageSource? {
+    let isTold = kinds.contains(.childAdded)
+    if selection.limit == nil, try rows.keyBounds(of: selection, at: path.rowKey) != nil {
+      return isTold ? try TreePageSource(path, selection, in: rows) : nil
+    }
+    var order = try ChildOrder(selection.order, of: path.rowKey, in: rows)
+    list = order.list
+    guard isTold || selection.limit != nil else { return nil }
+    let positions = try order.positions(selection)
+    if selection.limit != nil { window = positions }
+    guard isTold else { return nil }
+    return TreePageSource(node: path.rowKey, order: selection.order, positions: positions)
+  }
+
+  func event(
+    _ kind: TreeEvent.Kind, _ child: TreeChild, after previous: String?
+  ) -> TreeEvent {
+    TreeEvent(
+      kind: kind,
+      snapshot: TreeSnapshot(reference: query.reference.child(key: child.key), node: child.node),
+      previousSiblingKey: previous, query: query)
+  }
+
+  /// The node as a whole.
+  func valueEvent(in rows: Rows) throws(DatabaseError) -> TreeEvent {
+    let node = try rows.node(at: path, selection)
+    return TreeEvent(
+      kind: .value,
+      snapshot: TreeSnapshot(reference: query.reference, node: node, order: selection.order),
+      previousSiblingKey: nil, query: query)
+  }
+
+  // MARK: - Commits
+
+  /// The events between two pictures that differ in these rows.
+  mutating func events(
+    _ difference: TreeDifference, from before: Rows, to after: Rows
+  ) throws(DatabaseError) -> [TreeEvent] {
+    guard !difference.isEmpty else { return [] }
+    var changes = ChildChanges()
+    if !difference.components.isEmpty {
+      try find(&changes, difference.components, from: before, to: after)
+    }
+    var events: [TreeEvent] = []
+    if hasChildEvents { try tell(&events, changes, from: before, to: after) }
+    let isVisible = !changes.isEmpty || selection.isWhole && difference.isOwn
+    if kinds.contains(.value), isVisible { events.append(try valueEvent(in: after)) }
+    return events
+  }
+
+  /// What happened to children, each sort in order.
+  private struct ChildChanges {
+    var removed: [TreePosition] = []
+    var added: [TreePosition] = []
+    var moved: [TreePosition] = []
+    var changed: [TreePosition] = []
+
+    var isEmpty: Bool { removed.isEmpty && added.isEmpty && changed.isEmpty }
+
+    /// Notes where a child stood and where it stands.
+    mutating func note(_ before: TreePosition?, _ after: TreePosition?) {
+      switch (before, after) {
+      case (nil, nil): break
+      case (let before?, nil): removed.append(before)
+      case (nil, let after?): added.append(after)
+      case (let before?, let after?):
+        changed.append(after)
+        if before.order != after.order { moved.append(after) }
+      }
+    }
+
+    mutating func sort() {
+      func isBefore(_ left: TreePosition, _ right: TreePosition) -> Bool {
+        TreeKey.compare(left.bytes, right.bytes) < 0
+      }
+      removed.sort(by: isBefore)
+      added.sort(by: isBefore)
+      moved.sort(by: isBefore)
+      changed.sort(by: isBefore)
+    }
+  }
+
+  private mutating func find(
+    _ changes: inout ChildChanges, _ components: [[UInt8]], from before: Rows, to after: Rows
+  ) throws(DatabaseError) {
+    var old = TreeCursor(before, node: path.rowKey)
+    var new = TreeCursor(after, node: path.rowKey)
+    var moves: [(before: TreePosition?, after: TreePosition?)] = []
+    for component in components {
+      moves.append(
+        (
+          try old.position(of: component, in: selection.order),
+          try new.position(of: component, in: selection.order)
+        ))
+    }
+    updateList(moves)
+    if let seen = window {
+      var order = try ChildOrder(selection.order, of: path.rowKey, in: after, list: list)
+      list = order.list
+      let current = try order.positions(selection)
+      window = current
+      compare(seen, current, Set(components), &changes)
+    } else {
+      for (before, after) in moves {
+        changes.note(
+          before.flatMap { selection.contains($0) ? $0 : nil },
+          after.flatMap { selection.contains($0) ? $0 : nil })
+      }
+    }
+    changes.sort()
+  }
+
+  /// Moves children that changed to their new places in the list.
+  private mutating func updateList(
+    _ moves: [(before: TreePosition?, after: TreePosition?)]
+  ) {
+    guard var list else { return }
+    self.list = nil
+    for (before, after) in moves where before != after {
+      if let before {
+        let index = list.firstIndex(atOrAfter: before.bytes)
+        if index < list.count, list[index] == before { list.remove(at: index) }
+      }
+      if let after { list.insert(after, at: list.firstIndex(atOrAfter: after.bytes)) }
+    }
+    self.list = list
+  }
+
+  /// What is different between two windows.
+  private func compare(
+    _ seen: [TreePosition], _ current: [TreePosition], _ touched: Set<[UInt8]>,
+    _ changes: inout ChildChanges
+  ) {
+    var old: [[UInt8]: TreePosition] = [:]
+    for position in seen { old[position.component] = position }
+    for position in current {
+      guard let before = old.removeValue(forKey: position.component) else {
+        changes.note(nil, position)
+        continue
+      }
+      if touched.contains(position.component) { changes.note(before, position) }
+    }
+    for position in old.values { changes.note(position, nil) }
+  }
+
+  private mutating func tell(
+    _ events: inout [TreeEvent], _ changes: ChildChanges, from before: Rows, to after: Rows
+  ) throws(DatabaseError) {
+    if kinds.contains(.childRemoved), !changes.removed.isEmpty {
+      var old = try ChildOrder(.key, of: path.rowKey, in: before)
+      for position in changes.removed {
+        events.append(event(.childRemoved, try old.child(position.component), after: nil))
+      }
+    }
+    let sorts: [(TreeEvent.Kind, [TreePosition])] = [
+      (.childAdded, changes.added), (.childMoved, changes.moved), (.childChanged, changes.changed),
+    ]
+    guard sorts.contains(where: { kinds.contains($0.0) && !$0.1.isEmpty }) else { return }
+    var order = try ChildOrder(selection.order, of: path.rowKey, in: after, list: list)
+    list = order.list
+    for (kind, positions) in sorts where kinds.contains(kind) {
+      for position in positions {
+        let sibling = try sibling(before: position, in: &order)
+        events.append(event(kind, try order.child(position.component), after: sibling))
+      }
+    }
+  }
+
+  private func sibling(
+    before position: TreePosition, in order: inout ChildOrder
+  ) throws(DatabaseError) -> String? {
+    let component: [UInt8]?
+    if let window {
+      let index = window.firstIndex(atOrAfter: position.bytes)
+      component = index > 0 ? window[index - 1].component : nil
+    } else {
+      component = try order.sibling(before: position, in: selection)
+    }
+    guard let component else { return nil }
+    do throws(MalformedBytes) {
+      return try TreeKey.key(component.bytes)
+    } catch {
+      throw DatabaseError(tree: error)
+    }
+  }
+}

@@ -1,0 +1,204 @@
+// The orders in which the children of a node can be asked for, as bytes. A child's *position* is
+// what it is ordered by, then the component of its key, so that positions compare as children
+// stand, and a query's bounds are two positions. In the order of keys a position is the key alone.
+//
+//   10 nothing there   18 false   19 true   21…25 numbers (KeyCoding)   38 text   68 a node
+//
+// Texts come in the order of UTF-16, as keys do.
+
+internal import OndolEngine
+
+/// What the children of a node are ordered by.
+enum TreeOrder: Sendable, Hashable {
+  /// Children without a priority, then by priority. What is meant when nothing else is said.
+  case priority
+  case key
+  /// By what the children are themselves.
+  case value
+  /// By what each has at the end of a way: components of keys.
+  case child([UInt8])
+
+  /// The bytes that a value stands under; nil stands for nothing there.
+  static func bytes(_ value: Value?, isObject: Bool = false) -> [UInt8] {
+    if isObject { return [KeyCoding.Tag.map] }
+    switch value {
+    case .string(let text)?:
+      var bytes = [KeyCoding.Tag.string]
+      TreeKey.append(text: text, to: &bytes)
+      return bytes
+    case let value?:
+      var writer = KeyWriter()
+      writer.append(value)
+      return writer.bytes
+    case nil:
+      return [KeyCoding.Tag.null]
+    }
+  }
+
+  /// The length of the ordering part at the front of a position's bytes; nil when it is none.
+  static func length(of position: RawSpan, from start: Int = 0) -> Int? {
+    let octets = position.octets
+    switch octets.octet(at: start) {
+    case KeyCoding.Tag.string?:
+      return TreeKey.end(of: position, from: start).map { $0 - start }
+    case KeyCoding.Tag.null?, KeyCoding.Tag.map?: return 1
+    case let tag?:
+      guard tag < KeyCoding.Tag.string else { return nil }
+      var reader = KeyReader(position.extracting(start...))
+      guard (try? reader.skip()) != nil else { return nil }
+      return reader.offset
+    case nil: return nil
+    }
+  }
+
+  /// The key of the row that has a child with a priority stand behind those without.
+  static func priorityKey(
+    _ priority: Value, of component: [UInt8], in node: [UInt8]
+  ) -> [UInt8] {
+    node + [TreeKey.Tag.priorities] + bytes(priority) + component
+  }
+}
+
+/// Where a child stands in an order.
+struct TreePosition: Sendable, Hashable {
+  /// What it is ordered by, and its key.
+  var bytes: [UInt8]
+  /// Bytes of the first of the two.
+  var orderLength: Int
+
+  init(order: [UInt8], component: [UInt8]) {
+    bytes = order + component
+    orderLength = order.count
+  }
+
+  /// The position at the end of the bytes of an ordering row; nil when there is none.
+  init?(_ bytes: [UInt8]) {
+    guard let length = TreeOrder.length(of: bytes.bytes),
+      TreeKey.end(of: bytes.bytes, from: length) == bytes.count
+    else { return nil }
+    self.bytes = bytes
+    orderLength = length
+  }
+
+  /// The child's key.
+  var component: [UInt8] { Array(bytes[orderLength...]) }
+  /// What it is ordered by.
+  var order: ArraySlice<UInt8> { bytes[..<orderLength] }
+}
+
+/// Which children of a node are meant, and in what order.
+struct TreeSelection: Sendable, Hashable {
+  struct Limit: Sendable, Hashable {
+    var count: Int
+    var isFromEnd: Bool
+  }
+
+  var order = TreeOrder.priority
+  /// The first position, and the first behind the last.
+  var lower: [UInt8]?
+  var upper: [UInt8]?
+  var limit: Limit?
+
+  /// Whether all children are meant.
+  var isWhole: Bool { lower == nil && upper == nil && limit == nil }
+
+  func contains(_ position: TreePosition) -> Bool {
+    if let lower, TreeKey.compare(position.bytes, lower) < 0 { return false }
+    if let upper, TreeKey.compare(position.bytes, upper) >= 0 { return false }
+    return true
+  }
+}
+
+/// An index of a node's children by what each has at the end of a way. It is declared in a row of a
+/// keyspace of its own, because it outlives what is at the node; its rows are in front of the
+/// node's children.
+struct TreeIndexDefinition: Sendable, Hashable {
+  /// The key of the node's row.
+  var node: [UInt8]
+  /// The components of the way.
+  var way: [UInt8]
+
+  /// The rows that declare indexes.
+  static let range = KeyRange(prefix: Keyspace.treeIndexes.prefix)
+
+  private static let separator: UInt8 = 0x12
+
+  /// The key of the row that declares it.
+  var declarationKey: [UInt8] {
+    Keyspace.treeIndexes.prefix + node.dropFirst(TreeKey.root.count) + [Self.separator] + way
+  }
+
+  init(node: [UInt8], way: [UInt8]) {
+    self.node = node
+    self.way = way
+  }
+
+  /// Reads the key of a row that declares an index.
+  init(declarationKey key: RawSpan) throws(MalformedBytes) {
+    var offset = Keyspace.treeIndexes.prefix.count
+    while offset < key.byteCount, key.byte(at: offset) != Self.separator {
+      guard let end = TreeKey.end(of: key, from: offset) else {
+        throw MalformedBytes(at: offset, "an index of the tree is declared in an unknown form")
+      }
+      offset = end
+    }
+    guard offset < key.byteCount else {
+      throw MalformedBytes(at: offset, "an index of the tree is declared for no way")
+    }
+    node = TreeKey.root + key.extracting(Keyspace.treeIndexes.prefix.count..<offset).array
+    way = key.extracting((offset + 1)...).array
+  }
+
+  /// All that are declared.
+  static func all(in rows: Rows) throws(DatabaseError) -> [TreeIndexDefinition] {
+    var found: [TreeIndexDefinition] = []
+    try rows.forEachRow(in: range) { (key, _) throws(DatabaseError) in
+      do throws(MalformedBytes) {
+        found.append(try TreeIndexDefinition(declarationKey: key))
+      } catch {
+        throw DatabaseError(tree: error)
+      }
+      return true
+    }
+    return found
+  }
+
+  /// What the keys of its rows begin with.
+  var prefix: [UInt8] {
+    node + [TreeKey.Tag.index] + way + [KeyCoding.Tag.end]
+  }
+
+  /// The key of a child's row.
+  func key(of component: [UInt8], _ value: Value?, isObject: Bool) -> [UInt8] {
+    prefix + TreeOrder.bytes(value, isObject: isObject) + component
+  }
+
+  /// The keys of all rows that content written at `path` gives, if the node is there or below.
+  func keys(of content: TreeContent, at path: TreePath, now: Int64) -> [[UInt8]] {
+    guard node.starts(with: path.rowKey) else { return [] }
+    let inner = Array(node[path.rowKey.count...])
+    var found: [[UInt8]] = []
+    var child: (component: [UInt8], value: Value?, isObject: Bool)?
+    for entry in content.rows
+    where entry.suffix.count > inner.count && entry.suffix.starts(with: inner) {
+      let suffix = entry.suffix
+      guard let end = TreeKey.end(of: suffix.bytes, from: inner.count) else { continue }
+      let component = Array(suffix[inner.count..<end])
+      if child?.component != component {
+        if let child {
+          found.append(key(of: child.component, child.value, isObject: child.isObject))
+        }
+        child = (component, nil, false)
+      }
+      let rest = suffix[end...]
+      guard rest.starts(with: way) else { continue }
+      if rest.count == way.count, let leaf = entry.row.leaf {
+        child?.value = leaf.value(now: now)
+      } else {
+        child?.isObject = true
+      }
+    }
+    if let child { found.append(key(of: child.component, child.value, isObject: child.isObject)) }
+    return found
+  }
+}

@@ -1,0 +1,209 @@
+// Reading the tree: a node as a whole, the children a query selects, or all children one after the
+// other in bounded memory. One snapshot, one cursor over the node's range.
+
+internal import OndolEngine
+
+extension TreeQuerySource {
+  /// What is there now: the node with everything below it, or the children that the query selects.
+  ///
+  /// - Throws: `.invalidArgument` when the path or the query is wrong, `.dataLoss` when what is
+  ///   stored is damaged, `.failedPrecondition` when the database is closed.
+  /// - Complexity: O(rows). A limit in the order of keys, or by an index, reads only its children;
+  ///   any other order looks at all children once.
+  @concurrent
+  public func getData() async throws(DatabaseError) -> TreeSnapshot {
+    let query = treeQuery
+    let (path, selection) = try query.resolved()
+    let database = query.database
+    let node = try await database.read(try database.engineSnapshot()) {
+      (rows) throws(DatabaseError) in
+      try rows.node(at: path, selection)
+    }
+    return TreeSnapshot(reference: query.reference, node: node, order: selection.order)
+  }
+
+  /// The children that the query selects, one after the other in its order, in bounded memory, all
+  /// as they are when the first is asked for.
+  ///
+  ///     for try await car in database.tree.child("cars").children { … }
+  ///
+  /// In memory are some hundred children at a time; in an order other than that of keys without an
+  /// index, also what all of them are ordered by.
+  public var children: TreeChildren { TreeChildren(query: treeQuery) }
+}
+
+extension Rows {
+  /// The node at a path, or of it the children that a selection takes.
+  func node(at path: TreePath, _ selection: TreeSelection) throws(DatabaseError) -> TreeNode {
+    if selection.isWhole {
+      var cursor = TreeCursor(self, node: path.rowKey)
+      return try cursor.whole()
+    }
+    var order = try ChildOrder(selection.order, of: path.rowKey, in: self)
+    var children = try order.children(try order.positions(selection))
+    if selection.order != .key {
+      children.sort { TreeKey.compare($0.component, $1.component) < 0 }
+    }
+    return TreeNode(children: children)
+  }
+}
+
+/// The children of a node of the tree, one after the other.
+public struct TreeChildren: AsyncSequence, Sendable {
+  /// What comes, one by one.
+  public typealias Element = TreeSnapshot
+  /// What reading throws.
+  public typealias Failure = DatabaseError
+
+  let query: TreeQuery
+
+  /// Begins to read.
+  public func makeAsyncIterator() -> AsyncIterator {
+    AsyncIterator(pages: TreePages(query))
+  }
+
+  /// Reads one child after the other.
+  public struct AsyncIterator: AsyncIteratorProtocol {
+    private var pages: TreePages
+    private var page: [TreeChild] = []
+    private var position = 0
+
+    init(pages: TreePages) {
+      self.pages = pages
+    }
+
+    /// The next child; nil at the end.
+    ///
+    /// - Throws: as `getData()`, and `.cancelled` when the task was cancelled.
+    public mutating func next(
+      isolation actor: isolated (any Actor)? = #isolation
+    ) async throws(DatabaseError) -> TreeSnapshot? {
+      if position == page.count {
+        guard !Task.isCancelled else {
+          throw DatabaseError(.cancelled, "the task was cancelled; the rest is not read")
+        }
+        (pages, page) = try await pages.next()
+        position = 0
+      }
+      guard position < page.count else { return nil }
+      defer { position += 1 }
+      let child = page[position]
+      return TreeSnapshot(
+        reference: pages.query.reference.child(key: child.key), node: child.node)
+    }
+  }
+}
+
+/// Children in pages, each read behind the one before, all from one snapshot.
+struct TreePages: Sendable {
+  let query: TreeQuery
+  private var snapshot: Snapshot?
+  private(set) var source: TreePageSource?
+
+  /// Children in a page.
+  static let pageCount = 256
+
+  init(_ query: TreeQuery) {
+    self.query = query
+  }
+
+  /// The next children, none at the end, and what is behind them.
+  @concurrent
+  func next() async throws(DatabaseError) -> (TreePages, [TreeChild]) {
+    let (path, selection) = try query.resolved()
+    let snapshot: Snapshot
+    if let known = self.snapshot {
+      snapshot = known
+    } else {
+      snapshot = try query.database.engineSnapshot()
+    }
+    return try await query.database.read(snapshot) { [self] (rows) throws(DatabaseError) in
+      var rest = self
+      rest.snapshot = snapshot
+      var source: TreePageSource
+      if let known = rest.source {
+        source = known
+      } else {
+        source = try TreePageSource(path, selection, in: rows)
+      }
+      let page = try source.next(atMost: Self.pageCount, in: rows)
+      rest.source = source
+      return (rest, page)
+    }
+  }
+}
+
+/// Where the next children of a selection come from.
+struct TreePageSource: Sendable {
+  private enum Rest: Sendable {
+    /// Children in the order of keys, from a component on and before another, so many at most.
+    case range(from: [UInt8], to: [UInt8]?, left: Int)
+    /// Children at these positions.
+    case positions(ArraySlice<TreePosition>)
+  }
+
+  private let node: [UInt8]
+  private let order: TreeOrder
+  private var rest: Rest
+
+  /// - Complexity: O(1) in the order of keys, unless the limit is of the last; O(children)
+  ///   otherwise.
+  init(
+    _ path: TreePath, _ selection: TreeSelection, in rows: Rows
+  ) throws(DatabaseError) {
+    node = path.rowKey
+    order = selection.order
+    if let bounds = try rows.keyBounds(of: selection, at: node) {
+      rest = .range(
+        from: bounds.lower ?? [], to: bounds.upper, left: selection.limit?.count ?? .max)
+    } else {
+      var order = try ChildOrder(selection.order, of: node, in: rows)
+      rest = .positions(try order.positions(selection)[...])
+    }
+  }
+
+  /// Children at known positions.
+  init(node: [UInt8], order: TreeOrder, positions: [TreePosition]) {
+    self.node = node
+    self.order = order
+    rest = .positions(positions[...])
+  }
+
+  mutating func next(
+    atMost count: Int, in rows: Rows
+  ) throws(DatabaseError) -> [TreeChild] {
+    switch rest {
+    case .range(let lower, let upper, let left):
+      guard left > 0 else { return [] }
+      var cursor = TreeCursor(rows, node: node)
+      let found = try cursor.children(from: lower, to: upper, atMost: min(count, left))
+      rest = .range(
+        from: found.last.map { $0.component + [KeyCoding.afterAll] } ?? [KeyCoding.afterAll],
+        to: upper, left: found.isEmpty ? 0 : left - found.count)
+      return found
+    case .positions(let positions):
+      let page = positions.prefix(count)
+      rest = .positions(positions.dropFirst(page.count))
+      guard !page.isEmpty else { return [] }
+      var cursor = try ChildOrder(.key, of: node, in: rows)
+      return try cursor.children(page)
+    }
+  }
+}
+
+extension Rows {
+  /// The bounds of a selection as components, where it is a stretch of children in the order of
+  /// their keys: that is so for the order of priorities, too, while no child has one.
+  func keyBounds(
+    of selection: TreeSelection, at node: [UInt8]
+  ) throws(DatabaseError) -> (lower: [UInt8]?, upper: [UInt8]?)? {
+    guard selection.limit?.isFromEnd != true else { return nil }
+    if selection.order == .key { return (selection.lower, selection.upper) }
+    guard selection.order == .priority, selection.lower == nil, selection.upper == nil else {
+      return nil
+    }
+    var cursor = TreeCursor(self, node: node)
+    let isOrdered = try cursor.hasPriorities()
+    return isOrdered ? nil : (nil, nil)
+  }
+}

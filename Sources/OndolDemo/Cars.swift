@@ -1,0 +1,79 @@
+// A list of cars in the realtime tree, as an app with a live list keeps it: whole cars written,
+// single properties changed, and a list beside it that follows the events and nothing else.
+
+import ArgumentParser
+import Ondol
+
+struct Cars: AsyncParsableCommand {
+  static let configuration = CommandConfiguration(
+    abstract: "A live list of cars in the tree: child events, setValue, updateChildValues.")
+
+  @OptionGroup var options: DemoOptions
+
+  func run() async throws {
+    try await Self.tell(options)
+  }
+}
+
+/// What the list shows of a car.
+struct Car: Codable, Equatable, Sendable {
+  var id: String
+  var name: String
+  var description: String
+  var isHybrid: Bool
+}
+
+/// Cars in the order of the tree, kept by events alone.
+private struct CarList {
+  private(set) var cars: [Car] = []
+
+  mutating func take(_ event: TreeEvent) throws {
+    if event.kind != .childAdded { cars.removeAll { $0.id == event.snapshot.key } }
+    guard event.kind != .childRemoved else { return }
+    let before = cars.firstIndex { $0.id == event.previousSiblingKey }
+    cars.insert(try event.snapshot.data(as: Car.self), at: before.map { $0 + 1 } ?? 0)
+  }
+}
+
+extension Cars {
+  static func tell(_ options: DemoOptions) async throws {
+    Story.chapter("Cars in a realtime tree, in \(options.directory)")
+    let database = try await Database.open(at: options.directory)
+    let cars = database.tree.child("cars")
+    try await cars.setValue(nil)
+    var events = cars.observe(.childAdded, .childChanged, .childRemoved, .childMoved)
+      .makeAsyncIterator()
+    var list = CarList()
+    func follow(_ count: Int) async throws {
+      for _ in 0..<count {
+        guard let event = try await events.next() else { return }
+        try list.take(event)
+        let previous = event.previousSiblingKey.map { "behind \($0)" } ?? "in front"
+        Story.say("  \(event.kind) \(event.snapshot.key ?? "") \(previous)")
+      }
+    }
+
+    var ids: [String] = []
+    for (name, isHybrid) in [("아이오닉 5", false), ("쏘렌토", true), ("EV6", false)] {
+      let place = cars.childByAutoId()
+      let id = place.key ?? ""
+      ids.append(id)
+      try await place.setValue(
+        from: Car(id: id, name: name, description: "시승 가능", isHybrid: isHybrid))
+      try await follow(1)
+    }
+    Story.say("One property of one car, and a whole car gone, in one commit:")
+    try await database.tree.updateChildValues([
+      "cars/\(ids[0])/name": "아이오닉 6", "cars/\(ids[1])": nil,
+    ])
+    try await follow(2)
+    Story.say("The list has followed the events:")
+    for car in list.cars { Story.say("  \(car.name), \(car.isHybrid ? "hybrid" : "electric")") }
+    let stored = try await cars.getData().children.map { try $0.data(as: Car.self) }
+    guard stored == list.cars else { throw ValidationError("the list differs from the tree") }
+    let electric = try await cars.queryOrdered(byChild: "isHybrid").queryEqual(toValue: false)
+      .getData()
+    Story.say("Electric cars: \(electric.childrenCount).")
+    try await database.close()
+  }
+}
