@@ -30,7 +30,7 @@ import Testing
       for (key, value) in rows { #expect(try await snapshot.get(key) == value) }
     }
     // Nothing has come, though the writer may have put its rows in order meanwhile.
-    try await reader.refresh()
+    _ = try await reader.refresh()
     #expect(try reader.snapshot().sequence.rawValue == 3)
     try await reader.close()
     try await writer.close()
