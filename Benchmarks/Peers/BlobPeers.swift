@@ -30,7 +30,8 @@ package final class FileBlobs {
     try bytes.withUnsafeBytes { buffer in
       var done = 0
       while done < buffer.count {
-        let wrote = write(file, buffer.baseAddress! + done, min(buffer.count - done, 1 << 20))
+        let wrote = write(
+          file, buffer.baseAddress?.advanced(by: done), min(buffer.count - done, 1 << 20))
         guard wrote > 0 else { throw PeerError("files", "write", "errno \(errno)") }
         done += wrote
       }
@@ -49,7 +50,7 @@ package final class FileBlobs {
     let size = Int(status.st_size)
     return try [UInt8](unsafeUninitializedCapacity: size) { buffer, filled in
       while filled < size {
-        let got = read(file, buffer.baseAddress! + filled, size - filled)
+        let got = read(file, buffer.baseAddress?.advanced(by: filled), size - filled)
         guard got > 0 else { throw PeerError("files", "read", "errno \(errno)") }
         filled += got
       }
