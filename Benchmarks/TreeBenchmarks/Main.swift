@@ -64,7 +64,8 @@ private func fill(_ node: TreeReference, _ count: Int) async throws {
   for start in stride(from: 0, to: count, by: 10_000) {
     var values: [String: (any FieldContent)?] = [:]
     for number in start..<min(count, start + 10_000) {
-      values["child-\(number)"] = ["name": "name \(number)", "count": number] as Value
+      values["child-\(number)"] = Value.map(
+        ["name": .string("name \(number)"), "count": .integer(Int64(number))])
     }
     try await node.updateChildValues(values, durability: .process)
   }

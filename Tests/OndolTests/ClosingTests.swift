@@ -18,8 +18,8 @@ import Testing
       defer { try? FileManager.default.removeItem(at: directory) }
       for _ in 0..<4 {
         let engine = try await live(in: directory.path, closes: closes)
-        // Work that was under way holds what it uses until it ends. What holds it for ever is told by
-        // the limit, which is wide because hundreds of tests may run beside this one.
+        // Work that was under way holds what it uses until it ends. The limit tells of what never
+        // ends, and is wide because hundreds of tests may run beside this one.
         while engine() != nil { await Task.yield() }
         while try !openFiles(below: directory.path).isEmpty { await Task.yield() }
       }
