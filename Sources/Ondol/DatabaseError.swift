@@ -191,3 +191,10 @@ extension DatabaseError {
     }
   }
 }
+
+/// Throws `.cancelled` when the task was, and says with `consequence` what that means.
+func refuseWhenCancelled(_ consequence: String? = nil) throws(DatabaseError) {
+  guard Task.isCancelled else { return }
+  throw DatabaseError(
+    .cancelled, "the task was cancelled" + (consequence.map { "; \($0)" } ?? ""))
+}

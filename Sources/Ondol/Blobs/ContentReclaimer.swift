@@ -224,9 +224,7 @@ struct ContentReclaimer: Sendable {
     _ digests: [BlobDigest], _ agenda: inout Agenda, _ report: inout ReclaimReport
   ) async throws(DatabaseError) {
     if digests.isEmpty { return }
-    guard !Task.isCancelled else {
-      throw DatabaseError(.cancelled, "the task was cancelled; the rest is reclaimed later")
-    }
+    try refuseWhenCancelled("the rest is reclaimed later")
     if try await !lookAtOnce(digests, &agenda, &report) {
       // Someone came in between, to one of them.
       for digest in digests where try await !lookAtOnce([digest], &agenda, &report) {

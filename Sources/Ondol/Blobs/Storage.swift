@@ -139,7 +139,4 @@ extension ContentReader {
     return data
   }
 
-  private func refuseWhenCancelled() throws(DatabaseError) {
-    if Task.isCancelled { throw DatabaseError(.cancelled, "the task was cancelled") }
-  }
 }

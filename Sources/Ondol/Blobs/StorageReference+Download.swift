@@ -48,9 +48,7 @@ extension StorageReference {
       var offset = 0
       progress(StorageProgress(completedBytes: 0, totalBytes: reader.length))
       while offset < reader.length {
-        guard !Task.isCancelled else {
-          throw DatabaseError(.cancelled, "the task was cancelled; nothing was written")
-        }
+        try refuseWhenCancelled("nothing was written")
         let piece = offset..<min(reader.length, offset + ContentReader.pieceLength)
         try await writer.write(try await reader.read(piece))
         offset = piece.upperBound

@@ -20,9 +20,7 @@ extension StorageReference {
     var hash = Insecure.MD5()
     var offset = 0
     while offset < reader.length {
-      guard !Task.isCancelled else {
-        throw DatabaseError(.cancelled, "the task was cancelled")
-      }
+      try refuseWhenCancelled()
       let piece = offset..<min(reader.length, offset + ContentReader.pieceLength)
       hash.update(data: try await reader.read(piece))
       offset = piece.upperBound

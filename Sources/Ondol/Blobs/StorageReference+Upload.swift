@@ -178,9 +178,7 @@ private struct Upload {
   mutating func take(
     _ chunk: [UInt8], _ intake: ContentIntake, _ progress: (StorageProgress) -> Void
   ) async throws(DatabaseError) {
-    guard !Task.isCancelled else {
-      throw DatabaseError(.cancelled, "the task was cancelled; nothing was put")
-    }
+    try refuseWhenCancelled("nothing was put")
     note(chunk)
     try await intake.append(chunk)
     progress(StorageProgress(completedBytes: length, totalBytes: totalBytes))

@@ -92,12 +92,8 @@ struct IndexBuilder: Sendable {
   @concurrent
   private func addNextDocuments() async throws(DatabaseError) -> Int? {
     while true {
-      guard !Task.isCancelled else {
-        throw DatabaseError(
-          .cancelled,
-          "the task was cancelled; the index goes on being built when the database is opened, or"
-            + " when it is created again")
-      }
+      try refuseWhenCancelled(
+        "the index goes on being built when the database is opened, or when it is created again")
       let step = try await database.read(try database.engineSnapshot()) {
         (rows) throws(DatabaseError) in try nextStep(in: rows)
       }

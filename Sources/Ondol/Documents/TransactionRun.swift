@@ -71,7 +71,7 @@ extension Database {
     var gates: [LatchKey] = []
     defer { openGates(gates) }
     for attempt in 1...max(1, attempts) {
-      try refuseCancelled()
+      try refuseWhenCancelled("nothing was written")
       let (result, outcome) = try await derive(try engineSnapshot())
       let commit = try await commit(outcome.prepared, durability, isGated: !gates.isEmpty)
       if let commit { return (result, commit) }
@@ -86,12 +86,6 @@ extension Database {
       .aborted,
       "other commits changed what the transaction had read, \(max(1, attempts)) times; read less in"
         + " it, or allow more attempts")
-  }
-
-  private func refuseCancelled() throws(DatabaseError) {
-    guard !Task.isCancelled else {
-      throw DatabaseError(.cancelled, "the task was cancelled; nothing was written")
-    }
   }
 
   private func pause(after attempt: Int) async {
@@ -113,7 +107,7 @@ extension Database {
       await passGates(of: Set(prepared.documents.map(\.path.segments[0]) + tree))
     }
     do throws(DatabaseError) {
-      try refuseCancelled()
+      try refuseWhenCancelled("nothing was written")
       let commit = try await commitNow(&prepared, durability)
       prepared.finishContents(
         after: commit == nil ? DatabaseError(.aborted, "others came first") : nil)

@@ -60,9 +60,7 @@ extension Database {
     _ queue: inout WriteQueue
   ) async throws(DatabaseError) -> CompletedCommit {
     while true {
-      guard !Task.isCancelled else {
-        throw DatabaseError(.cancelled, "the task was cancelled; nothing was written")
-      }
+      try refuseWhenCancelled("nothing was written")
       var prepared = try await read(try engineSnapshot()) { (rows) throws(DatabaseError) in
         try WritePreparation.prepare(writes, bringing: contents, in: rows)
       }

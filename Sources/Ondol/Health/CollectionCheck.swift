@@ -9,7 +9,7 @@
 internal import OndolEngine
 
 /// A check of one pattern's documents and indexes, between two steps.
-struct CollectionCheck: Sendable {
+struct CollectionCheck: SteppedCheck {
   private enum Phase {
     case documents
     /// Counting the rows of the index with this place.

@@ -5,7 +5,7 @@
 internal import OndolEngine
 
 /// A check of the contents that one snapshot knows, between two steps.
-struct ContentCheck: Sendable {
+struct ContentCheck: SteppedCheck {
   private let rows: Rows
   private let contents: Contents
   /// The rows as of now.
@@ -171,18 +171,7 @@ extension Database {
     var check = ContentCheck(rows, engine.contents) { [self] () throws(DatabaseError) in
       Rows(try engineSnapshot(), catalog, mayBlock: true)
     }
-    while !check.isDone {
-      guard !Task.isCancelled else {
-        throw DatabaseError(.cancelled, "the task was cancelled")
-      }
-      let previous = check
-      check = await snapshot.readBlocking {
-        var next = previous
-        next.step()
-        return next
-      }
-      findings.append(check.takeFindings())
-    }
+    try await snapshot.run(&check, &findings)
     guard engine.isReadOnly else { return }
     let named = check.named
     let files = try await contents.readingFiles { (contents) throws(EngineError) in

@@ -78,10 +78,6 @@ extension Database {
     }
   }
 
-  private static func refuseWhenCancelled() throws(DatabaseError) {
-    if Task.isCancelled { throw DatabaseError(.cancelled, "the task was cancelled") }
-  }
-
   private static func blocking<R: Sendable>(
     _ worker: any Worker, _ body: @escaping @Sendable () throws(EngineError) -> R
   ) async throws(DatabaseError) -> R {

@@ -91,17 +91,7 @@ extension Database {
     try await checkTree(rows, &findings)
     for root in catalogCheck.roots {
       for var check in await collectionChecks(of: root, snapshot, &findings) {
-        while !check.isDone {
-          guard !Task.isCancelled else {
-            throw DatabaseError(.cancelled, "the task was cancelled")
-          }
-          let previous = check
-          check = await snapshot.readBlocking {
-            var next = previous
-            next.step()
-            return next
-          }
-          findings.append(check.takeFindings())
+        try await snapshot.run(&check, &findings) { check in
           state.documents += check.takeCount()
           progress(state)
         }
@@ -116,16 +106,7 @@ extension Database {
     of snapshot: Snapshot, _ findings: inout FindingList
   ) async throws(DatabaseError) {
     var check = HolderCheck(Rows(snapshot, catalog, mayBlock: true))
-    while !check.isDone {
-      guard !Task.isCancelled else { throw DatabaseError(.cancelled, "the task was cancelled") }
-      let previous = check
-      check = await snapshot.readBlocking {
-        var next = previous
-        next.step()
-        return next
-      }
-      findings.append(check.takeFindings())
-    }
+    try await snapshot.run(&check, &findings)
   }
 
   /// Checks the rows of the tree.
@@ -133,16 +114,7 @@ extension Database {
     _ rows: Rows, _ findings: inout FindingList
   ) async throws(DatabaseError) {
     var check = TreeCheck(rows)
-    while !check.isDone {
-      guard !Task.isCancelled else { throw DatabaseError(.cancelled, "the task was cancelled") }
-      let previous = check
-      check = await rows.snapshot.readBlocking {
-        var next = previous
-        next.step()
-        return next
-      }
-      findings.append(check.takeFindings())
-    }
+    try await rows.snapshot.run(&check, &findings)
   }
 
   /// Checks for all collections below a root collection.

@@ -8,7 +8,7 @@
 internal import OndolEngine
 
 /// A check of all holders' rows, between two steps.
-struct HolderCheck: Sendable {
+struct HolderCheck: SteppedCheck {
   private let rows: Rows
   private var namer: RowNamer
   /// The last key of the step before.

@@ -5,7 +5,7 @@
 internal import OndolEngine
 
 /// A check of the tree, between two steps.
-struct TreeCheck: Sendable {
+struct TreeCheck: SteppedCheck {
   private let rows: Rows
   private var indexes: [TreeIndexDefinition] = []
   private var findings: [Finding] = []

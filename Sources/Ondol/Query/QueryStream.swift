@@ -37,9 +37,7 @@ public struct QueryDocuments: AsyncSequence, Sendable {
       isolation actor: isolated (any Actor)? = #isolation
     ) async throws(DatabaseError) -> DocumentSnapshot? {
       if position == page.count {
-        guard !Task.isCancelled else {
-          throw DatabaseError(.cancelled, "the task was cancelled; the rest is not read")
-        }
+        try refuseWhenCancelled("the rest is not read")
         (pages, page) = try await pages.next()
         position = 0
       }

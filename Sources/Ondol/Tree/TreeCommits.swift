@@ -52,9 +52,7 @@ extension Database {
     defer { openGates(gates) }
     var attempts = 0
     while true {
-      guard !Task.isCancelled else {
-        throw DatabaseError(.cancelled, "the task was cancelled; nothing was written")
-      }
+      try refuseWhenCancelled("nothing was written")
       let snapshot = try engineSnapshot()
       let batch = try await read(snapshot) { (rows) throws(DatabaseError) in
         var batch = Batch()
