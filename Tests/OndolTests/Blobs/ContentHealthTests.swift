@@ -49,11 +49,13 @@ import Testing
     let directory = try world.fileSystem.openDirectory(at: "/db", create: false)
     var random = SeededRandom(seed: 1)
     for name in try directory.list() where name.hasSuffix(".pack") || name.hasSuffix(".content") {
-      let size = try directory.open(name, access: .readOnly).size()
-      for _ in 0..<12 {
+      let size = Int(try directory.open(name, access: .readOnly).size())
+      // Frames of a content's own file begin at multiples of 64 KiB; those of a pack are anywhere.
+      let stretch = name.hasSuffix(".content") ? 64 << 10 : 2 << 10
+      for start in stride(from: 0, to: size, by: stretch) {
         let copy = SimulatedFileSystem(storage: world.fileSystem.storage)
         let file = try copy.openDirectory(at: "/db", create: false).open(name, access: .readWrite)
-        let offset = UInt64(random.below(Int(size)))
+        let offset = UInt64(start + random.below(min(stretch, size - start)))
         let byte = try file.read(at: offset, count: 1)[0]
         let flipped = [byte ^ (1 << UInt8(random.below(8)))]
         try file.write(flipped.bytes, at: offset)
