@@ -80,11 +80,13 @@ final class TreeListener<Element: Sendable>: Listener {
       return state
     }
     do throws(DatabaseError) {
-      let events = try await step(&state)
+      var events = try await step(&state)
       if events.isEmpty, state.isOver { end(&state) }
       self.state.withLock { [state] in $0 = state }
-      let elements = events.reversed().map(element)
-      ready.withLock { $0 = elements }
+      var elements: [Element] = []
+      elements.reserveCapacity(events.count)
+      while let event = events.popLast() { elements.append(element(event)) }
+      ready.withLock { [elements] in $0 = elements }
     } catch {
       end(&state)
       self.state.withLock { [state] in $0 = state }
