@@ -2,11 +2,11 @@
 // its memory. A segment is written, damaged, has its checksums made right again, and is read from
 // both ends: it answers or is refused, and undamaged it answers rightly.
 
-import FuzzKit
-
 @testable import OndolEngine
 
 enum BlockTarget: FuzzTarget {
+  static let name = "block"
+
   static func run(_ bytes: [UInt8]) {
     var input = FuzzInput(bytes)
     if input.flag() {
@@ -42,7 +42,7 @@ enum BlockTarget: FuzzTarget {
   // MARK: - A segment
 
   private static let identity = DatabaseIdentity(low: 1, high: 2)
-  private static let name = FileNumber(rawValue: 7).segmentName
+  private static let fileName = FileNumber(rawValue: 7).segmentName
 
   private static func readSegment(_ input: inout FuzzInput) {
     let rows = rows(&input)
@@ -53,9 +53,9 @@ enum BlockTarget: FuzzTarget {
     guard var metadata = try? write(rows, options, to: directory) else {
       return demand(false, "rows in order cannot be written")
     }
-    let sound = directory.contents(name)
+    let sound = directory.contents(fileName)
     var bytes = sound
-    let places = SealedPlaces(bytes, name)
+    let places = SealedPlaces(bytes, fileName)
     bytes.damage(&input)
     if bytes.count == sound.count { places.seal(&bytes, metadata.salt) }
     metadata.sizeBytes = UInt64(bytes.count)
@@ -67,7 +67,7 @@ enum BlockTarget: FuzzTarget {
     _ bytes: [UInt8], _ metadata: SegmentMetadata, _ rows: [Row], isSound: Bool
   ) {
     let segment = Segment(
-      metadata, identity: identity, shard: 1, directory: FuzzDirectory([name: bytes]),
+      metadata, identity: identity, shard: 1, directory: FuzzDirectory([fileName: bytes]),
       cache: BlockCache(budgetBytes: 1 << 20))
     let run = Run([segment])
     for row in rows.prefix(8) {
@@ -134,7 +134,7 @@ enum BlockTarget: FuzzTarget {
     _ rows: [Row], _ options: SegmentOptions, to directory: FuzzDirectory
   ) throws(EngineError) -> SegmentMetadata {
     let writer = SegmentWriter(
-      file: try directory.create(name), number: FileNumber(rawValue: 7), salt: 9,
+      file: try directory.create(fileName), number: FileNumber(rawValue: 7), salt: 9,
       identity: identity, shard: 1, options: options)
     for row in rows { try writer.add(row.kind, key: row.key.bytes, value: row.value.bytes) }
     return try writer.finish(

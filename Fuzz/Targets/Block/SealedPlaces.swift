@@ -1,7 +1,5 @@
 // Where a sound segment has checksums, so that they can be made right again after damage.
 
-import FuzzKit
-
 @testable import OndolEngine
 
 /// The blocks and sections of one segment file.

@@ -2,12 +2,13 @@
 // the check that is made when a row is read lets pass exactly what can be decoded. What was decoded
 // is encoded and decoded again, the same to the last bit.
 
-import FuzzKit
 import OndolEngine
 
 @testable import Ondol
 
 enum DocumentTarget: FuzzTarget {
+  static let name = "document"
+
   private static let names = ["a", "b", "c", "name", "tags", "m", "x", "y", "é", "with space"]
 
   private static let symbols: SymbolTable = {

@@ -1,12 +1,13 @@
 // Keys. Any bytes are taken apart or refused; what was taken apart is written and read again; and
 // two values drawn from the bytes are ordered by their keys as ValueOrder orders them.
 
-import FuzzKit
 import OndolEngine
 
 @testable import Ondol
 
 enum KeyTarget: FuzzTarget {
+  static let name = "key"
+
   static func run(_ bytes: [UInt8]) {
     var input = FuzzInput(bytes)
     if input.flag() {

@@ -1,7 +1,5 @@
 // Values drawn from an input's bytes.
 
-import FuzzKit
-
 @testable import Ondol
 
 extension FuzzInput {

@@ -1,11 +1,15 @@
-// What all fuzz targets share: how the fuzzer's call reaches a target, how a broken promise is
-// told, and how the first inputs of its corpus are made. libFuzzer brings its own `main`, so a
-// target is only the two functions that it calls.
+// What all fuzz targets share: what a target is, which there are, and how a broken promise is told.
+// The same bodies run in two places: under libFuzzer (Fuzz/Entry), which thinks of inputs, and in
+// an ordinary test (Fuzz/Replay), which tries the inputs that were kept.
 
 import Foundation
+package import OndolEngine
 
 /// One thing that is tried with any bytes.
-package protocol FuzzTarget {
+package protocol FuzzTarget: SendableMetatype {
+  /// What it is called on the command line, and the name of its folder in the corpus.
+  static var name: String { get }
+
   /// Tries `input`. Whatever does not hold is told with `demand`.
   static func run(_ input: [UInt8])
 
@@ -14,38 +18,30 @@ package protocol FuzzTarget {
   static func seeds() -> [[UInt8]]
 }
 
+/// All targets.
+package enum FuzzTargets {
+  package static let all: [any FuzzTarget.Type] = [
+    BlockTarget.self, DocumentTarget.self, KeyTarget.self, LogTarget.self, ManifestTarget.self,
+    QueryTarget.self, ValueFileTarget.self, LZ4Target.self, PathsTarget.self, TreeTarget.self,
+    PackTarget.self, LifeTarget.self,
+  ]
+
+  package static func named(_ name: String) -> (any FuzzTarget.Type)? {
+    all.first { $0.name == name }
+  }
+}
+
+/// What is being tried, for whoever reads why a process ended.
+package let underTrial = Guarded("")
+
 /// Ends the process, which the fuzzer takes for a find, unless `condition` holds.
 package func demand(
-  _ condition: Bool, _ message: @autoclosure () -> String, line: UInt = #line
+  _ condition: Bool, _ message: @autoclosure () -> String, file: String = #fileID,
+  line: UInt = #line
 ) {
   guard !condition else { return }
-  FileHandle.standardError.write(Data("Line \(line): \(message())\n".utf8))
+  let place = underTrial.withLock { $0 }
+  let text = "\(file):\(line): \(place): \(message())\n"
+  FileHandle.standardError.write(Data(text.utf8))
   preconditionFailure("a promise is broken")
-}
-
-/// What libFuzzer's call for one input comes to.
-package func fuzz<Target: FuzzTarget>(
-  _ target: Target.Type, _ start: UnsafePointer<UInt8>?, _ count: Int
-) -> CInt {
-  // Safe: libFuzzer gives `count` bytes that stay until we return.
-  let bytes = unsafe UnsafeBufferPointer(start: start, count: count)
-  target.run(unsafe Array(bytes))
-  return 0
-}
-
-/// What libFuzzer's first call comes to. With `FUZZ_SEEDS` set to a folder, the target's seeds are
-/// written there and the process ends.
-package func prepare<Target: FuzzTarget>(_ target: Target.Type) -> CInt {
-  guard let folder = ProcessInfo.processInfo.environment["FUZZ_SEEDS"] else { return 0 }
-  do {
-    let place = URL(filePath: folder)
-    try FileManager.default.createDirectory(at: place, withIntermediateDirectories: true)
-    for (index, seed) in target.seeds().enumerated() {
-      try Data(seed).write(to: place.appending(path: "seed-\(index)"))
-    }
-  } catch {
-    FileHandle.standardError.write(Data("\(error)\n".utf8))
-    exit(1)
-  }
-  exit(0)
 }

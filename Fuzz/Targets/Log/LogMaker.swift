@@ -1,7 +1,5 @@
 // Makes logs whose every field comes from the input and whose checksums are right.
 
-import FuzzKit
-
 @testable import OndolEngine
 
 /// Writes logs one behind the other.

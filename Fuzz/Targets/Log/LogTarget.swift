@@ -2,11 +2,11 @@
 // checksums, then cut or damaged, and recovered. Recovery refuses or gives a beginning of what was
 // written; what was not touched comes back whole.
 
-import FuzzKit
-
 @testable import OndolEngine
 
 enum LogTarget: FuzzTarget {
+  static let name = "log"
+
   private static let identity = DatabaseIdentity(low: 1, high: 2)
   private static let first = FileNumber(rawValue: 2)
   private static let second = FileNumber(rawValue: 3)

@@ -2,11 +2,11 @@
 // and loaded: refused, or a state that can be written down whole and comes back the same. From that
 // state a log is recovered, since nothing the manifest says may make recovery trap.
 
-import FuzzKit
-
 @testable import OndolEngine
 
 enum ManifestTarget: FuzzTarget {
+  static let name = "manifest"
+
   private static let identity = DatabaseIdentity(low: 1, high: 2)
   private static let salt: UInt64 = 9
 
@@ -177,6 +177,30 @@ enum ManifestTarget: FuzzTarget {
       let found = try? Superblock.read(from: file)
     else { return }
     demand((1...1_024).contains(found.shardCount), "\(found.shardCount) shards")
+    demand((try? Superblock.hasSoundSlot(in: file)) == true, "a slot was read and none is sound")
+    let slots = (try? Superblock.slots(in: file)) ?? []
+    demand(
+      slots.compactMap(\.superblock).map(\.epoch).max() == found.epoch,
+      "the newest of \(slots) is not \(found)")
+    loadNamed(by: found, &input)
+  }
+
+  /// The manifest that a superblock names, which is that of the database with the same identity.
+  private static func loadNamed(by superblock: Superblock, _ input: inout FuzzInput) {
+    let header = header(superblock)
+    var payload: [UInt8] = []
+    payload.appendLittleEndian(UInt64(0))
+    payload += changes(&input)
+    let edit = FrameBuilder.buildEdit(
+      payload, ordinal: 1, time: 0, syncedThrough: UInt64(header.count), salt: salt,
+      offset: UInt64(header.count))
+    let directory = FuzzDirectory([superblock.manifest.manifestName: header + edit])
+    guard
+      let manifest = try? Manifest.load(
+        superblock, directory: directory, environment: .memory(), rotationSize: 1 << 16)
+    else { return }
+    demand(superblock.identity == identity, "the manifest of another database is taken")
+    writeDown(manifest.state, shardCount: Int(superblock.shardCount))
   }
 
   private static func seal(_ bytes: inout [UInt8], _ place: Range<Int>, _ slot: Int) {

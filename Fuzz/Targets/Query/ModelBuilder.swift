@@ -1,7 +1,6 @@
 // Queries of the tests' model from an input's bytes: all that the model can say, of fields and
 // values so few that much of it meets.
 
-import FuzzKit
 import Ondol
 
 /// Takes queries out of bytes.

@@ -3,10 +3,11 @@
 // the naive evaluator of the tests gives, in both; one that makes none throws an error that says
 // that the argument is wrong. Nothing traps.
 
-import FuzzKit
 import Ondol
 
 enum QueryTarget: FuzzTarget {
+  static let name = "query"
+
   static func run(_ bytes: [UInt8]) {
     var input = FuzzInput(bytes)
     if input.flag() {

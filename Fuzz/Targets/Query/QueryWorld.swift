@@ -1,7 +1,6 @@
 // The databases that queries are asked of, made once.
 
 import Dispatch
-import FuzzKit
 import Ondol
 import OndolEngine
 

@@ -2,7 +2,6 @@
 // many values, negative limits. They are answered or refused, and what they are refused with names
 // what is wrong.
 
-import FuzzKit
 import Foundation
 import Ondol
 

@@ -2,11 +2,11 @@
 // again, and values are read by the pointers that were given out or by pointers from the input:
 // refused or, where nothing was touched, right.
 
-import FuzzKit
-
 @testable import OndolEngine
 
 enum ValueFileTarget: FuzzTarget {
+  static let name = "valuefile"
+
   private static let identity = DatabaseIdentity(low: 1, high: 2)
   private static let number = FileNumber(rawValue: 5)
   private static let salt: UInt64 = 9
