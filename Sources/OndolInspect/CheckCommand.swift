@@ -4,6 +4,7 @@
 import ArgumentParser
 import Foundation
 import Ondol
+import OndolJSON
 
 struct CheckCommand: AsyncParsableCommand {
   static let configuration = CommandConfiguration(

@@ -2,6 +2,7 @@
 
 import ArgumentParser
 import Ondol
+import OndolJSON
 
 struct GetCommand: AsyncParsableCommand {
   static let configuration = CommandConfiguration(

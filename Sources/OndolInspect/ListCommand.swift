@@ -3,6 +3,7 @@
 
 import ArgumentParser
 import Ondol
+import OndolJSON
 
 struct ListCommand: AsyncParsableCommand {
   static let configuration = CommandConfiguration(

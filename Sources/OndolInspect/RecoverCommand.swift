@@ -3,6 +3,7 @@
 import ArgumentParser
 import Foundation
 import Ondol
+import OndolJSON
 
 struct RecoverCommand: AsyncParsableCommand {
   static let configuration = CommandConfiguration(

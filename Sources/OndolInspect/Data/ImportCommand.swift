@@ -4,6 +4,7 @@
 
 import ArgumentParser
 import Ondol
+import OndolJSON
 
 struct ImportCommand: AsyncParsableCommand {
   static let configuration = CommandConfiguration(

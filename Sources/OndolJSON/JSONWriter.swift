@@ -4,30 +4,30 @@
 // is.
 
 import Foundation
-import Ondol
+package import Ondol
 
 /// Writes one value after another into the same buffer.
-struct JSONWriter {
-  private(set) var text = ""
+package struct JSONWriter {
+  package private(set) var text = ""
 
   /// `value` as JSON in one line.
-  static func line(_ value: Value) -> String {
+  package static func line(_ value: Value) -> String {
     var writer = JSONWriter()
     writer.write(value)
     return writer.text
   }
 
   /// A document's fields with its id in front, under the name that no field can have.
-  static func line(id: String, _ fields: [String: Value]) -> String {
+  package static func line(id: String, _ fields: [String: Value]) -> String {
     var writer = JSONWriter()
     writer.write(fields, first: (documentIDName, .string(id)))
     return writer.text
   }
 
   /// How queries, too, call the document's id.
-  static let documentIDName = "__name__"
+  package static let documentIDName = "__name__"
 
-  mutating func write(_ value: Value) {
+  package mutating func write(_ value: Value) {
     switch value {
     case .null: text += "null"
     case .boolean(let value): text += value ? "true" : "false"
@@ -113,7 +113,7 @@ struct JSONWriter {
 
 extension JSONWriter {
   /// "2026-05-01T09:30:00.000000Z", the fraction only where there is one.
-  static func dateText(_ timestamp: Timestamp) -> String {
+  package static func dateText(_ timestamp: Timestamp) -> String {
     let (days, second) = timestamp.seconds.quotientAndRemainder(dividingByFloor: 86_400)
     let (year, month, day) = civilDate(daysSince1970: days)
     let clock = [second / 3_600, second / 60 % 60, second % 60].map { padded($0, 2) }

@@ -2,19 +2,19 @@
 // to the last of its 64 bits and `1.0` a double, a difference that general decoders round away.
 // Input is hostile: depth and positions are checked, and every complaint names its column.
 
-import Ondol
+package import Ondol
 
 /// Why a text is not JSON.
-struct JSONError: Error, Sendable {
-  let reason: String
+package struct JSONError: Error, Sendable {
+  package let reason: String
   /// Counted from one, in bytes.
-  let column: Int
+  package let column: Int
 }
 
 /// Reads RFC 8259's JSON, and nothing beside it.
-struct JSONReader {
+package struct JSONReader {
   /// Deeper nesting than any document may have.
-  static let maximumDepth = 128
+  package static let maximumDepth = 128
 
   private let bytes: [UInt8]
   private var position = 0
@@ -24,7 +24,7 @@ struct JSONReader {
   ///
   /// A number without fraction and exponent is an integer when it fits 64 bits; any other is a
   /// double.
-  static func read(_ bytes: [UInt8]) throws(JSONError) -> Value {
+  package static func read(_ bytes: [UInt8]) throws(JSONError) -> Value {
     var reader = JSONReader(bytes: bytes)
     let value = try reader.readValue()
     reader.skipSpace()
