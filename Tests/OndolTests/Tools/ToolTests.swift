@@ -226,7 +226,7 @@ import Testing
     let database = try await Database.open(at: shop)
     try await database.collection("upload").createIndex(on: ["x"])
     try await database.collection("upload").document("a").setData(["x": 1])
-    for arguments in [[], ["--quick"], ["--full"], ["--format", "text"]] {
+    for arguments in [[], ["--quick"], ["--full"], ["--format", "table"]] {
       let result = try await scratch.ondol(["check", shop] + arguments)
       #expect(result.status == 0, "\(result.messages)")
       #expect(result.output == "")
