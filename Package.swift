@@ -33,7 +33,7 @@ let package = Package(
       ]),
 
     // Values as JSON and back, and the tool's dumps: a library, so that tests and fuzzers reach it.
-    .target(name: "OndolJSON", dependencies: ["Ondol"]),
+    .target(name: "OndolJSON", dependencies: ["Ondol", "OndolEngine"]),
     .executableTarget(
       name: "OndolInspect",
       dependencies: [

@@ -1,51 +1,145 @@
 // Writes values as JSON in one line: field names in the order of their bytes, so that equal
-// documents are equal lines. What JSON has no word for is written as an object with one `$` name,
-// after MongoDB's Extended JSON; `import` reads plain JSON and takes such an object for the map it
-// is.
+// documents are equal lines. What JSON has no word for is written as ExtendedJSON says. In the
+// relaxed form, too, everything comes back to the last bit, because a double always has a "." or an
+// "e" in it and an integer never.
 
 import Foundation
 package import Ondol
+import OndolEngine
 
 /// Writes one value after another into the same buffer.
 package struct JSONWriter {
-  package private(set) var text = ""
+  /// What was written, UTF-8.
+  package private(set) var bytes: [UInt8] = []
+  private let form: JSONForm
+
+  package init(_ form: JSONForm = .relaxed) {
+    self.form = form
+  }
+
+  /// What was written.
+  package var text: String { String(decoding: bytes, as: UTF8.self) }
 
   /// `value` as JSON in one line.
-  package static func line(_ value: Value) -> String {
-    var writer = JSONWriter()
+  package static func line(_ value: Value, _ form: JSONForm = .relaxed) -> String {
+    var writer = JSONWriter(form)
     writer.write(value)
     return writer.text
   }
 
   /// A document's fields with its id in front, under the name that no field can have.
-  package static func line(id: String, _ fields: [String: Value]) -> String {
-    var writer = JSONWriter()
-    writer.write(fields, first: (documentIDName, .string(id)))
+  package static func line(
+    id: String, _ fields: [String: Value], _ form: JSONForm = .relaxed
+  ) -> String {
+    var writer = JSONWriter(form)
+    writer.write(fields: fields, behind: [(documentIDName, .string(id))])
     return writer.text
   }
 
   /// How queries, too, call the document's id.
   package static let documentIDName = "__name__"
 
+  /// "2026-05-01T09:30:00.25Z".
+  package static func dateText(_ timestamp: Timestamp) -> String { Moment.text(timestamp) }
+
+  /// Forgets what was written, and keeps the room for it.
+  package mutating func removeAll() {
+    bytes.removeAll(keepingCapacity: true)
+  }
+
+  /// Ends a line.
+  package mutating func endLine() {
+    bytes.append(0x0A)
+  }
+
+  /// Writes an object with some members in front, which are no fields of a document.
+  package mutating func write(fields: [String: Value], behind first: [(String, Value)]) {
+    bytes.append(UInt8(ascii: "{"))
+    var separator = false
+    for (name, value) in first {
+      member(name, value, &separator)
+    }
+    members(fields, &separator)
+    bytes.append(UInt8(ascii: "}"))
+  }
+
   package mutating func write(_ value: Value) {
     switch value {
-    case .null: text += "null"
-    case .boolean(let value): text += value ? "true" : "false"
-    case .integer(let value): text += String(value)
+    case .null: append("null")
+    case .boolean(let value): append(value ? "true" : "false")
+    case .integer(let value): write(value)
     case .double(let value): write(value)
     case .string(let value): write(value)
-    case .array(let elements): write(elements)
+    case .array(let elements):
+      write(elements.count) { writer, index in writer.write(elements[index]) }
     case .map(let fields): write(fields)
-    case .timestamp(let value): write(["$date": .string(Self.dateText(value))])
-    case .bytes(let value):
-      write(["$binary": .string(Data(value).base64EncodedString())])
-    case .reference(let path): write(["$reference": .string(path.description)])
-    case .geoPoint(let point):
-      write(["$geoPoint": .array([.double(point.latitude), .double(point.longitude)])])
-    case .vector(let vector):
-      write(["$vector": .array(vector.components.map { .double($0) })])
-    case .blob(let blob): write(["$blob": .map(Self.fields(of: blob))])
+    case .timestamp(let value): write("$date", .string(Moment.text(value)))
+    case .bytes(let value): write(value)
+    case .reference(let path): write("$reference", .string(path.description))
+    case .geoPoint(let point): write(point)
+    case .vector(let vector): write(vector)
+    case .blob(let blob): write("$blob", .map(Self.fields(of: blob)))
     }
+  }
+
+  private mutating func append(_ text: String) {
+    bytes.append(contentsOf: text.utf8)
+  }
+
+  /// A value that JSON has no word for; in the plain form only what it holds.
+  private mutating func write(_ name: String, _ content: Value) {
+    if form == .plain { return write(content) }
+    append("{\"\(name)\":")
+    write(content)
+    append("}")
+  }
+
+  /// A text that stands for a number.
+  private mutating func write(_ name: String, digits: String) {
+    append("{\"\(name)\":\"\(digits)\"}")
+  }
+}
+
+// MARK: - Numbers and typed values
+
+extension JSONWriter {
+  private mutating func write(_ value: Int64) {
+    form == .canonical ? write("$numberLong", digits: "\(value)") : append(String(value))
+  }
+
+  private mutating func write(_ value: Double) {
+    if value.isFinite, form != .canonical { return append(String(value)) }
+    if form == .plain { return append("null") }
+    write("$numberDouble", digits: ExtendedJSON.text(of: value))
+  }
+
+  private mutating func write(_ value: [UInt8]) {
+    let text = Data(value).base64EncodedString()
+    if form == .plain { return write(text) }
+    append("{\"$binary\":{\"base64\":\"\(text)\",\"subType\":\"00\"}}")
+  }
+
+  private mutating func write(_ point: GeoPoint) {
+    if form == .plain {
+      return write([
+        "latitude": .double(point.latitude), "longitude": .double(point.longitude),
+      ])
+    }
+    append("{\"$geoPoint\":[\(point.latitude),\(point.longitude)]}")
+  }
+
+  private mutating func write(_ vector: VectorValue) {
+    if form != .plain { append("{\"$vector\":") }
+    let components = vector.components
+    write(components.count) { writer, index in
+      let component = components[index]
+      if component.isFinite {
+        writer.append(String(component))
+      } else {
+        writer.append(writer.form == .plain ? "null" : "\"\(ExtendedJSON.text(of: component))\"")
+      }
+    }
+    if form != .plain { append("}") }
   }
 
   private static func fields(of blob: BlobReference) -> [String: Value] {
@@ -56,96 +150,68 @@ package struct JSONWriter {
     fields["path"] = blob.path.map { .string($0) }
     return fields
   }
+}
 
-  private mutating func write(_ value: Double) {
-    if value.isFinite {
-      // The shortest text that reads back as the same bits; always with "." or "e".
-      text += String(value)
-    } else {
-      let name = value.isNaN ? "NaN" : value < 0 ? "-Infinity" : "Infinity"
-      write(["$number": .string(name)])
+// MARK: - Containers and texts
+
+extension JSONWriter {
+  /// An array of so many elements.
+  private mutating func write(_ count: Int, _ element: (inout JSONWriter, Int) -> Void) {
+    bytes.append(UInt8(ascii: "["))
+    for index in 0..<count {
+      if index > 0 { bytes.append(UInt8(ascii: ",")) }
+      element(&self, index)
+    }
+    bytes.append(UInt8(ascii: "]"))
+  }
+
+  private mutating func write(_ fields: [String: Value]) {
+    let isLiteral =
+      form != .plain && fields.keys.contains { $0.utf8.first == UInt8(ascii: "$") }
+    if isLiteral { append("{\"\(ExtendedJSON.literalName)\":") }
+    write(fields: fields, behind: [])
+    if isLiteral { append("}") }
+  }
+
+  private mutating func members(_ fields: [String: Value], _ separator: inout Bool) {
+    for (name, value) in fields.sorted(by: { $0.key.utf8Bytes.compare($1.key.utf8Bytes) < 0 }) {
+      member(name, value, &separator)
     }
   }
 
-  private mutating func write(_ elements: [Value]) {
-    text += "["
-    for (index, element) in elements.enumerated() {
-      if index > 0 { text += "," }
-      write(element)
-    }
-    text += "]"
-  }
-
-  private mutating func write(_ fields: [String: Value], first: (String, Value)? = nil) {
-    text += "{"
-    var isFirst = true
-    let ordered = fields.sorted { $0.key.utf8.lexicographicallyPrecedes($1.key.utf8) }
-    for (name, value) in (first.map { [$0] } ?? []) + ordered.map({ ($0.key, $0.value) }) {
-      if !isFirst { text += "," }
-      isFirst = false
-      write(name)
-      text += ":"
-      write(value)
-    }
-    text += "}"
+  private mutating func member(_ name: String, _ value: Value, _ separator: inout Bool) {
+    if separator { bytes.append(UInt8(ascii: ",")) }
+    separator = true
+    write(name)
+    bytes.append(UInt8(ascii: ":"))
+    write(value)
   }
 
   private mutating func write(_ string: String) {
-    text += "\""
-    for scalar in string.unicodeScalars {
-      switch scalar {
-      case "\"": text += "\\\""
-      case "\\": text += "\\\\"
-      case "\n": text += "\\n"
-      case "\r": text += "\\r"
-      case "\t": text += "\\t"
-      case _ where scalar.value < 0x20 || scalar.value == 0x7F:
-        let digits = String(scalar.value, radix: 16)
-        text += "\\u" + String(repeating: "0", count: 4 - digits.count) + digits
-      default: text.unicodeScalars.append(scalar)
-      }
+    bytes.append(UInt8(ascii: "\""))
+    let octets = string.utf8Bytes
+    var start = 0
+    for index in 0..<octets.byteCount {
+      let byte = octets.byte(at: index)
+      guard byte < 0x20 || byte == 0x22 || byte == 0x5C || byte == 0x7F else { continue }
+      bytes.append(octets.extracting(start..<index))
+      append(Self.escape(byte))
+      start = index + 1
     }
-    text += "\""
-  }
-}
-
-// MARK: - Moments
-
-extension JSONWriter {
-  /// "2026-05-01T09:30:00.000000Z", the fraction only where there is one.
-  package static func dateText(_ timestamp: Timestamp) -> String {
-    let (days, second) = timestamp.seconds.quotientAndRemainder(dividingByFloor: 86_400)
-    let (year, month, day) = civilDate(daysSince1970: days)
-    let clock = [second / 3_600, second / 60 % 60, second % 60].map { padded($0, 2) }
-    let microseconds = Int64(timestamp.nanoseconds / 1_000)
-    let fraction = microseconds == 0 ? "" : ".\(padded(microseconds, 6))"
-    return "\(padded(year, 4))-\(padded(month, 2))-\(padded(day, 2))"
-      + "T\(clock.joined(separator: ":"))\(fraction)Z"
+    bytes.append(octets.extracting(start..<octets.byteCount))
+    bytes.append(UInt8(ascii: "\""))
   }
 
-  private static func padded(_ number: Int64, _ width: Int) -> String {
-    let digits = String(number)
-    return String(repeating: "0", count: max(0, width - digits.count)) + digits
-  }
-
-  /// The Gregorian date. Years begin in March here, so that the leap day is the last of its year.
-  private static func civilDate(daysSince1970 days: Int64) -> (
-    year: Int64, month: Int64, day: Int64
-  ) {
-    let (era, dayOfEra) = (days + 719_468).quotientAndRemainder(dividingByFloor: 146_097)
-    let yearOfEra = (dayOfEra - dayOfEra / 1_460 + dayOfEra / 36_524 - dayOfEra / 146_096) / 365
-    let dayOfYear = dayOfEra - (365 * yearOfEra + yearOfEra / 4 - yearOfEra / 100)
-    let marchMonth = (5 * dayOfYear + 2) / 153
-    let day = dayOfYear - (153 * marchMonth + 2) / 5 + 1
-    let month = marchMonth < 10 ? marchMonth + 3 : marchMonth - 9
-    return (yearOfEra + era * 400 + (month <= 2 ? 1 : 0), month, day)
-  }
-}
-
-extension Int64 {
-  /// Division that rounds down, with a remainder that is never negative.
-  fileprivate func quotientAndRemainder(dividingByFloor divisor: Int64) -> (Int64, Int64) {
-    let (quotient, remainder) = quotientAndRemainder(dividingBy: divisor)
-    return remainder < 0 ? (quotient - 1, remainder + divisor) : (quotient, remainder)
+  private static func escape(_ byte: UInt8) -> String {
+    switch byte {
+    case UInt8(ascii: "\""): return "\\\""
+    case UInt8(ascii: "\\"): return "\\\\"
+    case UInt8(ascii: "\n"): return "\\n"
+    case UInt8(ascii: "\r"): return "\\r"
+    case UInt8(ascii: "\t"): return "\\t"
+    default:
+      let digits = String(byte, radix: 16)
+      return "\\u" + String(repeating: "0", count: 4 - digits.count) + digits
+    }
   }
 }

@@ -160,7 +160,7 @@ enum ValueText {
 
   /// JSON in one line.
   static func json(_ value: Value, _ style: JSONStyle) -> String {
-    JSONWriter.line(value)
+    JSONWriter.line(value, style == .canonical ? .canonical : .relaxed)
   }
 
   /// What stands in a cell: texts and moments without quotes, pictures as what they are, and

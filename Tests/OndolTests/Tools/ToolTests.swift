@@ -93,7 +93,7 @@ import Testing
     line: String, reason: String
   ) async throws {
     let result = try await scratch.ondol(
-      "import", shop, "-", "--into", "upload", "--id-field", "id",
+      "import", shop, "-", "--into", "upload", "--id-field", "id", "--stop-on-error",
       input: #"{"id":"a"}"# + "\n\n" + #"{"id":"b"}"# + "\n" + line + "\n" + #"{"id":"z"}"#)
     #expect(result.status == 1)
     #expect(result.messages.contains("line 4"), "\(result.messages)")
