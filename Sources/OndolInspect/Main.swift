@@ -23,6 +23,9 @@ struct Main: AsyncParsableCommand {
       """,
     subcommands: [
       ImportCommand.self, ListCommand.self, GetCommand.self, InfoCommand.self, CheckCommand.self,
+      CollectionsCommand.self, IndexesCommand.self, SchemaCommand.self, StatisticsCommand.self,
+      QueryCommand.self, CountCommand.self, AggregateCommand.self, WatchCommand.self,
+      TailCommand.self,
       BackupCommand.self, VerifyBackupCommand.self, RecoverCommand.self,
     ])
 
