@@ -22,7 +22,11 @@ struct Main: AsyncParsableCommand {
       format \(FileFormat.version)
       """,
     subcommands: [
-      ImportCommand.self, ListCommand.self, GetCommand.self, InfoCommand.self, CheckCommand.self,
+      PutCommand.self, PatchCommand.self, EditCommand.self, RemoveCommand.self,
+      MakeIndexCommand.self, RemoveIndexCommand.self, ReindexCommand.self,
+      ImportCommand.self, ExportCommand.self, DumpCommand.self, LoadCommand.self,
+      DiffCommand.self, DigestCommand.self,
+      ListCommand.self, GetCommand.self, InfoCommand.self, CheckCommand.self,
       CollectionsCommand.self, IndexesCommand.self, SchemaCommand.self, StatisticsCommand.self,
       QueryCommand.self, CountCommand.self, AggregateCommand.self, WatchCommand.self,
       TailCommand.self,

@@ -36,6 +36,21 @@ package struct JSONWriter {
     return writer.text
   }
 
+  /// A document's fields for an editor, each in a line of its own.
+  package static func page(_ fields: [String: Value]) -> String {
+    var writer = JSONWriter()
+    var separator = "{\n  "
+    for (name, value) in fields.sorted(by: { $0.key.utf8Bytes.compare($1.key.utf8Bytes) < 0 }) {
+      writer.append(separator)
+      writer.write(name)
+      writer.append(": ")
+      writer.write(value)
+      separator = ",\n  "
+    }
+    writer.append(fields.isEmpty ? "{}\n" : "\n}\n")
+    return writer.text
+  }
+
   /// How queries, too, call the document's id.
   package static let documentIDName = "__name__"
 

@@ -4,6 +4,7 @@
 // times, and new commits go on behind the last one. Whatever comes in may be hostile: it is checked
 // as a write of an app is, and refused with a reason.
 
+internal import Logging
 package import OndolEngine
 
 /// A database in the making: declare, then nodes of the tree, then collection by collection in the
@@ -293,7 +294,10 @@ package final class Restoration: @unchecked Sendable {
     } catch {
       throw DatabaseError(error)
     }
-    let database = try await Database.open(at: path, environment: environment)
+    var options = Database.Options()
+    // That indexes are being built is no news here.
+    options.logger.logLevel = .error
+    let database = try await Database.open(at: path, options: options, environment: environment)
     self.database = database
     try await database.orderSalvagedTree()
   }
