@@ -32,10 +32,12 @@ let package = Package(
         .product(name: "Crypto", package: "swift-crypto"),
       ]),
 
+    // Values as JSON and back, and the tool's dumps: a library, so that tests and fuzzers reach it.
+    .target(name: "OndolJSON", dependencies: ["Ondol", "OndolEngine"]),
     .executableTarget(
       name: "OndolInspect",
       dependencies: [
-        "Ondol", "OndolEngine",
+        "Ondol", "OndolEngine", "OndolJSON",
         .product(name: "ArgumentParser", package: "swift-argument-parser"),
       ]),
     // The suites of SimulationTests for hours instead of seconds.
@@ -56,7 +58,8 @@ let package = Package(
       dependencies: ["Ondol", "OndolEngine", .product(name: "Logging", package: "swift-log")],
       path: "Tests/OndolTestKit"),
     .testTarget(name: "OndolEngineTests", dependencies: ["OndolEngine", "OndolTestKit"]),
-    .testTarget(name: "OndolTests", dependencies: ["Ondol", "OndolEngine", "OndolTestKit"]),
+    .testTarget(
+      name: "OndolTests", dependencies: ["Ondol", "OndolEngine", "OndolJSON", "OndolTestKit"]),
     .testTarget(name: "SimulationTests", dependencies: ["OndolEngine", "Ondol", "OndolTestKit"]),
     .testTarget(name: "TidyTests"),
   ],

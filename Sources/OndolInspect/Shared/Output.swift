@@ -29,13 +29,27 @@ struct Output {
   }
 
   mutating func flush() throws(CommandFailure) {
+    defer { buffer.removeAll(keepingCapacity: true) }
+    try Self.write(buffer)
+  }
+
+  /// Writes bytes as they are.
+  static func write(_ bytes: Data) throws(CommandFailure) {
+    if Interruption.isRequested { throw .interrupted }
+    guard !bytes.isEmpty else { return }
     do {
-      try FileHandle.standardOutput.write(contentsOf: buffer)
-      buffer.removeAll(keepingCapacity: true)
+      try FileHandle.standardOutput.write(contentsOf: bytes)
     } catch {
+      guard errnoCode(error) != EPIPE else { throw .outputClosed }
       throw CommandFailure(
         .failed, "cannot write to standard output: \(error.localizedDescription)")
     }
+  }
+
+  /// The system's number for the reason.
+  private static func errnoCode(_ error: any Error) -> Int32? {
+    let inner = (error as NSError).userInfo[NSUnderlyingErrorKey] as? NSError ?? error as NSError
+    return inner.domain == NSPOSIXErrorDomain ? Int32(clamping: inner.code) : nil
   }
 
   /// Says something to the person. Not being heard is no failure.

@@ -19,8 +19,14 @@ enum ExitStatus: Int32 {
   case locked = 5
   /// The files were written by a newer version.
   case newerFormat = 6
+  /// Writing is not allowed here.
+  case readOnly = 7
   /// A damaged database was saved, but not all of it.
   case salvagedWithLoss = 8
+  /// A version or a unique value was not what it had to be.
+  case conflict = 9
+  /// ^C; what is stored is whole.
+  case interrupted = 130
 
   func endProcess() -> Never {
     exit(rawValue)
@@ -36,12 +42,25 @@ struct CommandFailure: Error {
     self.status = status
     self.message = message
   }
+
+  /// Nobody reads any more, as behind `head`: no failure, and nothing to say.
+  static let outputClosed = CommandFailure(.succeeded, "")
+  static let interrupted = CommandFailure(.interrupted, "")
 }
 
 extension CommandFailure {
   /// What the database threw while it was open.
   init(_ error: DatabaseError) {
-    let status: ExitStatus = error.code == .dataLoss ? .corrupt : .failed
+    let status: ExitStatus =
+      switch error.code {
+      case .dataLoss: .corrupt
+      case .notFound: .notFound
+      case .deadlineExceeded: .locked
+      case .permissionDenied: .readOnly
+      case .aborted, .alreadyExists: .conflict
+      case .failedPrecondition where error.conflict != nil: .conflict
+      default: .failed
+      }
     self.init(status, "\(error)")
   }
 
@@ -50,6 +69,7 @@ extension CommandFailure {
     switch error.code {
     case .failedPrecondition: self.init(.locked, error.message)
     case .unimplemented: self.init(.newerFormat, error.message)
+    case .alreadyExists: self.init(.failed, error.message)
     default: self.init(error)
     }
   }

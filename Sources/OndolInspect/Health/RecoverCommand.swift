@@ -3,6 +3,7 @@
 import ArgumentParser
 import Foundation
 import Ondol
+import OndolJSON
 
 struct RecoverCommand: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
@@ -19,16 +20,7 @@ struct RecoverCommand: AsyncParsableCommand {
   @Argument(help: "A new or empty directory.")
   var target: String
 
-  @Option(help: "text or json; text on a terminal and json in a pipe when not given.")
-  var format: Format?
-
-  @Flag(help: "No progress.")
-  var quiet = false
-
-  /// How the report is printed.
-  enum Format: String, ExpressibleByArgument, CaseIterable {
-    case text, json
-  }
+  @OptionGroup var globals: GlobalOptions
 
   func run() async throws {
     guard FileManager.default.fileExists(atPath: source) else {
@@ -38,7 +30,7 @@ struct RecoverCommand: AsyncParsableCommand {
     var shown = ContinuousClock.now
     do throws(DatabaseError) {
       report = try await Database.salvage(from: source, to: target) { progress in
-        guard !quiet, Output.messagesGoToTerminal, shown.duration(to: .now) > .milliseconds(200)
+        guard globals.showsProgress, shown.duration(to: .now) > .milliseconds(200)
         else { return }
         shown = .now
         Output.say("\r\(progress.documents) documents ", terminator: "")
@@ -46,7 +38,7 @@ struct RecoverCommand: AsyncParsableCommand {
     } catch {
       throw CommandFailure(opening: source, error)
     }
-    if !quiet, Output.messagesGoToTerminal { Output.say("\r", terminator: "") }
+    if globals.showsProgress { Output.say("\r", terminator: "") }
     try print(report)
     if !report.isComplete {
       throw CommandFailure(.salvagedWithLoss, "something is lost: \(report.lossCount) places")
@@ -55,8 +47,8 @@ struct RecoverCommand: AsyncParsableCommand {
 
   private func print(_ report: SalvageReport) throws {
     var output = Output()
-    switch format ?? (Output.isTerminal ? .text : .json) {
-    case .text:
+    switch globals.chosenFormat {
+    case .table:
       for collection in report.collections {
         let lost = collection.lost == 0 ? "" : ", \(collection.lost) damaged"
         let indexes = collection.indexes.isEmpty ? "" : ", \(collection.indexes.count) indexes"
@@ -67,7 +59,7 @@ struct RecoverCommand: AsyncParsableCommand {
         try output.print("storage: \(report.storagePaths) paths\(lost)")
       }
       for loss in report.losses { try output.print("lost: \(loss)") }
-    case .json:
+    default:
       try output.print(Self.json(report))
     }
     try output.flush()

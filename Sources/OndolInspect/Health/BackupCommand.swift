@@ -19,14 +19,13 @@ struct BackupCommand: AsyncParsableCommand {
   @Argument(help: "A new or empty directory, or - for an archive on standard output.")
   var target: String
 
-  @Flag(help: "No progress.")
-  var quiet = false
+  @OptionGroup var globals: GlobalOptions
 
   func run() async throws {
     try await database.withDatabase { database in
       var shown = ContinuousClock.now
       let progress = { (progress: BackupProgress) in
-        guard !quiet, Output.messagesGoToTerminal, shown.duration(to: .now) > .milliseconds(200)
+        guard globals.showsProgress, shown.duration(to: .now) > .milliseconds(200)
         else { return }
         shown = .now
         let (done, total) = (progress.completedBytes >> 20, progress.totalBytes >> 20)
@@ -37,17 +36,12 @@ struct BackupCommand: AsyncParsableCommand {
       } else {
         try await database.backup(to: target, progress: progress)
       }
-      if !quiet, Output.messagesGoToTerminal { Output.say("\r", terminator: "") }
+      if globals.showsProgress { Output.say("\r", terminator: "") }
     }
   }
 
   private func write(_ bytes: [UInt8]) throws(CommandFailure) {
-    do {
-      try FileHandle.standardOutput.write(contentsOf: Data(bytes))
-    } catch {
-      throw CommandFailure(
-        .failed, "cannot write to standard output: \(error.localizedDescription)")
-    }
+    try Output.write(Data(bytes))
   }
 }
 
@@ -58,19 +52,14 @@ struct VerifyBackupCommand: AsyncParsableCommand {
 
   @OptionGroup var database: DatabaseArgument
 
-  @Option(help: "text, jsonl or json; text on a terminal and jsonl in a pipe when not given.")
-  var format: CheckCommand.Format?
-
-  @Flag(help: "No summary and no progress.")
-  var quiet = false
+  @OptionGroup var globals: GlobalOptions
 
   func run() async throws {
     var check = CheckCommand()
     check.database = database
     check.quick = false
     check.full = true
-    check.format = format
-    check.quiet = quiet
+    check.globals = globals
     try await check.run()
   }
 }

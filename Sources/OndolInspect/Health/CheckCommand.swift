@@ -4,17 +4,13 @@
 import ArgumentParser
 import Foundation
 import Ondol
+import OndolJSON
 
 struct CheckCommand: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "check",
     abstract: "Looks for damage: reads all files, or with --full all documents and indexes, too.",
     discussion: "Works beside an app that has the database open, and changes nothing.")
-
-  /// How findings are printed.
-  enum Format: String, ExpressibleByArgument, CaseIterable {
-    case text, jsonl, json
-  }
 
   @OptionGroup var database: DatabaseArgument
 
@@ -24,11 +20,7 @@ struct CheckCommand: AsyncParsableCommand {
   @Flag(help: "Also every document and every row of every index.")
   var full = false
 
-  @Option(help: "text, jsonl or json; text on a terminal and jsonl in a pipe when not given.")
-  var format: Format?
-
-  @Flag(help: "No summary and no progress.")
-  var quiet = false
+  @OptionGroup var globals: GlobalOptions
 
   func validate() throws {
     guard !(quick && full) else { throw ValidationError("--quick and --full exclude each other") }
@@ -44,7 +36,7 @@ struct CheckCommand: AsyncParsableCommand {
       findings = try await Database.verify(
         at: database.directory, depth: quick ? .structure : full ? .full : .blocks
       ) { progress in
-        guard !quiet, Output.messagesGoToTerminal, shown.duration(to: .now) > .milliseconds(200)
+        guard globals.showsProgress, shown.duration(to: .now) > .milliseconds(200)
         else { return }
         shown = .now
         Output.say("\r\(Self.describe(progress))", terminator: "")
@@ -52,10 +44,10 @@ struct CheckCommand: AsyncParsableCommand {
     } catch {
       throw CommandFailure(opening: database.directory, error)
     }
-    if !quiet, Output.messagesGoToTerminal { Output.say("\r", terminator: "") }
+    if globals.showsProgress { Output.say("\r", terminator: "") }
     try print(findings)
     let errors = findings.count { $0.severity == .error }
-    if !quiet { Output.say("\(errors) errors, \(findings.count - errors) warnings") }
+    do { globals.say("\(errors) errors, \(findings.count - errors) warnings") }
     if errors > 0 { throw CommandFailure(.corrupt, "the database is damaged") }
   }
 
@@ -64,34 +56,35 @@ struct CheckCommand: AsyncParsableCommand {
     return "\(megabytes.0) of \(megabytes.1) MiB, \(progress.documents) documents "
   }
 
-  private func print(_ findings: [Finding]) throws {
-    var output = Output()
-    switch format ?? (Output.isTerminal ? .text : .jsonl) {
-    case .text:
+  private func print(_ findings: [Finding]) throws(CommandFailure) {
+    // Sentences are too long for columns.
+    if globals.chosenFormat == .table {
+      var output = Output()
       for finding in findings {
         try output.print("\(finding)")
         if let hint = finding.hint { try output.print("  \(hint)") }
       }
-    case .jsonl:
-      for finding in findings { try output.print(Self.json(finding)) }
-    case .json:
-      let lines = findings.map(Self.json)
-      try output.print("[" + lines.joined(separator: ",\n") + "]")
+      return try output.flush()
     }
-    try output.flush()
+    var rows = RowWriter(globals, .report(schema: "check/1", columns: Self.columns))
+    for finding in findings { try rows.write(Self.row(finding)) }
+    try rows.finish()
   }
 
-  private static func json(_ finding: Finding) -> String {
-    var fields: [String: Value] = [
-      "schema": "check/1", "severity": .string(finding.severity.rawValue),
-      "kind": .string(finding.kind.rawValue), "message": .string(finding.message),
+  private static let columns = [
+    "severity", "kind", "message", "file", "offset", "collection", "id", "storagePath", "hint",
+  ]
+
+  private static func row(_ finding: Finding) -> [Cell] {
+    let cells: [(String, Value?)] = [
+      ("severity", .string(finding.severity.rawValue)), ("kind", .string(finding.kind.rawValue)),
+      ("message", .string(finding.message)), ("file", finding.file.map { .string($0) }),
+      ("offset", finding.offset.map { .integer(Int64(clamping: $0)) }),
+      ("collection", finding.collection.map { .string($0) }),
+      ("id", finding.id.map { .string($0) }),
+      ("storagePath", finding.storagePath.map { .string($0) }),
+      ("hint", finding.hint.map { .string($0) }),
     ]
-    fields["file"] = finding.file.map { .string($0) }
-    fields["offset"] = finding.offset.map { .integer(Int64(clamping: $0)) }
-    fields["collection"] = finding.collection.map { .string($0) }
-    fields["id"] = finding.id.map { .string($0) }
-    fields["storagePath"] = finding.storagePath.map { .string($0) }
-    fields["hint"] = finding.hint.map { .string($0) }
-    return JSONWriter.line(.map(fields))
+    return cells.compactMap { name, value in value.map { (name, $0) } }
   }
 }
