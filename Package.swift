@@ -32,10 +32,12 @@ let package = Package(
         .product(name: "Crypto", package: "swift-crypto"),
       ]),
 
+    // Values as JSON and back, and the tool's dumps: a library, so that tests and fuzzers reach it.
+    .target(name: "OndolJSON", dependencies: ["Ondol", "OndolEngine"]),
     .executableTarget(
       name: "OndolInspect",
       dependencies: [
-        "Ondol", "OndolEngine",
+        "Ondol", "OndolEngine", "OndolJSON",
         .product(name: "ArgumentParser", package: "swift-argument-parser"),
       ]),
     // The suites of SimulationTests for hours instead of seconds.
@@ -56,7 +58,8 @@ let package = Package(
       dependencies: ["Ondol", "OndolEngine", .product(name: "Logging", package: "swift-log")],
       path: "Tests/OndolTestKit"),
     .testTarget(name: "OndolEngineTests", dependencies: ["OndolEngine", "OndolTestKit"]),
-    .testTarget(name: "OndolTests", dependencies: ["Ondol", "OndolEngine", "OndolTestKit"]),
+    .testTarget(
+      name: "OndolTests", dependencies: ["Ondol", "OndolEngine", "OndolJSON", "OndolTestKit"]),
     .testTarget(name: "SimulationTests", dependencies: ["OndolEngine", "Ondol", "OndolTestKit"]),
     .testTarget(name: "TidyTests"),
   ],
@@ -123,22 +126,25 @@ if let bench = Context.environment["BENCH"] {
     .executableTarget(
       name: "TreeBenchmarks",
       dependencies: [
-        "Ondol", .product(name: "ArgumentParser", package: "swift-argument-parser"),
+        "BenchmarkKit", "Ondol",
+        .product(name: "ArgumentParser", package: "swift-argument-parser"),
       ], path: "Benchmarks/TreeBenchmarks"),
   ]
 }
 
-// Fuzzing, by Scripts/fuzz: libFuzzer brings the targets' main, so nothing else can build them.
-if Context.environment["FUZZ"] != nil {
+// Fuzzing. What is tried is one folder of sources for two users: Scripts/fuzz builds it with
+// libFuzzer, which brings a main and so excludes everything else; the tests try the inputs that were
+// kept.
+let fuzzed: [Target.Dependency] = ["Ondol", "OndolEngine", "OndolTestKit"]
+if Context.environment["FUZZ"] == nil {
   package.targets.append(
-    .target(name: "FuzzKit", dependencies: ["OndolEngine"], path: "Fuzz/FuzzKit"))
+    .testTarget(
+      name: "FuzzTests", dependencies: fuzzed, path: "Fuzz", exclude: ["Entry", "Corpus"]))
+} else {
   package.targets += [
-    "FuzzBlock", "FuzzDocument", "FuzzKey", "FuzzLog", "FuzzManifest", "FuzzQuery",
-    "FuzzValueFile",
-  ].map {
-    .executableTarget(
-      name: $0, dependencies: ["FuzzKit", "Ondol", "OndolEngine"], path: "Fuzz/\($0)")
-  }
+    .target(name: "FuzzTargets", dependencies: fuzzed, path: "Fuzz/Targets"),
+    .executableTarget(name: "OndolFuzz", dependencies: ["FuzzTargets"], path: "Fuzz/Entry"),
+  ]
 }
 
 for target in package.targets where target.type != .system && target.name != "COndol" {

@@ -4,7 +4,7 @@
 import BenchmarkKit
 import Foundation
 
-enum Workload: String, Codable, CaseIterable {
+enum Workload: String, SuiteWorkload {
   case putSmall = "put 10 KB"
   case getSmall = "get 10 KB"
   case putMegabyte = "put 1 MB"
@@ -19,6 +19,8 @@ enum Workload: String, Codable, CaseIterable {
   }
 
   var lowerIsBetter: Bool { unit == "µs" }
+
+  var goal: Double? { self == .getSmall ? 15 : nil }
 
   /// Bytes of a content.
   var length: Int {
@@ -91,9 +93,8 @@ struct BlobRun {
       for index in 0..<8 {
         bytes[index] = UInt8(truncatingIfNeeded: number >> (8 * index))
       }
-      let start = ContinuousClock.now
-      try await store.put(bytes, name(number, workload.length))
-      times.append((ContinuousClock.now - start).microseconds)
+      times.append(
+        try await microseconds { try await store.put(bytes, name(number, workload.length)) })
     }
     return figure(times, workload)
   }
@@ -102,14 +103,15 @@ struct BlobRun {
     let count = plan.count(workload)
     var times: [Double] = []
     for _ in 0..<plan.passes {
-      let start = ContinuousClock.now
-      for number in 0..<count {
-        let place = number * 7919 % count
-        guard try await store.get(name(place, workload.length)) == workload.length else {
-          throw WrongLength()
+      let time = try await microseconds {
+        for number in 0..<count {
+          let place = number * 7919 % count
+          guard try await store.get(name(place, workload.length)) == workload.length else {
+            throw WrongLength()
+          }
         }
       }
-      times.append((ContinuousClock.now - start).microseconds / Double(count))
+      times.append(time / Double(count))
     }
     return figure(times, workload)
   }
@@ -123,9 +125,3 @@ struct BlobRun {
 
 /// What came back is not what was put.
 private struct WrongLength: Error {}
-
-extension Duration {
-  fileprivate var microseconds: Double {
-    Double(components.seconds) * 1e6 + Double(components.attoseconds) / 1e12
-  }
-}

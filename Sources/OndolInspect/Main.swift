@@ -3,6 +3,8 @@
 // exit statuses.
 
 import ArgumentParser
+import Foundation
+import OndolEngine
 
 @main
 struct Main: AsyncParsableCommand {
@@ -12,34 +14,54 @@ struct Main: AsyncParsableCommand {
     discussion: """
       Data goes to standard output, messages to standard error. Exit status: 0 done, 1 failed, \
       2 wrong usage, 3 not found, 4 damaged data, 5 open elsewhere, 6 written by a newer version, \
-      8 recovered with loss.
+      7 read only, 8 recovered with loss, 9 conflict, 130 interrupted.
       """,
-    version: "ondol 0.1.0",
+    version: """
+      ondol 0.1.0
+      library 0.1.0
+      format \(FileFormat.version)
+      """,
     subcommands: [
-      ImportCommand.self, ListCommand.self, GetCommand.self, InfoCommand.self, CheckCommand.self,
+      PutCommand.self, PatchCommand.self, EditCommand.self, RemoveCommand.self,
+      MakeIndexCommand.self, RemoveIndexCommand.self, ReindexCommand.self,
+      ImportCommand.self, ExportCommand.self, DumpCommand.self, LoadCommand.self,
+      DiffCommand.self, DigestCommand.self,
+      ListCommand.self, GetCommand.self, InfoCommand.self, CheckCommand.self,
+      CollectionsCommand.self, IndexesCommand.self, SchemaCommand.self, StatisticsCommand.self,
+      QueryCommand.self, CountCommand.self, AggregateCommand.self, WatchCommand.self,
+      TailCommand.self,
       BackupCommand.self, VerifyBackupCommand.self, RecoverCommand.self,
     ])
 
   static func main() async {
+    Interruption.install()
+    await run(CommandLine.arguments.dropFirst().map(\.self)).endProcess()
+  }
+
+  /// Runs the command that the words name, says what went wrong, and gives back the status.
+  static func run(_ words: [String]) async -> ExitStatus {
     do {
-      var command = try parseAsRoot()
-      if var command = command as? any AsyncParsableCommand {
-        try await command.run()
-      } else {
-        try command.run()
+      try await Interruption.run {
+        var command = try parseAsRoot(words)
+        if var command = command as? any AsyncParsableCommand {
+          try await command.run()
+        } else {
+          try command.run()
+        }
       }
+      return .succeeded
     } catch let failure as CommandFailure {
-      Output.say("ondol: \(failure.message)")
-      failure.status.endProcess()
+      if !failure.message.isEmpty { Output.say("ondol: \(failure.message)") }
+      return failure.status
     } catch {
       let isHelp = exitCode(for: error) == .success
       let message = fullMessage(for: error)
       if isHelp {
-        print(message)
+        try? Output.write(Data((message + "\n").utf8))
       } else {
         Output.say(message)
       }
-      (isHelp ? ExitStatus.succeeded : .usage).endProcess()
+      return isHelp ? .succeeded : .usage
     }
   }
 }

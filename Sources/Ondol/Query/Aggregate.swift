@@ -26,6 +26,11 @@ public struct AggregateQuery: Sendable, Hashable {
   /// The same numbers for each group of documents that agree in the fields. Documents that lack one
   /// of the fields are in no group.
   public func group(by fields: FieldPath...) -> GroupedAggregateQuery {
+    grouped(by: fields)
+  }
+
+  /// As `group(by:)`, for fields that are known only when the program runs.
+  package func grouped(by fields: [FieldPath]) -> GroupedAggregateQuery {
     GroupedAggregateQuery(aggregate: self, groupFields: fields)
   }
 

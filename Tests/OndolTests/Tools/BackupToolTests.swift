@@ -55,7 +55,7 @@ import Testing
     try Data(try Data(contentsOf: place).map { $0 ^ 0xFF }).write(to: place)
     #expect(try await scratch.ondol("backup", shop, scratch.path("none")).status == 4)
     let other = scratch.path("other.ondol")
-    let result = try await scratch.ondol("recover", shop, other, "--format", "text")
+    let result = try await scratch.ondol("recover", shop, other, "--format", "table")
     #expect(result.status == 8, "\(result.messages)")
     #expect(result.output.contains("items: 300 documents"), "\(result.output)")
     #expect(result.output.contains("lost: \(name)"), "\(result.output)")

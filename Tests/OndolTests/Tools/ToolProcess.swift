@@ -100,7 +100,7 @@ final class ScratchDirectory {
     return try #require(FileHandle(forUpdatingAtPath: path))
   }
 
-  private static func executable(named name: String) throws -> URL {
+  static func executable(named name: String) throws -> URL {
     let bundles = Bundle.allBundles.map(\.bundleURL).filter { $0.pathExtension == "xctest" }
     let runner = try #require(Bundle.main.executableURL)
     let places = (bundles + [runner]).map {
@@ -110,5 +110,58 @@ final class ScratchDirectory {
       places.first {
         FileManager.default.isExecutableFile(atPath: $0.path(percentEncoded: false))
       }, "\(name) was not built beside the tests: \(places)")
+  }
+}
+
+/// An `ondol` that goes on until it is told to end.
+final class RunningTool {
+  private let process = Process()
+  private let pipe = Pipe()
+  private var text = ""
+  private let ended: AsyncStream<Void>
+
+  init(_ arguments: String...) throws {
+    process.executableURL = try ScratchDirectory.executable(named: "ondol")
+    process.arguments = arguments
+    process.standardOutput = pipe
+    process.standardInput = FileHandle.nullDevice
+    let process = process
+    ended = AsyncStream { continuation in
+      process.terminationHandler = { _ in continuation.finish() }
+    }
+    try process.run()
+  }
+
+  deinit {
+    if process.isRunning { kill(process.processIdentifier, SIGKILL) }
+  }
+
+  /// The next line it prints; nil when it has ended. Blocks until there is one.
+  func line() -> String? {
+    while true {
+      if let end = text.firstIndex(of: "\n") {
+        defer { text.removeSubrange(...end) }
+        return String(text[..<end])
+      }
+      let piece = pipe.fileHandleForReading.availableData
+      guard !piece.isEmpty else { return nil }
+      text += String(decoding: piece, as: UTF8.self)
+    }
+  }
+
+  /// Presses ^C, and gives back the status.
+  func interrupt() async -> Int32 {
+    kill(process.processIdentifier, SIGINT)
+    for await _ in ended {}
+    return process.terminationStatus
+  }
+
+  /// Stops reading what it prints.
+  func closeOutput() { try? pipe.fileHandleForReading.close() }
+
+  /// Waits for its end and gives back the status.
+  func end() async -> Int32 {
+    for await _ in ended {}
+    return process.terminationStatus
   }
 }

@@ -93,7 +93,7 @@ import Testing
     line: String, reason: String
   ) async throws {
     let result = try await scratch.ondol(
-      "import", shop, "-", "--into", "upload", "--id-field", "id",
+      "import", shop, "-", "--into", "upload", "--id-field", "id", "--stop-on-error",
       input: #"{"id":"a"}"# + "\n\n" + #"{"id":"b"}"# + "\n" + line + "\n" + #"{"id":"z"}"#)
     #expect(result.status == 1)
     #expect(result.messages.contains("line 4"), "\(result.messages)")
@@ -226,7 +226,7 @@ import Testing
     let database = try await Database.open(at: shop)
     try await database.collection("upload").createIndex(on: ["x"])
     try await database.collection("upload").document("a").setData(["x": 1])
-    for arguments in [[], ["--quick"], ["--full"], ["--format", "text"]] {
+    for arguments in [[], ["--quick"], ["--full"], ["--format", "table"]] {
       let result = try await scratch.ondol(["check", shop] + arguments)
       #expect(result.status == 0, "\(result.messages)")
       #expect(result.output == "")

@@ -1,0 +1,28 @@
+// Building indexes anew, for the tool: an index is taken away and declared again as it was, so its
+// rows are made from the documents as those of a new one.
+
+internal import OndolEngine
+
+extension Database {
+  /// Builds indexes of the collection's pattern anew; answers the names of those that were.
+  ///
+  /// - Parameter names: which; nil for all.
+  /// - Throws: as `CollectionReference.createIndex`; then the index is gone, or is finished when
+  ///   the database is opened.
+  package func rebuildIndexes(
+    of path: CollectionPath, named names: [String]?, progress: (IndexProgress) -> Void
+  ) async throws(DatabaseError) -> [String] {
+    let pattern = CollectionPattern(path)
+    let indexes = try await read(try engineSnapshot()) { (rows) throws(DatabaseError) in
+      try rows.catalog.family(pattern.root, in: rows)?.collections[pattern]?.indexes ?? []
+    }
+    let wanted = names.map { Set($0.map { ExactText($0) }) }
+    var built: [String] = []
+    for index in indexes where wanted?.contains(ExactText(index.name)) ?? true {
+      try await dropIndex(index.keyspace, of: pattern)
+      try await createIndex(index.kind, of: pattern, progress)
+      built.append(index.name)
+    }
+    return built
+  }
+}

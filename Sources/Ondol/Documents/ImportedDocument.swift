@@ -1,0 +1,50 @@
+// Documents that come in bulk, for the tool's import: compiled by whoever reads them, on any
+// thread, and committed some thousand at a time on the ordinary write path.
+
+/// A write of an import, checked as far as it can be before anything is read.
+package struct ImportedDocument: Sendable {
+  /// What becomes of a document that is there, and of one that is not.
+  package enum Mode: String, Sendable, CaseIterable {
+    /// There must be none.
+    case insert
+    /// Replaced or made.
+    case upsert
+    /// The fields are set, all others stay; made when there is none.
+    case merge
+    /// Replaced; there must be one.
+    case replace
+  }
+
+  let write: DocumentWrite
+
+  /// Where the document is.
+  package var path: DocumentPath { write.path }
+
+  /// - Throws: `.invalidArgument` naming the field when a name or a value is not possible.
+  package init(
+    _ fields: [String: Value], at path: DocumentPath, _ mode: Mode
+  ) throws(DatabaseError) {
+    var intent =
+      mode == .merge
+      ? try WriteCompiler.merge(fields.mapValues { FieldInput($0) })
+      : try WriteCompiler.set(FieldInput(.map(fields)))
+    switch mode {
+    case .insert: intent.precondition = .exists(false)
+    case .replace: intent.precondition = .exists(true)
+    case .upsert, .merge: break
+    }
+    write = DocumentWrite(path: path, intent: intent)
+  }
+}
+
+extension Database {
+  /// Commits the documents, all or none.
+  ///
+  /// - Throws: as `WriteBatch.commit(durability:)`.
+  package func commit(
+    _ documents: [ImportedDocument], durability: Durability
+  ) async throws(DatabaseError) {
+    guard !documents.isEmpty else { return }
+    _ = try await commit(documents.map(\.write), durability: durability)
+  }
+}

@@ -1,0 +1,216 @@
+// Everything that is in a database, as of one moment and in an order that does not depend on how it
+// got there: for dumps, which hold it all, and for comparing databases. The counterpart is
+// Restoration. What belongs to the files and not to their contents is not shown: field names that
+// nothing uses any more, leases, numbers of keyspaces. Neither is what waits for the database to be
+// closed, because it belongs to the process that has it open.
+
+internal import OndolEngine
+
+/// Reads a database as of one moment.
+package struct DumpReader: Sendable {
+  private let database: Database
+  private let snapshot: Snapshot
+
+  /// Takes the moment.
+  package init(_ database: Database) throws(DatabaseError) {
+    self.database = database
+    snapshot = try database.engineSnapshot()
+  }
+
+  private func read<R: Sendable>(
+    _ body: @escaping @Sendable (Rows) throws(DatabaseError) -> R
+  ) async throws(DatabaseError) -> R {
+    try await database.read(snapshot, body)
+  }
+
+  // MARK: - What is declared
+
+  /// All patterns, storage paths first, the others in order; those too that have no documents.
+  package func collections() async throws(DatabaseError) -> [DumpedCollection] {
+    try await read { (rows) throws(DatabaseError) in
+      var found: [DumpedCollection] = []
+      for family in try rows.catalog.families(in: rows) {
+        for (pattern, entry) in family.collections {
+          var collection = DumpedCollection(pattern: pattern.collectionIDs)
+          collection.indexes = entry.allIndexes.map { DumpedIndex($0.kind) }
+            .sorted { $0.name.utf8Bytes.compare($1.name.utf8Bytes) < 0 }
+          collection.timeToLive = entry.timeToLive
+          if entry.schema != SchemaHistory() { collection.schema = entry.schema.bytes.value }
+          collection.entry = entry
+          found.append(collection)
+        }
+      }
+      return found.sorted { left, right in
+        left.isStorage != right.isStorage
+          ? left.isStorage : ValueOrder.compareSegments(left.pattern, right.pattern) < 0
+      }
+    }
+  }
+
+  /// The indexes that collection groups are to have, by the groups' ids, in order.
+  package func groups() async throws(DatabaseError) -> [(id: String, indexes: [DumpedIndex])] {
+    try await read { (rows) throws(DatabaseError) in
+      let prefix = CatalogKey.group("")
+      var ids: [String] = []
+      try rows.forEachRow(in: KeyRange(lower: prefix, upper: prefix + [0xff])) {
+        (key, _) throws(DatabaseError) in
+        if let id = String(utf8: key.extracting(prefix.count...)) { ids.append(id) }
+        return true
+      }
+      var groups: [(id: String, indexes: [DumpedIndex])] = []
+      for id in ids {
+        let indexes = try rows.groupIndexes(CatalogKey.group(id)).map { DumpedIndex($0) }
+        guard !indexes.isEmpty else { continue }
+        groups.append(
+          (id, indexes.sorted { $0.name.utf8Bytes.compare($1.name.utf8Bytes) < 0 }))
+      }
+      return groups
+    }
+  }
+
+  // MARK: - Documents
+
+  /// Some of a collection's documents, in the order of their ids, and where to go on; those whose
+  /// time is over are left out, as in every read.
+  package func documents(
+    of collection: DumpedCollection, after: [UInt8]?, limit: Int = 512
+  ) async throws(DatabaseError) -> (documents: [DumpedDocument], last: [UInt8]?) {
+    guard let entry = collection.entry else { return ([], nil) }
+    let pattern = CollectionPattern(collection.pattern)
+    return try await read { (rows) throws(DatabaseError) in
+      var documents: [DumpedDocument] = []
+      var (last, count): ([UInt8]?, Int) = (nil, 0)
+      var range = KeyRange(prefix: entry.keyspace.prefix)
+      if let after { range.lower = after + [0] }
+      let now = rows.catalog.clock()
+      try rows.forEachRow(in: range) { (key, row) throws(DatabaseError) in
+        count += 1
+        last = key.array
+        let path = try pattern.document(inTail: key.array[entry.keyspace.prefix.count...])
+        let contents: DocumentSnapshot.Contents
+        do throws(MalformedBytes) {
+          contents = try DocumentSnapshot.Contents(row: row.array, symbols: entry.symbols)
+        } catch {
+          throw DatabaseError(error, documentAt: path)
+        }
+        if entry.timeToLive == nil || !entry.isOver(contents, at: now) {
+          var document = DumpedDocument(path, contents)
+          document.order = Array(key.array.dropFirst(entry.keyspace.prefix.count))
+          documents.append(document)
+        }
+        return count < limit
+      }
+      return (documents, count < limit ? nil : last)
+    }
+  }
+
+  // MARK: - The tree
+
+  /// Some of the tree's nodes, in its order, and where to go on.
+  package func nodes(
+    after: [UInt8]?, limit: Int = 512
+  ) async throws(DatabaseError) -> (nodes: [DumpedNode], last: [UInt8]?) {
+    try await read { (rows) throws(DatabaseError) in
+      var nodes: [DumpedNode] = []
+      var (last, count): ([UInt8]?, Int) = (nil, 0)
+      let range = KeyRange(
+        lower: after.map { $0 + [0] } ?? TreeKey.root, upper: TreeKey.root + [0xff])
+      try rows.forEachRow(in: range) { (key, value) throws(DatabaseError) in
+        count += 1
+        last = key.array
+        if TreeKey.isNode(key) { nodes.append(try Self.node(key, value)) }
+        return count < limit
+      }
+      return (nodes, count < limit ? nil : last)
+    }
+  }
+
+  private static func node(_ key: RawSpan, _ value: RawSpan) throws(DatabaseError) -> DumpedNode {
+    do throws(MalformedBytes) {
+      let row = try TreeRow(value)
+      var node = DumpedNode(path: try TreeKey.path(of: key) ?? [])
+      switch row.leaf {
+      case .value(let value)?: node.value = value
+      case .time(let moment)?: node.time = moment
+      case .increment?: throw MalformedBytes(at: 0, "a number that was not added")
+      case nil: break
+      }
+      node.priority = row.priority
+      node.arrayLength = row.arrayLength
+      return node
+    } catch {
+      throw DatabaseError(tree: error)
+    }
+  }
+
+  /// The tree's indexes, in order.
+  package func treeIndexes() async throws(DatabaseError) -> [DumpedTreeIndex] {
+    try await read { (rows) throws(DatabaseError) in
+      var found: [DumpedTreeIndex] = []
+      for index in try TreeIndexDefinition.all(in: rows) {
+        do throws(MalformedBytes) {
+          let way = TreeKey.root + index.way
+          found.append(
+            DumpedTreeIndex(
+              path: try TreeKey.path(of: index.node.bytes) ?? [],
+              child: try TreeKey.path(of: way.bytes) ?? []))
+        } catch {
+          throw DatabaseError(tree: error)
+        }
+      }
+      return found
+    }
+  }
+
+  // MARK: - Contents
+
+  /// What was made from contents, in the order of the contents.
+  package func derivations() async throws(DatabaseError) -> [DumpedDerivation] {
+    try await read { (rows) throws(DatabaseError) in
+      var found: [DumpedDerivation] = []
+      try rows.forEachRow(in: ContentKey.all(DerivedRows.keyspace)) {
+        (key, value) throws(DatabaseError) in
+        let (parent, name) = try DerivedRows.parse(key)
+        let child = try DerivedRows.child(value)
+        found.append(DumpedDerivation(parent: parent, name: name, child: child))
+        return true
+      }
+      return found
+    }
+  }
+
+  /// Shows a content's bytes, some at a time; answers how many there are.
+  package func content(
+    _ digest: BlobDigest, _ show: ([UInt8]) throws -> Void
+  ) async throws -> Int {
+    let reader = try await database.reader(of: digest, named: digest.hex)
+    var start = 0
+    while start < reader.length {
+      let range = start..<min(reader.length, start + 1 << 18)
+      try show(try await reader.read(range))
+      start = range.upperBound
+    }
+    return reader.length
+  }
+}
+
+/// Hashes what a dump would say.
+package struct DumpHasher {
+  private var hasher = ContentHasher()
+
+  package init() {}
+
+  package mutating func update(_ bytes: [UInt8]) { hasher.update(bytes) }
+
+  package func digest() -> BlobDigest { hasher.finalize() }
+}
+
+extension DumpedDocument {
+  fileprivate init(_ path: DocumentPath, _ contents: DocumentSnapshot.Contents) {
+    self.init(
+      name: path.name, version: contents.stamps.version.rawValue,
+      updated: contents.stamps.updateTime, created: contents.stamps.createTime,
+      fields: contents.fields)
+    self.contents = contents.fields.contents
+  }
+}

@@ -1,0 +1,425 @@
+// Making a database from everything that was in another one: for the load of a dump. Rows are
+// poured into segments in the order of their keys, as a salvage does it; the rest (contents, who
+// holds them, indexes) is worked out with the database open. Documents keep their versions and
+// times, and new commits go on behind the last one. Whatever comes in may be hostile: it is checked
+// as a write of an app is, and refused with a reason.
+
+internal import Logging
+package import OndolEngine
+
+/// A database in the making: declare, then nodes of the tree, then collection by collection in the
+/// order of their declaration, then `open`, contents and derivations, then `finish`.
+package final class Restoration: @unchecked Sendable {
+  // Safe: its steps follow each other, each on the worker.
+
+  private struct Collection {
+    var pattern: CollectionPattern
+    var keyspace: Keyspace
+    var indexes: [IndexDefinition] = []
+    var timeToLive: [String]?
+    var schema: [UInt8]?
+  }
+
+  private let path: String
+  private let environment: Environment
+  private let worker: any Worker
+  private let target: SalvageTarget
+  private var collections: [Collection] = []
+  private var families: [(root: String, row: FamilyRow)] = []
+  private var groups: [SalvagedRow] = []
+  /// The place of the collection whose documents come.
+  private var current: Int?
+  private var encoder = ValueEncoder(SymbolTable())
+  private var catalog: [SalvagedRow] = []
+  private var lastKey: [UInt8] = []
+  /// Rows that are poured together, because each time costs a change of threads.
+  private var pending: [SalvagedRow] = []
+  private var pendingBytes = 0
+  private var sequence = SequenceNumber.zero
+  private var time: Int64 = 0
+  private var database: Database?
+
+  /// Begins a database in the directory at `path`, which must be new or empty.
+  package static func begin(at path: String) async throws(DatabaseError) -> Restoration {
+    try await begin(at: path, environment: .live())
+  }
+
+  package static func begin(
+    at path: String, environment: Environment, engineOptions: EngineOptions = EngineOptions()
+  ) async throws(DatabaseError) -> Restoration {
+    let worker = environment.threads.makeBackgroundWorker(named: "ondol-load")
+    do throws(EngineError) {
+      return try await worker.perform { () throws(EngineError) in
+        let target = try SalvageTarget(
+          at: path, environment: environment, options: engineOptions,
+          shardCount: Database.Options().shardCount)
+        return Restoration(path, environment, worker, target)
+      }
+    } catch {
+      await worker.stop()
+      throw DatabaseError(error)
+    }
+  }
+
+  private init(
+    _ path: String, _ environment: Environment, _ worker: any Worker, _ target: SalvageTarget
+  ) {
+    self.path = path
+    self.environment = environment
+    self.worker = worker
+    self.target = target
+  }
+
+  /// Removes everything that was made.
+  package func abandon() async {
+    try? await database?.close()
+    await worker.perform { self.target.removeAll() }
+    await worker.stop()
+  }
+
+  // MARK: - What is declared
+
+  /// Declares a pattern, storage paths first and the others in order.
+  package func declare(_ collection: DumpedCollection) throws(DatabaseError) {
+    let pattern = CollectionPattern(collection.pattern)
+    if let last = collections.last, !(last.pattern.collectionIDs == [StorageRows.root]),
+      ValueOrder.compareSegments(last.pattern.collectionIDs, collection.pattern) >= 0
+    {
+      throw Self.refusal("the collections are not in order")
+    }
+    if !collection.isStorage {
+      // As an app's collection is checked, with an id that any document may have between two.
+      _ = try CollectionPath(
+        segments: Array(collection.pattern.map { [$0] }.joined(separator: ["x"])))
+    } else if !collections.isEmpty {
+      throw Self.refusal("storage paths come first")
+    }
+    var declared = Collection(pattern: pattern, keyspace: try takeKeyspace(pattern.root))
+    for index in collection.indexes {
+      declared.indexes.append(
+        IndexDefinition(
+          keyspace: try takeKeyspace(pattern.root), documents: declared.keyspace,
+          kind: try Self.kind(index), state: .building(through: nil)))
+    }
+    if let names = collection.timeToLive { _ = try FieldPath(names).names() }
+    if let schema = collection.schema {
+      let history = try Self.rethrowing { () throws(MalformedBytes) in
+        try SchemaHistory(schema.bytes)
+      }
+      for epoch in history.epochs {
+        guard epoch.since < 1 << 62 else { throw Self.refusal("a schema begins with no commit") }
+        // Documents written from now on have the last schema.
+        sequence = max(sequence, SequenceNumber(rawValue: epoch.since))
+      }
+    }
+    declared.timeToLive = collection.timeToLive
+    declared.schema = collection.schema
+    collections.append(declared)
+  }
+
+  /// Declares the indexes that a collection group is to have.
+  package func declareGroup(_ id: String, _ indexes: [DumpedIndex]) throws(DatabaseError) {
+    _ = try CollectionPath(segments: [id])
+    var value: [UInt8] = []
+    value.appendVarint(indexes.count)
+    for index in indexes { value.append(try Self.kind(index)) }
+    groups.append(SalvagedRow(key: CatalogKey.group(id), value: value))
+  }
+
+  private func takeKeyspace(_ root: String) throws(DatabaseError) -> Keyspace {
+    if families.last.map({ ExactText($0.root) }) != ExactText(root) {
+      let number = UInt32(families.count + 1)
+      guard number < Keyspace.familyLimit else { throw Self.refusal("too many collections") }
+      families.append((root, FamilyRow(number: number, generation: 1, nextMember: 0)))
+    }
+    let last = families.count - 1
+    let member = families[last].row.nextMember
+    guard member < Keyspace.familyCapacity else { throw Self.refusal("too many collections") }
+    families[last].row.nextMember += 1
+    return Keyspace(family: families[last].row.number, member: member)
+  }
+
+  private static func kind(_ index: DumpedIndex) throws(DatabaseError) -> IndexKind {
+    let kind = try rethrowing { () throws(MalformedBytes) in
+      var reader = ByteReader(index.definition.bytes)
+      let kind = try reader.indexKind()
+      guard reader.isAtEnd else { throw MalformedBytes(at: reader.offset, "it goes on") }
+      return kind
+    }
+    guard ExactText(kind.name) == ExactText(index.name) else {
+      throw refusal("the definition of the index \"\(index.name)\" is that of \"\(kind.name)\"")
+    }
+    return kind
+  }
+
+  // MARK: - The tree
+
+  /// Adds a node of the tree; they come in its order.
+  package func add(_ node: DumpedNode) async throws(DatabaseError) {
+    let place = try Self.place(node.path)
+    var row = TreeRow(priority: node.priority, arrayLength: node.arrayLength)
+    if let value = node.value { row.leaf = .value(try Self.scalar(value)) }
+    if let time = node.time {
+      guard node.value == nil, Timestamp.isInRange(time) else {
+        throw Self.refusal("a node of the tree has a time that cannot be")
+      }
+      row.leaf = .time(time)
+    }
+    if let priority = node.priority {
+      guard try Self.scalar(priority).boolean == nil else {
+        throw Self.refusal("a node of the tree has a priority that is none")
+      }
+    }
+    let bytes = row.bytes.row
+    // What the reader of rows would refuse.
+    try Self.rethrowing { () throws(MalformedBytes) in _ = try TreeRow(bytes.bytes) }
+    try await add(SalvagedRow(key: place.rowKey, value: bytes))
+  }
+
+  /// Adds an index of the tree; they come in order, behind all nodes.
+  package func add(_ index: DumpedTreeIndex) async throws(DatabaseError) {
+    let way = try Self.place(index.child)
+    guard way.depth > 0 else { throw Self.refusal("an index of the tree by nothing") }
+    let definition = TreeIndexDefinition(
+      node: try Self.place(index.path).rowKey,
+      way: Array(way.rowKey.dropFirst(TreeKey.root.count)))
+    try await add(SalvagedRow(key: definition.declarationKey, value: []))
+  }
+
+  private static func place(_ keys: [String]) throws(DatabaseError) -> TreePath {
+    var path = TreePath.root
+    for key in keys { path = try path.appending(key: key) }
+    return path
+  }
+
+  private static func scalar(_ value: Value) throws(DatabaseError) -> Value {
+    switch value {
+    case .boolean, .integer, .string: return value
+    case .double(let number) where number.isFinite: return value
+    default: throw refusal("a node of the tree cannot have \(value)")
+    }
+  }
+
+  // MARK: - Documents
+
+  /// Says that the documents of the declared collection at this place come now.
+  package func begin(_ place: Int) throws(DatabaseError) {
+    guard collections.indices.contains(place), place > current ?? -1 else {
+      throw Self.refusal("the collections are not in order")
+    }
+    endCollection()
+    current = place
+  }
+
+  /// Adds a document of the collection that began last; they come in the order of their ids.
+  package func add(_ document: DumpedDocument) async throws(DatabaseError) {
+    guard let current else { throw Self.refusal("a document of no collection") }
+    let collection = collections[current]
+    let path = try Self.path(document.name, in: collection.pattern)
+    guard document.version > 0, document.version < 1 << 62 else {
+      throw Self.refusal("a document cannot have version \(document.version)")
+    }
+    // Names and nesting are checked as those of a write are.
+    _ = try WriteCompiler.set(FieldInput(.map(document.fields)))
+    try encoder.encode(document.fields, createTime: document.created)
+    var row = encoder.bytes
+    row.replace(document.version, at: 0)
+    row.replace(UInt64(bitPattern: document.updated.microsecondsSince1970), at: 8)
+    sequence = max(sequence, SequenceNumber(rawValue: document.version))
+    time = max(time, document.updated.microsecondsSince1970)
+    try await add(SalvagedRow(key: DocumentKey.key(collection.keyspace, path), value: row))
+  }
+
+  private static func path(
+    _ name: String, in pattern: CollectionPattern
+  ) throws(DatabaseError) -> DocumentPath {
+    if pattern == StorageRows.pattern {
+      let path = StorageRows.document(at: name)
+      guard path.storagePath == name else { throw refusal("\"\(name)\" is no storage path") }
+      return path
+    }
+    let path = try DocumentPath(name)
+    guard CollectionPattern(collectionOf: path) == pattern else {
+      throw refusal("\"\(name)\" is no document of \(pattern)")
+    }
+    return path
+  }
+
+  private func endCollection() {
+    guard let current else { return }
+    let keyspace = collections[current].keyspace
+    for (symbol, name) in encoder.symbols.names.enumerated() {
+      catalog.append(
+        SalvagedRow(key: CatalogKey.symbol(UInt32(symbol), of: keyspace), value: Array(name.utf8)))
+    }
+    encoder = ValueEncoder(SymbolTable())
+  }
+
+  private func add(_ row: SalvagedRow) async throws(DatabaseError) {
+    guard lastKey.lexicographicallyPrecedes(row.key) else {
+      throw Self.refusal("it is not behind the one before, or the same")
+    }
+    lastKey = row.key
+    pending.append(row)
+    pendingBytes += row.key.count + row.value.count
+    if pending.count >= 512 || pendingBytes >= 1 << 20 { try await pour() }
+  }
+
+  /// Pours the rows that were gathered into segments.
+  private func pour() async throws(DatabaseError) {
+    let (rows, sequence) = (pending, max(sequence, SequenceNumber(rawValue: 1)))
+    pending.removeAll(keepingCapacity: true)
+    pendingBytes = 0
+    do throws(EngineError) {
+      try await worker.perform { () throws(EngineError) in
+        for row in rows { try self.target.add(row, upTo: sequence) }
+      }
+    } catch {
+      throw DatabaseError(error)
+    }
+  }
+
+  // MARK: - The end
+
+  /// Makes a database of what was added, without contents and indexes yet.
+  package func open() async throws(DatabaseError) {
+    endCollection()
+    try await pour()
+    let rows = catalogRows()
+    let (sequence, time) = (sequence, time)
+    do throws(EngineError) {
+      try await worker.perform { () throws(EngineError) in
+        try self.target.finish(rows, sequence: sequence, time: time)
+      }
+    } catch {
+      throw DatabaseError(error)
+    }
+    var options = Database.Options()
+    // That indexes are being built is no news here.
+    options.logger.logLevel = .error
+    let database = try await Database.open(at: path, options: options, environment: environment)
+    self.database = database
+    try await database.orderSalvagedTree()
+  }
+
+  private func catalogRows() -> [SalvagedRow] {
+    var rows = catalog + groups
+    var next: [UInt8] = []
+    next.appendVarint(families.count + 1)
+    rows.append(SalvagedRow(key: CatalogKey.nextFamily, value: next))
+    for family in families {
+      rows.append(SalvagedRow(key: CatalogKey.family(family.root), value: family.row.bytes))
+    }
+    for collection in collections {
+      let row = KeyspaceRow.documents(collection.pattern)
+      rows.append(SalvagedRow(key: CatalogKey.keyspace(collection.keyspace), value: row.bytes))
+      for index in collection.indexes {
+        let row = KeyspaceRow.index(index)
+        rows.append(SalvagedRow(key: CatalogKey.keyspace(index.keyspace), value: row.bytes))
+      }
+      if let names = collection.timeToLive {
+        var value: [UInt8] = []
+        value.append(texts: names)
+        rows.append(SalvagedRow(key: CatalogKey.timeToLive(collection.keyspace), value: value))
+      }
+      if let schema = collection.schema {
+        rows.append(SalvagedRow(key: CatalogKey.schema(collection.keyspace), value: schema))
+      }
+    }
+    return rows.sorted { $0.key.lexicographicallyPrecedes($1.key) }
+  }
+
+  /// Stores a content, whose bytes `next` gives some at a time.
+  ///
+  /// Throws `.invalidArgument` when they are others than the digest says.
+  package func add(
+    _ digest: BlobDigest, _ next: () async throws -> [UInt8]?
+  ) async throws {
+    guard let database else { throw Self.refusal("the database is not open yet") }
+    let intake = database.contents.beginIntake()
+    do {
+      while let piece = try await next() { try await intake.append(piece) }
+    } catch {
+      await intake.abandon()
+      throw error
+    }
+    try await database.contents.lease(try await intake.finish(expecting: digest))
+  }
+
+  /// Notes that a content was made from another; both must be stored.
+  package func add(_ derivation: DumpedDerivation) async throws(DatabaseError) {
+    guard let database else { throw Self.refusal("the database is not open yet") }
+    guard 1...DerivedRows.maximumNameLength ~= derivation.name.utf8.count else {
+      throw Self.refusal("\"\(derivation.name)\" is no name for what is made")
+    }
+    let batch = try await database.read(try database.engineSnapshot()) {
+      (rows) throws(DatabaseError) in
+      var batch = Batch()
+      batch.basis = rows.snapshot.sequence
+      guard try !rows.leads(from: derivation.child.digest, to: derivation.parent, in: &batch) else {
+        throw Self.refusal("a content that is made from itself")
+      }
+      guard try rows.location(of: derivation.parent) != nil else {
+        throw Self.refusal("the content \(derivation.parent.hex) is missing")
+      }
+      let key = DerivedRows.key(derivation.parent, derivation.name)
+      batch.put(key.bytes, DerivedRows.value(derivation.child).bytes)
+      var holding = ContentHolding()
+      holding.add(derivation.child.digest, holder: key)
+      try holding.settle(into: &batch, rows)
+      return batch
+    }
+    do throws(EngineError) {
+      _ = try await database.engine.commit(batch, durability: .process)
+    } catch {
+      throw DatabaseError(error)
+    }
+  }
+
+  /// Has documents hold their contents, builds all indexes, and closes the database.
+  ///
+  /// Throws `.failedPrecondition` when a content is missing or an index cannot be built.
+  package func finish() async throws(DatabaseError) {
+    guard let database else { throw Self.refusal("the database is not open yet") }
+    if let lost = try await database.rebuildHolders().first {
+      throw Self.refusal(
+        "the content \(lost.digest.hex) that \(lost.document.name) refers to is missing")
+    }
+    await database.finishWhatWasBegun()
+    for family in try await database.families() {
+      for (pattern, entry) in family.collections {
+        for index in entry.allIndexes where index.state != .ready {
+          throw Self.refusal("documents of \(pattern) disagree with the index '\(index.name)'")
+        }
+      }
+    }
+    try await database.synchronize()
+    try await database.close()
+    self.database = nil
+    await worker.stop()
+  }
+
+  private static func refusal(_ reason: String) -> DatabaseError {
+    DatabaseError(.failedPrecondition, reason)
+  }
+
+  @discardableResult
+  private static func rethrowing<R>(
+    _ body: () throws(MalformedBytes) -> R
+  ) throws(DatabaseError) -> R {
+    do throws(MalformedBytes) {
+      return try body()
+    } catch {
+      throw refusal(error.reason)
+    }
+  }
+}
+
+extension [UInt8] {
+  /// Writes a number over eight bytes, low byte first.
+  fileprivate mutating func replace(_ number: UInt64, at offset: Int) {
+    for index in 0..<8 {
+      self[offset + index] = UInt8(truncatingIfNeeded: number >> UInt64(8 * index))
+    }
+  }
+}

@@ -1,0 +1,120 @@
+// `ondol dump` and `ondol load`: a whole database as text, without loss and always the same for the
+// same contents, and back. For moving a database to another version or another kind of files, for
+// keeping one under version control, and for comparing two.
+
+import ArgumentParser
+import Foundation
+import Ondol
+import OndolJSON
+
+struct DumpCommand: AsyncParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "dump",
+    abstract:
+      "Writes everything in a database as text, without loss, in an order that never varies.",
+    discussion: """
+      Documents with their versions and times, indexes, storage paths, contents and the tree, as of \
+      one moment and beside an app that writes. Load it with `ondol load`.
+      """)
+
+  @OptionGroup var database: DatabaseArgument
+
+  @Option(name: .shortAndLong, help: "A new or empty directory, or - for one stream of text.")
+  var output: String
+
+  @OptionGroup var globals: GlobalOptions
+
+  func run() async throws {
+    try await database.withDatabase { database in
+      let bar = SharedProgressBar(.things("documents"), globals)
+      let sink: any DumpSink =
+        output == "-"
+        ? DumpStream { try Output.write(Data($0)) } : try Self.directory(output)
+      do {
+        var writer = DumpWriter(try DumpReader(database), to: sink) { progress in
+          try Interruption.check()
+          bar.show(Int64(progress.documents), note: "\(progress.contents) contents")
+        }
+        try await writer.write()
+      } catch let error as DumpError {
+        bar.clear()
+        throw CommandFailure(.failed, "\(error)")
+      }
+      bar.clear()
+    }
+  }
+
+  private static func directory(_ path: String) throws(CommandFailure) -> DumpDirectory {
+    do throws(DumpError) {
+      return try DumpDirectory(path)
+    } catch {
+      throw CommandFailure(.failed, "\(error)")
+    }
+  }
+}
+
+struct LoadCommand: AsyncParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "load",
+    abstract: "Makes a new database from a dump.",
+    discussion: """
+      Documents keep their versions and times; indexes are built before it ends. What no dump says \
+      is refused with the file, the line and the reason, and nothing is left then.
+      """)
+
+  @Argument(help: "A new or empty directory.", completion: .directory)
+  var directory: String
+
+  @Argument(help: "The directory of a dump, or - for one on standard input.")
+  var source: String
+
+  @OptionGroup var globals: GlobalOptions
+
+  func run() async throws {
+    do {
+      let source: any DumpSource =
+        source == "-"
+        ? DumpText { count in
+          Array(try FileHandle.standardInput.read(upToCount: count) ?? Data())
+        } : try DumpFiles(source)
+      let restoration = try await begin()
+      let bar = SharedProgressBar(.things("documents"), globals)
+      defer { bar.clear() }
+      let done = try await Interruption.whileWriting {
+        try await DumpLoader.load(source, into: restoration) { progress in
+          try Interruption.check()
+          bar.show(Int64(progress.documents), note: "\(progress.contents) contents")
+        }
+      }
+      bar.clear()
+      globals.say("Loaded \(done.documents) documents and \(done.contents) contents.")
+    } catch let error as DumpError {
+      throw CommandFailure(.failed, "\(error)")
+    } catch let error as DatabaseError {
+      throw CommandFailure(error)
+    }
+  }
+
+  private func begin() async throws(CommandFailure) -> Restoration {
+    do throws(DatabaseError) {
+      return try await Restoration.begin(at: directory)
+    } catch {
+      throw CommandFailure(opening: directory, error)
+    }
+  }
+}
+
+/// A bar that closures share.
+final class SharedProgressBar {
+  private var bar: ProgressBar
+
+  init(_ unit: ProgressBar.Unit, of total: Int64? = nil, _ globals: GlobalOptions) {
+    bar = ProgressBar(unit, of: total, isQuiet: !globals.showsProgress)
+  }
+
+  func show(_ done: Int64, note: @autoclosure () -> String = "") {
+    bar.show(done, note: note())
+  }
+
+  func clear() { bar.clear() }
+}

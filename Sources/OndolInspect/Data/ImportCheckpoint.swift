@@ -1,0 +1,102 @@
+// How far an import came, so that `--resume` goes on there: a small JSON file beside the database,
+// replaced after each commit. It is written behind the commit it tells of: after a crash a few
+// documents may be imported once more, and none is left out.
+
+import Foundation
+import Ondol
+import OndolEngine
+import OndolJSON
+
+/// The positions reached in the files of an import.
+struct ImportCheckpoint {
+  /// How far one file came.
+  struct Entry: Equatable {
+    var position = ImportPosition()
+    /// Of the bytes before the position, to tell whether it is the same file.
+    var checksum: UInt32 = 0
+  }
+
+  /// Bytes before the position that are looked at.
+  private static let checkedBytes: Int64 = 1 << 16
+
+  private let path: String
+  private var entries: [String: Entry] = [:]
+
+  /// Reads the file at `path`, if it is there.
+  init(path: String) throws(CommandFailure) {
+    self.path = path
+    guard let data = FileManager.default.contents(atPath: path) else { return }
+    guard case .map(let fields)? = try? JSONReader.read(Array(data), .plain),
+      fields["schema"] == "import-checkpoint/1", case .map(let files)? = fields["files"]
+    else { throw CommandFailure(.failed, "\(path) is no checkpoint of an import") }
+    for (file, entry) in files {
+      guard let offset = entry["offset"]?.integer, offset >= 0,
+        let lines = entry["lines"]?.integer.flatMap(Int.init(exactly:)), lines >= 0,
+        let checksum = entry["checksum"]?.integer.flatMap(UInt32.init(exactly:))
+      else { throw CommandFailure(.failed, "\(path) is no checkpoint of an import") }
+      entries[file] = Entry(
+        position: ImportPosition(offset: offset, lines: lines), checksum: checksum)
+    }
+  }
+
+  /// Where to go on in a file.
+  ///
+  /// Throws when the file is another than the one that was imported so far.
+  func position(in file: String) throws(CommandFailure) -> ImportPosition {
+    guard let entry = entries[Self.name(file)] else { return ImportPosition() }
+    guard try Self.checksum(of: file, before: entry.position.offset) == entry.checksum else {
+      throw CommandFailure(
+        .failed,
+        "\(file) is not what was imported so far; remove \(path) to begin from the start")
+    }
+    return entry.position
+  }
+
+  /// Notes how far a file came.
+  mutating func note(_ position: ImportPosition, in file: String) throws(CommandFailure) {
+    guard let checksum = try Self.checksum(of: file, before: position.offset) else {
+      throw CommandFailure(.failed, "\(file) has become shorter")
+    }
+    entries[Self.name(file)] = Entry(position: position, checksum: checksum)
+    let files = entries.mapValues { entry in
+      Value.map([
+        "offset": .integer(entry.position.offset), "lines": .integer(Int64(entry.position.lines)),
+        "checksum": .integer(Int64(entry.checksum)),
+      ])
+    }
+    let text = JSONWriter.line(.map(["schema": "import-checkpoint/1", "files": .map(files)]))
+    do {
+      // A new file takes the place of the old one, so that there is always a whole one.
+      try Data(text.utf8).write(to: URL(filePath: path), options: .atomic)
+    } catch {
+      throw CommandFailure(.failed, "cannot write \(path): \(error.localizedDescription)")
+    }
+  }
+
+  /// Removes the file; for an import that came to its end.
+  func remove() {
+    try? FileManager.default.removeItem(atPath: path)
+  }
+
+  private static func name(_ file: String) -> String {
+    URL(filePath: file).standardizedFileURL.path(percentEncoded: false)
+  }
+
+  /// Nil when the file is shorter than `offset`.
+  private static func checksum(
+    of file: String, before offset: Int64
+  ) throws(CommandFailure) -> UInt32? {
+    guard let handle = FileHandle(forReadingAtPath: file) else {
+      throw CommandFailure(.failed, "cannot read \(file)")
+    }
+    let start = max(0, offset - checkedBytes)
+    do {
+      try handle.seek(toOffset: UInt64(start))
+      let data = try handle.read(upToCount: Int(offset - start)) ?? Data()
+      try handle.close()
+      return Int64(data.count) == offset - start ? crc32c(Array(data).bytes) : nil
+    } catch {
+      throw CommandFailure(.failed, "cannot read \(file): \(error.localizedDescription)")
+    }
+  }
+}

@@ -1,0 +1,65 @@
+// `ondol backup`: a copy of a database, beside whoever has it open. `ondol verify-backup` is
+// `check` at full depth by a name that one finds.
+
+import ArgumentParser
+import Foundation
+import Ondol
+
+struct BackupCommand: AsyncParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "backup",
+    abstract: "Copies a database as it is now into a new directory, or as a tar archive to -.",
+    discussion: """
+      Works beside an app that has the database open. Every byte is checked on the way: damage is \
+      status 4, and then nothing is copied.
+      """)
+
+  @OptionGroup var database: DatabaseArgument
+
+  @Argument(help: "A new or empty directory, or - for an archive on standard output.")
+  var target: String
+
+  @OptionGroup var globals: GlobalOptions
+
+  func run() async throws {
+    try await database.withDatabase { database in
+      var shown = ContinuousClock.now
+      let progress = { (progress: BackupProgress) in
+        guard globals.showsProgress, shown.duration(to: .now) > .milliseconds(200)
+        else { return }
+        shown = .now
+        let (done, total) = (progress.completedBytes >> 20, progress.totalBytes >> 20)
+        Output.say("\r\(done) of \(total) MiB ", terminator: "")
+      }
+      if target == "-" {
+        try await database.backup(into: write, progress: progress)
+      } else {
+        try await database.backup(to: target, progress: progress)
+      }
+      if globals.showsProgress { Output.say("\r", terminator: "") }
+    }
+  }
+
+  private func write(_ bytes: [UInt8]) throws(CommandFailure) {
+    try Output.write(Data(bytes))
+  }
+}
+
+struct VerifyBackupCommand: AsyncParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "verify-backup",
+    abstract: "Checks a backup: all files, all documents and all indexes, as check --full does.")
+
+  @OptionGroup var database: DatabaseArgument
+
+  @OptionGroup var globals: GlobalOptions
+
+  func run() async throws {
+    var check = CheckCommand()
+    check.database = database
+    check.quick = false
+    check.full = true
+    check.globals = globals
+    try await check.run()
+  }
+}

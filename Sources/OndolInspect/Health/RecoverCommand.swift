@@ -1,0 +1,94 @@
+// `ondol recover`: what can be saved of a damaged database, into a new one, and what is lost.
+
+import ArgumentParser
+import Foundation
+import Ondol
+import OndolJSON
+
+struct RecoverCommand: AsyncParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "recover",
+    abstract: "Saves what can be read of a damaged database into a new one.",
+    discussion: """
+      Changes nothing in SRC; no app should write there meanwhile. Prints what was saved and what \
+      was not. Status 8 when anything is lost.
+      """)
+
+  @Argument(help: "The damaged database's directory.", completion: .directory)
+  var source: String
+
+  @Argument(help: "A new or empty directory.")
+  var target: String
+
+  @OptionGroup var globals: GlobalOptions
+
+  func run() async throws {
+    guard FileManager.default.fileExists(atPath: source) else {
+      throw CommandFailure(.notFound, "there is no database at \(source)")
+    }
+    let report: SalvageReport
+    var shown = ContinuousClock.now
+    do throws(DatabaseError) {
+      report = try await Database.salvage(from: source, to: target) { progress in
+        guard globals.showsProgress, shown.duration(to: .now) > .milliseconds(200)
+        else { return }
+        shown = .now
+        Output.say("\r\(progress.documents) documents ", terminator: "")
+      }
+    } catch {
+      throw CommandFailure(opening: source, error)
+    }
+    if globals.showsProgress { Output.say("\r", terminator: "") }
+    try print(report)
+    if !report.isComplete {
+      throw CommandFailure(.salvagedWithLoss, "something is lost: \(report.lossCount) places")
+    }
+  }
+
+  private func print(_ report: SalvageReport) throws {
+    var output = Output()
+    switch globals.chosenFormat {
+    case .table:
+      for collection in report.collections {
+        let lost = collection.lost == 0 ? "" : ", \(collection.lost) damaged"
+        let indexes = collection.indexes.isEmpty ? "" : ", \(collection.indexes.count) indexes"
+        try output.print("\(collection.name): \(collection.saved) documents\(lost)\(indexes)")
+      }
+      if report.storagePaths + report.lostStoragePaths > 0 {
+        let lost = report.lostStoragePaths == 0 ? "" : ", \(report.lostStoragePaths) damaged"
+        try output.print("storage: \(report.storagePaths) paths\(lost)")
+      }
+      for loss in report.losses { try output.print("lost: \(loss)") }
+    default:
+      try output.print(Self.json(report))
+    }
+    try output.flush()
+  }
+
+  private static func json(_ report: SalvageReport) -> String {
+    let collections = report.collections.map { collection in
+      Value.map([
+        "name": .string(collection.name), "saved": .integer(Int64(collection.saved)),
+        "lost": .integer(Int64(collection.lost)),
+        "indexes": .array(collection.indexes.map { .string($0) }),
+      ])
+    }
+    let losses = report.losses.map { loss in
+      var fields: [String: Value] = ["reason": .string(loss.reason)]
+      fields["file"] = loss.file.map { .string($0) }
+      fields["offset"] = loss.offset.map { .integer(Int64(clamping: $0)) }
+      fields["after"] = loss.after.map { .string($0) }
+      fields["before"] = loss.before.map { .string($0) }
+      return Value.map(fields)
+    }
+    return JSONWriter.line(
+      .map([
+        "schema": "recover/1", "isComplete": report.isComplete ? true : false,
+        "lastVersion": .integer(Int64(clamping: report.lastVersion)),
+        "lossCount": .integer(Int64(report.lossCount)), "collections": .array(collections),
+        "storagePaths": .integer(Int64(report.storagePaths)),
+        "lostStoragePaths": .integer(Int64(report.lostStoragePaths)),
+        "losses": .array(losses),
+      ]))
+  }
+}

@@ -1,0 +1,66 @@
+// `ondol get`: documents by their paths; status 3 tells a script that one is not there.
+
+import ArgumentParser
+import Ondol
+
+struct GetCommand: AsyncParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "get", abstract: "Prints the fields of documents.",
+    discussion: """
+      One document is its fields and nothing else; several have their ids in front. Status 3 when \
+      one is not there; the others are printed all the same.
+      """)
+
+  @OptionGroup var database: DatabaseArgument
+
+  @Argument(help: "The documents' paths, as upload/lamp.")
+  var paths: [String]
+
+  @Option(help: "This field only, as size.width; more than once for several.")
+  var field: [String] = []
+
+  @OptionGroup var globals: GlobalOptions
+
+  func run() async throws {
+    try await database.withDatabase { database in
+      var missing: [String] = []
+      var rows = RowWriter(globals, .documents)
+      for path in paths {
+        let document = try await database.document(DocumentPath(path)).getDocument()
+        guard document.exists else {
+          missing.append("there is no document at \(path)")
+          continue
+        }
+        if !field.isEmpty {
+          let cells = field.compactMap { name in
+            document.get(FieldPath(name)).map { Cell(name, $0) }
+          }
+          for name in field where !cells.contains(where: { $0.name == name }) {
+            missing.append("there is no field \(name) at \(path)")
+          }
+          try rows.write(cells)
+        } else if globals.chosenFormat == .table {
+          // A person reads one document from top to bottom.
+          for (name, value) in Self.sorted(document.data()) {
+            let kind = Value.string(ValueText.kind(value))
+            let cells = [Cell("field", .string(name)), Cell("kind", kind), Cell("value", value)]
+            try rows.write(paths.count > 1 ? [Cell("document", .string(path))] + cells : cells)
+          }
+        } else if paths.count > 1 {
+          try rows.write(document)
+        } else {
+          try rows.write(Self.sorted(document.data()))
+        }
+      }
+      try rows.finish()
+      guard missing.isEmpty else {
+        throw CommandFailure(.notFound, missing.joined(separator: "\nondol: "))
+      }
+    }
+  }
+
+  private static func sorted(_ fields: [String: Value]) -> [Cell] {
+    fields.sorted { $0.key.utf8.lexicographicallyPrecedes($1.key.utf8) }
+      .map { ($0.key, $0.value) }
+  }
+}

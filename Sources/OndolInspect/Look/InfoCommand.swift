@@ -1,0 +1,124 @@
+// `ondol info`: what a database is made of, from its collections down to its files. Counts read all
+// rows; `--quick` leaves them out.
+
+import ArgumentParser
+import Foundation
+import Ondol
+import OndolEngine
+
+struct InfoCommand: AsyncParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "info",
+    abstract: "Prints the format, the collections with their counts, the indexes and the files.")
+
+  @OptionGroup var database: DatabaseArgument
+  @OptionGroup var globals: GlobalOptions
+
+  func run() async throws {
+    let (contents, metrics) = try await database.withDatabase { database in
+      (try await database.contents(), database.engine.metrics)
+    }
+    // As the files are by now, which may be more or less than what was read above.
+    let files = try FileListing.files(in: database.directory)
+    if globals.chosenFormat == .table {
+      try print(contents, metrics, files)
+    } else {
+      var rows = RowWriter(globals, .report(schema: "info/1", columns: Self.names))
+      try rows.write(Self.object(contents, metrics, files))
+      try rows.finish()
+    }
+  }
+
+  private static let names = [
+    "format", "sequence", "shards", "bytes", "reclaimableBytes", "pinnedBytes", "collections",
+    "files",
+  ]
+
+  private static func object(
+    _ contents: DatabaseContents, _ metrics: EngineMetrics, _ files: [FileListing]
+  ) -> [Cell] {
+    let collections = contents.collections.map { collection in
+      Value.map([
+        "collection": .string(collection.pattern),
+        "documents": .integer(Int64(collection.documents)),
+        "bytes": .integer(Int64(collection.bytes)),
+        "indexes": .array(
+          collection.indexes.map { index in
+            .map([
+              "index": .string(index.name), "entries": .integer(Int64(index.entries)),
+              "bytes": .integer(Int64(index.bytes)), "isReady": .boolean(index.isReady),
+            ])
+          }),
+      ])
+    }
+    let listed = files.map { file in
+      Value.map(["file": .string(file.name), "bytes": .integer(Int64(file.bytes))])
+    }
+    return [
+      ("format", .string(contents.format)),
+      ("sequence", .integer(Int64(clamping: contents.sequence))),
+      ("shards", .integer(Int64(contents.shards))),
+      ("bytes", .integer(Int64(files.reduce(0) { $0 + $1.bytes }))),
+      ("reclaimableBytes", .integer(Int64(clamping: metrics.reclaimableBytes))),
+      ("pinnedBytes", .integer(Int64(clamping: metrics.pins.bytes))),
+      ("collections", .array(collections)), ("files", .array(listed)),
+    ]
+  }
+
+  private func print(
+    _ contents: DatabaseContents, _ metrics: EngineMetrics, _ files: [FileListing]
+  ) throws {
+    var output = Output()
+    let total = files.reduce(0) { $0 + $1.bytes }
+    try output.print("format       \(contents.format)")
+    try output.print("sequence     \(contents.sequence)")
+    try output.print("shards       \(contents.shards)")
+    try output.print("bytes        \(ByteCount.text(total))")
+    let reclaimable = Int(clamping: metrics.reclaimableBytes)
+    try output.print("reclaimable  \(ByteCount.text(reclaimable))")
+
+    var collections = TextTable(columns: ["collection", "documents", "bytes"])
+    collections.numericColumns = ["documents", "bytes"]
+    var indexes = TextTable(columns: ["collection", "index", "entries", "bytes", "state"])
+    indexes.numericColumns = ["entries", "bytes"]
+    for collection in contents.collections {
+      collections.add([
+        collection.pattern, "\(collection.documents)", "\(collection.bytes)",
+      ])
+      for index in collection.indexes {
+        indexes.add([
+          collection.pattern, index.name, "\(index.entries)", "\(index.bytes)",
+          index.isReady ? "ready" : "building",
+        ])
+      }
+    }
+    var listed = TextTable(columns: ["file", "bytes"])
+    listed.numericColumns = ["bytes"]
+    for file in files { listed.add([file.name, "\(file.bytes)"]) }
+    for table in [collections, indexes, listed] where !table.isEmpty {
+      try output.print("")
+      for line in table.lines { try output.print(line) }
+    }
+    try output.flush()
+  }
+}
+
+/// A file of a database, as the directory lists it.
+struct FileListing {
+  var name: String
+  var bytes: Int
+
+  /// All files, in the order of their names.
+  static func files(in directory: String) throws(CommandFailure) -> [FileListing] {
+    do {
+      let files = try FileManager.default.contentsOfDirectory(
+        at: URL(filePath: directory), includingPropertiesForKeys: [.fileSizeKey])
+      return try files.map { file in
+        let size = try file.resourceValues(forKeys: [.fileSizeKey]).fileSize ?? 0
+        return FileListing(name: file.lastPathComponent, bytes: size)
+      }.sorted { $0.name < $1.name }
+    } catch {
+      throw CommandFailure(.failed, "cannot list the files: \(error.localizedDescription)")
+    }
+  }
+}

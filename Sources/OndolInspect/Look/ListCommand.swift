@@ -1,0 +1,94 @@
+// `ondol ls`: the collections, or a collection's documents in the order of their ids; a table for a
+// person, JSON Lines for a program.
+
+import ArgumentParser
+import Ondol
+import OndolJSON
+
+struct ListCommand: AsyncParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "ls", abstract: "Lists a collection's documents in the order of their ids.",
+    discussion: "Without a collection, lists the collections at the top.")
+
+  @OptionGroup var database: DatabaseArgument
+
+  @Argument(help: "The collection, a path as upload or users/alice/posts.")
+  var collection: String?
+
+  @Option(help: "At most so many documents.")
+  var limit: Int?
+
+  @Option(help: "Leave out so many documents first.")
+  var offset = 0
+
+  @Option(help: "Only ids that begin so.")
+  var prefix: String?
+
+  @Flag(help: "From the last id to the first.")
+  var desc = false
+
+  @Flag(help: "The documents' ids only.")
+  var ids = false
+
+  @Flag(name: .shortAndLong, help: "Versions and times instead of fields.")
+  var long = false
+
+  @OptionGroup var globals: GlobalOptions
+
+  func validate() throws {
+    guard offset >= 0 else { throw ValidationError("--offset must not be negative") }
+    guard limit ?? 0 >= 0 else { throw ValidationError("--limit must not be negative") }
+    guard !(ids && long) else { throw ValidationError("--ids and --long exclude each other") }
+  }
+
+  func run() async throws {
+    try await database.withDatabase { database in
+      guard let collection else { return try await listCollections(of: database) }
+      var pages = Pages(
+        database.collection(collection), prefix: prefix, isDescending: desc, offset: offset,
+        limit: limit)
+      if ids { return try await listIDs(&pages) }
+      var rows = RowWriter(globals, long ? Self.longKind : .documents)
+      while let page = try await pages.next() {
+        for document in page {
+          try long ? rows.write(Self.longRow(document)) : rows.write(document)
+        }
+      }
+      try rows.finish()
+    }
+  }
+
+  /// Ids alone are lines of text, unless a format was asked for.
+  private func listIDs(_ pages: inout Pages) async throws {
+    var plain = globals
+    plain.format = globals.format ?? .raw
+    var rows = RowWriter(plain, .report(schema: "ls/1", columns: ["id"]))
+    while let page = try await pages.next() {
+      for document in page { try rows.write([("id", .string(document.documentID))]) }
+    }
+    try rows.finish()
+  }
+
+  private func listCollections(of database: Database) async throws {
+    var rows = RowWriter(globals, .report(schema: "ls/1", columns: ["collection"]))
+    for collection in try await database.listCollections() {
+      try rows.write([("collection", .string(collection.path))])
+    }
+    try rows.finish()
+  }
+
+  private static let longKind = RowWriter.Kind.report(
+    schema: "ls/1", columns: ["id", "version", "updated", "created", "fields", "bytes"])
+
+  private static func longRow(_ document: DocumentSnapshot) -> [Cell] {
+    let fields = document.data()
+    let bytes = JSONWriter.line(.map(fields)).utf8.count
+    return [
+      ("id", .string(document.documentID)),
+      ("version", .integer(Int64(clamping: document.version.rawValue))),
+      ("updated", document.updateTime.map { .timestamp($0) } ?? .null),
+      ("created", document.createTime.map { .timestamp($0) } ?? .null),
+      ("fields", .integer(Int64(fields.count))), ("bytes", .integer(Int64(bytes))),
+    ]
+  }
+}

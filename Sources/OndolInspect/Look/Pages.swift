@@ -1,0 +1,50 @@
+// Documents some at a time, so that a list may be longer than memory. A database open for reading
+// stays as it was when it was opened, so the pages fit together.
+
+import Ondol
+
+/// A collection's documents in the order of their ids, or the other way round.
+struct Pages {
+  private static let pageLength = 1_000
+
+  private let collection: CollectionReference
+  private let prefix: String?
+  private let isDescending: Bool
+  private var offset: Int
+  private var rest: Int
+  private var lastID: String?
+
+  init(
+    _ collection: CollectionReference, prefix: String? = nil, isDescending: Bool = false,
+    offset: Int = 0, limit: Int? = nil
+  ) {
+    self.collection = collection
+    self.prefix = prefix
+    self.isDescending = isDescending
+    self.offset = offset
+    rest = limit ?? .max
+  }
+
+  /// The next documents, at least one; nil at the end.
+  mutating func next() async throws(DatabaseError) -> [DocumentSnapshot]? {
+    let id = FieldPath.documentID()
+    while rest > 0 {
+      let length = min(Self.pageLength, offset > Self.pageLength - rest ? Self.pageLength : rest)
+      var query = collection.order(by: id, descending: isDescending).limit(to: max(1, length))
+      if let prefix { query = query.whereField(id, hasPrefix: prefix) }
+      if let lastID {
+        query =
+          isDescending
+          ? query.whereField(id, isLessThan: lastID) : query.whereField(id, isGreaterThan: lastID)
+      }
+      let page = try await query.getDocuments().documents
+      guard let last = page.last else { return nil }
+      lastID = last.documentID
+      let shown = Array(page.dropFirst(offset).prefix(rest))
+      offset -= min(offset, page.count)
+      rest -= shown.count
+      if !shown.isEmpty { return shown }
+    }
+    return nil
+  }
+}

@@ -1,0 +1,155 @@
+// `ondol query`: the documents that meet conditions, or how the database finds them.
+
+import ArgumentParser
+import Ondol
+
+struct QueryCommand: AsyncParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "query", abstract: "Prints the documents that meet conditions.",
+    discussion: """
+      Conditions: FIELD = VALUE, also != < <= > >=, in [...], not in [...], array-contains VALUE, \
+      array-contains-any [...], starts-with "...", combined with and, or, not and parentheses. A \
+      value is JSON, a field a path as size.width, with other characters in `backquotes`.
+      """)
+
+  @OptionGroup var database: DatabaseArgument
+  @OptionGroup var documents: QueryOptions
+  @OptionGroup var result: ResultOptions
+
+  @Flag(help: "How the documents are found, instead of the documents.")
+  var explain = false
+
+  @Flag(help: "As --explain, with what it costs: the query is carried out.")
+  var analyze = false
+
+  @OptionGroup var globals: GlobalOptions
+
+  func run() async throws {
+    try await database.withDatabase { database in
+      let query = try result.apply(to: try documents.source(in: database))
+      if explain || analyze {
+        return try print(try await query.explain(analyze: analyze))
+      }
+      var rows = RowWriter(globals, .documents)
+      // Ids alone do not say which of a group's documents it is.
+      for try await document in query.documents {
+        try rows.write(
+          id: documents.group ? document.reference.path : document.documentID, document.data())
+      }
+      try rows.finish()
+    }
+  }
+
+  private func print(_ explanation: QueryExplanation) throws {
+    if globals.chosenFormat == .table {
+      var output = Output()
+      try output.print("\(explanation)")
+      return try output.flush()
+    }
+    let names = [
+      "query", "access", "sorts", "index", "needsNoDocuments", "suggestedIndex",
+      "entriesVisited", "documentsExamined", "documentsReturned", "microseconds",
+    ]
+    var rows = RowWriter(globals, .report(schema: "query/1", columns: names))
+    var row: [Cell] = [
+      ("query", .string(explanation.query)), ("access", .string(Self.access(explanation))),
+      ("sorts", .boolean(explanation.sorts)),
+      ("needsNoDocuments", .boolean(explanation.needsNoDocuments)),
+    ]
+    if let index = explanation.indexName { row.append(("index", .string(index))) }
+    if let fields = explanation.suggestedIndex {
+      row.append(("suggestedIndex", .array(fields.map { .string($0) })))
+    }
+    let counts = [
+      ("entriesVisited", explanation.entriesVisited),
+      ("documentsExamined", explanation.documentsExamined),
+      ("documentsReturned", explanation.documentsReturned),
+      ("microseconds", explanation.duration.map { Int($0 / .microseconds(1)) }),
+    ]
+    row += counts.compactMap { name, count in count.map { (name, .integer(Int64($0))) } }
+    try rows.write(row)
+    try rows.finish()
+  }
+}
+
+extension QueryCommand {
+  /// The way in words: the second line of what a person reads.
+  private static func access(_ explanation: QueryExplanation) -> String {
+    let lines = explanation.description.split(separator: "\n")
+    return lines.dropFirst().first.map { $0.trimmingPrefix("  ") }.map(String.init) ?? ""
+  }
+}
+
+/// `ondol count`: how many documents meet conditions.
+struct CountCommand: AsyncParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "count", abstract: "Prints how many documents meet conditions.")
+
+  @OptionGroup var database: DatabaseArgument
+  @OptionGroup var documents: QueryOptions
+  @OptionGroup var globals: GlobalOptions
+
+  func run() async throws {
+    try await database.withDatabase { database in
+      let query = try documents.source(in: database)
+      let count = try await query.count.getAggregation().count
+      // A number alone, so that a script need not take anything apart.
+      var plain = globals
+      plain.format = globals.format ?? .raw
+      var rows = RowWriter(plain, .report(schema: "count/1", columns: ["count"]))
+      try rows.write([("count", .integer(Int64(count)))])
+      try rows.finish()
+    }
+  }
+}
+
+/// `ondol agg`: sums and the like, of all or of each group.
+struct AggregateCommand: AsyncParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "agg", abstract: "Prints counts, sums, averages, least and greatest values.")
+
+  @OptionGroup var database: DatabaseArgument
+  @OptionGroup var documents: QueryOptions
+
+  @Option(help: "Sum of this field; more than once for several.")
+  var sum: [String] = []
+
+  @Option(help: "Average of this field.")
+  var avg: [String] = []
+
+  @Option(help: "Least value of this field.")
+  var min: [String] = []
+
+  @Option(help: "Greatest value of this field.")
+  var max: [String] = []
+
+  @Option(help: "A row for each value of this field; more than once for several.")
+  var groupBy: [String] = []
+
+  @OptionGroup var globals: GlobalOptions
+
+  func run() async throws {
+    try await database.withDatabase { database in
+      let fields: [(name: String, field: AggregateField)] =
+        [("count", .count())]
+        + sum.map { ("sum(\($0))", .sum(FieldPath($0))) }
+        + avg.map { ("avg(\($0))", .average(FieldPath($0))) }
+        + min.map { ("min(\($0))", .minimum(FieldPath($0))) }
+        + max.map { ("max(\($0))", .maximum(FieldPath($0))) }
+      let query = try documents.source(in: database).aggregate(fields.map(\.field))
+      var rows = RowWriter(
+        globals, .report(schema: "agg/1", columns: groupBy + fields.map(\.name)))
+      func cells(_ result: AggregateQuerySnapshot) -> [Cell] {
+        fields.map { ($0.name, result[$0.field] ?? .null) }
+      }
+      if groupBy.isEmpty {
+        try rows.write(cells(try await query.getAggregation()))
+      } else {
+        for group in try await query.grouped(by: groupBy.map { FieldPath($0) }).getAggregation() {
+          try rows.write(zip(groupBy, group.key).map { ($0, $1) } + cells(group.aggregation))
+        }
+      }
+      try rows.finish()
+    }
+  }
+}

@@ -1,0 +1,117 @@
+// `ondol schema`: what documents of a collection look like, found by looking: each field with the
+// kinds of its values, the share of documents that have it, and examples.
+
+import ArgumentParser
+import Ondol
+import OndolJSON
+
+struct SchemaCommand: AsyncParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "schema", abstract: "Prints the fields of a collection, as documents have them.",
+    discussion: "Without a collection, of all collections at the top.")
+
+  @OptionGroup var database: DatabaseArgument
+
+  @Argument(help: "The collection, a path as upload or users/alice/posts.")
+  var collection: String?
+
+  @Option(help: "Look at so many documents of a collection at most.")
+  var sample = 100_000
+
+  @OptionGroup var globals: GlobalOptions
+
+  func validate() throws {
+    guard sample > 0 else { throw ValidationError("--sample must be positive") }
+  }
+
+  func run() async throws {
+    try await database.withDatabase { database in
+      let columns = ["collection", "field", "kinds", "documents", "share", "examples"]
+      var rows = RowWriter(globals, .report(schema: "schema/1", columns: columns))
+      let collections =
+        if let collection {
+          [database.collection(collection)]
+        } else {
+          try await database.listCollections()
+        }
+      for collection in collections {
+        var fields = FieldCensus()
+        var pages = Pages(collection, limit: sample)
+        while let page = try await pages.next() {
+          for document in page { fields.add(document.data()) }
+        }
+        for row in fields.rows { try rows.write([("collection", .string(collection.path))] + row) }
+      }
+      try rows.finish()
+    }
+  }
+}
+
+/// What is known of the fields of the documents seen so far.
+struct FieldCensus {
+  private struct Field {
+    var documents = 0
+    var kinds: [String: Int] = [:]
+    var examples: [String] = []
+  }
+
+  private static let exampleCount = 3
+  private static let exampleLength = 24
+  /// Maps used as dictionaries have any number of names; what is behind them is left out.
+  private static let maximumFields = 2_000
+
+  private var documents = 0
+  private var fields: [String: Field] = [:]
+
+  mutating func add(_ document: [String: Value]) {
+    documents += 1
+    var seen: Set<String> = []
+    for (name, value) in document { add(value, at: "\(FieldPath([name]))", &seen, depth: 0) }
+    for name in seen { fields[name]?.documents += 1 }
+  }
+
+  private mutating func add(
+    _ value: Value, at path: String, _ seen: inout Set<String>, depth: Int
+  ) {
+    guard fields[path] != nil || fields.count < Self.maximumFields else { return }
+    seen.insert(path)
+    fields[path, default: Field()].kinds[ValueText.kind(value), default: 0] += 1
+    switch value {
+    case .map(let inner) where depth < 20:
+      for (name, value) in inner {
+        add(value, at: path + ".\(FieldPath([name]))", &seen, depth: depth + 1)
+      }
+    case .array(let elements) where depth < 20:
+      for element in elements.prefix(100) {
+        add(element, at: path + "[]", &seen, depth: depth + 1)
+      }
+    case .map, .array: break
+    default: addExample(ValueText.plain(value, .relaxed), at: path)
+    }
+  }
+
+  private mutating func addExample(_ text: String, at path: String) {
+    let text =
+      text.count > Self.exampleLength ? text.prefix(Self.exampleLength) + "…" : text
+    guard let field = fields[path], field.examples.count < Self.exampleCount,
+      !field.examples.contains(text)
+    else { return }
+    fields[path]?.examples.append(text)
+  }
+
+  /// A row for each field, in the order of their paths.
+  var rows: [[Cell]] {
+    fields.sorted { $0.key.utf8.lexicographicallyPrecedes($1.key.utf8) }.map { path, field in
+      let kinds = field.kinds.sorted {
+        $0.value != $1.value ? $0.value > $1.value : $0.key < $1.key
+      }
+      let share = Double(field.documents) / Double(max(1, documents))
+      return [
+        ("field", .string(path)), ("kinds", .string(kinds.map(\.key).joined(separator: " | "))),
+        ("documents", .integer(Int64(field.documents))),
+        ("share", .double((share * 1_000).rounded() / 1_000)),
+        ("examples", .array(field.examples.map { .string($0) })),
+      ]
+    }
+  }
+}

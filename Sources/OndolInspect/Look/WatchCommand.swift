@@ -1,0 +1,164 @@
+// `ondol watch` and `ondol tail`: what happens in a database that another process writes, as it
+// happens: an object a line, each made visible at once. They end when they are interrupted, or when
+// nobody reads any more.
+
+import ArgumentParser
+import Ondol
+
+/// Events, a line each; a table would show nothing before its end.
+private func eventRows(_ globals: GlobalOptions, _ schema: String, _ columns: [String]) -> RowWriter
+{
+  var globals = globals
+  if globals.chosenFormat == .table || globals.chosenFormat == .json { globals.format = .jsonl }
+  return RowWriter(globals, .report(schema: schema, columns: columns))
+}
+
+/// A token as people give it.
+private func token(_ text: String) throws(CommandFailure) -> ChangeToken {
+  guard let token = ChangeToken(text) else {
+    throw CommandFailure(.usage, "\(text) is no token; they are in what watch and tail print")
+  }
+  return token
+}
+
+struct WatchCommand: AsyncParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "watch", abstract: "Prints what changes in a query's result, as it happens.",
+    discussion: """
+      Works beside the app that writes. Lines with the type added, modified or removed; a line \
+      with the type current says that everything until then was told.
+      """)
+
+  @OptionGroup var database: DatabaseArgument
+  @OptionGroup var documents: QueryOptions
+  @OptionGroup var result: ResultOptions
+
+  @Option(help: "Begin with what is different since this token.")
+  var since: String?
+
+  @Flag(help: "Begin with the whole result.")
+  var snapshot = false
+
+  @OptionGroup var globals: GlobalOptions
+
+  func validate() throws {
+    guard since == nil || !snapshot else {
+      throw ValidationError("--since and --snapshot exclude each other")
+    }
+  }
+
+  func run() async throws {
+    try await database.withDatabase { database in
+      let query = try result.apply(to: try documents.source(in: database))
+      var rows = eventRows(globals, "watch/1", Self.columns)
+      let updates = try since.map { query.snapshots(since: try token($0)) } ?? query.snapshots
+      var isFirst = true
+      for try await state in updates {
+        if !isFirst || snapshot || since != nil {
+          for change in state.documentChanges { try rows.write(Self.row(change)) }
+        }
+        isFirst = false
+        var current: [Cell] = [("type", "current"), ("count", .integer(Int64(state.count)))]
+        if let token = state.changeToken { current.append(("token", .string("\(token)"))) }
+        try rows.write(current)
+        try rows.flush()
+      }
+      try rows.finish()
+    }
+  }
+
+  private static let columns = [
+    "type", "path", "version", "oldIndex", "newIndex", "fields", "count", "token",
+  ]
+
+  private static func row(_ change: DocumentChange) -> [Cell] {
+    let type =
+      switch change.type {
+      case .added: "added"
+      case .modified: "modified"
+      case .removed: "removed"
+      }
+    let document = change.document
+    var row: [Cell] = [
+      ("type", .string(type)), ("path", .string(document.reference.path)),
+      ("version", .integer(Int64(clamping: document.version.rawValue))),
+    ]
+    if let index = change.oldIndex { row.append(("oldIndex", .integer(Int64(index)))) }
+    if let index = change.newIndex { row.append(("newIndex", .integer(Int64(index)))) }
+    row.append(("fields", .map(document.data())))
+    return row
+  }
+}
+
+struct TailCommand: AsyncParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "tail", abstract: "Prints every change of every commit, as it happens.",
+    discussion: """
+      Needs a database whose app keeps changes (changeRetention). --since goes on behind a token \
+      that an earlier run printed, and misses nothing.
+      """)
+
+  @OptionGroup var database: DatabaseArgument
+
+  @Option(help: "Go on behind this token.")
+  var since: String?
+
+  @Option(help: "Only documents of this collection, a path.")
+  var coll: String?
+
+  @OptionGroup var globals: GlobalOptions
+
+  func run() async throws {
+    try await database.withDatabase { database in
+      var rows = eventRows(globals, "tail/1", Self.columns)
+      let start = try since.map(token) ?? database.changeToken()
+      // Says from where on nothing is missed.
+      try rows.write([("type", "begin"), ("token", .string("\(start)"))])
+      try rows.flush()
+      for try await commit in database.changes(since: start) {
+        for row in self.rows(of: commit) {
+          let place: [Cell] = [
+            ("commit", .integer(Int64(clamping: commit.version.rawValue))),
+            ("time", .timestamp(commit.time)), ("token", .string("\(commit.token)")),
+          ]
+          try rows.write(row + place)
+        }
+        try rows.flush()
+      }
+      try rows.finish()
+    }
+  }
+
+  private static let columns = ["type", "path", "fields", "before", "commit", "time", "token"]
+
+  private func rows(of commit: DatabaseChange) -> [[Cell]] {
+    var rows: [[Cell]] = []
+    for document in commit.documents
+    where coll == nil || document.reference.parent.path == coll {
+      var row: [Cell] = [
+        ("type", .string(document.before.exists ? "modified" : "added")),
+        ("path", .string(document.reference.path)),
+      ]
+      if document.after.exists {
+        row.append(("fields", .map(document.after.data())))
+      } else {
+        row[0] = ("type", "removed")
+      }
+      if document.before.exists { row.append(("before", .map(document.before.data()))) }
+      rows.append(row)
+    }
+    guard coll == nil else { return rows }
+    for object in commit.objects {
+      let type = object.after == nil ? "objectRemoved" : "object"
+      var row: [Cell] = [
+        ("type", .string(type)), ("path", .string(object.reference.fullPath)),
+      ]
+      if let blob = object.after?.blob { row.append(("fields", .map(["blob": .blob(blob)]))) }
+      rows.append(row)
+    }
+    if let dropped = commit.droppedCollection {
+      rows.append([("type", "dropped"), ("path", .string(dropped))])
+    }
+    return rows
+  }
+}

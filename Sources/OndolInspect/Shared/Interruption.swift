@@ -1,0 +1,77 @@
+// What ^C does. A command that only looks has nothing to lose and ends at once with status 130. One
+// that writes is cancelled: it ends between two commits, closes its database and then ends with
+// 130; whoever presses ^C again does not want to wait, and a database survives that, too. In the
+// shell ^C ends the command, not the shell.
+
+import Dispatch
+import Foundation
+import Synchronization
+
+/// The interrupt from the keyboard, and what is to end when it comes.
+enum Interruption {
+  private struct State {
+    var command: Task<Void, any Error>?
+    var isRequested = false
+    var isWriting = false
+    /// Whether something goes on when the command has ended.
+    var isInShell = false
+    var source: (any DispatchSourceSignal)?
+  }
+
+  private static let state = Mutex(State())
+
+  /// Whether the command is to end.
+  static var isRequested: Bool { state.withLock { $0.isRequested } }
+
+  /// Takes over the signal. A closed pipe, too, becomes an error of the one who writes.
+  static func install() {
+    signal(SIGPIPE, SIG_IGN)
+    signal(SIGINT, SIG_IGN)
+    state.withLock { state in
+      state.source = DispatchSource.makeSignalSource(signal: SIGINT, queue: .global())
+      state.source?.setEventHandler { interrupt() }
+      state.source?.resume()
+    }
+  }
+
+  /// Has interrupts end commands only, from here on.
+  static func enterShell() { state.withLock { $0.isInShell = true } }
+
+  /// Has interrupts wait until what is being written is whole, while `body` runs.
+  static func whileWriting<Result>(_ body: () async throws -> Result) async rethrows -> Result {
+    state.withLock { $0.isWriting = true }
+    defer { state.withLock { $0.isWriting = false } }
+    return try await body()
+  }
+
+  /// Runs a command so that an interrupt can end it.
+  static func run(_ body: sending @escaping () async throws -> Void) async throws {
+    let task = Task { try await body() }
+    state.withLock { state in
+      state.command = task
+      state.isRequested = false
+    }
+    defer { state.withLock { $0.command = nil } }
+    do {
+      try await task.value
+    } catch {
+      if isRequested { throw CommandFailure.interrupted }
+      throw error
+    }
+    if isRequested { throw CommandFailure.interrupted }
+  }
+
+  /// Throws when the command is to end; for loops that write.
+  static func check() throws(CommandFailure) {
+    if isRequested { throw .interrupted }
+  }
+
+  private static func interrupt() {
+    let endsNow = state.withLock { state in
+      defer { state.isRequested = true }
+      state.command?.cancel()
+      return !state.isInShell && (state.isRequested || !state.isWriting)
+    }
+    if endsNow { ExitStatus.interrupted.endProcess() }
+  }
+}

@@ -1,0 +1,59 @@
+// Where the tool writes: data to standard output, everything else to standard error, so that a pipe
+// gets data only. Lines are gathered and written in large pieces; `flush` before anything that must
+// be seen.
+
+import Foundation
+
+#if canImport(Glibc)
+  import Glibc
+#elseif canImport(Musl)
+  import Musl
+#else
+  import Darwin
+#endif
+
+/// Standard output.
+struct Output {
+  private static let pieceBytes = 1 << 16
+  private var buffer = Data()
+
+  /// True when a person is looking.
+  static var isTerminal: Bool { isatty(STDOUT_FILENO) == 1 }
+  /// True when messages go to a person.
+  static var messagesGoToTerminal: Bool { isatty(STDERR_FILENO) == 1 }
+
+  mutating func print(_ line: String) throws(CommandFailure) {
+    buffer.append(contentsOf: line.utf8)
+    buffer.append(0x0A)
+    if buffer.count >= Self.pieceBytes { try flush() }
+  }
+
+  mutating func flush() throws(CommandFailure) {
+    defer { buffer.removeAll(keepingCapacity: true) }
+    try Self.write(buffer)
+  }
+
+  /// Writes bytes as they are.
+  static func write(_ bytes: Data) throws(CommandFailure) {
+    if Interruption.isRequested { throw .interrupted }
+    guard !bytes.isEmpty else { return }
+    do {
+      try FileHandle.standardOutput.write(contentsOf: bytes)
+    } catch {
+      guard errnoCode(error) != EPIPE else { throw .outputClosed }
+      throw CommandFailure(
+        .failed, "cannot write to standard output: \(error.localizedDescription)")
+    }
+  }
+
+  /// The system's number for the reason.
+  private static func errnoCode(_ error: any Error) -> Int32? {
+    let inner = (error as NSError).userInfo[NSUnderlyingErrorKey] as? NSError ?? error as NSError
+    return inner.domain == NSPOSIXErrorDomain ? Int32(clamping: inner.code) : nil
+  }
+
+  /// Says something to the person. Not being heard is no failure.
+  static func say(_ message: String, terminator: String = "\n") {
+    try? FileHandle.standardError.write(contentsOf: Data((message + terminator).utf8))
+  }
+}

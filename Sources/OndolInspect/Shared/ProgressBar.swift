@@ -1,0 +1,100 @@
+// How far a long command has come, in one line on standard error that is written over: for import,
+// export, dump, load, check, compact and backup. A person sees it, and nobody else: where standard
+// error is no terminal, and with --quiet or --no-progress, nothing is written. Showing it is cheap
+// enough to be asked for with every step, because most calls only look at a clock.
+
+import Ondol
+
+/// A line that says how much is done, of how much, how fast, and when it will be over.
+struct ProgressBar {
+  /// What is counted.
+  enum Unit {
+    case bytes
+    /// Things by their name, as "documents".
+    case things(String)
+  }
+
+  /// The shortest time between two looks of the line.
+  private static let interval = Duration.milliseconds(100)
+  private static let barCells = 24
+
+  private let unit: Unit
+  /// All there is to do; nil when nobody knows, as with a pipe.
+  private let total: Int64?
+  private let isShown: Bool
+  private let start = ContinuousClock.now
+  private var lastShown: ContinuousClock.Instant?
+  /// Cells of the line as it stands.
+  private var lastWidth = 0
+
+  init(_ unit: Unit, of total: Int64? = nil, isQuiet: Bool = false) {
+    self.unit = unit
+    self.total = total
+    isShown = !isQuiet && Output.messagesGoToTerminal
+  }
+
+  /// Shows that `done` are done. `note` stands behind, such as a count of something else.
+  mutating func show(_ done: Int64, note: @autoclosure () -> String = "") {
+    guard isShown else { return }
+    let now = ContinuousClock.now
+    if let lastShown, lastShown.duration(to: now) < Self.interval { return }
+    lastShown = now
+    let seconds = start.duration(to: now) / .seconds(1)
+    write(Self.line(done, of: total, unit, seconds: seconds, note: note()))
+  }
+
+  /// Wipes the line, before anything else is written and at the end.
+  mutating func clear() {
+    guard isShown, lastWidth > 0 else { return }
+    Output.say("\r" + String(repeating: " ", count: lastWidth) + "\r", terminator: "")
+    lastWidth = 0
+  }
+
+  private mutating func write(_ line: String) {
+    let width = TextTable.width(line)
+    let rest = String(repeating: " ", count: max(0, lastWidth - width))
+    Output.say("\r" + line + rest, terminator: "")
+    lastWidth = width
+  }
+}
+
+// MARK: - The line
+
+extension ProgressBar {
+  /// The line's text; pure.
+  static func line(
+    _ done: Int64, of total: Int64?, _ unit: Unit, seconds: Double, note: String = ""
+  ) -> String {
+    var parts: [String] = []
+    let rate = seconds > 0.2 ? Double(done) / seconds : 0
+    if let total, total > 0 {
+      let share = min(1, max(0, Double(done) / Double(total)))
+      let full = Int(share * Double(barCells))
+      let bar =
+        String(repeating: "█", count: full) + String(repeating: "·", count: barCells - full)
+      parts.append("\(bar) \(Int(share * 100)) %")
+    }
+    parts.append(amount(done, unit))
+    if rate > 0 { parts.append(amount(Int64(rate), unit) + "/s") }
+    if let total, total > done, rate > 0 {
+      parts.append("\(time(Double(total - done) / rate)) left")
+    }
+    if !note.isEmpty { parts.append(note) }
+    return parts.joined(separator: "  ")
+  }
+
+  private static func amount(_ count: Int64, _ unit: Unit) -> String {
+    switch unit {
+    case .things(let name): "\(count) \(name)"
+    case .bytes:
+      count < 10 << 20 ? "\(count >> 10) KiB" : "\(count >> 20) MiB"
+    }
+  }
+
+  private static func time(_ seconds: Double) -> String {
+    let whole = Int64(min(seconds.rounded(.up), 1e9))
+    if whole < 60 { return "\(whole) s" }
+    if whole < 3_600 { return "\(whole / 60) min \(whole % 60) s" }
+    return "\(whole / 3_600) h \(whole % 3_600 / 60) min"
+  }
+}

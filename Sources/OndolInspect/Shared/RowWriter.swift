@@ -1,0 +1,219 @@
+// The one way in which commands write rows. A report is made of objects that carry their schema
+// ("info/1"), so that a program that reads them knows what they are; documents are what they are,
+// with their id under a name that no field can have, and nothing is added to them. Tables are
+// printed at the end, everything else as it comes.
+
+import Foundation
+import Ondol
+import OndolJSON
+
+/// A value with its name; a row is several, in the order in which they are shown.
+typealias Cell = (name: String, value: Value)
+
+/// Writes rows in the format that was asked for.
+struct RowWriter {
+  /// What rows are.
+  enum Kind {
+    /// Objects of one shape, "<command>/<version>", with these columns.
+    case report(schema: String, columns: [String])
+    /// Documents: each has its own fields.
+    case documents
+  }
+
+  /// A table, and CSV of documents, are gathered; more rows than these are no table for a person.
+  static let maximumTableRows = 100_000
+
+  let format: OutputFormat
+  private let kind: Kind
+  private let style: JSONStyle
+  private let usesColor: Bool
+  private var output = Output()
+  /// Rows that wait for the names of those behind them.
+  private var gathered: [[Cell]] = []
+  private var count = 0
+
+  init(_ globals: GlobalOptions, _ kind: Kind) {
+    format = globals.chosenFormat
+    style = globals.ejson
+    usesColor = globals.usesColor
+    self.kind = kind
+  }
+
+  /// Whether rows are shown only at the end, because columns are as wide as the widest of them.
+  var isGathering: Bool {
+    switch (format, kind) {
+    case (.table, _), (.csv, .documents), (.raw, .documents): true
+    default: false
+    }
+  }
+
+  /// Writes one row.
+  mutating func write(_ row: [Cell]) throws(CommandFailure) {
+    if isGathering {
+      guard format != .table || gathered.count < Self.maximumTableRows else {
+        throw CommandFailure(
+          .failed, "more than \(Self.maximumTableRows) rows for a table; use --limit or --format")
+      }
+      gathered.append(row)
+      return
+    }
+    switch format {
+    case .json:
+      try output.print((count == 0 ? "[" : ",") + object(row))
+    case .jsonl:
+      try output.print(object(row))
+    case .csv, .raw, .table:
+      if count == 0, format == .csv { try output.print(line(of: columns)) }
+      try output.print(line(of: columns.map { name in text(row, name) }))
+    }
+    count += 1
+  }
+
+  /// Writes a document.
+  mutating func write(_ document: DocumentSnapshot) throws(CommandFailure) {
+    try write(id: document.documentID, document.data())
+  }
+
+  /// Writes a document's fields, with its id in front.
+  mutating func write(id: String, _ fields: [String: Value]) throws(CommandFailure) {
+    let ordered = fields.sorted { $0.key.utf8.lexicographicallyPrecedes($1.key.utf8) }
+    try write([(JSONWriter.documentIDName, .string(id))] + ordered.map { ($0.key, $0.value) })
+  }
+
+  /// Makes what was written visible; called after each event by those that show events.
+  mutating func flush() throws(CommandFailure) { try output.flush() }
+
+  /// Writes what is left.
+  mutating func finish() throws(CommandFailure) {
+    if format == .json { try output.print(count == 0 ? "[]" : "]") }
+    if format == .csv, count == 0, !isGathering { try output.print(line(of: columns)) }
+    if isGathering { try writeGathered() }
+    try output.flush()
+  }
+
+  // MARK: - Texts
+
+  private var columns: [String] {
+    if case .report(_, let columns) = kind { return columns }
+    let names = Set(gathered.joined().map(\.name)).subtracting([JSONWriter.documentIDName])
+    let fields = names.sorted { $0.utf8.lexicographicallyPrecedes($1.utf8) }
+    let hasID = gathered.contains { $0.first?.name == JSONWriter.documentIDName }
+    return (hasID ? [JSONWriter.documentIDName] : []) + fields
+  }
+
+  private func object(_ row: [Cell]) -> String {
+    var row = row
+    if case .report(let schema, _) = kind { row.insert(("schema", .string(schema)), at: 0) }
+    return ValueText.object(row, style)
+  }
+
+  private func text(_ row: [Cell], _ name: String) -> String {
+    row.first { $0.name == name }.map { ValueText.plain($0.value, style) } ?? ""
+  }
+
+  private func line(of cells: [String]) -> String {
+    guard format == .csv else {
+      return cells.map { $0.replacing("\t", with: " ").replacing("\n", with: " ") }
+        .joined(separator: "\t")
+    }
+    return cells.map(Self.quoted).joined(separator: ",")
+  }
+
+  /// A field of a CSV file.
+  private static func quoted(_ text: String) -> String {
+    let isPlain = text.utf8.allSatisfy { byte in
+      byte != UInt8(ascii: ",") && byte != UInt8(ascii: "\"") && byte != 0x0A && byte != 0x0D
+    }
+    return isPlain ? text : "\"" + text.replacing("\"", with: "\"\"") + "\""
+  }
+
+  private mutating func writeGathered() throws(CommandFailure) {
+    let columns = columns
+    guard format == .table else {
+      if format == .csv { try output.print(line(of: columns)) }
+      for row in gathered { try output.print(line(of: columns.map { text(row, $0) })) }
+      return
+    }
+    guard !gathered.isEmpty else { return }
+    var table = TextTable(columns: columns)
+    table.numericColumns = Set(
+      columns.filter { name in
+        gathered.allSatisfy { row in
+          guard let cell = row.first(where: { $0.name == name }) else { return true }
+          return cell.value.integer != nil || cell.value.double != nil
+        }
+      })
+    for row in gathered { table.add(columns.map { text(row, $0) }) }
+    for (index, line) in table.lines.enumerated() {
+      try output.print(usesColor && index == 0 ? "\u{1B}[1m\(line)\u{1B}[0m" : line)
+    }
+  }
+}
+
+/// Values as text.
+enum ValueText {
+  /// An object in one line, its names in the given order.
+  static func object(_ row: [Cell], _ style: JSONStyle) -> String {
+    let members = row.map { "\(json(.string($0.name), style)):\(json($0.value, style))" }
+    return "{" + members.joined(separator: ",") + "}"
+  }
+
+  /// JSON in one line.
+  static func json(_ value: Value, _ style: JSONStyle) -> String {
+    JSONWriter.line(value, style == .canonical ? .canonical : .relaxed)
+  }
+
+  /// What stands in a cell: texts and moments without quotes, pictures as what they are, and
+  /// everything else as JSON.
+  static func plain(_ value: Value, _ style: JSONStyle) -> String {
+    if let text = value.string { return text }
+    if let moment = value.timestamp { return JSONWriter.dateText(moment) }
+    if case .blob(let blob) = value { return describe(blob) }
+    if case .null = value { return "null" }
+    return json(value, style)
+  }
+
+  /// What a value is, in a word.
+  static func kind(_ value: Value) -> String {
+    switch value {
+    case .null: "null"
+    case .boolean: "boolean"
+    case .integer: "integer"
+    case .double: "double"
+    case .timestamp: "timestamp"
+    case .string: "string"
+    case .bytes: "bytes"
+    case .blob: "blob"
+    case .reference: "reference"
+    case .geoPoint: "geoPoint"
+    case .vector: "vector"
+    case .array: "array"
+    case .map: "map"
+    }
+  }
+
+  /// A blob as a person sees it: "image/jpeg 213 KB".
+  static func describe(_ blob: BlobReference) -> String {
+    let kind = blob.contentType ?? "blob"
+    return "\(kind) \(ByteCount.text(Int(clamping: blob.length)))"
+  }
+}
+
+/// Numbers of bytes for people.
+enum ByteCount {
+  /// "213 KB"; units of 1024, as file listings have them.
+  static func text(_ bytes: Int) -> String {
+    guard bytes >= 1024 else { return "\(bytes) B" }
+    var value = Double(bytes)
+    var unit = 0
+    let units = ["B", "KB", "MB", "GB", "TB", "PB"]
+    while value >= 1024, unit + 1 < units.count {
+      value /= 1024
+      unit += 1
+    }
+    let rounded = (value * 10).rounded() / 10
+    let digits =
+      rounded >= 100 || rounded == rounded.rounded() ? "\(Int(value.rounded()))" : "\(rounded)"
+    return "\(digits) \(units[unit])"
+  }
+}

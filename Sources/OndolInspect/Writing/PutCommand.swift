@@ -1,0 +1,205 @@
+// `ondol put`, `ondol patch` and `ondol edit`: one document is written, with the conditions that a
+// script needs so that it overwrites nothing by accident.
+
+import ArgumentParser
+import Foundation
+import Ondol
+import OndolJSON
+
+struct PutCommand: AsyncParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "put",
+    abstract: "Makes a document, or replaces it.",
+    discussion: """
+      FIELDS is a JSON object, typed values as {\"$date\": …} in it; - reads it from standard input. \
+      Status 9 when the document is there with --create, or has another version than --if-version \
+      says; 3 when it is not there with --update.
+      """)
+
+  @OptionGroup var database: DatabaseArgument
+
+  @Argument(help: "The document's path, as upload/lamp.")
+  var path: String
+
+  @Argument(help: "The fields as a JSON object, or -.")
+  var fields: String
+
+  @Flag(help: "There must be no document.")
+  var create = false
+
+  @Flag(help: "There must be a document.")
+  var update = false
+
+  @Option(help: "The document must have this version; 0 for none.")
+  var ifVersion: UInt64?
+
+  @OptionGroup var globals: GlobalOptions
+
+  func validate() throws {
+    guard [create, update, ifVersion != nil].count(where: \.self) <= 1 else {
+      throw ValidationError("--create, --update and --if-version exclude each other")
+    }
+  }
+
+  func run() async throws {
+    let fields = try DocumentText.fields(fields)
+    try await database.withDatabase(writing: true) { database in
+      let document = database.document(try DocumentPath(path))
+      let result: WriteResult
+      if create {
+        result = try await document.create(fields)
+      } else if update {
+        let old = try await document.getDocument()
+        guard old.exists else { throw CommandFailure(.notFound, "there is no document at \(path)") }
+        result = try await document.setData(fields, ifVersion: old.version)
+      } else {
+        result = try await document.setData(
+          fields, ifVersion: ifVersion.map { Version(rawValue: $0) })
+      }
+      try DocumentText.report("put/1", path, result, globals)
+    }
+  }
+}
+
+struct PatchCommand: AsyncParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "patch",
+    abstract: "Sets some fields of a document and leaves the others.",
+    discussion: """
+      FIELDS is a JSON object whose names are paths of fields, as size.width; - reads it from \
+      standard input. Status 3 when there is no document.
+      """)
+
+  @OptionGroup var database: DatabaseArgument
+
+  @Argument(help: "The document's path, as upload/lamp.")
+  var path: String
+
+  @Argument(help: "The fields as a JSON object, or -.")
+  var fields: String?
+
+  @Option(help: "A field to remove; more than once for several.")
+  var delete: [String] = []
+
+  @Option(help: "The document must have this version.")
+  var ifVersion: UInt64?
+
+  @OptionGroup var globals: GlobalOptions
+
+  func validate() throws {
+    guard fields != nil || !delete.isEmpty else {
+      throw ValidationError("say which fields to set, or --delete")
+    }
+  }
+
+  func run() async throws {
+    var changes: [String: (any FieldContent)?] = [:]
+    if let fields {
+      for (name, value) in try DocumentText.fields(fields) { changes[name] = value }
+    }
+    for name in delete { changes[name] = FieldValue.delete() }
+    try await database.withDatabase(writing: true) { database in
+      let result = try await database.document(try DocumentPath(path))
+        .updateData(changes, ifVersion: ifVersion.map { Version(rawValue: $0) })
+      try DocumentText.report("patch/1", path, result, globals)
+    }
+  }
+}
+
+struct EditCommand: AsyncParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "edit",
+    abstract: "Opens a document in an editor, and writes it when it was changed.",
+    discussion: """
+      The editor is $VISUAL, $EDITOR or vi. Status 9 when the document was written meanwhile by \
+      somebody else; what was edited is kept in a file then, and also when it is no JSON.
+      """)
+
+  @OptionGroup var database: DatabaseArgument
+
+  @Argument(help: "The document's path, as upload/lamp.")
+  var path: String
+
+  @OptionGroup var globals: GlobalOptions
+
+  func run() async throws {
+    let path = try documentPath()
+    // The database is not held while a person thinks.
+    let old = try await database.withDatabase { try await $0.document(path).getDocument() }
+    guard old.exists else { throw CommandFailure(.notFound, "there is no document at \(path)") }
+    let file = FileManager.default.temporaryDirectory
+      .appending(path: "ondol-\(UUID().uuidString).json")
+    let text = JSONWriter.page(old.data())
+    try Data(text.utf8).write(to: file)
+    try Self.edit(file)
+    let edited = try String(contentsOf: file, encoding: .utf8)
+    guard edited != text else {
+      try FileManager.default.removeItem(at: file)
+      return globals.say("Nothing was changed.")
+    }
+    do {
+      let fields = try DocumentText.parse(Array(edited.utf8))
+      try await database.withDatabase(writing: true) { database in
+        let result = try await database.document(path).setData(fields, ifVersion: old.version)
+        try DocumentText.report("edit/1", self.path, result, globals)
+      }
+      try FileManager.default.removeItem(at: file)
+    } catch {
+      Output.say("ondol: what was edited is in \(file.path(percentEncoded: false))")
+      throw error
+    }
+  }
+
+  private func documentPath() throws(CommandFailure) -> DocumentPath {
+    do throws(DatabaseError) {
+      return try DocumentPath(path)
+    } catch {
+      throw CommandFailure(error)
+    }
+  }
+
+  private static func edit(_ file: URL) throws {
+    let environment = ProcessInfo.processInfo.environment
+    let process = Process()
+    process.executableURL = URL(filePath: "/bin/sh")
+    let editor = environment["VISUAL"] ?? environment["EDITOR"] ?? "vi"
+    process.arguments = ["-c", "\(editor) \"$1\"", "sh", file.path(percentEncoded: false)]
+    try process.run()
+    process.waitUntilExit()
+    guard process.terminationStatus == 0 else {
+      throw CommandFailure(.failed, "\(editor) ended with status \(process.terminationStatus)")
+    }
+  }
+}
+
+/// Fields on the command line and in files.
+enum DocumentText {
+  /// The fields of an argument, or of standard input when it is "-".
+  static func fields(_ argument: String) throws -> [String: Value] {
+    guard argument == "-" else { return try parse(Array(argument.utf8)) }
+    return try parse(Array(try FileHandle.standardInput.readToEnd() ?? Data()))
+  }
+
+  static func parse(_ bytes: [UInt8]) throws(CommandFailure) -> [String: Value] {
+    do throws(JSONError) {
+      return try JSONReader.readDocument(bytes)
+    } catch {
+      throw CommandFailure(.failed, "column \(error.column): \(error.reason)")
+    }
+  }
+
+  /// Says what a write did.
+  static func report(
+    _ schema: String, _ path: String, _ result: WriteResult, _ globals: GlobalOptions
+  ) throws(CommandFailure) {
+    if globals.quiet { return }
+    var rows = RowWriter(
+      globals, .report(schema: schema, columns: ["document", "version", "time"]))
+    try rows.write([
+      Cell("document", .string(path)),
+      Cell("version", .integer(Int64(clamping: result.version.rawValue))),
+      Cell("time", .timestamp(result.commitTime)),
+    ])
+    try rows.finish()
+  }
+}

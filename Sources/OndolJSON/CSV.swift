@@ -1,0 +1,118 @@
+// Comma-separated values as RFC 4180 has them: records of cells, a cell in quotes when it has a
+// comma, a quote or a line break in it, quotes inside doubled. The reader takes any line break, and
+// bytes that may be hostile.
+
+import OndolEngine
+
+/// Why a text is no CSV.
+package struct CSVError: Error, Sendable {
+  package let reason: String
+  /// Where, in bytes from the beginning.
+  package let offset: Int
+}
+
+/// Reads and writes records.
+package enum CSV {
+  /// A cell, and whether it stood in quotes: `""` is an empty text, and nothing is no value.
+  package struct Cell: Sendable, Equatable {
+    package var text: String
+    package var isQuoted: Bool
+
+    package init(_ text: String, isQuoted: Bool = false) {
+      self.text = text
+      self.isQuoted = isQuoted
+    }
+  }
+
+  /// The number of bytes up to the end of the record that begins at `start`, its line break
+  /// included; nil when the record goes on behind `bytes`.
+  package static func recordEnd(_ bytes: [UInt8], from start: Int) -> Int? {
+    var isQuoted = false
+    for index in start..<bytes.count {
+      switch bytes[index] {
+      case UInt8(ascii: "\""): isQuoted.toggle()
+      case 0x0A where !isQuoted: return index + 1
+      default: break
+      }
+    }
+    return nil
+  }
+
+  /// The cells of one record, without a line break at its end or with one.
+  package static func cells(_ record: RawSpan) throws(CSVError) -> [Cell] {
+    var end = record.byteCount
+    if end > 0, record.byte(at: end - 1) == 0x0A { end -= 1 }
+    if end > 0, record.byte(at: end - 1) == 0x0D { end -= 1 }
+    var cells: [Cell] = []
+    var position = 0
+    while true {
+      let (cell, next) = try cell(record, from: position, to: end)
+      cells.append(cell)
+      guard next < end else { return cells }
+      // A comma at the very end has an empty cell behind it.
+      position = next + 1
+      if position == end {
+        cells.append(Cell(""))
+        return cells
+      }
+    }
+  }
+
+  /// A cell, and where the comma behind it is.
+  private static func cell(
+    _ record: RawSpan, from start: Int, to end: Int
+  ) throws(CSVError) -> (Cell, Int) {
+    var position = start
+    guard start < end, record.byte(at: start) == UInt8(ascii: "\"") else {
+      while position < end, record.byte(at: position) != UInt8(ascii: ",") {
+        guard record.byte(at: position) != UInt8(ascii: "\"") else {
+          throw CSVError(reason: "a quote in a cell without quotes", offset: position)
+        }
+        position += 1
+      }
+      return (Cell(try text(record.extracting(start..<position), start)), position)
+    }
+    position += 1
+    var content: [UInt8] = []
+    while position < end {
+      let byte = record.byte(at: position)
+      position += 1
+      guard byte == UInt8(ascii: "\"") else {
+        content.append(byte)
+        continue
+      }
+      if position < end, record.byte(at: position) == UInt8(ascii: "\"") {
+        content.append(byte)
+        position += 1
+        continue
+      }
+      guard position == end || record.byte(at: position) == UInt8(ascii: ",") else {
+        throw CSVError(reason: "something follows a closing quote", offset: position)
+      }
+      return (Cell(try text(content.bytes, start), isQuoted: true), position)
+    }
+    throw CSVError(reason: "a closing quote is missing", offset: position)
+  }
+
+  private static func text(_ bytes: RawSpan, _ offset: Int) throws(CSVError) -> String {
+    guard let text = String(utf8: bytes) else {
+      throw CSVError(reason: "a cell is not UTF-8", offset: offset)
+    }
+    return text
+  }
+
+  // MARK: - Writing
+
+  /// One record with its line break.
+  package static func record(_ cells: [Cell]) -> String {
+    cells.map(written).joined(separator: ",") + "\r\n"
+  }
+
+  private static func written(_ cell: Cell) -> String {
+    let needsQuotes = cell.text.utf8.contains { byte in
+      byte == UInt8(ascii: ",") || byte == UInt8(ascii: "\"") || byte == 0x0A || byte == 0x0D
+    }
+    guard needsQuotes || cell.isQuoted else { return cell.text }
+    return "\"" + cell.text.replacing("\"", with: "\"\"") + "\""
+  }
+}

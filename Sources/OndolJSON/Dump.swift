@@ -1,0 +1,75 @@
+// The form of a dump. All of it is text but contents, ordered, and the same for the same database,
+// so that dumps can be compared by any tool; Docs/Tools.md describes it for people.
+//
+//   indexes.jsonl                what is declared, one declaration a line
+//   tree.jsonl                   the nodes of the tree
+//   storage.jsonl                storage paths with all their metadata
+//   collections/<name>.jsonl     documents, in the order of their keys
+//   blobs/ab/<digest>            contents, as they are
+//   derived.jsonl                what was made from contents
+//   manifest.json                last: how many lines each file has
+//
+// In a stream the files follow each other, each behind a line {"__file__":name}; contents are lines
+// of base64 in quotes there. Only what there is has a file.
+
+import Ondol
+
+/// Names in a dump.
+package enum Dump {
+  package static let schema = "dump/1"
+  static let manifest = "manifest.json"
+  static let indexes = "indexes.jsonl"
+  static let tree = "tree.jsonl"
+  static let storage = "storage.jsonl"
+  static let derived = "derived.jsonl"
+  static let collections = "collections/"
+  static let contents = "blobs/"
+  /// In front of a file in a stream.
+  static let header = "__file__"
+
+  /// Names of what is said of a document besides its fields; no field has such a name.
+  enum Member {
+    static let version = "__version__"
+    static let created = "__created__"
+    static let updated = "__updated__"
+  }
+
+  static func file(ofContent digest: BlobDigest) -> String {
+    let hex = digest.hex
+    return contents + hex.prefix(2) + "/" + hex
+  }
+
+  /// The content in a file; nil when it has none.
+  static func content(in file: String) -> BlobDigest? {
+    guard file.hasPrefix(contents), let name = file.split(separator: "/").last,
+      let digest = BlobDigest(hex: String(name)), Self.file(ofContent: digest) == file
+    else { return nil }
+    return digest
+  }
+}
+
+/// Why a dump cannot be written or loaded, and where.
+package struct DumpError: Error, Sendable, CustomStringConvertible {
+  package var file: String?
+  /// Counted from one.
+  package var line: Int?
+  package var reason: String
+
+  package init(_ reason: String, file: String? = nil, line: Int? = nil) {
+    self.reason = reason
+    self.file = file
+    self.line = line
+  }
+
+  package var description: String {
+    let place = [file, line.map { "line \($0)" }].compactMap(\.self).joined(separator: ", ")
+    return place.isEmpty ? reason : "\(place): \(reason)"
+  }
+}
+
+/// How far a dump or a load is.
+package struct DumpProgress: Sendable {
+  package var documents = 0
+  package var contents = 0
+  package var contentBytes = 0
+}

@@ -1,0 +1,207 @@
+// Reads one JSON text into a value. Our own, because a number must keep its kind: `1` is an integer
+// to the last of its 64 bits and `1.0` a double, a difference that general decoders round away; and
+// because an import reads hundreds of megabytes. Input is hostile: depth and positions are checked,
+// and every complaint names its column. This file has the structure; words, numbers and texts are
+// in JSONReader+Scalars, and what objects with a `$` mean is in ExtendedJSON.
+
+package import Ondol
+import OndolEngine
+
+/// Why a text is not JSON.
+package struct JSONError: Error, Sendable {
+  package let reason: String
+  /// Counted from one, in bytes.
+  package let column: Int
+}
+
+/// Whether objects whose names begin with `$` stand for values that JSON has no word for.
+package enum JSONDialect: Sendable {
+  /// Every object is a map.
+  case plain
+  /// Objects as `{"$date": …}` are what ExtendedJSON says.
+  case extended
+}
+
+/// Reads RFC 8259's JSON, and nothing beside it.
+package struct JSONReader: ~Escapable {
+  /// Deeper nesting than any document may have.
+  package static let maximumDepth = 128
+
+  let octets: Span<UInt8>
+  var position = 0
+  private let dialect: JSONDialect
+  private var depth = 0
+  /// The fields of all maps that are open, innermost last, so that each map is made once and of the
+  /// right size.
+  private var open: [(name: String, value: Value)] = []
+
+  /// The value written in `bytes`, which hold one JSON text and white space around it.
+  ///
+  /// A number without fraction and exponent is an integer when it fits 64 bits; any other is a
+  /// double.
+  package static func read(
+    _ bytes: [UInt8], _ dialect: JSONDialect = .extended
+  ) throws(JSONError) -> Value {
+    try read(bytes.bytes, dialect)
+  }
+
+  /// The value written in borrowed bytes.
+  package static func read(
+    _ bytes: RawSpan, _ dialect: JSONDialect = .extended
+  ) throws(JSONError) -> Value {
+    var reader = JSONReader(bytes, dialect)
+    let value = try reader.readValue()
+    reader.skipSpace()
+    guard reader.position == bytes.byteCount else {
+      throw reader.error("something follows the value")
+    }
+    return value
+  }
+
+  /// The fields of the document written in `bytes`: an object whose own names are fields, whatever
+  /// they begin with.
+  package static func readDocument(
+    _ bytes: RawSpan, _ dialect: JSONDialect = .extended
+  ) throws(JSONError) -> [String: Value] {
+    var reader = JSONReader(bytes, dialect)
+    reader.skipSpace()
+    guard reader.next == UInt8(ascii: "{") else {
+      throw reader.error("a document must be an object in braces")
+    }
+    let value = try reader.readValue(isLiteral: true)
+    reader.skipSpace()
+    guard reader.position == bytes.byteCount else {
+      throw reader.error("something follows the document")
+    }
+    return value.map ?? [:]
+  }
+
+  package static func readDocument(_ bytes: [UInt8]) throws(JSONError) -> [String: Value] {
+    try readDocument(bytes.bytes)
+  }
+
+  @_lifetime(copy bytes)
+  private init(_ bytes: RawSpan, _ dialect: JSONDialect) {
+    octets = bytes.octets
+    self.dialect = dialect
+    open.reserveCapacity(16)
+  }
+
+  var next: UInt8? { position < octets.count ? octets[position] : nil }
+
+  func error(_ reason: String) -> JSONError {
+    JSONError(reason: reason, column: position + 1)
+  }
+
+  @_lifetime(self: copy self)
+  private mutating func skipSpace() {
+    while position < octets.count {
+      let byte = octets[position]
+      guard byte == 0x20 || byte == 0x09 || byte == 0x0A || byte == 0x0D else { return }
+      position += 1
+    }
+  }
+
+  @_lifetime(self: copy self)
+  mutating func skip(_ byte: UInt8) -> Bool {
+    guard position < octets.count, octets[position] == byte else { return false }
+    position += 1
+    return true
+  }
+
+  // MARK: - Structure
+
+  /// - Parameter isLiteral: whether the names of a map are meant as they stand.
+  @_lifetime(self: copy self)
+  private mutating func readValue(isLiteral: Bool = false) throws(JSONError) -> Value {
+    skipSpace()
+    guard let first = next else { throw error("a value is missing") }
+    switch first {
+    case UInt8(ascii: "\""): return .string(try readString())
+    case UInt8(ascii: "{"):
+      try enter()
+      let value = try readMap(isLiteral: isLiteral)
+      depth -= 1
+      return value
+    case UInt8(ascii: "["):
+      try enter()
+      let value = try readArray()
+      depth -= 1
+      return value
+    case UInt8(ascii: "t"): return try readWord("true", .boolean(true))
+    case UInt8(ascii: "f"): return try readWord("false", .boolean(false))
+    case UInt8(ascii: "n"): return try readWord("null", .null)
+    default: return try readNumber()
+    }
+  }
+
+  @_lifetime(self: copy self)
+  private mutating func enter() throws(JSONError) {
+    guard depth < Self.maximumDepth else {
+      throw error("values are nested more than \(Self.maximumDepth) deep")
+    }
+    depth += 1
+    position += 1
+  }
+
+  @_lifetime(self: copy self)
+  private mutating func readMap(isLiteral: Bool) throws(JSONError) -> Value {
+    let first = open.count
+    var isTyped = false
+    skipSpace()
+    if !skip(UInt8(ascii: "}")) {
+      repeat {
+        let name = try readName()
+        let hasMark = dialect == .extended && !isLiteral && name.utf8.first == UInt8(ascii: "$")
+        isTyped = isTyped || hasMark
+        let value = try readValue(isLiteral: hasMark && name == ExtendedJSON.literalName)
+        open.append((name, value))
+        skipSpace()
+      } while skip(UInt8(ascii: ","))
+      guard skip(UInt8(ascii: "}")) else { throw error("',' or '}' is missing") }
+    }
+    let fields = try close(from: first)
+    guard isTyped else { return .map(fields) }
+    do throws(ExtendedJSON.Failure) {
+      return try ExtendedJSON.value(of: fields)
+    } catch {
+      throw self.error(error.reason)
+    }
+  }
+
+  /// Takes the fields of the innermost map.
+  @_lifetime(self: copy self)
+  private mutating func close(from first: Int) throws(JSONError) -> [String: Value] {
+    var fields = [String: Value](minimumCapacity: open.count - first)
+    for index in first..<open.count {
+      guard fields.updateValue(open[index].value, forKey: open[index].name) == nil else {
+        throw error("the name \"\(open[index].name)\" stands twice")
+      }
+    }
+    open.removeSubrange(first...)
+    return fields
+  }
+
+  @_lifetime(self: copy self)
+  private mutating func readName() throws(JSONError) -> String {
+    skipSpace()
+    guard next == UInt8(ascii: "\"") else { throw error("a name in quotes is missing") }
+    let name = try readString()
+    skipSpace()
+    guard skip(UInt8(ascii: ":")) else { throw error("':' is missing after the name \"\(name)\"") }
+    return name
+  }
+
+  @_lifetime(self: copy self)
+  private mutating func readArray() throws(JSONError) -> Value {
+    var elements: [Value] = []
+    skipSpace()
+    if skip(UInt8(ascii: "]")) { return .array(elements) }
+    repeat {
+      elements.append(try readValue())
+      skipSpace()
+    } while skip(UInt8(ascii: ","))
+    guard skip(UInt8(ascii: "]")) else { throw error("',' or ']' is missing") }
+    return .array(elements)
+  }
+}

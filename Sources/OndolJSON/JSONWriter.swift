@@ -1,0 +1,232 @@
+// Writes values as JSON in one line: field names in the order of their bytes, so that equal
+// documents are equal lines. What JSON has no word for is written as ExtendedJSON says. In the
+// relaxed form, too, everything comes back to the last bit, because a double always has a "." or an
+// "e" in it and an integer never.
+
+import Foundation
+package import Ondol
+import OndolEngine
+
+/// Writes one value after another into the same buffer.
+package struct JSONWriter {
+  /// What was written, UTF-8.
+  package private(set) var bytes: [UInt8] = []
+  private let form: JSONForm
+
+  package init(_ form: JSONForm = .relaxed) {
+    self.form = form
+  }
+
+  /// What was written.
+  package var text: String { String(decoding: bytes, as: UTF8.self) }
+
+  /// `value` as JSON in one line.
+  package static func line(_ value: Value, _ form: JSONForm = .relaxed) -> String {
+    var writer = JSONWriter(form)
+    writer.write(value)
+    return writer.text
+  }
+
+  /// A document's fields with its id in front, under the name that no field can have.
+  package static func line(
+    id: String, _ fields: [String: Value], _ form: JSONForm = .relaxed
+  ) -> String {
+    var writer = JSONWriter(form)
+    writer.write(fields: fields, behind: [(documentIDName, .string(id))])
+    return writer.text
+  }
+
+  /// A document's fields for an editor, each in a line of its own.
+  package static func page(_ fields: [String: Value]) -> String {
+    var writer = JSONWriter()
+    var separator = "{\n  "
+    for (name, value) in fields.sorted(by: { $0.key.utf8Bytes.compare($1.key.utf8Bytes) < 0 }) {
+      writer.append(separator)
+      writer.write(name)
+      writer.append(": ")
+      writer.write(value)
+      separator = ",\n  "
+    }
+    writer.append(fields.isEmpty ? "{}\n" : "\n}\n")
+    return writer.text
+  }
+
+  /// How queries, too, call the document's id.
+  package static let documentIDName = "__name__"
+
+  /// "2026-05-01T09:30:00.25Z".
+  package static func dateText(_ timestamp: Timestamp) -> String { Moment.text(timestamp) }
+
+  /// Forgets what was written, and keeps the room for it.
+  package mutating func removeAll() {
+    bytes.removeAll(keepingCapacity: true)
+  }
+
+  /// Ends a line.
+  package mutating func endLine() {
+    bytes.append(0x0A)
+  }
+
+  /// Writes an object with some members in front, which are no fields of a document.
+  package mutating func write(fields: [String: Value], behind first: [(String, Value)]) {
+    bytes.append(UInt8(ascii: "{"))
+    var separator = false
+    for (name, value) in first {
+      member(name, value, &separator)
+    }
+    members(fields, &separator)
+    bytes.append(UInt8(ascii: "}"))
+  }
+
+  package mutating func write(_ value: Value) {
+    switch value {
+    case .null: append("null")
+    case .boolean(let value): append(value ? "true" : "false")
+    case .integer(let value): write(value)
+    case .double(let value): write(value)
+    case .string(let value): write(value)
+    case .array(let elements):
+      write(elements.count) { writer, index in writer.write(elements[index]) }
+    case .map(let fields): write(fields)
+    case .timestamp(let value): write("$date", .string(Moment.text(value)))
+    case .bytes(let value): write(value)
+    case .reference(let path): write("$reference", .string(path.description))
+    case .geoPoint(let point): write(point)
+    case .vector(let vector): write(vector)
+    case .blob(let blob): write("$blob", .map(Self.fields(of: blob)))
+    }
+  }
+
+  private mutating func append(_ text: String) {
+    bytes.append(contentsOf: text.utf8)
+  }
+
+  /// A value that JSON has no word for; in the plain form only what it holds.
+  private mutating func write(_ name: String, _ content: Value) {
+    if form == .plain { return write(content) }
+    append("{\"\(name)\":")
+    write(content)
+    append("}")
+  }
+
+  /// A text that stands for a number.
+  private mutating func write(_ name: String, digits: String) {
+    append("{\"\(name)\":\"\(digits)\"}")
+  }
+}
+
+// MARK: - Numbers and typed values
+
+extension JSONWriter {
+  private mutating func write(_ value: Int64) {
+    form == .canonical ? write("$numberLong", digits: "\(value)") : append(String(value))
+  }
+
+  private mutating func write(_ value: Double) {
+    if value.isFinite, form != .canonical { return append(String(value)) }
+    if form == .plain { return append("null") }
+    write("$numberDouble", digits: ExtendedJSON.text(of: value))
+  }
+
+  private mutating func write(_ value: [UInt8]) {
+    let text = Data(value).base64EncodedString()
+    if form == .plain { return write(text) }
+    append("{\"$binary\":{\"base64\":\"\(text)\",\"subType\":\"00\"}}")
+  }
+
+  private mutating func write(_ point: GeoPoint) {
+    if form == .plain {
+      return write([
+        "latitude": .double(point.latitude), "longitude": .double(point.longitude),
+      ])
+    }
+    append("{\"$geoPoint\":[\(point.latitude),\(point.longitude)]}")
+  }
+
+  private mutating func write(_ vector: VectorValue) {
+    if form != .plain { append("{\"$vector\":") }
+    let components = vector.components
+    write(components.count) { writer, index in
+      let component = components[index]
+      if component.isFinite {
+        writer.append(String(component))
+      } else {
+        writer.append(writer.form == .plain ? "null" : "\"\(ExtendedJSON.text(of: component))\"")
+      }
+    }
+    if form != .plain { append("}") }
+  }
+
+  private static func fields(of blob: BlobReference) -> [String: Value] {
+    var fields: [String: Value] = [
+      "sha256": .string(blob.digest.hex), "length": .integer(Int64(blob.length)),
+    ]
+    fields["contentType"] = blob.contentType.map { .string($0) }
+    fields["path"] = blob.path.map { .string($0) }
+    return fields
+  }
+}
+
+// MARK: - Containers and texts
+
+extension JSONWriter {
+  /// An array of so many elements.
+  private mutating func write(_ count: Int, _ element: (inout JSONWriter, Int) -> Void) {
+    bytes.append(UInt8(ascii: "["))
+    for index in 0..<count {
+      if index > 0 { bytes.append(UInt8(ascii: ",")) }
+      element(&self, index)
+    }
+    bytes.append(UInt8(ascii: "]"))
+  }
+
+  private mutating func write(_ fields: [String: Value]) {
+    let isLiteral =
+      form != .plain && fields.keys.contains { $0.utf8.first == UInt8(ascii: "$") }
+    if isLiteral { append("{\"\(ExtendedJSON.literalName)\":") }
+    write(fields: fields, behind: [])
+    if isLiteral { append("}") }
+  }
+
+  private mutating func members(_ fields: [String: Value], _ separator: inout Bool) {
+    for (name, value) in fields.sorted(by: { $0.key.utf8Bytes.compare($1.key.utf8Bytes) < 0 }) {
+      member(name, value, &separator)
+    }
+  }
+
+  private mutating func member(_ name: String, _ value: Value, _ separator: inout Bool) {
+    if separator { bytes.append(UInt8(ascii: ",")) }
+    separator = true
+    write(name)
+    bytes.append(UInt8(ascii: ":"))
+    write(value)
+  }
+
+  private mutating func write(_ string: String) {
+    bytes.append(UInt8(ascii: "\""))
+    let octets = string.utf8Bytes
+    var start = 0
+    for index in 0..<octets.byteCount {
+      let byte = octets.byte(at: index)
+      guard byte < 0x20 || byte == 0x22 || byte == 0x5C || byte == 0x7F else { continue }
+      bytes.append(octets.extracting(start..<index))
+      append(Self.escape(byte))
+      start = index + 1
+    }
+    bytes.append(octets.extracting(start..<octets.byteCount))
+    bytes.append(UInt8(ascii: "\""))
+  }
+
+  private static func escape(_ byte: UInt8) -> String {
+    switch byte {
+    case UInt8(ascii: "\""): return "\\\""
+    case UInt8(ascii: "\\"): return "\\\\"
+    case UInt8(ascii: "\n"): return "\\n"
+    case UInt8(ascii: "\r"): return "\\r"
+    case UInt8(ascii: "\t"): return "\\t"
+    default:
+      let digits = String(byte, radix: 16)
+      return "\\u" + String(repeating: "0", count: 4 - digits.count) + digits
+    }
+  }
+}

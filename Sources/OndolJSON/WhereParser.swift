@@ -1,0 +1,295 @@
+// Reads conditions, orders and lists of fields by descending from what binds least to what binds
+// most. Input is hostile: it comes from command lines and fuzzers, so nesting is limited and every
+// complaint has its place.
+//
+//   expression := conjunction { "or" conjunction }
+//   conjunction := negation { "and" negation }
+//   negation := "not" negation | "(" expression ")" | comparison
+//   comparison := field operator value
+//   operator := "=" | "==" | "!=" | "<" | "<=" | ">" | ">=" | "in" | "not in"
+//             | "array-contains" | "array-contains-any" | "starts-with"
+//
+// A field is a path as the library reads it; a name with other characters stands in backquotes. A
+// value is JSON, with Extended JSON's objects for what JSON has no word for.
+
+package import Ondol
+
+/// Reads one text.
+package struct WhereParser {
+  /// Deeper nesting than anybody means.
+  static let maximumDepth = 64
+  private static let words: Set<String> = ["and", "or", "not"]
+
+  private let text: String
+  private let bytes: [UInt8]
+  private var position = 0
+  private var depth = 0
+
+  private init(_ text: String) {
+    self.text = text
+    bytes = Array(text.utf8)
+  }
+
+  /// Reads a condition.
+  package static func expression(_ text: String) throws(WhereError) -> WhereExpression {
+    var parser = WhereParser(text)
+    let expression = try parser.readExpression()
+    parser.skipSpace()
+    guard parser.isAtEnd else {
+      throw parser.error("\"and\", \"or\" or the end must follow here")
+    }
+    return expression
+  }
+
+  /// Reads orders: `price desc, name`.
+  package static func orders(
+    _ text: String
+  ) throws(WhereError) -> [(field: FieldPath, isDescending: Bool)] {
+    var parser = WhereParser(text)
+    var orders: [(field: FieldPath, isDescending: Bool)] = []
+    repeat {
+      let field = try parser.readField()
+      let isDescending = parser.skip(word: "desc")
+      if !isDescending { _ = parser.skip(word: "asc") }
+      orders.append((field, isDescending))
+    } while parser.skip(",")
+    try parser.expectEnd()
+    return orders
+  }
+
+  /// Reads a list of fields: ``name, sizes.`5.5` ``.
+  package static func fields(_ text: String) throws(WhereError) -> [FieldPath] {
+    var parser = WhereParser(text)
+    var fields: [FieldPath] = []
+    repeat { fields.append(try parser.readField()) } while parser.skip(",")
+    try parser.expectEnd()
+    return fields
+  }
+
+  /// Whether a name would be taken for a word of the language.
+  static func isReserved(_ name: String) -> Bool { words.contains(name.lowercased()) }
+
+  // MARK: - Combinations
+
+  private mutating func readExpression() throws(WhereError) -> WhereExpression {
+    var left = try readConjunction()
+    while skip(word: "or") { left = .or(left, try readConjunction()) }
+    return left
+  }
+
+  private mutating func readConjunction() throws(WhereError) -> WhereExpression {
+    var left = try readNegation()
+    while skip(word: "and") { left = .and(left, try readNegation()) }
+    return left
+  }
+
+  private mutating func readNegation() throws(WhereError) -> WhereExpression {
+    guard depth < Self.maximumDepth else { throw error("this is nested too deep") }
+    depth += 1
+    defer { depth -= 1 }
+    skipSpace()
+    let start = position
+    if skip(word: "not") {
+      guard let negated = try readNegation().negated else {
+        throw error("what only some arrays or texts meet cannot be negated", at: start)
+      }
+      return negated
+    }
+    guard skip("(") else { return try readComparison() }
+    let inner = try readExpression()
+    guard skip(")") else { throw error("a \")\" is missing") }
+    return inner
+  }
+
+  // MARK: - One field
+
+  private mutating func readComparison() throws(WhereError) -> WhereExpression {
+    let field = try readField()
+    return .field(field, try readCondition())
+  }
+
+  private mutating func readCondition() throws(WhereError) -> WhereExpression.Condition {
+    skipSpace()
+    for (sign, make) in Self.signs where skip(sign) { return make(try readValue()) }
+    let start = position
+    let name = readOperatorName()
+    switch name.lowercased() {
+    case "in": return .isIn(try readList())
+    case "array-contains": return .arrayContains(try readValue())
+    case "array-contains-any": return .arrayContainsAny(try readList())
+    case "starts-with":
+      skipSpace()
+      let place = position
+      guard case .string(let prefix) = try readValue() else {
+        throw error("\"starts-with\" needs a text in double quotes", at: place)
+      }
+      return .startsWith(prefix)
+    case "not":
+      guard skip(word: "in") else { throw error("only \"in\" can follow \"not\" here") }
+      return .notIn(try readList())
+    default:
+      throw error(
+        "an operator is missing: = != < <= > >= in, not in, array-contains, array-contains-any"
+          + " or starts-with", at: start)
+    }
+  }
+
+  /// Longer signs first.
+  private static let signs: [(String, @Sendable (Value) -> WhereExpression.Condition)] = [
+    ("==", { .equal($0) }), ("!=", { .notEqual($0) }), ("<=", { .lessOrEqual($0) }),
+    (">=", { .greaterOrEqual($0) }), ("=", { .equal($0) }), ("<", { .less($0) }),
+    (">", { .greater($0) }),
+  ]
+
+  private mutating func readOperatorName() -> String {
+    let start = position
+    while let byte = next, Self.isName(byte) || byte == UInt8(ascii: "-") { position += 1 }
+    return String(decoding: bytes[start..<position], as: UTF8.self)
+  }
+
+  private mutating func readField() throws(WhereError) -> FieldPath {
+    skipSpace()
+    let start = position
+    if let word = peekedWord(), Self.isReserved(word) {
+      throw error("a field is missing; one that is called \"\(word)\" stands in backquotes")
+    }
+    while true {
+      if next == UInt8(ascii: "`") {
+        try skipQuotedName()
+      } else {
+        let nameStart = position
+        while let byte = next, Self.isName(byte) { position += 1 }
+        guard position > nameStart else {
+          throw error(start == position ? "a field is missing" : "a name is missing")
+        }
+      }
+      guard next == UInt8(ascii: ".") else { break }
+      position += 1
+    }
+    return FieldPath(String(decoding: bytes[start..<position], as: UTF8.self))
+  }
+
+  private mutating func skipQuotedName() throws(WhereError) {
+    let start = position
+    position += 1
+    while let byte = next, byte != UInt8(ascii: "`") {
+      position += byte == UInt8(ascii: "\\") ? 2 : 1
+    }
+    guard next != nil else { throw error("this backquote is not closed", at: start) }
+    position += 1
+  }
+
+  // MARK: - Values
+
+  private mutating func readList() throws(WhereError) -> [Value] {
+    skipSpace()
+    let start = position
+    guard case .array(let values) = try readValue() else {
+      throw error("an array is needed here, as [1, 2]", at: start)
+    }
+    return values
+  }
+
+  /// Finds where the value ends and has it read as JSON.
+  private mutating func readValue() throws(WhereError) -> Value {
+    skipSpace()
+    let start = position
+    switch next {
+    case nil: throw error("a value is missing")
+    case UInt8(ascii: "{"), UInt8(ascii: "["): skipNested()
+    case UInt8(ascii: "\""): skipString()
+    default:
+      while let byte = next, !Self.endsWord(byte) { position += 1 }
+    }
+    position = min(position, bytes.count)
+    do throws(JSONError) {
+      return try JSONReader.read(Array(bytes[start..<position]))
+    } catch {
+      if let byte = bytes[start...].first, Self.isName(byte), byte > UInt8(ascii: "9") {
+        throw self.error("this is no value; texts stand in double quotes", at: start)
+      }
+      let place = min(start + error.column - 1, bytes.count)
+      throw self.error("this is no value: \(error.reason)", at: place)
+    }
+  }
+
+  private mutating func skipNested() {
+    var open = 0
+    while let byte = next {
+      switch byte {
+      case UInt8(ascii: "\""):
+        skipString()
+        continue
+      case UInt8(ascii: "{"), UInt8(ascii: "["): open += 1
+      case UInt8(ascii: "}"), UInt8(ascii: "]"): open -= 1
+      default: break
+      }
+      position += 1
+      if open == 0 { return }
+    }
+  }
+
+  private mutating func skipString() {
+    position += 1
+    while let byte = next, byte != UInt8(ascii: "\"") {
+      position += byte == UInt8(ascii: "\\") ? 2 : 1
+    }
+    position += 1
+  }
+
+  // MARK: - Bytes
+
+  private var next: UInt8? { position < bytes.count ? bytes[position] : nil }
+  private var isAtEnd: Bool { position >= bytes.count }
+
+  private func error(_ reason: String, at offset: Int? = nil) -> WhereError {
+    WhereError(reason: reason, offset: min(offset ?? position, bytes.count), text: text)
+  }
+
+  private mutating func expectEnd() throws(WhereError) {
+    skipSpace()
+    guard isAtEnd else { throw error("a comma or the end must follow here") }
+  }
+
+  private mutating func skipSpace() {
+    while let byte = next, Self.isSpace(byte) { position += 1 }
+  }
+
+  private mutating func skip(_ sign: String) -> Bool {
+    skipSpace()
+    guard bytes[min(position, bytes.count)...].starts(with: sign.utf8) else { return false }
+    position += sign.utf8.count
+    return true
+  }
+
+  private func peekedWord() -> String? {
+    var end = position
+    while end < bytes.count, Self.isName(bytes[end]) || bytes[end] == UInt8(ascii: "-") { end += 1 }
+    guard end > position, end == bytes.count || bytes[end] != UInt8(ascii: ".") else { return nil }
+    return String(decoding: bytes[position..<end], as: UTF8.self)
+  }
+
+  private mutating func skip(word: String) -> Bool {
+    skipSpace()
+    guard let found = peekedWord(), found.lowercased() == word else { return false }
+    position += found.utf8.count
+    return true
+  }
+
+  private static func isSpace(_ byte: UInt8) -> Bool {
+    byte == 0x20 || byte == 0x09 || byte == 0x0A || byte == 0x0D
+  }
+
+  /// Letters, digits, underscores and everything that is not ASCII.
+  private static func isName(_ byte: UInt8) -> Bool {
+    let lowered = byte | 0x20
+    return byte >= 0x80 || byte == UInt8(ascii: "_") || byte == UInt8(ascii: "$")
+      || (byte >= UInt8(ascii: "0") && byte <= UInt8(ascii: "9"))
+      || (lowered >= UInt8(ascii: "a") && lowered <= UInt8(ascii: "z"))
+  }
+
+  private static func endsWord(_ byte: UInt8) -> Bool {
+    isSpace(byte) || byte == UInt8(ascii: ")") || byte == UInt8(ascii: "(")
+      || byte == UInt8(ascii: ",")
+  }
+}

@@ -1,0 +1,157 @@
+// Conditions on a command line: what they mean, that what is printed of one reads back as the same,
+// and that a mistake is pointed at.
+
+import Ondol
+import OndolJSON
+import OndolTestKit
+import Testing
+
+@Suite struct `The where language` {
+  @Test(arguments: [
+    ("price >= 10 and kind in [\"a\", \"b\"]", "(price >= 10 and kind in [\"a\",\"b\"])"),
+    ("a = 1 or b = 2 and c = 3", "(a = 1 or (b = 2 and c = 3))"),
+    ("(a = 1 or b = 2) and c == 3", "((a = 1 or b = 2) and c = 3)"),
+    ("NOT (a < 1 or b in [2])", "(a >= 1 and b not in [2])"),
+    ("not not a != null", "a != null"),
+    (
+      "tags array-contains \"x\" or tags array-contains-any [1,2]",
+      "(tags array-contains \"x\" or tags array-contains-any [1,2])"
+    ),
+    ("`odd name`.`5.5` starts-with \"한\"", "`odd name`.`5.5` starts-with \"한\""),
+    ("`and` = true", "`and` = true"),
+    ("이름 = \"온돌\"", "`이름` = \"온돌\""),
+    ("__name__ > \"a\"", "__name__ > \"a\""),
+    ("size.width<=1.5", "size.width <= 1.5"),
+    (
+      "text = \"a ) or ( \\\" b\" and map = {\"x\": [1, {\"y\": \"]\"}]}",
+      "(text = \"a ) or ( \\\" b\" and map = {\"x\":[1,{\"y\":\"]\"}]})"
+    ),
+  ])
+  func `It is read as it is meant`(text: String, printed: String) throws {
+    let expression = try WhereExpression(text)
+    #expect("\(expression)" == printed)
+    #expect(try WhereExpression(printed) == expression)
+  }
+
+  @Test(arguments: [
+    ("", 0, "a field is missing"), ("price", 5, "operator"), ("price >=", 8, "a value is missing"),
+    ("price >= ten", 9, "double quotes"), ("price >= 1x", 10, "no value"),
+    ("(a = 1", 6, "\")\""), ("a = 1)", 5, "must follow"), ("a = 1 b = 2", 6, "must follow"),
+    ("and = 1", 0, "backquotes"), ("a in 1", 5, "array"), ("a not 1", 6, "\"in\""),
+    ("`a = 1", 0, "not closed"), ("a. = 1", 2, "name"), ("a starts-with 1", 14, "text"),
+    ("x = 1 and not a array-contains 1", 10, "negated"), ("a = [1, }", 8, "no value"),
+    ("a = \"x", 6, "no value"), ("a ~ 1", 2, "operator"),
+  ])
+  func `A mistake is pointed at`(text: String, offset: Int, reason: String) {
+    do throws(WhereError) {
+      let expression = try WhereExpression(text)
+      Issue.record("\(text) was read as \(expression)")
+    } catch {
+      #expect(error.offset == offset, "\(error)")
+      #expect(error.reason.contains(reason), "\(error)")
+    }
+  }
+
+  @Test func `The mark stands below the place, also behind wide characters`() {
+    let error = #expect(throws: WhereError.self) { try WhereExpression("한글 = x") }
+    #expect(error?.description.hasSuffix("\n  한글 = x\n         ^") == true)
+  }
+
+  @Test func `Deep nesting is refused, not followed`() {
+    let text = String(repeating: "(", count: 100_000)
+    #expect(throws: WhereError.self) { try WhereExpression(text) }
+    let negations = String(repeating: "not ", count: 100_000) + "a = 1"
+    #expect(throws: WhereError.self) { try WhereExpression(negations) }
+  }
+
+  @Test(arguments: Seeds.first(4))
+  func `What is printed of an expression reads back as the same`(seed: UInt64) throws {
+    var random = SeededRandom(seed: seed)
+    for _ in 0..<500 {
+      let expression = Self.expression(&random, depth: 4)
+      let text = "\(expression)"
+      #expect(try WhereExpression(text) == expression, "seed \(seed): \(text)")
+    }
+  }
+
+  @Test(arguments: Seeds.first(4)) func `Any bytes are read or refused`(seed: UInt64) {
+    var random = SeededRandom(seed: seed)
+    let pieces = [
+      "a", "`", ".", " ", "(", ")", "and", "or", "not", "in", "=", "<", "\"", "\\", "[", "]", "{",
+      "}", ",", "1", "한", "array-contains", "\u{0}", "null",
+    ]
+    for _ in 0..<2_000 {
+      let count = Int.random(in: 0...20, using: &random)
+      let text = (0..<count).map { _ in pieces.randomElement(using: &random) ?? "" }
+        .joined(separator: Bool.random(using: &random) ? " " : "")
+      guard let expression = try? WhereExpression(text) else { continue }
+      #expect((try? WhereExpression("\(expression)")) == expression, "seed \(seed): \(text)")
+    }
+  }
+
+  @Test func `Orders and fields are lists`() throws {
+    let orders = try WhereParser.orders("price desc, `a b`.c asc,name")
+    #expect(orders.map(\.isDescending) == [true, false, false])
+    #expect(orders.map { "\($0.field)" } == ["price", "`a b`.c", "name"])
+    #expect(try WhereParser.fields("a , b.c").map { "\($0)" } == ["a", "b.c"])
+    #expect(throws: WhereError.self) { try WhereParser.orders("price up") }
+    #expect(throws: WhereError.self) { try WhereParser.fields("a,") }
+  }
+
+  @Test(arguments: [
+    ("n >= 10 and n < 13", ["10", "11", "12"]), ("n = 3 or n = 5", ["3", "5"]),
+    ("not n in [0,1] and n <= 3", ["2", "3"]), ("tags array-contains \"t7\"", ["17", "7"]),
+    ("name starts-with \"name 1\" and not n != 1", ["1"]),
+    ("inner.x = null and n > 17", ["18", "19"]),
+    ("__name__ in [\"4\", \"none\"]", ["4"]),
+  ])
+  func `A condition finds what it says`(text: String, ids: [String]) async throws {
+    let database = try await Database.inMemory()
+    let items = database.collection("items")
+    for n in 0..<20 {
+      let inner: [String: (any FieldContent)?] = ["x": nil]
+      try await items.document("\(n)").setData([
+        "n": n, "name": "name \(n)", "tags": ["t\(n % 10)"], "inner": inner,
+      ])
+    }
+    let found = try await items.whereFilter(try WhereExpression(text).filter).getDocuments()
+    #expect(found.documents.map(\.documentID).sorted() == ids)
+    try await database.close()
+  }
+
+  // MARK: - Random expressions
+
+  private static func expression(
+    _ random: inout SeededRandom, depth: Int
+  ) -> WhereExpression {
+    if depth > 0, Bool.random(using: &random) {
+      let left = expression(&random, depth: depth - 1)
+      let right = expression(&random, depth: depth - 1)
+      return Bool.random(using: &random) ? .and(left, right) : .or(left, right)
+    }
+    let names = ["a", "and", "NOT", "a b", "5", "한", "`", "a.b", "\\", "in", "desc"]
+    let count = Int.random(in: 1...3, using: &random)
+    let field = FieldPath((0..<count).map { _ in names.randomElement(using: &random) ?? "a" })
+    return .field(field, condition(&random))
+  }
+
+  private static func condition(_ random: inout SeededRandom) -> WhereExpression.Condition {
+    let value = value(&random)
+    let values = (0..<Int.random(in: 0...3, using: &random)).map { _ in Self.value(&random) }
+    let all: [WhereExpression.Condition] = [
+      .equal(value), .notEqual(value), .less(value), .lessOrEqual(value), .greater(value),
+      .greaterOrEqual(value), .isIn(values), .notIn(values), .arrayContains(value),
+      .arrayContainsAny(values), .startsWith("(\"한\\"),
+    ]
+    return all.randomElement(using: &random) ?? .equal(value)
+  }
+
+  private static func value(_ random: inout SeededRandom) -> Value {
+    let all: [Value] = [
+      .null, .boolean(true), .integer(-5), .integer(.max), .double(-0.5), .double(1e300),
+      .string(""), .string("a \" ) or ( \\ \n 한"), .array([.integer(1), .string("]")]),
+      .map(["x": .map(["}": .array([])])]),
+    ]
+    return all.randomElement(using: &random) ?? .null
+  }
+}
