@@ -82,7 +82,11 @@ extension ContentReclaimer {
   /// Removes files that nothing names, and rewrites packs that are more than half dead.
   func makeRoom(_ report: inout ReclaimReport) async throws(DatabaseError) {
     let abandoned = store.contents.takeAbandoned()
-    state.withLock { $0.dead.merge(abandoned) { $0 + $1 } }
+    let unremoved = store.contents.takeUnremoved()
+    state.withLock { state in
+      state.dead.merge(abandoned) { $0 + $1 }
+      state.doomed += unremoved
+    }
     while true {
       let victims = try await choosePacks()
       if victims.isEmpty { break }

@@ -27,19 +27,17 @@ package final class ContentFileWriter: Sendable {
   private let number: FileNumber
   private let salt: UInt64
   private let file: any File
-  private let directory: any Directory
+  private let contents: Contents
   private let worker: any Worker
   private let state = Guarded(State())
 
   /// Makes the file. Blocks.
-  init(
-    number: FileNumber, directory: any Directory, environment: Environment, worker: any Worker
-  ) throws(EngineError) {
-    self.number = number
-    self.directory = directory
+  init(of contents: Contents, worker: any Worker) throws(EngineError) {
+    self.contents = contents
     self.worker = worker
-    salt = environment.random()
-    file = try directory.create(number.contentFileName)
+    number = contents.storage.manifest.allocate()
+    salt = contents.storage.environment.random()
+    file = try contents.storage.directory.create(number.contentFileName)
   }
 
   /// Adds the bytes in `piece`: `pieceLength` of them, or fewer and then they are the last. Returns
@@ -122,7 +120,7 @@ package final class ContentFileWriter: Sendable {
       try await worker.perform { [self] () throws(EngineError) in
         if let failure = state.withLock({ $0.failure }) { throw failure }
         try file.sync()
-        try directory.sync()
+        try contents.storage.directory.sync()
       }
     } catch {
       await abandon()
@@ -138,8 +136,8 @@ package final class ContentFileWriter: Sendable {
   /// Removes what was written.
   package func abandon() async {
     await waitForRoom(1)
-    // A file that stays is removed by the next opening's reclaimer: no row names it.
-    await worker.perform { [self] in try? directory.remove(file.name) }
+    let length = state.withLock { $0.length }
+    await worker.perform { [self] in contents.removeFile(number, length: length) }
     await worker.stop()
   }
 }

@@ -70,6 +70,14 @@ extension Contents {
   /// Bytes in each pack that were written for nothing, since this was last asked.
   package func takeAbandoned() -> [FileNumber: UInt64] { writer.takeAbandoned() }
 
+  /// Files that nothing names and that should have gone, since this was last asked.
+  package func takeUnremoved() -> [ContentFile] {
+    unremoved.withLock { files in
+      defer { files = [] }
+      return files
+    }
+  }
+
   /// Stores contents, each with its digest, anew: in packs, all or none. They survive a power cut
   /// when this returns, and are kept until `decide`.
   package func append(

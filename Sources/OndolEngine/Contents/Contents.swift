@@ -18,6 +18,8 @@ package final class Contents: Sendable {
   package let firstNumber: FileNumber
   /// Whether what an earlier life left is known to be on the device.
   private let isReady = Atomic(false)
+  /// Files that nothing names, and that the system did not remove when they were let go of.
+  let unremoved = Guarded<[ContentFile]>([])
   /// Copies under way, from under which no file may go.
   let copies = Atomic(0)
   private let isReadOnly: Bool
@@ -65,10 +67,8 @@ package final class Contents: Sendable {
     try await makeReady()
     let worker = storage.environment.threads.makeWorker(named: "ondol-content")
     do throws(EngineError) {
-      return try await worker.perform { [storage] () throws(EngineError) in
-        try ContentFileWriter(
-          number: storage.manifest.allocate(), directory: storage.directory,
-          environment: storage.environment, worker: worker)
+      return try await worker.perform { () throws(EngineError) in
+        try ContentFileWriter(of: self, worker: worker)
       }
     } catch {
       await worker.stop()
@@ -87,10 +87,18 @@ package final class Contents: Sendable {
     case .inline: break
     case .pack(let place): writer.decide(place, isNamed: false)
     case .file(let place):
-      // One that stays is found by the reclaimer of a later opening.
-      storage.maintenance.enqueue { [directory = storage.directory] in
-        try? directory.remove(place.file.contentFileName)
-      }
+      storage.maintenance.enqueue { self.removeFile(place.file, length: place.length) }
+    }
+  }
+
+  /// Removes the file of a content that nothing names. One that stays is left to the reclaimer.
+  func removeFile(_ number: FileNumber, length: UInt64) {
+    do throws(EngineError) {
+      try storage.directory.remove(number.contentFileName)
+    } catch {
+      if error.isMissingFile { return }
+      let file = ContentFile(kind: .content, number: number, sizeBytes: length)
+      unremoved.withLock { $0.append(file) }
     }
   }
 

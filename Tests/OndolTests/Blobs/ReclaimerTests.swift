@@ -43,6 +43,23 @@ import Testing
     }
   }
 
+  /// The bytes were refused, the system then refused to remove their file, and it stayed for as
+  /// long as the database was open.
+  @Test func `removes what could not be removed when it was refused`() async throws {
+    try await withFixture { fixture in
+      let other = ContentHasher.digest(of: [])
+      fixture.world.fileSystem.inject([Fault(failing: [.remove], of: .contents, errno: 5)])
+      await #expect(throws: DatabaseError.self) {
+        try await fixture.store.stage(ContentFixture.noise(200_000, seed: 1), expecting: other)
+      }
+      let left = try fixture.files()
+      #expect(left.count == 1)
+      let report = try await fixture.reclaim()
+      #expect(report.files == 1)
+      #expect(try fixture.files().isEmpty)
+    }
+  }
+
   @Test func `waits for the grace period`() async throws {
     try await withFixture(grace: .seconds(60)) { fixture in
       let digest = try await fixture.put(ContentFixture.noise(5_000, seed: 1), "a")
