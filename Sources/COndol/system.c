@@ -49,6 +49,14 @@ ssize_t ondol_read_at_once(int descriptor, void *bytes, size_t length, off_t off
 #endif
 }
 
+void ondol_begin_writeback(int descriptor, off_t offset, off_t length) {
+#if defined(SYNC_FILE_RANGE_WRITE)
+  (void)sync_file_range(descriptor, offset, length, SYNC_FILE_RANGE_WRITE);
+#else
+  (void)descriptor, (void)offset, (void)length;
+#endif
+}
+
 int ondol_reserve(int descriptor, off_t offset, off_t length) {
 #if defined(__linux__)
   int failed;

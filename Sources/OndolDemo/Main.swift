@@ -33,7 +33,7 @@ struct Everything: AsyncParsableCommand {
     try await WorkDiary.tell(options)
     try await Packages.tell(options)
     try await Cars.tell(options)
-    try await SignUp.tell(options)
+    try await SignUp.tell(options, pictures)
     if let pictures { try await PhotoDiary.tell(options, pictures) }
   }
 }

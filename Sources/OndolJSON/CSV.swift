@@ -24,17 +24,40 @@ package enum CSV {
     }
   }
 
-  /// The number of bytes up to the end of the record that begins at `start`, its line break
-  /// included; nil when the record goes on behind `bytes`.
-  package static func recordEnd(_ bytes: [UInt8], from start: Int) -> Int? {
-    var isQuoted = false
-    for index in start..<bytes.count {
-      switch bytes[index] {
-      case UInt8(ascii: "\""): isQuoted.toggle()
-      case 0x0A where !isQuoted: return index + 1
-      default: break
-      }
+  /// Finds where records end, byte by byte. A quote that does not begin a cell means nothing, so a
+  /// broken record does not swallow those behind it.
+  package struct Scanner: Sendable {
+    private enum State {
+      case cellStart, plain, quoted
+      /// Behind a quote in a cell in quotes: its end, or the first of two.
+      case quoteInQuotes
     }
+
+    private var state = State.cellStart
+
+    package init() {}
+
+    /// Takes a byte; true when it ends a record.
+    package mutating func endsRecord(_ byte: UInt8) -> Bool {
+      let isQuote = byte == UInt8(ascii: "\"")
+      if state == .quoted {
+        if isQuote { state = .quoteInQuotes }
+        return false
+      }
+      if isQuote, state != .plain {
+        state = .quoted
+        return false
+      }
+      state = byte == UInt8(ascii: ",") || byte == 0x0A ? .cellStart : .plain
+      return byte == 0x0A
+    }
+  }
+
+  /// Where the record ends that begins at `start`, its line break included; nil when it goes on
+  /// behind `bytes`.
+  package static func recordEnd(_ bytes: [UInt8], from start: Int) -> Int? {
+    var scanner = Scanner()
+    for index in start..<bytes.count where scanner.endsRecord(bytes[index]) { return index + 1 }
     return nil
   }
 

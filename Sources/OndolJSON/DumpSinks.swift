@@ -71,15 +71,15 @@ package final class DumpStream: DumpSink {
     output = write
   }
 
-  package func begin(_ file: String) throws(DumpError) {
+  package func begin(_ file: String) throws {
     try finish()
-    try write(Array("{\"\(Dump.header)\":".utf8) + Array(JSONWriter.line(.string(file)).utf8))
-    try write([UInt8(ascii: "}"), 0x0A])
+    try output(Array("{\"\(Dump.header)\":".utf8) + Array(JSONWriter.line(.string(file)).utf8))
+    try output([UInt8(ascii: "}"), 0x0A])
   }
 
-  package func write(lines: [UInt8]) throws(DumpError) { try write(lines) }
+  package func write(lines: [UInt8]) throws { try output(lines) }
 
-  package func write(content: [UInt8]) throws(DumpError) {
+  package func write(content: [UInt8]) throws {
     rest += content
     while rest.count >= Self.lineBytes {
       try writeLine(Array(rest.prefix(Self.lineBytes)))
@@ -87,22 +87,12 @@ package final class DumpStream: DumpSink {
     }
   }
 
-  package func finish() throws(DumpError) {
+  package func finish() throws {
     if !rest.isEmpty { try writeLine(rest) }
     rest = []
   }
 
-  private func writeLine(_ bytes: [UInt8]) throws(DumpError) {
-    try write(Array("\"\(Data(bytes).base64EncodedString())\"\n".utf8))
-  }
-
-  private func write(_ bytes: [UInt8]) throws(DumpError) {
-    do {
-      try output(bytes)
-    } catch let error as DumpError {
-      throw error
-    } catch {
-      throw DumpError("\(error)")
-    }
+  private func writeLine(_ bytes: [UInt8]) throws {
+    try output(Array("\"\(Data(bytes).base64EncodedString())\"\n".utf8))
   }
 }

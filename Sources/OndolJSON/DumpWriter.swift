@@ -7,13 +7,13 @@ import OndolEngine
 /// Where the files of a dump go, one after the other.
 package protocol DumpSink: AnyObject {
   /// Ends the file before and begins another.
-  func begin(_ file: String) throws(DumpError)
+  func begin(_ file: String) throws
   /// Whole lines.
-  func write(lines: [UInt8]) throws(DumpError)
+  func write(lines: [UInt8]) throws
   /// Bytes of a content.
-  func write(content: [UInt8]) throws(DumpError)
+  func write(content: [UInt8]) throws
   /// Ends the last file.
-  func finish() throws(DumpError)
+  func finish() throws
 }
 
 /// Writes everything that a reader shows.

@@ -30,6 +30,10 @@ ssize_t ondol_read_at_once(int descriptor, void *bytes, size_t length, off_t off
 /// or ENOSYS where there is no such call.
 int ondol_reserve(int descriptor, off_t offset, off_t length);
 
+/// Has the device begin to take what was written to these bytes, and waits for none of it. A hint:
+/// nothing survives a power cut by it. Does nothing where there is no such call.
+void ondol_begin_writeback(int descriptor, off_t offset, off_t length);
+
 /// Whether whatever is written to the file system of an open file is written through this system:
 /// not when it may be that of other machines, over a network or from outside a virtual one.
 int ondol_is_local(int descriptor);

@@ -11,6 +11,8 @@ struct ContentHasher: Sendable {
 
   mutating func update(_ bytes: [UInt8]) { hash.update(data: bytes) }
 
+  mutating func update(_ piece: Range<Int>, of bytes: [UInt8]) { hash.update(data: bytes[piece]) }
+
   func finalize() -> BlobDigest {
     guard let digest = BlobDigest(bytes: Array(hash.finalize())) else {
       preconditionFailure("a SHA-256 has 32 bytes")
@@ -45,12 +47,14 @@ actor ContentIntake {
     if buffer.isEmpty { buffer = chunk } else { buffer += chunk }
     guard writer != nil || buffer.count > store.contents.packedLimit else { return }
     let piece = ContentFileWriter.pieceLength
+    let whole = buffer
+    buffer = []
     var start = 0
-    while buffer.count - start >= piece {
-      try await write(Array(buffer[start..<(start + piece)]))
+    while whole.count - start >= piece {
+      try await write(start..<(start + piece), of: whole)
       start += piece
     }
-    buffer.removeFirst(start)
+    buffer = Array(whole[start...])
   }
 
   /// Ends the content. Its bytes are on the device when this returns.
@@ -65,7 +69,7 @@ actor ContentIntake {
       buffer = []
       return try await store.stage(bytes, expecting: expected)
     }
-    if !buffer.isEmpty { try await write(buffer) }
+    if !buffer.isEmpty { try await write(0..<buffer.count, of: buffer) }
     buffer = []
     guard let writer else { preconditionFailure("a long content has a writer") }
     let digest = hasher.finalize()
@@ -90,15 +94,15 @@ actor ContentIntake {
     writer = nil
   }
 
-  private func write(_ piece: [UInt8]) async throws(DatabaseError) {
+  private func write(_ piece: Range<Int>, of bytes: [UInt8]) async throws(DatabaseError) {
     do throws(EngineError) {
       let writer = if let writer { writer } else { try await store.contents.makeFile() }
       self.writer = writer
-      try await writer.write(piece)
+      try await writer.write(piece, of: bytes)
     } catch {
       await abandon()
       throw DatabaseError(error)
     }
-    hasher.update(piece)
+    hasher.update(piece, of: bytes)
   }
 }

@@ -41,11 +41,16 @@ final class ContentReader: Sendable {
       do throws(EngineError) {
         return try await read(place, range)
       } catch {
-        // It may have moved meanwhile; each time somebody has made a commit.
+        // It may have moved meanwhile; each time somebody has made a commit. Where another process
+        // did, it is not seen before files are looked at again.
         attempts += 1
-        guard error.isMissingFile, attempts < Self.mostAttempts,
-          let now = try await store.location(of: digest), now != place
-        else { throw await store.explained(error, of: digest) }
+        guard error.isMissingFile, attempts < Self.mostAttempts else {
+          throw await store.explained(error, of: digest)
+        }
+        if store.engine.isReadOnly { _ = try? await store.engine.refresh() }
+        guard let now = try await store.location(of: digest), now != place else {
+          throw await store.explained(error, of: digest)
+        }
         location.withLock { $0 = now }
       }
     }

@@ -46,7 +46,7 @@ extension StorageReference {
   ///
   /// - Throws: `.notFound` or `.permissionDenied` when the file cannot be read, `.aborted` when its
   ///   length changes meanwhile; otherwise as `putData`.
-  /// - Complexity: O(bytes), about a megabyte of them in memory.
+  /// - Complexity: O(bytes), about three megabytes of them in memory.
   @discardableResult
   public func putFile(
     from path: String, metadata: StorageMetadata = StorageMetadata(),
@@ -91,7 +91,7 @@ extension StorageReference {
   /// is asked for when the one before is taken.
   ///
   /// - Throws: what the sequence throws, and nothing has changed then; otherwise as `putData`.
-  /// - Complexity: O(bytes), about a megabyte and a chunk of them in memory.
+  /// - Complexity: O(bytes), about three megabytes and a chunk of them in memory.
   @discardableResult
   public func put<Chunks: AsyncSequence>(
     _ chunks: Chunks, metadata: StorageMetadata = StorageMetadata(),

@@ -386,17 +386,28 @@ package final class Restoration: @unchecked Sendable {
         "the content \(lost.digest.hex) that \(lost.document.name) refers to is missing")
     }
     await database.finishWhatWasBegun()
-    for family in try await database.families() {
-      for (pattern, entry) in family.collections {
-        for index in entry.allIndexes where index.state != .ready {
-          throw Self.refusal("documents of \(pattern) disagree with the index '\(index.name)'")
-        }
-      }
-    }
+    try await checkIndexes(database)
     try await database.synchronize()
     try await database.close()
     self.database = nil
     await worker.stop()
+  }
+
+  /// Throws unless all indexes are there: one that cannot be built is taken away.
+  private func checkIndexes(_ database: Database) async throws(DatabaseError) {
+    var ready: [CollectionPattern: Set<String>] = [:]
+    for family in try await database.families() {
+      for (pattern, entry) in family.collections {
+        ready[pattern] = Set(entry.allIndexes.filter { $0.state == .ready }.map(\.name))
+      }
+    }
+    for collection in collections {
+      for index in collection.indexes where ready[collection.pattern]?.contains(index.name) != true
+      {
+        throw Self.refusal(
+          "documents of \(collection.pattern) disagree with the index '\(index.name)'")
+      }
+    }
   }
 
   private static func refusal(_ reason: String) -> DatabaseError {

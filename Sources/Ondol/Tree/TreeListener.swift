@@ -10,9 +10,6 @@ final class TreeListener<Element: Sendable>: Listener {
   private struct State: Sendable {
     /// The deepest first.
     var members: [TreeMember] = []
-    /// Events that are worked out, and how many of them have been given.
-    var events: [TreeEvent] = []
-    var given = 0
     var beginning: Beginning?
     var isOver = false
   }
@@ -32,6 +29,8 @@ final class TreeListener<Element: Sendable>: Listener {
   private let element: @Sendable (TreeEvent) -> Element
   private let listening = Listening()
   private let state = Guarded(State())
+  /// What is worked out and not yet given, the last first.
+  private let ready = Guarded<[Element]>([])
   private let attachment = Guarded<(inbox: TreeInbox, paths: [TreePath])?>(nil)
 
   init(
@@ -57,7 +56,6 @@ final class TreeListener<Element: Sendable>: Listener {
     database.audience.leave()
   }
 
-  @concurrent
   func next() async throws(DatabaseError) -> Element? {
     while !listening.isCancelled {
       if let event = try await poll() { return event }
@@ -69,15 +67,26 @@ final class TreeListener<Element: Sendable>: Listener {
 
   /// The next event, if there is one without waiting for commits.
   func poll() async throws(DatabaseError) -> Element? {
+    if let event = ready.withLock({ $0.popLast() }) { return event }
+    try await workOut()
+    return ready.withLock { $0.popLast() }
+  }
+
+  /// Makes events ready, if there are any.
+  @concurrent
+  private func workOut() async throws(DatabaseError) {
     var state = self.state.withLock { state in
       defer { state = State() }
       return state
     }
     do throws(DatabaseError) {
-      let event = try await step(&state)
-      if event == nil, state.isOver { end(&state) }
+      var events = try await step(&state)
+      if events.isEmpty, state.isOver { end(&state) }
       self.state.withLock { [state] in $0 = state }
-      return event.map(element)
+      var elements: [Element] = []
+      elements.reserveCapacity(events.count)
+      while let event = events.popLast() { elements.append(element(event)) }
+      ready.withLock { [elements] in $0 = elements }
     } catch {
       end(&state)
       self.state.withLock { [state] in $0 = state }
@@ -91,13 +100,9 @@ final class TreeListener<Element: Sendable>: Listener {
     detach()
   }
 
-  private func step(_ state: inout State) async throws(DatabaseError) -> TreeEvent? {
+  /// The next events, those of a page or of a commit; none when there are none as yet.
+  private func step(_ state: inout State) async throws(DatabaseError) -> [TreeEvent] {
     while !state.isOver {
-      if state.given < state.events.count {
-        defer { state.given += 1 }
-        return state.events[state.given]
-      }
-      (state.events, state.given) = ([], 0)
       guard let inbox = attachment.withLock({ $0?.inbox }) else {
         try await attach(&state)
         continue
@@ -105,14 +110,16 @@ final class TreeListener<Element: Sendable>: Listener {
       if inbox.isFinished {
         state.isOver = true
       } else if state.beginning != nil {
-        try await goOnBeginning(&state)
+        let events = try await goOnBeginning(&state)
+        if !events.isEmpty { return events }
       } else if let content = inbox.begin() {
-        try await work(content, inbox, &state)
+        let events = try await work(content, inbox, &state)
+        if !events.isEmpty { return events }
       } else {
-        return nil
+        return []
       }
     }
-    return nil
+    return []
   }
 
   // MARK: - The beginning
@@ -156,11 +163,10 @@ final class TreeListener<Element: Sendable>: Listener {
   }
 
   /// Reads some more of the children there were.
-  private func goOnBeginning(_ state: inout State) async throws(DatabaseError) {
-    guard let beginning = state.beginning else { return }
-    guard beginning.member < state.members.count else {
+  private func goOnBeginning(_ state: inout State) async throws(DatabaseError) -> [TreeEvent] {
+    guard let beginning = state.beginning, beginning.member < state.members.count else {
       state.beginning = nil
-      return
+      return []
     }
     let member = state.members[beginning.member]
     let (next, events) = try await database.read(beginning.snapshot) {
@@ -170,14 +176,14 @@ final class TreeListener<Element: Sendable>: Listener {
       return (next, events)
     }
     state.beginning = next
-    state.events = events
+    return events
   }
 
   // MARK: - Commits
 
   private func work(
     _ content: TreeInbox.Content, _ inbox: TreeInbox, _ state: inout State
-  ) async throws(DatabaseError) {
+  ) async throws(DatabaseError) -> [TreeEvent] {
     var content = content
     let snapshot = try await present(inbox, &content)
     let (members, events) = try await database.read(snapshot) {
@@ -200,7 +206,7 @@ final class TreeListener<Element: Sendable>: Listener {
       return (members, events)
     }
     state.members = members
-    state.events = events
+    return events
   }
 }
 

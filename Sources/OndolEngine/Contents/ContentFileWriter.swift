@@ -1,16 +1,16 @@
 // A large content on its way into a file of its own. It comes in pieces and is never held as a
-// whole: a thread of its own writes one piece while the caller gets the next one ready, and has the
-// device begin with what is there, so that the sync at the end has little left to wait for. The
+// whole: a thread of its own writes pieces while the caller gets the next ones ready, and has the
+// device begin with each at once, so that the sync at the end has little left to wait for. The
 // file has the content's bytes and nothing else; their checksums go into the row that names it.
 
 /// Writes one content into one file. One caller at a time.
 package final class ContentFileWriter: Sendable {
   /// Bytes of each piece but the last.
-  package static let pieceLength = 1 << 20
+  package static let pieceLength = 256 << 10
   /// Pieces on their way to the thread before the caller waits.
-  private static let mostPieces = 2
+  private static let mostPieces = 8
   /// Bytes after which the device is made to have them.
-  private static let syncLength: UInt64 = 16 << 20
+  private static let syncLength: UInt64 = 64 << 20
 
   private struct State: Sendable {
     /// Bytes that were handed over.
@@ -42,9 +42,9 @@ package final class ContentFileWriter: Sendable {
     file = try directory.create(number.contentFileName)
   }
 
-  /// Adds a piece: `pieceLength` bytes, or fewer and then it is the last. Returns when it is on its
-  /// way; what fails then is thrown by a later call.
-  package func write(_ piece: [UInt8]) async throws(EngineError) {
+  /// Adds the bytes in `piece`: `pieceLength` of them, or fewer and then they are the last. Returns
+  /// when they are on their way; what fails then is thrown by a later call.
+  package func write(_ piece: Range<Int>, of bytes: [UInt8]) async throws(EngineError) {
     precondition(piece.count <= Self.pieceLength, "a piece too long")
     if piece.isEmpty { return }
     await waitForRoom(Self.mostPieces)
@@ -60,16 +60,16 @@ package final class ContentFileWriter: Sendable {
       state.length += length
       return offset
     }
-    worker.enqueue { self.finish(piece, at: offset) }
+    worker.enqueue { self.finish(piece, of: bytes, at: offset) }
   }
 
   /// Writes a piece, on the thread.
-  private func finish(_ piece: [UInt8], at offset: UInt64) {
+  private func finish(_ piece: Range<Int>, of bytes: [UInt8], at offset: UInt64) {
     var failure = state.withLock { $0.failure }
     var checksums: [UInt32] = []
     if failure == nil {
       do throws(EngineError) {
-        checksums = try put(piece, at: offset)
+        checksums = try put(bytes.bytes.extracting(piece), at: offset)
       } catch {
         failure = error
       }
@@ -85,19 +85,21 @@ package final class ContentFileWriter: Sendable {
     waiter?.resume()
   }
 
-  private func put(_ piece: [UInt8], at offset: UInt64) throws(EngineError) -> [UInt32] {
-    try file.write(piece.bytes, at: offset)
+  private func put(_ piece: RawSpan, at offset: UInt64) throws(EngineError) -> [UInt32] {
+    let length = UInt64(piece.byteCount)
+    try file.write(piece, at: offset)
+    file.willSync(offset..<(offset + length))
     let isDue = state.withLock { state in
-      state.unsynced += UInt64(piece.count)
+      state.unsynced += length
       guard state.unsynced >= Self.syncLength else { return false }
       state.unsynced = 0
       return true
     }
     if isDue { try file.sync() }
-    return (0..<ContentFrame.count(ofContent: UInt64(piece.count))).map { frame in
-      let range = ContentFrame.range(frame, ofContent: piece.count)
+    return (0..<ContentFrame.count(ofContent: length)).map { frame in
+      let range = ContentFrame.range(frame, ofContent: piece.byteCount)
       return ContentFrame.checksum(
-        piece.bytes.extracting(range), salt: salt, offset: offset + UInt64(range.lowerBound))
+        piece.extracting(range), salt: salt, offset: offset + UInt64(range.lowerBound))
     }
   }
 

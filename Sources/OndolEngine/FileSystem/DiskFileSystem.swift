@@ -154,6 +154,11 @@ final class DiskFile: File {
     #endif
   }
 
+  func willSync(_ range: Range<UInt64>) {
+    guard let start = off_t(exactly: range.lowerBound) else { return }
+    ondol_begin_writeback(descriptor, start, off_t(range.count))
+  }
+
   func giveBack(behind length: UInt64) {
     guard let length = off_t(exactly: length) else { return }
     _ = ftruncate(descriptor, length)

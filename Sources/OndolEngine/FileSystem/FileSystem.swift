@@ -70,6 +70,10 @@ package protocol File: AnyObject, Sendable {
   /// Writes all of `bytes` at `offset`, making the file longer where needed (`pwrite`).
   func write(_ bytes: RawSpan, at offset: UInt64) throws(EngineError)
 
+  /// Has the device begin to take what was written in `range`, where the system can
+  /// (`sync_file_range`), and waits for nothing. A hint: only a sync makes anything survive.
+  func willSync(_ range: Range<UInt64>)
+
   /// Has the system set aside room for the bytes in `range`, so that writing there later does not
   /// fail for want of it; the size stays (`fallocate`). False where the file system cannot.
   func reserve(_ range: Range<UInt64>) throws(EngineError) -> Bool
@@ -97,6 +101,7 @@ extension File {
   }
 
   package func willRead(at offset: UInt64, count: Int) {}
+  package func willSync(_ range: Range<UInt64>) {}
   package func reserve(_ range: Range<UInt64>) throws(EngineError) -> Bool { false }
 }
 

@@ -11,10 +11,10 @@ struct DumpCommand: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "dump",
     abstract:
-      "Writes everything in a database as text, without loss, in an order that never varies.",
+      "Writes everything in a database as text, without loss, always in the same order.",
     discussion: """
-      Documents with their versions and times, indexes, storage paths, contents and the tree, as of \
-      one moment and beside an app that writes. Load it with `ondol load`.
+      Documents with their versions and times, indexes, storage paths, contents and the tree, as \
+      of one moment and beside an app that writes. Load it with `ondol load`.
       """)
 
   @OptionGroup var database: DatabaseArgument

@@ -120,7 +120,7 @@ struct PieceReader {
     /// Behind the last whole record.
     var end = 0
     private var next = 0
-    private var isQuoted = false
+    private var scanner = CSV.Scanner()
 
     mutating func move(by distance: Int) {
       end = max(0, end - distance)
@@ -133,14 +133,10 @@ struct PieceReader {
       while next < buffer.count, records < limit, end - start < PieceReader.pieceBytes {
         let byte = buffer[next]
         next += 1
-        if byte == 0x0A {
-          lines += 1
-          guard !isQuoted else { continue }
-          records += 1
-          end = next
-        } else if isCSV, byte == UInt8(ascii: "\"") {
-          isQuoted.toggle()
-        }
+        if byte == 0x0A { lines += 1 }
+        guard isCSV ? scanner.endsRecord(byte) : byte == 0x0A else { continue }
+        records += 1
+        end = next
       }
     }
   }

@@ -9,7 +9,8 @@ struct MakeIndexCommand: AsyncParsableCommand {
     commandName: "mkindex",
     abstract: "Makes an index, or says which field tells when documents end.",
     discussion: """
-      An index of users/alice/posts serves the posts of all users. Status 9 when it is to be unique and two documents agree.
+      An index of users/alice/posts serves the posts of all users. Status 9 when it is to be \
+      unique and two documents agree.
       """)
 
   @OptionGroup var database: DatabaseArgument

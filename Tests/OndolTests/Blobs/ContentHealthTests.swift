@@ -16,10 +16,13 @@ import Testing
   }
 
   private func open(
-    _ world: SimulatedWorld, at path: String = "/db", access: Database.Access = .readWrite
+    _ world: SimulatedWorld, at path: String = "/db", access: Database.Access = .readWrite,
+    grace: Duration? = nil
   ) async throws -> Database {
-    try await Database.open(
-      at: path, options: Database.Options(access: access), environment: world.environment,
+    var options = Database.Options(access: access)
+    if let grace { options.blobGracePeriod = grace }
+    return try await Database.open(
+      at: path, options: options, environment: world.environment,
       engineOptions: ContentFixture.smallLimits)
   }
 
@@ -49,11 +52,13 @@ import Testing
     let directory = try world.fileSystem.openDirectory(at: "/db", create: false)
     var random = SeededRandom(seed: 1)
     for name in try directory.list() where name.hasSuffix(".pack") || name.hasSuffix(".content") {
-      let size = try directory.open(name, access: .readOnly).size()
-      for _ in 0..<12 {
+      let size = Int(try directory.open(name, access: .readOnly).size())
+      // Frames of a content's own file begin at multiples of 64 KiB; those of a pack are anywhere.
+      let stretch = name.hasSuffix(".content") ? 64 << 10 : 2 << 10
+      for start in stride(from: 0, to: size, by: stretch) {
         let copy = SimulatedFileSystem(storage: world.fileSystem.storage)
         let file = try copy.openDirectory(at: "/db", create: false).open(name, access: .readWrite)
-        let offset = UInt64(random.below(Int(size)))
+        let offset = UInt64(start + random.below(min(stretch, size - start)))
         let byte = try file.read(at: offset, count: 1)[0]
         let flipped = [byte ^ (1 << UInt8(random.below(8)))]
         try file.write(flipped.bytes, at: offset)
@@ -110,6 +115,33 @@ import Testing
     let reader = try await open(world, access: .readOnly)
     try await check(reader)
     await #expect(throws: DatabaseError.self) { try await reader.storage.put([1, 2, 3]) }
+    try await reader.close()
+    try await database.close()
+  }
+
+  /// The writer had moved what lived in a pack, and the reader called it damaged until it looked at
+  /// the files again.
+  @Test func `One who reads beside the writer finds what has moved`() async throws {
+    let world = SimulatedWorld(seed: 1)
+    let database = try await open(world, grace: .zero)
+    try await fill(database)
+    for number in 0..<20 {
+      let bytes = ContentFixture.noise(40_000, seed: UInt64(100 + number))
+      try await database.storage.reference(withPath: "doomed/\(number)").putData(bytes)
+    }
+    let reader = try await open(world, access: .readOnly)
+    for number in 0..<20 {
+      try await database.storage.reference(withPath: "doomed/\(number)").delete()
+    }
+    let directory = try world.fileSystem.openDirectory(at: "/db", create: false)
+    let before = try directory.list().filter { $0.hasSuffix(".pack") }
+    for _ in 0..<4 {
+      try await database.engine.settle()
+      try await database.storage.reclaim()
+    }
+    let after = try directory.list().filter { $0.hasSuffix(".pack") }
+    #expect(Set(before).isDisjoint(with: after), "\(before), then \(after)")
+    try await check(reader)
     try await reader.close()
     try await database.close()
   }

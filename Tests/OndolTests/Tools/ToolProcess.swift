@@ -45,8 +45,11 @@ final class ScratchDirectory {
   }
 
   /// Runs `ondol` to its end. Output goes through files, which never fill up as pipes do.
-  func ondol(_ arguments: [String], input: String = "") async throws -> ToolResult {
+  func ondol(
+    _ arguments: [String], input: String = "", environment: [String: String] = [:]
+  ) async throws -> ToolResult {
     let process = Process()
+    process.environment = ProcessInfo.processInfo.environment.merging(environment) { $1 }
     process.executableURL = try Self.executable(named: "ondol")
     process.arguments = arguments
     process.standardInput = try handle(path("input"), content: input)

@@ -173,9 +173,10 @@ import Testing
     let found = try await scratch.ondol("get", shop, "kinds/all")
     #expect(
       found.output == """
-        {"at":{"$date":"2024-02-29T00:00:00.000001Z"},"bytes":{"$binary":"AQL/"},"nothing":null,\
-        "number":{"$number":"NaN"},"place":{"$geoPoint":[37.5,127.0]},\
-        "to":{"$reference":"upload/lamp"},"vector":{"$vector":[1.0,0.5]}}
+        {"at":{"$date":"2024-02-29T00:00:00.000001Z"},"bytes":{"$binary":{"base64":"AQL/",\
+        "subType":"00"}},"nothing":null,"number":{"$numberDouble":"NaN"},\
+        "place":{"$geoPoint":[37.5,127.0]},"to":{"$reference":"upload/lamp"},\
+        "vector":{"$vector":[1.0,0.5]}}
 
         """)
   }

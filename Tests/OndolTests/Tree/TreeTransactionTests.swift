@@ -47,11 +47,17 @@ private func withDirectory(_ body: (String) async throws -> Void) async throws {
     #expect(try await place.getData().priority == 1)
   }
 
-  @Test func `Nodes and documents are written together or not at all`() async throws {
-    let database = try await Database.inMemory()
+  /// Sign-up in three calls left claims without profiles, and pictures of nobody.
+  @Test func `Nodes, documents and bytes are written together or not at all`() async throws {
+    var options = Database.Options()
+    options.blobGracePeriod = .zero
+    let database = try await Database.inMemory(options: options)
     let emails = database.tree.child("emails")
+    let portraits = database.storage.reference(withPath: "portraits")
     func signUp(_ email: String, _ id: String) async throws {
       try await database.runTransaction { transaction in
+        let picture = [UInt8]("the face of \(email), \(id)".utf8)
+        try await transaction.putData(picture, at: "portraits/\(id)-\(email)")
         guard try !transaction.getData(emails.child(key: email)).exists else {
           throw DatabaseError(.alreadyExists, "taken")
         }
@@ -66,6 +72,9 @@ private func withDirectory(_ body: (String) async throws -> Void) async throws {
     #expect(other?.code == .alreadyExists)
     #expect(try await emails.getData().value == ["a.b@c.kr": "1"])
     #expect(try await database.collection("users").getDocuments().count == 1)
+    #expect(try await portraits.listAll().items.map(\.name) == ["1-a.b@c.kr"])
+    for _ in 0..<3 { try await database.storage.reclaim() }
+    #expect(try await database.storage.statistics().contents == 1)
   }
 
   @Test func `A read is repeated when what it saw changes before the commit`() async throws {

@@ -1,0 +1,271 @@
+// Dumps: a database with something of everything comes back from one to the last byte, and what no
+// dump says is refused with its place, whatever it is, without a trap and with nothing left.
+
+import Foundation
+import OndolEngine
+import OndolJSON
+import OndolTestKit
+import Testing
+
+@testable import Ondol
+
+@Suite struct `Dumps by the ondol program` {
+  let scratch: ScratchDirectory
+  let shop: String
+
+  init() throws {
+    scratch = try ScratchDirectory()
+    shop = scratch.path("shop.ondol")
+  }
+
+  /// Something of everything.
+  private func fill(_ path: String, seed: UInt64) async throws {
+    let database = try await Database.open(at: path)
+    let sample = SampleDatabase()
+    try await sample.fill(database, count: 40)
+    try await sample.declareIndexes(database)
+    var samples = ValueSamples(seed: seed)
+    for number in 0..<60 {
+      var fields: [String: Value] = [
+        "$type": .integer(Int64(number)), "map": ["$date": 1, "x": ["$literal": ["$": 2]]],
+        "value": Self.withoutBlobs(samples.value()),
+      ]
+      fields["온돌 \(number % 3)"] = Self.withoutBlobs(samples.value())
+      try await database.collection("odd %\n~").document("d \(number)😀")
+        .setData(fields, durability: .process)
+      try await database.collection("ODD").document("\(number)").setData(["n": Value.double(-0.0)])
+    }
+    try await fillContents(database)
+    try await fillTree(database)
+    try await database.close()
+  }
+
+  private static func withoutBlobs(_ value: Value) -> Value {
+    switch value {
+    case .blob: .null
+    case .array(let elements):
+      // An array cannot stand directly in an array.
+      .array(elements.map { $0.array == nil ? withoutBlobs($0) : .map(["in": withoutBlobs($0)]) })
+    case .map(let fields):
+      .map(fields.filter { !$0.key.isEmpty && !$0.key.hasPrefix("__") }.mapValues(withoutBlobs))
+    default: value
+    }
+  }
+
+  private func fillContents(_ database: Database) async throws {
+    try await database.collection("diary").linkBlobs(field: "file", under: "images")
+    let photo = database.storage.reference(withPath: "images/온돌 lamp.png")
+    try await photo.putData(
+      (0..<200_000).map { UInt8(truncatingIfNeeded: $0 &* $0 >> 7) },
+      metadata: StorageMetadata(cacheControl: "private", customMetadata: ["by": "me"]))
+    var change = try await photo.getMetadata()
+    change.contentLanguage = "ko"
+    _ = try await photo.updateMetadata(change)
+    _ = try await photo.derive("thumbnail") { Array($0.prefix(100)) }
+    let blob = try await database.storage.put(Array("bytes of a document".utf8))
+    try await database.document("diary/a").setData(["photo": blob, "file": "images/온돌 lamp.png"])
+    try await database.document("diary/b").setData(["photos": [blob]])
+  }
+
+  private func fillTree(_ database: Database) async throws {
+    let tree = database.tree
+    try await tree.child("cars").createIndex(byChild: "name")
+    for number in 0..<20 {
+      try await tree.child("cars/c\(number)").setValue(
+        ["name": "n\(number % 7)", "list": [1, 2.5, true], "at": ServerValue.timestamp()],
+        andPriority: number % 3 == 0 ? number : nil)
+    }
+    try await tree.child("flag").setValue(false)
+  }
+
+  /// All files below a directory with their bytes.
+  private func files(_ directory: String) throws -> [String: Data] {
+    var found: [String: Data] = [:]
+    for name in try FileManager.default.subpathsOfDirectory(atPath: directory) {
+      found[name] = FileManager.default.contents(atPath: directory + "/" + name)
+    }
+    return found
+  }
+
+  @Test func `A dump that was loaded is dumped as the same bytes`() async throws {
+    let seed = UInt64.random(in: 0...(.max))
+    try await fill(shop, seed: seed)
+    let (first, second) = (scratch.path("first"), scratch.path("second"))
+    let other = scratch.path("other.ondol")
+    let dumped = try await scratch.ondol("dump", shop, "-o", first)
+    #expect(dumped.status == 0, "\(dumped.messages)")
+    let loaded = try await scratch.ondol("load", other, first)
+    #expect(loaded.status == 0, "seed \(seed): \(loaded.messages)")
+    #expect(try await scratch.ondol("dump", other, "-o", second).status == 0)
+    let (before, after) = (try files(first), try files(second))
+    #expect(before == after, "seed \(seed)")
+    #expect(before.keys.contains { $0.hasPrefix("blobs/") } && before["derived.jsonl"] != nil)
+    #expect(before["tree.jsonl"] != nil && before["storage.jsonl"] != nil)
+    let check = try await scratch.ondol("check", other, "--full")
+    #expect(check.status == 0, "\(check.output)")
+    // The form of one stream.
+    let text = try await scratch.ondol("dump", shop, "-o", "-")
+    let third = scratch.path("third.ondol")
+    let streamed = try await scratch.ondol(["load", third, "-"], input: text.output)
+    #expect(streamed.status == 0, "\(streamed.messages)")
+    #expect(try await scratch.ondol("dump", third, "-o", "-").output == text.output)
+    let digests = [
+      try await scratch.ondol("digest", shop), try await scratch.ondol("digest", third),
+    ].map { $0.output.split(separator: "sha256").last }
+    #expect(digests[0] == digests[1])
+    #expect(try await scratch.ondol("diff", shop, third, "--versions").status == 0)
+    try await lookInto(other)
+  }
+
+  /// What was loaded works as what was dumped.
+  private func lookInto(_ path: String) async throws {
+    let (old, new) = (try await Database.open(at: shop), try await Database.open(at: path))
+    for place in ["items/i5", "items/i3/notes/a1", "diary/a"] {
+      let (left, right) = (
+        try await old.document(place).getDocument(), try await new.document(place).getDocument()
+      )
+      #expect(left.version == right.version && left.data() == right.data())
+      #expect(left.updateTime == right.updateTime && left.createTime == right.createTime)
+    }
+    let photo = new.storage.reference(withPath: "images/온돌 lamp.png")
+    let metadata = try await old.storage.reference(withPath: photo.fullPath).getMetadata()
+    #expect(try await photo.getMetadata() == metadata)
+    _ = try await photo.derive("thumbnail") { _ in
+      Issue.record("it was made already")
+      return [UInt8]()
+    }
+    #expect(try await new.tree.getData().value == old.tree.getData().value)
+    let written = try await new.document("items/new").setData(["n": 1])
+    let newest = try await old.document("items/i5").getDocument().version
+    #expect(newest < written.version)
+    try await old.close()
+    try await new.close()
+  }
+
+  @Test func `A dump can be taken of a database in use, and its pipe can be closed`() async throws {
+    let database = try await Database.open(at: shop)
+    for number in 0..<3_000 {
+      try await database.document("items/\(number)").setData(
+        ["text": String(repeating: "x", count: 100)], durability: .memory)
+    }
+    try await database.synchronize()
+    let dump = try await scratch.ondol("dump", shop, "-o", scratch.path("D"))
+    #expect(dump.status == 0, "\(dump.messages)")
+    let tool = try RunningTool("dump", shop, "-o", "-")
+    #expect(tool.line() != nil)
+    tool.closeOutput()
+    #expect(await tool.end() == 0)
+    try await database.close()
+    #expect(try await scratch.ondol("dump", shop, "-o", scratch.path("D")).status == 1)
+    #expect(try await scratch.ondol("dump", scratch.path("none"), "-o", "-").status == 3)
+    #expect(try await scratch.ondol("load", shop, scratch.path("D")).status == 1)
+  }
+}
+
+/// Loads dumps in memory, whole and damaged ones.
+@Suite struct DumpLoaderTests {
+  private static func dump() async throws -> [String] {
+    let sample = SampleDatabase()
+    let database = try await sample.open()
+    try await sample.fill(database, count: 12)
+    try await sample.declareIndexes(database)
+    let blob = try await database.storage.put([1, 2, 3])
+    try await database.document("items/blob").setData(["b": blob])
+    try await database.storage.reference(withPath: "a/b").putData([4, 5])
+    try await database.tree.child("x/y").setValue(5, andPriority: 2)
+    var text: [UInt8] = []
+    var writer = DumpWriter(try DumpReader(database), to: DumpStream { text += $0 })
+    try await writer.write()
+    try await database.close()
+    return String(decoding: text, as: UTF8.self).split(separator: "\n").map(String.init)
+  }
+
+  private static func load(_ lines: [String]) async throws {
+    var rest = Array((lines.joined(separator: "\n") + "\n").utf8)[...]
+    let source = DumpText { count in
+      defer { rest = rest.dropFirst(count) }
+      return Array(rest.prefix(count))
+    }
+    let restoration = try await Restoration.begin(at: "new", environment: .memory())
+    _ = try await DumpLoader.load(source, into: restoration)
+  }
+
+  private static func refusal(_ lines: [String]) async -> String? {
+    do {
+      try await load(lines)
+      return nil
+    } catch let error as DumpError {
+      return "\(error)"
+    } catch {
+      return "no place: \(error)"
+    }
+  }
+
+  @Test func `Each thing that a dump cannot say is refused with its place and its reason`()
+    async throws
+  {
+    let lines = try await Self.dump()
+    #expect(await Self.refusal(lines) == nil)
+    let document = try #require(lines.firstIndex { $0.contains("\"items/i1\"") })
+    func changed(_ old: String, _ new: String) -> [String] {
+      lines.map { $0.replacing(old, with: new) }
+    }
+    func without(_ part: String) -> [String] { lines.filter { !$0.contains(part) } }
+    var twice = lines
+    twice.insert(lines[document], at: document)
+    var swapped = lines
+    swapped.swapAt(document, document + 1)
+    let content = try #require(lines.firstIndex { $0.contains("blobs/") })
+    var otherContent = lines
+    otherContent[content + 1] = "\"AAAA\""
+    var noBase64 = lines
+    noBase64[content + 1] = "\"*\""
+    let cases: [([String], String)] = [
+      ([], "no dump"), (["{}"], "no dump"), (twice, "not behind"), (swapped, "not behind"),
+      (Array(lines.dropLast(2)), "manifest.json"), (Array(lines.prefix(document)), "missing"),
+      (without("\"items/i1\""), "lines, and had"),
+      (changed("\"items/i1\"", "\"items/i1/x\""), "segments"),
+      (changed("\"items/i1\"", "\"other/i1\""), "no document of items"),
+      (changed("\"__version__\":", "\"__v__\":"), "lacks its name"),
+      (changed("\"none\":null", "\"none\":nul"), "column"),
+      (changed("\"none\":null", "\"__x__\":null"), "__x__"),
+      (changed("\"dump/1\"", "\"dump/9\""), "dump/1"), (otherContent, "digest"),
+      (noBase64, "base64"), (without(lines[content]), "line"),
+      (changed("\"name\":\"code unique\"", "\"name\":\"code\""), "definition"),
+      (changed("\"code\":\"c5\"", "\"code\":\"c10\""), "disagree"),
+      (changed("\"path\":[\"x\",\"y\"]", "\"path\":[\"x\",\"a/b\"]"), "tree.jsonl, line"),
+      (changed("collections/items.jsonl", "../items.jsonl"), ""),
+    ]
+    for (number, (lines, reason)) in cases.enumerated() {
+      let refusal = await Self.refusal(lines)
+      if reason.isEmpty { continue }
+      #expect(refusal?.contains(reason) == true, "case \(number): \(refusal ?? "it was loaded")")
+      #expect(refusal?.contains("no place") != true, "case \(number): \(refusal ?? "")")
+    }
+    let place = await Self.refusal(twice)
+    #expect(place?.contains("collections/items.jsonl, line \(document + 2)") == true)
+  }
+
+  @Test func `A dump with random damage never traps`() async throws {
+    let seed = UInt64.random(in: 0...(.max))
+    var random = SeededNumbers(seed: seed)
+    let lines = try await Self.dump()
+    var refused = 0
+    for _ in 0..<60 {
+      var damaged = lines
+      let place = random.below(lines.count)
+      switch random.below(5) {
+      case 0: damaged.remove(at: place)
+      case 1: damaged.insert(lines[random.below(lines.count)], at: place)
+      case 2: damaged.swapAt(place, random.below(lines.count))
+      default:
+        var bytes = Array(damaged[place].utf8)
+        if bytes.isEmpty { continue }
+        bytes[random.below(bytes.count)] = UInt8(32 + random.below(95))
+        damaged[place] = String(decoding: bytes, as: UTF8.self)
+      }
+      if await Self.refusal(damaged) != nil { refused += 1 }
+    }
+    #expect(refused > 10, "seed \(seed): \(refused)")
+  }
+}
