@@ -136,6 +136,13 @@ package enum CSV {
       byte == UInt8(ascii: ",") || byte == UInt8(ascii: "\"") || byte == 0x0A || byte == 0x0D
     }
     guard needsQuotes || cell.isQuoted else { return cell.text }
-    return "\"" + cell.text.replacing("\"", with: "\"\"") + "\""
+    return "\"" + doublingQuotes(cell.text) + "\""
+  }
+
+  /// By code unit: a quote followed by a combining mark is one `Character`, and still a quote.
+  package static func doublingQuotes(_ text: String) -> String {
+    let quote = UInt8(ascii: "\"")
+    return String(
+      decoding: text.utf8.flatMap { $0 == quote ? [quote, quote] : [$0] }, as: UTF8.self)
   }
 }

@@ -45,7 +45,7 @@ import Testing
     try await withTemporaryDirectory { directory in
       let (scenario, report) = (directory.appending(path: "a"), directory.appending(path: "b"))
       try Data(Self.everything.utf8).write(to: scenario)
-      let run = try Tool(["load", scenario.path, "--seed", "7", "--report", report.path])
+      let run = try StressTool(["load", scenario.path, "--seed", "7", "--report", report.path])
       let result = try run.finish()
       #expect(result.status == 0, "\(result.messages)")
       #expect(result.output.hasPrefix("all: 1500 operations in "))
@@ -65,7 +65,7 @@ import Testing
       let (scenario, report) = (directory.appending(path: "a"), directory.appending(path: "b"))
       try Data(#"{"documents": 100, "operations": {"get": 1}, "count": 2000}"#.utf8)
         .write(to: scenario)
-      let result = try Tool([
+      let result = try StressTool([
         "load", scenario.path, "--rate", "100000000", "--tasks", "1", "--report", report.path,
       ]).finish()
       #expect(result.status == 0, "\(result.messages)")
@@ -78,7 +78,7 @@ import Testing
     try await withTemporaryDirectory { directory in
       let (scenario, report) = (directory.appending(path: "a"), directory.appending(path: "b"))
       try Data(#"{"documents": 100, "rate": 500, "seconds": 3600}"#.utf8).write(to: scenario)
-      let run = try Tool(["load", scenario.path, "--report", report.path])
+      let run = try StressTool(["load", scenario.path, "--report", report.path])
       // A line of progress comes every second.
       run.read(until: " a second, p50")
       run.interrupt()
@@ -98,7 +98,7 @@ import Testing
     try await withTemporaryDirectory { directory in
       let scenario = directory.appending(path: "scenario")
       try Data(text.utf8).write(to: scenario)
-      let result = try Tool(["load", scenario.path]).finish()
+      let result = try StressTool(["load", scenario.path]).finish()
       #expect(result.status == 64)
       #expect(result.messages.contains(reason), "\(result.messages)")
     }
@@ -106,7 +106,7 @@ import Testing
 
   @Test(arguments: ["A", "b", "C", "D", "E", "F"])
   func `can be that of YCSB`(_ workload: String) async throws {
-    let result = try Tool([
+    let result = try StressTool([
       "ycsb", workload, "--documents", "400", "--operations", "400", "--seed", "3",
     ]).finish()
     #expect(result.status == 0, "\(result.messages)")
@@ -114,7 +114,7 @@ import Testing
   }
 
   @Test func `can go on and be watched`() async throws {
-    let result = try Tool([
+    let result = try StressTool([
       "soak", "--hours", "0.0006", "--documents", "200", "--verify-every", "0.01", "--seed", "5",
     ]).finish()
     #expect(result.status == 0, "\(result.messages)")
@@ -122,7 +122,7 @@ import Testing
   }
 
   @Test func `is left with a verdict when a soak is interrupted`() async throws {
-    let run = try Tool(["soak", "--hours", "5", "--documents", "200"])
+    let run = try StressTool(["soak", "--hours", "5", "--documents", "200"])
     run.read(until: "documents in ")
     run.interrupt()
     let result = try run.finish()
@@ -172,7 +172,7 @@ import Testing
 }
 
 /// `ondol-stress`, running.
-private final class Tool {
+final class StressTool {
   struct Result {
     var status: Int32
     var output: String

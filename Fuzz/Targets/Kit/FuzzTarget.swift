@@ -23,7 +23,7 @@ package enum FuzzTargets {
   package static let all: [any FuzzTarget.Type] = [
     BlockTarget.self, DocumentTarget.self, KeyTarget.self, LogTarget.self, ManifestTarget.self,
     QueryTarget.self, ValueFileTarget.self, LZ4Target.self, PathsTarget.self, TreeTarget.self,
-    PackTarget.self, LifeTarget.self,
+    PackTarget.self, LifeTarget.self, JSONTarget.self, WhereTarget.self, DumpTarget.self,
   ]
 
   package static func named(_ name: String) -> (any FuzzTarget.Type)? {

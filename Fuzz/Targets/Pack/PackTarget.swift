@@ -161,6 +161,7 @@ enum PackTarget: FuzzTarget {
       demand(end <= UInt64(pack.count), "an entry that reaches behind the end")
       demand(entry.place.offset >= found.last.map(\.offset) ?? 0, "a walk that goes back")
       found.append(entry.place)
+      demand(found.count <= pack.count, "a walk that does not end")
     }
     if isSound { demand(found == places, "\(found) are found, not \(places)") }
     for place in found.prefix(4) where place.length > 0 {

@@ -113,8 +113,13 @@ struct RowWriter {
 
   private func line(of cells: [String]) -> String {
     guard format == .csv else {
-      return cells.map { $0.replacing("\t", with: " ").replacing("\n", with: " ") }
-        .joined(separator: "\t")
+      // By scalar: "\r\n", and a tab with a combining mark behind it, are one `Character` each.
+      return cells.map { cell in
+        String(
+          String.UnicodeScalarView(
+            cell.unicodeScalars.map { ["\t", "\n", "\r"].contains($0) ? " " : $0 }))
+      }
+      .joined(separator: "\t")
     }
     return cells.map(Self.quoted).joined(separator: ",")
   }
@@ -124,7 +129,7 @@ struct RowWriter {
     let isPlain = text.utf8.allSatisfy { byte in
       byte != UInt8(ascii: ",") && byte != UInt8(ascii: "\"") && byte != 0x0A && byte != 0x0D
     }
-    return isPlain ? text : "\"" + text.replacing("\"", with: "\"\"") + "\""
+    return isPlain ? text : "\"" + CSV.doublingQuotes(text) + "\""
   }
 
   private mutating func writeGathered() throws(CommandFailure) {
