@@ -126,22 +126,25 @@ if let bench = Context.environment["BENCH"] {
     .executableTarget(
       name: "TreeBenchmarks",
       dependencies: [
-        "Ondol", .product(name: "ArgumentParser", package: "swift-argument-parser"),
+        "BenchmarkKit", "Ondol",
+        .product(name: "ArgumentParser", package: "swift-argument-parser"),
       ], path: "Benchmarks/TreeBenchmarks"),
   ]
 }
 
-// Fuzzing, by Scripts/fuzz: libFuzzer brings the targets' main, so nothing else can build them.
-if Context.environment["FUZZ"] != nil {
+// Fuzzing. What is tried is one folder of sources for two users: Scripts/fuzz builds it with
+// libFuzzer, which brings a main and so excludes everything else; the tests try the inputs that were
+// kept.
+let fuzzed: [Target.Dependency] = ["Ondol", "OndolEngine", "OndolTestKit"]
+if Context.environment["FUZZ"] == nil {
   package.targets.append(
-    .target(name: "FuzzKit", dependencies: ["OndolEngine"], path: "Fuzz/FuzzKit"))
+    .testTarget(
+      name: "FuzzTests", dependencies: fuzzed, path: "Fuzz", exclude: ["Entry", "Corpus"]))
+} else {
   package.targets += [
-    "FuzzBlock", "FuzzDocument", "FuzzKey", "FuzzLog", "FuzzManifest", "FuzzQuery",
-    "FuzzValueFile",
-  ].map {
-    .executableTarget(
-      name: $0, dependencies: ["FuzzKit", "Ondol", "OndolEngine"], path: "Fuzz/\($0)")
-  }
+    .target(name: "FuzzTargets", dependencies: fuzzed, path: "Fuzz/Targets"),
+    .executableTarget(name: "OndolFuzz", dependencies: ["FuzzTargets"], path: "Fuzz/Entry"),
+  ]
 }
 
 for target in package.targets where target.type != .system && target.name != "COndol" {

@@ -19,11 +19,13 @@ package struct ReportRow: Codable {
   package var p99: Double?
   package var valueSize: Int
   package var keyOrder: String?
+  /// What the value is to be at most, or at least where more is better.
+  package var goal: Double?
 
   /// Nil when there are no values.
   package init?(
     suite: String, workload: String, engine: String, documents: Int, values: [Double],
-    unit: String, lowerIsBetter: Bool, valueSize: Int
+    unit: String, lowerIsBetter: Bool, valueSize: Int, goal: Double? = nil
   ) {
     guard let least = values.min(), let greatest = values.max() else { return nil }
     self.suite = suite
@@ -37,6 +39,7 @@ package struct ReportRow: Codable {
     max = rounded(greatest)
     runs = values.count
     self.valueSize = valueSize
+    self.goal = goal
   }
 
   package static func encode(_ rows: [ReportRow]) throws -> Data {
@@ -47,6 +50,14 @@ package struct ReportRow: Codable {
 
   /// The row in a table for people.
   package var cell: String { "\(short(value)) (\(short(min))..\(short(max)))" }
+
+  /// The goal, and whether it is met; nil where there is none.
+  package var goalText: String? {
+    goal.map { goal in
+      let isMet = lowerIsBetter ? value <= goal : value >= goal
+      return "\(short(goal)), \(isMet ? "met" : "missed")"
+    }
+  }
 }
 
 /// Within so much of each other, two medians on a small virtual machine are level.

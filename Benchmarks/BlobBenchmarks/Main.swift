@@ -4,7 +4,6 @@
 
 import ArgumentParser
 import BenchmarkKit
-import Foundation
 
 @main
 struct BlobBenchmarks: AsyncParsableCommand {
@@ -13,48 +12,26 @@ struct BlobBenchmarks: AsyncParsableCommand {
 
   @OptionGroup var options: SuiteOptions
 
-  /// What a child process is to do.
-  struct ChildTask: Codable {
-    var engine: String
-    var plan: Plan
-    var directory: String
-  }
-
   func run() async throws {
-    if let child = options.child {
-      let task = try JSONDecoder().decode(ChildTask.self, from: Data(child.utf8))
-      return try await perform(task)
-    }
+    if let task = try options.childTask(of: Plan.self) { return try await perform(task) }
     var plan = Plan(quick: options.quick)
     plan.workloads = try options.workloads() ?? Workload.allCases
-    var report = Report(plan: plan, runs: options.runCount)
-    for round in 1...options.runCount {
-      for engine in try options.engines(of: engines, name: { $0.name }) {
-        progress("run \(round) of \(options.runCount): \(engine.name)")
-        let place = options.directory + "/" + engine.name.replacing(" ", with: "-")
-        do {
-          report.results.append(
-            try inFreshDirectory(place) { place in
-              try runChild(
-                ChildTask(engine: engine.name, plan: plan, directory: place), named: engine.name,
-                as: RunResult.self)
-            })
-        } catch {
-          report.errors.append("\(error)")
-        }
-      }
-    }
-    progress("")
-    try options.tell(report.table(), rows: report.json(), report.errors)
+    var report = SuiteReport(
+      "blobs", plan.workloads, runs: options.runCount, documents: { plan.count($0) },
+      valueSize: { $0.length })
+    let chosen = try options.engines(of: engines, name: { $0.name })
+    options.takeTurns(chosen.map { $0.name }, plan, into: &report)
+    try options.tell(report)
   }
 
   /// The child's side.
-  private func perform(_ task: ChildTask) async throws {
+  private func perform(_ task: SuiteTask<Plan>) async throws {
     guard let engine = engines.first(where: { $0.name == task.engine }) else {
       throw ValidationError("No engine is called \(task.engine).")
     }
     let run = BlobRun(try await engine.open(in: task.directory), task.plan)
-    let result = RunResult(engine: engine.name, values: try await run.measure())
-    try FileHandle.standardOutput.write(contentsOf: JSONEncoder().encode(result))
+    var result = SuiteResult(engine: engine.name)
+    result.values = try await run.measure()
+    try options.tell(result)
   }
 }

@@ -4,21 +4,31 @@
 import BenchmarkKit
 import Foundation
 
-enum Workload: String, Codable, CaseIterable {
+enum Workload: String, SuiteWorkload {
   case putSmall = "put 10 KB"
   case getSmall = "get 10 KB"
   case putMegabyte = "put 1 MB"
   case getMegabyte = "get 1 MB"
   case putLarge = "put 100 MB"
+  case streaming = "memory for 1 GB in and out"
 
   var unit: String {
     switch self {
     case .putSmall, .getSmall: "µs"
+    case .streaming: "MB"
     default: "MB/s"
     }
   }
 
-  var lowerIsBetter: Bool { unit == "µs" }
+  var lowerIsBetter: Bool { unit != "MB/s" }
+
+  var goal: Double? {
+    switch self {
+    case .getSmall: 15
+    case .streaming: 16
+    default: nil
+    }
+  }
 
   /// Bytes of a content.
   var length: Int {
@@ -26,6 +36,7 @@ enum Workload: String, Codable, CaseIterable {
     case .putSmall, .getSmall: 10_000
     case .putMegabyte, .getMegabyte: 1_000_000
     case .putLarge: 100_000_000
+    case .streaming: 1_000_000_000
     }
   }
 }
@@ -43,11 +54,36 @@ struct Plan: Codable {
     case .putSmall, .getSmall: quick ? 300 : 1_000
     case .putMegabyte, .getMegabyte: quick ? 40 : 150
     case .putLarge: quick ? 2 : 4
+    case .streaming: 1
     }
   }
 
   /// Passes over the contents that are got.
   var passes: Int { quick ? 5 : 10 }
+}
+
+/// Noise in chunks, so many bytes in all.
+struct NoiseChunks: AsyncSequence, Sendable {
+  var noise: [UInt8]
+  var chunk: Int
+  var length: Int
+
+  func makeAsyncIterator() -> Iterator { Iterator(chunks: self) }
+
+  struct Iterator: AsyncIteratorProtocol {
+    fileprivate var chunks: NoiseChunks
+    private var given = 0
+
+    fileprivate init(chunks: NoiseChunks) { self.chunks = chunks }
+
+    mutating func next() async -> [UInt8]? {
+      let count = Swift.min(chunks.chunk, chunks.length - given)
+      guard count > 0 else { return nil }
+      let start = given % (chunks.noise.count - count)
+      given += count
+      return Array(chunks.noise[start..<(start + count)])
+    }
+  }
 }
 
 struct BlobRun {
@@ -78,8 +114,23 @@ struct BlobRun {
       values[put.rawValue] = try await measurePut(put)
       if let get { values[get.rawValue] = try await measureGet(get) }
     }
+    if plan.workloads.contains(.streaming) {
+      values[Workload.streaming.rawValue] = try await measureStreaming()
+    }
     try await store.close()
     return values
+  }
+
+  /// Megabytes by which memory grows while one content goes in and comes out again in chunks; nil
+  /// where the store takes no chunks.
+  private func measureStreaming() async throws -> Double? {
+    let (chunk, length) = (1 << 16, Workload.streaming.length)
+    let source = NoiseChunks(noise: noise, chunk: chunk, length: length)
+    ProcessMemory.restartPeak()
+    guard let before = ProcessMemory.current(), let got = try await store.stream(source, "stream")
+    else { return nil }
+    guard got == length, let after = ProcessMemory.current() else { throw WrongLength() }
+    return Double(after.peakBytes - before.residentBytes) / 1e6
   }
 
   private func name(_ number: Int, _ length: Int) -> String { "\(length)-\(number)" }
@@ -91,9 +142,8 @@ struct BlobRun {
       for index in 0..<8 {
         bytes[index] = UInt8(truncatingIfNeeded: number >> (8 * index))
       }
-      let start = ContinuousClock.now
-      try await store.put(bytes, name(number, workload.length))
-      times.append((ContinuousClock.now - start).microseconds)
+      times.append(
+        try await microseconds { try await store.put(bytes, name(number, workload.length)) })
     }
     return figure(times, workload)
   }
@@ -102,14 +152,15 @@ struct BlobRun {
     let count = plan.count(workload)
     var times: [Double] = []
     for _ in 0..<plan.passes {
-      let start = ContinuousClock.now
-      for number in 0..<count {
-        let place = number * 7919 % count
-        guard try await store.get(name(place, workload.length)) == workload.length else {
-          throw WrongLength()
+      let time = try await microseconds {
+        for number in 0..<count {
+          let place = number * 7919 % count
+          guard try await store.get(name(place, workload.length)) == workload.length else {
+            throw WrongLength()
+          }
         }
       }
-      times.append((ContinuousClock.now - start).microseconds / Double(count))
+      times.append(time / Double(count))
     }
     return figure(times, workload)
   }
@@ -123,9 +174,3 @@ struct BlobRun {
 
 /// What came back is not what was put.
 private struct WrongLength: Error {}
-
-extension Duration {
-  fileprivate var microseconds: Double {
-    Double(components.seconds) * 1e6 + Double(components.attoseconds) / 1e12
-  }
-}

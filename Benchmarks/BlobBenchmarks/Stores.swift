@@ -13,7 +13,14 @@ protocol BlobStore: SendableMetatype {
   func put(_ bytes: [UInt8], _ name: String) async throws
   /// Gives back how many bytes there were.
   func get(_ name: String) async throws -> Int
+  /// Puts chunks and gets them back piece by piece; gives back how many bytes came. Nil where
+  /// bytes are only put and got as a whole.
+  func stream(_ chunks: NoiseChunks, _ name: String) async throws -> Int?
   func close() async throws
+}
+
+extension BlobStore {
+  func stream(_ chunks: NoiseChunks, _ name: String) async throws -> Int? { nil }
 }
 
 let engines: [any BlobStore.Type] = {
@@ -38,6 +45,14 @@ struct OndolBlobs: BlobStore {
 
   func get(_ name: String) async throws -> Int {
     try await database.storage.reference(withPath: name).data(maxSize: .max).count
+  }
+
+  func stream(_ chunks: NoiseChunks, _ name: String) async throws -> Int? {
+    let object = database.storage.reference(withPath: name)
+    try await object.put(chunks)
+    var count = 0
+    for try await piece in object.bytes() { count += piece.count }
+    return count
   }
 
   func close() async throws { try await database.close() }

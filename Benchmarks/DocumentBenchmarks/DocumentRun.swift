@@ -10,7 +10,7 @@ import Peers
 struct DocumentRun {
   private let plan: Plan
   private let queries: Queries
-  private var result: RunResult
+  private var result: SuiteResult
 
   /// Runs the plan on an engine in an empty directory.
   ///
@@ -18,7 +18,7 @@ struct DocumentRun {
   @concurrent
   static func perform<Store: DocumentStore>(
     _ type: Store.Type, _ plan: Plan, in directory: String
-  ) async throws -> RunResult {
+  ) async throws -> SuiteResult {
     var run = DocumentRun(type, plan)
     let loading = try await Store.open(directory, cacheBytes: Plan.cacheBytes)
     try await run.write(to: loading)
@@ -35,7 +35,7 @@ struct DocumentRun {
   private init(_ type: (some DocumentStore).Type, _ plan: Plan) {
     self.plan = plan
     queries = Queries(plan)
-    result = RunResult(engine: type.name, version: type.version, settings: type.settings)
+    result = SuiteResult(engine: type.name, settings: "\(type.version): \(type.settings)")
   }
 
   private mutating func write(to store: some DocumentStore) async throws {
@@ -101,7 +101,6 @@ struct DocumentRun {
 
   private mutating func note(_ workload: Workload, _ value: Double, checksum: UInt64? = nil) {
     guard plan.includes(workload) else { return }
-    result.measurements.append(
-      Measurement(workload: workload, value: value, checksum: checksum))
+    result.note(workload, value, checksum: checksum)
   }
 }

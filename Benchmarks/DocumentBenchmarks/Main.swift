@@ -15,13 +15,6 @@ struct DocumentBenchmarks: AsyncParsableCommand {
 
   @OptionGroup var options: SuiteOptions
 
-  /// What a child process is to do.
-  struct ChildTask: Codable {
-    var engine: String
-    var plan: Plan
-    var directory: String
-  }
-
   func validate() throws {
     guard options.documentCount >= 10_000 else {
       throw ValidationError("Documents begin at 10,000.")
@@ -30,56 +23,35 @@ struct DocumentBenchmarks: AsyncParsableCommand {
   }
 
   func run() async throws {
-    if let child = options.child {
-      let task = try JSONDecoder().decode(ChildTask.self, from: Data(child.utf8))
-      return try await perform(task)
-    }
+    if let task = try options.childTask(of: Plan.self) { return try await perform(task) }
     var plan = Plan(
       documents: options.documentCount, workloads: try workloads(), quick: options.quick)
     plan.passes = options.passes ?? plan.passes
-    let report = try compare(plan)
-    try options.tell(report.table(), rows: report.json(), report.errors)
-  }
-
-  /// Runs every engine, one after the other, as many times as asked.
-  private func compare(_ plan: Plan) throws -> Report {
-    let runs = options.runCount
     let expected = Queries(plan).expected(plan)
-    var report = Report(plan: plan, runs: runs)
-    for round in 1...runs {
-      for engine in try chosenStores() {
-        progress("run \(round) of \(runs): \(engine.name)")
-        do {
-          let place = options.directory + "/" + engine.name
-          let result = try inFreshDirectory(place) { place in
-            try runChild(
-              ChildTask(engine: engine.name, plan: plan, directory: place), named: engine.name,
-              as: RunResult.self)
-          }
-          report.errors += result.measurements.compactMap { measurement in
-            guard let found = measurement.checksum, found != expected[measurement.workload] else {
-              return nil
-            }
-            return "\(engine.name): \(measurement.workload.rawValue): read other documents than "
-              + "were written"
-          }
-          report.results.append(result)
-        } catch {
-          report.errors.append("\(error)")
+    var report = SuiteReport(
+      "documents", plan.workloads, runs: options.runCount, documents: { plan.count($0) },
+      valueSize: { _ in Plan.valueSize })
+    report.heading = [
+      "\(plan.documents) documents of about 1 KB with ten fields; cache"
+        + " \(Plan.cacheBytes >> 30) GiB each."
+    ]
+    options.takeTurns(try chosenStores().map { $0.name }, plan, into: &report) { result in
+      result.checksums.compactMap { name, found in
+        guard let workload = Workload(rawValue: name), found != expected[workload] else {
+          return nil
         }
+        return "\(result.engine): \(name): read other documents than were written"
       }
     }
-    progress("")
-    return report
+    try options.tell(report)
   }
 
   /// The child's side.
-  private func perform(_ task: ChildTask) async throws {
+  private func perform(_ task: SuiteTask<Plan>) async throws {
     guard let type = stores.first(where: { $0.name == task.engine }) else {
       throw ValidationError("No engine is called \(task.engine).")
     }
-    let result = try await DocumentRun.perform(type, task.plan, in: task.directory)
-    try FileHandle.standardOutput.write(contentsOf: JSONEncoder().encode(result))
+    try options.tell(try await DocumentRun.perform(type, task.plan, in: task.directory))
   }
 
   private func workloads() throws -> [Workload] {

@@ -1,8 +1,10 @@
 // The workloads by name, each with its unit and the time it is to stay within. The names are a
 // contract: tables and checks elsewhere look rows up by them.
 
+import BenchmarkKit
+
 /// One thing that is measured.
-enum Workload: String, CaseIterable, Codable {
+enum Workload: String, SuiteWorkload {
   case get = "get document"
   case decode = "decode document"
   case batchWrite = "batch write"
@@ -68,20 +70,13 @@ struct Plan: Codable {
   }
 
   func includes(_ workload: Workload) -> Bool { workloads.contains(workload) }
-}
 
-/// What one run of one engine found for one workload.
-struct Measurement: Codable {
-  var workload: Workload
-  var value: Double
-  /// Of what was read; nil where nothing is.
-  var checksum: UInt64?
-}
-
-/// All that one run of one engine found.
-struct RunResult: Codable {
-  var engine: String
-  var version: String
-  var settings: String
-  var measurements: [Measurement] = []
+  /// Documents that a workload is about.
+  func count(_ workload: Workload) -> Int {
+    switch workload {
+    case .scan: Self.archived
+    case .decodeAll: Self.exported
+    default: documents
+    }
+  }
 }

@@ -14,58 +14,30 @@ struct ObservationBenchmarks: AsyncParsableCommand {
 
   @OptionGroup var options: SuiteOptions
 
-  /// What a child process is to do.
-  struct ChildTask: Codable {
-    var engine: String
-    var plan: Plan
-    var directory: String
-  }
-
   func run() async throws {
-    if let child = options.child {
-      let task = try JSONDecoder().decode(ChildTask.self, from: Data(child.utf8))
-      return try await perform(task)
-    }
+    if let task = try options.childTask(of: Plan.self) { return try await perform(task) }
     var plan = Plan(documents: min(options.documentCount, 100_000), quick: options.quick)
     plan.workloads = try options.workloads() ?? Workload.allCases
-    let report = try measure(plan)
-    try options.tell(report.table(), rows: report.json(), report.errors)
-  }
-
-  private func measure(_ plan: Plan) throws -> Report {
-    var report = Report(plan: plan, runs: options.runCount)
-    for round in 1...options.runCount {
-      for engine in try options.engines(of: engines, name: { $0.name }) {
-        progress("run \(round) of \(options.runCount): \(engine.name)")
-        let place = options.directory + "/" + engine.name
-        do {
-          report.results.append(
-            try inFreshDirectory(place) { place in
-              try runChild(
-                ChildTask(engine: engine.name, plan: plan, directory: place), named: engine.name,
-                as: RunResult.self)
-            })
-        } catch {
-          report.errors.append("\(error)")
-        }
-      }
-    }
-    progress("")
-    return report
+    var report = SuiteReport(
+      "observation", plan.workloads, runs: options.runCount, documents: { _ in plan.documents },
+      valueSize: { _ in 100 })
+    let chosen = try options.engines(of: engines, name: { $0.name })
+    options.takeTurns(chosen.map { $0.name }, plan, into: &report)
+    try options.tell(report)
   }
 
   /// The child's side.
-  private func perform(_ task: ChildTask) async throws {
+  private func perform(_ task: SuiteTask<Plan>) async throws {
     guard let engine = engines.first(where: { $0.name == task.engine }) else {
       throw ValidationError("No engine is called \(task.engine).")
     }
-    var result = RunResult(engine: engine.name, values: [:])
+    var result = SuiteResult(engine: engine.name)
     for workload in task.plan.workloads {
       let place = task.directory + "/" + workload.rawValue.replacing(" ", with: "-")
       try FileManager.default.createDirectory(atPath: place, withIntermediateDirectories: true)
-      result.values[workload.rawValue] = try await engine.measure(workload, task.plan, in: place)
+      result.note(workload, try await engine.measure(workload, task.plan, in: place))
     }
-    try FileHandle.standardOutput.write(contentsOf: JSONEncoder().encode(result))
+    try options.tell(result)
   }
 }
 

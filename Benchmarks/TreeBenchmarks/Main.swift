@@ -4,6 +4,7 @@
 // all turns are shown. `Scripts/bench --suite tree` builds it.
 
 import ArgumentParser
+import BenchmarkKit
 import Foundation
 import Ondol
 
@@ -12,52 +13,71 @@ struct TreeBenchmarks: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "bench --suite tree", abstract: "Times the realtime tree.")
 
-  @Flag(help: "Fewer turns.")
-  var quick = false
+  @OptionGroup var options: SuiteOptions
 
-  @Option(help: "Turns of each measurement.")
-  var turns: Int?
-
-  @Option(help: "Where databases are made and removed; on the device to be measured.")
-  var directory = ".build-bench/databases"
-
-  @Option(help: "Where to write the figures as JSON.")
-  var json: String?
+  /// What the child process is to do.
+  struct Plan: Codable {
+    /// Of each measurement.
+    var turns: Int
+  }
 
   func run() async throws {
-    let turns = turns ?? (quick ? 10 : 40)
-    let place = directory + "/tree-\(ProcessInfo.processInfo.processIdentifier)"
-    try FileManager.default.createDirectory(atPath: place, withIntermediateDirectories: true)
-    defer { try? FileManager.default.removeItem(atPath: place) }
-    var figures: [Figure] = []
-    figures += try await measureSiblings(in: place + "/siblings", turns)
-    figures += try await measureListeners(in: place + "/listeners", turns)
-    figures.append(try await measureAttaching(in: place + "/attach", turns))
-    print("| what | value | at most |\n|---|---:|---:|")
-    for figure in figures {
-      let limit = figure.limit.map { figure.text($0) } ?? ""
-      print("| \(figure.name) | \(figure.text(figure.value)) | \(limit) |")
+    if let task = try options.childTask(of: Plan.self) {
+      var result = SuiteResult(engine: task.engine)
+      try await measureSiblings(in: task.directory + "/siblings", task.plan.turns, &result)
+      try await measureListeners(in: task.directory + "/listeners", task.plan.turns, &result)
+      try await measureAttaching(in: task.directory + "/attach", task.plan.turns, &result)
+      return try options.tell(result)
     }
-    if let json { try JSONEncoder().encode(figures).write(to: URL(filePath: json)) }
+    var report = SuiteReport(
+      "tree", try options.workloads() ?? Workload.allCases, runs: options.runCount,
+      documents: { $0.children }, valueSize: { _ in 8 })
+    let plan = Plan(turns: options.passes ?? (options.quick ? 10 : 40))
+    options.takeTurns(["Ondol"], plan, into: &report)
+    try options.tell(report)
   }
 }
 
-/// One line of the result.
-struct Figure: Codable {
-  var name: String
-  var value: Double
-  var unit: String
-  var limit: Double?
+/// What is measured: changes of a leaf, and a listener's beginning.
+enum Workload: String, SuiteWorkload {
+  case few = "leaf below 10 siblings"
+  case many = "leaf below 100000 siblings"
+  case manyByFew = "100000 siblings by 10"
+  case unheard = "leaf, nobody listens"
+  case elsewhere = "leaf, 1000 listen elsewhere"
+  case elsewhereByUnheard = "1000 listeners by none"
+  case attaching = "10000 children when listening begins"
 
-  func text(_ value: Double) -> String { String(format: "%.2f %@", value, unit) }
+  var unit: String {
+    switch self {
+    case .few, .many, .unheard, .elsewhere: "µs"
+    case .manyByFew, .elsewhereByUnheard: "x"
+    case .attaching: "ms"
+    }
+  }
+
+  var goal: Double? {
+    switch self {
+    case .manyByFew: 1.5
+    case .elsewhereByUnheard: 1.2
+    case .attaching: 20
+    case .few, .many, .unheard, .elsewhere: nil
+    }
+  }
+
+  /// Of the node that is written.
+  var children: Int {
+    switch self {
+    case .few: 10
+    case .many, .manyByFew: 100_000
+    case .unheard, .elsewhere, .elsewhereByUnheard: 1_000
+    case .attaching: 10_000
+    }
+  }
 }
 
 private let writes = 200
 private let many = 100_000
-
-private func median(_ values: [Double]) -> Double { values.sorted()[values.count / 2] }
-
-private func microseconds(_ duration: Duration) -> Double { duration / .microseconds(1) }
 
 /// Makes a node of so many children with two leaves each.
 private func fill(_ node: TreeReference, _ count: Int) async throws {
@@ -73,20 +93,21 @@ private func fill(_ node: TreeReference, _ count: Int) async throws {
 
 /// Microseconds of one change of a leaf below `node`, which has so many children.
 private func change(_ node: TreeReference, _ count: Int, turn: Int) async throws -> Double {
-  let clock = ContinuousClock()
-  let duration = try await clock.measure {
+  let time = try await microseconds {
     for number in 0..<writes {
       let child = (turn * writes + number) * 7_919 % count
       try await node.child("child-\(child)/count").setValue(
         turn * writes + number + many, durability: .process)
     }
   }
-  return microseconds(duration) / Double(writes)
+  return time / Double(writes)
 }
 
 extension TreeBenchmarks {
   /// A leaf's change below a node of ten children and below one of a hundred thousand.
-  private func measureSiblings(in path: String, _ turns: Int) async throws -> [Figure] {
+  private func measureSiblings(
+    in path: String, _ turns: Int, _ result: inout SuiteResult
+  ) async throws {
     let database = try await Database.open(at: path)
     let (small, large) = (database.tree.child("small"), database.tree.child("large"))
     try await fill(small, 10)
@@ -98,15 +119,15 @@ extension TreeBenchmarks {
     }
     try await database.close()
     let (few, all) = (median(times.small), median(times.large))
-    return [
-      Figure(name: "a leaf below 10 siblings", value: few, unit: "us"),
-      Figure(name: "a leaf below 100,000 siblings", value: all, unit: "us"),
-      Figure(name: "the second by the first", value: all / few, unit: "x", limit: 1.5),
-    ]
+    result.note(Workload.few, few)
+    result.note(Workload.many, all)
+    result.note(Workload.manyByFew, all / few)
   }
 
   /// A leaf's change with nobody listening, and with a thousand listening elsewhere.
-  private func measureListeners(in path: String, _ turns: Int) async throws -> [Figure] {
+  private func measureListeners(
+    in path: String, _ turns: Int, _ result: inout SuiteResult
+  ) async throws {
     let alone = try await Database.open(at: path + "-alone")
     let beside = try await Database.open(at: path + "-beside")
     for database in [alone, beside] { try await fill(database.tree.child("node"), 1_000) }
@@ -129,32 +150,30 @@ extension TreeBenchmarks {
     try await alone.close()
     try await beside.close()
     let (nobody, thousand) = (median(times.alone), median(times.beside))
-    return [
-      Figure(name: "a leaf, nobody listens", value: nobody, unit: "us"),
-      Figure(name: "a leaf, 1,000 listen elsewhere", value: thousand, unit: "us"),
-      Figure(name: "the second by the first", value: thousand / nobody, unit: "x", limit: 1.2),
-    ]
+    result.note(Workload.unheard, nobody)
+    result.note(Workload.elsewhere, thousand)
+    result.note(Workload.elsewhereByUnheard, thousand / nobody)
   }
 
   /// From the first call of a listener to the last of 10,000 children.
-  private func measureAttaching(in path: String, _ turns: Int) async throws -> Figure {
+  private func measureAttaching(
+    in path: String, _ turns: Int, _ result: inout SuiteResult
+  ) async throws {
     let database = try await Database.open(at: path)
     let node = database.tree.child("node")
     try await fill(node, 10_000)
     var times: [Double] = []
     for _ in 0..<turns {
-      let clock = ContinuousClock()
-      let duration = try await clock.measure {
+      let time = try await microseconds {
         var count = 0
         for try await _ in node.observe(.childAdded) {
           count += 1
           if count == 10_000 { break }
         }
       }
-      times.append(microseconds(duration) / 1_000)
+      times.append(time / 1_000)
     }
     try await database.close()
-    return Figure(
-      name: "10,000 children when listening begins", value: median(times), unit: "ms", limit: 20)
+    result.note(Workload.attaching, median(times))
   }
 }

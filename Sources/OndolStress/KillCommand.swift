@@ -13,6 +13,9 @@ struct KillCommand: AsyncParsableCommand {
   @Option(help: "Kills, at least.")
   var kills = 100
 
+  @Option(help: "What the processes write: documents or blobs.")
+  var floor = KillWork.Matter.documents
+
   @Option(help: .hidden)
   var worker: String?
 
@@ -20,29 +23,34 @@ struct KillCommand: AsyncParsableCommand {
 
   func run() async throws {
     if let worker {
-      let work = KillWork(path: worker, seed: options.seed ?? 0)
+      let work = KillWork(path: worker, seed: options.seed ?? 0, matter: floor)
       try await work.workUntilKilled { number in
         try FileHandle.standardOutput.write(contentsOf: Data("\(number)\n".utf8))
       }
     }
     let remark = "a kill shows what .process promises, not .power"
     let run = StressRun("kill", "kills", target: kills, remark: remark, options)
-    try await run.run { seed in try await KillUnit(seed: seed).run() }
+    let floor = floor
+    try await run.run { seed in try await KillUnit(seed: seed, matter: floor).run() }
   }
 }
+
+extension KillWork.Matter: ExpressibleByArgument {}
 
 /// One database, and the processes that die over it.
 private struct KillUnit {
   private static let rounds = 10
 
   let seed: UInt64
+  let matter: KillWork.Matter
 
   func run() async throws -> UnitResult {
     let directory = FileManager.default.temporaryDirectory
       .appendingPathComponent("ondol-stress-\(ProcessInfo.processInfo.processIdentifier)-\(seed)")
     try FileManager.default.createDirectory(at: directory, withIntermediateDirectories: true)
     defer { try? FileManager.default.removeItem(at: directory) }
-    let work = KillWork(path: directory.appendingPathComponent("killed.ondol").path, seed: seed)
+    let work = KillWork(
+      path: directory.appendingPathComponent("killed.ondol").path, seed: seed, matter: matter)
     var random = SeededRandom(seed: seed)
     var result = UnitResult()
     var acknowledged = 0
@@ -67,7 +75,9 @@ private struct Worker {
 
   init(_ work: KillWork) throws {
     process.executableURL = Bundle.main.executableURL
-    process.arguments = ["kill", "--worker", work.path, "--seed", "\(work.seed)"]
+    process.arguments = [
+      "kill", "--worker", work.path, "--seed", "\(work.seed)", "--floor", work.matter.rawValue,
+    ]
     process.standardOutput = output
     try process.run()
   }

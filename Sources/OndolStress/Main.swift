@@ -1,5 +1,6 @@
-// `ondol-stress`: the suites of SimulationTests for hours instead of seconds. A suite is a row of
-// units, each with a seed of its own (StressRun); this file has the command line's root.
+// `ondol-stress`: the suites of SimulationTests for hours instead of seconds, and loads. A suite is
+// a row of units, each with a seed of its own (StressRun); a load is operations on documents, and
+// how long they took (Load/). This file has the command line's root.
 
 import ArgumentParser
 
@@ -7,7 +8,7 @@ import ArgumentParser
 struct Main: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "ondol-stress",
-    abstract: "Looks for broken promises: crashes, faults, kills, damage, races.",
+    abstract: "Looks for broken promises: crashes, faults, kills, damage, races, load.",
     discussion: """
       Progress goes to standard error, the verdict to standard output, in one line. Exit status: 0 \
       nothing found, 1 a violation, 2 wrong usage, 130 interrupted. A violation names the seed of \
@@ -17,5 +18,6 @@ struct Main: AsyncParsableCommand {
       CrashCommand.self, FaultsCommand.self, KillCommand.self, HostileCommand.self,
       ModelCommand.self,
       ScheduleCommand.self, HistoryCommand.self, ObservationCommand.self, TreeCommand.self,
+      SabotageCommand.self, LoadCommand.self, YCSBCommand.self, SoakCommand.self, BenchCommand.self,
     ])
 }

@@ -76,19 +76,22 @@ struct StressRun: Sendable {
     _ unit: @escaping @Sendable (Int) async -> Void,
     replaying replay: (UInt64) async -> Void
   ) async throws {
-    let interrupt = endOnInterrupt()
-    defer { interrupt.cancel() }
+    // An interrupt is no failure of the suite: it ends with the verdict so far.
+    let interrupt = Interrupt {
+      print(verdict)
+      exit(130)
+    }
+    defer { interrupt.end() }
     if let seed = options.replay {
       await replay(seed)
     } else {
-      say("\(name): seed \(seed), \(target) \(cases), \(options.jobs) at a time")
+      Console.say("\(name): seed \(seed), \(target) \(cases), \(options.jobs) at a time")
       await withTaskGroup(of: Void.self) { group in
         for _ in 0..<options.jobs {
           group.addTask {
             while let number = takeUnit() { await unit(number) }
           }
         }
-
       }
     }
     print(verdict)
@@ -114,7 +117,7 @@ struct StressRun: Sendable {
       result.violation = "\(error)"
     }
     if let violation = result.violation {
-      say("\(name): violation; --replay \(seed) shows it again\n\(violation)")
+      Console.say("\(name): violation; --replay \(seed) shows it again\n\(violation)")
     }
     let isReportDue = tally.withLock { [result] tally in
       tally.sum.cases += result.cases
@@ -124,7 +127,7 @@ struct StressRun: Sendable {
       tally.lastReport = .now
       return true
     }
-    if isReportDue { say(verdict) }
+    if isReportDue { Console.say(verdict) }
   }
 
   private var verdict: String {
@@ -134,21 +137,5 @@ struct StressRun: Sendable {
       return "\(name): \(tally.sum.cases) \(cases)\(points), \(tally.violations) violations, "
         + origin + (remark.map { " (\($0))" } ?? "")
     }
-  }
-
-  private func say(_ text: String) {
-    try? FileHandle.standardError.write(contentsOf: Data((text + "\n").utf8))
-  }
-
-  /// An interrupt is no failure of the suite: it ends with the verdict so far.
-  private func endOnInterrupt() -> any DispatchSourceSignal {
-    signal(SIGINT, SIG_IGN)
-    let source = DispatchSource.makeSignalSource(signal: SIGINT, queue: .global())
-    source.setEventHandler {
-      print(verdict)
-      exit(130)
-    }
-    source.resume()
-    return source
   }
 }

@@ -25,7 +25,7 @@ struct Child {
   }
 
   /// Programs stand in the directory of the test's own.
-  private static func product(_ name: String) throws -> URL {
+  static func product(_ name: String) throws -> URL {
     var directory = try #require(Bundle.main.executableURL)
     for _ in 0..<5 {
       directory.deleteLastPathComponent()

@@ -107,6 +107,8 @@ extension Database {
   ) async throws(DatabaseError) {
     var check = HolderCheck(Rows(snapshot, catalog, mayBlock: true))
     try await snapshot.run(&check, &findings)
+    var derived = DerivedCheck(Rows(snapshot, catalog, mayBlock: true))
+    try await snapshot.run(&derived, &findings)
   }
 
   /// Checks the rows of the tree.

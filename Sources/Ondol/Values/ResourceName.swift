@@ -42,17 +42,15 @@ enum ResourceName {
   static func segments(of path: String) throws(DatabaseError) -> [String] {
     // Most often it is one segment.
     if !path.isEmpty, !path.utf8.contains(UInt8(ascii: "/")) { return [path] }
-    var inner = path[...]
-    if inner.utf8.first == UInt8(ascii: "/") { inner = inner.dropFirst() }
-    if inner.utf8.last == UInt8(ascii: "/") { inner = inner.dropLast() }
+    // By code unit: a "/" followed by a combining mark is one `Character`, and still a separator.
+    let separator = UInt8(ascii: "/")
+    var inner = path.utf8[...]
+    if inner.first == separator { inner = inner.dropFirst() }
+    if inner.last == separator { inner = inner.dropLast() }
     guard !inner.isEmpty else {
       throw DatabaseError(.invalidArgument, "a path must not be empty", path: path)
     }
-    // Most are one id.
-    guard inner.utf8.contains(UInt8(ascii: "/")) else { return [String(inner)] }
-    // Split by code unit: a "/" followed by a combining mark is one `Character`, and still a
-    // separator.
-    let parts = inner.utf8.split(separator: UInt8(ascii: "/"), omittingEmptySubsequences: false)
+    let parts = inner.split(separator: separator, omittingEmptySubsequences: false)
     guard parts.allSatisfy({ !$0.isEmpty }) else {
       throw DatabaseError(
         .invalidArgument, "a path must not contain \"//\", and \"\(path)\" does", path: path)

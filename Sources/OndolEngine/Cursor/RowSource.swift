@@ -22,6 +22,14 @@ enum RowSource {
     }
   }
 
+  /// The file that the current row is in; nil when it is in memory only.
+  var fileName: String? {
+    switch self {
+    case .memtable: nil
+    case .run(let cursor): cursor.fileName
+    }
+  }
+
   /// The current row and those beside it in memory.
   var window: RowWindow {
     switch self {

@@ -63,7 +63,8 @@ final class SnapshotWalk {
   private func refuseDisorder(isBehind: Bool) throws(EngineError) {
     guard isBehind else { return }
     throw .corrupt(
-      file: "a segment", offset: 0, reason: "its rows are out of order: a search leads astray")
+      file: merge.currentSource.fileName ?? "memory", offset: 0,
+      reason: "its rows are out of order: a search leads astray")
   }
 
   /// Goes on from the window's last row, which the caller has stepped off.

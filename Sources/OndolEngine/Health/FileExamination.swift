@@ -51,7 +51,7 @@ struct FileExamination: Sendable {
   private mutating func readSuperblock() throws(EngineError) -> Superblock? {
     let names = try directory.list()
     guard names.contains(Superblock.name) else {
-      guard names.contains(where: { FileNumber.parse($0, prefix: "MANIFEST-") != nil }) else {
+      guard Self.hasManifest(names) else {
         throw .notADatabase(path: directory.path, reason: "it has no superblock")
       }
       note(.superblock, in: Superblock.name, "the file is missing")
@@ -70,9 +70,15 @@ struct FileExamination: Sendable {
       }
       return try Superblock.read(from: file)
     } catch {
+      // Something that does not look like one is damage where the rest of a database is.
+      if case .notADatabase = error, Self.hasManifest(names) { return nil }
       try take(error, .superblock, in: Superblock.name)
       return nil
     }
+  }
+
+  private static func hasManifest(_ names: [String]) -> Bool {
+    names.contains { FileNumber.parse($0, prefix: "MANIFEST-") != nil }
   }
 
   private mutating func readManifest(_ superblock: Superblock) throws(EngineError) -> Manifest? {

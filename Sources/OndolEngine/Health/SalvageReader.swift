@@ -39,7 +39,7 @@ package final class SalvageReader {
     let survey = try SalvageSurvey(of: directory, environment: environment, losses)
     let logs = survey.logs(in: directory, losses)
     isOrdered = survey.isOrdered
-    dropped = survey.manifest?.dropped ?? DroppedKeyspaces()
+    dropped = survey.dropped
     shardCount = survey.shardCount
     salts = [:]
     for file in (survey.manifest?.shards ?? []).flatMap(\.valueFiles.values) {

@@ -7,6 +7,9 @@
 struct SalvageSurvey {
   /// What the manifest says, when it can be read.
   private(set) var manifest: ManifestState?
+  /// What it says up to its damage, when there is any: files may have come and gone since, but what
+  /// was dropped stays so, and no commit is undone.
+  private var manifestBeforeDamage: ManifestState?
   private(set) var names: [String]
   /// Shards of the database, when known.
   private(set) var shardCount: Int?
@@ -26,16 +29,21 @@ struct SalvageSurvey {
       losses.note(Self.unordered("the manifest is missing", "MANIFEST"))
       return
     }
+    var root = superblock
     do throws(EngineError) {
-      let root =
+      let found =
         if let superblock { superblock } else { try Self.standIn(for: number, in: directory) }
+      root = found
       manifest = try Manifest.load(
-        root, directory: directory, environment: environment, rotationSize: .max,
+        found, directory: directory, environment: environment, rotationSize: .max,
         access: .readOnly
       ).state
     } catch {
       if case .needsNewerVersion = error { throw error }
       losses.note(Self.unordered("\(error)", number.manifestName))
+      manifestBeforeDamage = root.flatMap {
+        Manifest.readableState($0, directory: directory)
+      }
     }
   }
 
@@ -78,9 +86,14 @@ struct SalvageSurvey {
   /// Whether sources are known to be in the order of their age.
   var isOrdered: Bool { manifest != nil }
 
+  /// Keyspaces whose rows are gone for good, as far as known.
+  var dropped: DroppedKeyspaces {
+    (manifest ?? manifestBeforeDamage)?.dropped ?? DroppedKeyspaces()
+  }
+
   /// The last commit that is known to have been, and its time or a later one.
   var last: (sequence: SequenceNumber, time: Int64) {
-    guard let manifest else { return (.zero, 0) }
+    guard let manifest = manifest ?? manifestBeforeDamage else { return (.zero, 0) }
     let flushed = manifest.shards.map(\.flushedThrough).max() ?? .zero
     return (max(flushed, manifest.floor.sequence), manifest.floor.time)
   }

@@ -74,6 +74,21 @@ final class Manifest: @unchecked Sendable {
     var chain: UInt64 = 0
     var snapshotLength = 0
     var hasTornTail = false
+
+    init(state: ManifestState, salt: UInt64, offset: UInt64) {
+      self.state = state
+      self.salt = salt
+      self.offset = offset
+    }
+
+    /// Before the first edit.
+    init(nothingOf superblock: Superblock, salt: UInt64) {
+      let nothing = LogStart(number: .zero, base: .zero, sequence: .zero, time: 0)
+      let shards = Array(repeating: ShardState(), count: Int(superblock.shardCount))
+      let state = ManifestState(
+        nextFile: .zero, floor: nothing, newestLog: .zero, shards: shards)
+      self.init(state: state, salt: salt, offset: 0)
+    }
   }
 
   // MARK: - Making and loading
@@ -110,16 +125,33 @@ final class Manifest: @unchecked Sendable {
       rotationSize: rotationSize)
   }
 
+  /// What a manifest says before the first edit in it that cannot be read; nil when that is the
+  /// first of all. It was true once: files may have come and gone since.
+  static func readableState(
+    _ superblock: Superblock, directory: any Directory
+  ) -> ManifestState? {
+    let name = superblock.manifest.manifestName
+    guard let file = try? directory.open(name, access: .readOnly),
+      let size = (try? file.size()).flatMap(Int.init(exactly:)), size <= 1 << 30,
+      let bytes = try? file.read(at: 0, count: size),
+      let salt = try? readHeader(bytes.bytes, superblock, name)
+    else { return nil }
+    var frames = FrameReader(bytes, salt: salt, from: headerLength)
+    var loaded = Loaded(nothingOf: superblock, salt: salt)
+    while let frame = frames.next() {
+      var next = loaded
+      guard (try? apply(frame, frames.bytes.bytes.extracting(frame.payload), to: &next)) != nil
+      else { break }
+      loaded = next
+    }
+    return loaded.ordinal > 0 ? loaded.state : nil
+  }
+
   private static func replay(
     _ frames: consuming FrameReader, _ superblock: Superblock, _ name: String
   ) throws(EngineError) -> Loaded {
     var frames = frames
-    let nothing = LogStart(number: .zero, base: .zero, sequence: .zero, time: 0)
-    var loaded = Loaded(
-      state: ManifestState(
-        nextFile: .zero, floor: nothing, newestLog: .zero,
-        shards: Array(repeating: ShardState(), count: Int(superblock.shardCount))),
-      salt: frames.salt, offset: 0)
+    var loaded = Loaded(nothingOf: superblock, salt: frames.salt)
     while let frame = frames.next() {
       do throws(MalformedBytes) {
         try apply(frame, frames.bytes.bytes.extracting(frame.payload), to: &loaded)

@@ -45,6 +45,9 @@ package final class RunCursor {
   @inline(__always)
   package var isValid: Bool { row < rowCount }
 
+  /// The file under the cursor.
+  var fileName: String { run.segments[segmentIndex].metadata.number.segmentName }
+
   /// The kind of the row under the cursor.
   @inline(__always)
   package var kind: RowKind { current.kind(row) }

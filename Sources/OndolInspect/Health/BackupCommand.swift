@@ -34,7 +34,13 @@ struct BackupCommand: AsyncParsableCommand {
       if target == "-" {
         try await database.backup(into: write, progress: progress)
       } else {
-        try await database.backup(to: target, progress: progress)
+        do throws(DatabaseError) {
+          try await database.backup(to: target, progress: progress)
+        } catch {
+          // Here nothing is in conflict: the directory is just not empty.
+          guard error.code == .alreadyExists else { throw error }
+          throw CommandFailure(.failed, error.message)
+        }
       }
       if globals.showsProgress { Output.say("\r", terminator: "") }
     }

@@ -13,19 +13,20 @@ package import OndolEngine
 
 /// An open database of blobs.
 package struct BlobSubject: CrashSubject {
-  private static let path = "/db"
+  package static let path = "/db"
   private static let counterCount = 3
   /// The keyspace of a workload whose rows are objects.
   private static let objects: UInt32 = 0x1000
 
   private let database: Database
+  private let path: String
   private let environment: Environment
   private let chance: Guarded<SeededRandom>
 
   package var makesCommitsOfItsOwn: Bool { true }
 
   package static func open(
-    _ environment: Environment, _ options: SubjectOptions
+    _ environment: Environment, _ options: SubjectOptions, at path: String = path
   ) async throws -> BlobSubject {
     let silence = Logger(label: "ondol") { _ in SwiftLogNoOpLogHandler() }
     var database = Database.Options(
@@ -39,7 +40,7 @@ package struct BlobSubject: CrashSubject {
     return BlobSubject(
       database: try await Database.open(
         at: path, options: database, environment: environment, engineOptions: engine),
-      environment: environment,
+      path: path, environment: environment,
       chance: Guarded(SeededRandom(seed: environment.random())))
   }
 
@@ -205,7 +206,7 @@ package struct BlobSubject: CrashSubject {
   /// Looks at the closed database: nothing is wrong, and no file is there that nothing names.
   private func audit() async throws {
     let findings = try await Database.verify(
-      at: Self.path, depth: .full, environment: environment
+      at: path, depth: .full, environment: environment
     )
     .filter { $0.severity == .error || $0.kind == .content }
     guard let first = findings.first else { return }

@@ -9,12 +9,29 @@ internal import OndolEngine
 package struct KillWork: Sendable {
   private static let upkeepInterval = 40
 
+  /// What the process writes.
+  package enum Matter: String, Sendable, CaseIterable {
+    /// Documents, indexes and transactions.
+    case documents
+    /// Blobs: put, referred to, replaced, deleted, reclaimed.
+    case blobs
+  }
+
   package var path: String
   package var seed: UInt64
+  package var matter: Matter
 
-  package init(path: String, seed: UInt64) {
+  package init(path: String, seed: UInt64, matter: Matter) {
     self.path = path
     self.seed = seed
+    self.matter = matter
+  }
+
+  private func open() async throws -> any CrashSubject {
+    switch matter {
+    case .documents: try await DocumentSubject.open(.live(), options, at: path)
+    case .blobs: try await BlobSubject.open(.live(), options, at: path)
+    }
   }
 
   private var options: SubjectOptions { Workload(seed: seed).options }
@@ -26,7 +43,7 @@ package struct KillWork: Sendable {
   /// Goes on from the last commit found, and tells of each commit that the process's end must not
   /// undo. Does not return.
   package func workUntilKilled(_ acknowledge: (Int) throws -> Void) async throws -> Never {
-    let subject = try await DocumentSubject.open(.live(), options, at: path)
+    let subject = try await open()
     var number = Int(clamping: try await subject.contents().sequence)
     while true {
       number += 1
@@ -45,7 +62,7 @@ package struct KillWork: Sendable {
   /// `BrokenInvariant` when they are fewer than `acknowledged`, or something else is there than
   /// what they wrote.
   package func check(acknowledged: Int) async throws -> Int {
-    let subject = try await DocumentSubject.open(.live(), options, at: path)
+    let subject = try await open()
     let (count, rows) = try await subject.contents()
     try await subject.close()
     let number = Int(clamping: count)

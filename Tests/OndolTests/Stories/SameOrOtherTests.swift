@@ -34,6 +34,23 @@ import Testing
     try await database.close()
   }
 
+  /// A path with a "/" in front lost the mark that its first name begins with, because the two are
+  /// one character to Swift: the write went to the document of another name.
+  @Test func `A mark behind a slash belongs to the name`() async throws {
+    let database = try await Database.inMemory()
+    for mark in ["\u{301}", "\u{200d}", "\u{fe0f}"] {
+      let name = mark + "shop"
+      for path in ["\(name)/\(mark)", "/\(name)/\(mark)", "/\(name)/\(mark)/"] {
+        let segments = try DocumentPath(path).segments
+        #expect(segments.map { Array($0.utf8) } == [Array(name.utf8), Array(mark.utf8)])
+      }
+      try await database.document("/\(name)/a").setData(["mark": mark])
+      #expect(try await database.collection(name).getDocuments().count == 1)
+      #expect(try await database.collection("shop").getDocuments().isEmpty)
+    }
+    try await database.close()
+  }
+
   @Test func `Fields that look alike, and numbers beside their texts, are kept apart`() async throws
   {
     let database = try await Database.inMemory()

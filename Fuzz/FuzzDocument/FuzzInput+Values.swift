@@ -1,1 +1,0 @@
-../FuzzKey/FuzzInput+Values.swift

@@ -1,1 +1,0 @@
-../../Tests/OndolTests/Query/NaiveEvaluator.swift

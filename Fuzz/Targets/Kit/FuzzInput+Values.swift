@@ -1,0 +1,57 @@
+// Values drawn from an input's bytes.
+
+@testable import Ondol
+
+extension FuzzInput {
+  /// Any value; containers hold others down to `depth`.
+  mutating func value(depth: Int) -> Value {
+    switch below(depth > 0 ? 15 : 12) {
+    case 0: return .null
+    case 1: return .boolean(flag())
+    case 2: return .integer(Int64(bitPattern: edge()))
+    case 3: return .double(Double(bitPattern: word()))
+    case 4: return .double(Double(Int64(bitPattern: edge())) + (flag() ? 0.5 : 0))
+    case 5: return .string(text())
+    case 6: return .bytes(take(below(24)))
+    case 7: return .timestamp(timestamp())
+    case 8:
+      let place = try? GeoPoint(
+        latitude: Double(below(181)) - 90, longitude: Double(below(361)) - 180)
+      return place.map { .geoPoint($0) } ?? .null
+    case 9:
+      let segments = (0..<(2 * (1 + below(2)))).map { _ in "x" + text() }
+      return (try? DocumentPath(segments: segments)).map { .reference($0) } ?? .null
+    case 10:
+      return .vector(VectorValue((0..<below(4)).map { _ in Double(bitPattern: word()) }))
+    case 11: return blob().map { .blob($0) } ?? .null
+    case 12, 13: return .array((0..<below(5)).map { _ in value(depth: depth - 1) })
+    default: return .map(fields(depth: depth - 1))
+    }
+  }
+
+  private mutating func blob() -> BlobReference? {
+    let digest = BlobDigest(bytes: (0..<BlobDigest.length).map { _ in UInt8(below(256)) })
+    let length = Int(Int64(bitPattern: edge()))
+    let contentType = flag() ? nil : "x" + text()
+    let path = flag() ? nil : StoragePath.normal("x" + text())
+    return digest.flatMap { digest in
+      try? BlobReference(digest: digest, length: length, contentType: contentType, path: path)
+    }
+  }
+
+  mutating func fields(depth: Int) -> [String: Value] {
+    var fields: [String: Value] = [:]
+    for _ in 0..<below(6) { fields["n" + text()] = value(depth: depth) }
+    return fields
+  }
+
+  mutating func text() -> String {
+    if oneIn(16) { return String(repeating: "é", count: 500 + below(40)) }
+    return String(decoding: take(below(16)), as: UTF8.self)
+  }
+
+  private mutating func timestamp() -> Timestamp {
+    let microseconds = Int64(bitPattern: edge())
+    return (try? Timestamp(microsecondsSince1970: microseconds)) ?? .maximum
+  }
+}

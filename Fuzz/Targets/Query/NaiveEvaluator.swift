@@ -1,0 +1,241 @@
+// What a query means, written a second time and without any of the code it is to judge: documents
+// are dictionaries, conditions are asked of values, everything is sorted. Slow and plain on
+// purpose; it shares only the values themselves with the library.
+
+@testable import Ondol
+
+/// A document of a test's model.
+struct ModelDocument {
+  var path: [String]
+  var fields: [String: Value]
+
+  var id: String { path[path.count - 1] }
+}
+
+/// Conditions as a test draws them.
+indirect enum ModelFilter {
+  case compare(field: [String], sign: String, operand: Value)
+  case list(field: [String], sign: String, operands: [Value])
+  case all([ModelFilter])
+  case any([ModelFilter])
+}
+
+/// A query as a test draws it.
+struct ModelQuery {
+  var collection: [String]?
+  var group: String?
+  var filters: [ModelFilter] = []
+  var orders: [(field: [String], descending: Bool, missing: MissingPlacement)] = []
+  var start: (values: [Value], isIncluded: Bool)?
+  var end: (values: [Value], isIncluded: Bool)?
+  var limit: Int?
+  var isLast = false
+  var offset = 0
+
+  static let name = ["__name__"]
+}
+
+/// Evaluates queries by reading everything.
+struct NaiveEvaluator {
+  var documents: [ModelDocument]
+
+  func paths(_ query: ModelQuery) -> [String] {
+    var found: [(document: ModelDocument, keys: [Value?])] = []
+    let orders = totalOrders(query)
+    for document in documents where isAsked(document, query) {
+      guard query.filters.allSatisfy({ meets($0, document, query) }) else { continue }
+      let keys = orders.map { value($0.field, document, query) }
+      let lacks = zip(keys, orders).contains { $0 == nil && $1.missing == .excluded }
+      if !lacks { found.append((document, keys)) }
+    }
+    found.sort { precedes($0.keys, $1.keys, orders) < 0 }
+    if let start = query.start {
+      found.removeAll { row in
+        let order = precedes(row.keys, start.values.map { $0 }, orders)
+        return order < 0 || (order == 0 && !start.isIncluded)
+      }
+    }
+    if let end = query.end {
+      found.removeAll { row in
+        let order = precedes(row.keys, end.values.map { $0 }, orders)
+        return order > 0 || (order == 0 && !end.isIncluded)
+      }
+    }
+    var rows = query.isLast ? found.reversed() : found
+    rows = Array(rows.dropFirst(query.offset).prefix(query.limit ?? .max))
+    if query.isLast { rows.reverse() }
+    return rows.map { $0.document.path.joined(separator: "/") }
+  }
+
+  private func isAsked(_ document: ModelDocument, _ query: ModelQuery) -> Bool {
+    let collection = Array(document.path.dropLast())
+    if let group = query.group { return collection.last?.utf8.elementsEqual(group.utf8) ?? false }
+    return collection.count == query.collection?.count
+      && zip(collection, query.collection ?? []).allSatisfy { $0.utf8.elementsEqual($1.utf8) }
+  }
+
+  private func value(_ field: [String], _ document: ModelDocument, _ query: ModelQuery) -> Value? {
+    if field == ModelQuery.name {
+      return query.group == nil
+        ? .string(document.id) : .reference(DocumentPath(unchecked: document.path))
+    }
+    var value = Value.map(document.fields)
+    for name in field {
+      guard case .map(let fields) = value, let next = fields[name] else { return nil }
+      value = next
+    }
+    return value
+  }
+
+  // MARK: - Conditions
+
+  private func meets(
+    _ filter: ModelFilter, _ document: ModelDocument, _ query: ModelQuery
+  ) -> Bool {
+    switch filter {
+    case .all(let filters): return filters.allSatisfy { meets($0, document, query) }
+    case .any(let filters): return filters.contains { meets($0, document, query) }
+    case .compare(let field, let sign, let operand):
+      guard let value = value(field, document, query) else { return false }
+      let isSameType = kind(value) == kind(operand)
+      switch sign {
+      case "==": return order(value, operand) == 0
+      case "!=": return kind(value) != 0 && order(value, operand) != 0
+      case "<": return isSameType && order(value, operand) < 0
+      case "<=": return isSameType && order(value, operand) <= 0
+      case ">": return isSameType && order(value, operand) > 0
+      case ">=": return isSameType && order(value, operand) >= 0
+      case "prefix":
+        guard case .string(let text) = value, case .string(let prefix) = operand else {
+          return false
+        }
+        return Array(text.utf8.prefix(prefix.utf8.count)) == Array(prefix.utf8)
+      default:
+        guard case .array(let elements) = value else { return false }
+        return elements.contains { order($0, operand) == 0 }
+      }
+    case .list(let field, let sign, let operands):
+      guard let value = value(field, document, query) else { return false }
+      func isAmong(_ value: Value) -> Bool { operands.contains { order($0, value) == 0 } }
+      switch sign {
+      case "in": return isAmong(value)
+      case "not in": return kind(value) != 0 && !isAmong(.null) && !isAmong(value)
+      default:
+        guard case .array(let elements) = value else { return false }
+        return elements.contains(where: isAmong)
+      }
+    }
+  }
+
+  // MARK: - Order
+
+  private func totalOrders(
+    _ query: ModelQuery
+  ) -> [(field: [String], descending: Bool, missing: MissingPlacement)] {
+    var orders: [(field: [String], descending: Bool, missing: MissingPlacement)] = []
+    for order in query.orders where !orders.contains(where: { $0.field == order.field }) {
+      orders.append(order)
+    }
+    let descending = query.orders.last?.descending ?? false
+    let ranged = query.filters.flatMap(rangedFields).filter { $0 != ModelQuery.name }
+    for field in ranged.sorted(by: { $0.joined(separator: ".") < $1.joined(separator: ".") })
+      + [ModelQuery.name]
+    where !orders.contains(where: { $0.field == field }) {
+      orders.append((field, descending, .excluded))
+    }
+    return orders
+  }
+
+  private func rangedFields(_ filter: ModelFilter) -> [[String]] {
+    switch filter {
+    case .compare(let field, let sign, _):
+      ["!=", "<", "<=", ">", ">=", "prefix"].contains(sign) ? [field] : []
+    case .list(let field, let sign, _): sign == "not in" ? [field] : []
+    case .all(let filters), .any(let filters): filters.flatMap(rangedFields)
+    }
+  }
+
+  private func precedes(
+    _ left: [Value?], _ right: [Value?],
+    _ orders: [(field: [String], descending: Bool, missing: MissingPlacement)]
+  ) -> Int {
+    for index in 0..<min(left.count, right.count, orders.count) {
+      let missing = orders[index].missing == .first ? -1 : 1
+      switch (left[index], right[index]) {
+      case (nil, nil): continue
+      case (nil, _): return missing
+      case (_, nil): return -missing
+      case (let left?, let right?):
+        let comparison = order(left, right)
+        if comparison != 0 { return orders[index].descending ? -comparison : comparison }
+      }
+    }
+    return 0
+  }
+
+  /// Where a type stands among the types.
+  private func kind(_ value: Value) -> Int {
+    switch value {
+    case .null: 0
+    case .boolean: 1
+    case .integer, .double: 2
+    case .timestamp: 3
+    case .string: 4
+    case .bytes: 5
+    case .reference: 6
+    case .geoPoint: 7
+    case .array: 8
+    case .vector: 9
+    case .map: 10
+    case .blob: 11
+    }
+  }
+
+  private func order(_ left: Value, _ right: Value) -> Int {
+    if kind(left) != kind(right) { return kind(left) - kind(right) }
+    switch (left, right) {
+    case (.boolean(let left), .boolean(let right)): return (left ? 1 : 0) - (right ? 1 : 0)
+    case (.timestamp(let left), .timestamp(let right)):
+      return sign(left.microsecondsSince1970, right.microsecondsSince1970)
+    case (.string(let left), .string(let right)):
+      return sequence(Array(left.utf8), Array(right.utf8), sign)
+    case (.reference(let left), .reference(let right)):
+      return sequence(left.segments, right.segments) {
+        sequence(Array($0.utf8), Array($1.utf8), sign)
+      }
+    case (.array(let left), .array(let right)): return sequence(left, right, order)
+    case (.blob(let left), .blob(let right)):
+      return sequence(left.digest.bytes, right.digest.bytes, sign)
+    case (.map(let left), .map(let right)):
+      func entries(_ map: [String: Value]) -> [Value] {
+        map.sorted { Array($0.key.utf8).lexicographicallyPrecedes(Array($1.key.utf8)) }
+          .flatMap { [.string($0.key), $0.value] }
+      }
+      return sequence(entries(left), entries(right), order)
+    default:
+      if case (.integer(let left), .integer(let right)) = (left, right) { return sign(left, right) }
+      let (left, right) = (number(left), number(right))
+      if left.isNaN || right.isNaN { return (left.isNaN ? 0 : 1) - (right.isNaN ? 0 : 1) }
+      return sign(left, right)
+    }
+  }
+
+  /// Wide enough for the few large numbers that tests draw.
+  private func number(_ value: Value) -> Double {
+    value.integer.map { Double($0) } ?? value.double ?? 0
+  }
+
+  private func sign<Number: Comparable>(_ left: Number, _ right: Number) -> Int {
+    left < right ? -1 : left == right ? 0 : 1
+  }
+
+  private func sequence<Element>(
+    _ left: [Element], _ right: [Element], _ order: (Element, Element) -> Int
+  ) -> Int {
+    for (left, right) in zip(left, right) {
+      let comparison = order(left, right)
+      if comparison != 0 { return comparison }
+    }
+    return left.count - right.count
+  }
+}

@@ -1,0 +1,206 @@
+// `load` and `ycsb`: operations on documents, as a scenario or the benchmark of Cooper et al. has
+// them, and how long each took.
+
+import ArgumentParser
+import Foundation
+import Ondol
+import OndolEngine
+import OndolTestKit
+
+/// What `load` and `ycsb` can be told.
+struct LoadOptions: ParsableArguments {
+  @Option(help: "The seed of everything drawn; drawn itself when not given.")
+  var seed: UInt64?
+
+  @Option(help: "Where the report goes, as JSON.")
+  var report: String?
+
+  @Option(
+    help: "The directory of the database, which must be new or empty; a passing one when not given."
+  )
+  var at: String?
+
+  @Option(
+    help: "Operations a second, whether or not they are answered; 0 for as many as there can be.")
+  var rate: Double?
+
+  @Option(help: "Operations at once.")
+  var tasks: Int?
+
+  @Option(help: "How long it takes, in seconds.")
+  var seconds: Double?
+
+  @Option(help: "What commits survive: memory, process or power.")
+  var durability: DurabilityName?
+
+  func apply(to scenario: inout Scenario) throws {
+    if let rate { scenario.rate = rate }
+    if let tasks { scenario.tasks = tasks }
+    if let seconds { scenario.seconds = seconds }
+    if let durability { scenario.durability = durability }
+    try scenario.validate()
+  }
+
+  /// Loads a database and runs the scenario in it.
+  func run(_ scenario: Scenario) async throws {
+    let seed = seed ?? UInt64.random(in: 1..<1 << 32)
+    let place = try LoadPlace(at)
+    defer { place.remove() }
+    let database = try await Database.open(at: place.path)
+    let target = LoadDatabase(database, scenario)
+    let run = LoadRun(target, seed: seed)
+    let interrupt = Interrupt { run.stop() }
+    defer { interrupt.end() }
+    Console.say("\(scenario.name): seed \(seed), \(scenario.documents) documents in \(place.path)")
+    let beginning = ContinuousClock.now
+    try await target.load(seed: seed) { count in
+      if count % 10_000 == 0 { Console.progress("loading: \(count)", number: count / 10_000) }
+      return !interrupt.hasCome
+    }
+    Console.endProgress()
+    Console.say(
+      "\(scenario.name): loaded in \(LoadReport.number((.now - beginning) / .seconds(1))) s")
+    let progress = LoadProgress()
+    await run.run { progress.show($0) }
+    Console.endProgress()
+    try await database.close()
+    let report = LoadReport(run, isInterrupted: interrupt.hasCome)
+    try write(report, to: self.report)
+    for line in report.table + report.faults { Console.say(line) }
+    print(report.verdict)
+    if !report.isSound { throw ExitCode(1) }
+    if interrupt.hasCome { throw ExitCode(130) }
+  }
+}
+
+struct LoadCommand: AsyncParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "load", abstract: "Puts documents under the load that a file describes.",
+    discussion: """
+      The file is JSON; every field may be left out:
+        {"name": "shop", "documents": 100000, "fields": 10, "fieldLength": [50, 150],
+         "keys": "zipfian", "operations": {"get": 80, "update": 10, "query": 5, "insert": 5},
+         "rate": 5000, "tasks": 8, "seconds": 60, "durability": "process"}
+      Operations: get, put, insert, update, query, scan, transaction, delete, listener. Keys: \
+      uniform, zipfian, latest. With a rate, an operation's latency counts from the moment at \
+      which it was due. Exit status 1 when an operation failed or an answer was wrong, 130 when \
+      interrupted, with the report so far.
+      """)
+
+  @Argument(help: "The scenario's file.")
+  var scenario: String
+
+  @OptionGroup var options: LoadOptions
+
+  func run() async throws {
+    var scenario = try Scenario(contentsOf: scenario)
+    try options.apply(to: &scenario)
+    try await options.run(scenario)
+  }
+}
+
+struct YCSBCommand: AsyncParsableCommand {
+  /// The mixes of the core package.
+  enum Workload: String, ExpressibleByArgument, CaseIterable {
+    case a = "A"
+    case b = "B"
+    case c = "C"
+    case d = "D"
+    case e = "E"
+    case f = "F"
+
+    var operations: [OperationKind: Double] {
+      switch self {
+      case .a: [.get: 50, .update: 50]
+      case .b: [.get: 95, .update: 5]
+      case .c: [.get: 100]
+      case .d: [.get: 95, .insert: 5]
+      case .e: [.scan: 95, .insert: 5]
+      case .f: [.get: 50, .transaction: 50]
+      }
+    }
+
+    var keys: KeyDistribution { self == .d ? .latest : .zipfian }
+  }
+
+  static let configuration = CommandConfiguration(
+    commandName: "ycsb", abstract: "Runs a workload of YCSB: A to F.",
+    discussion: """
+      Documents of ten fields of 100 bytes; A: 50 % reads, 50 % updates; B: 95 % and 5 %; C: \
+      reads; D: 95 % reads of the newest, 5 % inserts; E: 95 % scans of up to 100 documents, 5 % \
+      inserts; F: 50 % reads, 50 % read-modify-writes, in a transaction. Keys are zipfian.
+      """)
+
+  @Argument(
+    help: "A, B, C, D, E or F.",
+    transform: { text in
+      guard let workload = Workload(rawValue: text.uppercased()) else {
+        throw ValidationError("there is no workload '\(text)'; there are A to F")
+      }
+      return workload
+    })
+  var workload: Workload
+
+  @Option(help: "Documents loaded first.")
+  var documents = 100_000
+
+  @Option(help: "Operations; when not given, as many as fit into the time.")
+  var operations: Int?
+
+  @OptionGroup var options: LoadOptions
+
+  func run() async throws {
+    var scenario = Scenario()
+    scenario.name = "ycsb \(workload.rawValue)"
+    scenario.documents = documents
+    scenario.operations = workload.operations
+    scenario.keys = workload.keys
+    scenario.count = operations
+    // As many as are asked for, however long that takes.
+    if operations != nil { scenario.seconds = 86_400 }
+    try options.apply(to: &scenario)
+    try await options.run(scenario)
+  }
+}
+
+/// A line a second.
+private final class LoadProgress: Sendable {
+  private let last = Guarded((number: 0, count: UInt64(0)))
+
+  func show(_ run: LoadRun) {
+    let total = run.tally.total
+    let (number, before) = last.withLock { last in
+      defer { last = (last.number + 1, total.latency.count) }
+      return last
+    }
+    Console.progress(
+      "\(run.scenario.name): \(LoadReport.number(run.elapsed / .seconds(1))) s, "
+        + "\(total.latency.count - before) a second, p50 "
+        + "\(LoadReport.number(Double(total.latency.percentile(50)) / 1_000)) µs, p99 "
+        + "\(LoadReport.number(Double(total.latency.percentile(99)) / 1_000)) µs", number: number)
+  }
+}
+
+/// Where a database under load is.
+struct LoadPlace {
+  let path: String
+  private let isPassing: Bool
+
+  init(_ path: String?) throws {
+    isPassing = path == nil
+    let place =
+      path.map { URL(filePath: $0) }
+      ?? FileManager.default.temporaryDirectory
+      .appending(path: "ondol-stress-\(ProcessInfo.processInfo.processIdentifier)")
+    let contents = (try? FileManager.default.contentsOfDirectory(atPath: place.path)) ?? []
+    guard contents.isEmpty else { throw ValidationError("\(place.path) is not empty") }
+    try FileManager.default.createDirectory(at: place, withIntermediateDirectories: true)
+    self.path = place.appending(path: "load.ondol").path
+  }
+
+  /// Removes what was only for the run.
+  func remove() {
+    guard isPassing else { return }
+    try? FileManager.default.removeItem(at: URL(filePath: path).deletingLastPathComponent())
+  }
+}
