@@ -35,6 +35,8 @@ package final class Restoration: @unchecked Sendable {
   /// Rows that are poured together, because each time costs a change of threads.
   private var pending: [SalvagedRow] = []
   private var pendingBytes = 0
+  /// The key of the last node of the tree that has a value.
+  private var leaf: [UInt8]?
   private var sequence = SequenceNumber.zero
   private var time: Int64 = 0
   private var database: Database?
@@ -170,6 +172,10 @@ package final class Restoration: @unchecked Sendable {
         throw Self.refusal("a node of the tree has a priority that is none")
       }
     }
+    if let leaf, place.rowKey.starts(with: leaf) {
+      throw Self.refusal("a node of the tree is below one with a value")
+    }
+    if row.leaf != nil { leaf = place.rowKey }
     let bytes = row.bytes.row
     // What the reader of rows would refuse.
     try Self.rethrowing { () throws(MalformedBytes) in _ = try TreeRow(bytes.bytes) }

@@ -218,6 +218,9 @@ import Testing
     let content = try #require(lines.firstIndex { $0.contains("blobs/") })
     var otherContent = lines
     otherContent[content + 1] = "\"AAAA\""
+    var belowLeaf = lines
+    let node = try #require(lines.firstIndex { $0.contains("\"path\":[\"x\",\"y\"]") })
+    belowLeaf.insert(#"{"path":["x","y","z"],"value":1}"#, at: node + 1)
     var noBase64 = lines
     noBase64[content + 1] = "\"*\""
     let cases: [([String], String)] = [
@@ -230,7 +233,8 @@ import Testing
       (changed("\"none\":null", "\"none\":nul"), "column"),
       (changed("\"none\":null", "\"__x__\":null"), "__x__"),
       (changed("\"dump/1\"", "\"dump/9\""), "dump/1"), (otherContent, "digest"),
-      (noBase64, "base64"), (without(lines[content]), "line"),
+      (noBase64, "base64"), (belowLeaf, "below one with a value"),
+      (without(lines[content]), "line"),
       (changed("\"name\":\"code unique\"", "\"name\":\"code\""), "definition"),
       (changed("\"code\":\"c5\"", "\"code\":\"c10\""), "disagree"),
       (changed("\"path\":[\"x\",\"y\"]", "\"path\":[\"x\",\"a/b\"]"), "tree.jsonl, line"),
