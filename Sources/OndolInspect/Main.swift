@@ -29,13 +29,36 @@ struct Main: AsyncParsableCommand {
       ListCommand.self, GetCommand.self, InfoCommand.self, CheckCommand.self,
       CollectionsCommand.self, IndexesCommand.self, SchemaCommand.self, StatisticsCommand.self,
       QueryCommand.self, CountCommand.self, AggregateCommand.self, WatchCommand.self,
-      TailCommand.self,
+      TailCommand.self, TreeCommand.self, BlobCommand.self,
       BackupCommand.self, VerifyBackupCommand.self, RecoverCommand.self,
+      RepairCommand.self, CompactCommand.self, RestoreCommand.self,
+      LogCommand.self, SegmentCommand.self, ManifestCommand.self, HexdumpCommand.self,
+      SnapshotsCommand.self, ShellCommand.self,
     ])
 
   static func main() async {
     Interruption.install()
-    await run(CommandLine.arguments.dropFirst().map(\.self)).endProcess()
+    var words = Array(CommandLine.arguments.dropFirst())
+    if let first = words.first, isDirectory(first) { words.insert("shell", at: 0) }
+    await run(words).endProcess()
+  }
+
+  /// Whether the first word names a database and not a command.
+  private static func isDirectory(_ word: String) -> Bool {
+    guard !word.hasPrefix("-"), !commandNames.contains(word) else { return false }
+    let values = try? URL(filePath: word).resourceValues(forKeys: [.isDirectoryKey])
+    return values?.isDirectory == true
+  }
+
+  /// The names of all commands.
+  static var commandNames: [String] { configuration.subcommands.map { $0._commandName } + ["help"] }
+
+  /// The names of the commands that a command is a group of; nil when it is none.
+  static func subcommands(of name: String) -> [String]? {
+    let command = configuration.subcommands.first { $0._commandName == name }
+    guard let names = command?.configuration.subcommands.map({ $0._commandName }), !names.isEmpty
+    else { return nil }
+    return names
   }
 
   /// Runs the command that the words name, says what went wrong, and gives back the status.

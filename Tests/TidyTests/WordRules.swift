@@ -4,7 +4,7 @@
 extension Rule {
   static let words = [
     Rule(
-      "`unsafe` is written only in Bytes, FileSystem, Cache, the memtable and the block",
+      "`unsafe` is written in Bytes, FileSystem, Cache, memtable, block and terminal only",
       planted: Sample(
         "Sources/OndolEngine/Engine/A.swift", "// unsafe\nlet a = unsafe b\n", line: 2),
       innocent: [
@@ -136,6 +136,7 @@ extension SourceFile {
     return isIn("\(engine)Bytes/", "\(engine)FileSystem/", "\(engine)Cache/")
       || isIn("\(engine)Shard/") && (name.hasPrefix("Memtable") || name.contains("Arena"))
       || isIn("\(engine)Segments/") && name.hasPrefix("Block")
+      || isIn("Sources/OndolInspect/Shell/") && name.hasPrefix("Terminal")
   }
 
   /// True when a plain comment stands within three lines of line `index`.

@@ -154,7 +154,7 @@ extension Checkup {
         state.totalBytes = total
         progress(state)
       }
-      list.append(found.lazy.map(Finding.init))
+      list.append(found.lazy.map { Finding(stored: $0) })
       return list
     } catch {
       throw DatabaseError(error)

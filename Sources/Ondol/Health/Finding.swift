@@ -1,6 +1,6 @@
 // What a check of a database finds, in a form that people read and programs keep.
 
-internal import OndolEngine
+package import OndolEngine
 
 /// How thorough a check of a database is.
 public enum VerificationDepth: String, Sendable, Hashable, Codable, CaseIterable {
@@ -129,6 +129,9 @@ extension Finding {
       finding.isHarmless ? .warning : .error, Kind(finding.kind), finding.message,
       file: finding.file, offset: finding.offset, hint: Self.hint(finding))
   }
+
+  /// For tools that look at single files.
+  package init(stored finding: StorageFinding) { self.init(finding) }
 
   private static func hint(_ finding: StorageFinding) -> String {
     switch (finding.isHarmless, finding.kind) {

@@ -147,6 +147,37 @@ final class Manifest: @unchecked Sendable {
     return loaded.ordinal > 0 ? loaded.state : nil
   }
 
+  /// An edit as it stands in the file.
+  struct Edit {
+    var offset: UInt64
+    var ordinal: UInt64
+    var time: Int64
+    var changes: [ManifestChange]
+  }
+
+  /// The edits that can be read, up to the first that cannot.
+  static func frames(
+    _ superblock: Superblock, directory: any Directory
+  ) throws(EngineError) -> [Edit] {
+    let name = superblock.manifest.manifestName
+    let file = try directory.open(name, access: .readOnly)
+    let bytes = try file.read(at: 0, count: Int(clamping: min(try file.size(), 1 << 30)))
+    let salt = try readHeader(bytes.bytes, superblock, name)
+    var frames = FrameReader(bytes, salt: salt, from: headerLength)
+    var edits: [Edit] = []
+    while let frame = frames.next() {
+      let payload = bytes.bytes.extracting(frame.payload)
+      guard payload.byteCount >= 8,
+        let changes = try? ManifestChange.decodeAll(payload.extracting(droppingFirst: 8))
+      else { break }
+      edits.append(
+        Edit(
+          offset: UInt64(frame.offset), ordinal: frame.header.sequence.rawValue,
+          time: frame.header.time, changes: changes))
+    }
+    return edits
+  }
+
   private static func replay(
     _ frames: consuming FrameReader, _ superblock: Superblock, _ name: String
   ) throws(EngineError) -> Loaded {

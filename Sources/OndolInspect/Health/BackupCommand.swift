@@ -23,13 +23,11 @@ struct BackupCommand: AsyncParsableCommand {
 
   func run() async throws {
     try await database.withDatabase { database in
-      var shown = ContinuousClock.now
+      var bar: SharedProgressBar?
       let progress = { (progress: BackupProgress) in
-        guard globals.showsProgress, shown.duration(to: .now) > .milliseconds(200)
-        else { return }
-        shown = .now
-        let (done, total) = (progress.completedBytes >> 20, progress.totalBytes >> 20)
-        Output.say("\r\(done) of \(total) MiB ", terminator: "")
+        let total = Int64(clamping: progress.totalBytes)
+        bar = bar ?? SharedProgressBar(.bytes, of: total, globals)
+        bar?.show(Int64(clamping: progress.completedBytes))
       }
       if target == "-" {
         try await database.backup(into: write, progress: progress)
@@ -42,7 +40,7 @@ struct BackupCommand: AsyncParsableCommand {
           throw CommandFailure(.failed, error.message)
         }
       }
-      if globals.showsProgress { Output.say("\r", terminator: "") }
+      bar?.clear()
     }
   }
 
@@ -65,6 +63,9 @@ struct VerifyBackupCommand: AsyncParsableCommand {
     check.database = database
     check.quick = false
     check.full = true
+    check.blobs = false
+    check.indexes = false
+    check.json = false
     check.globals = globals
     try await check.run()
   }

@@ -20,43 +20,66 @@ struct CheckCommand: AsyncParsableCommand {
   @Flag(help: "Also every document and every row of every index.")
   var full = false
 
+  @Flag(help: "Only what is wrong with blobs and who holds them.")
+  var blobs = false
+
+  @Flag(help: "Only what is wrong with documents and indexes.")
+  var indexes = false
+
+  @Flag(help: "As --format json.")
+  var json = false
+
   @OptionGroup var globals: GlobalOptions
 
-  func validate() throws {
+  mutating func validate() throws {
     guard !(quick && full) else { throw ValidationError("--quick and --full exclude each other") }
+    guard !quick || !(blobs || indexes) else {
+      throw ValidationError("--quick looks at neither blobs nor indexes")
+    }
+    if json { globals.format = .json }
   }
 
   func run() async throws {
     guard FileManager.default.fileExists(atPath: database.directory) else {
       throw CommandFailure(.notFound, "there is no database at \(database.directory)")
     }
-    let findings: [Finding]
-    var shown = ContinuousClock.now
+    let all: [Finding]
+    let bar = SharedProgressBar(.bytes, globals)
     do throws(DatabaseError) {
-      findings = try await Database.verify(
-        at: database.directory, depth: quick ? .structure : full ? .full : .blocks
+      all = try await Database.verify(
+        at: database.directory, depth: depth
       ) { progress in
-        guard globals.showsProgress, shown.duration(to: .now) > .milliseconds(200)
-        else { return }
-        shown = .now
-        Output.say("\r\(Self.describe(progress))", terminator: "")
+        bar.show(
+          Int64(clamping: progress.completedBytes),
+          note: "of \(progress.totalBytes >> 20) MiB, \(progress.documents) documents")
       }
     } catch {
       throw CommandFailure(opening: database.directory, error)
     }
-    if globals.showsProgress { Output.say("\r", terminator: "") }
-    try print(findings)
+    bar.clear()
+    let findings = all.filter(isWanted)
+    try Self.print(findings, globals)
     let errors = findings.count { $0.severity == .error }
-    do { globals.say("\(errors) errors, \(findings.count - errors) warnings") }
+    globals.say("\(errors) errors, \(findings.count - errors) warnings")
     if errors > 0 { throw CommandFailure(.corrupt, "the database is damaged") }
   }
 
-  private static func describe(_ progress: VerificationProgress) -> String {
-    let megabytes = (progress.completedBytes >> 20, progress.totalBytes >> 20)
-    return "\(megabytes.0) of \(megabytes.1) MiB, \(progress.documents) documents "
+  private var depth: VerificationDepth {
+    quick ? .structure : full || blobs || indexes ? .full : .blocks
   }
 
-  private func print(_ findings: [Finding]) throws(CommandFailure) {
+  /// Whether a finding is among those that were asked for.
+  private func isWanted(_ finding: Finding) -> Bool {
+    guard blobs || indexes else { return true }
+    switch finding.kind {
+    case .content, .holder: return blobs
+    case .index, .document, .catalog: return indexes
+    default: return false
+    }
+  }
+
+  /// Prints findings: a sentence each for a person, objects for programs.
+  static func print(_ findings: [Finding], _ globals: GlobalOptions) throws(CommandFailure) {
     // Sentences are too long for columns.
     if globals.chosenFormat == .table {
       var output = Output()
@@ -66,8 +89,8 @@ struct CheckCommand: AsyncParsableCommand {
       }
       return try output.flush()
     }
-    var rows = RowWriter(globals, .report(schema: "check/1", columns: Self.columns))
-    for finding in findings { try rows.write(Self.row(finding)) }
+    var rows = RowWriter(globals, .report(schema: "check/1", columns: columns))
+    for finding in findings { try rows.write(row(finding)) }
     try rows.finish()
   }
 

@@ -20,6 +20,9 @@ struct RecoverCommand: AsyncParsableCommand {
   @Argument(help: "A new or empty directory.")
   var target: String
 
+  @Option(help: "Also write what was saved and lost into this file, as JSON.")
+  var report: String?
+
   @OptionGroup var globals: GlobalOptions
 
   func run() async throws {
@@ -27,18 +30,22 @@ struct RecoverCommand: AsyncParsableCommand {
       throw CommandFailure(.notFound, "there is no database at \(source)")
     }
     let report: SalvageReport
-    var shown = ContinuousClock.now
+    let bar = SharedProgressBar(.things("documents"), globals)
     do throws(DatabaseError) {
       report = try await Database.salvage(from: source, to: target) { progress in
-        guard globals.showsProgress, shown.duration(to: .now) > .milliseconds(200)
-        else { return }
-        shown = .now
-        Output.say("\r\(progress.documents) documents ", terminator: "")
+        bar.show(Int64(progress.documents))
       }
     } catch {
       throw CommandFailure(opening: source, error)
     }
-    if globals.showsProgress { Output.say("\r", terminator: "") }
+    bar.clear()
+    if let file = self.report {
+      do {
+        try Data((Self.json(report) + "\n").utf8).write(to: URL(filePath: file))
+      } catch {
+        throw CommandFailure(.failed, "cannot write \(file): \(error.localizedDescription)")
+      }
+    }
     try print(report)
     if !report.isComplete {
       throw CommandFailure(.salvagedWithLoss, "something is lost: \(report.lossCount) places")

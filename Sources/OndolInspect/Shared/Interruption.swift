@@ -12,7 +12,8 @@ enum Interruption {
   private struct State {
     var command: Task<Void, any Error>?
     var isRequested = false
-    var isWriting = false
+    /// How many are writing, one within the other.
+    var writers = 0
     /// Whether something goes on when the command has ended.
     var isInShell = false
     var source: (any DispatchSourceSignal)?
@@ -39,8 +40,8 @@ enum Interruption {
 
   /// Has interrupts wait until what is being written is whole, while `body` runs.
   static func whileWriting<Result>(_ body: () async throws -> Result) async rethrows -> Result {
-    state.withLock { $0.isWriting = true }
-    defer { state.withLock { $0.isWriting = false } }
+    state.withLock { $0.writers += 1 }
+    defer { state.withLock { $0.writers -= 1 } }
     return try await body()
   }
 
@@ -61,6 +62,9 @@ enum Interruption {
     if isRequested { throw CommandFailure.interrupted }
   }
 
+  /// Forgets an interrupt that has ended what it was to end.
+  static func clear() { state.withLock { $0.isRequested = false } }
+
   /// Throws when the command is to end; for loops that write.
   static func check() throws(CommandFailure) {
     if isRequested { throw .interrupted }
@@ -70,7 +74,7 @@ enum Interruption {
     let endsNow = state.withLock { state in
       defer { state.isRequested = true }
       state.command?.cancel()
-      return !state.isInShell && (state.isRequested || !state.isWriting)
+      return !state.isInShell && (state.isRequested || state.writers == 0)
     }
     if endsNow { ExitStatus.interrupted.endProcess() }
   }

@@ -20,6 +20,16 @@ struct DatabaseArgument: ParsableArguments {
     if !writing, !FileManager.default.fileExists(atPath: directory) {
       throw CommandFailure(.notFound, "there is no database at \(directory)")
     }
+    if writing, !ShellSession.mayWrite(to: directory) {
+      throw CommandFailure(.readOnly, "the shell is for reading; open it with --write to write")
+    }
+    if !writing, let held = ShellSession.held(at: directory) {
+      do {
+        return try await body(held)
+      } catch let error as DatabaseError {
+        throw CommandFailure(error)
+      }
+    }
     let database: Database
     do throws(DatabaseError) {
       database = try await Database.open(
@@ -28,7 +38,9 @@ struct DatabaseArgument: ParsableArguments {
       throw CommandFailure(opening: directory, error)
     }
     do {
-      let result = try await body(database)
+      let result =
+        try await writing
+        ? Interruption.whileWriting { try await body(database) } : body(database)
       try await database.close()
       return result
     } catch {

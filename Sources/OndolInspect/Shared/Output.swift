@@ -3,6 +3,7 @@
 // be seen.
 
 import Foundation
+import Synchronization
 
 #if canImport(Glibc)
   import Glibc
@@ -17,8 +18,22 @@ struct Output {
   private static let pieceBytes = 1 << 16
   private var buffer = Data()
 
+  /// The file that data goes to instead; see `.output` of the shell.
+  private static let redirection = Mutex<FileHandle?>(nil)
+
   /// True when a person is looking.
-  static var isTerminal: Bool { isatty(STDOUT_FILENO) == 1 }
+  static var isTerminal: Bool {
+    isatty(STDOUT_FILENO) == 1 && redirection.withLock { $0 == nil }
+  }
+
+  /// Sends data to a file, or back to standard output.
+  static func redirect(to path: String?) throws(CommandFailure) {
+    guard let path else { return redirection.withLock { $0 = nil } }
+    guard FileManager.default.createFile(atPath: path, contents: nil) else {
+      throw CommandFailure(.failed, "cannot write \(path)")
+    }
+    redirection.withLock { $0 = FileHandle(forWritingAtPath: path) }
+  }
   /// True when messages go to a person.
   static var messagesGoToTerminal: Bool { isatty(STDERR_FILENO) == 1 }
 
@@ -38,7 +53,8 @@ struct Output {
     if Interruption.isRequested { throw .interrupted }
     guard !bytes.isEmpty else { return }
     do {
-      try FileHandle.standardOutput.write(contentsOf: bytes)
+      let file = redirection.withLock { $0 } ?? .standardOutput
+      try file.write(contentsOf: bytes)
     } catch {
       guard errnoCode(error) != EPIPE else { throw .outputClosed }
       throw CommandFailure(

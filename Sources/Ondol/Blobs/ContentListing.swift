@@ -1,0 +1,85 @@
+// What is stored, content by content, for the tools that look into it. On the read path: a walk
+// over the rows of locations and, for each, over its holders.
+
+internal import OndolEngine
+
+/// A stored content, with who holds it.
+package struct ListedContent: Sendable {
+  package var digest: BlobDigest
+  package var length: Int
+  /// The file it is in; nil when it is in its row.
+  package var file: String?
+  /// Those who hold it, some of them.
+  package var holders: [String]
+  /// The contents that were derived from it, by their names.
+  package var derived: [String: BlobReference]
+  /// Whether it stays for a while although nobody holds it.
+  package var isLeased: Bool
+}
+
+extension Database {
+  /// The contents behind `digest`, in the order of their digests, at most `limit`.
+  ///
+  /// - Complexity: O(contents listed and their holders, at most `holderLimit` of each).
+  package func listContents(
+    after digest: BlobDigest?, limit: Int, holderLimit: Int
+  ) async throws(DatabaseError) -> [ListedContent] {
+    try await read(try engineSnapshot()) { (rows) throws(DatabaseError) in
+      let range =
+        digest.map { ContentKey.all(ContentKey.locations, after: $0) }
+        ?? ContentKey.all(ContentKey.locations)
+      var walk = RangeWalk(rows, [range])
+      var listed: [ListedContent] = []
+      while listed.count < limit, try walk.next() {
+        let digest = try ContentKey.digest(in: walk.cursor.key)
+        if let content = try rows.listed(digest, holderLimit) { listed.append(content) }
+      }
+      return listed
+    }
+  }
+
+  /// One content; nil when it is not stored.
+  package func listedContent(
+    _ digest: BlobDigest, holderLimit: Int
+  ) async throws(DatabaseError) -> ListedContent? {
+    try await read(try engineSnapshot()) { (rows) throws(DatabaseError) in
+      try rows.listed(digest, holderLimit)
+    }
+  }
+
+  /// Compares the bytes of all contents with what they are called by, and looks for files that
+  /// nothing is in.
+  package func verifyContents() async throws(DatabaseError) -> [Finding] {
+    var findings = FindingList()
+    try await checkContents(try engineSnapshot(), &findings)
+    return findings.all
+  }
+}
+
+extension Rows {
+  fileprivate func listed(
+    _ digest: BlobDigest, _ holderLimit: Int
+  ) throws(DatabaseError) -> ListedContent? {
+    guard let location = try location(of: digest) else { return nil }
+    let file: String? =
+      switch location {
+      case .inline: nil
+      case .pack(let place): "\(place.pack.rawValue).pack"
+      case .file(let place): "\(place.file.rawValue).content"
+      }
+    var derived: [String: BlobReference] = [:]
+    var children = RangeWalk(self, [DerivedRows.children(of: digest)])
+    while derived.count < holderLimit, try children.next() {
+      let value = try children.value.array
+      let name = try DerivedRows.parse(children.cursor.key).name
+      derived[name] = try DerivedRows.child(value.bytes)
+    }
+    let lease = try lease(of: digest)
+    let release = try release(of: digest)
+    let isLeased = lease != nil || release != nil
+    return ListedContent(
+      digest: digest, length: Int(clamping: location.length), file: file,
+      holders: try holderNames(of: digest, atMost: holderLimit), derived: derived,
+      isLeased: isLeased)
+  }
+}

@@ -1,0 +1,164 @@
+// A look into single files for people who want to know what is in them: frames of a log, edits of
+// the manifest, segments and their rows. Beside whoever has the database open; changes nothing, and
+// trusts nothing that a checksum does not vouch for.
+
+/// Shows what is in the files of one database.
+package struct FileInspector: Sendable {
+  private let directory: any Directory
+  private let environment: Environment
+
+  /// For the database in the directory at `path`, which must be there.
+  package init(at path: String, environment: Environment) throws(EngineError) {
+    directory = try environment.fileSystem.openDirectory(at: path, create: false)
+    self.environment = environment
+  }
+
+  // MARK: - Logs
+
+  /// One change in a commit.
+  package struct LoggedOperation: Sendable {
+    package var isDeletion: Bool
+    package var key: [UInt8]
+    package var value: [UInt8]
+  }
+
+  /// A sound frame of a log.
+  package struct LoggedFrame: Sendable {
+    package var offset: UInt64
+    /// Bytes of the frame.
+    package var length: Int
+    package var kind: String
+    package var sequence: UInt64
+    /// Microseconds since 1970.
+    package var time: Int64
+    /// Of a whole commit; a commit in parts has none here.
+    package var operations: [LoggedOperation]
+  }
+
+  /// The names of the logs, oldest first.
+  package func logs() throws(EngineError) -> [String] {
+    try directory.list().compactMap { FileNumber.parse($0, prefix: "LOG-") }.sorted()
+      .map(\.logName)
+  }
+
+  /// The sound frames of a log, up to the first that is not.
+  package func frames(ofLog name: String) throws(EngineError) -> [LoggedFrame] {
+    let file = try directory.open(name, access: .readOnly)
+    let bytes = try file.read(at: 0, count: Int(clamping: min(try file.size(), 4 << 30)))
+    let page = bytes.bytes.extracting(first: min(LogHeader.length, bytes.count))
+    guard case .header(let header) = try LogHeader.read(page, file: name) else { return [] }
+    var reader = FrameReader(bytes, salt: header.salt, from: LogHeader.length)
+    var frames: [LoggedFrame] = []
+    while let frame = reader.next() {
+      var operations: [LoggedOperation] = []
+      if frame.header.kind == .commit {
+        var rows = OperationReader(bytes.bytes.extracting(frame.payload))
+        while let row = try? rows.next() {
+          operations.append(
+            LoggedOperation(
+              isDeletion: row.kind == .delete, key: row.key.array, value: row.value.array))
+        }
+      }
+      frames.append(
+        LoggedFrame(
+          offset: UInt64(frame.offset), length: frame.header.frameLength,
+          kind: "\(frame.header.kind)", sequence: frame.header.sequence.rawValue,
+          time: frame.header.time, operations: operations))
+    }
+    return frames
+  }
+
+  // MARK: - The manifest
+
+  /// One edit of the manifest.
+  package struct ManifestEdit: Sendable {
+    package var offset: UInt64
+    package var ordinal: UInt64
+    /// Microseconds since 1970.
+    package var time: Int64
+    /// What it changes, in words.
+    package var changes: [String]
+  }
+
+  private func superblock() throws(EngineError) -> Superblock {
+    try Superblock.read(from: try directory.open(Superblock.name, access: .readOnly))
+  }
+
+  /// The manifest's file.
+  package func manifestName() throws(EngineError) -> String {
+    try superblock().manifest.manifestName
+  }
+
+  /// The sound edits of the manifest, up to the first that is not.
+  package func manifestEdits() throws(EngineError) -> [ManifestEdit] {
+    let superblock = try superblock()
+    return try Manifest.frames(superblock, directory: directory).map { frame in
+      ManifestEdit(
+        offset: frame.offset, ordinal: frame.ordinal, time: frame.time,
+        changes: frame.changes.map { "\($0)" })
+    }
+  }
+
+  // MARK: - Segments
+
+  /// Where a segment stands, and what the manifest says of it.
+  package struct ListedSegment: Sendable {
+    package var shard: Int
+    package var level: Int
+    package var metadata: SegmentMetadata
+    package var file: String { metadata.number.segmentName }
+  }
+
+  /// All segments, by shard and level.
+  package func segments() throws(EngineError) -> [ListedSegment] {
+    let state = try manifestState()
+    return state.shards.enumerated().flatMap { shard, state in
+      state.runs.flatMap { run in
+        run.segments.map { ListedSegment(shard: shard, level: run.level, metadata: $0) }
+      }
+    }
+  }
+
+  private func manifestState() throws(EngineError) -> ManifestState {
+    try Manifest.load(
+      try superblock(), directory: directory, environment: environment, rotationSize: .max,
+      access: .readOnly
+    ).state
+  }
+
+  private func openSegment(_ name: String) throws(EngineError) -> Segment {
+    let state = try manifestState()
+    let cache = BlockCache(budgetBytes: 1 << 20)
+    let identity = try superblock().identity
+    let files = ValueFiles(
+      identity: identity, directory: directory, cache: cache, access: .readOnly)
+    files.follow(state)
+    for (shard, part) in state.shards.enumerated() {
+      for metadata in part.segments where metadata.number.segmentName == name {
+        return Segment(
+          metadata, identity: identity, shard: UInt32(shard), directory: directory, cache: cache,
+          valueFiles: files.files(metadata.valueReferences))
+      }
+    }
+    throw .io(operation: "open", file: name, offset: nil, errno: 2)
+  }
+
+  /// Everything that is wrong with a segment.
+  package func findings(ofSegment name: String) throws(EngineError) -> [StorageFinding] {
+    try openSegment(name).findings()
+  }
+
+  /// Shows a segment's rows in order, until `visit` has seen enough. A value that is kept apart
+  /// is shown as its pointer.
+  package func forEachRow<Failure: Error>(
+    ofSegment name: String,
+    _ visit: (_ kind: String, _ key: [UInt8], _ value: [UInt8]) throws(Failure) -> Bool
+  ) throws {
+    let cursor = Run([try openSegment(name)]).cursor()
+    try cursor.seekToFirst()
+    while cursor.isValid {
+      guard try visit("\(cursor.kind)", cursor.key.array, cursor.value.array) else { return }
+      try cursor.next()
+    }
+  }
+}

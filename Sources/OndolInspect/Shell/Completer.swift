@@ -1,0 +1,49 @@
+// What the word at the cursor may become: commands, then collections, then fields of documents.
+
+import Ondol
+
+/// Looks names up.
+struct Completer {
+  /// Documents whose fields are looked at.
+  private static let sample = 50
+
+  let directory: String
+
+  private static let own = [
+    ".mode", ".limit", ".timer", ".explain", ".output", ".read", ".snapshot", ".help", ".quit",
+  ]
+
+  /// What the last of the words may become.
+  func candidates(_ words: [String]) async -> [String] {
+    switch words.count {
+    case ...1: return Main.commandNames + Self.own
+    case 2:
+      if let names = Main.subcommands(of: words[0]) { return names }
+      return await collections()
+    default:
+      let collection = Main.subcommands(of: words[0]) == nil ? words[1] : words[2]
+      return await fields(of: collection)
+    }
+  }
+
+  private func collections() async -> [String] {
+    await looking { database in
+      try await database.listCollections().map(\.path)
+    }
+  }
+
+  private func fields(of collection: String) async -> [String] {
+    await looking { database in
+      let documents = try await database.collection(collection).limit(to: Self.sample)
+        .getDocuments().documents
+      return Set(documents.flatMap { $0.data().keys }).map { "\(FieldPath([$0]))" }
+    }
+  }
+
+  /// Nothing, where the database cannot be looked at: a key must not end the shell.
+  private func looking(_ body: (Database) async throws -> [String]) async -> [String] {
+    var database = DatabaseArgument()
+    database.directory = directory
+    return (try? await database.withDatabase(body)) ?? []
+  }
+}
