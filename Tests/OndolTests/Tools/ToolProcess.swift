@@ -45,13 +45,18 @@ final class ScratchDirectory {
   }
 
   /// Runs `ondol` to its end. Output goes through files, which never fill up as pipes do.
+  ///
+  /// - Parameter launcher: a program and its words that starts it.
   func ondol(
-    _ arguments: [String], input: String = "", environment: [String: String] = [:]
+    _ arguments: [String], input: String = "", environment: [String: String] = [:],
+    through launcher: [String] = []
   ) async throws -> ToolResult {
     let process = Process()
     process.environment = ProcessInfo.processInfo.environment.merging(environment) { $1 }
-    process.executableURL = try Self.executable(named: "ondol")
-    process.arguments = arguments
+    let tool = try Self.executable(named: "ondol")
+    let words = launcher + [tool.path(percentEncoded: false)] + arguments
+    process.executableURL = URL(filePath: words[0])
+    process.arguments = Array(words.dropFirst())
     process.standardInput = try handle(path("input"), content: input)
     process.standardOutput = try handle(path("output"))
     process.standardError = try handle(path("messages"))
@@ -68,6 +73,38 @@ final class ScratchDirectory {
       status: process.terminationStatus,
       output: try String(contentsOfFile: path("output"), encoding: .utf8),
       messages: try String(contentsOfFile: path("messages"), encoding: .utf8))
+  }
+
+  /// Runs `ondol` on a terminal, types when it asks for the first time, and waits for its end.
+  func typing(_ keys: String, into arguments: [String]) async throws -> ToolResult {
+    let process = Process()
+    process.executableURL = URL(filePath: "/usr/bin/script")
+    let tool = try Self.executable(named: "ondol").path(percentEncoded: false)
+    let command = ([tool] + arguments).map { "'\($0)'" }.joined(separator: " ")
+    process.arguments = ["-qec", command, "/dev/null"]
+    process.environment = ProcessInfo.processInfo.environment
+      .merging(["ONDOL_HISTORY": path("history"), "TERM": "xterm"]) { $1 }
+    let (keyboard, screen) = (Pipe(), Pipe())
+    process.standardInput = keyboard
+    process.standardOutput = screen
+    process.standardError = screen
+    let ended = AsyncStream<Void> { continuation in
+      process.terminationHandler = { _ in continuation.finish() }
+    }
+    try process.run()
+    var output = Data()
+    var hasTyped = false
+    while case let piece = screen.fileHandleForReading.availableData, !piece.isEmpty {
+      output += piece
+      if !hasTyped, String(decoding: output, as: UTF8.self).contains("ondol> ") {
+        hasTyped = true
+        try keyboard.fileHandleForWriting.write(contentsOf: Data(keys.utf8))
+      }
+    }
+    for await _ in ended {}
+    return ToolResult(
+      status: process.terminationStatus, output: String(decoding: output, as: UTF8.self),
+      messages: "")
   }
 
   /// Runs `ondol` until it has printed `count` lines, kills it, and gives back what it had printed
