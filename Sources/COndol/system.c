@@ -28,6 +28,15 @@ int ondol_lock_exclusive(int descriptor) {
 #endif
 }
 
+void ondol_unlock(int descriptor) {
+#if defined(F_OFD_SETLK)
+  struct flock whole = {.l_type = F_UNLCK, .l_whence = SEEK_SET};
+  (void)fcntl(descriptor, F_OFD_SETLK, &whole);
+#else
+  (void)flock(descriptor, LOCK_UN);
+#endif
+}
+
 ssize_t ondol_write_synced(int descriptor, const void *bytes, size_t length, off_t offset) {
 #if defined(RWF_DSYNC)
   struct iovec all = {.iov_base = (void *)bytes, .iov_len = length};

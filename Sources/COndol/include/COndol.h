@@ -16,6 +16,9 @@ uint32_t ondol_crc32c(uint32_t crc, const void *bytes, size_t length);
 /// opens in one process exclude each other too. Returns 0, or the errno of the refusal.
 int ondol_lock_exclusive(int descriptor);
 
+/// Takes the lock back, from all descriptors of the same open file.
+void ondol_unlock(int descriptor);
+
 /// Writes up to `length` bytes at `offset` and returns once these bytes, and no others, survive a
 /// power cut. Returns how many were written, or -1 with errno set: EOPNOTSUPP or ENOSYS where there
 /// is no such call.

@@ -284,6 +284,10 @@ final class DiskFile: File {
     UInt64(try status().st_size)
   }
 
+  /// Takes back the lock on the file. Closing alone would not, as long as a process that was just
+  /// forked has the descriptor, too.
+  fileprivate func unlock() { ondol_unlock(descriptor) }
+
   func status() throws(EngineError) -> stat {
     var status = stat()
     _ = try retrying("fstat", name) { unsafe fstat(descriptor, &status) }
@@ -300,7 +304,10 @@ private final class DiskLock: DirectoryLock {
   }
 
   func release() {
-    file.withLock { $0 = nil }
+    file.withLock { file in
+      file?.unlock()
+      file = nil
+    }
   }
 }
 
