@@ -117,25 +117,31 @@ final class ContentStore: Sendable {
   func lease(
     _ content: StagedContent, durability: Durability? = nil
   ) async throws(DatabaseError) {
-    let durability = OndolEngine.Durability(durability ?? options.durability)
+    do throws(DatabaseError) {
+      try await commitLease(content, durability ?? options.durability)
+      content.finish(after: nil)
+    } catch {
+      content.finish(after: error)
+      throw error
+    }
+  }
+
+  private func commitLease(
+    _ content: StagedContent, _ durability: Durability
+  ) async throws(DatabaseError) {
     let end = now() &+ options.blobLease.microseconds
     while true {
-      guard !Task.isCancelled else {
-        throw DatabaseError(.cancelled, "the task was cancelled; nothing was stored")
-      }
+      try refuseWhenCancelled("nothing was stored")
       let batch = try await read { (rows) throws(DatabaseError) in
         try Self.leasing(content, until: end, rows)
       }
       do throws(EngineError) {
-        _ = try await engine.commit(batch, durability: durability)
-        content.finish(after: nil)
+        _ = try await engine.commit(batch, durability: OndolEngine.Durability(durability))
         return reclaimer.expect(by: end)
       } catch .stale {
         await Task.yield()
       } catch {
-        let error = DatabaseError(error)
-        content.finish(after: error)
-        throw error
+        throw DatabaseError(error)
       }
     }
   }

@@ -49,7 +49,7 @@ struct TreeMember: Sendable {
   ) -> TreeEvent {
     TreeEvent(
       kind: kind,
-      snapshot: TreeSnapshot(reference: query.reference.child(key: child.key), node: child.node),
+      snapshot: TreeSnapshot(reference: query.reference.child(child), node: child.node),
       previousSiblingKey: previous, query: query)
   }
 

@@ -67,6 +67,14 @@ struct TreePath: Sendable, Hashable {
     return path
   }
 
+  /// The place of a child that was read here.
+  func appending(_ child: TreeChild) -> TreePath {
+    var path = self
+    path.keys.append(child.key)
+    path.rowKey += child.component
+    return path
+  }
+
   func appending(path other: String) throws(DatabaseError) -> TreePath {
     var path = self
     for part in other.utf8.split(separator: UInt8(ascii: "/")) {

@@ -87,7 +87,7 @@ public struct TreeChildren: AsyncSequence, Sendable {
       defer { position += 1 }
       let child = page[position]
       return TreeSnapshot(
-        reference: pages.query.reference.child(key: child.key), node: child.node)
+        reference: pages.query.reference.child(child), node: child.node)
     }
   }
 }

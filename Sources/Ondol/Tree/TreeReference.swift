@@ -27,6 +27,11 @@ public struct TreeReference: Sendable, TreeQuerySource {
     moved { (place) throws(DatabaseError) in try place.appending(key: key) }
   }
 
+  /// A child that was read here: its key is known to be one.
+  func child(_ child: TreeChild) -> TreeReference {
+    moved { $0.appending(child) }
+  }
+
   /// A child with a new key of 20 characters: 48 bits of time and 72 of chance, such that keys made
   /// later by this process come behind it, also within a millisecond.
   public func childByAutoId() -> TreeReference {

@@ -65,7 +65,7 @@ public struct TreeSnapshot: Sendable {
   }
 
   private func snapshot(of child: TreeChild) -> TreeSnapshot {
-    TreeSnapshot(reference: reference.child(key: child.key), node: child.node)
+    TreeSnapshot(reference: reference.child(child), node: child.node)
   }
 
   /// What was at `path` below the node: keys with `/` between. One that does not `exist` when there

@@ -140,9 +140,12 @@ final class PackWriter: Sendable {
           places = places.dropFirst(drafts.count)
         }
       } catch {
-        // If it is a new one, there may be nothing in it.
+        // Nothing names what may stand there; in a new pack that is all there is.
         if let failed = leaveTarget() {
-          state.withLock { $0.abandoned[failed, default: 0] += 1 }
+          let dead = group.joined().reduce(UInt64(0)) {
+            $0 + PackFormat.aligned(UInt64($1.entryLength))
+          }
+          state.withLock { $0.abandoned[failed, default: 0] += dead }
         }
         results += group.map { _ in .failure(error) }
       }

@@ -143,8 +143,15 @@ package struct FaultTest: Sendable {
     let fileSystem = SimulatedFileSystem()
     fileSystem.inject(faults)
     let history = History(for: fileSystem)
-    let outcome = try trial.attempt(
-      workload, on: fileSystem, history, seed: seed, place: place)
+    let outcome: LifeOutcome
+    do throws(CrashTrial.Failure) {
+      outcome = try trial.attempt(
+        workload, on: fileSystem, history, seed: seed, place: place)
+    } catch {
+      var error = error
+      error.place += ", the \(fileSystem.struck ?? "one that never came")"
+      throw error
+    }
     return Life(fileSystem: fileSystem, outcome: outcome, record: history.value)
   }
 

@@ -30,6 +30,8 @@ package final class SimulatedFileSystem: FileSystem {
     var hasPower = true
     var sabotage: Sabotage?
     var faults: [Fault] = []
+    /// The first operation that failed by one of them.
+    var struck: String?
     /// Bytes that all files together may take.
     var capacity: Int?
     var canReserve = true
@@ -76,6 +78,9 @@ package final class SimulatedFileSystem: FileSystem {
   }
 
   package var hasPower: Bool { state.withLock { $0.hasPower } }
+
+  /// What failed first by a fault, and where.
+  package var struck: String? { state.withLock { $0.struck } }
 
   /// Lays `faults` over the operations from now on.
   package func inject(_ faults: [Fault]) {
@@ -167,6 +172,7 @@ extension SimulatedFileSystem.State {
     let fileClass = FileClass(name: file)
     for index in faults.indices
     where faults[index].strikes(kind, of: fileClass, number: number) {
+      struck = struck ?? "\(kind.rawValue) of \(file)"
       throw EngineError.io(
         operation: kind == .syncDirectory ? "fsync" : SystemCall(kind.rawValue), file: file,
         offset: offset, errno: faults[index].errno)
