@@ -2,6 +2,7 @@
 // values so few that much of it meets.
 
 import Ondol
+import OndolTestKit
 
 /// Takes queries out of bytes.
 struct ModelBuilder {

@@ -4,6 +4,7 @@
 // that the argument is wrong. Nothing traps.
 
 import Ondol
+import OndolTestKit
 
 enum QueryTarget: FuzzTarget {
   static let name = "query"

@@ -3,6 +3,7 @@
 import Dispatch
 import Ondol
 import OndolEngine
+import OndolTestKit
 
 /// The same documents twice, with indexes and without.
 final class QueryWorld: Sendable {

@@ -33,7 +33,7 @@ struct CollectionCheck: SteppedCheck {
   private var phase = Phase.documents
   /// The last key of the step before.
   private var last: [UInt8]?
-  private var findings: [Finding] = []
+  var findings: [Finding] = []
   private var documents = 0
 
   /// Documents, or rows of an index, in one step.
@@ -52,12 +52,6 @@ struct CollectionCheck: SteppedCheck {
   }
 
   var isDone: Bool { if case .done = phase { true } else { false } }
-
-  /// What was found since it was asked last.
-  mutating func takeFindings() -> [Finding] {
-    defer { findings = [] }
-    return findings
-  }
 
   /// The documents checked since it was asked last.
   mutating func takeCount() -> Int {

@@ -12,7 +12,7 @@ struct ContentCheck: SteppedCheck {
   private let newest: @Sendable () throws(DatabaseError) -> Rows
   /// The last key of the step before.
   private var last: [UInt8]?
-  private var findings: [Finding] = []
+  var findings: [Finding] = []
   private(set) var isDone = false
   /// The files that locations name.
   private(set) var named: Set<FileNumber> = []
@@ -32,12 +32,6 @@ struct ContentCheck: SteppedCheck {
     self.rows = rows
     self.contents = contents
     self.newest = newest
-  }
-
-  /// What was found since it was asked last.
-  mutating func takeFindings() -> [Finding] {
-    defer { findings = [] }
-    return findings
   }
 
   /// Does some more. Blocks the thread while files are read.

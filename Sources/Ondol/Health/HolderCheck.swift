@@ -8,59 +8,24 @@
 internal import OndolEngine
 
 /// A check of all holders' rows, between two steps.
-struct HolderCheck: SteppedCheck {
-  private let rows: Rows
+struct HolderCheck: RowCheck {
+  let rows: Rows
+  let range = ContentKey.all(ContentKey.holders)
+  let kind = Finding.Kind.holder
   private var namer: RowNamer
-  /// The last key of the step before.
-  private var last: [UInt8]?
-  private var findings: [Finding] = []
-  private(set) var isDone = false
+  var last: [UInt8]?
+  var findings: [Finding] = []
+  var isDone = false
   /// The content looked up last, which mostly is the next one, too.
   private var known: (digest: BlobDigest, isStored: Bool)?
-
-  private static let stepCount = 256
 
   init(_ rows: Rows) {
     self.rows = rows
     namer = RowNamer(rows)
   }
 
-  /// What was found since it was asked last.
-  mutating func takeFindings() -> [Finding] {
-    defer { findings = [] }
-    return findings
-  }
-
-  /// Does some more. Blocks the thread while blocks are read from disk.
-  mutating func step() {
-    do throws(DatabaseError) {
-      try walkSome()
-    } catch {
-      findings.append(Finding(error, .holder))
-      isDone = true
-    }
-  }
-
-  private mutating func walkSome() throws(DatabaseError) {
-    var range = ContentKey.all(ContentKey.holders)
-    if let last { range.lower = last + [0] }
-    var walk = RangeWalk(rows, [range])
-    for _ in 0..<Self.stepCount {
-      guard try walk.next() else {
-        isDone = true
-        return
-      }
-      let key = walk.cursor.key.array
-      last = key
-      do throws(DatabaseError) {
-        try check(key)
-      } catch {
-        findings.append(Finding(error, .holder))
-      }
-    }
-  }
-
-  private mutating func check(_ key: [UInt8]) throws(DatabaseError) {
+  mutating func check(_ row: borrowing RangeWalk) throws(DatabaseError) {
+    let key = row.cursor.key.array
     let digest = try ContentKey.digest(in: key.bytes)
     let holder = ContentKey.holdingRow(in: key.bytes)
     // Of a collection that was dropped: swept by the reclaimer.

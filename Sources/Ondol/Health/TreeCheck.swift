@@ -8,7 +8,7 @@ internal import OndolEngine
 struct TreeCheck: SteppedCheck {
   private let rows: Rows
   private var indexes: [TreeIndexDefinition] = []
-  private var findings: [Finding] = []
+  var findings: [Finding] = []
   /// The last key of the step before; nil at the beginning.
   private var last: [UInt8]?
   private(set) var isDone = false
@@ -23,12 +23,6 @@ struct TreeCheck: SteppedCheck {
 
   init(_ rows: Rows) {
     self.rows = rows
-  }
-
-  /// What was found since it was asked last.
-  mutating func takeFindings() -> [Finding] {
-    defer { findings = [] }
-    return findings
   }
 
   /// Checks some more rows. Blocks the thread while blocks are read from disk.

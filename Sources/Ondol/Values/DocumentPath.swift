@@ -10,7 +10,7 @@ public struct DocumentPath: Sendable, Hashable {
   public let segments: [String]
 
   /// Segments that are known to be names, an even number of them.
-  init(unchecked segments: [String]) {
+  package init(unchecked segments: [String]) {
     self.segments = segments
   }
 
@@ -69,7 +69,7 @@ public struct CollectionPath: Sendable, Hashable {
   public let segments: [String]
 
   /// Segments that are known to be names, an odd number of them.
-  init(unchecked segments: [String]) {
+  package init(unchecked segments: [String]) {
     self.segments = segments
   }
 

@@ -2,18 +2,23 @@
 // are dictionaries, conditions are asked of values, everything is sorted. Slow and plain on
 // purpose; it shares only the values themselves with the library.
 
-@testable import Ondol
+package import Ondol
 
 /// A document of a test's model.
-struct ModelDocument {
-  var path: [String]
-  var fields: [String: Value]
+package struct ModelDocument: Sendable {
+  package var path: [String]
+  package var fields: [String: Value]
+
+  package init(path: [String], fields: [String: Value]) {
+    self.path = path
+    self.fields = fields
+  }
 
   var id: String { path[path.count - 1] }
 }
 
 /// Conditions as a test draws them.
-indirect enum ModelFilter {
+package indirect enum ModelFilter: Sendable {
   case compare(field: [String], sign: String, operand: Value)
   case list(field: [String], sign: String, operands: [Value])
   case all([ModelFilter])
@@ -21,25 +26,31 @@ indirect enum ModelFilter {
 }
 
 /// A query as a test draws it.
-struct ModelQuery {
-  var collection: [String]?
-  var group: String?
-  var filters: [ModelFilter] = []
-  var orders: [(field: [String], descending: Bool, missing: MissingPlacement)] = []
-  var start: (values: [Value], isIncluded: Bool)?
-  var end: (values: [Value], isIncluded: Bool)?
-  var limit: Int?
-  var isLast = false
-  var offset = 0
+package struct ModelQuery: Sendable {
+  package var collection: [String]?
+  package var group: String?
+  package var filters: [ModelFilter] = []
+  package var orders: [(field: [String], descending: Bool, missing: MissingPlacement)] = []
+  package var start: (values: [Value], isIncluded: Bool)?
+  package var end: (values: [Value], isIncluded: Bool)?
+  package var limit: Int?
+  package var isLast = false
+  package var offset = 0
 
-  static let name = ["__name__"]
+  package static let name = ["__name__"]
+
+  package init() {}
 }
 
 /// Evaluates queries by reading everything.
-struct NaiveEvaluator {
-  var documents: [ModelDocument]
+package struct NaiveEvaluator: Sendable {
+  package var documents: [ModelDocument]
 
-  func paths(_ query: ModelQuery) -> [String] {
+  package init(documents: [ModelDocument]) {
+    self.documents = documents
+  }
+
+  package func paths(_ query: ModelQuery) -> [String] {
     var found: [(document: ModelDocument, keys: [Value?])] = []
     let orders = totalOrders(query)
     for document in documents where isAsked(document, query) {

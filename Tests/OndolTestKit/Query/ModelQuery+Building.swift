@@ -1,10 +1,10 @@
 // From a query of the model to one of the library, by the calls an app makes.
 
-@testable import Ondol
+package import Ondol
 
 extension ModelQuery {
   /// The same query by the public calls.
-  func build(in database: Database) -> Query {
+  package func build(in database: Database) -> Query {
     var query: Query
     if let group {
       query = database.collectionGroup(group).query
@@ -26,7 +26,7 @@ extension ModelQuery {
     return query.offset(offset)
   }
 
-  static func path(_ field: [String]) -> FieldPath { FieldPath(field) }
+  package static func path(_ field: [String]) -> FieldPath { FieldPath(field) }
 
   private static func filter(_ filter: ModelFilter) -> Filter {
     switch filter {
