@@ -90,7 +90,7 @@ public final class Database: Sendable {
   /// - Throws: `.failedPrecondition` naming the holder when another process, or this one, has the
   ///   directory open for writing; `.notFound` when there is no directory to read; `.dataLoss` when
   ///   files are damaged; `.permissionDenied`, `.resourceExhausted` or `.internal` when the system
-  ///   refuses.
+  ///   refuses; `.invalidArgument` when `Options.shardCount` is not within 1 to 1,024.
   public static func open(
     at path: String, options: Options = Options()
   ) async throws(DatabaseError) -> Database {
@@ -110,6 +110,12 @@ public final class Database: Sendable {
     at path: String, options: Options = Options(), environment: Environment,
     engineOptions: EngineOptions = EngineOptions()
   ) async throws(DatabaseError) -> Database {
+    guard Options.shardCounts.contains(options.shardCount) else {
+      throw DatabaseError(
+        .invalidArgument,
+        "a database has \(Options.shardCounts) shards, and shardCount is \(options.shardCount)",
+        path: path)
+    }
     var environment = environment
     if let clock = options.clock { environment.now = clock }
     var engineOptions = engineOptions
