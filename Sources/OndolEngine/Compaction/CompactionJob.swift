@@ -156,7 +156,7 @@ struct CompactionJob: Sendable {
       }
       guard hasMore else { return .ended(bytes: bytes) }
       if storage.views.published != published, !storage.pressure.isFelt {
-        await environment.sleep(min(max(0, environment.now() - began), 100_000))
+        await environment.rest(min(max(0, environment.now() - began), 100_000))
       }
       return .more(index, bytes: bytes)
     } catch {

@@ -35,7 +35,7 @@ final class Upkeep: Sendable {
     let wait = storage.pressure.wait(before: bytes, in: storage.views.current)
     guard wait > 0 else { return }
     storage.counters.noteDelay(microseconds: wait)
-    await storage.environment.sleep(wait)
+    await storage.environment.rest(wait)
   }
 
   /// Starts what a commit has made necessary.
