@@ -73,7 +73,7 @@ public final class Database: Sendable {
   func now() -> Int64 { environment.now() }
 
   /// Waits as many microseconds; returns at once when the task is cancelled.
-  func sleep(_ microseconds: Int64) async { await environment.sleep(microseconds) }
+  func rest(_ microseconds: Int64) async { await environment.rest(microseconds) }
 
   /// A random number below `limit`.
   func random(below limit: Int64) -> Int64 {

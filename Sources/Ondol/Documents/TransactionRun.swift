@@ -96,7 +96,7 @@ extension Database {
 
   private func pause(after attempt: Int) async {
     let longest = min(Self.firstPause << min(attempt, 10), Self.longestPause)
-    await sleep(random(below: longest))
+    await rest(random(below: longest))
   }
 
   /// Commits what a transaction wrote; nil when something it read has changed.
