@@ -80,9 +80,7 @@ extension Packages {
     Story.say("Between 10,000 and 50,000 KiB there are \(medium.documents.count); the smallest:")
     try show(medium, first: 3)
 
-    // A prefix is a range: from "lib" to the first text behind all that begin so.
-    let libraries = try await packages.whereField("name", isGreaterThanOrEqualTo: "lib")
-      .whereField("name", isLessThan: "lic").order(by: "name").getDocuments()
+    let libraries = try await packages.whereField("name", hasPrefix: "lib").getDocuments()
     Story.say("Names that begin with \"lib\": \(libraries.documents.count); the first:")
     try show(libraries, first: 3)
   }
