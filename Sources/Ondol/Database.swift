@@ -136,7 +136,7 @@ public final class Database: Sendable {
     at path: String, options: Options = Options(), environment: Environment,
     engineOptions: EngineOptions = EngineOptions()
   ) async throws(DatabaseError) -> Database {
-    try options.check()
+    try options.check(for: path)
     var environment = environment
     if let clock = options.clock { environment.now = clock }
     var engineOptions = engineOptions

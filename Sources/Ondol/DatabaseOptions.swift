@@ -64,6 +64,8 @@ extension Database {
     /// Parts of the storage that are maintained side by side, 1 to 1,024; counts when the database
     /// is created, and stays what it was then.
     public var shardCount = 4
+    /// What the superblock has room for.
+    static let shardCounts = 1...1_024
     /// Where the database says what it does in the background.
     public var logger: Logger
     /// Microseconds since 1970, for commit times. Nil stands for the system's clock.
@@ -127,13 +129,16 @@ extension Database {
     }
 
     /// Throws `.invalidArgument` for numbers that no database can be opened with.
-    func check() throws(DatabaseError) {
-      guard (1...1_024).contains(shardCount) else {
+    func check(for path: String) throws(DatabaseError) {
+      guard Self.shardCounts.contains(shardCount) else {
         throw DatabaseError(
-          .invalidArgument, "a database has 1 to 1,024 shards, and \(shardCount) were asked for")
+          .invalidArgument,
+          "a database has \(Self.shardCounts) shards, and shardCount is \(shardCount)",
+          path: path)
       }
       guard cacheSize >= 0 else {
-        throw DatabaseError(.invalidArgument, "a cache of \(cacheSize) bytes cannot be")
+        throw DatabaseError(
+          .invalidArgument, "a cache cannot have \(cacheSize) bytes", path: path)
       }
     }
   }
