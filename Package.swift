@@ -62,6 +62,13 @@ let package = Package(
       name: "OndolTests", dependencies: ["Ondol", "OndolEngine", "OndolJSON", "OndolTestKit"]),
     .testTarget(name: "SimulationTests", dependencies: ["OndolEngine", "Ondol", "OndolTestKit"]),
     .testTarget(name: "TidyTests"),
+    // What it depends on are the modules that pages import.
+    .testTarget(
+      name: "DocumentationTests",
+      dependencies: [
+        "Ondol", "OndolTestKit", .product(name: "Logging", package: "swift-log"),
+        .product(name: "ArgumentParser", package: "swift-argument-parser"),
+      ]),
   ],
   swiftLanguageModes: [.v6])
 
