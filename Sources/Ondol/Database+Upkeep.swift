@@ -63,14 +63,22 @@ extension Database {
   ///
   /// When the task is cancelled this throws `.cancelled`; what was merged by then stays so.
   ///
-  /// - Parameter progress: called from time to time, and once at the end.
-  /// - Throws: `.cancelled`; `.internal` or `.resourceExhausted` when the system refuses.
+  /// - Parameters:
+  ///   - bytesPerSecond: how much is merged in a second at most, for a device that others need,
+  ///     too; nil for as fast as it goes.
+  ///   - progress: called from time to time, and once at the end.
+  /// - Throws: `.cancelled`; `.invalidArgument` when `bytesPerSecond` is not positive; `.internal`
+  ///   or `.resourceExhausted` when the system refuses.
   /// - Complexity: O(bytes in the database), all of which may be read and written once.
   public func compact(
-    progress: (CompactionProgress) -> Void = { _ in }
+    bytesPerSecond: Int? = nil, progress: (CompactionProgress) -> Void = { _ in }
   ) async throws(DatabaseError) {
+    if let bytesPerSecond, bytesPerSecond <= 0 {
+      throw DatabaseError(.invalidArgument, "bytesPerSecond must be positive")
+    }
     do throws(EngineError) {
-      try await engine.compact { done, total in
+      let rate = bytesPerSecond.map { UInt64(clamping: $0) }
+      try await engine.compact(bytesPerSecond: rate) { done, total in
         progress(CompactionProgress(completedBytes: done, totalBytes: total))
       }
     } catch {

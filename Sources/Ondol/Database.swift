@@ -73,7 +73,7 @@ public final class Database: Sendable {
   func now() -> Int64 { environment.now() }
 
   /// Waits as many microseconds; returns at once when the task is cancelled.
-  func sleep(_ microseconds: Int64) async { await environment.sleep(microseconds) }
+  func rest(_ microseconds: Int64) async { await environment.rest(microseconds) }
 
   /// A random number below `limit`.
   func random(below limit: Int64) -> Int64 {
@@ -90,7 +90,7 @@ public final class Database: Sendable {
   /// - Throws: `.failedPrecondition` naming the holder when another process, or this one, has the
   ///   directory open for writing; `.notFound` when there is no directory to read; `.dataLoss` when
   ///   files are damaged; `.permissionDenied`, `.resourceExhausted` or `.internal` when the system
-  ///   refuses.
+  ///   refuses; `.invalidArgument` when `Options.shardCount` is not within 1 to 1,024.
   public static func open(
     at path: String, options: Options = Options()
   ) async throws(DatabaseError) -> Database {
@@ -110,6 +110,12 @@ public final class Database: Sendable {
     at path: String, options: Options = Options(), environment: Environment,
     engineOptions: EngineOptions = EngineOptions()
   ) async throws(DatabaseError) -> Database {
+    guard Options.shardCounts.contains(options.shardCount) else {
+      throw DatabaseError(
+        .invalidArgument,
+        "a database has \(Options.shardCounts) shards, and shardCount is \(options.shardCount)",
+        path: path)
+    }
     var environment = environment
     if let clock = options.clock { environment.now = clock }
     var engineOptions = engineOptions

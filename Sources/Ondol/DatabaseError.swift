@@ -174,7 +174,7 @@ extension DatabaseError {
     case .stale:
       self.init(.aborted, "another write changed what this one was derived from; repeat it")
     case .tooLarge:
-      self.init(.resourceExhausted, "\(error); split it, or open with a larger limit")
+      self.init(.resourceExhausted, "\(error); split it into several")
     case .invalid(let reason):
       self.init(.invalidArgument, reason)
     case .notInHistory(let reason):

@@ -52,8 +52,11 @@ extension Database {
     public var durability = Durability.power
     /// Bytes of memory for blocks, filters and index tops: a hard budget.
     public var cacheSize = 64 << 20
-    /// Parts of the storage that are maintained side by side; counts when the database is created.
+    /// Parts of the storage that are maintained side by side, 1 to 1,024; counts when the database
+    /// is created.
     public var shardCount = 4
+    /// What the superblock has room for.
+    static let shardCounts = 1...1_024
     /// Where the database says what it does in the background.
     public var logger: Logger
     /// Microseconds since 1970, for commit times. Nil stands for the system's clock.

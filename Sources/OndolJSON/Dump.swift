@@ -28,10 +28,10 @@ package enum Dump {
   static let header = "__file__"
 
   /// Names of what is said of a document besides its fields; no field has such a name.
-  enum Member {
-    static let version = "__version__"
-    static let created = "__created__"
-    static let updated = "__updated__"
+  package enum Member {
+    package static let version = "__version__"
+    package static let created = "__created__"
+    package static let updated = "__updated__"
   }
 
   static func file(ofContent digest: BlobDigest) -> String {

@@ -62,7 +62,9 @@ extension Rule {
         Sample(backgroundTasks, "Task(executorPreference: a) { b() }\n"),
       ]
     ) { file, _ in
-      guard file.isIn("Sources/Ondol/", "Sources/OndolEngine/"), file.path != backgroundTasks else {
+      guard file.isSwift, file.isIn("Sources/Ondol/", "Sources/OndolEngine/"),
+        file.path != backgroundTasks
+      else {
         return []
       }
       return file.findings(

@@ -151,7 +151,7 @@ extension ContentReclaimer {
       }
       rest = rest.dropFirst(group.count)
       try await move(Array(group), &stuck, &report)
-      await environment.sleep(Self.rest)
+      await environment.rest(Self.rest)
     }
     for pack in stuck { state.withLock { $0.dead[pack] = nil } }
     return packs.filter { !stuck.contains($0.number) }

@@ -231,7 +231,7 @@ struct ContentReclaimer: Sendable {
         agenda.mustWait = true
       }
     }
-    await environment.sleep(Self.rest)
+    await environment.rest(Self.rest)
   }
 
   /// Looks at some contents and commits what follows; false when something changed meanwhile.

@@ -37,14 +37,23 @@ public struct IndexInformation: Sendable, Hashable, Identifiable {
 }
 
 extension CollectionReference {
-  /// Creates an index on the fields, in this order, and returns when it is ready; `-` before a
-  /// field means descending. Serves queries that compare its first fields with `==` or `in`, the
-  /// next with a range, or sort by them. Documents are written as usual while it is built. Does
-  /// nothing when there is one.
+  /// Creates an index on the fields, in this order, and returns when it is ready. Serves queries
+  /// that compare its first fields with `==` or `in`, the next with a range, or sort by them.
+  /// Documents are written as usual while it is built. Does nothing when there is one.
   ///
-  /// The index serves this collection and those with the same names below other documents.
+  /// ```swift
+  /// try await items.createIndex(on: ["status", "-date"])
+  /// ```
+  ///
+  /// The index serves this collection and those with the same names below other documents. A
+  /// document without its first field has no row in it. Firestore makes indexes of one field by
+  /// itself and refuses queries that need others; here none is made unless you ask, or set
+  /// `Options.automaticIndexes`, and no query is refused. Firestore has no unique and no partial
+  /// ones.
   ///
   /// - Parameters:
+  ///   - fields: fields or paths into maps, each once; `-` in front of one means descending. A
+  ///     query may sort in the opposite direction of all of them, too.
   ///   - unique: refuses a write that would make two documents of a collection agree in all fields,
   ///     with `.alreadyExists` naming the document that has the values. Documents that lack one of
   ///     the fields may agree; null is a value.
@@ -71,8 +80,12 @@ extension CollectionReference {
   }
 
   /// Creates an index on the elements of a field that holds arrays, and returns when it is ready.
-  /// Serves `arrayContains` and `arrayContainsAny`.
+  /// Serves `arrayContains` and `arrayContainsAny`. Does nothing when there is one.
   ///
+  /// - Parameters:
+  ///   - field: a field or a path into maps. A document in which it is no array has no row.
+  ///   - condition: only documents that meet it are in the index.
+  ///   - progress: called each time some documents were added.
   /// - Returns: the index's name.
   /// - Throws: as `createIndex(on:unique:where:progress:)`.
   /// - Complexity: O(n log n) in the elements of all collections it serves.
@@ -89,7 +102,10 @@ extension CollectionReference {
   }
 
   /// The indexes that serve this collection, with sizes that are approximate when they are large.
+  /// None when nothing was ever written to the collection.
   ///
+  /// - Throws: `.invalidArgument` when the path is wrong, `.failedPrecondition` when the database
+  ///   is closed.
   /// - Complexity: O(indexes), whatever their size: some rows of each are counted, the rest is
   ///   estimated.
   public func listIndexes() async throws(DatabaseError) -> [IndexInformation] {
@@ -102,6 +118,10 @@ extension CollectionGroup {
   /// later, and returns when it is ready. Serves queries of the group as one of a collection serves
   /// those of a collection.
   ///
+  /// - Parameters:
+  ///   - fields: fields or paths into maps, each once; `-` in front of one means descending.
+  ///   - condition: only documents that meet it are in the index.
+  ///   - progress: called each time some documents were added, for one collection after the other.
   /// - Returns: the index's name.
   /// - Throws: as `CollectionReference.createIndex(on:unique:where:progress:)`.
   /// - Complexity: O(n log n) in the documents of the group.
@@ -116,6 +136,10 @@ extension CollectionGroup {
   /// Creates an index on the elements of a field that holds arrays, over all collections of the
   /// group.
   ///
+  /// - Parameters:
+  ///   - field: a field or a path into maps.
+  ///   - condition: only documents that meet it are in the index.
+  ///   - progress: called each time some documents were added, for one collection after the other.
   /// - Returns: the index's name.
   /// - Throws: as `CollectionReference.createIndex(on:unique:where:progress:)`.
   /// - Complexity: O(n log n) in the elements of the group.
@@ -145,6 +169,8 @@ extension CollectionGroup {
   /// The indexes of the group, each over all its collections, with sizes that are approximate when
   /// they are large.
   ///
+  /// - Throws: `.invalidArgument` when the id is wrong, `.failedPrecondition` when the database is
+  ///   closed.
   /// - Complexity: O(indexes of all collections), whatever their size.
   public func listIndexes() async throws(DatabaseError) -> [IndexInformation] {
     _ = try source.get()
@@ -155,6 +181,8 @@ extension CollectionGroup {
   /// Takes an index of the group away; its space comes back. Does nothing when there is none of the
   /// name.
   ///
+  /// - Parameter name: as `listIndexes()` gives it.
+  /// - Throws: `.invalidArgument` when the id is wrong; otherwise as a write.
   /// - Complexity: O(rows of the index).
   public func dropIndex(named name: String) async throws(DatabaseError) {
     _ = try source.get()

@@ -195,7 +195,8 @@ extension CollectionReference {
   ///
   /// The index goes for all collections with the same names below other documents, too.
   ///
-  /// - Throws: `.failedPrecondition` when the index is a collection group's.
+  /// - Parameter name: as `listIndexes()` gives it and `createIndex` returned it.
+  /// - Throws: `.failedPrecondition` when the index is a collection group's; otherwise as a write.
   /// - Complexity: O(segments): the rows are left out when what they lie among is next written.
   public func dropIndex(named name: String) async throws(DatabaseError) {
     let pattern = CollectionPattern(try place.get())
@@ -213,7 +214,8 @@ extension CollectionReference {
     try await database.dropIndex(index.keyspace, of: pattern)
   }
 
-  /// Removes all documents of the collection and everything below them.
+  /// Removes all documents of the collection and everything below them, which Firestore's clients
+  /// cannot.
   ///
   /// A collection at the top goes in one commit, with its indexes, and its space comes back; what a
   /// crash leaves of that is done after the next opening.

@@ -149,4 +149,19 @@ extension IndexDefinition {
     }
     return isWhole
   }
+
+  /// The key of the document that a row leads to.
+  func documentKey(
+    of key: [UInt8], _ value: [UInt8], ancestorCount: Int
+  ) throws(MalformedBytes) -> [UInt8] {
+    var reader = KeyReader(key.bytes)
+    try reader.skip(raw: keyspace.prefix.count)
+    let start = reader.offset
+    if !kind.putsAncestorsBehind {
+      for _ in 0..<ancestorCount { _ = try reader.id() }
+    }
+    var document = documents.prefix + key[start..<reader.offset]
+    _ = try read(key.bytes, value.bytes, prefixLength: reader.offset, into: &document)
+    return document
+  }
 }

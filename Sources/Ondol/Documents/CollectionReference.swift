@@ -1,7 +1,16 @@
 // Where a collection is. A collection needs no creation: it is there while it has documents. It is
 // also the query for all of them.
 
-/// A collection's place in a database.
+/// A collection's place in a database, and the query for all its documents.
+///
+/// ```swift
+/// let items = database.collection("upload")
+/// try await items.document("lamp").setData(["name": "Lamp"])
+/// let all = try await items.order(by: "name").getDocuments()
+/// ```
+///
+/// As in Firestore a collection is there while it has documents, and needs no creation. Making a
+/// reference reads nothing; what is wrong with the path is thrown by the call that uses it.
 public struct CollectionReference: Sendable, QuerySource {
   /// The database the collection is in.
   public let database: Database
@@ -17,7 +26,7 @@ public struct CollectionReference: Sendable, QuerySource {
     if case .success(let path) = place { path.collectionID } else { "" }
   }
 
-  /// The path from the root, as in `users/alice/posts`.
+  /// The path from the root, as in `users/alice/posts`; what was written when it is wrong.
   public var path: String {
     switch place {
     case .success(let path): path.description
@@ -34,12 +43,17 @@ public struct CollectionReference: Sendable, QuerySource {
   /// All documents of the collection.
   public var query: Query { Query(database: database, source: place.map { .collection($0) }) }
 
-  /// A place for a new document, with an automatic id of 20 letters and digits.
+  /// A place for a new document, with an automatic id of 20 letters and digits, 119 random bits, as
+  /// Firestore's; or what `Options.automaticID` makes. Nothing is stored by this.
   public func document() -> DocumentReference {
     document(database.automaticID())
   }
 
   /// A document of this collection, or one further down when `path` has several segments.
+  ///
+  /// - Parameter path: an odd number of segments with `/` between, 1 to 1,500 bytes of UTF-8 each,
+  ///   not `.`, `..` or of the form `__…__`. A wrong one makes the calls throw `.invalidArgument`
+  ///   that use the reference.
   public func document(_ path: String) -> DocumentReference {
     DocumentReference(
       database: database,

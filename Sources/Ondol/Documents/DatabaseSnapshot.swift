@@ -44,9 +44,10 @@ public struct DatabaseSnapshot: Sendable {
   ///
   /// - Throws: as `getDocument(_:)` and `DocumentSnapshot.data(as:)`.
   public func getDocument<Content: Decodable>(
-    _ reference: DocumentReference, as type: Content.Type
+    _ reference: DocumentReference, as type: Content.Type,
+    decoder: DocumentDecoder = DocumentDecoder()
   ) throws -> Content {
-    try getDocument(reference).data(as: type)
+    try getDocument(reference).data(as: type, decoder: decoder)
   }
 
   /// The documents of the collection with these ids, in this order.
@@ -91,7 +92,11 @@ public struct DatabaseSnapshot: Sendable {
 }
 
 extension Database {
-  /// All documents as of now. Cheap; reads from it are synchronous and see one and the same moment.
+  /// All documents as of now. Cheap; reads from it are synchronous and see one and the same moment,
+  /// which Firestore cannot offer. When the database is closed its reads throw
+  /// `.failedPrecondition`.
+  ///
+  /// - Complexity: O(1).
   public func snapshot() -> DatabaseSnapshot {
     let rows = Result { () throws(DatabaseError) in
       Rows(try engineSnapshot(), catalog, mayBlock: true)

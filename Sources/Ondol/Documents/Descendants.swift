@@ -52,7 +52,8 @@ extension Rows {
 
 extension DocumentReference {
   /// The collections directly below this document that have documents, or documents further down,
-  /// in the order of their ids. There need not be a document here.
+  /// in the order of their ids. There need not be a document here. Firestore has this in its server
+  /// libraries only.
   ///
   /// - Throws: as `getDocument()`.
   /// - Complexity: one lookup a collection that was ever written below documents like this.

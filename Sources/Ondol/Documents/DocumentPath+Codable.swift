@@ -9,6 +9,8 @@ extension DocumentPath: Codable {
   }
 
   /// Writes a text; inside a document a reference is stored.
+  ///
+  /// - Throws: what the encoder throws.
   public func encode(to encoder: any Encoder) throws {
     var container = encoder.singleValueContainer()
     try container.encode(description)

@@ -6,16 +6,27 @@ extension DocumentReference {
   /// Makes the document `data`, replacing it when there is one; with `merge`, sets the fields of
   /// `data` and leaves all others. Keys are names, dots in them are dots.
   ///
-  /// Merging goes into maps; arrays and empty maps are replaced as a whole.
+  /// Merging goes into maps; arrays and empty maps are replaced as a whole. All as in Firestore,
+  /// which answers nothing. A write that changes nothing makes no version.
+  ///
+  /// It returns when the commit is as durable as asked, and every read begun from then on sees it.
   ///
   /// - Parameters:
+  ///   - data: the fields. nil stands for null; a ``FieldValue`` for what the commit is to do.
+  ///   - merge: whether other fields stay. A ``FieldValue/delete()`` is possible only then.
   ///   - returning: which states of the document the result shall have.
-  ///   - ifVersion: writes only while the document has this version; `.missing` only while there is
+  ///   - version: writes only while the document has this version; `.missing` only while there is
   ///     none.
   ///   - durability: what the commit survives; the database's own when nil.
+  /// - Returns: the version and the moment of the commit, and the states asked for.
   /// - Throws: `.invalidArgument` naming the field when a name or value is not possible, `.aborted`
-  ///   with the stored and the attempted document when the version differs, `.resourceExhausted`
-  ///   when the document has over 16 MiB, `.cancelled` when the task was cancelled in time.
+  ///   with the stored and the attempted document when the version differs, `.alreadyExists` naming
+  ///   the holder when a unique index has the values, `.resourceExhausted` when the document has
+  ///   over 16 MiB or the disk is full, `.failedPrecondition` when the database is closed or
+  ///   read-only, or a linked path leads nowhere, `.unavailable` when a write to the device failed,
+  ///   `.cancelled` when the task was cancelled in time. Nothing is written then, except that
+  ///   `.unavailable` may leave in doubt what was under way.
+  /// - Complexity: O(log n) in the documents, and O(size of the document and its index rows).
   @discardableResult
   public func setData(
     _ data: [String: (any FieldContent)?], merge: Bool = false, returning: Returning = .nothing,
@@ -30,8 +41,14 @@ extension DocumentReference {
 
   /// Sets the listed fields to what `data` has there, and leaves all others. A listed map is
   /// replaced as a whole; what `data` has beyond the list is ignored, but for a delete, which is
-  /// refused.
+  /// refused. As in Firestore.
   ///
+  /// - Parameters:
+  ///   - data: the fields, as for `setData(_:merge:returning:ifVersion:durability:)`.
+  ///   - mergeFields: paths to the fields to be set, none of them inside another.
+  ///   - returning: which states of the document the result shall have.
+  ///   - version: writes only while the document has this version.
+  ///   - durability: what the commit survives; the database's own when nil.
   /// - Throws: as `setData(_:merge:returning:ifVersion:durability:)`, and `.invalidArgument` when a
   ///   listed field is missing from `data` or lies inside another.
   @discardableResult
@@ -47,8 +64,18 @@ extension DocumentReference {
   }
 
   /// Makes the document what `content` encodes as, replacing it when there is one; with `merge`,
-  /// sets those fields and leaves all others. Optionals that are nil are left out.
+  /// sets those fields and leaves all others. Optionals that are nil are left out, unless they are
+  /// ``ExplicitNull``. Firestore's form is not asynchronous and does not throw what the write
+  /// throws.
   ///
+  /// - Parameters:
+  ///   - content: any `Encodable` that encodes as a map. It is encoded before this suspends, and
+  ///     need not be `Sendable`.
+  ///   - merge: whether other fields stay.
+  ///   - returning: which states of the document the result shall have.
+  ///   - version: writes only while the document has this version.
+  ///   - durability: what the commit survives; the database's own when nil.
+  ///   - encoder: how names and dates are stored.
   /// - Throws: as `setData(_:merge:returning:ifVersion:durability:)`.
   @discardableResult
   public func setData<Content: Encodable>(
@@ -80,11 +107,19 @@ extension DocumentReference {
   }
 
   /// Replaces the fields the keys lead to, and leaves all others. Dots in keys lead into maps;
-  /// names that contain dots stand in backticks.
+  /// names that contain dots stand in backticks. As in Firestore.
   ///
+  /// - Parameters:
+  ///   - data: what each place is to be, one or more. nil stands for null; ``FieldValue/delete()``
+  ///     removes the field.
+  ///   - returning: which states of the document the result shall have.
+  ///   - version: writes only while the document has this version.
+  ///   - durability: what the commit survives; the database's own when nil.
   /// - Throws: `.notFound` when there is no document; `.invalidArgument` when `data` is empty, a
   ///   key is no field path, or one key lies inside another; otherwise as
   ///   `setData(_:merge:returning:ifVersion:durability:)`.
+  /// - Complexity: as `setData(_:merge:returning:ifVersion:durability:)`: the document is read and
+  ///   written as a whole.
   @discardableResult
   public func updateData(
     _ data: [String: (any FieldContent)?], returning: Returning = .nothing,
@@ -106,10 +141,16 @@ extension DocumentReference {
     try await update(data.map { ($0.key, $0.value) }, returning, version, durability)
   }
 
-  /// Makes the document `data`, where there is none.
+  /// Makes the document `data`, where there is none; Firestore has this in its server libraries
+  /// only.
   ///
+  /// - Parameters:
+  ///   - data: the fields. nil stands for null; a ``FieldValue`` for what the commit is to do.
+  ///   - returning: which states of the document the result shall have.
+  ///   - durability: what the commit survives; the database's own when nil.
   /// - Throws: `.alreadyExists` when there is one; otherwise as
   ///   `setData(_:merge:returning:ifVersion:durability:)`.
+  /// - Complexity: as `setData(_:merge:returning:ifVersion:durability:)`.
   @discardableResult
   public func create(
     _ data: [String: (any FieldContent)?], returning: Returning = .nothing,
@@ -135,10 +176,15 @@ extension DocumentReference {
     return try await write(intent, returning, nil, durability)
   }
 
-  /// Removes the document; no error when there is none. Collections below it stay, unless
-  /// `recursive`: then every document below it goes in the same commit, also when there is no
-  /// document here itself.
+  /// Removes the document; no error when there is none. As in Firestore, collections below it stay,
+  /// unless `recursive`: then every document below it goes in the same commit, also when there is
+  /// no document here itself. Contents that it held go with it.
   ///
+  /// - Parameters:
+  ///   - recursive: whether everything below goes, too.
+  ///   - returning: which states of the document the result shall have.
+  ///   - version: deletes only while the document has this version.
+  ///   - durability: what the commit survives; the database's own when nil.
   /// - Throws: `.aborted` with the stored document when the version differs, `.resourceExhausted`
   ///   when so much goes that the commit is over 64 MiB, `.cancelled` when the task was cancelled
   ///   in time.

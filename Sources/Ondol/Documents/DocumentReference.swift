@@ -2,6 +2,10 @@
 // is wrong with a path is kept and thrown by the call that uses the reference.
 
 /// A document's place in a database, whether there is a document or not.
+///
+/// Making one reads nothing and does not throw; what is wrong with the path is thrown by the call
+/// that uses it, as `.invalidArgument`. As the value of a field it is stored as a reference, and
+/// `QuerySource.lookup(_:in:as:)` follows it.
 public struct DocumentReference: Sendable {
   /// The database the document is in.
   public let database: Database
@@ -31,6 +35,10 @@ public struct DocumentReference: Sendable {
   }
 
   /// A collection below this document; `path` may lead on through its documents.
+  ///
+  /// - Parameter path: an odd number of segments with `/` between; see
+  ///   `CollectionReference.document(_:)` for what a segment may be. Documents may be nested 100
+  ///   deep.
   public func collection(_ path: String) -> CollectionReference {
     CollectionReference(
       database: database,
@@ -77,6 +85,8 @@ extension DocumentReference: Codable, DirectlyCoded {
   }
 
   /// Writes the path as a text; inside a document it is stored as a reference.
+  ///
+  /// - Throws: what the encoder throws.
   public func encode(to encoder: any Encoder) throws {
     var container = encoder.singleValueContainer()
     try container.encode(path)

@@ -2,7 +2,8 @@
 // when they are asked to.
 
 /// The commit that made a state of a document. Later commits have higher versions, and no two
-/// documents' writes share one unless they were written together.
+/// documents' writes share one unless they were written together. What CloudKit calls a change tag;
+/// Firestore's clients have nothing like it.
 public struct Version: Sendable, Hashable, Comparable, Codable, CustomStringConvertible {
   /// The commit's number.
   public let rawValue: UInt64
@@ -34,7 +35,16 @@ struct DocumentStamps: Sendable, Hashable {
     version: .missing, updateTime: .pending, createTime: .pending)
 }
 
-/// A document, or its absence, as it was when it was read.
+/// A document, or its absence, as it was when it was read. It does not change afterwards.
+///
+/// ```swift
+/// let snapshot = try await items.document("lamp").getDocument()
+/// let name = snapshot["name"] as String? ?? ""
+/// let height = snapshot.get("size.height") as Int?
+/// let item = try snapshot.data(as: Item.self)
+/// ```
+///
+/// Unlike Firestore's it has no metadata: nothing is pending, and nothing comes from a cache.
 public struct DocumentSnapshot: Sendable {
   /// Where the document is.
   public let reference: DocumentReference
@@ -55,10 +65,12 @@ public struct DocumentSnapshot: Sendable {
   /// The commit that made this state; `.missing` when there is no document.
   public var version: Version { contents?.stamps.version ?? .missing }
 
-  /// The moment of that commit; nil when there is no document.
+  /// The moment of that commit, in whole microseconds; nil when there is no document, or when the
+  /// query asked for ids only. A write that changed nothing leaves it.
   public var updateTime: Timestamp? { readStamps?.updateTime }
 
-  /// The moment the document was created; nil when there is none.
+  /// The moment the document was created; nil when there is none, or when the query asked for ids
+  /// only. One that was deleted and made again was created then.
   public var createTime: Timestamp? { readStamps?.createTime }
 
   /// Nil when a query asked for no field, so that the document itself was not read.
@@ -66,11 +78,15 @@ public struct DocumentSnapshot: Sendable {
     contents.flatMap { $0.stamps.version == .missing ? nil : $0.stamps }
   }
 
-  /// All fields; none when there is no document.
+  /// All fields; none when there is no document, where Firestore's is nil.
+  ///
+  /// - Complexity: O(size of the document) at the first call.
   public func data() -> [String: Value] { contents?.fields ?? [:] }
 
   /// The value of a field, which may be one inside maps; nil when it is missing or the path is
   /// wrong.
+  ///
+  /// - Parameter field: a field, a path into maps, or `FieldPath.documentID()`.
   public func get(_ field: FieldPath) -> Value? {
     guard let contents, case .names(let names) = field.form else {
       return field.isDocumentID ? .string(documentID) : nil
@@ -78,7 +94,11 @@ public struct DocumentSnapshot: Sendable {
     return contents.value(at: names)
   }
 
-  /// The value of a field as a Swift type; nil when it is missing or of another type.
+  /// The value of a field as a Swift type; nil when it is missing or of another type. Write
+  /// `as Int?`, where Firestore's code has `as? Int`. A number is read as any type that its value
+  /// fits: 3.0 as the `Int` 3.
+  ///
+  /// - Parameter field: a field, a path into maps, or `FieldPath.documentID()`.
   public func get<Field: FieldReadable>(_ field: FieldPath) -> Field? {
     let value: Value? = get(field)
     return value.flatMap { Field(fieldValue: $0) }
@@ -92,6 +112,10 @@ public struct DocumentSnapshot: Sendable {
 
   /// The document as a `Decodable` type.
   ///
+  /// - Parameters:
+  ///   - type: what the fields are to fit. One that is optional gives nil where there is no
+  ///     document.
+  ///   - decoder: how names and dates were stored, and defaults for fields that are missing.
   /// - Throws: `DatabaseError` with `.notFound` when there is no document, unless `type` is
   ///   optional; `DecodingError` with the field's path and what stands there; whatever the type's
   ///   own decoding throws.

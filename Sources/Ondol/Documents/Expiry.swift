@@ -31,11 +31,14 @@ extension CollectionReference {
   /// Makes `field` say when documents end: one whose field is a timestamp is no more from that
   /// moment on. No read, query or snapshot returns it; it is removed in the background soon after,
   /// in an ordinary commit. A document whose field is missing or something else stays. Collections
-  /// below a document stay. Nil takes the rule back.
+  /// below a document stay.
+  ///
+  /// Firestore's policy is the same, but returns documents for up to a day after their end.
   ///
   /// The rule belongs to this collection and those with the same names below other documents, and
   /// is kept with the database. It comes with an ascending index on the field.
   ///
+  /// - Parameter field: a field or a path into maps; nil takes the rule back.
   /// - Throws: `.invalidArgument` when the field is no path; otherwise as `createIndex(on:)`.
   /// - Complexity: as `createIndex(on:)`.
   public func setTimeToLive(field: FieldPath?) async throws(DatabaseError) {

@@ -22,7 +22,7 @@ extension Database {
     var waited: Int64 = 0
     var pause = Self.firstPause
     while waited < Self.longestWait, roots.contains(where: { latches.isHeld(.gate($0)) }) {
-      await sleep(pause)
+      await rest(pause)
       waited += pause
       pause *= 2
     }

@@ -23,7 +23,10 @@ public struct LookupQuery: Sendable {
 
   /// Adds another field, also from a field that a lookup before has added.
   ///
-  /// See `QuerySource.lookup(_:in:as:)`.
+  /// - Parameters:
+  ///   - field: where the references or ids are.
+  ///   - collection: the path of the collection where ids are looked up.
+  ///   - name: the field that is added. See `QuerySource.lookup(_:in:as:)`.
   public func lookup(_ field: FieldPath, in collection: String, as name: String) -> LookupQuery {
     var copy = self
     copy.steps = steps.flatMap { steps in
@@ -145,7 +148,13 @@ extension QuerySource {
   /// reference to a document anywhere, or an array of those, which becomes an array of maps. A
   /// result without the field is left as it is.
   ///
-  /// What is stored does not change, and filters do not see the added fields.
+  /// What is stored does not change, and filters do not see the added fields. Firestore has no
+  /// joins outside of its pipelines.
+  ///
+  /// - Parameters:
+  ///   - field: a field or a path into maps, also one that an earlier lookup has added.
+  ///   - collection: the path of the collection where ids are looked up.
+  ///   - name: the field that is added, in the place of one that is there.
   public func lookup(_ field: FieldPath, in collection: String, as name: String) -> LookupQuery {
     LookupQuery(query: query).lookup(field, in: collection, as: name)
   }

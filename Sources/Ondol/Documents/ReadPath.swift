@@ -7,7 +7,7 @@ internal import OndolEngine
 extension DocumentReference {
   /// The document as of now; a snapshot that does not `exist` when there is none.
   ///
-  /// A read begun after a write returned sees it.
+  /// A read begun after a write returned sees it. Firestore's `source:` is not there: there is one.
   ///
   /// - Throws: `.invalidArgument` when the path is wrong, `.failedPrecondition` when the database
   ///   is closed, `.dataLoss` when stored bytes are damaged.
@@ -24,19 +24,25 @@ extension DocumentReference {
 
   /// The document as of now, as a `Decodable` type.
   ///
+  /// - Parameters:
+  ///   - type: what the fields are to fit. One that is optional gives nil where there is no
+  ///     document.
+  ///   - decoder: how names and dates were stored, and defaults for fields that are missing.
   /// - Throws: `.notFound` when there is no document, unless `type` is optional; `DecodingError`
   ///   naming the field; otherwise as `getDocument()`.
+  /// - Complexity: as `getDocument()`, and O(size of the fields `type` asks for).
   public func getDocument<Content: Decodable>(
-    as type: Content.Type
+    as type: Content.Type, decoder: DocumentDecoder = DocumentDecoder()
   ) async throws -> Content {
-    try await getDocument().data(as: type)
+    try await getDocument().data(as: type, decoder: decoder)
   }
 }
 
 extension CollectionReference {
   /// The documents with these ids, in this order, all as of one moment. Where there is none, its
-  /// snapshot does not `exist`.
+  /// snapshot does not `exist`. Firestore's clients lack this.
   ///
+  /// - Parameter ids: any number of them, also the same one several times.
   /// - Throws: `.invalidArgument` when an id cannot be one; otherwise as
   ///   `DocumentReference.getDocument()`.
   /// - Complexity: one lookup an id.

@@ -70,9 +70,14 @@ extension CollectionReference {
   ///
   /// The schema belongs to this collection and those with the same names below other documents.
   ///
-  /// - Parameter upgrade: changes the fields of a document of the schema it is given. It must not
-  ///   depend on anything else. What it throws, reads of that document throw.
-  /// - Throws: `.failedPrecondition` when documents have a later schema already.
+  /// - Parameters:
+  ///   - version: 0 or more, and more than that of the app before. The same number again goes on
+  ///     with an upgrade under way.
+  ///   - upgrade: changes the fields of a document of the schema it is given. It must not depend on
+  ///     anything else. What it throws, reads of that document throw.
+  /// - Throws: `.failedPrecondition` when documents have a later schema already; otherwise as a
+  ///   write.
+  /// - Complexity: O(1); the rewriting afterwards O(documents), a hundred at a time.
   public func setSchema(
     version: Int,
     _ upgrade: @escaping @Sendable (inout [String: Value], Int) throws -> Void

@@ -64,10 +64,26 @@ extension Transaction {
     _ data: [String: (any FieldContent)?], forDocument document: DocumentReference,
     ifVersion version: Version? = nil
   ) throws(DatabaseError) {
+    try update(document, data.map { (FieldPath($0.key), $0.value) }, version)
+  }
+
+  /// Replaces the fields the paths lead to, and leaves all others.
+  ///
+  /// - Throws: as the form with texts as keys.
+  @_disfavoredOverload
+  public func updateData(
+    _ data: [FieldPath: (any FieldContent)?], forDocument document: DocumentReference,
+    ifVersion version: Version? = nil
+  ) throws(DatabaseError) {
+    try update(document, data.map { ($0.key, $0.value) }, version)
+  }
+
+  private func update(
+    _ document: DocumentReference, _ data: [(FieldPath, (any FieldContent)?)], _ version: Version?
+  ) throws(DatabaseError) {
     try add(document, version) { () throws(DatabaseError) in
       try WriteCompiler.update(
-        FieldInput.inputs(data.map { (FieldPath($0.key), $0.value) }),
-        precondition: version.map { .version($0) } ?? .exists(true))
+        FieldInput.inputs(data), precondition: version.map { .version($0) } ?? .exists(true))
     }
   }
 

@@ -11,8 +11,12 @@ internal import OndolEngine
 /// What the body of `Database.runTransaction` reads and writes with.
 ///
 /// All reads see one moment, with the transaction's own writes on top of it; reads and writes may
-/// come in any order. Nothing is visible to others before the whole transaction is committed. The
-/// calls do not suspend; they block the thread while a block is read from disk.
+/// come in any order, and queries are possible, none of which Firestore's clients allow. Nothing is
+/// visible to others before the whole transaction is committed. The calls do not suspend; they
+/// block the thread while a block is read from disk.
+///
+/// It is valid within the body that it was handed to, and not `Sendable`: any later call throws
+/// `.failedPrecondition`.
 public final class Transaction {
   let database: Database
   private let base: Rows
@@ -57,13 +61,15 @@ public final class Transaction {
   ///
   /// - Throws: as `getDocument(_:)` and `DocumentSnapshot.data(as:)`.
   public func getDocument<Content: Decodable>(
-    _ reference: DocumentReference, as type: Content.Type
+    _ reference: DocumentReference, as type: Content.Type,
+    decoder: DocumentDecoder = DocumentDecoder()
   ) throws -> Content {
-    try getDocument(reference).data(as: type)
+    try getDocument(reference).data(as: type, decoder: decoder)
   }
 
   /// The documents the query finds, among them those the transaction has written. Documents that
-  /// come to match, or cease to, before the commit make the transaction run again.
+  /// come to match, or cease to, before the commit make the transaction run again; and so does any
+  /// other write to the collection, unless the query names documents by their ids.
   ///
   /// - Throws: as `QuerySource.getDocuments()`; `.failedPrecondition` when the transaction is over.
   /// - Complexity: as `QuerySource.getDocuments()`; after a write, also O(n log n) in the writes so

@@ -18,16 +18,19 @@ public struct Returning: OptionSet, Sendable, Hashable {
   public static let after = Returning(rawValue: 2)
 }
 
-/// What came of a write.
+/// What came of a write: which commit, when, and, where it was asked for, the document before and
+/// after. Firestore's clients answer nothing, so that a second read must be made that may see
+/// another write.
 public struct WriteResult: Sendable, Hashable {
   /// The version of the document. A write that changed nothing leaves it as it was; a delete has
   /// the version of its own commit.
   public let version: Version
-  /// The moment of the commit that made `version`.
+  /// The moment of the commit that made `version`, in whole microseconds: what server timestamps in
+  /// it became. Later than that of every commit before.
   public let commitTime: Timestamp
-  /// The document before the write, when asked for.
+  /// The document just before the write, when asked for with `.before`.
   public let before: DocumentSnapshot?
-  /// The document after the write, when asked for.
+  /// The document as this very commit left it, when asked for with `.after`.
   public let after: DocumentSnapshot?
   /// The document's fields before and after.
   let change: FieldChange

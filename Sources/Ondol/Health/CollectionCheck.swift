@@ -239,7 +239,8 @@ struct CollectionCheck: SteppedCheck {
     let document: [UInt8]
     let ids: [String]
     do throws(MalformedBytes) {
-      document = try documentKey(of: key, value, index)
+      document = try index.documentKey(
+        of: key, value, ancestorCount: pattern.ancestorCount)
     } catch {
       return note(
         .index, "a row of the index '\(index.name)' is damaged: \(error.reason)", nil,
@@ -266,22 +267,6 @@ struct CollectionCheck: SteppedCheck {
         .index, "the index '\(index.name)' has a row of it with values that it does not have", ids,
         hint: Finding.indexHint)
     }
-  }
-
-  /// The key of the document that a row leads to.
-  private func documentKey(
-    of key: [UInt8], _ value: [UInt8], _ index: IndexDefinition
-  ) throws(MalformedBytes) -> [UInt8] {
-    var reader = KeyReader(key.bytes)
-    try reader.skip(raw: keyspace.prefix.count)
-    let start = reader.offset
-    if !index.kind.putsAncestorsBehind {
-      for _ in 0..<pattern.ancestorCount { _ = try reader.id() }
-    }
-    var document = keyspace.prefix + key[start..<reader.offset]
-    _ = try index.read(
-      key.bytes, value.bytes, prefixLength: reader.offset, into: &document)
-    return document
   }
 
   // MARK: - Findings

@@ -4,7 +4,10 @@
 
 internal import OndolEngine
 
-/// Numbers about a query's result.
+/// Numbers about a query's result: what `QuerySource.aggregate(_:)` makes.
+///
+/// Firestore works them out on its servers only, five at a time, and does not tell of changes. Here
+/// there may be any number, and `snapshots` follows them.
 public struct AggregateQuery: Sendable, Hashable {
   /// The query whose result it is about.
   public let query: Query
@@ -23,8 +26,10 @@ public struct AggregateQuery: Sendable, Hashable {
     try await aggregate()
   }
 
-  /// The same numbers for each group of documents that agree in the fields. Documents that lack one
-  /// of the fields are in no group.
+  /// The same numbers for each group of documents that agree in the fields, which Firestore's
+  /// queries cannot. Documents that lack one of the fields are in no group.
+  ///
+  /// - Parameter fields: fields or paths into maps; without any, all documents are one group.
   public func group(by fields: FieldPath...) -> GroupedAggregateQuery {
     grouped(by: fields)
   }
@@ -165,13 +170,15 @@ public struct AggregateQuerySnapshot: Sendable, Hashable {
     values = aggregators.map(\.result)
   }
 
-  /// The number of documents; 0 when no count was asked for.
+  /// The number of documents, 0 or more; 0 when no count was asked for.
   public var count: Int {
     Int(get(.count())?.integer ?? 0)
   }
 
   /// One of the aggregates asked for; nil when it has no value, as the average of nothing, or was
   /// not asked for.
+  ///
+  /// - Parameter field: equal to one that was passed to `QuerySource.aggregate(_:)`.
   public func get(_ field: AggregateField) -> Value? {
     query.fields.firstIndex(of: field).flatMap { values[$0] }
   }
@@ -262,8 +269,11 @@ public struct AggregateGroup: Sendable, Hashable {
 }
 
 extension QuerySource {
-  /// Numbers about the result: counts, sums, averages, least and greatest values, any number of
-  /// them.
+  /// Numbers about the result: counts, sums, averages, least and greatest values.
+  ///
+  /// Unlike in Firestore, a document that lacks one of the fields still counts.
+  ///
+  /// - Parameter fields: any number of them.
   public func aggregate(_ fields: [AggregateField]) -> AggregateQuery {
     AggregateQuery(query: query, fields: fields)
   }

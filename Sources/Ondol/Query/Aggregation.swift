@@ -19,25 +19,34 @@ public struct AggregateField: Sendable, Hashable {
   public static func count() -> AggregateField { AggregateField(kind: .count, field: nil) }
 
   /// The sum of a field's numbers; what is no number is passed over. An integer when all of them
-  /// are and it fits, otherwise a double; 0 when there are none, NaN when one of them is.
+  /// are and it fits, otherwise a double; 0 when there are none, NaN when one of them is. As in
+  /// Firestore.
+  ///
+  /// - Parameter field: a field or a path into maps.
   public static func sum(_ field: FieldPath) -> AggregateField {
     AggregateField(kind: .sum, field: field)
   }
 
   /// The average of a field's numbers, a double; what is no number is passed over. None when there
-  /// are none.
+  /// are none, where Firestore's clients disagree.
+  ///
+  /// - Parameter field: a field or a path into maps.
   public static func average(_ field: FieldPath) -> AggregateField {
     AggregateField(kind: .average, field: field)
   }
 
   /// The least value of a field, null left aside, in the order queries sort by. None when there is
   /// none.
+  ///
+  /// - Parameter field: a field or a path into maps.
   public static func minimum(_ field: FieldPath) -> AggregateField {
     AggregateField(kind: .minimum, field: field)
   }
 
   /// The greatest value of a field, null left aside, in the order queries sort by. None when there
   /// is none.
+  ///
+  /// - Parameter field: a field or a path into maps.
   public static func maximum(_ field: FieldPath) -> AggregateField {
     AggregateField(kind: .maximum, field: field)
   }

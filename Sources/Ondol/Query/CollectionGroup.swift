@@ -2,7 +2,7 @@
 // pattern by pattern, and the results are merged.
 
 /// The documents of all collections that have one id: those at the top and those below any
-/// document.
+/// document. As in Firestore, but for the index that a query of a group needs there.
 public struct CollectionGroup: Sendable, QuerySource {
   /// The database the collections are in.
   public let database: Database
@@ -29,8 +29,10 @@ public struct CollectionGroup: Sendable, QuerySource {
 }
 
 extension Database {
-  /// All collections with this id, wherever they are. An id that cannot be one makes the calls
-  /// throw that use the group.
+  /// All collections with this id, wherever they are.
+  ///
+  /// - Parameter collectionID: 1 to 1,500 bytes of UTF-8 without `/`. One that cannot be an id
+  ///   makes the calls throw `.invalidArgument` that use the group.
   public func collectionGroup(_ collectionID: String) -> CollectionGroup {
     CollectionGroup(database: self, collectionID: collectionID)
   }

@@ -21,6 +21,8 @@ public struct Filter: Sendable, Hashable {
   }
 
   /// Documents that meet all of the filters; every document when there are none.
+  ///
+  /// - Parameter filters: any number of them, nested at will.
   public static func andFilter(_ filters: [Filter]) -> Filter {
     Filter { () throws(DatabaseError) in .all(try trees(filters)) }
   }
@@ -30,6 +32,10 @@ public struct Filter: Sendable, Hashable {
   /// As in Firestore, a result is ordered by the fields that have inequalities, and documents
   /// without such a field are left out, even when they meet another of the filters. An explicit
   /// `order(by:missing:)` on the field keeps them.
+  ///
+  /// - Parameter filters: any number of them, nested at will; Firestore allows 30 alternatives.
+  /// - Complexity: with an index for each alternative, what each costs; without one for any of
+  ///   them, or with more than 1,024, one pass over the collection.
   public static func orFilter(_ filters: [Filter]) -> Filter {
     Filter { () throws(DatabaseError) in .any(try trees(filters)) }
   }
@@ -44,42 +50,46 @@ public struct Filter: Sendable, Hashable {
 // MARK: - One field
 
 extension Filter {
-  /// The field equals the value; nil stands for null. 1 equals 1.0, and NaN equals NaN.
+  /// The field equals the value; nil stands for null. 1 equals 1.0, and NaN equals NaN. See
+  /// `QuerySource.whereField(_:isEqualTo:)`.
   public static func whereField(
     _ field: FieldPath, isEqualTo value: (any FieldContent)?
   ) -> Filter {
     one(field, value) { .equal($0) }
   }
 
-  /// The document has the field, neither null nor equal to the value.
+  /// The document has the field, neither null nor equal to the value. See
+  /// `QuerySource.whereField(_:isNotEqualTo:)`.
   public static func whereField(
     _ field: FieldPath, isNotEqualTo value: (any FieldContent)?
   ) -> Filter {
     one(field, value) { .notEqual($0) }
   }
 
-  /// The field is of the value's type and less.
+  /// The field is of the value's type and less. See `QuerySource.whereField(_:isLessThan:)`.
   public static func whereField(
     _ field: FieldPath, isLessThan value: (any FieldContent)?
   ) -> Filter {
     one(field, value, isRange: true) { .less($0) }
   }
 
-  /// The field is of the value's type and not greater.
+  /// The field is of the value's type and not greater. See
+  /// `QuerySource.whereField(_:isLessThanOrEqualTo:)`.
   public static func whereField(
     _ field: FieldPath, isLessThanOrEqualTo value: (any FieldContent)?
   ) -> Filter {
     one(field, value, isRange: true) { .lessOrEqual($0) }
   }
 
-  /// The field is of the value's type and greater.
+  /// The field is of the value's type and greater. See `QuerySource.whereField(_:isGreaterThan:)`.
   public static func whereField(
     _ field: FieldPath, isGreaterThan value: (any FieldContent)?
   ) -> Filter {
     one(field, value, isRange: true) { .greater($0) }
   }
 
-  /// The field is of the value's type and not less.
+  /// The field is of the value's type and not less. See
+  /// `QuerySource.whereField(_:isGreaterThanOrEqualTo:)`.
   public static func whereField(
     _ field: FieldPath, isGreaterThanOrEqualTo value: (any FieldContent)?
   ) -> Filter {
@@ -87,6 +97,7 @@ extension Filter {
   }
 
   /// The field equals one of the values, of which there may be any number, null and NaN among them.
+  /// See `QuerySource.whereField(_:in:)`.
   public static func whereField(
     _ field: FieldPath, in values: [(any FieldContent)?]
   ) -> Filter {
@@ -94,28 +105,31 @@ extension Filter {
   }
 
   /// The document has the field, neither null nor equal to one of the values. Nothing is, when null
-  /// is among them.
+  /// is among them. See `QuerySource.whereField(_:notIn:)`.
   public static func whereField(
     _ field: FieldPath, notIn values: [(any FieldContent)?]
   ) -> Filter {
     list(field, values) { .notIn($0) }
   }
 
-  /// The field is an array with an element that equals the value.
+  /// The field is an array with an element that equals the value. See
+  /// `QuerySource.whereField(_:arrayContains:)`.
   public static func whereField(
     _ field: FieldPath, arrayContains value: (any FieldContent)?
   ) -> Filter {
     one(field, value) { .arrayContains($0) }
   }
 
-  /// The field is an array with an element that equals one of the values.
+  /// The field is an array with an element that equals one of the values. See
+  /// `QuerySource.whereField(_:arrayContainsAny:)`.
   public static func whereField(
     _ field: FieldPath, arrayContainsAny values: [(any FieldContent)?]
   ) -> Filter {
     list(field, values) { .arrayContainsAny($0) }
   }
 
-  /// The field is a text that begins with `prefix`, compared by UTF-8 bytes.
+  /// The field is a text that begins with `prefix`, compared by UTF-8 bytes. See
+  /// `QuerySource.whereField(_:hasPrefix:)`.
   public static func whereField(_ field: FieldPath, hasPrefix prefix: String) -> Filter {
     Filter { () throws(DatabaseError) in
       .field(FieldFilter(field: try QueryField(field), condition: .hasPrefix(prefix)))

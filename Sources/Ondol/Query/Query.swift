@@ -12,8 +12,21 @@ public protocol QuerySource: Sendable {
   var query: Query { get }
 }
 
-/// The documents of a collection that meet conditions, in an order. A value: every method gives a
-/// new one.
+/// The documents of a collection, or of a collection group, that meet conditions, in an order.
+///
+/// ```swift
+/// let cheap = items.whereField("price", isLessThan: 50).order(by: "price").limit(to: 20)
+/// for document in try await cheap.getDocuments().documents { print(document.documentID) }
+/// ```
+///
+/// A value: every method gives a new one, and nothing is read before a call that asks for the
+/// result. A builder does not throw; what is wrong with a path, an operand or a limit is thrown by
+/// the call that uses the query, as `.invalidArgument`. Equal queries are kept up to date once for
+/// all who listen to them.
+///
+/// The operators are Firestore's, without its limits on lists and combinations. No query needs an
+/// index: one without is answered by a scan, and `explain(analyze:)` names the index that would
+/// serve it.
 public struct Query: Sendable, QuerySource {
   /// The database asked.
   public let database: Database
@@ -24,7 +37,7 @@ public struct Query: Sendable, QuerySource {
     shape = source.map { QueryShape(source: $0) }
   }
 
-  /// The query itself.
+  /// The query itself, so that a function may take any source.
   public var query: Query { self }
 
   /// The same query with a change; an earlier problem stays the problem.
@@ -44,19 +57,20 @@ public struct Query: Sendable, QuerySource {
 }
 
 extension Query: Hashable {
-  /// Whether both ask the same of the same database.
+  /// Whether both ask the same of the same database, in the same words: conditions in another order
+  /// are another query.
   public static func == (left: Query, right: Query) -> Bool {
     left.database === right.database && left.shape == right.shape
   }
 
-  /// Feeds what is asked.
+  /// Feeds what is asked to the hasher.
   public func hash(into hasher: inout Hasher) {
     hasher.combine(shape)
   }
 }
 
 extension Query: CustomStringConvertible {
-  /// The query as one would say it.
+  /// The query as one would say it, or what is wrong with it: for logs and for people.
   public var description: String {
     switch shape {
     case .success(let shape): "\(shape)"

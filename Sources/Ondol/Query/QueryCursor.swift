@@ -4,7 +4,9 @@
 
 internal import OndolEngine
 
-/// A place in the order of a query's result. Keep it as you like; it is one text when encoded.
+/// A place in the order of a query's result. Keep it as you like; it is one text when encoded, of
+/// hexadecimal digits, and says what the document was ordered by. It stays good when that document
+/// is gone. Firestore has only values and snapshots for this.
 ///
 /// ```swift
 /// let page = try await items.order(by: "price").limit(to: 20).getDocuments()
@@ -31,7 +33,10 @@ extension QuerySnapshot {
 }
 
 extension Query {
-  /// The place of `document` in this query's order; nil when it lacks a field of the order.
+  /// The place of `document` in this query's order; nil when it lacks a field of the order, or when
+  /// the query or the reference is wrong.
+  ///
+  /// - Parameter document: read by any query, or by its id.
   public func cursor(at document: DocumentSnapshot) -> QueryCursor? {
     guard case .success(let shape) = shape, case .success(let path) = document.reference.place
     else { return nil }
@@ -55,6 +60,8 @@ extension QueryCursor: Codable {
   }
 
   /// Writes the text.
+  ///
+  /// - Throws: what the encoder throws.
   public func encode(to encoder: any Encoder) throws {
     var container = encoder.singleValueContainer()
     try container.encode(try text())

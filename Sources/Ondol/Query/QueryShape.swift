@@ -5,9 +5,9 @@
 public enum MissingPlacement: Sendable, Hashable {
   /// Not in the result, as in Firestore.
   case excluded
-  /// In front of all that have it, whatever the direction.
+  /// In front of all that have it, whatever the direction; Firestore cannot.
   case first
-  /// Behind all that have it, whatever the direction.
+  /// Behind all that have it, whatever the direction; Firestore cannot.
   case last
 
   var opposite: MissingPlacement {

@@ -24,7 +24,7 @@ public enum DateStrategy: Sendable, Hashable {
   case secondsSince1970
   /// As a double.
   case millisecondsSince1970
-  /// As a text like `2026-01-31T12:00:00Z`, in whole seconds.
+  /// As a text like `2026-01-31T12:00:00Z`, in whole seconds, which sorts as the dates do.
   case iso8601
 }
 

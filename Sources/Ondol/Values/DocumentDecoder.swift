@@ -11,7 +11,8 @@
 
 /// Turns the fields of a document into a `Decodable` value.
 ///
-/// Use the strategies the document was encoded with.
+/// Use the strategies the document was encoded with. A number fits every type that its value fits:
+/// 3.0 an `Int`, 3 a `Double`. Every error says where, what was wanted and what is stored.
 public struct DocumentDecoder: Sendable {
   /// How the names of fields become the names of properties.
   public var keyStrategy: KeyStrategy
@@ -22,6 +23,11 @@ public struct DocumentDecoder: Sendable {
   public var defaults: [String: Value]
 
   /// Makes a decoder.
+  ///
+  /// - Parameters:
+  ///   - keyStrategy: how the names of fields become the names of properties.
+  ///   - dateStrategy: how dates are stored.
+  ///   - defaults: fields to assume where a document lacks them.
   public init(
     keyStrategy: KeyStrategy = .unchanged, dateStrategy: DateStrategy = .timestamp,
     defaults: [String: Value] = [:]
@@ -31,8 +37,12 @@ public struct DocumentDecoder: Sendable {
     self.defaults = defaults
   }
 
-  /// The value of type `Content` in `fields`.
+  /// The value of type `Content` in `fields`. There is no document here, so a ``DocumentID`` is
+  /// nil.
   ///
+  /// - Parameters:
+  ///   - type: what the fields are to fit.
+  ///   - fields: what `DocumentSnapshot.data()` gives, for one.
   /// - Throws: `DecodingError` with the path of the field and what stands there; whatever
   ///   `Content`'s own `init(from:)` throws.
   /// - Complexity: O(size of the fields `Content` asks for).

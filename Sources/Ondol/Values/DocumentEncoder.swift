@@ -8,8 +8,9 @@
 
 /// Turns `Encodable` values into the fields of a document.
 ///
-/// `Date` becomes a timestamp (microseconds, rounded down), `Data` bytes, `URL` a string. `nil` is
-/// omitted.
+/// `Date` becomes a timestamp, the nearest microsecond, unless `dateStrategy` says otherwise;
+/// `Data` becomes bytes and `URL` a string. A property that is nil is left out, unless it is
+/// ``ExplicitNull``. Firestore's encoder does the same.
 public struct DocumentEncoder: Sendable {
   /// How the names of properties become the names of fields.
   public var keyStrategy: KeyStrategy
@@ -17,6 +18,10 @@ public struct DocumentEncoder: Sendable {
   public var dateStrategy: DateStrategy
 
   /// Makes an encoder.
+  ///
+  /// - Parameters:
+  ///   - keyStrategy: how the names of properties become the names of fields.
+  ///   - dateStrategy: how dates are stored. Read them with the same one.
   public init(
     keyStrategy: KeyStrategy = .unchanged, dateStrategy: DateStrategy = .timestamp
   ) {
@@ -24,8 +29,10 @@ public struct DocumentEncoder: Sendable {
     self.dateStrategy = dateStrategy
   }
 
-  /// The fields of `value`.
+  /// The fields of `value`. Instructions, such as a ``ServerTimestamp`` that is nil, have no value
+  /// and are refused here; writes take them.
   ///
+  /// - Parameter value: encodes as a map.
   /// - Throws: `.invalidArgument` naming the field, when `value` is not keyed, holds a number over
   ///   64 bits, or its own `encode(to:)` throws.
   /// - Complexity: O(size of `value`).

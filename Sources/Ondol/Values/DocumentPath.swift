@@ -5,6 +5,9 @@
 internal import OndolEngine
 
 /// The path of a document: an even number of segments, as in `users/alice/posts/p1`.
+///
+/// A value that knows no database, as fields hold it; `Database.document(_:)` makes a reference of
+/// it. Compared by the UTF-8 of its segments, without normalisation.
 public struct DocumentPath: Sendable, Hashable {
   /// Collection, document, collection, document…
   public let segments: [String]
@@ -16,16 +19,16 @@ public struct DocumentPath: Sendable, Hashable {
 
   /// Reads a path. One leading and one trailing "/" are allowed.
   ///
-  /// Throws `.invalidArgument` when it is empty, contains "//", has an odd number of segments, is
-  /// more than 100 documents deep, or a segment is no name: over 1,500 bytes, ".", "..", or of the
-  /// form `__…__`.
+  /// - Throws: `.invalidArgument` when it is empty, contains "//", has an odd number of segments,
+  ///   is more than 100 documents deep, or a segment is no name: over 1,500 bytes, ".", "..", or of
+  ///   the form `__…__`.
   public init(_ path: String) throws(DatabaseError) {
     try self.init(segments: ResourceName.segments(of: path))
   }
 
   /// A path of `segments`, each taken literally.
   ///
-  /// Throws `.invalidArgument` as `init(_:)` does, and when a segment contains "/".
+  /// - Throws: `.invalidArgument` as `init(_:)` does, and when a segment contains "/".
   public init(segments: [String]) throws(DatabaseError) {
     guard !segments.isEmpty, segments.count.isMultiple(of: 2) else {
       let path = segments.joined(separator: "/")
@@ -47,7 +50,7 @@ public struct DocumentPath: Sendable, Hashable {
 
   /// The path of a collection below this document.
   ///
-  /// Throws `.invalidArgument` when `id` cannot name a collection.
+  /// - Throws: `.invalidArgument` when `id` cannot name a collection.
   public func collection(_ id: String) throws(DatabaseError) -> CollectionPath {
     try CollectionPath(segments: segments + [id])
   }
@@ -75,15 +78,15 @@ public struct CollectionPath: Sendable, Hashable {
 
   /// Reads a path. One leading and one trailing "/" are allowed.
   ///
-  /// Throws `.invalidArgument` as `DocumentPath.init(_:)` does, here when the number of segments is
-  /// even.
+  /// - Throws: `.invalidArgument` as `DocumentPath.init(_:)` does, here when the number of segments
+  ///   is even.
   public init(_ path: String) throws(DatabaseError) {
     try self.init(segments: ResourceName.segments(of: path))
   }
 
   /// A path of `segments`, each taken literally.
   ///
-  /// Throws `.invalidArgument` as `init(_:)` does, and when a segment contains "/".
+  /// - Throws: `.invalidArgument` as `init(_:)` does, and when a segment contains "/".
   public init(segments: [String]) throws(DatabaseError) {
     guard !segments.count.isMultiple(of: 2) else {
       let path = segments.joined(separator: "/")
@@ -107,7 +110,7 @@ public struct CollectionPath: Sendable, Hashable {
 
   /// The path of a document in this collection.
   ///
-  /// Throws `.invalidArgument` when `id` cannot name a document.
+  /// - Throws: `.invalidArgument` when `id` cannot name a document.
   public func document(_ id: String) throws(DatabaseError) -> DocumentPath {
     try DocumentPath(segments: segments + [id])
   }

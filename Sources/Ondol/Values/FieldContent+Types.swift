@@ -206,7 +206,7 @@ extension Optional: FieldContent {
 extension Array: FieldContent {
   /// An array; an array of `UInt8` is bytes.
   ///
-  /// Throws `.invalidArgument` when an element cannot be a field or is an instruction.
+  /// - Throws: `.invalidArgument` when an element cannot be a field or is an instruction.
   public func encodeField() throws(DatabaseError) -> FieldInput {
     if let bytes = self as? [UInt8], Element.self == UInt8.self { return FieldInput(.bytes(bytes)) }
     var values: [Value] = []

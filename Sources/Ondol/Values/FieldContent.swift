@@ -2,11 +2,15 @@
 // inferred as `[String: (any FieldContent)?]`, so the containers conform without conditions and a
 // wrong leaf throws with its place; `FieldConvertible` is the part of it that can cross actors.
 
-/// Something that can be written into a field.
+/// Something that can be written into a field: Swift's own values, ``Value``, dates, bytes,
+/// references, ``FieldValue``, and optionals, arrays and dictionaries of these.
+///
+/// A variable of type `[String: Any]` is none, as it could hold anything; declare it as
+/// `[String: any FieldConvertible]`.
 public protocol FieldContent {
   /// The value to store, or what the write is to do to the field.
   ///
-  /// Throws `.invalidArgument` when there is no value for it.
+  /// - Throws: `.invalidArgument` when there is no value for it.
   func encodeField() throws(DatabaseError) -> FieldInput
 }
 

@@ -2,6 +2,18 @@
 // need is read and written under the same order, so that no other write comes in between.
 
 /// An instruction to a write, in the place of a field's value.
+///
+/// ```swift
+/// try await items.document("lamp").updateData([
+///   "count": FieldValue.increment(-1),
+///   "pictures": FieldValue.arrayUnion(["lamp-2.png"]),
+///   "changed": FieldValue.serverTimestamp(),
+/// ])
+/// ```
+///
+/// The commit carries it out, so no other write comes in between, and no read is needed before. It
+/// may stand as the value of a field, also inside maps, and not in arrays or queries: such a call
+/// throws `.invalidArgument`. The names and rules are Firestore's.
 public struct FieldValue: Sendable {
   enum Operation: Sendable {
     case delete
@@ -18,15 +30,22 @@ public struct FieldValue: Sendable {
 
   let operation: Operation
 
-  /// Removes the field. Only at the top of an update, or anywhere in a merge.
+  /// Removes the field; nothing happens where there is none. Only as the value of a key of an
+  /// update, or anywhere in a merge.
   public static func delete() -> FieldValue { FieldValue(operation: .delete) }
 
-  /// Stores the moment of the commit: the same for all fields of one commit.
+  /// Stores the moment of the commit: the same for all fields of one commit, and later than that of
+  /// every commit before.
+  ///
+  /// The clock is this device's, or `Options.clock`. Unlike in Firestore the moment is known with
+  /// the commit: no listener sees null or an estimate first.
   public static func serverTimestamp() -> FieldValue { FieldValue(operation: .serverTimestamp) }
 
   /// Adds to a number; a field that is missing or no number becomes `amount`.
   ///
   /// Two integers give an integer that stops at the ends of `Int64`; otherwise the sum is a double.
+  ///
+  /// - Parameter amount: what to add; negative to take away.
   public static func increment(_ amount: Int) -> FieldValue { increment(Int64(amount)) }
 
   /// Adds to a number; see `increment(_:)` for an `Int`.
@@ -71,18 +90,25 @@ public struct FieldValue: Sendable {
   }
 
   /// Appends the elements that are not yet in the array, in their order; a field that is no array
-  /// becomes one. 1 and 1.0 are the same element.
+  /// becomes one. 1 and 1.0 are the same element, and so are NaN and NaN.
+  ///
+  /// - Parameter elements: values and no instructions, none of them an array; nil stands for null.
+  /// - Complexity: O(n + m) for n elements there and m that are added.
   public static func arrayUnion(_ elements: [(any FieldContent)?]) -> FieldValue {
     FieldValue(elements) { .arrayUnion($0) }
   }
 
   /// Removes every element that is equal to one of these; a field that is no array becomes an empty
   /// one. 1 and 1.0 are the same element.
+  ///
+  /// - Parameter elements: values and no instructions; nil stands for null.
   public static func arrayRemove(_ elements: [(any FieldContent)?]) -> FieldValue {
     FieldValue(elements) { .arrayRemove($0) }
   }
 
   /// A vector, which is a value and no instruction; it stands here as it does in Firestore.
+  ///
+  /// - Parameter components: any number of them.
   public static func vector(_ components: [Double]) -> VectorValue { VectorValue(components) }
 
   init(operation: Operation) {

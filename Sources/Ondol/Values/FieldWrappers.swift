@@ -46,6 +46,8 @@ public struct DocumentID<ID: DocumentIDConvertible>: Codable, Sendable, OmittedF
   }
 
   /// Takes the id from the document, or from other coders as it was written there.
+  ///
+  /// - Throws: `DecodingError` when the document has a field of that name, as in Firestore.
   public init(from decoder: any Decoder) throws {
     guard let decoder = decoder as? FieldDecoder else {
       let container = try decoder.singleValueContainer()
@@ -63,6 +65,8 @@ public struct DocumentID<ID: DocumentIDConvertible>: Codable, Sendable, OmittedF
   }
 
   /// Writes the id, for other coders than a document's.
+  ///
+  /// - Throws: what the encoder throws.
   public func encode(to encoder: any Encoder) throws {
     try encoder.encodeOptional(wrappedValue)
   }
@@ -83,6 +87,12 @@ extension Date: ServerTimestampConvertible {}
 extension Timestamp: ServerTimestampConvertible {}
 
 /// A moment that is the commit's when it is nil: `FieldValue.serverTimestamp()` for Codable types.
+///
+/// ```swift
+/// struct Note: Codable { var text: String; @ServerTimestamp var changed: Date? }
+/// ```
+///
+/// Through other coders it is an ordinary optional.
 @propertyWrapper
 public struct ServerTimestamp<Moment: ServerTimestampConvertible>: Codable, Sendable {
   /// The moment; nil asks for that of the commit.
@@ -94,11 +104,15 @@ public struct ServerTimestamp<Moment: ServerTimestampConvertible>: Codable, Send
   }
 
   /// Reads a moment, or nil.
+  ///
+  /// - Throws: `DecodingError` when there is something else.
   public init(from decoder: any Decoder) throws {
     wrappedValue = try decoder.decodeOptional(Moment.self)
   }
 
   /// Writes the moment, for other coders than a document's.
+  ///
+  /// - Throws: what the encoder throws.
   public func encode(to encoder: any Encoder) throws {
     try encoder.encodeOptional(wrappedValue)
   }
@@ -109,6 +123,8 @@ extension ServerTimestamp: Hashable where Moment: Hashable {}
 
 extension ServerTimestamp: DirectlyCoded {
   /// The moment, or the instruction to store the commit's.
+  ///
+  /// - Throws: `.invalidArgument` outside the years 1 to 9999.
   public func encodeField() throws(DatabaseError) -> FieldInput {
     guard let wrappedValue else { return try FieldValue.serverTimestamp().encodeField() }
     return try wrappedValue.encodeField()
@@ -120,7 +136,8 @@ extension ServerTimestamp: DirectlyCoded {
   }
 }
 
-/// An optional that is stored as null when it is nil, instead of being left out.
+/// An optional that is stored as null when it is nil, instead of being left out, so that a query
+/// can ask for it and a merge replaces what was there.
 @propertyWrapper
 public struct ExplicitNull<Content: Codable>: Codable {
   /// The value.
@@ -132,11 +149,15 @@ public struct ExplicitNull<Content: Codable>: Codable {
   }
 
   /// Reads a value, or nil.
+  ///
+  /// - Throws: `DecodingError` when there is something else.
   public init(from decoder: any Decoder) throws {
     wrappedValue = try decoder.decodeOptional(Content.self)
   }
 
   /// Writes the value, or null.
+  ///
+  /// - Throws: what the encoder throws.
   public func encode(to encoder: any Encoder) throws {
     try encoder.encodeOptional(wrappedValue)
   }
@@ -166,11 +187,15 @@ extension Encoder {
 
 extension KeyedDecodingContainer {
   /// Decodes a document's id, for which there is no field.
+  ///
+  /// - Throws: `DecodingError` when there is one.
   public func decode<ID>(_ type: DocumentID<ID>.Type, forKey key: Key) throws -> DocumentID<ID> {
     try DocumentID(from: try superDecoder(forKey: key))
   }
 
   /// Decodes a moment, nil when the field is missing.
+  ///
+  /// - Throws: `DecodingError` when there is something else.
   public func decode<Moment>(
     _ type: ServerTimestamp<Moment>.Type, forKey key: Key
   ) throws -> ServerTimestamp<Moment> {
@@ -178,6 +203,8 @@ extension KeyedDecodingContainer {
   }
 
   /// Decodes a value, nil when the field is missing.
+  ///
+  /// - Throws: `DecodingError` when there is something else.
   public func decode<Content>(
     _ type: ExplicitNull<Content>.Type, forKey key: Key
   ) throws -> ExplicitNull<Content> {

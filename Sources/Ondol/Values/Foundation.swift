@@ -14,8 +14,8 @@ extension Timestamp {
   /// The microsecond nearest to `date`, so that a timestamp survives the way through a `Date` and
   /// back.
   ///
-  /// Throws `.invalidArgument` outside the years 1 to 9999, which `Date.distantPast` is by two
-  /// days.
+  /// - Throws: `.invalidArgument` outside the years 1 to 9999, which `Date.distantPast` is by two
+  ///   days.
   public init(date: Date) throws(DatabaseError) {
     let microseconds = (date.timeIntervalSinceReferenceDate * 1_000_000).rounded()
     guard let exact = Int64(exactly: microseconds) else { throw Self.outOfRange }

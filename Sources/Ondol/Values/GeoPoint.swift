@@ -1,13 +1,19 @@
 // A place, checked once when it is made, so that nothing behind it has to.
 
-/// A place on Earth by latitude and longitude in degrees.
+/// A place on Earth by latitude and longitude in degrees. Sorted by latitude, then longitude; there
+/// is no query by distance.
 public struct GeoPoint: Sendable, Hashable {
   /// Degrees north, within −90...90.
   public let latitude: Double
   /// Degrees east, within −180...180.
   public let longitude: Double
 
-  /// Throws `.invalidArgument` when a coordinate is not a number or not on Earth.
+  /// A place. −0.0 is stored as 0, so that one place has one form.
+  ///
+  /// - Parameters:
+  ///   - latitude: degrees north, −90 to 90.
+  ///   - longitude: degrees east, −180 to 180.
+  /// - Throws: `.invalidArgument` when a coordinate is not a number or not on Earth.
   public init(latitude: Double, longitude: Double) throws(DatabaseError) {
     guard latitude >= -90, latitude <= 90 else {
       throw DatabaseError(

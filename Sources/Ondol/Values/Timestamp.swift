@@ -2,7 +2,8 @@
 // outside the public range stands for "the moment of this commit" while a write is on its way; no
 // public initialiser makes it and no decoder accepts it, so it cannot be confused with data.
 
-/// A moment, in whole microseconds, of the years 1 to 9999 in UTC.
+/// A moment, in whole microseconds, of the years 1 to 9999 in UTC: what Firestore stores. A `Date`
+/// may be used in its place in all writes and reads.
 public struct Timestamp: Sendable, Hashable {
   /// Microseconds since the beginning of 1970 in UTC; negative before it.
   public let microsecondsSince1970: Int64
@@ -25,7 +26,7 @@ public struct Timestamp: Sendable, Hashable {
 
   /// A moment in microseconds since 1970.
   ///
-  /// Throws `.invalidArgument` outside the years 1 to 9999.
+  /// - Throws: `.invalidArgument` outside the years 1 to 9999.
   public init(microsecondsSince1970 microseconds: Int64) throws(DatabaseError) {
     guard Self.isInRange(microseconds) else { throw Self.outOfRange }
     microsecondsSince1970 = microseconds
@@ -34,8 +35,8 @@ public struct Timestamp: Sendable, Hashable {
   /// A moment in seconds since 1970 and nanoseconds after them, rounded down to a microsecond as
   /// Firestore stores it.
   ///
-  /// Throws `.invalidArgument` outside the years 1 to 9999, or when the nanoseconds are not within
-  /// 0..<1,000,000,000.
+  /// - Throws: `.invalidArgument` outside the years 1 to 9999, or when the nanoseconds are not
+  ///   within 0..<1,000,000,000.
   public init(seconds: Int64, nanoseconds: Int32) throws(DatabaseError) {
     guard nanoseconds >= 0, nanoseconds < 1_000_000_000 else {
       throw DatabaseError(
@@ -102,6 +103,8 @@ extension Timestamp: Codable {
   }
 
   /// Writes `seconds` and `nanoseconds`, as Firestore's timestamps do.
+  ///
+  /// - Throws: what the encoder throws.
   public func encode(to encoder: any Encoder) throws {
     var container = encoder.container(keyedBy: CodingKeys.self)
     try container.encode(seconds, forKey: .seconds)

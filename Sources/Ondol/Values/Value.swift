@@ -3,6 +3,17 @@
 
 /// The value of a field, as reads give it back.
 ///
+/// ```swift
+/// let value: Value = ["name": "Lamp", "price": 30, "tags": ["oak", nil]]
+/// value["name"]?.string
+/// ```
+///
+/// Reads of snapshots convert to Swift types, so this is needed where the type is not known. It may
+/// also be written, as any `FieldConvertible`.
+///
+/// Types are ordered as in Firestore: null, booleans, numbers, timestamps, texts, bytes,
+/// references, places, arrays, vectors, maps; behind them blobs, which Firestore lacks.
+///
 /// Values are equal when they compare equal in the order that queries sort by: 1 equals 1.0, NaN
 /// equals NaN and −0.0 equals 0. Texts are equal when their UTF-8 is.
 public enum Value: Sendable {
@@ -14,7 +25,7 @@ public enum Value: Sendable {
   case integer(Int64)
   /// A floating-point number.
   case double(Double)
-  /// A moment, in microseconds.
+  /// A moment, in whole microseconds, of the years 1 to 9999.
   case timestamp(Timestamp)
   /// A text, ordered by its UTF-8 bytes.
   case string(String)
@@ -26,7 +37,7 @@ public enum Value: Sendable {
   case geoPoint(GeoPoint)
   /// A list of values of any types.
   case array([Value])
-  /// A vector of numbers, for nearest-neighbour searches.
+  /// A vector of numbers.
   case vector(VectorValue)
   /// Values by name.
   case map([String: Value])

@@ -1,11 +1,12 @@
 // A vector is not an array: it sorts by its dimension first, has numbers only and is stored packed.
 
-/// A vector of numbers, for nearest-neighbour searches.
+/// A vector of numbers, as an embedding is. Stored packed, compared by its dimensions first. There
+/// is no search for the nearest ones.
 public struct VectorValue: Sendable, Codable {
   /// The components; as many as the vector has dimensions.
   public let components: [Double]
 
-  /// A vector of `components`.
+  /// A vector of `components`, any number of them.
   public init(_ components: [Double]) {
     self.components = components
   }

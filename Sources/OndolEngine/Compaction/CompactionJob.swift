@@ -32,7 +32,7 @@ struct CompactionJob: Sendable {
 
   /// Does it, and tells `progress` how many raw bytes each step has merged.
   func run(
-    _ progress: (UInt64) -> Void = { _ in }
+    _ progress: (UInt64) async -> Void = { _ in }
   ) async throws(EngineError) -> Outcome {
     if plan.isMove {
       return try await install(RunOutput(segments: plan.segments))
@@ -47,7 +47,7 @@ struct CompactionJob: Sendable {
 
   /// Merges from the beginning. A failure that may pass leaves nothing; any other stops all
   /// writing.
-  private func mergeAll(_ progress: (UInt64) -> Void) async throws(EngineError) -> Outcome {
+  private func mergeAll(_ progress: (UInt64) async -> Void) async throws(EngineError) -> Outcome {
     var parts: [MergePart] = []
     do throws(EngineError) {
       parts = try await makeParts()
@@ -122,7 +122,9 @@ struct CompactionJob: Sendable {
   }
 
   /// Does steps of all parts side by side until all are done, one fails, or it must stop.
-  private func merge(_ parts: [MergePart], _ progress: (UInt64) -> Void) async -> EngineError? {
+  private func merge(
+    _ parts: [MergePart], _ progress: (UInt64) async -> Void
+  ) async -> EngineError? {
     await withTaskGroup(of: Step.self) { group in
       for index in parts.indices {
         group.addTask { await step(parts[index], index) }
@@ -131,11 +133,11 @@ struct CompactionJob: Sendable {
       for await step in group {
         switch step {
         case .more(let index, let bytes):
-          progress(bytes)
+          await progress(bytes)
           if failure == nil, !mustStop {
             group.addTask { await self.step(parts[index], index) }
           }
-        case .ended(let bytes): progress(bytes)
+        case .ended(let bytes): await progress(bytes)
         case .failed(let error): failure = failure ?? error
         }
       }
@@ -154,7 +156,7 @@ struct CompactionJob: Sendable {
       }
       guard hasMore else { return .ended(bytes: bytes) }
       if storage.views.published != published, !storage.pressure.isFelt {
-        await environment.sleep(min(max(0, environment.now() - began), 100_000))
+        await environment.rest(min(max(0, environment.now() - began), 100_000))
       }
       return .more(index, bytes: bytes)
     } catch {

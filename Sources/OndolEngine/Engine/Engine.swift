@@ -249,12 +249,12 @@ package final class Engine: Sendable {
   /// Writes every row from memory and merges every shard into one run: nothing deleted or
   /// overwritten takes space afterwards, but for what snapshots hold. `progress` gets the bytes
   /// merged so far and all there are to merge. When the task is cancelled, shards that are done
-  /// stay so, and `.cancelled` is thrown.
+  /// stay so, and `.cancelled` is thrown. With `bytesPerSecond` it is at most as fast as that.
   package func compact(
-    progress: (_ done: UInt64, _ total: UInt64) -> Void
+    bytesPerSecond: UInt64? = nil, progress: (_ done: UInt64, _ total: UInt64) -> Void
   ) async throws(EngineError) {
     try await flush()
-    try await upkeep.compact(progress)
+    try await upkeep.compact(bytesPerSecond: bytesPerSecond, progress)
   }
 
   /// Drops keyspaces, whose numbers are never used again: their rows take no space from now on, but

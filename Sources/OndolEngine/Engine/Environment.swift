@@ -8,6 +8,9 @@ package struct Environment: Sendable {
   package var now: @Sendable () -> Int64
   /// Waits as many microseconds as given; returns at once when its task is cancelled.
   package var sleep: @Sendable (Int64) async -> Void
+  /// Waits as many microseconds so that others get on: for the device's sake, or because the
+  /// storage is behind. Calls of an app wait like this, so it must end where time stands still.
+  package var rest: @Sendable (Int64) async -> Void
   /// Sixty-four random bits.
   package var random: @Sendable () -> UInt64
   /// Threads for calls that block.
@@ -15,14 +18,17 @@ package struct Environment: Sendable {
   /// Where background tasks run; the default pool when nil.
   package var executor: (any TaskExecutor)?
 
+  /// - Parameter rest: as `sleep` when nil.
   package init(
     fileSystem: any FileSystem, now: @escaping @Sendable () -> Int64,
-    sleep: @escaping @Sendable (Int64) async -> Void, random: @escaping @Sendable () -> UInt64,
+    sleep: @escaping @Sendable (Int64) async -> Void,
+    rest: (@Sendable (Int64) async -> Void)? = nil, random: @escaping @Sendable () -> UInt64,
     threads: any ThreadSource, executor: (any TaskExecutor)? = nil
   ) {
     self.fileSystem = fileSystem
     self.now = now
     self.sleep = sleep
+    self.rest = rest ?? sleep
     self.random = random
     self.threads = threads
     self.executor = executor

@@ -35,7 +35,7 @@ final class Upkeep: Sendable {
     let wait = storage.pressure.wait(before: bytes, in: storage.views.current)
     guard wait > 0 else { return }
     storage.counters.noteDelay(microseconds: wait)
-    await storage.environment.sleep(wait)
+    await storage.environment.rest(wait)
   }
 
   /// Starts what a commit has made necessary.
@@ -207,8 +207,10 @@ final class Upkeep: Sendable {
   }
 
   /// Merges every shard into one run. `progress` gets the bytes merged so far and all there are to
-  /// merge.
-  func compact(_ progress: (_ done: UInt64, _ total: UInt64) -> Void) async throws(EngineError) {
+  /// merge. With `bytesPerSecond` it rests after each step, so that it is at most as fast as that.
+  func compact(
+    bytesPerSecond: UInt64? = nil, _ progress: (_ done: UInt64, _ total: UInt64) -> Void
+  ) async throws(EngineError) {
     var total: UInt64 = 0
     for shard in shards { total += await shard.settlingJob()?.plan.rawBytes ?? 0 }
     var done: UInt64 = 0
@@ -219,6 +221,7 @@ final class Upkeep: Sendable {
           let outcome = try await job.run { bytes in
             done += bytes
             progress(min(done, total), total)
+            if let bytesPerSecond { await rest(after: bytes, bytesPerSecond) }
           }
           if outcome == .abandoned { try refuseWhenStopped() }
         }
@@ -229,6 +232,15 @@ final class Upkeep: Sendable {
       await shard.endMerging()
     }
     progress(total, total)
+  }
+
+  /// Waits for as long as `bytes` take at so many a second, or until it must stop.
+  private func rest(after bytes: UInt64, _ bytesPerSecond: UInt64) async {
+    var left = Int64(min(3.6e9, Double(bytes) / Double(max(1, bytesPerSecond)) * 1e6))
+    while left > 0, !storage.merging.isStopped, !Task.isCancelled {
+      await storage.environment.sleep(min(left, 100_000))
+      left -= 100_000
+    }
   }
 
   private func refuseWhenStopped() throws(EngineError) {

@@ -236,13 +236,25 @@ struct BlobPutCommand: AsyncParsableCommand {
 
 struct BlobVerifyCommand: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
-    commandName: "verify", abstract: "Compares the bytes of all contents with their digests.")
+    commandName: "verify", abstract: "Compares the bytes of contents with their digests.")
 
   @OptionGroup var database: DatabaseArgument
+
+  @Option(help: "Only so many of a hundred, chosen anew each time.")
+  var sample = 100.0
+
   @OptionGroup var globals: GlobalOptions
 
+  func validate() throws {
+    guard sample > 0, sample <= 100 else {
+      throw ValidationError("--sample must be above 0 and at most 100")
+    }
+  }
+
   func run() async throws {
-    let findings = try await database.withDatabase { try await $0.verifyContents() }
+    let findings = try await database.withDatabase {
+      try await $0.verifyContents(share: sample / 100)
+    }
     try CheckCommand.print(findings, globals)
     let errors = findings.count { $0.severity == .error }
     globals.say("\(errors) errors, \(findings.count - errors) warnings")

@@ -57,7 +57,23 @@ struct CompactCommand: AsyncParsableCommand {
     discussion: "^C ends it between two steps; what was merged by then stays so.")
 
   @OptionGroup var database: DatabaseArgument
+
+  @Option(name: .customLong("max-mb-s"), help: "Merge so many megabytes a second at most.")
+  var maxMBS: Double?
+
+  @Option(help: "Only when at least this share of the bytes, from 0 to 1, would be given back.")
+  var targetRatio = 0.0
+
   @OptionGroup var globals: GlobalOptions
+
+  func validate() throws {
+    if let maxMBS, !(0.001...1e6).contains(maxMBS) {
+      throw ValidationError("--max-mb-s must be from 0.001 to 1000000")
+    }
+    guard (0...1).contains(targetRatio) else {
+      throw ValidationError("--target-ratio must be from 0 to 1")
+    }
+  }
 
   func run() async throws {
     func bytes() throws -> Int {
@@ -68,8 +84,13 @@ struct CompactCommand: AsyncParsableCommand {
     }
     let before = try bytes()
     try await database.withDatabase(writing: true) { database in
+      let metrics = database.metrics
+      guard
+        Double(metrics.reclaimableBytes) >= targetRatio * Double(max(1, metrics.fileBytes))
+      else { return }
       var bar: SharedProgressBar?
-      try await database.compact { progress in
+      let bytesPerSecond = maxMBS.map { max(1, Int($0 * 1e6)) }
+      try await database.compact(bytesPerSecond: bytesPerSecond) { progress in
         let total = Int64(clamping: progress.totalBytes)
         bar = bar ?? SharedProgressBar(.bytes, of: total, globals)
         bar?.show(Int64(clamping: progress.completedBytes))

@@ -17,7 +17,7 @@ private func inspector(_ database: DatabaseArgument) throws -> FileInspector {
 }
 
 /// Says what the engine threw as commands say it.
-private func failing<Result>(
+func failing<Result>(
   _ body: () throws(EngineError) -> Result
 ) throws(CommandFailure) -> Result {
   do throws(EngineError) {
@@ -32,7 +32,8 @@ private func failing<Result>(
   }
 }
 
-private func time(_ microseconds: Int64) -> Value {
+/// A moment in microseconds since 1970 as commands show it.
+func time(_ microseconds: Int64) -> Value {
   (try? Timestamp(microsecondsSince1970: microseconds)).map { .timestamp($0) }
     ?? .integer(microseconds)
 }

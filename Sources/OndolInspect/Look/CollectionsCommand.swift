@@ -3,6 +3,7 @@
 
 import ArgumentParser
 import Ondol
+import OndolJSON
 
 struct CollectionsCommand: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
@@ -56,5 +57,92 @@ struct IndexesCommand: AsyncParsableCommand {
       }
       try rows.finish()
     }
+  }
+}
+
+struct IndexCommand: AsyncParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "index", abstract: "Looks into an index.", subcommands: [IndexDumpCommand.self])
+}
+
+struct IndexDumpCommand: AsyncParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "dump", abstract: "Prints the rows of an index, in its order.",
+    discussion: """
+      Values are as the index has them: 3.0 is 3, and of one too long for a key only that it was \
+      cut is known. Bounds are looked at row by row. A name that begins with - stands behind --.
+      """)
+
+  @OptionGroup var database: DatabaseArgument
+
+  @Argument(help: "The collection, as colls prints it.")
+  var collection: String
+
+  @Argument(help: "The index, as indexes prints it.")
+  var index: String
+
+  @Option(help: "Only rows whose first value is this or comes behind it, in JSON.")
+  var from: String?
+
+  @Option(help: "Only rows whose first value is this or comes before it, in JSON.")
+  var to: String?
+
+  @Option(help: "At most so many rows.")
+  var limit = Int.max
+
+  @OptionGroup var globals: GlobalOptions
+
+  func run() async throws {
+    let bounds = (least: try from.map(Self.value), greatest: try to.map(Self.value))
+    try await database.withDatabase { database in
+      var rows = RowWriter(
+        globals, .report(schema: "index-dump/1", columns: Self.columns))
+      var left = limit
+      var next: [UInt8]?
+      repeat {
+        try Interruption.check()
+        guard
+          let page = try await database.listIndex(
+            index, of: collection, bounds: bounds, from: next, limit: 500)
+        else { throw CommandFailure(.notFound, "\(collection) has no index '\(index)'") }
+        for row in page.rows.prefix(left) {
+          try rows.write(Self.cells(of: row, page.fields))
+        }
+        left -= min(left, page.rows.count)
+        next = left > 0 ? page.next : nil
+      } while next != nil
+      try rows.finish()
+    }
+  }
+
+  private static func value(_ text: String) throws(CommandFailure) -> Value {
+    do throws(JSONError) {
+      return try JSONReader.read(Array(text.utf8))
+    } catch {
+      throw CommandFailure(.usage, "\(text) is no value: \(error.reason)")
+    }
+  }
+
+  private static let columns = ["values", "missing", "cut", "document"]
+
+  private static func cells(of row: ListedIndexRow, _ fields: [String]) -> [Cell] {
+    var values: [Value] = []
+    var missing: [Value] = []
+    var cut: [Value] = []
+    for (component, field) in zip(row.components, fields) {
+      switch component {
+      case .value(let value): values.append(value)
+      case .missing:
+        values.append(.null)
+        missing.append(.string(field))
+      case .cut:
+        values.append(.null)
+        cut.append(.string(field))
+      }
+    }
+    return [
+      ("values", .array(values)), ("missing", .array(missing)), ("cut", .array(cut)),
+      ("document", .string(row.document)),
+    ]
   }
 }

@@ -2,6 +2,7 @@
 
 import ArgumentParser
 import Ondol
+import OndolJSON
 
 struct GetCommand: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
@@ -18,6 +19,9 @@ struct GetCommand: AsyncParsableCommand {
 
   @Option(help: "This field only, as size.width; more than once for several.")
   var field: [String] = []
+
+  @Flag(help: "Also the version that each document has, and when it was made and changed.")
+  var rev = false
 
   @OptionGroup var globals: GlobalOptions
 
@@ -38,18 +42,19 @@ struct GetCommand: AsyncParsableCommand {
           for name in field where !cells.contains(where: { $0.name == name }) {
             missing.append("there is no field \(name) at \(path)")
           }
-          try rows.write(cells)
+          try rows.write(revision(of: document) + cells)
         } else if globals.chosenFormat == .table {
           // A person reads one document from top to bottom.
-          for (name, value) in Self.sorted(document.data()) {
+          for (name, value) in revision(of: document) + Self.sorted(document.data()) {
             let kind = Value.string(ValueText.kind(value))
             let cells = [Cell("field", .string(name)), Cell("kind", kind), Cell("value", value)]
             try rows.write(paths.count > 1 ? [Cell("document", .string(path))] + cells : cells)
           }
         } else if paths.count > 1 {
-          try rows.write(document)
+          let id = Cell(JSONWriter.documentIDName, .string(document.documentID))
+          try rows.write([id] + revision(of: document) + Self.sorted(document.data()))
         } else {
-          try rows.write(Self.sorted(document.data()))
+          try rows.write(revision(of: document) + Self.sorted(document.data()))
         }
       }
       try rows.finish()
@@ -57,6 +62,17 @@ struct GetCommand: AsyncParsableCommand {
         throw CommandFailure(.notFound, missing.joined(separator: "\nondol: "))
       }
     }
+  }
+
+  /// With `--rev`, what the database knows of a document besides its fields.
+  private func revision(of document: DocumentSnapshot) -> [Cell] {
+    guard rev else { return [] }
+    let version = Int64(clamping: document.version.rawValue)
+    return [
+      (Dump.Member.version, .integer(version)),
+      (Dump.Member.created, document.createTime.map { .timestamp($0) } ?? .null),
+      (Dump.Member.updated, document.updateTime.map { .timestamp($0) } ?? .null),
+    ]
   }
 
   private static func sorted(_ fields: [String: Value]) -> [Cell] {

@@ -18,24 +18,26 @@ struct InfoCommand: AsyncParsableCommand {
     let (contents, metrics) = try await database.withDatabase { database in
       (try await database.contents(), database.engine.metrics)
     }
+    let end = try LogEnd(of: database.directory)
     // As the files are by now, which may be more or less than what was read above.
     let files = try FileListing.files(in: database.directory)
     if globals.chosenFormat == .table {
-      try print(contents, metrics, files)
+      try print(contents, metrics, files, end)
     } else {
       var rows = RowWriter(globals, .report(schema: "info/1", columns: Self.names))
-      try rows.write(Self.object(contents, metrics, files))
+      try rows.write(Self.object(contents, metrics, files, end))
       try rows.finish()
     }
   }
 
   private static let names = [
-    "format", "sequence", "shards", "bytes", "reclaimableBytes", "pinnedBytes", "collections",
-    "files",
+    "format", "sequence", "lastCommit", "isClosed", "shards", "bytes", "reclaimableBytes",
+    "pinnedBytes", "collections", "files",
   ]
 
   private static func object(
-    _ contents: DatabaseContents, _ metrics: EngineMetrics, _ files: [FileListing]
+    _ contents: DatabaseContents, _ metrics: EngineMetrics, _ files: [FileListing],
+    _ end: LogEnd
   ) -> [Cell] {
     let collections = contents.collections.map { collection in
       Value.map([
@@ -57,6 +59,7 @@ struct InfoCommand: AsyncParsableCommand {
     return [
       ("format", .string(contents.format)),
       ("sequence", .integer(Int64(clamping: contents.sequence))),
+      ("lastCommit", end.lastCommit), ("isClosed", .boolean(end.isClosed)),
       ("shards", .integer(Int64(contents.shards))),
       ("bytes", .integer(Int64(files.reduce(0) { $0 + $1.bytes }))),
       ("reclaimableBytes", .integer(Int64(clamping: metrics.reclaimableBytes))),
@@ -66,12 +69,15 @@ struct InfoCommand: AsyncParsableCommand {
   }
 
   private func print(
-    _ contents: DatabaseContents, _ metrics: EngineMetrics, _ files: [FileListing]
+    _ contents: DatabaseContents, _ metrics: EngineMetrics, _ files: [FileListing],
+    _ end: LogEnd
   ) throws {
     var output = Output()
     let total = files.reduce(0) { $0 + $1.bytes }
     try output.print("format       \(contents.format)")
     try output.print("sequence     \(contents.sequence)")
+    try output.print("last commit  \(ValueText.plain(end.lastCommit, globals.ejson))")
+    try output.print("closed       \(end.isClosed ? "in good order" : "no: open, or it crashed")")
     try output.print("shards       \(contents.shards)")
     try output.print("bytes        \(ByteCount.text(total))")
     let reclaimable = Int(clamping: metrics.reclaimableBytes)
@@ -100,6 +106,28 @@ struct InfoCommand: AsyncParsableCommand {
       for line in table.lines { try output.print(line) }
     }
     try output.flush()
+  }
+}
+
+/// Where the newest log ends.
+private struct LogEnd {
+  /// When the last commit was made; null before the first.
+  var lastCommit = Value.null
+  /// Whether the database was closed after it, and nobody has it open.
+  var isClosed = false
+
+  init(of directory: String) throws {
+    let inspector = try failing { () throws(EngineError) in
+      try FileInspector(at: directory, environment: .live())
+    }
+    let frame = try failing { () throws(EngineError) in
+      try inspector.logs().last.flatMap { (name) throws(EngineError) in
+        try inspector.frames(ofLog: name).last
+      }
+    }
+    guard let frame else { return }
+    isClosed = frame.kind == "seal"
+    if frame.sequence > 0 { lastCommit = time(frame.time) }
   }
 }
 

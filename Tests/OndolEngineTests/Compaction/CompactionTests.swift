@@ -132,6 +132,23 @@ private func segmentFiles(_ world: SimulatedWorld) -> Int {
     }
   }
 
+  @Test func `rests as long as it is asked to`() throws {
+    try simulate(seed: 1) { engine, world in
+      for round in 0..<40 {
+        try await engine.put(
+          0x1000, (0..<8).map { $0 * 40 + round }, [UInt8](repeating: 7, count: 99))
+      }
+      try await engine.settle()
+      try await engine.put(0x1000, [1, 300], [1])
+      var merged: UInt64 = 0
+      let began = world.environment.now()
+      try await engine.compact(bytesPerSecond: 1_000) { _, total in merged = total }
+      let microseconds = UInt64(clamping: world.environment.now() - began)
+      #expect(merged > 0)
+      #expect(microseconds >= merged * 1_000, "\(merged) bytes in \(microseconds) µs")
+    }
+  }
+
   @Test func `says how far it is, and stops when its task is cancelled`() throws {
     try simulate(seed: 1) { engine, world in
       for round in 0..<40 {

@@ -29,6 +29,50 @@ import Testing
     #expect(other["t"] == read[1]["t"])
   }
 
+  @Test
+  func `Codable values and field paths go into batches and transactions as they do elsewhere`()
+    async throws
+  {
+    struct Sized: Codable, Equatable { var name: String?; var sizes: [String: Int] }
+    let database = try await Database.inMemory()
+    let items = database.collection("items")
+    let (made, merged) = (items.document("made"), items.document("merged"))
+    try await merged.setData(["name": "Lamp", "sizes": ["a.b": 1, "c": 2]])
+    let batch = database.batch()
+    try batch.create(from: Sized(name: "Desk", sizes: [:]), forDocument: made)
+    try batch.setData(
+      from: Sized(name: "Other", sizes: ["c": 5]), forDocument: merged,
+      mergeFields: ["sizes.c"])
+    try batch.updateData([FieldPath(["sizes", "a.b"]): 3], forDocument: merged)
+    try await batch.commit()
+    try await database.runTransaction { transaction in
+      try transaction.updateData(
+        [FieldPath(["sizes", "a.b"]): FieldValue.increment(1)], forDocument: merged)
+    }
+    let found = try await merged.getDocument(as: Sized.self)
+    #expect(found == Sized(name: "Lamp", sizes: ["a.b": 4, "c": 5]))
+    let again = database.batch()
+    try again.create(from: Sized(sizes: [:]), forDocument: made)
+    let error = await #expect(throws: DatabaseError.self) { try await again.commit() }
+    #expect(error?.code == .alreadyExists)
+  }
+
+  @Test func `A typed read takes a decoder, wherever it is made`() async throws {
+    struct Named: Codable, Equatable { var firstName: String }
+    let database = try await Database.inMemory()
+    let document = database.document("users/u")
+    try await document.setData(["first_name": "Minji"])
+    let decoder = DocumentDecoder(keyStrategy: .snakeCase)
+    let minji = Named(firstName: "Minji")
+    #expect(try await document.getDocument(as: Named.self, decoder: decoder) == minji)
+    #expect(
+      try database.snapshot().getDocument(document, as: Named.self, decoder: decoder) == minji)
+    let read = try await database.runTransaction { transaction in
+      try transaction.getDocument(document, as: Named.self, decoder: decoder)
+    }
+    #expect(read == minji)
+  }
+
   @Test func `One write that cannot be done leaves all undone`() async throws {
     let database = try await Database.inMemory()
     let items = database.collection("items")

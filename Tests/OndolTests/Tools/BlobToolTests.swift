@@ -80,6 +80,8 @@ import Testing
     var bytes = try Data(contentsOf: place)
     bytes[bytes.count / 2] ^= 1
     try bytes.write(to: place)
+    #expect(try await scratch.ondol("blob", "verify", shop, "--sample", "0.0001").status == 0)
+    #expect(try await scratch.ondol("blob", "verify", shop, "--sample", "0").status == 2)
     for arguments in [["blob", "verify", shop], ["check", shop, "--blobs", "--json"]] {
       let result = try await scratch.ondol(arguments)
       #expect(result.status == 4)
@@ -146,6 +148,10 @@ import Testing
     #expect(repaired.map { $0["collection"] as? String } == ["users/posts"])
     let compacted = try objects(try await scratch.ondol("compact", shop))
     #expect(compacted.first?["schema"] as? String == "compact/1")
+    for options in [["--max-mb-s", "1000"], ["--target-ratio", "0.9"]] {
+      #expect(try await scratch.ondol(["compact", shop] + options).status == 0)
+    }
+    #expect(try await scratch.ondol("compact", shop, "--max-mb-s", "0").status == 2)
     let (copy, again) = (scratch.path("copy.ondol"), scratch.path("again.ondol"))
     #expect(try await scratch.ondol("backup", shop, copy).status == 0)
     #expect(try await scratch.ondol("restore", copy, again).status == 0)

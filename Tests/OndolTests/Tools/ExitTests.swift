@@ -35,6 +35,7 @@ import Testing
     }
     for (group, name) in [
       ("blob", "cat"), ("tree", "get"), ("log", "dump"), ("segment", "ls"), ("manifest", "dump"),
+      ("index", "dump"),
     ] {
       let help = try await scratch.ondol(group, name, "--help")
       #expect(help.output.contains("USAGE: ondol \(group) \(name)"), "\(group) \(name)")

@@ -166,4 +166,53 @@ import Testing
     try await database.close()
     #expect(try await scratch.ondol("tail", shop, "--since", "nonsense").status == 2)
   }
+
+  @Test func `The rows of an index are printed as they are stored`() async throws {
+    let database = try await Database.open(at: shop)
+    let items = database.collection("items")
+    try await items.document("odd one").setData(["kind": "odd"])
+    let long = String(repeating: "x", count: 10_000)
+    try await items.document("long").setData(["kind": .string(long), "n": 3] as [String: Value])
+    let posts = database.collection("users/a/posts")
+    try await posts.document("z").setData(["rank": 2.0])
+    try await posts.createIndex(on: ["-rank"])
+    try await database.close()
+
+    let all = try await scratch.ondol(
+      "index", "dump", shop, "items", "kind,n", "--ejson", "relaxed")
+    #expect(all.status == 0, "\(all.messages)")
+    #expect(
+      all.lines.first == #"{"schema":"index-dump/1","values":["even",0],"missing":[],"cut":[],"#
+        + #""document":"items/i0"}"#)
+    #expect(all.lines.count == 12)
+    #expect(
+      all.lines.contains { $0.contains(#"["odd",null],"missing":["n"]"#) }, "\(all.output)")
+    #expect(all.lines.last?.contains(#"[null,3],"missing":[],"cut":["kind"]"#) == true)
+    let some = try objects(
+      try await scratch.ondol(
+        "index", "dump", shop, "items", "kind,n", "--from", #""f""#, "--to", #""odd""#, "--limit",
+        "2"))
+    #expect(some.map { $0["document"] as? String } == ["items/odd one", "items/i1"])
+    let descending = try await scratch.ondol("index", "dump", shop, "users/posts", "--", "-rank")
+    #expect(descending.output.contains(#""values":[2]"#), "\(descending.output)")
+    #expect(descending.output.contains(#""document":"users/a/posts/z""#))
+    #expect(try await scratch.ondol("index", "dump", shop, "items", "none").status == 3)
+    #expect(
+      try await scratch.ondol("index", "dump", shop, "items", "kind,n", "--from", "{").status == 2)
+  }
+
+  @Test func `What is known of a document and of the last commit is told`() async throws {
+    let revision = try objects(try await scratch.ondol("get", shop, "items/i3", "--rev"))
+    #expect((revision.first?["__version__"] as? Int ?? 0) > 0)
+    #expect(revision.first?["__updated__"] != nil)
+    #expect(revision.first?["n"] as? Int == 3)
+    let info = try objects(try await scratch.ondol("info", shop))
+    #expect(info.first?["isClosed"] as? Bool == true)
+    #expect(info.first?["lastCommit"] != nil)
+    let database = try await Database.open(at: shop)
+    try await database.document("items/new").setData(["n": 1])
+    let beside = try objects(try await scratch.ondol("info", shop))
+    #expect(beside.first?["isClosed"] as? Bool == false)
+    try await database.close()
+  }
 }

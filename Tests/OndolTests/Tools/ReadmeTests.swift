@@ -18,31 +18,28 @@ import Testing
     struct Item: Codable {
       var name: String
       var price: Int
-      var count: Int
-      var imagePath: [String] = []
+      var photo: BlobReference?
     }
 
     let database = try await Database.open(at: scratch.path("shop.ondol"))
-    let items = database.collection("upload")
+    let items = database.collection("items")
 
-    try await items.document("lamp").setData(
-      from: Item(name: "라탄 조명", price: 39_000, count: 2))
-    try await items.document("chair").setData(["name": "원목 의자", "price": 82_000, "count": 5])
+    let photo = try await database.storage.put(Array("not quite a PNG".utf8))
+    try await items.document("lamp").setData(from: Item(name: "라탄 조명", price: 39, photo: photo))
+    try await items.document("chair").setData(["name": "원목 의자", "price": 82])
 
-    let result = try await items.document("lamp").updateData(
-      ["count": FieldValue.increment(-1), "imagePath": FieldValue.arrayUnion(["lamp.png"])],
-      returning: .after)
-    print(result.after?["count"] as Int? ?? 0)  // 1
-
-    try await items.createIndex(on: ["price"])
-    let found = try await items.whereField("price", in: [39_000, 82_000])
-      .order(by: "price").getDocuments()
-    for document in found.documents {
-      print(document.documentID, document["name"] as String? ?? "")  // lamp, then chair
+    let cheap = items.whereField("price", in: [29, 39, 49]).order(by: "price")
+    for try await snapshot in cheap.snapshots {
+      print(snapshot.documents.map(\.documentID))  // ["lamp"], then ["lamp", "chair"]
+      if snapshot.documents.count == 2 { break }
+      try await items.document("chair").updateData(["price": FieldValue.increment(-33)])
     }
+
+    let lamp = try await items.document("lamp").getDocument().data(as: Item.self)
+    if let photo = lamp.photo { print(try await database.storage.data(of: photo).count) }  // 15
     try await database.close()
     // End.
-    #expect(printed == ["1", "lamp 라탄 조명", "chair 원목 의자"])
+    #expect(printed == [#"["lamp"]"#, #"["lamp", "chair"]"#, "15"])
   }
 
   @Test func `Its example is the one that is tested`() throws {

@@ -1,0 +1,130 @@
+// The rows of an index as they are stored, read back into values, for the tools that look into it.
+// A walk over the index's keyspace. Documents are not read, so a row that leads nowhere is listed,
+// too.
+
+internal import OndolEngine
+
+/// A row of an index.
+package struct ListedIndexRow: Sendable {
+  /// What stands for a field.
+  package enum Component: Sendable {
+    case value(Value)
+    /// Only the value's beginning is in the index.
+    case cut
+    case missing
+  }
+
+  /// One for each field of the index.
+  package var components: [Component]
+  /// The path of the document that the row leads to.
+  package var document: String
+}
+
+extension ListedIndexRow {
+  /// Whether the first value is within bounds; one that is not known may be.
+  fileprivate func isWithin(_ bounds: (least: Value?, greatest: Value?)) -> Bool {
+    guard case .value(let value) = components.first else { return true }
+    if let least = bounds.least, ValueOrder.compare(value, least) < 0 { return false }
+    if let greatest = bounds.greatest, ValueOrder.compare(value, greatest) > 0 { return false }
+    return true
+  }
+}
+
+/// Some rows of an index.
+package struct ListedIndexPage: Sendable {
+  package var fields: [String]
+  package var rows: [ListedIndexRow]
+  /// Where the next page goes on; nil behind the last row.
+  package var next: [UInt8]?
+}
+
+extension Database {
+  /// Rows of the index called `name` of the collections of a pattern, in the index's order, from
+  /// `start` on; nil when there is no such index.
+  ///
+  /// - Parameters:
+  ///   - bounds: the least and the greatest first value of the rows that are wanted.
+  ///   - limit: rows that are looked at.
+  /// - Complexity: O(limit).
+  package func listIndex(
+    _ name: String, of pattern: String, bounds: (least: Value?, greatest: Value?),
+    from start: [UInt8]?, limit: Int
+  ) async throws(DatabaseError) -> ListedIndexPage? {
+    try await read(try engineSnapshot()) { (rows) throws(DatabaseError) in
+      for family in try rows.catalog.families(in: rows) {
+        for (known, entry) in family.collections where known.description == pattern {
+          guard let index = entry.allIndexes.first(where: { $0.name == name }) else { continue }
+          return try rows.page(of: index, known, bounds, from: start, limit)
+        }
+      }
+      return nil
+    }
+  }
+}
+
+extension Rows {
+  fileprivate func page(
+    of index: IndexDefinition, _ pattern: CollectionPattern,
+    _ bounds: (least: Value?, greatest: Value?), from start: [UInt8]?, _ limit: Int
+  ) throws(DatabaseError) -> ListedIndexPage {
+    var range = KeyRange(prefix: index.keyspace.prefix)
+    if let start { range.lower = start }
+    var walk = RangeWalk(self, [range])
+    var page = ListedIndexPage(fields: index.fields.map(\.description), rows: [])
+    var count = 0
+    while try walk.next() {
+      let key = walk.cursor.key.array
+      guard count < limit else {
+        page.next = key
+        break
+      }
+      count += 1
+      let row = try index.list(key, try walk.value.array, pattern)
+      if row.isWithin(bounds) { page.rows.append(row) }
+    }
+    return page
+  }
+}
+
+extension IndexDefinition {
+  fileprivate func list(
+    _ key: [UInt8], _ value: [UInt8], _ pattern: CollectionPattern
+  ) throws(DatabaseError) -> ListedIndexRow {
+    let document: [UInt8]
+    let components: [ListedIndexRow.Component]
+    do throws(MalformedBytes) {
+      document = try documentKey(of: key, value, ancestorCount: pattern.ancestorCount)
+      components = try self.components(of: key, ancestorCount: pattern.ancestorCount)
+    } catch {
+      throw DatabaseError(.dataLoss, "a row of the index '\(name)' is damaged: \(error.reason)")
+    }
+    let ids = try DocumentKey.ids(in: document.bytes, ancestorCount: pattern.ancestorCount)
+    let path = zip(pattern.collectionIDs, ids).flatMap { [$0, $1] }
+    return ListedIndexRow(components: components, document: path.joined(separator: "/"))
+  }
+
+  private func components(
+    of key: [UInt8], ancestorCount: Int
+  ) throws(MalformedBytes) -> [ListedIndexRow.Component] {
+    var reader = KeyReader(key.bytes)
+    try reader.skip(raw: keyspace.prefix.count)
+    if kind.isLink { return [.value(.string(try reader.id()))] }
+    if !kind.putsAncestorsBehind {
+      for _ in 0..<ancestorCount { _ = try reader.id() }
+    }
+    var components: [ListedIndexRow.Component] = []
+    for field in fields {
+      let mark = field.descending ? ~Self.missing : Self.missing
+      if reader.offset < key.count, key[reader.offset] == mark {
+        try reader.skip(raw: 1)
+        components.append(.missing)
+        continue
+      }
+      switch try reader.component(descending: field.descending) {
+      case .value(let value): components.append(.value(value))
+      case .cut: components.append(.cut)
+      }
+    }
+    return components
+  }
+}

@@ -1,0 +1,24 @@
+// What opening refuses before it makes anything: options that no database can have.
+
+import OndolTestKit
+import Testing
+
+@testable import Ondol
+
+@Suite struct `Opening a database` {
+  /// A count that the superblock cannot hold was taken, and the database could not be opened again.
+  @Test(arguments: [-1, 0, 1_025, .max])
+  func `refuses a number of shards that cannot be stored`(count: Int) async throws {
+    await #expect { try await Database.inMemory(options: .init(shardCount: count)) } throws: {
+      ($0 as? DatabaseError)?.code == .invalidArgument
+    }
+  }
+
+  @Test(arguments: [1, 1_024])
+  func `takes the least and the greatest number of shards`(count: Int) async throws {
+    let database = try await Database.inMemory(options: .init(shardCount: count))
+    try await database.collection("a").document("b").setData(["n": 1])
+    #expect(try await database.collection("a").getDocuments().count == 1)
+    try await database.close()
+  }
+}
