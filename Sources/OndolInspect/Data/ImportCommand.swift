@@ -42,7 +42,7 @@ struct ImportCommand: AsyncParsableCommand {
   @Flag(help: "In CSV: numbers, true, false, null and nested JSON are what they look like.")
   var guessTypes = false
 
-  @Flag(help: "Take objects as {\"$date\": …} for the maps they are.")
+  @Flag(help: "Take objects as {\"$date\": ...} for the maps they are.")
   var plain = false
 
   @Flag(help: "End with the first line that is no document.")

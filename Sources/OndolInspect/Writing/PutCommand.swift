@@ -11,7 +11,7 @@ struct PutCommand: AsyncParsableCommand {
     commandName: "put",
     abstract: "Makes a document, or replaces it.",
     discussion: """
-      FIELDS is a JSON object, typed values as {"$date": …} in it; - reads it from standard \
+      FIELDS is a JSON object, typed values as {"$date": ...} in it; - reads it from standard \
       input. Status 9 when the document is there with --create, or has another version than \
       --if-version says; 3 when it is not there with --update.
       """)
