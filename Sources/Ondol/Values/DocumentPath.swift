@@ -34,7 +34,7 @@ public struct DocumentPath: Sendable, Hashable {
       let path = segments.joined(separator: "/")
       throw DatabaseError(
         .invalidArgument,
-        "\"\(path)\" has \(segments.count) segments, and a document's path must have an even"
+        "\"\(path)\" has \(counted(segments)), and a document's path must have an even"
           + " number of segments; append a document's id or leave the last segment out",
         path: path)
     }
@@ -92,7 +92,7 @@ public struct CollectionPath: Sendable, Hashable {
       let path = segments.joined(separator: "/")
       throw DatabaseError(
         .invalidArgument,
-        "\"\(path)\" has \(segments.count) segments, and a collection's path must have an odd"
+        "\"\(path)\" has \(counted(segments)), and a collection's path must have an odd"
           + " number of segments; append a collection's name or leave the last segment out",
         path: path)
     }
@@ -144,6 +144,11 @@ extension CollectionPath: Comparable, CustomStringConvertible {
 
   /// The segments with "/" between them.
   public var description: String { segments.joined(separator: "/") }
+}
+
+/// How many segments there are, in words for a message.
+private func counted(_ segments: [String]) -> String {
+  "\(segments.count) segment\(segments.count == 1 ? "" : "s")"
 }
 
 extension Hasher {

@@ -7,8 +7,13 @@ internal import OndolEngine
 /// The way to a field: a name, or names that lead through maps.
 ///
 /// A string literal is split at its dots: `"dimensions.height"` is the field `height` in the map
-/// `dimensions`. A name with other characters stands in backticks, as in ```"sizes.`5.5`"```, where
-/// `\` takes the next character literally. `FieldPath(["a.b"])` never splits.
+/// `dimensions`. A name with other characters stands in backticks, within which `\` takes the next
+/// character literally. `FieldPath(["a.b"])` never splits. All as in Firestore.
+///
+/// ```swift
+/// let height: FieldPath = "dimensions.height"
+/// let size: FieldPath = "sizes.`5.5`"
+/// ```
 ///
 /// A wrong path (empty, with an empty name, one over 1,500 bytes, a reserved `__…__`, or with one
 /// of `~ * / [ ]` outside backticks) makes the call it is given to throw `.invalidArgument`.
