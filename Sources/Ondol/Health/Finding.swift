@@ -93,6 +93,17 @@ public struct Finding: Sendable, Hashable, Codable {
   public var hint: String?
 
   /// A finding with its place.
+  ///
+  /// - Parameters:
+  ///   - severity: how bad it is.
+  ///   - kind: what it is about.
+  ///   - message: what is wrong, for a person.
+  ///   - file: the name of a file in the database's directory.
+  ///   - offset: the place in the file, in bytes.
+  ///   - collection: a collection's path.
+  ///   - id: a document's id.
+  ///   - storagePath: a storage path.
+  ///   - hint: what helps, for a person.
   public init(
     _ severity: Severity, _ kind: Kind, _ message: String, file: String? = nil,
     offset: UInt64? = nil, collection: String? = nil, id: String? = nil,
