@@ -92,6 +92,12 @@ extension Database {
       return check
     }
     findings.append(catalogCheck.findings.findings)
+    let mirrorCheck = await snapshot.readBlocking {
+      var check = MirrorCheck(rows)
+      check.run()
+      return check
+    }
+    findings.append(mirrorCheck.findings.findings)
     try await checkTree(rows, &findings)
     for root in catalogCheck.roots {
       for var check in await collectionChecks(of: root, snapshot, &findings) {

@@ -60,6 +60,8 @@ public struct Finding: Sendable, Hashable, Codable {
     case pointer
     /// What the database knows of its collections, names of fields and indexes.
     case catalog
+    /// A row that the catalog's mirror, its second copy, has alone, lacks, or has otherwise.
+    case mirror
     /// A document that cannot be decoded, or whose key is not that of a document.
     case document
     /// A row of an index that is missing, too many, or other than its document says.
