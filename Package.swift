@@ -66,6 +66,13 @@ let package = Package(
     // What an app's tests see of the test kit, through public calls alone.
     .testTarget(name: "TestKitTests", dependencies: ["Ondol", "OndolTestKit"]),
     .testTarget(name: "TidyTests"),
+    // What it depends on are the modules that pages import.
+    .testTarget(
+      name: "DocumentationTests",
+      dependencies: [
+        "Ondol", "OndolTestKit", .product(name: "Logging", package: "swift-log"),
+        .product(name: "ArgumentParser", package: "swift-argument-parser"),
+      ]),
   ],
   swiftLanguageModes: [.v6])
 
