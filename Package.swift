@@ -6,6 +6,8 @@ let package = Package(
   platforms: [.macOS(.v26), .iOS(.v26), .tvOS(.v26), .watchOS(.v26), .visionOS(.v26)],
   products: [
     .library(name: "Ondol", targets: ["Ondol"]),
+    // For apps' own tests: devices that lose power, fail and fill up; Tests/OndolTestKit/Product.
+    .library(name: "OndolTestKit", targets: ["OndolTestKit"]),
     .executable(name: "ondol", targets: ["OndolInspect"]),
     .executable(name: "ondol-demo", targets: ["OndolDemo"]),
     .executable(name: "ondol-stress", targets: ["OndolStress"]),
@@ -61,7 +63,16 @@ let package = Package(
     .testTarget(
       name: "OndolTests", dependencies: ["Ondol", "OndolEngine", "OndolJSON", "OndolTestKit"]),
     .testTarget(name: "SimulationTests", dependencies: ["OndolEngine", "Ondol", "OndolTestKit"]),
+    // What an app's tests see of the test kit, through public calls alone.
+    .testTarget(name: "TestKitTests", dependencies: ["Ondol", "OndolTestKit"]),
     .testTarget(name: "TidyTests"),
+    // What it depends on are the modules that pages import.
+    .testTarget(
+      name: "DocumentationTests",
+      dependencies: [
+        "Ondol", "OndolTestKit", .product(name: "Logging", package: "swift-log"),
+        .product(name: "ArgumentParser", package: "swift-argument-parser"),
+      ]),
   ],
   swiftLanguageModes: [.v6])
 

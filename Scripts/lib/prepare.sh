@@ -100,6 +100,11 @@ require_git() {
   command -v git >/dev/null 2>&1 || install_package git git git
 }
 
+# Only for scripts that have something for it to do.
+require_python() {
+  command -v python3 >/dev/null 2>&1 || install_package python3 python3 python3
+}
+
 require_swift
 require_lz4
 require_git

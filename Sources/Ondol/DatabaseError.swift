@@ -64,6 +64,10 @@ public struct DatabaseError: Error, Sendable, Hashable {
     public var attempted: [String: Value]?
 
     /// Pairs the two versions.
+    ///
+    /// - Parameters:
+    ///   - stored: the fields as they are stored; nil when there is no document.
+    ///   - attempted: the fields as the write would have left them; nil for a delete.
     public init(stored: [String: Value]?, attempted: [String: Value]?) {
       self.stored = stored
       self.attempted = attempted
@@ -84,6 +88,13 @@ public struct DatabaseError: Error, Sendable, Hashable {
   private(set) var isCold = false
 
   /// An error with its place.
+  ///
+  /// - Parameters:
+  ///   - code: what kind of failure it is.
+  ///   - message: what was wrong and what helps, for a person.
+  ///   - path: the document, collection or file it is about.
+  ///   - field: the field inside the document, as a field path.
+  ///   - conflict: the two documents, when a precondition on a version failed.
   public init(
     _ code: Code, _ message: String, path: String? = nil, field: String? = nil,
     conflict: Conflict? = nil

@@ -3,6 +3,9 @@
 public import Logging
 
 /// What a commit survives once the write that made it has returned.
+///
+/// Whatever it says, a commit is whole or absent afterwards, and no commit survives without all
+/// those before it: one with `.power` brings the earlier ones to the device with it.
 public enum Durability: Sendable, Hashable {
   /// The process's own life only: the commit reaches the system with the next stronger one.
   case memory
@@ -38,6 +41,10 @@ extension Database {
     public var bytes: Int?
 
     /// Seven days and 64 MiB, unless said otherwise.
+    ///
+    /// - Parameters:
+    ///   - duration: changes older than this go; nil for no limit.
+    ///   - bytes: bytes of the files that are kept; nil for no limit.
     public init(duration: Duration? = .seconds(7 * 86_400), bytes: Int? = 64 << 20) {
       self.duration = duration
       self.bytes = bytes
@@ -50,10 +57,12 @@ extension Database {
     public var access = Access.readWrite
     /// What commits survive that do not say so themselves.
     public var durability = Durability.power
-    /// Bytes of memory for blocks, filters and index tops: a hard budget.
+    /// Bytes of memory for blocks, filters and index tops: a hard budget, 0 or more. Rows that are
+    /// not yet in files come on top of it: each shard gathers a sixteenth of it, within 4 and 64
+    /// MiB, and up to three times that while its files are behind.
     public var cacheSize = 64 << 20
     /// Parts of the storage that are maintained side by side, 1 to 1,024; counts when the database
-    /// is created.
+    /// is created, and stays what it was then.
     public var shardCount = 4
     /// What the superblock has room for.
     static let shardCounts = 1...1_024
@@ -88,7 +97,20 @@ extension Database {
     /// them before is served in any case.
     public var blobGracePeriod = Duration.seconds(300)
 
-    /// The defaults.
+    /// Options with these properties and the defaults of all others.
+    ///
+    /// - Parameters:
+    ///   - durability: what commits survive that do not say so themselves.
+    ///   - cacheSize: bytes of memory for blocks, filters and index tops.
+    ///   - shardCount: parts of the storage that are maintained side by side; counts when the
+    ///     database is created.
+    ///   - logger: where the database says what it does in the background.
+    ///   - clock: microseconds since 1970; the system's clock when nil.
+    ///   - automaticID: makes the ids of documents that are added without one; random ones when
+    ///     nil.
+    ///   - automaticIndexes: whether indexes are made for queries that look at many documents.
+    ///   - access: whether the database may be written.
+    ///   - changeRetention: for how long changes can be read again; not at all when nil.
     public init(
       durability: Durability = .power, cacheSize: Int = 64 << 20, shardCount: Int = 4,
       logger: Logger = Logger(label: "ondol"), clock: (@Sendable () -> Int64)? = nil,
@@ -104,6 +126,20 @@ extension Database {
       self.clock = clock
       self.automaticID = automaticID
       self.automaticIndexes = automaticIndexes
+    }
+
+    /// Throws `.invalidArgument` for numbers that no database can be opened with.
+    func check(for path: String) throws(DatabaseError) {
+      guard Self.shardCounts.contains(shardCount) else {
+        throw DatabaseError(
+          .invalidArgument,
+          "a database has \(Self.shardCounts) shards, and shardCount is \(shardCount)",
+          path: path)
+      }
+      guard cacheSize >= 0 else {
+        throw DatabaseError(
+          .invalidArgument, "a cache cannot have \(cacheSize) bytes", path: path)
+      }
     }
   }
 }

@@ -21,4 +21,15 @@ import Testing
     #expect(try await database.collection("a").getDocuments().count == 1)
     try await database.close()
   }
+
+  @Test func `refuses a cache of less than nothing, and works with none`() async throws {
+    await #expect { try await Database.inMemory(options: .init(cacheSize: -1)) } throws: {
+      ($0 as? DatabaseError)?.code == .invalidArgument
+    }
+    let database = try await Database.inMemory(options: .init(cacheSize: 0))
+    try await database.document("a/b").setData(["n": 1])
+    try await database.compact()
+    #expect(try await database.document("a/b").getDocument()["n"] as Int? == 1)
+    try await database.close()
+  }
 }

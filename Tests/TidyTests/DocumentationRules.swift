@@ -4,7 +4,7 @@
 extension Rule {
   static let documentation = [
     Rule(
-      "Every public declaration of Ondol has a doc comment",
+      "Every public declaration of Ondol and of its test kit has a doc comment",
       planted: Sample(
         "Sources/Ondol/A.swift", "/// A.\npublic struct A {\n  public var b: Int { 1 }\n}\n",
         line: 3),
@@ -18,7 +18,9 @@ extension Rule {
           "extension A: Hashable {\n  public func hash(into hasher: inout Hasher) {}\n}\n"),
       ]
     ) { file, _ in
-      guard file.isIn("Sources/Ondol/"), file.isSwift else { return [] }
+      guard file.isIn("Sources/Ondol/", "Tests/OndolTestKit/Product/"), file.isSwift else {
+        return []
+      }
       return file.code.indices
         .filter { file.code[$0].contains(publicDeclaration) && !file.code[$0].contains(witness) }
         .filter { !file.hasDocumentation(above: $0) }

@@ -16,6 +16,7 @@ public struct BlobDigest: Sendable, Hashable {
 
   /// The digest of these 32 bytes.
   ///
+  /// - Parameter bytes: the digest's 32 bytes, the first in front.
   /// - Returns: nil when there are more bytes, or fewer.
   public init?(bytes: some Collection<UInt8>) {
     guard bytes.count == Self.length else { return nil }
@@ -40,6 +41,7 @@ public struct BlobDigest: Sendable, Hashable {
 
   /// The digest that 64 hexadecimal digits spell, in either case.
   ///
+  /// - Parameter text: 64 hexadecimal digits.
   /// - Returns: nil when `text` is anything else.
   public init?(hex text: String) {
     var bytes: [UInt8] = []

@@ -23,6 +23,11 @@ public struct BlobReference: Sendable, Hashable {
 
   /// A reference to bytes that are stored, or are to be by the time it is written into a document.
   ///
+  /// - Parameters:
+  ///   - digest: the SHA-256 of the bytes.
+  ///   - length: how many bytes there are, 0 or more.
+  ///   - contentType: what kind of bytes they are, 1 to 255 bytes of UTF-8; nil when nobody knows.
+  ///   - path: the storage path it is taken from, if from one.
   /// - Throws: `.invalidArgument` when the length is negative, the content type is empty, over 255
   ///   bytes or has control characters, or `path` is no storage path in its normal form.
   public init(
@@ -102,6 +107,8 @@ extension BlobReference: FieldConvertible, FieldReadable {
   /// A blob.
   public func encodeField() -> FieldInput { FieldInput(.blob(self)) }
   /// Reads a blob.
+  ///
+  /// - Parameter fieldValue: what the field holds.
   public init?(fieldValue: Value) {
     guard let value = fieldValue.blob else { return nil }
     self = value

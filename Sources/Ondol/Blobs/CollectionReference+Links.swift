@@ -40,6 +40,9 @@ extension CollectionReference {
   /// Takes a link back: the documents keep the objects no longer, and these stay until somebody
   /// deletes them. Does nothing when there is none.
   ///
+  /// - Parameters:
+  ///   - field: as it was linked.
+  ///   - folder: as it was linked.
   /// - Throws: `.invalidArgument` when the field or the folder cannot be one.
   /// - Complexity: O(segments).
   public func unlinkBlobs(

@@ -38,6 +38,16 @@ extension StorageReference {
 
 extension Storage {
   /// What `make` makes of a content: as `StorageReference.derive(_:maxSize:contentType:_:)`.
+  ///
+  /// - Parameters:
+  ///   - name: says what is made: 1 to 1,000 bytes of UTF-8.
+  ///   - blob: the content to make it of.
+  ///   - maxSize: bytes that the caller has room for.
+  ///   - contentType: told from the bytes that were made when nil.
+  ///   - make: gets the bytes and makes others of them; not called when that was done before.
+  /// - Throws: what `make` throws, and nothing is kept then; `.notFound` when the content is not
+  ///   stored any more; otherwise as with an object.
+  /// - Complexity: two lookups when it is there.
   public func derive(
     _ name: String, from blob: BlobReference, maxSize: Int = .max, contentType: String? = nil,
     _ make: (Data) async throws -> some Collection<UInt8> & Sendable

@@ -49,6 +49,8 @@ public struct Storage: Sendable {
 
   /// The place at `path`. Leading, trailing and repeated `/` mean nothing. A path that cannot be
   /// one, over 1,024 bytes or with a control character, makes the calls throw that use it.
+  ///
+  /// - Parameter path: names with `/` between, up to 1,024 bytes of UTF-8.
   public func reference(withPath path: String) -> StorageReference {
     StorageReference(database: database, path: StoragePath.normal(path))
   }
@@ -63,8 +65,11 @@ public struct Storage: Sendable {
   ///     try await items.document("lamp").updateData(["photo": blob])
   ///
   /// - Parameters:
+  ///   - data: the bytes.
   ///   - contentType: told from the bytes when nil.
-  ///   - expected: the digest the bytes must have.
+  ///   - expected: the digest the bytes must have; not compared when nil.
+  ///   - durability: what the lease survives; the database's own when nil. The bytes themselves are
+  ///     synced in any case.
   /// - Throws: `.invalidArgument` when the bytes have another digest; `.resourceExhausted` when the
   ///   disk is full; `.cancelled` when the task was cancelled, and nothing is stored then.
   /// - Complexity: O(bytes), written and synced; only hashed when they are stored already.
@@ -95,6 +100,11 @@ public struct Storage: Sendable {
   }
 
   /// The bytes of a content, or some of them, piece by piece; see `StorageReference.bytes(in:)`.
+  ///
+  /// - Parameters:
+  ///   - blob: the content.
+  ///   - range: the places of the bytes; a range that goes behind the end stops there. All bytes
+  ///     when nil.
   public func bytes(of blob: BlobReference, in range: Range<Int>? = nil) -> StorageBytes {
     StorageBytes(range) { [database] () throws(DatabaseError) in
       try await database.reader(of: blob.digest, named: "\(blob)")

@@ -32,6 +32,15 @@ public struct StorageMetadata: Sendable, Hashable {
   public let updated: Timestamp?
 
   /// What is to be said of an object; what is nil is left to the database.
+  ///
+  /// - Parameters:
+  ///   - contentType: what kind of bytes they are, as in `image/png`: 1 to 255 bytes of UTF-8.
+  ///   - cacheControl: for servers that hand the object out, as the three that follow.
+  ///   - contentDisposition: how it is to be shown.
+  ///   - contentEncoding: how it is encoded.
+  ///   - contentLanguage: its language.
+  ///   - customMetadata: whatever the app wants to keep with the object. All of it together may
+  ///     have 8 KiB.
   public init(
     contentType: String? = nil, cacheControl: String? = nil, contentDisposition: String? = nil,
     contentEncoding: String? = nil, contentLanguage: String? = nil,

@@ -35,6 +35,9 @@ extension StorageReference {
   /// Writes the bytes of the object here to a file, in the place of one that is there. Nobody sees
   /// half of it: the file takes its place when its bytes are on the device.
   ///
+  /// - Parameters:
+  ///   - path: the file's.
+  ///   - progress: called from time to time, on the caller's actor.
   /// - Throws: `.notFound` when there is no object, or no such directory; `.permissionDenied` or
   ///   `.resourceExhausted` when the file cannot be written; otherwise as `data(maxSize:)`. Then
   ///   the old file is still there.
@@ -63,7 +66,11 @@ extension StorageReference {
 
   /// Writes the bytes of the object here to a file, as `write(toFile:)` with its path does.
   ///
+  /// - Parameters:
+  ///   - url: the file's.
+  ///   - progress: called from time to time, on the caller's actor.
   /// - Throws: `.invalidArgument` when the URL is none of a file; otherwise as with a path.
+  /// - Complexity: O(bytes), about a megabyte of them in memory.
   public func write(
     toFile url: URL, progress: (StorageProgress) -> Void = { _ in }
   ) async throws(DatabaseError) {

@@ -30,11 +30,14 @@ extension StorageReference {
   /// nil there is cleared. Raises the metageneration; generation and bytes stay.
   ///
   /// - Parameters:
-  ///   - generation: the generation that the object must have.
-  ///   - metageneration: the metageneration it must have.
+  ///   - metadata: what is to change: the properties that were assigned.
+  ///   - generation: the generation that the object must have; any when nil.
+  ///   - metageneration: the metageneration it must have; any when nil.
+  ///   - durability: what the commit survives; the database's own when nil.
   /// - Returns: the metadata as it is then.
   /// - Throws: `.notFound` when there is no object; `.aborted` when it has another generation or
   ///   metageneration; `.invalidArgument` when the metadata cannot be kept.
+  /// - Complexity: as an update of a document, whatever the bytes.
   @discardableResult
   public func updateMetadata(
     _ metadata: StorageMetadata, ifGeneration generation: Int64? = nil,
@@ -51,9 +54,12 @@ extension StorageReference {
 
   /// Deletes the object here. Its content goes with its last holder.
   ///
-  /// - Parameter generation: the generation that the object must have.
+  /// - Parameters:
+  ///   - generation: the generation that the object must have; any when nil.
+  ///   - durability: what the commit survives; the database's own when nil.
   /// - Throws: `.notFound` when there is no object; `.failedPrecondition` naming the document when
   ///   one links this path; `.aborted` when the object has another generation.
+  /// - Complexity: as a delete of a document, whatever the bytes.
   public func delete(
     ifGeneration generation: Int64? = nil, durability: Durability? = nil
   ) async throws(DatabaseError) {
@@ -66,8 +72,11 @@ extension StorageReference {
   /// Copies the object here to another place of the same database, metadata included, in one
   /// commit. The copy has a generation of its own.
   ///
-  /// - Parameter generation: the generation that an object at the other place must have; 0 when
-  ///   there must be none.
+  /// - Parameters:
+  ///   - target: where the copy is to be.
+  ///   - generation: the generation that an object there must have; 0 when there must be none, any
+  ///     when nil.
+  ///   - durability: what the commit survives; the database's own when nil.
   /// - Returns: the copy's metadata.
   /// - Throws: `.notFound` when there is no object here; `.invalidArgument` when the other place is
   ///   in another database; `.aborted` or `.alreadyExists` when the object there has another
@@ -84,9 +93,15 @@ extension StorageReference {
   /// Moves the object here to another place of the same database, in one commit: nobody sees it at
   /// both places, or at none.
   ///
+  /// - Parameters:
+  ///   - target: where the object is to be.
+  ///   - generation: the generation that an object there must have; 0 when there must be none, any
+  ///     when nil.
+  ///   - durability: what the commit survives; the database's own when nil.
   /// - Returns: the metadata at the other place, with a generation of its own.
   /// - Throws: as `copy(to:ifGeneration:durability:)`; `.failedPrecondition` naming the document
   ///   when one links this path.
+  /// - Complexity: as two writes of documents, whatever the bytes.
   @discardableResult
   public func move(
     to target: StorageReference, ifGeneration generation: Int64? = nil,

@@ -16,11 +16,14 @@ extension StorageReference {
   /// As in Firebase Storage, nothing of the old object's metadata stays.
   ///
   /// - Parameters:
+  ///   - data: the bytes.
   ///   - metadata: what is to be said of the object. The content type is told from the bytes when
   ///     it says none.
   ///   - generation: the generation that the object here must have; 0 when there must be none.
-  ///   - expected: the digest the bytes must have.
-  ///   - progress: called from time to time.
+  ///   - expected: the digest the bytes must have; not compared when nil.
+  ///   - durability: what the commit survives; the database's own when nil. The bytes are on the
+  ///     device before it, whatever it says.
+  ///   - progress: called from time to time, on the caller's actor.
   /// - Returns: the new object's metadata.
   /// - Throws: `.invalidArgument` when the path, the metadata or the digest is wrong; `.aborted` or
   ///   `.alreadyExists` when the object has another generation; `.resourceExhausted` when the disk
@@ -44,6 +47,14 @@ extension StorageReference {
   /// Puts the bytes of a file here, as `putData` does. They are read once, piece by piece; the file
   /// may change or go as soon as this has returned.
   ///
+  /// - Parameters:
+  ///   - path: the file's.
+  ///   - metadata: what is to be said of the object. The content type is told from the bytes when
+  ///     it says none.
+  ///   - generation: the generation that the object here must have; 0 when there must be none.
+  ///   - expected: the digest the bytes must have; not compared when nil.
+  ///   - durability: what the commit survives; the database's own when nil.
+  ///   - progress: called from time to time, on the caller's actor.
   /// - Throws: `.notFound` or `.permissionDenied` when the file cannot be read, `.aborted` when its
   ///   length changes meanwhile; otherwise as `putData`.
   /// - Complexity: O(bytes), about three megabytes of them in memory.
@@ -72,7 +83,16 @@ extension StorageReference {
 
   /// Puts the bytes of a file here, as `putFile(from:)` with its path does.
   ///
+  /// - Parameters:
+  ///   - url: the file's.
+  ///   - metadata: what is to be said of the object. The content type is told from the bytes when
+  ///     it says none.
+  ///   - generation: the generation that the object here must have; 0 when there must be none.
+  ///   - expected: the digest the bytes must have; not compared when nil.
+  ///   - durability: what the commit survives; the database's own when nil.
+  ///   - progress: called from time to time, on the caller's actor.
   /// - Throws: `.invalidArgument` when the URL is none of a file; otherwise as with a path.
+  /// - Complexity: O(bytes), about three megabytes of them in memory.
   @discardableResult
   public func putFile(
     from url: URL, metadata: StorageMetadata = StorageMetadata(),
@@ -90,6 +110,14 @@ extension StorageReference {
   /// Puts the bytes here that a sequence brings chunk by chunk, as `putData` does. The next chunk
   /// is asked for when the one before is taken.
   ///
+  /// - Parameters:
+  ///   - chunks: the bytes, piece by piece; empty pieces count for nothing.
+  ///   - metadata: what is to be said of the object. The content type is told from the bytes when
+  ///     it says none.
+  ///   - generation: the generation that the object here must have; 0 when there must be none.
+  ///   - expected: the digest the bytes must have; not compared when nil.
+  ///   - durability: what the commit survives; the database's own when nil.
+  ///   - progress: called from time to time, on the caller's actor.
   /// - Throws: what the sequence throws, and nothing has changed then; otherwise as `putData`.
   /// - Complexity: O(bytes), about three megabytes and a chunk of them in memory.
   @discardableResult
@@ -113,7 +141,16 @@ extension StorageReference {
 
   /// Puts the bytes here that a sequence brings one by one, as with chunks.
   ///
+  /// - Parameters:
+  ///   - bytes: the bytes.
+  ///   - metadata: what is to be said of the object. The content type is told from the bytes when
+  ///     it says none.
+  ///   - generation: the generation that the object here must have; 0 when there must be none.
+  ///   - expected: the digest the bytes must have; not compared when nil.
+  ///   - durability: what the commit survives; the database's own when nil.
+  ///   - progress: called from time to time, on the caller's actor.
   /// - Throws: what the sequence throws, and nothing has changed then; otherwise as `putData`.
+  /// - Complexity: O(bytes), about three megabytes of them in memory. Chunks are faster.
   @discardableResult
   public func put<Bytes: AsyncSequence>(
     _ bytes: Bytes, metadata: StorageMetadata = StorageMetadata(),

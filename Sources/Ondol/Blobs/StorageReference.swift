@@ -21,6 +21,9 @@ public struct StorageReference: Sendable {
   public var storage: Storage { database.storage }
 
   /// A place below this one.
+  ///
+  /// - Parameter path: one name or several with `/` between. Leading, trailing and repeated `/`
+  ///   mean nothing.
   public func child(_ path: String) -> StorageReference {
     StorageReference(database: database, path: StoragePath.child(path, of: fullPath))
   }

@@ -34,6 +34,8 @@ extension Storage {
   /// What is in storage, who holds it, and what was reclaimed since the database was opened. All as
   /// of one moment.
   ///
+  /// - Throws: `.dataLoss` when a row is damaged; `.failedPrecondition` when the database is
+  ///   closed.
   /// - Complexity: O(contents + holders), whose rows are walked.
   @concurrent
   public func statistics() async throws(DatabaseError) -> StorageStatistics {

@@ -103,6 +103,8 @@ extension StorageReference {
 extension Storage {
   /// The place that a URL of `StorageReference.downloadURL()` names.
   ///
+  /// - Parameter url: what `downloadURL()` gave, by this database or by another opening of the same
+  ///   one.
   /// - Throws: `.invalidArgument` when the URL is of another database, or none of an object.
   public func reference(for url: URL) throws(DatabaseError) -> StorageReference {
     let text = url.absoluteString

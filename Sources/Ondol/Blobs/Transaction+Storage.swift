@@ -12,8 +12,13 @@ extension Transaction {
   ///       try transaction.setData(from: item, forDocument: items.document(item.id))
   ///     }
   ///
-  /// - Parameter generation: the generation that an object there must have; 0 when there must be
-  ///   none.
+  /// - Parameters:
+  ///   - data: the bytes.
+  ///   - path: where the object is to be.
+  ///   - metadata: what is to be said of the object. The content type is told from the bytes when
+  ///     it says none.
+  ///   - generation: the generation that an object there must have; 0 when there must be none, any
+  ///     when nil.
   /// - Returns: the content, as a value for a document's field.
   /// - Throws: as `StorageReference.putData`; `.failedPrecondition` when the transaction is over.
   /// - Complexity: O(bytes), written and synced; only hashed when they are stored already, as in
@@ -40,7 +45,13 @@ extension Transaction {
   /// Stores bytes for a document that the transaction writes to refer to. Bytes that no document
   /// refers to when it is committed are let go of.
   ///
+  /// - Parameters:
+  ///   - data: the bytes.
+  ///   - contentType: told from the bytes when nil.
+  /// - Returns: the content, as a value for a document's field.
   /// - Throws: as `Storage.put`; `.failedPrecondition` when the transaction is over.
+  /// - Complexity: O(bytes), written and synced; only hashed when they are stored already, as in
+  ///   every attempt but the first.
   public func put(
     _ data: some Collection<UInt8> & Sendable, contentType: String? = nil
   ) async throws(DatabaseError) -> BlobReference {
@@ -55,6 +66,7 @@ extension Transaction {
 
   /// What is known of the object at a path, as the transaction has left it; nil when there is none.
   ///
+  /// - Parameter path: the object's.
   /// - Throws: as `getDocument(_:)`.
   public func getMetadata(at path: String) throws(DatabaseError) -> StorageMetadata? {
     try metadata(of: database.storage.reference(withPath: path))
@@ -62,6 +74,9 @@ extension Transaction {
 
   /// Deletes the object at a path.
   ///
+  /// - Parameters:
+  ///   - path: the object's.
+  ///   - generation: the generation that the object must have; any when nil.
   /// - Throws: `.notFound` when there is no object. A document that links the path after all that
   ///   the transaction does makes the commit throw `.failedPrecondition`.
   public func deleteObject(
@@ -110,6 +125,14 @@ extension Transaction {
 extension WriteBatch {
   /// Adds a put of bytes at a path. They are written when the batch is committed.
   ///
+  /// - Parameters:
+  ///   - data: the bytes, kept in memory until the commit.
+  ///   - path: where the object is to be.
+  ///   - metadata: what is to be said of the object. The content type is told from the bytes when
+  ///     it says none.
+  ///   - generation: the generation that an object there must have; 0 when there must be none, any
+  ///     when nil.
+  /// - Returns: the batch.
   /// - Throws: `.invalidArgument` when the path or the metadata is wrong; what
   ///   `StorageReference.putData` throws beside is thrown by `commit(durability:)`.
   @discardableResult
@@ -128,6 +151,8 @@ extension WriteBatch {
 
   /// Adds a delete of the object at a path; `.notFound` when there is none at the commit.
   ///
+  /// - Parameter path: the object's.
+  /// - Returns: the batch.
   /// - Throws: `.invalidArgument` when the path is wrong.
   @discardableResult
   public func deleteObject(at path: String) throws(DatabaseError) -> WriteBatch {

@@ -54,6 +54,9 @@ struct Family: Sendable {
   var collections: [CollectionPattern: CollectionEntry] = [:]
   /// Keyspaces of indexes that are no more and whose rows may still be there.
   var dropped: [Keyspace] = []
+  /// Rows that the last change brought, and that the next commit has yet to repeat in the mirror:
+  /// a log that loses the change would lose its rows in both copies.
+  var repeats: [CatalogRow] = []
 }
 
 /// The pictures of all families met so far.
@@ -161,8 +164,18 @@ final class Catalog: Sendable {
     return families
   }
 
-  /// Makes `family`, which was just committed or loaded, the picture, unless a newer one is there.
+  /// Makes `family`, which was just committed, the picture, unless a newer one is there.
   func install(_ family: Family) {
+    pictures.withLock { pictures in
+      let key = ExactText(family.root)
+      if let known = pictures[key], family.row.isOlder(than: known.row) { return }
+      pictures[key] = family
+    }
+  }
+
+  /// Makes `family`, which was just loaded, the picture, unless one of the same state or of a newer
+  /// one is there: who committed it knows what is to be repeated.
+  private func installLoaded(_ family: Family) {
     pictures.withLock { pictures in
       let key = ExactText(family.root)
       if let known = pictures[key], !known.row.isOlder(than: family.row) { return }
@@ -197,7 +210,7 @@ final class Catalog: Sendable {
       }
     }
     let family = reader.family
-    install(family)
+    installLoaded(family)
     return family
   }
 }

@@ -6,15 +6,23 @@ internal import OndolEngine
 
 /// Changes of one family on the way into a batch.
 struct CatalogEdit: Sendable {
+  /// Bytes of a commit that has room for what is to be repeated, whatever that is.
+  private static let maximumRepeatingLength = 16 << 20
+
   /// The family with the changes.
   private(set) var family: Family
   let isNewFamily: Bool
-  private var changedRows: [(key: [UInt8], value: [UInt8])] = []
+  private var changedRows: [CatalogRow] = []
   private var schemaRows: [(key: [UInt8], schema: SchemaHistory)] = []
   private var guardedKeys: [[UInt8]]
   private let rows: Rows
   /// Whether the commit changes the catalog.
   private(set) var isChanged = false
+  /// Rows of the change that the family's next commit repeats. None may change without the family's
+  /// own row, which that commit guards.
+  private var repeats: [CatalogRow] = []
+  /// Whether the commit leaves another picture of the family.
+  private(set) var changesPicture = false
 
   /// Begins with the family as it is.
   init(_ family: Family, in rows: Rows) {
@@ -47,7 +55,8 @@ struct CatalogEdit: Sendable {
         .resourceExhausted,
         "the database has had \(number - 1) root collections and can have no more", path: root)
     }
-    family = Family(root: root, row: FamilyRow(number: number, generation: 0, nextMember: 0))
+    family = Family(
+      root: root, row: FamilyRow(number: number, generation: 0, nextMember: Keyspace.firstMember))
     isNewFamily = true
     guardedKeys = [CatalogKey.family(root), key]
   }
@@ -59,7 +68,7 @@ struct CatalogEdit: Sendable {
     if let entry = family.collections[pattern] { return entry }
     let keyspace = try takeKeyspace()
     family.collections[pattern] = CollectionEntry(keyspace: keyspace)
-    changedRows.append((CatalogKey.keyspace(keyspace), KeyspaceRow.documents(pattern).bytes))
+    change(CatalogKey.keyspace(keyspace), KeyspaceRow.documents(pattern).bytes)
     let group = CatalogKey.group(pattern.collectionID.text)
     guardedKeys.append(group)
     for kind in try rows.groupIndexes(group) {
@@ -79,7 +88,7 @@ struct CatalogEdit: Sendable {
     isChanged = true
     for number in entry.symbols.count..<symbols.count {
       let key = CatalogKey.symbol(UInt32(number), of: entry.keyspace)
-      changedRows.append((key, Array(symbols.names[number].utf8)))
+      change(key, Array(symbols.names[number].utf8))
     }
     family.collections[pattern]?.symbols = symbols
   }
@@ -88,7 +97,7 @@ struct CatalogEdit: Sendable {
   mutating func put(_ index: IndexDefinition, in pattern: CollectionPattern) {
     isChanged = true
     family.collections[pattern]?.put(index)
-    changedRows.append((CatalogKey.keyspace(index.keyspace), KeyspaceRow.index(index).bytes))
+    putRow(CatalogKey.keyspace(index.keyspace), KeyspaceRow.index(index).bytes)
   }
 
   /// Says which field has the moment a document ends, or that none has.
@@ -101,7 +110,7 @@ struct CatalogEdit: Sendable {
     family.collections[pattern]?.timeToLive = field
     var value: [UInt8] = []
     value.append(texts: field ?? [])
-    changedRows.append((CatalogKey.timeToLive(entry.keyspace), value))
+    change(CatalogKey.timeToLive(entry.keyspace), value)
   }
 
   /// Says which documents have which schema.
@@ -119,6 +128,11 @@ struct CatalogEdit: Sendable {
     for pattern in family.collections.keys {
       family.collections[pattern]?.schema.resolve(sequence)
     }
+    for row in schemaRows {
+      var schema = row.schema
+      schema.resolve(sequence)
+      family.repeats.append(CatalogRow(key: row.key, value: schema.bytes.value))
+    }
   }
 
   /// Takes an index away; its rows are still to be removed.
@@ -126,7 +140,7 @@ struct CatalogEdit: Sendable {
     isChanged = true
     family.collections[pattern]?.remove(index)
     family.dropped.append(index.keyspace)
-    changedRows.append((CatalogKey.keyspace(index.keyspace), KeyspaceRow.dropped.bytes))
+    putRow(CatalogKey.keyspace(index.keyspace), KeyspaceRow.dropped.bytes)
   }
 
   /// A number for a new keyspace of the family.
@@ -134,8 +148,8 @@ struct CatalogEdit: Sendable {
     guard family.row.nextMember < Keyspace.familyCapacity else {
       throw DatabaseError(
         .resourceExhausted,
-        "'\(family.root)' and what is below it have had \(Keyspace.familyCapacity) collections and"
-          + " indexes and can have no more", path: family.root)
+        "'\(family.root)' and what is below it have had \(Keyspace.familyCapacity - 1) collections"
+          + " and indexes and can have no more", path: family.root)
     }
     isChanged = true
     defer { family.row.nextMember += 1 }
@@ -148,21 +162,45 @@ struct CatalogEdit: Sendable {
     for key in guardedKeys {
       batch.guardUnchanged(key.bytes)
     }
+    repeatLastChange(in: &batch)
     if isChanged {
       family.row.generation += 1
-      changedRows.append((CatalogKey.family(family.root), family.row.bytes))
+      change(CatalogKey.family(family.root), family.row.bytes)
     }
     if isNewFamily {
       var next: [UInt8] = []
       next.appendVarint(UInt64(family.row.number + 1))
-      changedRows.append((CatalogKey.nextFamily, next))
+      putRow(CatalogKey.nextFamily, next)
     }
     for (key, schema) in schemaRows {
       let (value, stamps) = schema.bytes
-      batch.put(key.bytes, value.bytes, stamps: stamps)
+      batch.putCatalogRow(key, value, stamps: stamps)
     }
-    for (key, value) in changedRows {
-      batch.put(key.bytes, value.bytes)
+    for row in changedRows { batch.putCatalogRow(row.key, row.value) }
+    family.repeats += repeats
+    changesPicture = changesPicture || isChanged
+  }
+
+  /// Puts what the family's last change brought into the mirror once more, in front of what the
+  /// commit itself changes. A commit that frees space, or is large, leaves that to another.
+  private mutating func repeatLastChange(in batch: inout Batch) {
+    guard !family.repeats.isEmpty, !batch.freesSpace,
+      batch.payloadLength <= Self.maximumRepeatingLength
+    else { return }
+    for row in family.repeats {
+      batch.put(CatalogKey.mirrored(row.key).bytes, row.value.bytes)
     }
+    family.repeats = []
+    changesPicture = true
+  }
+
+  /// Changes a row that is to be repeated.
+  private mutating func change(_ key: [UInt8], _ value: [UInt8]) {
+    repeats.append(CatalogRow(key: key, value: value))
+    putRow(key, value)
+  }
+
+  private mutating func putRow(_ key: [UInt8], _ value: [UInt8]) {
+    changedRows.append(CatalogRow(key: key, value: value))
   }
 }

@@ -1,5 +1,6 @@
 // The catalog's rows as bytes. They are ordinary rows of keyspace 0, written in the very commit
-// that first uses what they define, so neither can exist without the other.
+// that first uses what they define, so neither can exist without the other. Each is written twice:
+// see CatalogMirror.
 //
 //   01                                       -> next family number
 //   02 root collection's name                -> family: number, generation, next member
@@ -50,6 +51,9 @@ enum CatalogKey {
 
   /// In front of all families' rows.
   static let families: [UInt8] = Keyspace.catalog.prefix + [0x02]
+
+  /// In front of all rows that are about keyspaces.
+  static let keyspaces: [UInt8] = Keyspace.catalog.prefix + [0x03]
 
   static func keyspace(_ keyspace: Keyspace) -> [UInt8] { keyspaceRows(keyspace.rawValue) + [0x00] }
 
@@ -102,7 +106,7 @@ enum CatalogKey {
   }
 
   private static func keyspaceRows(_ number: UInt32) -> [UInt8] {
-    var key = Keyspace.catalog.prefix + [0x03]
+    var key = keyspaces
     key.appendBigEndian(number)
     return key
   }

@@ -52,12 +52,11 @@ extension Database {
       batch.basis = snapshot.sequence
       let key = CatalogKey.family(root)
       batch.guardUnchanged(key.bytes)
-      batch.delete(key.bytes)
-      for key in keys { batch.delete(key.bytes) }
+      batch.deleteCatalogRow(key)
+      for key in keys { batch.deleteCatalogRow(key) }
       let mark = CatalogKey.droppedFamily(family.row.number)
       let dropped = DroppedFamily(family)
-      let value = dropped.bytes
-      batch.put(mark.bytes, value.bytes)
+      batch.putCatalogRow(mark, dropped.bytes)
       batch.note = CommitNote(.dropped(root: root))
       if catalog.keepsChanges { batch.remark(ChangeRecord.dropped(root: root).bytes) }
       do throws(EngineError) {
@@ -78,7 +77,9 @@ extension Database {
   func removeRows(of family: DroppedFamily) async throws(DatabaseError) {
     for link in family.links { try await release(pathsOf: link) }
     try await release(contentsHeldIn: family)
-    try await drop((0..<family.members).map { Keyspace(family: family.number, member: $0) })
+    // Not number 0: that of family 1 is the mirror.
+    let members = stride(from: Keyspace.firstMember, to: family.members, by: 1)
+    try await drop(members.map { Keyspace(family: family.number, member: $0) })
     try await contents.release(heldByFamily: family.number)
     try await removeRow(CatalogKey.droppedFamily(family.number))
   }
@@ -93,7 +94,7 @@ extension Database {
 
   private func removeRow(_ key: [UInt8]) async throws(DatabaseError) {
     var batch = Batch()
-    batch.delete(key.bytes)
+    batch.deleteCatalogRow(key)
     do throws(EngineError) {
       _ = try await engine.commit(batch, durability: .process)
     } catch {
@@ -105,7 +106,7 @@ extension Database {
 /// A root collection that is no more, and whose rows are being removed.
 struct DroppedFamily: Sendable {
   var number: UInt32
-  /// How many keyspaces it has had.
+  /// The number within it that its next keyspace would have got.
   var members: UInt32
   /// The keyspaces of its links: the paths in their rows are to go that nobody else links.
   var links: [Keyspace] = []

@@ -41,7 +41,7 @@ extension Database {
       var row: [UInt8] = []
       row.appendVarint(kinds.count)
       for kind in kinds { row.append(kind) }
-      batch.put(key.bytes, row.bytes)
+      batch.putCatalogRow(key, row)
       do throws(EngineError) {
         _ = try await engine.commit(
           batch, durability: OndolEngine.Durability(options.durability))

@@ -132,7 +132,7 @@ struct IndexBuilder: Sendable {
     let row = KeyspaceRow.index(index).bytes
     // Whoever drops the index changes its row.
     batch.guardUnchanged(key.bytes)
-    batch.put(key.bytes, row.bytes)
+    batch.putCatalogRow(key, row)
     return Step(batch: batch, documents: added.count)
   }
 

@@ -46,7 +46,7 @@ struct PreparedCommit: Sendable {
   var batch: Batch
   /// The documents in the order of their first write.
   var documents: [WrittenDocument]
-  /// Families as they are after the commit, where it changes them.
+  /// Families as they are after the commit, where it changes them or repeats their last change.
   var changedFamilies: [Family]
   /// The moment the first of the documents ends.
   var firstEnd: Int64?
@@ -274,7 +274,7 @@ struct WritePreparation {
     // By number, because each new family says which number the next one gets.
     for var edit in edits.values.sorted(by: { $0.family.row.number < $1.family.row.number }) {
       edit.write(to: &batch)
-      if edit.isChanged { changed.append(edit.family) }
+      if edit.changesPicture { changed.append(edit.family) }
     }
     return PreparedCommit(
       batch: batch, documents: documents, changedFamilies: changed, firstEnd: firstEnd,

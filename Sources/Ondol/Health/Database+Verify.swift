@@ -60,6 +60,10 @@ extension Database {
   /// of a snapshot. Commits with `.memory` durability may not have reached the files yet, and are
   /// checked at full depth only.
   ///
+  /// - Parameters:
+  ///   - depth: how thorough the check is.
+  ///   - progress: called from time to time, on the caller's actor.
+  /// - Returns: everything that is wrong, a thousand findings at most; nothing when all is well.
   /// - Throws: `.failedPrecondition` when the database is closed; otherwise as
   ///   `verify(at:depth:progress:)`.
   /// - Complexity: as `verify(at:depth:progress:)`.
@@ -88,6 +92,12 @@ extension Database {
       return check
     }
     findings.append(catalogCheck.findings.findings)
+    let mirrorCheck = await snapshot.readBlocking {
+      var check = MirrorCheck(rows)
+      check.run()
+      return check
+    }
+    findings.append(mirrorCheck.findings.findings)
     try await checkTree(rows, &findings)
     for root in catalogCheck.roots {
       for var check in await collectionChecks(of: root, snapshot, &findings) {

@@ -60,6 +60,8 @@ public struct Finding: Sendable, Hashable, Codable {
     case pointer
     /// What the database knows of its collections, names of fields and indexes.
     case catalog
+    /// A row that the catalog's mirror, its second copy, has alone, lacks, or has otherwise.
+    case mirror
     /// A document that cannot be decoded, or whose key is not that of a document.
     case document
     /// A row of an index that is missing, too many, or other than its document says.
@@ -93,6 +95,17 @@ public struct Finding: Sendable, Hashable, Codable {
   public var hint: String?
 
   /// A finding with its place.
+  ///
+  /// - Parameters:
+  ///   - severity: how bad it is.
+  ///   - kind: what it is about.
+  ///   - message: what is wrong, for a person.
+  ///   - file: the name of a file in the database's directory.
+  ///   - offset: the place in the file, in bytes.
+  ///   - collection: a collection's path.
+  ///   - id: a document's id.
+  ///   - storagePath: a storage path.
+  ///   - hint: what helps, for a person.
   public init(
     _ severity: Severity, _ kind: Kind, _ message: String, file: String? = nil,
     offset: UInt64? = nil, collection: String? = nil, id: String? = nil,

@@ -132,7 +132,8 @@ package final class Restoration: @unchecked Sendable {
     if families.last.map({ ExactText($0.root) }) != ExactText(root) {
       let number = UInt32(families.count + 1)
       guard number < Keyspace.familyLimit else { throw Self.refusal("too many collections") }
-      families.append((root, FamilyRow(number: number, generation: 1, nextMember: 0)))
+      families.append(
+        (root, FamilyRow(number: number, generation: 1, nextMember: Keyspace.firstMember)))
     }
     let last = families.count - 1
     let member = families[last].row.nextMember
@@ -332,7 +333,7 @@ package final class Restoration: @unchecked Sendable {
         rows.append(SalvagedRow(key: CatalogKey.schema(collection.keyspace), value: schema))
       }
     }
-    return rows.sorted { $0.key.lexicographicallyPrecedes($1.key) }
+    return rows.withMirror
   }
 
   /// Stores a content, whose bytes `next` gives some at a time.

@@ -23,11 +23,13 @@ struct SalvageCatalog {
 
   // MARK: - Taking rows
 
-  /// Takes a row of keyspace 0.
-  mutating func take(_ row: SalvagedRow) {
+  /// Takes a row of keyspace 0; one with another value, when there is one, if it cannot be
+  /// understood.
+  mutating func take(_ row: SalvagedRow, or other: [UInt8]?) {
     do throws(MalformedBytes) {
       try parse(row)
     } catch {
+      if let other, (try? parse(SalvagedRow(key: row.key, value: other))) != nil { return }
       losses.append(SalvageReport.Loss(reason: "a row of the catalog: \(error.reason)"))
     }
   }
@@ -132,7 +134,7 @@ struct SalvageCatalog {
     else { return nil }
     patterns[keyspace] = pattern
     if families[root] == nil {
-      families[root] = FamilyRow(number: family, generation: 1, nextMember: 1)
+      families[root] = FamilyRow(number: family, generation: 1, nextMember: Keyspace.firstMember)
     }
     losses.append(
       SalvageReport.Loss(reason: "the name of a collection; it is called \(pattern) now"))
@@ -186,7 +188,7 @@ struct SalvageCatalog {
 
   // MARK: - The new catalog
 
-  /// All rows, in the order of their keys.
+  /// All rows and those of the mirror, in the order of their keys.
   mutating func rows() -> [SalvagedRow] {
     completeFamilies()
     var rows: [SalvagedRow] = []
@@ -209,14 +211,15 @@ struct SalvageCatalog {
         SalvagedRow(key: CatalogKey.keyspace(keyspace), value: KeyspaceRow.index(index).bytes))
     }
     rows += others.filter { $0.keyspace.map { patterns[$0] != nil } ?? true }.map(\.row)
-    return rows.sorted { $0.key.lexicographicallyPrecedes($1.key) }
+    return rows.withMirror
   }
 
   /// Gives every pattern a family, and raises all counters.
   private mutating func completeFamilies() {
     for (keyspace, pattern) in patterns where families[pattern.root] == nil {
       let number = keyspace.rawValue / Keyspace.familyCapacity
-      families[pattern.root] = FamilyRow(number: number, generation: 1, nextMember: 1)
+      families[pattern.root] = FamilyRow(
+        number: number, generation: 1, nextMember: Keyspace.firstMember)
     }
     for (root, family) in families {
       let used = (members[family.number] ?? 0) + 1

@@ -1,6 +1,6 @@
 // Saving documents, a few hundred at a time: each row that the engine can still read is looked at
 // and, when it is a whole document of a known collection, written into the new database as it is.
-// Catalog rows come first, being those of keyspace 0, and are written last.
+// Rows of the catalog and its mirror come before all documents, and are written last.
 
 internal import OndolEngine
 
@@ -10,6 +10,7 @@ final class SalvageWork: @unchecked Sendable {
 
   private let reader: SalvageReader
   private let target: SalvageTarget
+  private var copies = SalvageCopies()
   private var catalog = SalvageCatalog()
   private var tree = SalvageTree()
   private var isCatalogComplete = false
@@ -29,15 +30,19 @@ final class SalvageWork: @unchecked Sendable {
   init(
     from path: String, to newPath: String, environment: Environment, options: EngineOptions
   ) throws(EngineError) {
-    reader = try SalvageReader(at: path, environment: environment) { key, value in
-      guard !key.starts(with: Keyspace.catalog.prefix) else { return nil }
-      return (try? DocumentView(value.bytes))?.version
-    }
+    reader = try SalvageReader(at: path, environment: environment, version: Self.version)
     sequence = reader.last.sequence
     time = reader.last.time
     target = try SalvageTarget(
       at: newPath, environment: environment, options: options,
       shardCount: reader.shardCount ?? options.shardCount)
+  }
+
+  /// The commit that a row says it is of.
+  static func version(of key: [UInt8], _ value: [UInt8]) -> SequenceNumber? {
+    guard !key.starts(with: Keyspace.catalog.prefix), !key.starts(with: Keyspace.mirror.prefix)
+    else { return nil }
+    return (try? DocumentView(value.bytes))?.version
   }
 
   /// Saves some more; false when there is nothing left.
@@ -58,14 +63,14 @@ final class SalvageWork: @unchecked Sendable {
     var key = ByteReader(row.key.bytes)
     guard let number = try? key.littleEndian(UInt32.self) else { return }
     let keyspace = Keyspace(rawValue: UInt32(bigEndian: number))
-    if keyspace == .catalog { return catalog.take(row) }
+    if keyspace == .catalog || keyspace == .mirror { return copies.take(row) }
     if SalvageTree.hasRows(in: keyspace) {
       if tree.keeps(row, of: keyspace) { try target.add(row, upTo: sequence) }
       return
     }
-    completeCatalog()
     // Contents are put anew, and who holds them is worked out anew.
     if keyspace.rawValue < Keyspace.familyCapacity { return take(row, of: keyspace) }
+    completeCatalog()
     catalog.noteUse(of: keyspace)
     guard let pattern = catalog.patterns[keyspace] ?? adopt(keyspace, row) else { return }
     do throws(MalformedBytes) {
@@ -120,6 +125,9 @@ final class SalvageWork: @unchecked Sendable {
   private func completeCatalog() {
     guard !isCatalogComplete else { return }
     isCatalogComplete = true
+    copies.isCatalogWhole = !reader.mayLackRows(ofKeyspace: Keyspace.catalog.rawValue)
+    copies.isMirrorWhole = !reader.mayLackRows(ofKeyspace: Keyspace.mirror.rawValue)
+    for (row, other) in copies.rows { catalog.take(row, or: other) }
     catalog.complete()
     for (keyspace, pattern) in catalog.patterns {
       collections[keyspace] = SalvageReport.Collection(

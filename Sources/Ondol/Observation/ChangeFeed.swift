@@ -69,6 +69,8 @@ extension Database {
   /// is to be read anew; `.dataLoss` or `.notFound` naming the file when a log is damaged or
   /// missing.
   ///
+  /// - Parameter token: the commit behind which to begin, from `DatabaseChange.token`,
+  ///   `QuerySnapshot.changeToken` or `changeToken()`; nil for now.
   /// - Complexity: O(1); the iterator reads at most one file of the log to find its place, then
   ///   what it gives out.
   public func changes(since token: ChangeToken? = nil) -> ChangeFeed {

@@ -21,6 +21,8 @@ extension ChangeToken: LosslessStringConvertible {
   }
 
   /// The token that was written as `description`; nil for any other text.
+  ///
+  /// - Parameter description: a token's `description`.
   public init?(_ description: String) {
     let parts = description.split(separator: "-", omittingEmptySubsequences: false)
     let numbers = parts.compactMap { UInt64($0, radix: 36) }

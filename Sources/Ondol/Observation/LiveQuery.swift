@@ -30,6 +30,12 @@ public final class LiveQuery<Item: Decodable & Sendable> {
   @ObservationIgnored private var listening: BackgroundTask?
 
   /// Listens to a query.
+  ///
+  /// - Parameters:
+  ///   - query: what to listen to: a collection, a collection group or a query.
+  ///   - type: what the documents are.
+  ///   - decoder: how they are decoded.
+  /// - Complexity: O(1); the first result comes later.
   public init(
     _ query: some QuerySource, as type: Item.Type = Item.self,
     decoder: DocumentDecoder = DocumentDecoder()
@@ -79,6 +85,12 @@ public final class LiveDocument<Item: Decodable & Sendable> {
   @ObservationIgnored private var listening: BackgroundTask?
 
   /// Listens to a document.
+  ///
+  /// - Parameters:
+  ///   - document: what to listen to.
+  ///   - type: what the document is.
+  ///   - decoder: how it is decoded.
+  /// - Complexity: O(1); the first state comes later.
   public init(
     _ document: DocumentReference, as type: Item.Type = Item.self,
     decoder: DocumentDecoder = DocumentDecoder()

@@ -36,6 +36,8 @@ extension QuerySource {
   /// `Database.changes(since:)`; also when the collection was dropped meanwhile, because that does
   /// not say which documents there were. `snapshots` is the way then.
   ///
+  /// - Parameter token: the commit as of which the result was last seen, from
+  ///   `QuerySnapshot.changeToken` or `Database.changeToken()`.
   /// - Complexity: once O(bytes of the history since the token), and the query with a limit that is
   ///   greater by the number of documents that changed since; then as `snapshots`.
   public func snapshots(since token: ChangeToken) -> Updates<QuerySnapshot> {

@@ -105,7 +105,8 @@ final class StepReader: Sendable {
 
 /// The rows that a step's commits changed, each once.
 private struct ChangedRows {
-  /// But for those of the catalog, in the order of their first change, with the last one.
+  /// But for those of the catalog and its mirror, in the order of their first change, with the last
+  /// one.
   private(set) var rows: [(key: [UInt8], point: CommitPoint)] = []
   private(set) var hasCatalogRows = false
 
@@ -116,6 +117,7 @@ private struct ChangedRows {
     let isKnown = try rethrowing { () throws(EngineError) in
       try step.visitRows { key, point in
         let key = key.array
+        if key.starts(with: Keyspace.mirror.prefix) { return }
         if key.starts(with: Keyspace.catalog.prefix) {
           hasCatalogRows = true
         } else if let place = places[key] {

@@ -16,7 +16,15 @@ extension TreeReference {
   /// Has the node replaced when the database is closed, by `close()` or, after a crash, by the next
   /// opening; null removes it. It takes the place of what was to be done here and below.
   ///
+  /// The Realtime Database's `onDisconnectSetValue`, with the database's closing in the place of a
+  /// lost connection.
+  ///
+  /// - Parameters:
+  ///   - value: what the node is to be: null, a boolean, a number, a text, a map or an array.
+  ///   - priority: a number or a text; nil for none.
+  ///   - durability: what the commit survives that notes this; the database's own when nil.
   /// - Throws: as `setValue`.
+  /// - Complexity: O(log n) and the rows written now; at the end as `setValue`.
   @_disfavoredOverload @discardableResult
   public func onCloseSetValue(
     _ value: (any FieldContent)?, andPriority priority: (any FieldContent)? = nil,
@@ -27,6 +35,13 @@ extension TreeReference {
   }
 
   /// As the form with one value, for a map whose values are of several types.
+  ///
+  /// - Parameters:
+  ///   - value: what the node is to be.
+  ///   - priority: a number or a text; nil for none.
+  ///   - durability: what the commit survives that notes this; the database's own when nil.
+  /// - Throws: as the form with one value.
+  /// - Complexity: as the form with one value.
   @discardableResult
   public func onCloseSetValue(
     _ value: [String: (any FieldContent)?], andPriority priority: (any FieldContent)? = nil,
@@ -39,7 +54,11 @@ extension TreeReference {
   /// Has several places below the node replaced when the database is closed. A path cannot end with
   /// `.priority` here.
   ///
+  /// - Parameters:
+  ///   - values: what is to be at which path below the node.
+  ///   - durability: what the commit survives that notes this; the database's own when nil.
   /// - Throws: as `updateChildValues`.
+  /// - Complexity: O(log n) for each path; at the end as `updateChildValues`.
   @discardableResult
   public func onCloseUpdateChildValues(
     _ values: [String: (any FieldContent)?], durability: Durability? = nil
@@ -50,7 +69,9 @@ extension TreeReference {
 
   /// Has the node removed when the database is closed.
   ///
+  /// - Parameter durability: what the commit survives that notes this; the database's own when nil.
   /// - Throws: as `removeValue`.
+  /// - Complexity: O(log n); at the end as `removeValue`.
   @discardableResult
   public func onCloseRemoveValue(
     durability: Durability? = nil
@@ -61,7 +82,10 @@ extension TreeReference {
 
   /// Forgets what was to be done when the database is closed, here and below.
   ///
+  /// - Parameter durability: what the commit survives that forgets this; the database's own when
+  ///   nil.
   /// - Throws: as `removeValue`.
+  /// - Complexity: O(log n) and the operations forgotten.
   @discardableResult
   public func cancelCloseOperations(
     durability: Durability? = nil

@@ -7,6 +7,7 @@ extension Transaction {
   /// What is at a place of the tree, or the children that a query selects, as the transaction has
   /// left it. A change there by others before the commit makes the transaction run again.
   ///
+  /// - Parameter source: a place in the tree, or a query of its children.
   /// - Throws: as `TreeQuerySource.getData()`; `.failedPrecondition` when the transaction is over.
   /// - Complexity: as `TreeQuerySource.getData()`; after a write, also O(n log n) in the writes so
   ///   far.
@@ -21,6 +22,10 @@ extension Transaction {
 
   /// Replaces what is at a place of the tree.
   ///
+  /// - Parameters:
+  ///   - value: what the node is to be: null, a boolean, a number, a text, a map or an array.
+  ///   - reference: the place.
+  ///   - priority: a number or a text; nil for none.
   /// - Throws: as `TreeReference.setValue(_:andPriority:durability:)`.
   @_disfavoredOverload
   public func setValue(
@@ -32,6 +37,10 @@ extension Transaction {
 
   /// Replaces what is at a place of the tree by a map whose values are of several types.
   ///
+  /// - Parameters:
+  ///   - value: what the node is to be.
+  ///   - reference: the place.
+  ///   - priority: a number or a text; nil for none.
   /// - Throws: as `TreeReference.setValue(_:andPriority:durability:)`.
   public func setValue(
     _ value: [String: (any FieldContent)?], at reference: TreeReference,
@@ -42,6 +51,11 @@ extension Transaction {
 
   /// Replaces what is at a place of the tree by what `content` encodes as.
   ///
+  /// - Parameters:
+  ///   - content: what the node is to be.
+  ///   - reference: the place.
+  ///   - priority: a number or a text; nil for none.
+  ///   - encoder: how it is encoded; dates become milliseconds since 1970 without one.
   /// - Throws: as `TreeReference.setValue(_:andPriority:durability:)`.
   public func setValue<Content: Encodable>(
     from content: Content, at reference: TreeReference,
@@ -52,6 +66,9 @@ extension Transaction {
 
   /// Replaces what is at several places below a node of the tree.
   ///
+  /// - Parameters:
+  ///   - values: what is to be at which path below the node; nil removes.
+  ///   - reference: the node.
   /// - Throws: as `TreeReference.updateChildValues(_:durability:)`.
   public func updateChildValues(
     _ values: [String: (any FieldContent)?], at reference: TreeReference
@@ -61,6 +78,9 @@ extension Transaction {
 
   /// Changes the priority of a node of the tree.
   ///
+  /// - Parameters:
+  ///   - priority: a number or a text; nil for none.
+  ///   - reference: the node.
   /// - Throws: as `TreeReference.setPriority(_:durability:)`.
   public func setPriority(
     _ priority: (any FieldContent)?, at reference: TreeReference
@@ -70,6 +90,7 @@ extension Transaction {
 
   /// Removes a node of the tree and everything below it; no error when there is nothing.
   ///
+  /// - Parameter reference: the node.
   /// - Throws: as `TreeReference.setValue(_:andPriority:durability:)`.
   public func removeValue(at reference: TreeReference) throws(DatabaseError) {
     let change = TreeChange(path: try reference.place.get(), content: .replace(.nothing))
@@ -107,6 +128,7 @@ extension TreeReference {
   ///   - durability: what the commit survives; the database's own when nil.
   /// - Throws: what `body` throws; `.aborted` when other commits came first `attempts` times;
   ///   otherwise as `setValue`.
+  /// - Complexity: reading and replacing the node, for each attempt.
   @discardableResult
   public func runTransaction(
     attempts: Int = 25, durability: Durability? = nil,
@@ -128,6 +150,7 @@ extension DatabaseSnapshot {
   ///
   /// Blocks the thread while blocks are read from disk.
   ///
+  /// - Parameter source: a place in the tree, or a query of its children.
   /// - Throws: as `TreeQuerySource.getData()`.
   /// - Complexity: as `TreeQuerySource.getData()`.
   public func getData(_ source: some TreeQuerySource) throws(DatabaseError) -> TreeSnapshot {

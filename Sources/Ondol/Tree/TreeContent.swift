@@ -292,8 +292,12 @@ public enum ServerValue {
   /// Adds to the number that is there; what is missing or no number becomes `amount`.
   ///
   /// Two integers whose sum is over 64 bits become a double, unlike in documents.
+  ///
+  /// - Parameter amount: what is added, negative to take away.
   public static func increment(_ amount: Int) -> FieldValue { .increment(amount) }
 
   /// Adds to the number that is there; the sum is a double.
+  ///
+  /// - Parameter amount: what is added, negative to take away.
   public static func increment(_ amount: Double) -> FieldValue { .increment(amount) }
 }

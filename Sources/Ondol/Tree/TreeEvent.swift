@@ -78,6 +78,10 @@ extension TreeQuerySource {
   /// What it costs: a commit looks for listeners on the way to each row it changes. The listener
   /// reads the children that changed; in an order other than that of keys, without an index, it
   /// also keeps what each child is ordered by.
+  ///
+  /// - Parameters:
+  ///   - kind: what to tell.
+  ///   - more: what else to tell.
   public func observe(_ kind: ChildEventKind, _ more: ChildEventKind...) -> Updates<TreeEvent> {
     let kinds = Set(([kind] + more).map { TreeEvent.Kind($0) })
     return treeQuery.updates(kinds)
@@ -88,6 +92,7 @@ extension TreeQuerySource {
   ///
   ///     for try await snapshot in cars.observe(.value) { … }
   ///
+  /// - Parameter kind: `.value`, the only one there is.
   /// - Complexity: reading the node, for each element.
   public func observe(_ kind: ValueEventKind) -> Updates<TreeSnapshot> {
     let query = treeQuery
@@ -96,21 +101,27 @@ extension TreeQuerySource {
 
   /// Events about children and about the node as a whole in one sequence: `.value` comes as the
   /// last of the first events, and as the last of each commit's.
+  ///
+  /// - Parameter kinds: what to tell.
   public func observe(_ kinds: Set<TreeEvent.Kind>) -> Updates<TreeEvent> {
     treeQuery.updates(kinds)
   }
 
   /// The node as a whole, or the children that the query selects, once: as `getData()`.
   ///
+  /// - Parameter kind: `.value`, the only one there is.
   /// - Throws: as `getData()`.
+  /// - Complexity: as `getData()`.
   public func observeSingle(_ kind: ValueEventKind) async throws(DatabaseError) -> TreeSnapshot {
     try await getData()
   }
 
   /// The next event of a kind; for `.childAdded` that is the first child, if there is one.
   ///
+  /// - Parameter kind: what to wait for.
   /// - Returns: nil when the task is cancelled or the database closed before there is one.
   /// - Throws: as `getData()`.
+  /// - Complexity: as `observe`.
   public func observeSingle(
     _ kind: ChildEventKind
   ) async throws(DatabaseError) -> TreeEvent? {

@@ -124,6 +124,7 @@ extension TreeQuerySource {
   /// By what each child has at `path`, a key or several with `/` between. Children that have
   /// nothing there come first.
   ///
+  /// - Parameter path: one key or several with `/` between.
   /// - Complexity: reading all children's values there, unless there is an index: see
   ///   `TreeReference.createIndex(byChild:)`.
   public func queryOrdered(byChild path: String) -> TreeQuery {
@@ -146,6 +147,10 @@ extension TreeQuerySource {
   public func queryOrderedByPriority() -> TreeQuery { treeQuery.ordered { .priority } }
 
   /// From `value` on, and with `childKey` from that child on among those with the value.
+  ///
+  /// - Parameters:
+  ///   - value: in the order of the query: of a child's value, priority or key.
+  ///   - childKey: orders children with the same value; nil for all of them.
   public func queryStarting(
     atValue value: (any FieldContent)?, childKey: String? = nil
   ) -> TreeQuery {
@@ -153,6 +158,10 @@ extension TreeQuerySource {
   }
 
   /// Behind `value`, and with `childKey` behind that child among those with the value.
+  ///
+  /// - Parameters:
+  ///   - value: in the order of the query.
+  ///   - childKey: orders children with the same value; nil for all of them.
   public func queryStarting(
     afterValue value: (any FieldContent)?, childKey: String? = nil
   ) -> TreeQuery {
@@ -160,6 +169,10 @@ extension TreeQuerySource {
   }
 
   /// Up to `value`, and with `childKey` up to that child among those with the value.
+  ///
+  /// - Parameters:
+  ///   - value: in the order of the query.
+  ///   - childKey: orders children with the same value; nil for all of them.
   public func queryEnding(
     atValue value: (any FieldContent)?, childKey: String? = nil
   ) -> TreeQuery {
@@ -167,6 +180,10 @@ extension TreeQuerySource {
   }
 
   /// Before `value`, and with `childKey` before that child among those with the value.
+  ///
+  /// - Parameters:
+  ///   - value: in the order of the query.
+  ///   - childKey: orders children with the same value; nil for all of them.
   public func queryEnding(
     beforeValue value: (any FieldContent)?, childKey: String? = nil
   ) -> TreeQuery {
@@ -175,6 +192,10 @@ extension TreeQuerySource {
 
   /// The children with `value`, and with `childKey` only that one of them. Not beside a start or an
   /// end.
+  ///
+  /// - Parameters:
+  ///   - value: in the order of the query.
+  ///   - childKey: the only child that is meant; nil for all with the value.
   public func queryEqual(
     toValue value: (any FieldContent)?, childKey: String? = nil
   ) -> TreeQuery {
@@ -183,11 +204,17 @@ extension TreeQuerySource {
   }
 
   /// The first `limit` children in the order.
+  ///
+  /// - Parameter limit: how many, at least 1; less makes the calls throw `.invalidArgument` that
+  ///   use the query.
   public func queryLimited(toFirst limit: Int) -> TreeQuery {
     treeQuery.limited(limit, isFromEnd: false)
   }
 
   /// The last `limit` children in the order.
+  ///
+  /// - Parameter limit: how many, at least 1; less makes the calls throw `.invalidArgument` that
+  ///   use the query.
   public func queryLimited(toLast limit: Int) -> TreeQuery {
     treeQuery.limited(limit, isFromEnd: true)
   }

@@ -11,6 +11,9 @@ extension TreeReference {
   ///
   /// What it costs: one row for each child, which is rewritten when what is at `path` changes.
   ///
+  /// - Parameters:
+  ///   - path: what the query orders by: one key or several with `/` between.
+  ///   - durability: what the commit survives; the database's own when nil.
   /// - Throws: `.invalidArgument` when a path is wrong; `.resourceExhausted` when there are so many
   ///   children that one commit cannot hold their rows, some hundred thousand; otherwise as
   ///   `setValue`.
@@ -33,6 +36,9 @@ extension TreeReference {
 
   /// Takes an index away. Queries that used it give the same, by looking at all children.
   ///
+  /// - Parameters:
+  ///   - path: as it was created.
+  ///   - durability: what the commit survives; the database's own when nil.
   /// - Throws: `.notFound` when there is none; otherwise as `createIndex(byChild:durability:)`.
   /// - Complexity: O(children).
   public func dropIndex(

@@ -40,6 +40,13 @@ extension TreeReference {
   }
 
   /// As the form with one value, for a map whose values are of several types.
+  ///
+  /// - Parameters:
+  ///   - value: what the node is to be; nil stands for null.
+  ///   - priority: a number or a text; nil for none.
+  ///   - durability: what the commit survives; the database's own when nil.
+  /// - Throws: as the form with one value.
+  /// - Complexity: as the form with one value.
   @discardableResult
   public func setValue(
     _ value: [String: (any FieldContent)?], andPriority priority: (any FieldContent)? = nil,
@@ -50,6 +57,13 @@ extension TreeReference {
   }
 
   /// As the form with one value, for an array whose elements are of several types.
+  ///
+  /// - Parameters:
+  ///   - value: what the node is to be; nil stands for null.
+  ///   - priority: a number or a text; nil for none.
+  ///   - durability: what the commit survives; the database's own when nil.
+  /// - Throws: as the form with one value.
+  /// - Complexity: as the form with one value.
   @discardableResult
   public func setValue(
     _ value: [(any FieldContent)?], andPriority priority: (any FieldContent)? = nil,
@@ -61,7 +75,13 @@ extension TreeReference {
 
   /// Replaces the node by what `content` encodes as; dates become milliseconds since 1970.
   ///
+  /// - Parameters:
+  ///   - content: what the node is to be.
+  ///   - priority: a number or a text; nil for none.
+  ///   - encoder: how it is encoded.
+  ///   - durability: what the commit survives; the database's own when nil.
   /// - Throws: as the form with a value.
+  /// - Complexity: as the form with a value.
   @discardableResult
   public func setValue<Content: Encodable>(
     from content: Content, andPriority priority: (any FieldContent)? = nil,
@@ -74,7 +94,11 @@ extension TreeReference {
   /// Changes the node's priority, a number or a text, or nil for none. Nothing happens where there
   /// is no node.
   ///
+  /// - Parameters:
+  ///   - priority: a number or a text; nil for none.
+  ///   - durability: what the commit survives; the database's own when nil.
   /// - Throws: `.invalidArgument` when it is neither; otherwise as `setValue`.
+  /// - Complexity: O(log n).
   @discardableResult
   public func setPriority(
     _ priority: (any FieldContent)?, durability: Durability? = nil
@@ -90,6 +114,9 @@ extension TreeReference {
   /// nothing of `a` but `x`, as `child("a").setValue` would; to leave the rest of `a`, write
   /// `["a/x": 1]`. A path that ends with `.priority` changes a priority.
   ///
+  /// - Parameters:
+  ///   - values: what is to be at which path; nil removes.
+  ///   - durability: what the commit survives; the database's own when nil.
   /// - Throws: `.invalidArgument` when a path is wrong, is the node itself, or leads to the same
   ///   place as another or below it; otherwise as `setValue`.
   /// - Complexity: as `setValue`, for each path.
@@ -103,6 +130,7 @@ extension TreeReference {
 
   /// Removes the node and everything below it; no error when there is nothing.
   ///
+  /// - Parameter durability: what the commit survives; the database's own when nil.
   /// - Throws: as `setValue`.
   /// - Complexity: O(rows removed).
   @discardableResult

@@ -18,11 +18,16 @@ public struct TreeReference: Sendable, TreeQuerySource {
   public var treeQuery: TreeQuery { TreeQuery(self) }
 
   /// The node at `path` below this one: keys with `/` between. Empty keys count for nothing.
+  ///
+  /// - Parameter path: a wrong one makes the calls throw that use the reference.
   public func child(_ path: String) -> TreeReference {
     moved { (place) throws(DatabaseError) in try place.appending(path: path) }
   }
 
   /// The child whose key is exactly `key`.
+  ///
+  /// - Parameter key: taken as it is: `a.b@c.kr` needs no replacing. With a `/` it is no key, and
+  ///   the calls throw that use the reference.
   public func child(key: String) -> TreeReference {
     moved { (place) throws(DatabaseError) in try place.appending(key: key) }
   }

@@ -54,6 +54,9 @@ public struct TreeSnapshot: Sendable {
   public var childrenCount: Int { node.children.count }
 
   /// Whether there is something at `path` below the node.
+  ///
+  /// - Parameter path: keys with `/` between.
+  /// - Complexity: as `childSnapshot(forPath:)`.
   public func hasChild(_ path: String) -> Bool { childSnapshot(forPath: path).exists }
 
   /// The children, in the order of the query they were read with.
@@ -71,6 +74,7 @@ public struct TreeSnapshot: Sendable {
   /// What was at `path` below the node: keys with `/` between. One that does not `exist` when there
   /// was nothing, or the path is wrong.
   ///
+  /// - Parameter path: keys with `/` between.
   /// - Complexity: O(log n) in the children of each node on the way.
   public func childSnapshot(forPath path: String) -> TreeSnapshot {
     let way = try? TreePath.root.appending(path: path)
@@ -81,6 +85,9 @@ public struct TreeSnapshot: Sendable {
   /// The node as a `Decodable` type. Keys, dates and defaults are read as `decoder` says; without
   /// one, dates are milliseconds since 1970, as `setValue(from:)` writes them.
   ///
+  /// - Parameters:
+  ///   - type: what the node is.
+  ///   - decoder: how it is decoded.
   /// - Throws: `DatabaseError` with `.notFound` when there is nothing, unless `type` is optional;
   ///   `DecodingError` with the place and what stands there; whatever the type's own decoding
   ///   throws.

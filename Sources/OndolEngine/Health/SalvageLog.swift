@@ -30,7 +30,7 @@ struct SalvageLogs {
       do throws(EngineError) {
         try read(number, &isFirst)
       } catch {
-        losses.note(SalvageLoss(error, in: number.logName))
+        losses.note(SalvageLoss(error, in: number.logName, reach: .everything))
       }
     }
   }
@@ -41,14 +41,17 @@ struct SalvageLogs {
     let page = bytes.bytes.extracting(first: min(LogHeader.length, bytes.count))
     guard case .header(let header) = try LogHeader.read(page, file: number.logName) else {
       if !page.isZero {
-        losses.note(SalvageLoss(file: number.logName, offset: 0, "the log's header is damaged"))
+        losses.note(
+          SalvageLoss(
+            file: number.logName, offset: 0, "the log's header is damaged", reach: .everything))
       }
       return
     }
     if bytes.count < LogHeader.length {
       losses.note(
         SalvageLoss(
-          file: number.logName, offset: UInt64(bytes.count), "the log ends within its header"))
+          file: number.logName, offset: UInt64(bytes.count), "the log ends within its header",
+          reach: .everything))
     }
     // Before a log is used it may have been another one.
     guard header.number == number else { return }
@@ -98,7 +101,8 @@ struct SalvageLogs {
     losses.note(
       SalvageLoss(
         file: number.logName, offset: UInt64(offset),
-        "commits \(missing.rawValue) to \(next.rawValue - 1) are missing before this one"))
+        "commits \(missing.rawValue) to \(next.rawValue - 1) are missing before this one",
+        reach: .everything))
   }
 
   /// Notes what stands behind the last whole frame.
@@ -110,7 +114,8 @@ struct SalvageLogs {
     losses.note(
       SalvageLoss(
         file: number.logName, offset: UInt64(end),
-        "bytes that hold no whole commit: what was never acknowledged, or damage"))
+        "bytes that hold no whole commit: what was never acknowledged, or damage",
+        reach: .nothing))
   }
 }
 

@@ -54,6 +54,18 @@ package final class SalvageReader {
   /// How much could not be read.
   package var lossCount: Int { losses.count }
 
+  /// Whether rows of the keyspace may be missing, as far as the walk has come.
+  package func mayLackRows(ofKeyspace keyspace: UInt32) -> Bool {
+    var prefix: [UInt8] = []
+    prefix.appendBigEndian(keyspace)
+    return losses.mayConcern(prefix, inShard: shard(of: prefix))
+  }
+
+  /// The shard that rows with such keys are in, when known.
+  private func shard(of key: [UInt8]) -> Int? {
+    shardCount.map { View.shardIndex(of: key.bytes, count: $0) }
+  }
+
   /// The next row; nil at the end. Blocks.
   package func next() -> SalvagedRow? {
     while let key = sources.compactMap(\.key).min(by: { $0.lexicographicallyPrecedes($1) }) {
@@ -97,7 +109,8 @@ package final class SalvageReader {
       file = pointer.file.valueFileName
       return try read(pointer)
     } catch {
-      var loss = SalvageLoss(error, in: file)
+      let reach = shard(of: key).map { SalvageLoss.Reach.shard($0) } ?? .everything
+      var loss = SalvageLoss(error, in: file, reach: reach)
       loss.after = key
       loss.before = key
       losses.note(loss)

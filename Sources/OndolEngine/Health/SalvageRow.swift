@@ -20,22 +20,47 @@ package struct SalvageLoss: Sendable, Hashable {
   package var after: [UInt8]?
   /// And before this one.
   package var before: [UInt8]?
+  /// Where rows may be missing for it.
+  var reach: Reach
+
+  /// What rows a loss can have taken, as far as files tell.
+  enum Reach: Sendable, Hashable {
+    /// None that others know of: the list of files, or what was never acknowledged.
+    case nothing
+    case shard(Int)
+    case everything
+  }
 
   init(
     file: String? = nil, offset: UInt64? = nil, _ reason: String, after: [UInt8]? = nil,
-    before: [UInt8]? = nil
+    before: [UInt8]? = nil, reach: Reach
   ) {
     self.file = file
     self.offset = offset
     self.reason = reason
     self.after = after
     self.before = before
+    self.reach = reach
   }
 
   /// What reading `file` came to.
-  init(_ error: EngineError, in file: String) {
+  init(_ error: EngineError, in file: String, reach: Reach) {
     let finding = StorageFinding(error, .segment, in: file)
-    self.init(file: finding.file, offset: finding.offset, finding.message)
+    self.init(file: finding.file, offset: finding.offset, finding.message, reach: reach)
+  }
+
+  /// Whether rows with keys that begin with `prefix`, which are in `shard` if that is known, may be
+  /// missing.
+  func mayConcern(_ prefix: [UInt8], inShard shard: Int?) -> Bool {
+    switch reach {
+    case .nothing: return false
+    case .shard(let other): guard other == shard ?? other else { return false }
+    case .everything: break
+    }
+    if let after, !after.starts(with: prefix), prefix.lexicographicallyPrecedes(after) {
+      return false
+    }
+    return !(before?.lexicographicallyPrecedes(prefix) ?? false)
   }
 }
 
@@ -50,6 +75,12 @@ final class SalvageLosses {
   func note(_ loss: SalvageLoss) {
     count += 1
     if losses.count < Self.limit { losses.append(loss) }
+  }
+
+  /// Whether rows with keys that begin with `prefix`, which are in `shard` if that is known, may be
+  /// missing.
+  func mayConcern(_ prefix: [UInt8], inShard shard: Int?) -> Bool {
+    count > losses.count || losses.contains { $0.mayConcern(prefix, inShard: shard) }
   }
 }
 

@@ -17,16 +17,18 @@ struct SalvageSegment {
   /// The commits of its rows, when known.
   private(set) var sequences: ClosedRange<SequenceNumber>?
   private let directory: any Directory
+  private let reach: SalvageLoss.Reach
   private let salt: UInt64
 
   var name: String { number.segmentName }
 
   /// Finds the blocks. Throws when nothing of the file can be read.
   init(
-    _ number: FileNumber, _ metadata: SegmentMetadata?, in directory: any Directory,
-    _ losses: SalvageLosses
+    _ number: FileNumber, _ metadata: SegmentMetadata?, reach: SalvageLoss.Reach,
+    in directory: any Directory, _ losses: SalvageLosses
   ) throws(EngineError) {
     self.number = number
+    self.reach = reach
     self.directory = directory
     let errors = SegmentErrors(file: number.segmentName)
     let file = try directory.open(number.segmentName, access: .readOnly)
@@ -50,7 +52,7 @@ struct SalvageSegment {
       }
       try readIndex(reader, footer, file, losses)
     } catch {
-      losses.note(SalvageLoss(error, in: name))
+      losses.note(SalvageLoss(error, in: name, reach: reach))
       blocks = []
       try search(UInt64(SegmentFormat.headerLength)..<max(64, end), file)
     }
@@ -85,7 +87,7 @@ struct SalvageSegment {
           blocks.append(SalvageBlock(data))
         }
       } catch {
-        losses.note(SalvageLoss(error, in: name))
+        losses.note(SalvageLoss(error, in: name, reach: reach))
         if lacking.last != blocks.count { lacking.append(blocks.count) }
       }
     }
@@ -243,6 +245,7 @@ extension DataFileHeader {
 /// Rows of segments that follow each other.
 final class SalvageRun: SalvageSource {
   private let directory: any Directory
+  private let reach: SalvageLoss.Reach
   private let losses: SalvageLosses
   /// Those not yet begun, in the opposite order.
   private var waiting: [(FileNumber, SegmentMetadata?)]
@@ -255,9 +258,10 @@ final class SalvageRun: SalvageSource {
   private var open: [SalvageLoss] = []
 
   init(
-    _ segments: [(FileNumber, SegmentMetadata?)], in directory: any Directory,
-    _ losses: SalvageLosses
+    _ segments: [(FileNumber, SegmentMetadata?)], reach: SalvageLoss.Reach,
+    in directory: any Directory, _ losses: SalvageLosses
   ) {
+    self.reach = reach
     waiting = segments.reversed()
     self.directory = directory
     self.losses = losses
@@ -290,7 +294,7 @@ final class SalvageRun: SalvageSource {
             at: segment.blocks[block].offset, "a block out of order")
         }
       } catch {
-        var loss = SalvageLoss(error, in: segment.name)
+        var loss = SalvageLoss(error, in: segment.name, reach: reach)
         loss.after = lastKey
         open.append(loss)
       }
@@ -312,10 +316,10 @@ final class SalvageRun: SalvageSource {
     guard let (number, metadata) = waiting.popLast() else { return false }
     block = 0
     do throws(EngineError) {
-      segment = try SalvageSegment(number, metadata, in: directory, losses)
+      segment = try SalvageSegment(number, metadata, reach: reach, in: directory, losses)
     } catch {
       segment = nil
-      var loss = SalvageLoss(error, in: number.segmentName)
+      var loss = SalvageLoss(error, in: number.segmentName, reach: reach)
       loss.after = metadata?.minKey ?? lastKey
       loss.before = metadata?.maxKey
       open.append(loss)

@@ -50,7 +50,8 @@ struct SalvageSurvey {
   private static func unordered(_ reason: String, _ file: String) -> SalvageLoss {
     SalvageLoss(
       file: file,
-      "\(reason); without the list of files, documents that were deleted may be back")
+      "\(reason); without the list of files, documents that were deleted may be back",
+      reach: .nothing)
   }
 
   private static func superblock(in directory: any Directory) throws(EngineError) -> Superblock? {
@@ -105,7 +106,8 @@ struct SalvageSurvey {
     }
     for number in Set([manifest.floor.number, manifest.newestLog]).sorted()
     where !names.contains(number.logName) {
-      losses.note(SalvageLoss(file: number.logName, "the log is missing"))
+      losses.note(
+        SalvageLoss(file: number.logName, "the log is missing", reach: .everything))
     }
     let flushed = manifest.shards.map(\.flushedThrough).min() ?? .zero
     let logs = names.filter {
@@ -119,7 +121,8 @@ struct SalvageSurvey {
       losses.note(
         SalvageLoss(
           file: manifest.newestLog.logName,
-          "commits \(first) to \(greatest.rawValue) are missing at its end"))
+          "commits \(first) to \(greatest.rawValue) are missing at its end",
+          reach: .everything))
     }
     return found
   }
@@ -128,11 +131,14 @@ struct SalvageSurvey {
   func runs(in directory: any Directory, _ losses: SalvageLosses) -> [any SalvageSource] {
     guard let manifest else {
       return names.compactMap { FileNumber.parse($0, suffix: ".seg") }.sorted().reversed().map {
-        SalvageRun([($0, nil)], in: directory, losses)
+        SalvageRun([($0, nil)], reach: .everything, in: directory, losses)
       }
     }
-    return manifest.shards.flatMap(\.runs).map { run in
-      SalvageRun(run.segments.map { ($0.number, $0) }, in: directory, losses)
+    return manifest.shards.enumerated().flatMap { shard, state in
+      state.runs.map { run in
+        SalvageRun(
+          run.segments.map { ($0.number, $0) }, reach: .shard(shard), in: directory, losses)
+      }
     }
   }
 }

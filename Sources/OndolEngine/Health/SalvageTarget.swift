@@ -1,6 +1,6 @@
 // Writes a database from rows in the order of their keys: segments without a log behind them, and
 // at the end what makes a database of them. The rows of the catalog come last, because what they
-// must say is known last; they are a run of their own, above the others.
+// must say is known last; they are runs of their own, above the others.
 
 /// A database in the making.
 package final class SalvageTarget {
@@ -37,19 +37,22 @@ package final class SalvageTarget {
   /// Writes the rest and makes it count: a database that ends with commit `sequence` at `time`.
   /// Blocks.
   ///
-  /// - Parameter catalog: rows of the first shard that were not added, in order.
+  /// - Parameter catalog: rows of any shards that were not added, in order.
   package func finish(
     _ catalog: [SalvagedRow], sequence: SequenceNumber, time: Int64
   ) throws(EngineError) {
     let sequence = max(sequence, SequenceNumber.zero.next)
-    let upper = SegmentSink(files, shard: 0)
-    for row in catalog { try upper.add(row, upTo: sequence) }
+    let uppers = shards.indices.map { SegmentSink(files, shard: $0) }
+    for row in catalog {
+      let shard = View.shardIndex(of: row.key.bytes, count: shards.count)
+      try uppers[shard].add(row, upTo: sequence)
+    }
     var states: [ShardState] = []
     for (index, shard) in shards.enumerated() {
       var state = ShardState()
       state.flushedThrough = sequence
       try state.add(try shard.finish(), level: ShardState.lowestLevel)
-      if index == 0 { try state.add(try upper.finish(), level: 0) }
+      try state.add(try uppers[index].finish(), level: 0)
       states.append(state)
     }
     try target.secureNames()

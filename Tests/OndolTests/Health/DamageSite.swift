@@ -50,7 +50,9 @@ struct DamageSite {
     database = try await Database.open(
       at: "db", environment: world.environment, engineOptions: engineOptions)
     for number in 0..<20 {
-      try await database.document("late/l\(number)").setData(["n": number])
+      try await database.document("late/l\(number)").setData([
+        "n": number, "name \(number / 7)": true,
+      ])
     }
     let killed = world.fileSystem.kill().storage
     try await database.close()

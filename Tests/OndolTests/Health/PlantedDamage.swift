@@ -35,7 +35,7 @@ struct PlantedDamage: CustomTestStringConvertible, Sendable {
   }
 
   static let all =
-    superblocks + manifests + logs + segments + values + catalogs + indexes
+    superblocks + manifests + logs + segments + values + catalogs + mirrors + indexes
     + documents + contents + trees
 
   // MARK: - The files where opening begins

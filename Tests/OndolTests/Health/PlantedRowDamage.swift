@@ -57,6 +57,31 @@ extension PlantedDamage {
     },
   ]
 
+  static let mirrors = [
+    PlantedDamage("mirror, a row lost") { site in
+      try await site.plant { _, rows, batch in
+        let entry = try DamageSite.entry("items", rows)
+        batch.delete(CatalogKey.mirrored(CatalogKey.symbol(2, of: entry.keyspace)))
+      }
+      return Expected(kind: .mirror, text: "lacks the row of keyspace")
+    },
+    PlantedDamage("mirror, a row of its own") { site in
+      try await site.plant { _, _, batch in
+        let value: [UInt8] = [0]
+        batch.put(CatalogKey.mirrored(CatalogKey.group("ghosts")), value)
+      }
+      return Expected(kind: .mirror, text: "the catalog lacks")
+    },
+    PlantedDamage("mirror, another name of a field") { site in
+      try await site.plant { _, rows, batch in
+        let entry = try DamageSite.entry("items", rows)
+        let name = Array("ghost".utf8)
+        batch.put(CatalogKey.mirrored(CatalogKey.symbol(2, of: entry.keyspace)), name)
+      }
+      return Expected(kind: .mirror, text: "another row of keyspace")
+    },
+  ]
+
   static let indexes = [
     PlantedDamage("index, a row lost") { site in
       try await site.plant { database, rows, batch in

@@ -126,6 +126,16 @@ struct SampleDatabase {
   }
 }
 
+extension SampleDatabase {
+  /// The schema of "items" in the database at `path`.
+  func schema(ofItemsAt path: String) async throws -> SchemaHistory {
+    let database = try await Database.open(at: path, environment: environment)
+    let schema = try await database.entry("items")?.schema
+    try await database.close()
+    return schema ?? SchemaHistory()
+  }
+}
+
 extension Database {
   /// What the catalog knows of a pattern.
   func entry(_ collectionIDs: String...) async throws -> CollectionEntry? {

@@ -181,7 +181,7 @@ import Testing
       }
       var row = try #require(family).row
       row.nextMember = 1
-      batch.put(CatalogKey.family("items"), row.bytes)
+      batch.putCatalogRow(CatalogKey.family("items"), row.bytes)
     }
     let findings = try await sample.verify()
     #expect(!findings.isEmpty)
@@ -201,9 +201,33 @@ import Testing
     try await sample.make()
     try await sample.plant { _, batch in
       let value: [UInt8] = [1]
-      batch.put(Keyspace.catalog.prefix + [0x7f, 1], value)
+      batch.putCatalogRow(Keyspace.catalog.prefix + [0x7f, 1], value)
     }
     try await expectOnly(.catalog, nil, nil, saying: "unknown kind")
+  }
+
+  @Test func `A row that the mirror of the catalog lacks is found`() async throws {
+    try await sample.make()
+    try await sample.plant { _, batch in
+      batch.delete(CatalogKey.mirrored(CatalogKey.family("items")))
+    }
+    try await expectOnly(.mirror, nil, nil, saying: "lacks the row of the collection items")
+  }
+
+  @Test func `A row that only the mirror of the catalog has is found`() async throws {
+    try await sample.make()
+    try await sample.plant { _, batch in
+      batch.put(CatalogKey.mirrored(CatalogKey.group("ghosts")), [0])
+    }
+    try await expectOnly(.mirror, nil, nil, saying: "has, and the catalog lacks")
+  }
+
+  @Test func `A row that the mirror of the catalog has otherwise is found`() async throws {
+    try await sample.make()
+    try await sample.plant { _, batch in
+      batch.put(CatalogKey.mirrored(CatalogKey.group("notes")), [0])
+    }
+    try await expectOnly(.mirror, nil, nil, saying: "another row of the collection group notes")
   }
 
   @Test func `There are a thousand findings at most, and a word on the others`() async throws {

@@ -44,17 +44,23 @@ final class ScratchDirectory {
     try await ondol(arguments, input: input)
   }
 
-  /// Runs `ondol` to its end. Output goes through files, which never fill up as pipes do.
+  /// Runs `ondol` to its end.
   ///
   /// - Parameter launcher: a program and its words that starts it.
   func ondol(
     _ arguments: [String], input: String = "", environment: [String: String] = [:],
     through launcher: [String] = []
   ) async throws -> ToolResult {
+    let tool = try Self.executable(named: "ondol").path(percentEncoded: false)
+    return try await run(launcher + [tool] + arguments, input: input, environment: environment)
+  }
+
+  /// Runs a program to its end. Output goes through files, which never fill up as pipes do.
+  func run(
+    _ words: [String], input: String = "", environment: [String: String] = [:]
+  ) async throws -> ToolResult {
     let process = Process()
     process.environment = ProcessInfo.processInfo.environment.merging(environment) { $1 }
-    let tool = try Self.executable(named: "ondol")
-    let words = launcher + [tool.path(percentEncoded: false)] + arguments
     process.executableURL = URL(filePath: words[0])
     process.arguments = Array(words.dropFirst())
     process.standardInput = try handle(path("input"), content: input)

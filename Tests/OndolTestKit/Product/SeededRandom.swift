@@ -1,15 +1,21 @@
 // Chance that can be had again. Every random decision of a simulation comes from one of these, so a
 // failure is repeated by its seed alone.
 
-/// SplitMix64: small, fast, and good enough to scatter test cases.
-package struct SeededRandom: RandomNumberGenerator, Sendable {
+/// Random numbers that are the same for the same seed.
+///
+/// A generator for everything in the standard library that takes one, as in
+/// `items.randomElement(using: &random)`. The algorithm is SplitMix64: good enough to scatter test
+/// cases, and no secret.
+public struct SeededRandom: RandomNumberGenerator, Sendable {
   private var state: UInt64
 
-  package init(seed: UInt64) {
+  /// A generator at the beginning of the seed's numbers.
+  public init(seed: UInt64) {
     state = seed
   }
 
-  package mutating func next() -> UInt64 {
+  /// Sixty-four random bits.
+  public mutating func next() -> UInt64 {
     state &+= 0x9E37_79B9_7F4A_7C15
     return Self.scramble(state)
   }

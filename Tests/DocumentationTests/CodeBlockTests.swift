@@ -1,0 +1,98 @@
+// Every block of Swift code in the README and in the pages of the documentation compiles: in Swift
+// 6 mode, without warnings, against the modules as they are now. A page that shows a call that is
+// no more, or one that needs `try`, fails here with its line.
+
+import Foundation
+import Testing
+
+@Suite struct `Code in the documentation` {
+  @Test func `Every block compiles, in its place in the page`() async throws {
+    let one = ProcessInfo.processInfo.environment["ONDOL_PAGE"]
+    let all = try Documents.scripts()
+    #expect(all.contains { $0.page == "README.md" })
+    let scripts = one.map { page in all.filter { $0.page.contains(page) } } ?? all
+    try #require(!scripts.isEmpty, "pages were not found, or have no code")
+    for message in try await messages(about: scripts) {
+      let place = SourceLocation(
+        fileID: "ondol/\(message.file)", filePath: message.file, line: message.line, column: 1)
+      Issue.record("\(message)", sourceLocation: place)
+    }
+  }
+
+  @Test func `A block that does not compile is found, with its line and the compiler's words`()
+    async throws
+  {
+    let page = """
+      # A page
+
+      ```swift
+      import Ondol
+
+      let database = try await Database.inMemory()
+      ```
+
+      Prose, and what is not Swift:
+
+      ```
+      let database = 1
+      ```
+
+      1. An item
+
+         ```swift
+         let items = database.collection("items")
+         items.document("lamp").explode()
+         ```
+
+      <!-- a new script -->
+      ```swift
+      import Ondol
+
+      let database = try await Database.inMemory()
+      var unused: Int { let one = 1; return 2 }
+      ```
+
+      <!-- a manifest -->
+
+      ```swift
+      // swift-tools-version: 6.3
+      import PackageDescription
+
+      let package = Package(name: "shop", wares: [])
+      ```
+      """
+    let scripts = PageScript.scripts(ofPage: "Docs/Page.md", text: page)
+    #expect(scripts.map(\.line) == [3, 23, 32])
+    let messages = try await messages(about: scripts)
+    #expect(messages.map(\.line) == [19, 27, 36], "\(messages)")
+    #expect(messages.allSatisfy { $0.file == "Docs/Page.md" })
+    #expect(messages.first?.text.contains("has no member 'explode'") == true)
+    #expect(messages.last?.text.contains("wares") == true)
+  }
+
+  @Test func `A page without code has no script, and an open fence ends with the page`() {
+    #expect(
+      PageScript.scripts(ofPage: "A.md", text: "# A\n\n`let a = 1`\n\n    let b = 2\n").isEmpty)
+    let open = PageScript.scripts(ofPage: "A.md", text: "```swift\nlet a = 1\n")
+    #expect(open.first?.source.contains("let a = 1") == true)
+  }
+
+  /// What the compiler says of the scripts, in their order. Two at a time: each is a process of its
+  /// own.
+  private func messages(about scripts: [PageScript]) async throws -> [CompilerMessage] {
+    let scratch = FileManager.default.temporaryDirectory
+      .appending(path: "ondol-pages-\(UUID().uuidString)")
+    defer { try? FileManager.default.removeItem(at: scratch) }
+    let check = TypeCheck(try BuildFolder(), scratch: scratch)
+    let groupOf = (Int, [CompilerMessage]).self
+    return try await withThrowingTaskGroup(of: groupOf) { group -> [CompilerMessage] in
+      var found: [Int: [CompilerMessage]] = [:]
+      for (number, script) in scripts.enumerated() {
+        if number >= 2, let (done, messages) = try await group.next() { found[done] = messages }
+        group.addTask { (number, try await check.messages(about: script, number: number)) }
+      }
+      for try await (done, messages) in group { found[done] = messages }
+      return scripts.indices.flatMap { found[$0] ?? [] }
+    }
+  }
+}

@@ -1,0 +1,48 @@
+// One thread for all background tasks of the databases on simulated devices, which knows when none
+// of them can go on. That is what lets a test move the clock and find the work done.
+
+internal import OndolEngine
+
+/// Runs tasks one after the other, and tells when there is nothing to run.
+final class BackgroundExecutor: TaskExecutor {
+  private struct State: Sendable {
+    /// Jobs that wait or run.
+    var pending = 0
+    var waiters: [CheckedContinuation<Void, Never>] = []
+  }
+
+  private let state = Guarded(State())
+  private let thread = IOThreads().makeWorker(named: "ondol-test")
+
+  func enqueue(_ job: consuming ExecutorJob) {
+    // Unowned, because a job that must be consumed cannot be captured; it is run once, here.
+    let job = UnownedJob(job)
+    state.withLock { $0.pending += 1 }
+    thread.enqueue { [self] in
+      unsafe job.runSynchronously(on: asUnownedTaskExecutor())
+      end()
+    }
+  }
+
+  private func end() {
+    let woken = state.withLock { state in
+      state.pending -= 1
+      guard state.pending == 0 else { return [CheckedContinuation<Void, Never>]() }
+      defer { state.waiters = [] }
+      return state.waiters
+    }
+    for waiter in woken { waiter.resume() }
+  }
+
+  /// Waits until every task has ended or waits for something else.
+  func waitUntilIdle() async {
+    await withCheckedContinuation { waiter in
+      let isIdle = state.withLock { state in
+        if state.pending == 0 { return true }
+        state.waiters.append(waiter)
+        return false
+      }
+      if isIdle { waiter.resume() }
+    }
+  }
+}

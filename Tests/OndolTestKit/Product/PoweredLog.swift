@@ -1,0 +1,34 @@
+// What a database says in the background while its device has power. Without power all it does
+// fails, as the test has ordered, and hundreds of seeds would fill the output with that.
+
+internal import Logging
+
+/// Hands on what is said as long as there is power.
+struct PoweredLog: LogHandler {
+  private var base: any LogHandler
+  private let fileSystem: SimulatedFileSystem
+
+  init(_ base: any LogHandler, _ fileSystem: SimulatedFileSystem) {
+    self.base = base
+    self.fileSystem = fileSystem
+  }
+
+  var logLevel: Logger.Level {
+    get { base.logLevel }
+    set { base.logLevel = newValue }
+  }
+
+  var metadata: Logger.Metadata {
+    get { base.metadata }
+    set { base.metadata = newValue }
+  }
+
+  subscript(metadataKey key: String) -> Logger.Metadata.Value? {
+    get { base[metadataKey: key] }
+    set { base[metadataKey: key] = newValue }
+  }
+
+  func log(event: LogEvent) {
+    if fileSystem.hasPower { base.log(event: event) }
+  }
+}

@@ -1,0 +1,60 @@
+// A reader of the format in another language, which was made from Docs/FileFormat.md and shares
+// nothing with the sources, finds in the databases that were kept what was written; and it notices
+// damage, so what it says is worth something. Where there is no Python it cannot be run; the
+// project's own check installs one.
+
+import Foundation
+import OndolTestKit
+import Testing
+
+@Suite(.enabled(if: IndependentReader.python != nil)) struct `A reader of another make` {
+  let scratch: ScratchDirectory
+
+  init() throws {
+    scratch = try ScratchDirectory()
+  }
+
+  @Test(.disabled(if: GoldenDatabase.makesNew), arguments: GoldenDatabase.all)
+  func `finds what was written`(golden: GoldenDatabase) async throws {
+    let reading = try await IndependentReader.read(golden.directory, scratch)
+    #expect(reading.status == 0, "\(reading.messages)")
+    let expected = try golden.content()
+    let difference = reading.lines.difference(from: expected)
+    #expect(difference.isEmpty, "\(difference.map { "\($0)".prefix(300) })")
+  }
+
+  /// One byte in the middle of every file of rows and contents. What is read is only the log's
+  /// business elsewhere: superblocks have copies, and the end of a log may be torn.
+  @Test(.disabled(if: GoldenDatabase.makesNew)) func `notices damage`() async throws {
+    let golden = GoldenDatabase(name: "closed")
+    let endings = [".seg", ".val", ".pack", ".content"]
+    for (name, bytes) in try golden.files() where endings.contains(where: name.hasSuffix) {
+      let place = scratch.path(name)
+      try golden.copy(to: place)
+      var damaged = bytes
+      damaged[bytes.count / 2] ^= 0x10
+      let directory = URL(filePath: place)
+      try Data(damaged).write(to: directory.appending(path: name))
+      let reading = try await IndependentReader.read(directory, scratch)
+      #expect(reading.status == 1 && reading.output.isEmpty, "\(name)")
+      #expect(reading.messages.contains(name), "\(name): \(reading.messages)")
+    }
+  }
+}
+
+/// Runs the reader.
+enum IndependentReader {
+  static let python: URL? = {
+    let path = ProcessInfo.processInfo.environment["PATH"] ?? ""
+    return path.split(separator: ":").map { URL(filePath: "\($0)/python3") }
+      .first { FileManager.default.isExecutableFile(atPath: $0.path(percentEncoded: false)) }
+  }()
+
+  private static let program = GoldenDatabase.folder.deletingLastPathComponent()
+    .appending(path: "Reader/ondol_reader.py").path(percentEncoded: false)
+
+  static func read(_ directory: URL, _ scratch: ScratchDirectory) async throws -> ToolResult {
+    let python = try #require(python).path(percentEncoded: false)
+    return try await scratch.run([python, program, directory.path(percentEncoded: false)])
+  }
+}
