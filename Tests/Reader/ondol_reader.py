@@ -828,6 +828,7 @@ class Catalog:
     def __init__(self, database):
         self.collections, self.groups, indexes = {}, {}, []
         families, rows = set(), database.keyspace(0)
+        require(rows == database.keyspace(4096), "the catalog: its mirror is another")
         for key, value in rows:
             if key[0] == 2:
                 families.add(Bytes(value, "a family").varint())

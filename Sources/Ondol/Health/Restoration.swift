@@ -226,6 +226,9 @@ package final class Restoration: @unchecked Sendable {
     guard document.version > 0, document.version < 1 << 62 else {
       throw Self.refusal("a document cannot have version \(document.version)")
     }
+    guard document.created <= document.updated else {
+      throw Self.refusal("a document cannot be changed before it was created")
+    }
     // Names and nesting are checked as those of a write are.
     _ = try WriteCompiler.set(FieldInput(.map(document.fields)))
     try encoder.encode(document.fields, createTime: document.created)

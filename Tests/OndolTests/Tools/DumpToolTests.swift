@@ -250,6 +250,18 @@ import Testing
     #expect(place?.contains("collections/items.jsonl, line \(document + 2)") == true)
   }
 
+  /// A fuzzer exchanged a document's two times: the dump was loaded, and the next check called the
+  /// database damaged.
+  @Test func `A document that was changed before it was created is refused`() async throws {
+    var lines = try await Self.dump()
+    let place = try #require(lines.firstIndex { $0.contains("\"items/i1\"") })
+    let created = try #require(lines[place].firstRange(of: "\"__created__\":"))
+    let end = try #require(lines[place].firstRange(of: ",\"__updated__\""))
+    lines[place].replaceSubrange(
+      created.upperBound..<end.lowerBound, with: #"{"$date":"2999-01-01T00:00:00Z"}"#)
+    #expect(await Self.refusal(lines)?.contains("before it was created") == true)
+  }
+
   @Test func `A dump with random damage never traps`() async throws {
     let seed = UInt64.random(in: 0...(.max))
     var random = SeededNumbers(seed: seed)
