@@ -23,6 +23,7 @@ extension StorageReference {
   ///   - name: says what is made; another way to make it needs another name. At most 1,000 bytes.
   ///   - maxSize: bytes that the caller has room for.
   ///   - contentType: told from the bytes that were made when nil.
+  ///   - make: makes the bytes from those of the object.
   /// - Throws: what `make` throws, and nothing is kept then; `.notFound` when there is no object;
   ///   `.invalidArgument` when the name is empty or too long; otherwise as `data(maxSize:)` and
   ///   `Storage.put`.

@@ -87,7 +87,9 @@ public struct Storage: Sendable {
 
   /// The bytes of a content.
   ///
-  /// - Parameter maxSize: bytes that the caller has room for; no limit when nil.
+  /// - Parameters:
+  ///   - blob: which content.
+  ///   - maxSize: bytes that the caller has room for; no limit when nil.
   /// - Throws: `.notFound` when the content is not stored any more; `.resourceExhausted` when it is
   ///   longer than `maxSize`; `.dataLoss` naming the file and who holds the content when its bytes
   ///   are damaged.

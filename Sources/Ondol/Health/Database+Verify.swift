@@ -11,6 +11,7 @@ extension Database {
   /// When the task is cancelled this throws `.cancelled`.
   ///
   /// - Parameters:
+  ///   - path: the database's directory.
   ///   - depth: how thorough the check is.
   ///   - progress: called from time to time.
   /// - Returns: everything that is wrong, a thousand findings at most; nothing when all is well.

@@ -126,6 +126,7 @@ extension TreeReference {
   /// - Parameters:
   ///   - attempts: how often `body` may run, at least once; 25 as in the Realtime Database.
   ///   - durability: what the commit survives; the database's own when nil.
+  ///   - body: makes the new value from the one that is there.
   /// - Throws: what `body` throws; `.aborted` when other commits came first `attempts` times;
   ///   otherwise as `setValue`.
   /// - Complexity: reading and replacing the node, for each attempt.
