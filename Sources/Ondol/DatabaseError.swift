@@ -9,8 +9,9 @@ internal import OndolEngine
 /// ```swift
 /// do {
 ///   try await items.document("b").create(["name": "Desk"])
-/// } catch let error where error.code == .alreadyExists {
-///   …
+/// } catch {
+///   guard error.code == .alreadyExists else { throw error }
+///   print("there is a desk already")
 /// }
 /// ```
 public struct DatabaseError: Error, Sendable, Hashable {
