@@ -17,11 +17,17 @@ enum DumpTarget: FuzzTarget {
     do {
       try SimulationExecutor.run(seed: 1) { executor in
         let world = SimulatedWorld(seed: 1, threads: executor)
-        guard let first = try await load(dump, at: "/first", world.environment) else {
-          return demand(dump != sound, "a sound dump is refused")
+        let first: [UInt8]
+        switch try await load(dump, at: "/first", world.environment) {
+        case .success(let again): first = again
+        case .failure(let refusal):
+          return demand(dump != sound, "a sound dump is refused: \(refusal)")
         }
-        guard let second = try await load(first, at: "/second", world.environment) else {
-          return demand(false, "what was dumped cannot be loaded:\n\(text(first))")
+        let second: [UInt8]
+        switch try await load(first, at: "/second", world.environment) {
+        case .success(let again): second = again
+        case .failure(let refusal):
+          return demand(false, "what was dumped cannot be loaded: \(refusal)\n\(text(first))")
         }
         demand(first == second, "\(text(first))\nbecomes\n\(text(second))")
         if dump == sound { demand(first == sound, "a sound dump comes back as\n\(text(first))") }
@@ -33,10 +39,10 @@ enum DumpTarget: FuzzTarget {
 
   private static func text(_ dump: [UInt8]) -> String { String(decoding: dump, as: UTF8.self) }
 
-  /// Loads a dump and dumps it again; nil when it is refused.
+  /// Loads a dump and dumps it again, unless it is refused.
   private static func load(
     _ dump: [UInt8], at path: String, _ environment: Environment
-  ) async throws -> [UInt8]? {
+  ) async throws -> Result<[UInt8], DumpError> {
     let rest = Guarded(dump[...])
     let source = DumpText { count in
       rest.withLock { rest in
@@ -49,7 +55,7 @@ enum DumpTarget: FuzzTarget {
       _ = try await DumpLoader.load(source, into: restoration)
     } catch let error as DumpError {
       demand(!error.reason.isEmpty, "a dump is refused without a reason")
-      return nil
+      return .failure(error)
     }
     let findings = try await Database.verify(
       at: path, depth: .full, environment: environment)
@@ -58,7 +64,7 @@ enum DumpTarget: FuzzTarget {
     let database = try await Database.open(at: path, environment: environment)
     let again = try await Self.dump(database)
     try await database.close()
-    return again
+    return .success(again)
   }
 
   private static func dump(_ database: Database) async throws -> [UInt8] {

@@ -144,7 +144,9 @@ struct ContentReclaimer: Sendable {
     }
   }
 
-  private func takeTurn() async {
+  /// Waits until no pass is on its way, and has those that come wait for `endTurn()`. Also for
+  /// whoever stores contents that nobody holds yet, however long it takes.
+  func takeTurn() async {
     await withCheckedContinuation { continuation in
       let isFree = state.withLock { state in
         if state.isRunning {
@@ -158,7 +160,7 @@ struct ContentReclaimer: Sendable {
     }
   }
 
-  private func endTurn() {
+  func endTurn() {
     let next = state.withLock { state -> CheckedContinuation<Void, Never>? in
       state.isRunning = !state.waiting.isEmpty
       return state.isRunning ? state.waiting.removeFirst() : nil

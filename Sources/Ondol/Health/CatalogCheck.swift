@@ -178,8 +178,11 @@ struct CatalogCheck: Sendable {
     // As many families as there are shards are in all of them, and a cursor stays in its shard.
     let end = min(UInt64(Keyspace.familyLimit), nextFamily + UInt64(shards))
     for number in UInt32(nextFamily)..<UInt32(end) {
-      let first = Keyspace(family: number, member: 0).prefix
-      try lookForRows(in: KeyRange(lower: first, upper: [0xff, 0xff, 0xff, 0xff, 0xff]), nil)
+      // Behind the mirror, which is there before there is a first family.
+      let first = max(
+        Keyspace(family: number, member: 0).rawValue, Keyspace.mirror.rawValue + 1)
+      let lower = Keyspace(rawValue: first).prefix
+      try lookForRows(in: KeyRange(lower: lower, upper: [0xff, 0xff, 0xff, 0xff, 0xff]), nil)
     }
   }
 

@@ -40,6 +40,8 @@ package final class Restoration: @unchecked Sendable {
   private var sequence = SequenceNumber.zero
   private var time: Int64 = 0
   private var database: Database?
+  /// Whether the database gives up no contents, which nobody holds before all are there.
+  private var keepsContents = false
 
   /// Begins a database in the directory at `path`, which must be new or empty.
   package static func begin(at path: String) async throws(DatabaseError) -> Restoration {
@@ -74,6 +76,7 @@ package final class Restoration: @unchecked Sendable {
 
   /// Removes everything that was made.
   package func abandon() async {
+    endKeepingContents()
     try? await database?.close()
     await worker.perform { self.target.removeAll() }
     await worker.stop()
@@ -309,6 +312,8 @@ package final class Restoration: @unchecked Sendable {
     options.logger.logLevel = .error
     let database = try await Database.open(at: path, options: options, environment: environment)
     self.database = database
+    await database.contents.reclaimer.takeTurn()
+    keepsContents = true
     try await database.orderSalvagedTree()
   }
 
@@ -395,12 +400,19 @@ package final class Restoration: @unchecked Sendable {
       throw Self.refusal(
         "the content \(lost.digest.hex) that \(lost.document.name) refers to is missing")
     }
+    endKeepingContents()
     await database.finishWhatWasBegun()
     try await checkIndexes(database)
     try await database.synchronize()
     try await database.close()
     self.database = nil
     await worker.stop()
+  }
+
+  private func endKeepingContents() {
+    guard keepsContents else { return }
+    keepsContents = false
+    database?.contents.reclaimer.endTurn()
   }
 
   /// Throws unless all indexes are there: one that cannot be built is taken away.

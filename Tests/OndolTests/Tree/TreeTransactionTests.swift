@@ -202,7 +202,8 @@ private func withDirectory(_ body: (String) async throws -> Void) async throws {
       for copy in [path + "-backup", path + "-saved"] {
         let database = try await Database.open(at: copy)
         #expect(try await database.tree.getData().exportedValue == expected)
-        #expect(try await database.verify().isEmpty)
+        let findings = try await database.verify()
+        #expect(findings.isEmpty, "\(copy): \(findings)")
         let cars = database.tree.child("cars")
         #expect(try await cars.getData().children.map(\.key) == ["2", "1"])
         let found = try await cars.queryOrdered(byChild: "name").queryEqual(toValue: "EV6")
