@@ -180,8 +180,12 @@ final class LoadDatabase: Sendable {
     var snapshots = document(number).snapshots.makeAsyncIterator()
     guard let first = try await snapshots.next(), first.exists else { return .missed }
     var value = text(number, &random)
-    // Only a change is told.
-    if first["field0"] as String? == value { value += "!" }
+    // Only a change is told. A text as short as "6" has to become "6.!", which still says whose it
+    // is, and not "6!".
+    if first["field0"] as String? == value {
+      let mark = "\(number)."
+      value = mark + value.dropFirst(mark.count) + "!"
+    }
     do throws(DatabaseError) {
       try await document(number).updateData(["field0": value], durability: .process)
     } catch {
