@@ -53,83 +53,37 @@ private let openDocuments: OpenSubject = { environment, options in
   /// Rows of documents and of indexes of every kind: whichever is gone, it is noticed.
   @Test func `misses each row that is taken away`() throws {
     let fileSystem = SimulatedFileSystem()
-    let whole = try inSimulation(fileSystem) { environment in
-      let subject = try await DocumentSubject.open(environment, roomy)
+    let whole = try RowRemoval.inSimulation(fileSystem, seed: 1) { environment in
+      let subject = try await DocumentSubject.open(environment, RowRemoval.options)
       for number in 1...20 { try await subject.commitSample(number) }
       try await subject.settle()
       let contents = try await subject.contents()
       try await subject.close()
       return contents
     }
-    let keys = try inSimulation(fileSystem) { environment in
-      try await withEngine(environment) { engine in try allKeys(of: engine) }
+    let keys = try RowRemoval.inSimulation(fileSystem, seed: 1) { environment in
+      // Without the accounts and the diary, which may be absent.
+      try await RowRemoval.keys(environment) { key, _ in
+        let text = String(decoding: key.dropFirst(4), as: UTF8.self)
+        return !["entry", "follower", "a0", "a1", "a2"].contains { text.contains($0) }
+      }
     }
     var random = SeededRandom(seed: 1)
     for _ in 0..<24 {
       let key = random.pick(keys)
       let copy = SimulatedFileSystem(storage: fileSystem.storage)
-      try inSimulation(copy) { environment in
-        try await withEngine(environment) { engine in
-          var batch = Batch()
-          batch.delete(key.bytes)
-          _ = try await engine.commit(batch, durability: .power)
-        }
+      try RowRemoval.inSimulation(copy, seed: 1) { environment in
+        try await RowRemoval.remove(key, environment)
       }
       // Nobody reads the catalog's mirror (keyspace 4096) but the database's own check.
       let isMirrors = key.starts(with: [0, 0, 0x10, 0])
-      let found = try? inSimulation(copy) { environment in
+      let found = try? RowRemoval.inSimulation(copy, seed: 1) { environment in
         let subject = try await DocumentSubject.open(
-          environment, roomy, makesIndexes: false, verifies: isMirrors)
+          environment, RowRemoval.options, makesIndexes: false, verifies: isMirrors)
         return try await subject.contents()
       }
       let isNoticed = found?.rows != whole.rows || found?.sequence != whole.sequence
       #expect(isNoticed, "the row \(key) is gone and nobody noticed")
     }
-  }
-
-  private var roomy: SubjectOptions {
-    SubjectOptions(
-      shardCount: 2, memtableSize: 64 << 10, logSize: 64 << 10, manifestSize: 16 << 10,
-      segmentSize: 1 << 20, blockSize: 1 << 10, deferredBytes: 100, runLimit: 2)
-  }
-
-  private func inSimulation<Success: Sendable>(
-    _ fileSystem: SimulatedFileSystem,
-    _ body: @escaping @Sendable (Environment) async throws -> Success
-  ) throws -> Success {
-    try SimulationExecutor.run(seed: 1) { executor in
-      try await body(
-        SimulatedWorld(fileSystem: fileSystem, seed: 1, threads: executor).environment)
-    }
-  }
-
-  private func withEngine<Success>(
-    _ environment: Environment, _ body: (Engine) async throws -> Success
-  ) async throws -> Success {
-    let engine = try await Engine.open(
-      at: DocumentSubject.path, options: EngineOptions(), environment: environment)
-    let result = try await body(engine)
-    try await engine.close()
-    return result
-  }
-
-  /// Without the catalog, and without the accounts and the diary, which may be absent.
-  private func allKeys(of engine: Engine) throws -> [[UInt8]] {
-    var keys: [[UInt8]] = []
-    for shard in 1..<8 as Range<UInt32> {
-      var (lower, upper): ([UInt8], [UInt8]) = ([], [])
-      lower.appendBigEndian(shard << 12)
-      upper.appendBigEndian((shard + 1) << 12)
-      var cursor = try engine.snapshot().cursor(from: lower, to: upper)
-      try cursor.seekToFirst()
-      while cursor.isValid {
-        let key = cursor.key.array
-        let text = String(decoding: key.dropFirst(4), as: UTF8.self)
-        let mayBeAbsent = ["entry", "follower", "a0", "a1", "a2"].contains { text.contains($0) }
-        if !mayBeAbsent { keys.append(key) }
-        try cursor.next()
-      }
-    }
-    return keys
   }
 }

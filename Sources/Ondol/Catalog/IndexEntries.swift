@@ -154,14 +154,20 @@ extension IndexDefinition {
   func documentKey(
     of key: [UInt8], _ value: [UInt8], ancestorCount: Int
   ) throws(MalformedBytes) -> [UInt8] {
+    let prefixLength = try prefixLength(of: key, ancestorCount: ancestorCount)
+    var document = documents.prefix + key[keyspace.prefix.count..<prefixLength]
+    _ = try read(key.bytes, value.bytes, prefixLength: prefixLength, into: &document)
+    return document
+  }
+
+  /// Bytes of a row's key in front of its first component: the keyspace, and the ids of ancestors
+  /// unless they are behind.
+  func prefixLength(of key: [UInt8], ancestorCount: Int) throws(MalformedBytes) -> Int {
     var reader = KeyReader(key.bytes)
     try reader.skip(raw: keyspace.prefix.count)
-    let start = reader.offset
     if !kind.putsAncestorsBehind {
       for _ in 0..<ancestorCount { _ = try reader.id() }
     }
-    var document = documents.prefix + key[start..<reader.offset]
-    _ = try read(key.bytes, value.bytes, prefixLength: reader.offset, into: &document)
-    return document
+    return reader.offset
   }
 }

@@ -107,11 +107,8 @@ extension IndexDefinition {
     of key: [UInt8], ancestorCount: Int
   ) throws(MalformedBytes) -> [ListedIndexRow.Component] {
     var reader = KeyReader(key.bytes)
-    try reader.skip(raw: keyspace.prefix.count)
+    try reader.skip(raw: try prefixLength(of: key, ancestorCount: ancestorCount))
     if kind.isLink { return [.value(.string(try reader.id()))] }
-    if !kind.putsAncestorsBehind {
-      for _ in 0..<ancestorCount { _ = try reader.id() }
-    }
     var components: [ListedIndexRow.Component] = []
     for field in fields {
       let mark = field.descending ? ~Self.missing : Self.missing

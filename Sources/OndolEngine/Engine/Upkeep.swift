@@ -238,7 +238,7 @@ final class Upkeep: Sendable {
   private func rest(after bytes: UInt64, _ bytesPerSecond: UInt64) async {
     var left = Int64(min(3.6e9, Double(bytes) / Double(max(1, bytesPerSecond)) * 1e6))
     while left > 0, !storage.merging.isStopped, !Task.isCancelled {
-      await storage.environment.sleep(min(left, 100_000))
+      await storage.environment.rest(min(left, 100_000))
       left -= 100_000
     }
   }

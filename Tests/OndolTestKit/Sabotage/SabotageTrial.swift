@@ -79,26 +79,23 @@ package struct LostRows: Sendable, CustomStringConvertible {
   /// Takes away every row of the indexes of a database of twenty commits.
   package static func ofIndexes(seed: UInt64) throws -> LostRows {
     let fileSystem = SimulatedFileSystem()
-    try inSimulation(fileSystem, seed) { environment in
-      let subject = try await DocumentSubject.open(environment, roomy)
+    try RowRemoval.inSimulation(fileSystem, seed: seed) { environment in
+      let subject = try await DocumentSubject.open(environment, RowRemoval.options)
       for number in 1...20 {
         try await subject.commitSample(Int(truncatingIfNeeded: seed) &* 100 + number)
       }
       try await subject.settle()
       try await subject.close()
     }
-    let keys = try inSimulation(fileSystem, seed) { environment in
-      try await withEngine(environment, indexKeys)
+    let keys = try RowRemoval.inSimulation(fileSystem, seed: seed) { environment in
+      // Rows that have no value are those of indexes.
+      try await RowRemoval.keys(environment) { _, valueLength in valueLength == 0 }
     }
     var lost = LostRows()
     for key in keys {
       let copy = SimulatedFileSystem(storage: fileSystem.storage)
-      let findings = try inSimulation(copy, seed) { environment in
-        try await withEngine(environment) { engine in
-          var batch = Batch()
-          batch.delete(key.bytes)
-          _ = try await engine.commit(batch, durability: .power)
-        }
+      let findings = try RowRemoval.inSimulation(copy, seed: seed) { environment in
+        try await RowRemoval.remove(key, environment)
         return try await Database.verify(
           at: DocumentSubject.path, depth: .full, environment: environment)
       }
@@ -110,46 +107,5 @@ package struct LostRows: Sendable, CustomStringConvertible {
       }
     }
     return lost
-  }
-
-  private static let roomy = SubjectOptions(
-    shardCount: 2, memtableSize: 64 << 10, logSize: 64 << 10, manifestSize: 16 << 10,
-    segmentSize: 1 << 20, blockSize: 1 << 10, deferredBytes: 100, runLimit: 2)
-
-  private static func inSimulation<Success: Sendable>(
-    _ fileSystem: SimulatedFileSystem, _ seed: UInt64,
-    _ body: @escaping @Sendable (Environment) async throws -> Success
-  ) throws -> Success {
-    try SimulationExecutor.run(seed: seed) { executor in
-      try await body(
-        SimulatedWorld(fileSystem: fileSystem, seed: seed, threads: executor).environment)
-    }
-  }
-
-  private static func withEngine<Success>(
-    _ environment: Environment, _ body: (Engine) async throws -> Success
-  ) async throws -> Success {
-    let engine = try await Engine.open(
-      at: DocumentSubject.path, options: EngineOptions(), environment: environment)
-    let result = try await body(engine)
-    try await engine.close()
-    return result
-  }
-
-  /// The keys of rows that have no value, which are those of indexes.
-  private static func indexKeys(of engine: Engine) throws -> [[UInt8]] {
-    var keys: [[UInt8]] = []
-    for family in 1..<8 as Range<UInt32> {
-      var (lower, upper): ([UInt8], [UInt8]) = ([], [])
-      lower.appendBigEndian(family << 12)
-      upper.appendBigEndian((family + 1) << 12)
-      var cursor = try engine.snapshot().cursor(from: lower, to: upper)
-      try cursor.seekToFirst()
-      while cursor.isValid {
-        if try cursor.value.byteCount == 0 { keys.append(cursor.key.array) }
-        try cursor.next()
-      }
-    }
-    return keys
   }
 }
