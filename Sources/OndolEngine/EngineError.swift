@@ -41,6 +41,17 @@ package enum EngineError: Error, Sendable, Equatable {
   case wouldBlock
 }
 
+extension EngineError {
+  /// What is wrong with bytes of `file` that stand at `offset`.
+  init(_ malformed: MalformedBytes, in file: String, from offset: UInt64 = 0) {
+    self =
+      malformed.isOfNewerVersion
+      ? .needsNewerVersion(file: file, reason: malformed.reason)
+      : .corrupt(
+        file: file, offset: offset &+ UInt64(max(0, malformed.offset)), reason: malformed.reason)
+  }
+}
+
 extension EngineError: CustomStringConvertible {
   package var description: String {
     switch self {

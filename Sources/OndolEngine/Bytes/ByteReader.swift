@@ -7,10 +7,13 @@ package struct MalformedBytes: Error, Sendable, Equatable {
   /// Where in the bytes given.
   package var offset: Int
   package var reason: String
+  /// The bytes are as they were written, by a version that knows more.
+  package var isOfNewerVersion: Bool
 
-  package init(at offset: Int, _ reason: String) {
+  package init(at offset: Int, _ reason: String, isOfNewerVersion: Bool = false) {
     self.offset = offset
     self.reason = reason
+    self.isOfNewerVersion = isOfNewerVersion
   }
 }
 

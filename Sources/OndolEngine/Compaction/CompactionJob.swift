@@ -89,7 +89,8 @@ struct CompactionJob: Sendable {
     let sequences = plan.segments.map(\.minSequence) + plan.segments.map(\.maxSequence)
     guard let first = sequences.min(), let last = sequences.max() else { return [] }
     let bounds: [[UInt8]?] = [nil] + cuts + [nil]
-    let files = storage.files(for: storage.views.current.shards[shard].state)
+    let files = storage.files(
+      for: storage.views.current.shards[shard].state, merging: plan.segments)
     return zip(bounds, bounds.dropFirst()).enumerated().map { index, range in
       let writer = RunWriter(
         files, shard: shard, sequences: first...last,

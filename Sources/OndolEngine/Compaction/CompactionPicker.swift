@@ -71,7 +71,7 @@ struct CompactionPicker: Sendable {
   }
 
   /// Bytes of `segments`, each tombstone as large as a row.
-  private func weight(_ segments: [SegmentMetadata], _ meanRow: Double) -> Double {
+  private func weight(_ segments: some Sequence<SegmentMetadata>, _ meanRow: Double) -> Double {
     segments.reduce(0) { sum, segment in
       sum + Double(segment.sizeBytes) + Double(segment.tombstones) * meanRow
     }
@@ -177,7 +177,7 @@ struct CompactionPicker: Sendable {
     for run in shard.runs.reversed() {
       let segments = run.segments.drop { !pointsIntoDead($0) }.prefix(while: pointsIntoDead)
       guard !segments.isEmpty else { continue }
-      let part = RunState(level: run.level, id: run.id, segments: Array(segments))
+      let part = RunState(level: run.level, id: run.id, segments: segments)
       return CompactionPlan(
         purpose: .deadValues, inputs: [part], outputLevel: run.level, outputRun: run.id,
         keepsTombstones: hasRowsBelow(part, [part], shard))

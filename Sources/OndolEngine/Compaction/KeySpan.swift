@@ -12,7 +12,7 @@ struct KeySpan: Sendable, Equatable {
   }
 
   /// From the least to the greatest key of `segments`; nil when there are none.
-  init?(_ segments: [SegmentMetadata]) {
+  init?(_ segments: some Collection<SegmentMetadata>) {
     guard let one = segments.first else { return nil }
     self.init(one)
     for segment in segments.dropFirst() { formUnion(KeySpan(segment)) }
@@ -33,19 +33,9 @@ extension RunState {
   /// The part of the run whose segments overlap `span`.
   func overlapping(_ span: KeySpan) -> RunState? {
     // Ascending and disjoint, so the part is one slice.
-    let start = firstIndex { !$0.maxKey.lexicographicallyPrecedes(span.first) }
-    let end = firstIndex { span.last.lexicographicallyPrecedes($0.minKey) }
+    let start = segments.partition { $0.maxKey.lexicographicallyPrecedes(span.first) }
+    let end = segments.partition { !span.last.lexicographicallyPrecedes($0.minKey) }
     guard start < end else { return nil }
-    return RunState(level: level, id: id, segments: Array(segments[start..<end]))
-  }
-
-  /// The first segment of which `predicate` holds, when it holds of all behind it.
-  private func firstIndex(where predicate: (SegmentMetadata) -> Bool) -> Int {
-    var (low, high) = (0, segments.count)
-    while low < high {
-      let middle = (low + high) / 2
-      if predicate(segments[middle]) { high = middle } else { low = middle + 1 }
-    }
-    return low
+    return RunState(level: level, id: id, segments: segments[start..<end])
   }
 }

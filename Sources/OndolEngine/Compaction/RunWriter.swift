@@ -11,8 +11,8 @@ struct SegmentFiles: Sendable {
   var options: EngineOptions
   /// Sixty-four random bits.
   var random: @Sendable () -> UInt64
-  /// Value files of which much is dead: a value in one of them is taken along.
-  var garbage: [FileNumber: ValueFile]
+  /// Value files that are mostly dead, or too small: a value in one of them is taken along.
+  var emptied: [FileNumber: ValueFile]
 
   /// Makes a segment file of `shard`.
   func makeSegment(
@@ -35,7 +35,7 @@ struct SegmentFiles: Sendable {
     let separation = ValueSeparation(
       threshold: options.valueThreshold, fileSize: options.valueFileSize)
     return ValueSeparator(
-      separation, collecting: garbage
+      separation, emptying: emptied
     ) { [self] () throws(EngineError) in
       let number = numbers.allocate()
       note(number)

@@ -54,6 +54,11 @@ package struct EngineOptions: Sendable {
   package var blockSize = 8 << 10
   /// Bytes of edits after which the manifest is written anew, at least.
   package var manifestSize = 64 << 10
+  /// Bytes of one frame of the manifest; longer edits are in parts.
+  package var manifestFrameSize = 4 << 20
+  var manifestLimits: ManifestLimits {
+    ManifestLimits(frame: min(max(manifestFrameSize, 8), FrameHeader.maximumPayload))
+  }
   package var compress = true
 
   package init() {}

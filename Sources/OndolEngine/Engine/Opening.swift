@@ -61,21 +61,27 @@ struct Opening: Sendable {
     self.environment = environment
     directory = claim.directory
     lock = claim.lock
-    names = claim.names
     do throws(EngineError) {
-      let isBlank = try Self.isBlank(names, directory)
+      let isBlank = try Self.isBlank(claim.names, directory)
       manifest =
         if isBlank {
-          try Self.create(names, directory, options, environment)
+          try Self.create(claim.names, directory, options, environment)
         } else {
-          try Self.load(names, directory, options, environment)
+          try Self.load(directory, options, environment)
         }
+      let next = manifest.state.nextFile
+      // What cannot be ours is as if it were not there.
+      names = claim.names.filter { name in FileNumber.ofFile(name)?.isOurs(next: next) ?? true }
+      for name in names {
+        if let number = FileNumber.ofFile(name) { manifest.reserve(through: number) }
+      }
       var recovery = Recovery(
         directory: directory, identity: manifest.superblock.identity, manifest: manifest.state,
         memtableSize: options.memtableSize)
       // Nobody else changes the directory under the lock.
       try recovery.replay(isBlank ? try directory.list() : names)
       let isClean = recovery.isClean && !manifest.hasTornTail
+      manifest.noteRecovered(through: recovery.recovered.sequence)
       replacement = isClean ? nil : recovery.replacement
       memtables = recovery.memtables
       recovered = recovery.recovered
@@ -111,13 +117,13 @@ struct Opening: Sendable {
   /// Throws when the directory holds files of somebody else and no database.
   fileprivate static func refuseForeign(_ names: [String], path: String) throws(EngineError) {
     let names = names.filter { $0 != SpaceReserve.name }
-    let ours = names.filter { $0 == "LOCK" || number(of: $0) != nil }
+    let ours = names.filter { $0 == "LOCK" || FileNumber.ofFile($0) != nil }
     guard !names.contains(Superblock.name), !names.isEmpty else { return }
     guard ours.count == names.count else {
       throw .notADatabase(path: path, reason: "the directory holds other files")
     }
     let first = [firstManifest, firstLog]
-    guard names.allSatisfy({ name in number(of: name).map(first.contains) ?? true }) else {
+    guard names.allSatisfy({ name in FileNumber.ofFile(name).map(first.contains) ?? true }) else {
       throw .corrupt(file: Superblock.name, offset: 0, reason: "the superblock is missing")
     }
   }
@@ -154,7 +160,7 @@ struct Opening: Sendable {
       history: options.historyRetention.map { _ in History(start: start.before) })
     let manifest = try Manifest.create(
       state, superblock: superblock, directory: directory, environment: environment,
-      rotationSize: options.manifestSize)
+      rotationSize: options.manifestSize, limits: options.manifestLimits)
     try directory.sync()
     // Last, because a directory without a superblock is one where nothing has happened yet.
     let slots = try directory.create(Superblock.name)
@@ -167,22 +173,13 @@ struct Opening: Sendable {
   // MARK: - Reading a database
 
   private static func load(
-    _ names: [String], _ directory: any Directory, _ options: EngineOptions,
-    _ environment: Environment
+    _ directory: any Directory, _ options: EngineOptions, _ environment: Environment
   ) throws(EngineError) -> Manifest {
     let superblock = try Superblock.read(
       from: try directory.open(Superblock.name, access: .readOnly))
-    let manifest = try Manifest.load(
+    return try Manifest.load(
       superblock, directory: directory, environment: environment,
-      rotationSize: options.manifestSize)
-    for name in names { if let number = number(of: name) { manifest.reserve(through: number) } }
-    return manifest
-  }
-
-  private static func number(of name: String) -> FileNumber? {
-    FileNumber.parse(name, prefix: "LOG-") ?? FileNumber.parse(name, prefix: "MANIFEST-")
-      ?? FileNumber.parse(name, suffix: ".seg") ?? FileNumber.parse(name, suffix: ".val")
-      ?? ContentFile.parse(name)?.1
+      rotationSize: options.manifestSize, limits: options.manifestLimits)
   }
 
   /// Removes files of ours that nobody names: what flushes, merges and rotations left behind.

@@ -107,7 +107,7 @@ final class Storage: Sendable {
     let old = inputs.flatMap(\.segments).map(\.metadata)
     let first = min(sequences.lowerBound, old.map(\.minSequence).min() ?? sequences.lowerBound)
     let writer = RunWriter(
-      files(for: shard.state), shard: index, sequences: first...through,
+      files(for: shard.state, merging: old), shard: index, sequences: first...through,
       keepsTombstones: inputs.count < shard.runs.count, dropped: manifest.state.dropped)
     let isOnly = inputs.count == shard.runs.count
     do throws(EngineError) {
@@ -148,11 +148,15 @@ final class Storage: Sendable {
 
   // MARK: - Runs
 
-  /// What writing rows of `shard` takes.
-  func files(for shard: ShardState) -> SegmentFiles {
-    SegmentFiles(
+  /// What it takes to write rows of `shard`, those of `segments` among them.
+  func files(for shard: ShardState, merging segments: [SegmentMetadata]) -> SegmentFiles {
+    let gathering = ValueGathering(shard.values, fileSize: options.valueFileSize)
+    var options = options
+    options.valueFileSize = Int(clamping: gathering.fileSize)
+    return SegmentFiles(
       directory: directory, numbers: manifest.numbers, identity: identity, options: options,
-      random: environment.random, garbage: valueFiles.files(shard.garbageValueFiles))
+      random: environment.random,
+      emptied: valueFiles.files(gathering.filesToEmpty(merging: segments)))
   }
 
   /// Makes the result of a merge count. False, and nothing has happened, when keyspaces were
@@ -191,19 +195,43 @@ final class Storage: Sendable {
   }
 
   /// Drops keyspaces: segments with nothing else are gone, and merges begun before come to nothing.
+  /// Those that have no rows anywhere else are forgotten at once.
   func drop(_ keyspaces: [UInt32]) throws(EngineError) {
-    let new = keyspaces.filter { !manifest.state.dropped.contains($0) }
-    guard !new.isEmpty else { return }
-    var dropped = manifest.state.dropped
-    for keyspace in new { dropped.insert(keyspace, before: manifest.numbers.next) }
-    var changes = [ManifestChange.dropKeyspaces(new, before: manifest.numbers.next)]
-    for (index, shard) in manifest.state.shards.enumerated() {
-      changes += shard.segments.filter(dropped.covers).map {
-        .dropSegment(shard: index, number: $0.number)
-      }
+    let state = manifest.state
+    let before = manifest.numbers.next
+    var (fresh, dropped) = (DroppedKeyspaces(), state.dropped)
+    for keyspace in keyspaces where !state.dropped.contains(keyspace) {
+      fresh.insert(keyspace, before: before)
+      dropped.insert(keyspace, before: before)
     }
+    guard !fresh.isEmpty else { return }
+    var changes: [ManifestChange] = []
+    var remembered = fresh.keyspaces.filter(isInMemory)
+    for (index, shard) in state.shards.enumerated() {
+      let covered = shard.segments.filter(dropped.covers)
+      changes += covered.map { .dropSegment(shard: index, number: $0.number) }
+      let others = shard.segments.filter { !dropped.covers($0) }
+      remembered += fresh.touched(by: others, of: index, in: state.shards.count)
+    }
+    if !remembered.isEmpty {
+      changes.insert(.dropKeyspaces(Set(remembered).sorted(), before: before), at: 0)
+    }
+    guard !changes.isEmpty else { return }
     try manifest.commit(changes)
     for index in manifest.state.shards.indices { adopt(shard: index) }
     merging.setDropped(manifest.state.dropped)
+  }
+
+  /// Whether a keyspace has rows that are in no segment yet.
+  private func isInMemory(_ keyspace: UInt32) -> Bool {
+    let shards = views.current.shards
+    let shard = shards[DroppedKeyspaces.shard(of: keyspace, in: shards.count)]
+    var first: [UInt8] = []
+    first.appendBigEndian(keyspace)
+    return ([shard.active] + shard.sealed).contains { memtable in
+      let node = memtable.firstNode(
+        atOrAfter: first.bytes, upTo: SequenceNumber(rawValue: .max >> 8))
+      return node != 0 && DroppedKeyspaces.keyspace(of: memtable.key(of: node)) == keyspace
+    }
   }
 }

@@ -80,12 +80,12 @@ extension Engine {
     let copy = contents.keepFiles()
     // Keyspaces that are dropped in between would be rows without an owner, or the other way round.
     while true {
-      let dropped = storage.merging.start.dropped
+      let start = storage.merging.start
       let snapshot = try snapshot(owner: "backup")
-      guard storage.merging.start.dropped == dropped else { continue }
+      guard storage.merging.start.generation == start.generation else { continue }
       let times = [storage.sequencer.end.time, follower?.lastTime ?? 0, storage.environment.now()]
       let reader = BackupReader(
-        snapshot, dropped: dropped, time: times.max() ?? 0,
+        snapshot, dropped: start.dropped, time: times.max() ?? 0,
         nextFile: storage.manifest.numbers.next, storage, contents)
       return Backup(
         reader, storage.environment.threads.makeBackgroundWorker(named: "ondol-backup"), copy)

@@ -189,7 +189,7 @@ struct BackupReader: Sendable {
     let scratch = try makeScratch()
     let files = SegmentFiles(
       directory: scratch, numbers: numbers, identity: identity, options: options,
-      random: environment.random, garbage: [:])
+      random: environment.random, emptied: [:])
     let writer = RunWriter(
       files, shard: index, sequences: shard.flushedThrough.next...snapshot.sequence,
       keepsTombstones: !shard.runs.isEmpty, dropped: dropped)
@@ -199,7 +199,7 @@ struct BackupReader: Sendable {
     try writer.takeAll(&rows)
     let output = writer.output
     do throws(MalformedBytes) {
-      for file in output.valueFiles { shards[index].valueFiles[file.number] = file }
+      for file in output.valueFiles { shards[index].add(file) }
       let run = output.segments.first?.number.rawValue ?? 0
       for segment in output.segments { try shards[index].add(segment, level: 0, run: run) }
     } catch {

@@ -91,12 +91,17 @@ package struct FileInspector: Sendable {
 
   /// The sound edits of the manifest, up to the first that is not.
   package func manifestEdits() throws(EngineError) -> [ManifestEdit] {
-    let superblock = try superblock()
-    return try Manifest.frames(superblock, directory: directory).map { frame in
-      ManifestEdit(
-        offset: frame.offset, ordinal: frame.ordinal, time: frame.time,
-        changes: frame.changes.map { "\($0)" })
+    var edits = try ReadManifest.edits(try superblock(), directory: directory)
+    var shown: [ManifestEdit] = []
+    while let edit = try? edits.next(), edit.payload.count >= 8 {
+      let body = edit.payload.bytes.extracting(droppingFirst: 8)
+      guard let changes = try? ManifestChange.decodeAll(body) else { break }
+      shown.append(
+        ManifestEdit(
+          offset: UInt64(edit.offset), ordinal: edit.ordinal, time: edit.time,
+          changes: changes.map { "\($0)" }))
     }
+    return shown
   }
 
   // MARK: - Segments

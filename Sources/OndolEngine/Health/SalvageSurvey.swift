@@ -42,7 +42,7 @@ struct SalvageSurvey {
       if case .needsNewerVersion = error { throw error }
       losses.note(Self.unordered("\(error)", number.manifestName))
       manifestBeforeDamage = root.flatMap {
-        Manifest.readableState($0, directory: directory)
+        ReadManifest.readableState($0, directory: directory)
       }
     }
   }
@@ -68,7 +68,7 @@ struct SalvageSurvey {
     for number: FileNumber, in directory: any Directory
   ) throws(EngineError) -> Superblock {
     let file = try directory.open(number.manifestName, access: .readOnly)
-    let bytes = try file.read(at: 0, count: Manifest.headerLength)
+    let bytes = try file.read(at: 0, count: ManifestHeader.length)
     var reader = ByteReader(bytes.bytes)
     do throws(MalformedBytes) {
       _ = try reader.take(24)

@@ -21,7 +21,7 @@ package final class SalvageTarget {
     files = SegmentFiles(
       directory: target.directory, numbers: FileNumbers(next: Opening.firstLog.next),
       identity: DatabaseIdentity(low: environment.random(), high: environment.random()),
-      options: options, random: environment.random, garbage: [:])
+      options: options, random: environment.random, emptied: [:])
     let files = files
     shards = (0..<max(1, min(1024, shardCount))).map { SegmentSink(files, shard: $0) }
   }
@@ -75,7 +75,7 @@ extension FileNumber {
 
 extension ShardState {
   fileprivate mutating func add(_ output: RunOutput, level: Int) throws(EngineError) {
-    for file in output.valueFiles { valueFiles[file.number] = file }
+    for file in output.valueFiles { add(file) }
     let run = output.segments.first?.number.rawValue ?? 0
     do throws(MalformedBytes) {
       for segment in output.segments { try add(segment, level: level, run: run) }

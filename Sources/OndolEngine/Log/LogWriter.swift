@@ -62,11 +62,11 @@ struct FrameContext: Sendable {
 /// Makes frames out of a batch's bytes.
 enum FrameBuilder {
   /// Bytes that a payload takes in the log, headers and padding included.
-  static func length(ofPayload payload: Int) -> Int {
+  static func length(ofPayload payload: Int, limit: Int = FrameHeader.maximumPayload) -> Int {
     var length = 0
     var rest = payload
     repeat {
-      let piece = min(rest, FrameHeader.maximumPayload)
+      let piece = min(rest, limit)
       length += FrameHeader.frameLength(payload: piece)
       rest -= piece
     } while rest > 0
@@ -130,17 +130,28 @@ enum FrameBuilder {
     return frame
   }
 
-  /// A manifest edit.
+  /// The frames of a manifest edit: parts where it is longer than `limit`. Each vouches for the
+  /// bytes in front of the edit, and a part says which one it is.
   static func buildEdit(
-    _ payload: [UInt8], ordinal: UInt64, time: Int64, syncedThrough: UInt64, salt: UInt64,
-    offset: UInt64
+    _ payload: [UInt8], ordinal: UInt64, time: Int64, salt: UInt64, offset: UInt64,
+    limit: Int = FrameHeader.maximumPayload
   ) -> [UInt8] {
-    var frame = [UInt8](repeating: 0, count: FrameHeader.length) + payload
     let context = FrameContext(
       sequence: SequenceNumber(rawValue: ordinal), time: time,
-      syncedThrough: LogPosition(rawValue: syncedThrough))
-    seal(&frame, .edit, operations: 0, context, salt: salt, offset: offset)
-    return frame
+      syncedThrough: LogPosition(rawValue: offset))
+    var frames: [UInt8] = []
+    var (start, part) = (0, 0)
+    repeat {
+      let end = min(start + limit, payload.count)
+      var frame = [UInt8](repeating: 0, count: FrameHeader.length) + payload[start..<end]
+      let kind: FrameKind =
+        payload.count <= limit ? .edit : end == payload.count ? .lastPart : .part
+      seal(
+        &frame, kind, operations: part, context, salt: salt, offset: offset + UInt64(frames.count))
+      frames += frame
+      (start, part) = (end, part + 1)
+    } while start < payload.count
+    return frames
   }
 
   private static func seal(

@@ -1,6 +1,8 @@
 // Keyspaces whose rows are gone for good. Numbers of keyspaces are never used twice, so a drop is
 // one edit of the manifest and no row is touched: segments with nothing else are removed at once,
-// flushes and merges leave the rows of others out, and no segment made after a drop has any.
+// flushes and merges leave the rows of others out, and no segment made after a drop has any. So a
+// drop need not be known any more once all segments and logs from before it are gone, and one that
+// leaves no row anywhere need not be known at all.
 
 /// Dropped keyspaces, and which segments may still hold rows of theirs.
 struct DroppedKeyspaces: Sendable, Equatable {
@@ -14,6 +16,8 @@ struct DroppedKeyspaces: Sendable, Equatable {
   private var drops: [Drop] = []
 
   var isEmpty: Bool { drops.isEmpty }
+
+  var keyspaces: [UInt32] { drops.map(\.keyspace) }
 
   /// The keyspace of a row by its key.
   static func keyspace(of key: RawSpan) -> UInt32 { UInt32(keyHead(key) >> 32) }
@@ -44,6 +48,32 @@ struct DroppedKeyspaces: Sendable, Equatable {
     return between(first, last).contains { segment.number < $0.before }
   }
 
+  /// The keyspaces here of which segments of a shard may have rows yet.
+  ///
+  /// - Parameter count: of shards.
+  func touched(by segments: some Sequence<SegmentMetadata>, of shard: Int, in count: Int)
+    -> Set<UInt32>
+  {
+    var touched: Set<UInt32> = []
+    for segment in segments {
+      let (first, last) = Self.keyspaces(segment)
+      for drop in between(first, last) where segment.number < drop.before {
+        if Self.shard(of: drop.keyspace, in: count) == shard { touched.insert(drop.keyspace) }
+      }
+    }
+    return touched
+  }
+
+  /// Those that are in `kept`, or that were dropped when there was no log `floor` yet.
+  func keeping(_ kept: Set<UInt32>, before floor: FileNumber) -> DroppedKeyspaces {
+    var rest = self
+    rest.drops.removeAll { $0.before <= floor && !kept.contains($0.keyspace) }
+    return rest
+  }
+
+  /// The shard that has a keyspace's rows.
+  static func shard(of keyspace: UInt32, in count: Int) -> Int { Int(keyspace >> 12) % count }
+
   /// The drops as changes from nothing.
   var asChanges: [ManifestChange] {
     let byTime = Dictionary(grouping: drops, by: \.before)
@@ -69,5 +99,25 @@ struct DroppedKeyspaces: Sendable, Equatable {
       if drops[middle].keyspace < keyspace { low = middle + 1 } else { high = middle }
     }
     return low
+  }
+}
+
+extension ManifestState {
+  /// The same without drops that nothing can bring back: no segment from before the drop may have
+  /// rows, and all logs from before are gone. A log that recovery has written anew is younger than
+  /// its commits, so first it must be gone, too.
+  ///
+  /// - Parameter recovered: the last commit that opening found in the logs.
+  func forgettingDrops(recoveredThrough recovered: SequenceNumber) -> ManifestState {
+    guard !dropped.isEmpty, floor.sequence >= recovered else { return self }
+    var touched: Set<UInt32> = []
+    for (index, shard) in shards.enumerated() {
+      for run in shard.runs {
+        touched.formUnion(dropped.touched(by: run.segments, of: index, in: shards.count))
+      }
+    }
+    var rest = self
+    rest.dropped = dropped.keeping(touched, before: floor.number)
+    return rest
   }
 }

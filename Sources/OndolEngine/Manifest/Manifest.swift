@@ -1,7 +1,8 @@
 // The manifest on disk: a file of edits, each a frame that carries the checksum of the chain before
 // it. An edit counts when it is whole and synced; its writer waits for that before it acts on it.
 // When the file has grown well past what the state needs, the state is written anew into the next
-// manifest, and the superblock points there.
+// manifest, and the superblock points there: not before the new one was read back and found to say
+// the same, since the old one goes.
 //
 // All methods block, and only one thread at a time calls them: recovery, and after it the
 // maintenance thread. Only file numbers are given out to others too.
@@ -10,10 +11,6 @@
 final class Manifest: @unchecked Sendable {
   // Safe: recovery hands it to the maintenance thread, and nobody else touches it.
 
-  static let headerLength = 64
-  private static let magic: UInt64 = 0x0A1A_0A0D_4E4D_4C89  // 89 'LMN' 0D 0A 1A 0A
-  private static let version: UInt32 = 1
-
   private(set) var state: ManifestState
   /// Gives out file numbers, to any thread.
   let numbers: FileNumbers
@@ -21,27 +18,16 @@ final class Manifest: @unchecked Sendable {
   private let directory: any Directory
   private let environment: Environment
   private let rotationSize: Int
-  /// The file and how far it is written.
-  private struct Place {
-    var file: any File
-    var salt: UInt64
-    /// Where the last edit ends.
-    var offset: UInt64
-    var ordinal: UInt64 = 0
-    var chain: UInt64 = 0
-    /// Bytes of the first edit.
-    var snapshotLength = 0
-    /// Bytes from the start for which the disk has given room.
-    var reserved: UInt64 = 0
-  }
-
-  private var place: Place
+  private let limits: ManifestLimits
+  private var place: ManifestPlace
   /// Where the last edit ends.
   var offset: UInt64 { place.offset }
   /// The length from which the next file is begun.
   private var rotationLimit: UInt64 = 0
   /// The file ended in something that is no edit: the power went while one was written.
   let hasTornTail: Bool
+  /// The last commit that opening found in the logs, whatever log it is copied to.
+  private var recoveredThrough: SequenceNumber
   /// Whether what opening read, and goes on from, is known to be on the device.
   private var isFoundationSafe = false
   /// Whether the last log is known to be: recovery has just written and synced it.
@@ -50,226 +36,74 @@ final class Manifest: @unchecked Sendable {
   private var failure: EngineError?
 
   private init(
-    _ loaded: Loaded, superblock: Superblock, directory: any Directory, file: any File,
-    environment: Environment, rotationSize: Int
+    _ state: ManifestState, _ place: ManifestPlace, recoveredThrough: SequenceNumber,
+    hasTornTail: Bool, superblock: Superblock, directory: any Directory, environment: Environment,
+    rotationSize: Int, limits: ManifestLimits
   ) {
-    state = loaded.state
-    numbers = FileNumbers(next: loaded.state.nextFile)
-    place = Place(
-      file: file, salt: loaded.salt, offset: loaded.offset, ordinal: loaded.ordinal,
-      chain: loaded.chain, snapshotLength: loaded.snapshotLength)
-    hasTornTail = loaded.hasTornTail
+    self.state = state
+    self.place = place
+    self.recoveredThrough = recoveredThrough
+    self.hasTornTail = hasTornTail
+    numbers = FileNumbers(next: state.nextFile)
     self.superblock = superblock
     self.directory = directory
     self.environment = environment
     self.rotationSize = rotationSize
+    self.limits = limits
     setRotationLimit()
-  }
-
-  private struct Loaded {
-    var state: ManifestState
-    var salt: UInt64
-    var offset: UInt64
-    var ordinal: UInt64 = 0
-    var chain: UInt64 = 0
-    var snapshotLength = 0
-    var hasTornTail = false
-
-    init(state: ManifestState, salt: UInt64, offset: UInt64) {
-      self.state = state
-      self.salt = salt
-      self.offset = offset
-    }
-
-    /// Before the first edit.
-    init(nothingOf superblock: Superblock, salt: UInt64) {
-      let nothing = LogStart(number: .zero, base: .zero, sequence: .zero, time: 0)
-      let shards = Array(repeating: ShardState(), count: Int(superblock.shardCount))
-      let state = ManifestState(
-        nextFile: .zero, floor: nothing, newestLog: .zero, shards: shards)
-      self.init(state: state, salt: salt, offset: 0)
-    }
   }
 
   // MARK: - Making and loading
 
-  /// Writes the first manifest of a database; the caller writes the superblock.
+  /// Writes the first manifest of a database, and reads it back; the caller writes the superblock.
   static func create(
     _ state: ManifestState, superblock: Superblock, directory: any Directory,
-    environment: Environment, rotationSize: Int
+    environment: Environment, rotationSize: Int, limits: ManifestLimits = ManifestLimits()
   ) throws(EngineError) -> Manifest {
-    let salt = environment.random()
-    let file = try directory.create(superblock.manifest.manifestName)
-    let manifest = Manifest(
-      Loaded(state: state, salt: salt, offset: UInt64(headerLength)), superblock: superblock,
-      directory: directory, file: file, environment: environment, rotationSize: rotationSize)
-    try manifest.writeSnapshot()
-    return manifest
+    let snapshot = try ManifestSnapshot(
+      of: state, superblock, salt: environment.random(), limits)
+    let place = try snapshot.write(to: directory, time: environment.now(), ahead: rotationSize)
+    try snapshot.readBack(from: directory)
+    return Manifest(
+      state, place, recoveredThrough: state.floor.sequence, hasTornTail: false,
+      superblock: superblock, directory: directory, environment: environment,
+      rotationSize: rotationSize, limits: limits)
   }
 
   /// Reads the manifest that the superblock names.
   static func load(
     _ superblock: Superblock, directory: any Directory, environment: Environment,
-    rotationSize: Int, access: FileAccess = .readWrite
+    rotationSize: Int, limits: ManifestLimits = ManifestLimits(), access: FileAccess = .readWrite
   ) throws(EngineError) -> Manifest {
-    let name = superblock.manifest.manifestName
-    let file = try directory.open(name, access: access)
-    guard let size = Int(exactly: try file.size()), size <= 1 << 30 else {
-      throw .corrupt(file: name, offset: 0, reason: "it is too long for a manifest")
-    }
-    let bytes = try file.read(at: 0, count: size)
-    let salt = try readHeader(bytes.bytes, superblock, name)
-    let loaded = try replay(FrameReader(bytes, salt: salt, from: headerLength), superblock, name)
+    let file = try directory.open(superblock.manifest.manifestName, access: access)
+    let read = try ReadManifest.read(superblock, file, limit: limits.file)
     return Manifest(
-      loaded, superblock: superblock, directory: directory, file: file, environment: environment,
-      rotationSize: rotationSize)
+      read.state, ManifestPlace(read, in: file),
+      recoveredThrough: SequenceNumber(rawValue: .max), hasTornTail: read.hasTornTail,
+      superblock: superblock, directory: directory, environment: environment,
+      rotationSize: rotationSize, limits: limits)
   }
 
-  /// What a manifest says before the first edit in it that cannot be read; nil when that is the
-  /// first of all. It was true once: files may have come and gone since.
-  static func readableState(
-    _ superblock: Superblock, directory: any Directory
-  ) -> ManifestState? {
-    let name = superblock.manifest.manifestName
-    guard let file = try? directory.open(name, access: .readOnly),
-      let size = (try? file.size()).flatMap(Int.init(exactly:)), size <= 1 << 30,
-      let bytes = try? file.read(at: 0, count: size),
-      let salt = try? readHeader(bytes.bytes, superblock, name)
-    else { return nil }
-    var frames = FrameReader(bytes, salt: salt, from: headerLength)
-    var loaded = Loaded(nothingOf: superblock, salt: salt)
-    while let frame = frames.next() {
-      var next = loaded
-      guard (try? apply(frame, frames.bytes.bytes.extracting(frame.payload), to: &next)) != nil
-      else { break }
-      loaded = next
-    }
-    return loaded.ordinal > 0 ? loaded.state : nil
-  }
-
-  /// An edit as it stands in the file.
-  struct Edit {
-    var offset: UInt64
-    var ordinal: UInt64
-    var time: Int64
-    var changes: [ManifestChange]
-  }
-
-  /// The edits that can be read, up to the first that cannot.
-  static func frames(
-    _ superblock: Superblock, directory: any Directory
-  ) throws(EngineError) -> [Edit] {
-    let name = superblock.manifest.manifestName
-    let file = try directory.open(name, access: .readOnly)
-    let bytes = try file.read(at: 0, count: Int(clamping: min(try file.size(), 1 << 30)))
-    let salt = try readHeader(bytes.bytes, superblock, name)
-    var frames = FrameReader(bytes, salt: salt, from: headerLength)
-    var edits: [Edit] = []
-    while let frame = frames.next() {
-      let payload = bytes.bytes.extracting(frame.payload)
-      guard payload.byteCount >= 8,
-        let changes = try? ManifestChange.decodeAll(payload.extracting(droppingFirst: 8))
-      else { break }
-      edits.append(
-        Edit(
-          offset: UInt64(frame.offset), ordinal: frame.header.sequence.rawValue,
-          time: frame.header.time, changes: changes))
-    }
-    return edits
-  }
-
-  private static func replay(
-    _ frames: consuming FrameReader, _ superblock: Superblock, _ name: String
-  ) throws(EngineError) -> Loaded {
-    var frames = frames
-    var loaded = Loaded(nothingOf: superblock, salt: frames.salt)
-    while let frame = frames.next() {
-      do throws(MalformedBytes) {
-        try apply(frame, frames.bytes.bytes.extracting(frame.payload), to: &loaded)
-      } catch {
-        throw .corrupt(
-          file: name, offset: UInt64(frame.offset + error.offset), reason: error.reason)
-      }
-      if loaded.ordinal == 1 { loaded.snapshotLength = frame.header.frameLength }
-    }
-    loaded.offset = UInt64(frames.offset)
-    guard loaded.ordinal > 0 else {
-      throw .corrupt(file: name, offset: loaded.offset, reason: "its first edit cannot be read")
-    }
-    if let claim = frames.furthestClaim(), claim.rawValue > loaded.offset {
-      throw .corrupt(file: name, offset: loaded.offset, reason: "a synced edit is damaged")
-    }
-    loaded.hasTornTail = !frames.isBlankFromHere()
-    return loaded
-  }
-
-  private static func apply(
-    _ frame: FrameReader.Frame, _ payload: RawSpan, to loaded: inout Loaded
-  ) throws(MalformedBytes) {
-    guard frame.header.kind == .edit, frame.header.sequence.rawValue == loaded.ordinal + 1 else {
-      throw MalformedBytes(at: 0, "it is not the edit that should follow")
-    }
-    var reader = ByteReader(payload)
-    guard try reader.littleEndian(UInt64.self) == loaded.chain else {
-      throw MalformedBytes(at: 0, "the edit does not continue the one before")
-    }
-    for change in try ManifestChange.decodeAll(payload.extracting(droppingFirst: 8)) {
-      try loaded.state.apply(change)
-    }
-    loaded.ordinal += 1
-    loaded.chain = seededChecksum(loaded.chain, payload)
-  }
-
-  private static func readHeader(
-    _ bytes: RawSpan, _ superblock: Superblock, _ name: String
-  ) throws(EngineError) -> UInt64 {
-    guard bytes.byteCount >= headerLength else {
-      throw .corrupt(file: name, offset: 0, reason: "it ends within its header")
-    }
-    var reader = ByteReader(bytes)
-    let foundVersionIsKnown: Bool
-    let salt: UInt64
-    do throws(MalformedBytes) {
-      guard try reader.littleEndian(UInt64.self) == magic else {
-        throw MalformedBytes(at: 0, "it does not begin as a manifest does")
-      }
-      let foundVersion: UInt32 = try reader.littleEndian()
-      _ = try reader.littleEndian(UInt32.self)
-      let number: UInt64 = try reader.littleEndian()
-      let identity = DatabaseIdentity(
-        low: try reader.littleEndian(), high: try reader.littleEndian())
-      salt = try reader.littleEndian()
-      _ = try reader.littleEndian(UInt64.self)
-      let checksum: UInt64 = try reader.littleEndian()
-      guard checksum == seededChecksum(magic, bytes.extracting(first: headerLength - 8)) else {
-        throw MalformedBytes(at: headerLength - 8, "its header's checksum is wrong")
-      }
-      foundVersionIsKnown = foundVersion == version
-      guard number == superblock.manifest.rawValue, identity == superblock.identity else {
-        throw MalformedBytes(at: 16, "it belongs to another database")
-      }
-    } catch {
-      throw .corrupt(file: name, offset: UInt64(error.offset), reason: error.reason)
-    }
-    guard foundVersionIsKnown else {
-      throw .needsNewerVersion(file: name, reason: "the manifest's version is unknown")
-    }
-    return salt
-  }
+  /// Takes note of the last commit in the logs. Until then no drop of a keyspace is forgotten.
+  func noteRecovered(through sequence: SequenceNumber) { recoveredThrough = sequence }
 
   // MARK: - Editing
 
-  /// Appends one edit, waits until it is durable, and moves to a new file when this one has grown.
+  /// Makes one edit, waits until it is durable, and moves to a new file when this one has grown, or
+  /// cannot take the edit.
   ///
-  /// A lack of space shows before anything is written, and nothing has happened then. After a
-  /// failure to write or to sync nobody knows what the file holds, and every later call is refused.
+  /// A lack of space, and an edit that no manifest can take, show before anything is written, and
+  /// nothing has happened then. After a failure to write or to sync nobody knows what the file
+  /// holds, and every later call is refused.
   ///
   /// - Parameter mayUseHeadroom: the edit is small, and the last room will do for it.
   func commit(
     _ changes: [ManifestChange], mayUseHeadroom: Bool = false
   ) throws(EngineError) {
     if let failure { throw failure }
-    var changes = [.nextFile(numbers.next)] + changes
+    let nextFile = numbers.next
+    guard nextFile.isPossible else { throw .invalid(reason: "file numbers are used up") }
+    var changes = [.nextFile(nextFile)] + changes
     var next = state
     do throws(MalformedBytes) {
       for change in changes { try next.apply(change) }
@@ -280,30 +114,36 @@ final class Manifest: @unchecked Sendable {
       preconditionFailure("an edit of our own making cannot be refused: \(error.reason)")
     }
     try secureFoundation()
-    try append(changes, mayUseHeadroom: mayUseHeadroom)
+    var payload: [UInt8] = []
+    payload.appendLittleEndian(place.chain)
+    for change in changes { change.encode(into: &payload) }
+    guard canAppend(payload.count) else { return try rotate(to: next) }
+    try append(payload, mayUseHeadroom: mayUseHeadroom)
     state = next
     try rotateWhenGrown()
   }
 
+  /// Whether the file can take an edit with so many bytes of payload.
+  private func canAppend(_ payload: Int) -> Bool {
+    let length = FrameBuilder.length(ofPayload: payload, limit: limits.frame)
+    return (payload <= limits.frame || place.header.version == .editsInParts)
+      && offset + UInt64(length) <= UInt64(limits.file)
+  }
+
   private func append(
-    _ changes: [ManifestChange], mayUseHeadroom: Bool = false
+    _ payload: [UInt8], mayUseHeadroom: Bool
   ) throws(EngineError) {
-    var payload: [UInt8] = []
-    payload.appendLittleEndian(place.chain)
-    for change in changes { change.encode(into: &payload) }
-    let frame = FrameBuilder.buildEdit(
-      payload, ordinal: place.ordinal + 1, time: environment.now(), syncedThrough: offset,
-      salt: place.salt, offset: offset)
-    if !mayUseHeadroom || offset + UInt64(frame.count) > place.reserved {
-      try makeRoom(for: frame.count)
+    let frames = FrameBuilder.buildEdit(
+      payload, ordinal: place.ordinal + 1, time: environment.now(), salt: place.header.salt,
+      offset: offset, limit: limits.frame)
+    if !mayUseHeadroom || offset + UInt64(frames.count) > place.reserved {
+      try place.makeRoom(for: frames.count, ahead: rotationSize)
     }
     try final { () throws(EngineError) in
-      try place.file.write(frame.bytes, at: offset)
+      try place.file.write(frames.bytes, at: offset)
       try place.file.sync()
     }
-    place.offset += UInt64(frame.count)
-    place.ordinal += 1
-    place.chain = seededChecksum(place.chain, payload.bytes)
+    place.note(payload, frames: frames.count)
   }
 
   /// Does what leaves everybody in doubt when it fails.
@@ -311,34 +151,26 @@ final class Manifest: @unchecked Sendable {
     do throws(EngineError) {
       try work()
     } catch {
-      let poisoned = EngineError.poisoned(reason: error.description)
-      failure = poisoned
-      throw poisoned
+      throw stop(after: error)
     }
   }
 
-  /// Room kept behind every edit for a small one that must not fail.
-  private static let headroom: UInt64 = 512
-
-  /// Has the disk set room aside for an edit of so many bytes and a small one after it.
-  func makeRoom(for count: Int = 0) throws(EngineError) {
-    let end = offset + UInt64(count) + Self.headroom
-    if end <= place.reserved { return }
-    let wanted = end + UInt64(rotationSize)
-    do throws(EngineError) {
-      place.reserved = try place.file.reserve(0..<wanted) ? wanted : .max
-    } catch {
-      guard error.isLackOfSpace else { throw error }
-      place.reserved = try place.file.reserve(0..<end) ? end : .max
-    }
+  /// Has every later call refused.
+  private func stop(after error: EngineError) -> EngineError {
+    let poisoned = EngineError.poisoned(reason: error.description)
+    failure = poisoned
+    return poisoned
   }
+
+  /// Has the disk set room aside for a small edit that must not fail.
+  func makeRoom() throws(EngineError) { try place.makeRoom(for: 0, ahead: rotationSize) }
 
   /// Begins the next file when this one has grown. While the disk has no space for that, edits go
   /// on in this one.
   private func rotateWhenGrown() throws(EngineError) {
     guard offset > rotationLimit else { return }
     do throws(EngineError) {
-      try rotate()
+      try rotate(to: state)
     } catch {
       guard error.isPassing else { throw error }
       rotationLimit = offset + UInt64(rotationSize)
@@ -346,32 +178,36 @@ final class Manifest: @unchecked Sendable {
   }
 
   private func setRotationLimit() {
-    rotationLimit = UInt64(max(rotationSize, 4 * place.snapshotLength))
+    rotationLimit = UInt64(min(max(rotationSize, 4 * place.snapshotLength), limits.file))
   }
 
   /// Writes the state into a new manifest and points the superblock there. Also what recovery does
   /// after a crash, because bytes that were read may be in the system's cache and not on the
-  /// device. A failure that may pass leaves everything as it was.
-  private func rotate() throws(EngineError) {
+  /// device. A failure before the superblock is written leaves everything as it was.
+  private func rotate(to next: ManifestState) throws(EngineError) {
     try secureFoundation()
     let slots = try directory.open(Superblock.name, access: .readWrite)
     try Superblock.makeRoom(in: slots)
-    let (oldPlace, old) = (place, superblock)
-    let number = numbers.allocate()
+    let (old, number) = (superblock, numbers.allocate())
+    var new = superblock
+    new.manifest = number
+    new.epoch += 1
+    new.written = environment.now()
+    var next = next.forgettingDrops(recoveredThrough: recoveredThrough)
+    next.nextFile = numbers.next
     do throws(EngineError) {
-      place = Place(
-        file: try directory.create(number.manifestName), salt: environment.random(), offset: 0)
-      superblock.manifest = number
-      superblock.epoch += 1
-      superblock.written = environment.now()
-      try writeSnapshot()
+      let snapshot = try ManifestSnapshot(of: next, new, salt: environment.random(), limits)
+      let written = try snapshot.write(to: directory, time: new.written, ahead: rotationSize)
       try directory.sync()
+      try snapshot.readBack(from: directory)
+      (place, superblock, state) = (written, new, next)
     } catch {
-      guard error.isPassing else { throw error }
-      (place, superblock) = (oldPlace, old)
+      // What cannot be read back stays where it is.
+      guard error.isPassing else { throw stop(after: error) }
       try? directory.remove(number.manifestName)
       throw error
     }
+    setRotationLimit()
     try final { () throws(EngineError) in try superblock.write(to: slots) }
     // One that stays is removed by the next opening.
     try? directory.remove(old.manifest.manifestName)
@@ -403,38 +239,17 @@ final class Manifest: @unchecked Sendable {
   /// Makes `floor`, a log that holds everything recovered and is on the device, the first and only
   /// one, in a new file. A failure that may pass leaves everything as it was.
   func startAfresh(floor: LogStart) throws(EngineError) {
-    let (oldState, wasLogSafe) = (state, isLogSafe)
-    state.floor = floor
-    state.newestLog = floor.number
+    var next = state
+    next.floor = floor
+    next.newestLog = floor.number
+    let wasLogSafe = isLogSafe
     isLogSafe = true
     do throws(EngineError) {
-      try rotate()
+      try rotate(to: next)
     } catch {
-      (state, isLogSafe) = (oldState, wasLogSafe)
+      isLogSafe = wasLogSafe
       throw error
     }
-  }
-
-  private func writeSnapshot() throws(EngineError) {
-    var header: [UInt8] = []
-    header.appendLittleEndian(Self.magic)
-    header.appendLittleEndian(Self.version)
-    header.appendLittleEndian(UInt32(0))
-    header.appendLittleEndian(superblock.manifest.rawValue)
-    header.appendLittleEndian(superblock.identity.low)
-    header.appendLittleEndian(superblock.identity.high)
-    header.appendLittleEndian(place.salt)
-    header.appendLittleEndian(UInt64(0))
-    header.appendLittleEndian(seededChecksum(Self.magic, header.bytes))
-    try makeRoom(for: header.count)
-    try place.file.write(header.bytes, at: 0)
-    place.offset = UInt64(Self.headerLength)
-    place.ordinal = 0
-    place.chain = 0
-    state.nextFile = numbers.next
-    try append(state.asChanges)
-    place.snapshotLength = Int(offset)
-    setRotationLimit()
   }
 
   /// Gives out a file number.

@@ -33,7 +33,7 @@ struct ManifestState: Sendable, Equatable {
 
   /// Whether a segment is referenced.
   func references(segment number: FileNumber) -> Bool {
-    shards.contains { $0.segments.contains { $0.number == number } }
+    shards.contains { $0.references(segment: number) }
   }
 
   /// Whether a value file counts.
@@ -67,12 +67,13 @@ extension ManifestState {
   mutating func apply(_ change: ManifestChange) throws(MalformedBytes) {
     switch change {
     case .nextFile(let number):
-      try check(counter: number.rawValue)
+      try check(number)
       nextFile = max(nextFile, number)
     case .logs(let floor, let newest):
       for counter in [floor.base.rawValue, floor.sequence.rawValue] {
         try check(counter: counter)
       }
+      for number in [floor.number, newest] { try check(number) }
       self.floor = floor
       newestLog = newest
     case .history(let start):
@@ -90,6 +91,7 @@ extension ManifestState {
       shards[shard].flushedThrough = through
     case .addSegment(let shard, let level, let run, let segment):
       try check(shard)
+      try check(segment.number)
       try shards[shard].checkValueFiles(of: segment)
       try shards[shard].add(segment, level: level, run: run)
     case .dropSegment(let shard, let number):
@@ -99,7 +101,8 @@ extension ManifestState {
       }
     case .addValueFile(let shard, let file):
       try check(shard)
-      shards[shard].valueFiles[file.number] = file
+      try check(file.number)
+      shards[shard].add(file)
     case .dropValueFile(let shard, let number):
       try check(shard)
       try shards[shard].dropValueFile(number)
@@ -119,6 +122,12 @@ extension ManifestState {
   private func check(counter: UInt64) throws(MalformedBytes) {
     guard counter <= Self.greatestCounter else {
       throw MalformedBytes(at: 0, "counts from \(counter), which nothing can have come to")
+    }
+  }
+
+  private func check(_ number: FileNumber) throws(MalformedBytes) {
+    guard number.isPossible else {
+      throw MalformedBytes(at: 0, "names file \(number.rawValue), which nothing can have come to")
     }
   }
 

@@ -2,6 +2,10 @@
 // and they overlap; each level below holds one run, whose segments are disjoint, and every row in
 // it is older than the rows of the same key above. A plain value, which the compaction picker plans
 // with too.
+//
+// An opening replays every edit there is, so each change must cost little in a shard with very many
+// segments: where a segment is, is looked up by its number, and what rows lead to in value files is
+// counted as segments come and go.
 
 /// A sorted run as the manifest names it.
 struct RunState: Sendable, Equatable {
@@ -10,10 +14,47 @@ struct RunState: Sendable, Equatable {
   /// In level 0 the number of its first segment, elsewhere 0.
   var id: UInt64
   /// Ascending and disjoint.
-  var segments: [SegmentMetadata]
+  private(set) var segments: ChunkedArray<SegmentMetadata>
+  /// The last commit that any of its rows is of.
+  private(set) var maxSequence: SequenceNumber
 
-  var maxSequence: SequenceNumber { segments.map(\.maxSequence).max() ?? .zero }
+  /// - Parameter segments: ascending and disjoint.
+  init(level: Int, id: UInt64, segments: some Sequence<SegmentMetadata>) {
+    self.level = level
+    self.id = id
+    self.segments = ChunkedArray(segments)
+    maxSequence = self.segments.map(\.maxSequence).max() ?? .zero
+  }
+
   var sizeBytes: UInt64 { segments.reduce(0) { $0 + $1.sizeBytes } }
+
+  /// Adds a segment at its place, where it must overlap no other.
+  fileprivate mutating func add(_ segment: SegmentMetadata) throws(MalformedBytes) {
+    let place = segments.partition { $0.maxKey.lexicographicallyPrecedes(segment.minKey) }
+    if place < segments.count {
+      let next = segments[place]
+      guard segment.maxKey.lexicographicallyPrecedes(next.minKey) else {
+        throw MalformedBytes(
+          at: 0,
+          "segments \(segment.number.rawValue) and \(next.number.rawValue) of a run overlap")
+      }
+    }
+    segments.insert(segment, at: place)
+    maxSequence = max(maxSequence, segment.maxSequence)
+  }
+
+  /// Takes out the segment that has the key.
+  fileprivate mutating func remove(holding key: [UInt8]) -> SegmentMetadata {
+    let place = segments.partition { $0.maxKey.lexicographicallyPrecedes(key) }
+    let segment = segments.remove(at: place)
+    // Mostly all segments of a run are of the same commits.
+    if segment.maxSequence == maxSequence,
+      !segments.contains(where: { $0.maxSequence == maxSequence })
+    {
+      maxSequence = segments.map(\.maxSequence).max() ?? .zero
+    }
+    return segment
+  }
 }
 
 /// One shard's part.
@@ -21,12 +62,21 @@ struct ShardState: Sendable, Equatable {
   /// Runs of a level cannot be deeper than this.
   static let lowestLevel = 6
 
+  /// Where a segment is.
+  private struct Place: Sendable, Equatable {
+    var level: Int
+    var run: UInt64
+    /// A key that no other segment of the run has.
+    var key: [UInt8]
+  }
+
   /// Every row up to here is in the runs.
   var flushedThrough = SequenceNumber.zero
   /// Newest first: those of level 0 by age, then level after level.
   private(set) var runs: [RunState] = []
-  /// The files that rows of the runs point into, by number.
-  var valueFiles: [FileNumber: ValueFileMetadata] = [:]
+  private var places: [FileNumber: Place] = [:]
+  /// The files that rows of the runs point into, and how much of each they lead to.
+  private(set) var values = ValueFileStates()
 
   var segments: [SegmentMetadata] { runs.flatMap(\.segments) }
   var sizeBytes: UInt64 { runs.reduce(0) { $0 + $1.sizeBytes } }
@@ -38,10 +88,30 @@ struct ShardState: Sendable, Equatable {
     runs.first { $0.level == level && level > 0 }
   }
 
+  /// Whether a segment is in one of the runs.
+  func references(segment number: FileNumber) -> Bool { places[number] != nil }
+
   /// Adds a segment at its place.
+  ///
+  /// - Complexity: O(log segments) comparisons of keys.
   mutating func add(
     _ segment: SegmentMetadata, level: Int, run id: UInt64
   ) throws(MalformedBytes) {
+    try check(segment)
+    let id = level == 0 ? id : 0
+    if let index = runs.firstIndex(where: { $0.level == level && $0.id == id }) {
+      let age = runs[index].maxSequence
+      try runs[index].add(segment)
+      if level == 0, runs[index].maxSequence != age { sortRuns() }
+    } else {
+      runs.append(RunState(level: level, id: id, segments: CollectionOfOne(segment)))
+      sortRuns()
+    }
+    places[segment.number] = Place(level: level, run: id, key: segment.minKey)
+    values.take(segment.valueReferences)
+  }
+
+  private func check(_ segment: SegmentMetadata) throws(MalformedBytes) {
     guard !segment.maxKey.lexicographicallyPrecedes(segment.minKey) else {
       throw MalformedBytes(at: 0, "segment \(segment.number.rawValue) ends before it begins")
     }
@@ -49,28 +119,9 @@ struct ShardState: Sendable, Equatable {
       throw MalformedBytes(
         at: 0, "segment \(segment.number.rawValue) counts more than there can be")
     }
-    let index = runs.firstIndex { $0.level == level && $0.id == (level == 0 ? id : 0) }
-    guard let index else {
-      runs.append(RunState(level: level, id: level == 0 ? id : 0, segments: [segment]))
-      return sortRuns()
+    guard !references(segment: segment.number) else {
+      throw MalformedBytes(at: 0, "adds segment \(segment.number.rawValue), which is there")
     }
-    let run = runs[index].segments
-    // Mostly segments come in order.
-    let place = run.lastIndex { $0.minKey.lexicographicallyPrecedes(segment.minKey) }.map { $0 + 1 }
-    let next = place ?? 0
-    if next > 0, !run[next - 1].maxKey.lexicographicallyPrecedes(segment.minKey) {
-      throw Self.overlap(segment, run[next - 1])
-    }
-    if next < run.count, !segment.maxKey.lexicographicallyPrecedes(run[next].minKey) {
-      throw Self.overlap(segment, run[next])
-    }
-    runs[index].segments.insert(segment, at: next)
-    if level == 0 { sortRuns() }
-  }
-
-  private static func overlap(_ one: SegmentMetadata, _ other: SegmentMetadata) -> MalformedBytes {
-    MalformedBytes(
-      at: 0, "segments \(one.number.rawValue) and \(other.number.rawValue) of a run overlap")
   }
 
   /// The order is the same whatever came first, even where a manifest says that two runs are of one
@@ -84,19 +135,32 @@ struct ShardState: Sendable, Equatable {
   }
 
   /// Takes a segment out; false when there is none with that number.
+  ///
+  /// - Complexity: O(log segments) comparisons of keys.
   mutating func drop(_ number: FileNumber) -> Bool {
-    for index in runs.indices {
-      guard let place = runs[index].segments.firstIndex(where: { $0.number == number }) else {
-        continue
-      }
-      runs[index].segments.remove(at: place)
-      if runs[index].segments.isEmpty {
-        runs.remove(at: index)
-      } else if runs[index].level == 0 {
-        sortRuns()
-      }
-      return true
+    guard let place = places.removeValue(forKey: number),
+      let index = runs.firstIndex(where: { $0.level == place.level && $0.id == place.run })
+    else { return false }
+    let age = runs[index].maxSequence
+    let segment = runs[index].remove(holding: place.key)
+    values.giveBack(segment.valueReferences)
+    if runs[index].segments.isEmpty {
+      runs.remove(at: index)
+    } else if place.level == 0, runs[index].maxSequence != age {
+      sortRuns()
     }
-    return false
+    return true
+  }
+
+  // MARK: - Value files
+
+  /// The files that rows of the runs point into, by number.
+  var valueFiles: [FileNumber: ValueFileMetadata] { values.files }
+
+  mutating func add(_ file: ValueFileMetadata) { values.add(file) }
+
+  /// Takes a value file out. Throws when there is none with that number, or a segment names it.
+  mutating func dropValueFile(_ number: FileNumber) throws(MalformedBytes) {
+    try values.drop(number)
   }
 }

@@ -14,6 +14,12 @@ struct Superblock: Sendable, Equatable {
   static let magic: [UInt8] = [0x89, 0x4F, 0x44, 0x4C, 0x0D, 0x0A, 0x1A, 0x0A]
   static let major: UInt16 = 1
   static let minor: UInt16 = 0
+  /// What one must know to open a database, by bit. This version knows none of them, and says by
+  /// name what it lacks.
+  private static let neededFeatures = [
+    // Blocks, values, frames and contents that are encrypted: nothing can be read without a key.
+    0: "encryption"
+  ]
   private static let checksumOffset = 4088
   private static let checksumSeed: UInt64 = 0x4F4E_444F_4C53_4221
 
@@ -149,9 +155,21 @@ struct Superblock: Sendable, Equatable {
     }
     guard foundMajor == major, incompatible == 0, readOnly == 0 else {
       throw .needsNewerVersion(
-        file: name, reason: "format \(foundMajor), features \(incompatible | readOnly)")
+        file: name,
+        reason: foundMajor == major
+          ? names(of: incompatible, or: readOnly) : "format \(foundMajor)")
     }
     guard (1...1024).contains(found.shardCount) else { return nil }
     return found
+  }
+
+  /// Features in words.
+  private static func names(of needed: UInt64, or neededToWrite: UInt64) -> String {
+    func list(_ bits: UInt64, _ name: (Int) -> String?) -> [String] {
+      (0..<64).filter { bits >> $0 & 1 == 1 }.map { name($0) ?? "feature \($0)" }
+    }
+    let features =
+      list(needed) { neededFeatures[$0] } + list(neededToWrite) { "feature \($0) for writing" }
+    return features.joined(separator: ", ")
   }
 }

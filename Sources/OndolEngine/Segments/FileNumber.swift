@@ -21,13 +21,18 @@ package struct FileNumber: RawRepresentable, Sendable, Hashable, Comparable {
 
   /// The number in `name` when it is `prefix`, digits, `suffix`, and nothing else.
   static func parse(_ name: String, prefix: String = "", suffix: String = "") -> FileNumber? {
-    guard name.hasPrefix(prefix), name.hasSuffix(suffix),
-      name.utf8.count > prefix.utf8.count + suffix.utf8.count
+    let (bytes, front, back) = (name.utf8, prefix.utf8.count, suffix.utf8.count)
+    guard bytes.count > front + back, bytes.starts(with: prefix.utf8),
+      bytes.suffix(back).elementsEqual(suffix.utf8)
     else { return nil }
-    let digits = name.dropFirst(prefix.count).dropLast(suffix.count)
-    guard let number = UInt64(digits), number <= ManifestState.greatestCounter,
-      String(number) == digits
-    else { return nil }
+    let digits = bytes.dropFirst(front).dropLast(back)
+    guard digits.count == 1 || digits.first != UInt8(ascii: "0") else { return nil }
+    var number: UInt64 = 0
+    for digit in digits {
+      guard (UInt8(ascii: "0")...UInt8(ascii: "9")).contains(digit) else { return nil }
+      number = number * 10 + UInt64(digit - UInt8(ascii: "0"))
+      guard FileNumber(rawValue: number).isPossible else { return nil }
+    }
     return FileNumber(rawValue: number)
   }
 }

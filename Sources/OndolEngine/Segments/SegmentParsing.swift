@@ -9,9 +9,9 @@ struct SegmentErrors: Sendable {
     .corrupt(file: file, offset: offset, reason: reason)
   }
 
+  /// What is wrong with bytes that stand at `offset`: damage, or that a newer version wrote them.
   func corrupt(_ malformed: MalformedBytes, from offset: UInt64) -> EngineError {
-    .corrupt(
-      file: file, offset: offset &+ UInt64(max(0, malformed.offset)), reason: malformed.reason)
+    EngineError(malformed, in: file, from: offset)
   }
 }
 

@@ -1,5 +1,13 @@
 // A block on its way to and from the file: compressed when that pays, with a trailer whose checksum
 // knows the block's place. The checksum is verified before anything else looks at the bytes.
+//
+// Trailer, 16 bytes
+//    0   4  length before compression         6   1  cipher: 0 none, 1 allotted to encryption
+//    4   1  codec: 0 none, 1 LZ4              7   1  eighths of the spare bytes at the stored end
+//    5   1  kind                              8   8  checksum
+//
+// What is encrypted needs room for more than its bytes: the spare bytes, which count as stored ones. A
+// block with a codec, kind or cipher that is unknown here, or with spare bytes, is a newer version's.
 
 /// What stands behind a block's stored bytes, and the ways through it.
 enum StoredBlock {
@@ -44,15 +52,21 @@ enum StoredBlock {
       let rawLength: UInt32 = try reader.littleEndian()
       let codec = try reader.byte()
       let storedKind = try reader.byte()
-      let reserved: UInt16 = try reader.littleEndian()
+      let cipherAndSpare: UInt16 = try reader.littleEndian()
       let checksum: UInt64 = try reader.littleEndian()
       let seed = contextSeed(salt: salt, offset: offset)
       guard seededChecksum(seed, bytes.extracting(first: storedLength + 8)) == checksum else {
         throw MalformedBytes(at: 0, "the block's checksum does not match")
       }
-      guard codec == codecNone || codec == codecLZ4, reserved == 0, storedKind == kind.rawValue
-      else {
-        throw MalformedBytes(at: storedLength, "a block of codec \(codec) and kind \(storedKind)")
+      guard codec <= codecLZ4, cipherAndSpare == 0, BlockKind(rawValue: storedKind) != nil else {
+        let reason =
+          cipherAndSpare == 0
+          ? "a block of codec \(codec) and kind \(storedKind)"
+          : "a block with cipher \(cipherAndSpare & 0xff)"
+        throw MalformedBytes(at: storedLength, reason, isOfNewerVersion: true)
+      }
+      guard storedKind == kind.rawValue else {
+        throw MalformedBytes(at: storedLength, "a block of kind \(storedKind)")
       }
       self.rawLength = Int(rawLength)
       isCompressed = codec == codecLZ4

@@ -19,7 +19,9 @@
 //    0   4  bytes before compression
 //    4   4  stored bytes
 //    8   1  codec: 0 none, 1 LZ4
-//    9   7  reserved
+//    9   1  cipher: 0 none, 1 allotted to encryption
+//   10   1  eighths of the spare bytes at the end of the stored ones, as in blocks
+//   11   5  reserved
 //   16   8  X(offset of the record, bytes 0..<16 ++ stored bytes)
 //   24      stored bytes
 
@@ -64,6 +66,8 @@ struct ValueRecord: Equatable {
   var rawLength: UInt32
   var storedLength: UInt32
   var codec: UInt8
+  /// Cipher, spare bytes and what is reserved: zero in records that can be read here.
+  private var extras: UInt64 = 0
   var checksum: UInt64
 
   /// A record as it was found at `offset` of a file.
@@ -85,6 +89,7 @@ struct ValueRecord: Equatable {
       guard checksum == header.checksum else {
         throw MalformedBytes(at: 0, "the value's checksum does not match")
       }
+      try header.refuseNewer()
       try header.checkLengths()
     }
 
@@ -113,10 +118,7 @@ struct ValueRecord: Equatable {
     rawLength = try reader.littleEndian()
     storedLength = try reader.littleEndian()
     codec = try reader.byte()
-    let reserved = try reader.take(7)
-    for index in 0..<7 where reserved.byte(at: index) != 0 {
-      throw MalformedBytes(at: 9, "a value with reserved bytes")
-    }
+    for shift in 0..<7 { extras |= UInt64(try reader.byte()) << (8 * shift) }
     checksum = try reader.littleEndian()
   }
 
@@ -125,14 +127,22 @@ struct ValueRecord: Equatable {
     var bytes: [UInt8] = []
     bytes.appendLittleEndian(rawLength)
     bytes.appendLittleEndian(storedLength)
-    bytes.appendLittleEndian(UInt64(codec))
+    bytes.appendLittleEndian(UInt64(codec) | extras << 8)
     return bytes
   }
 
-  private func checkLengths() throws(MalformedBytes) {
+  /// Throws when only a newer version can have written the record, whose checksum is right.
+  private func refuseNewer() throws(MalformedBytes) {
     guard codec <= ValueFileFormat.codecLZ4 else {
-      throw MalformedBytes(at: 8, "a value of codec \(codec)")
+      throw MalformedBytes(at: 8, "a value of codec \(codec)", isOfNewerVersion: true)
     }
+    guard extras == 0 else {
+      throw MalformedBytes(
+        at: 9, "a value with cipher \(extras & 0xff)", isOfNewerVersion: true)
+    }
+  }
+
+  private func checkLengths() throws(MalformedBytes) {
     let limit =
       codec == ValueFileFormat.codecLZ4
       ? Compression.largestRaw(fromStored: Int(storedLength)) : Int(storedLength)

@@ -1,9 +1,9 @@
-// Takes large values out of the rows that a flush or a compaction writes, and collects garbage on
-// the way: a pointer into a file that is mostly dead is answered with a copy of its value, so that
-// the file is soon not needed.
+// Takes large values out of the rows that a flush or a compaction writes, and empties files on the
+// way: a pointer into a file that is mostly dead, or one of too many small ones, is answered with a
+// copy of its value, so that the file is soon not needed.
 //
-// So a value over the threshold is written twice in its life, to the log and to a value file, and
-// once more only when most of its neighbours have died.
+// So a value over the threshold is written twice in its life, to the log and to a value file; once
+// or twice more in a shard with many value files, and whenever most of its neighbours have died.
 
 /// How values are separated.
 struct ValueSeparation: Sendable {
@@ -19,19 +19,19 @@ struct ValueSeparator: ~Copyable {
   typealias MakeWriter = () throws(EngineError) -> ValueFileWriter
 
   private let separation: ValueSeparation
-  /// Files whose values are copied, because much of each is dead. Held here: they may stop to count
-  /// while a merge, which then comes to nothing, still reads them.
-  private let collected: [FileNumber: ValueFile]
+  /// Files whose values are copied. Held here: they may stop to count while a merge, which then
+  /// comes to nothing, still reads them.
+  private let emptied: [FileNumber: ValueFile]
   private let makeWriter: MakeWriter
   private var writer: ValueFileWriter?
   private var finished: [ValueFileMetadata] = []
 
   init(
-    _ separation: ValueSeparation, collecting collected: [FileNumber: ValueFile],
+    _ separation: ValueSeparation, emptying emptied: [FileNumber: ValueFile],
     makeWriter: @escaping MakeWriter
   ) {
     self.separation = separation
-    self.collected = collected
+    self.emptied = emptied
     self.makeWriter = makeWriter
   }
 
@@ -46,9 +46,9 @@ struct ValueSeparator: ~Copyable {
     case .delete:
       return nil
     case .valuePointer:
-      if collected.isEmpty { return nil }
+      if emptied.isEmpty { return nil }
       let pointer = try ValuePointer(row: bytes)
-      guard let file = collected[pointer.file] else { return nil }
+      guard let file = emptied[pointer.file] else { return nil }
       return try copy(pointer, from: file)
     }
   }

@@ -165,18 +165,18 @@ private func numbers(_ plan: CompactionPlan?) -> [UInt64] {
   }
 
   @Test func `waits longer before it settles what costs much`() throws {
-    let cheap = CompactionPlan(
-      purpose: .settling,
-      inputs: [
-        RunState(level: 0, id: 1, segments: [segment(11, 0, 9, size: 10)]),
-        RunState(level: 6, id: 0, segments: [segment(1, 0, 9, size: 100)]),
-      ], outputLevel: 6, keepsTombstones: false)
-    #expect(SettleRule.patience(for: cheap) == SettleRule.quiet)
-    var dear = cheap
-    dear.inputs[1].segments[0].sizeBytes = 10_000
-    #expect(SettleRule.patience(for: dear) == 62 * SettleRule.quiet)
-    dear.inputs[1].segments[0].sizeBytes = 1 << 40
-    #expect(SettleRule.patience(for: dear) == 3_600_000_000)
+    func patience(lowest size: UInt64) -> Int64 {
+      SettleRule.patience(
+        for: CompactionPlan(
+          purpose: .settling,
+          inputs: [
+            RunState(level: 0, id: 1, segments: [segment(11, 0, 9, size: 10)]),
+            RunState(level: 6, id: 0, segments: [segment(1, 0, 9, size: size)]),
+          ], outputLevel: 6, keepsTombstones: false))
+    }
+    #expect(patience(lowest: 100) == SettleRule.quiet)
+    #expect(patience(lowest: 10_000) == 62 * SettleRule.quiet)
+    #expect(patience(lowest: 1 << 40) == 3_600_000_000)
   }
 }
 

@@ -95,7 +95,7 @@ import Testing
     for number in UInt64(1)...300 {
       let written = try writeValues(
         [[UInt8(number & 255), 1], [2]], number: number, to: directory)
-      shard.valueFiles[written.metadata.number] = written.metadata
+      shard.add(written.metadata)
       pointers.append(written.pointers[0])
     }
     let files = ValueFiles(identity: testIdentity, directory: directory, cache: cache)

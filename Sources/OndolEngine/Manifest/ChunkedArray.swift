@@ -1,0 +1,116 @@
+// The segments of a run in the manifest's state. A large run has tens of thousands, edits put some
+// in and take some out anywhere, and old states stay in use by views. In one array each of these
+// would move or copy all behind it, and replaying a manifest would take the square of its length.
+// So the elements lie in chunks: a change moves a chunk's elements and counts the chunks behind,
+// and a copied list shares all chunks but the one that is changed.
+
+/// A list with cheap changes in the middle.
+struct ChunkedArray<Element: Sendable & Equatable>: Sendable {
+  /// Elements of a chunk, at most.
+  static var chunkLength: Int { 128 }
+
+  private var chunks: [[Element]] = []
+  /// How many elements stand before each chunk.
+  private var starts: [Int] = []
+  private(set) var count = 0
+
+  /// - Complexity: O(count)
+  init(_ elements: some Sequence<Element>) {
+    for element in elements { insert(element, at: count) }
+  }
+
+  /// How many elements from the front `isBefore` holds of, when it holds of none behind the first
+  /// that it does not hold of.
+  ///
+  /// - Complexity: O(log count)
+  func partition(_ isBefore: (Element) -> Bool) -> Int {
+    // The last element tells whether the whole chunk is in front.
+    let chunk = Self.partition(chunks.count) { isBefore(chunks[$0][chunks[$0].count - 1]) }
+    guard chunk < chunks.count else { return count }
+    return starts[chunk] + Self.partition(chunks[chunk].count) { isBefore(chunks[chunk][$0]) }
+  }
+
+  /// - Complexity: O(chunk + chunks); O(1) at the end.
+  mutating func insert(_ element: Element, at position: Int) {
+    precondition((0...count).contains(position), "a place beyond the end")
+    count += 1
+    if position == count - 1 { return append(element) }
+    let chunk = chunk(of: position)
+    chunks[chunk].insert(element, at: position - starts[chunk])
+    if chunks[chunk].count > Self.chunkLength {
+      let middle = Self.chunkLength / 2
+      let upper = Array(chunks[chunk][middle...])
+      chunks[chunk].removeSubrange(middle...)
+      chunks.insert(upper, at: chunk + 1)
+      starts.insert(starts[chunk], at: chunk + 1)
+    }
+    recount(from: chunk + 1)
+  }
+
+  private mutating func append(_ element: Element) {
+    if let last = chunks.indices.last, chunks[last].count < Self.chunkLength {
+      chunks[last].append(element)
+    } else {
+      chunks.append([element])
+      starts.append(count - 1)
+    }
+  }
+
+  /// - Complexity: O(chunk + chunks)
+  @discardableResult
+  mutating func remove(at position: Int) -> Element {
+    precondition(indices.contains(position), "a place beyond the end")
+    count -= 1
+    let chunk = chunk(of: position)
+    let element = chunks[chunk].remove(at: position - starts[chunk])
+    if chunks[chunk].isEmpty {
+      chunks.remove(at: chunk)
+      starts.remove(at: chunk)
+      recount(from: chunk)
+    } else {
+      recount(from: chunk + 1)
+    }
+    return element
+  }
+
+  private mutating func recount(from first: Int) {
+    for chunk in first..<chunks.count {
+      starts[chunk] = chunk == 0 ? 0 : starts[chunk - 1] + chunks[chunk - 1].count
+    }
+  }
+
+  private func chunk(of position: Int) -> Int {
+    Self.partition(chunks.count) { starts[$0] <= position } - 1
+  }
+
+  private static func partition(_ count: Int, _ isBefore: (Int) -> Bool) -> Int {
+    var (low, high) = (0, count)
+    while low < high {
+      let middle = (low + high) / 2
+      if isBefore(middle) { low = middle + 1 } else { high = middle }
+    }
+    return low
+  }
+}
+
+extension ChunkedArray: RandomAccessCollection {
+  var startIndex: Int { 0 }
+  var endIndex: Int { count }
+
+  subscript(position: Int) -> Element {
+    precondition(indices.contains(position), "a place beyond the end")
+    let chunk = chunk(of: position)
+    return chunks[chunk][position - starts[chunk]]
+  }
+
+  func makeIterator() -> FlattenSequence<[[Element]]>.Iterator {
+    chunks.joined().makeIterator()
+  }
+}
+
+extension ChunkedArray: Equatable {
+  /// Where chunks begin tells how a list came to be, and is no part of what it is.
+  static func == (left: Self, right: Self) -> Bool {
+    left.count == right.count && left.elementsEqual(right)
+  }
+}

@@ -1,0 +1,91 @@
+// The manifest's bytes: a header of 64, then edits in frames like those of the log. An edit is one
+// frame or, when it is longer than a frame may be, parts and a last part, as long commits are.
+// Versions of the format before parts knew none, so a manifest says in its header whether there may
+// be any: they refuse it as newer.
+
+/// How large the pieces of a manifest may be. Whoever writes keeps within them before anything is
+/// written, since whoever reads refuses what is beyond.
+struct ManifestLimits: Sendable {
+  /// Bytes of one frame's payload.
+  var frame = FrameHeader.maximumPayload
+  /// Bytes of the first edit: the state. Some millions of segments fit.
+  var state = 1 << 29
+  /// Bytes of the file, which is read at once.
+  var file = 1 << 30
+}
+
+/// The 64 bytes in front of the edits.
+struct ManifestHeader: Equatable {
+  static let length = 64
+  private static let magic: UInt64 = 0x0A1A_0A0D_4E4D_4C89  // 89 'LMN' 0D 0A 1A 0A
+
+  /// What may stand behind the header.
+  enum Version: UInt32, Sendable {
+    /// Edits of one frame each.
+    case wholeEdits = 1
+    /// Edits in parts among them.
+    case editsInParts = 2
+  }
+
+  var version: Version
+  var number: FileNumber
+  var identity: DatabaseIdentity
+  var salt: UInt64
+
+  func encode() -> [UInt8] {
+    var bytes: [UInt8] = []
+    bytes.appendLittleEndian(Self.magic)
+    bytes.appendLittleEndian(version.rawValue)
+    bytes.appendLittleEndian(UInt32(0))
+    for field in [number.rawValue, identity.low, identity.high, salt, 0] {
+      bytes.appendLittleEndian(field)
+    }
+    bytes.appendLittleEndian(seededChecksum(Self.magic, bytes.bytes))
+    return bytes
+  }
+
+  /// The header at the front of `bytes`, of the manifest that `superblock` names.
+  static func read(_ bytes: RawSpan, of superblock: Superblock) throws(MalformedBytes) -> Self {
+    guard bytes.byteCount >= length else {
+      throw MalformedBytes(at: 0, "it ends within its header")
+    }
+    var reader = ByteReader(bytes)
+    guard try reader.littleEndian(UInt64.self) == magic else {
+      throw MalformedBytes(at: 0, "it does not begin as a manifest does")
+    }
+    let version: UInt32 = try reader.littleEndian()
+    _ = try reader.littleEndian(UInt32.self)
+    let number = FileNumber(rawValue: try reader.littleEndian())
+    let identity = DatabaseIdentity(
+      low: try reader.littleEndian(), high: try reader.littleEndian())
+    let salt: UInt64 = try reader.littleEndian()
+    _ = try reader.littleEndian(UInt64.self)
+    let checksum: UInt64 = try reader.littleEndian()
+    guard checksum == seededChecksum(magic, bytes.extracting(first: length - 8)) else {
+      throw MalformedBytes(at: length - 8, "its header's checksum is wrong")
+    }
+    guard number == superblock.manifest, identity == superblock.identity else {
+      throw MalformedBytes(at: 16, "it belongs to another database")
+    }
+    guard let version = Version(rawValue: version) else {
+      throw MalformedBytes(
+        at: 8, "the manifest's version \(version) is unknown", isOfNewerVersion: true)
+    }
+    return ManifestHeader(version: version, number: number, identity: identity, salt: salt)
+  }
+}
+
+extension FrameHeader {
+  /// Whether a header stands at the front of `bytes` that was written so, and whose kind, flags or
+  /// version are unknown.
+  static func isOfNewerVersion(_ bytes: RawSpan, salt: UInt64, offset: UInt64) -> Bool {
+    guard bytes.byteCount >= length else { return false }
+    var reader = ByteReader(bytes.extracting(droppingFirst: 48))
+    let seed = contextSeed(salt: salt, offset: offset)
+    guard let checksum: UInt64 = try? reader.littleEndian(),
+      checksum == seededChecksum(seed, bytes.extracting(first: 48))
+    else { return false }
+    return FrameKind(rawValue: bytes.byte(at: 4)) == nil || bytes.byte(at: 5) != 0
+      || bytes.byte(at: 6) != UInt8(version & 0xFF) || bytes.byte(at: 7) != UInt8(version >> 8)
+  }
+}

@@ -1,0 +1,112 @@
+// A manifest that is begun: the whole state as its first edit. It is encoded and measured before a
+// file is made, so that a state no manifest can hold is refused while nothing has happened, and
+// read back before anybody rests on it, since the manifest before it goes.
+
+/// The open file of a manifest, and how far it is written.
+struct ManifestPlace {
+  var file: any File
+  var header: ManifestHeader
+  /// Where the last edit ends.
+  var offset = UInt64(ManifestHeader.length)
+  var ordinal: UInt64 = 0
+  var chain: UInt64 = 0
+  /// Bytes up to the end of the first edit.
+  var snapshotLength = 0
+  /// Bytes from the start for which the disk has given room.
+  private(set) var reserved: UInt64 = 0
+
+  init(file: any File, header: ManifestHeader) {
+    self.file = file
+    self.header = header
+  }
+
+  init(_ read: ReadManifest, in file: any File) {
+    self.init(file: file, header: read.header)
+    (offset, ordinal, chain) = (read.offset, read.ordinal, read.chain)
+    snapshotLength = read.snapshotLength
+  }
+
+  /// Room kept behind every edit for a small one that must not fail.
+  private static let headroom: UInt64 = 512
+
+  /// Has the disk set room aside for so many bytes of edits and a small one after them, and where
+  /// it can for `ahead` bytes more.
+  mutating func makeRoom(for count: Int, ahead: Int) throws(EngineError) {
+    let end = offset + UInt64(count) + Self.headroom
+    if end <= reserved { return }
+    let wanted = end + UInt64(ahead)
+    do throws(EngineError) {
+      reserved = try file.reserve(0..<wanted) ? wanted : .max
+    } catch {
+      guard error.isLackOfSpace else { throw error }
+      reserved = try file.reserve(0..<end) ? end : .max
+    }
+  }
+
+  /// The next edit stands in the file.
+  mutating func note(_ payload: [UInt8], frames: Int) {
+    offset += UInt64(frames)
+    ordinal += 1
+    chain = seededChecksum(chain, payload.bytes)
+  }
+}
+
+/// A state on its way into a manifest of its own.
+struct ManifestSnapshot {
+  let state: ManifestState
+  private let superblock: Superblock
+  private let header: ManifestHeader
+  private let payload: [UInt8]
+  private let limits: ManifestLimits
+
+  /// - Throws: when the state is larger than a manifest can be.
+  init(
+    of state: ManifestState, _ superblock: Superblock, salt: UInt64, _ limits: ManifestLimits
+  ) throws(EngineError) {
+    var payload: [UInt8] = []
+    payload.appendLittleEndian(UInt64(0))
+    for change in state.asChanges { change.encode(into: &payload) }
+    guard payload.count <= limits.state else {
+      throw .invalid(
+        reason: "the list of files would have \(payload.count) bytes and may have \(limits.state)")
+    }
+    header = ManifestHeader(
+      version: payload.count <= limits.frame ? .wholeEdits : .editsInParts,
+      number: superblock.manifest, identity: superblock.identity, salt: salt)
+    self.state = state
+    self.superblock = superblock
+    self.payload = payload
+    self.limits = limits
+  }
+
+  /// Writes it into a new file, synced, but for its name.
+  ///
+  /// - Parameter ahead: bytes of edits that will follow.
+  func write(
+    to directory: any Directory, time: Int64, ahead: Int
+  ) throws(EngineError) -> ManifestPlace {
+    var place = ManifestPlace(
+      file: try directory.create(superblock.manifest.manifestName), header: header)
+    let frames = FrameBuilder.buildEdit(
+      payload, ordinal: 1, time: time, salt: header.salt, offset: place.offset,
+      limit: limits.frame)
+    try place.makeRoom(for: frames.count, ahead: ahead)
+    try place.file.write((header.encode() + frames).bytes, at: 0)
+    try place.file.sync()
+    place.note(payload, frames: frames.count)
+    place.snapshotLength = Int(place.offset)
+    return place
+  }
+
+  /// Opens what was written as the next opening would.
+  ///
+  /// - Throws: unless it says what was to be written.
+  func readBack(from directory: any Directory) throws(EngineError) {
+    let name = superblock.manifest.manifestName
+    let file = try directory.open(name, access: .readOnly)
+    let read = try ReadManifest.read(superblock, file, limit: limits.file)
+    guard read.ordinal == 1, !read.hasTornTail, read.state == state else {
+      throw .corrupt(file: name, offset: 0, reason: "it does not say what was written")
+    }
+  }
+}
