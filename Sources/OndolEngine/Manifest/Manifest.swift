@@ -165,14 +165,13 @@ final class Manifest: @unchecked Sendable {
   /// Has the disk set room aside for a small edit that must not fail.
   func makeRoom() throws(EngineError) { try place.makeRoom(for: 0, ahead: rotationSize) }
 
-  /// Begins the next file when this one has grown. While the disk has no space for that, edits go
-  /// on in this one.
+  /// Begins the next file when this one has grown. While that cannot be, edits go on in this one.
   private func rotateWhenGrown() throws(EngineError) {
     guard offset > rotationLimit else { return }
     do throws(EngineError) {
       try rotate(to: state)
     } catch {
-      guard error.isPassing else { throw error }
+      guard failure == nil else { throw error }
       rotationLimit = offset + UInt64(rotationSize)
     }
   }
@@ -195,8 +194,8 @@ final class Manifest: @unchecked Sendable {
     new.written = environment.now()
     var next = next.forgettingDrops(recoveredThrough: recoveredThrough)
     next.nextFile = numbers.next
+    let snapshot = try ManifestSnapshot(of: next, new, salt: environment.random(), limits)
     do throws(EngineError) {
-      let snapshot = try ManifestSnapshot(of: next, new, salt: environment.random(), limits)
       let written = try snapshot.write(to: directory, time: new.written, ahead: rotationSize)
       try directory.sync()
       try snapshot.readBack(from: directory)

@@ -100,12 +100,15 @@ package struct SubjectOptions: Sendable, Hashable {
   package var valueFileSize: Int
   /// Bytes of logs that are kept for whoever follows the database; nil when none are.
   package var historySize: Int?
+  /// Bytes of one frame of the manifest.
+  package var manifestFrameSize: Int
 
   package init(
     shardCount: Int, memtableSize: Int, logSize: Int, manifestSize: Int, segmentSize: Int,
     blockSize: Int, deferredBytes: Int, runLimit: Int, callersSync: Bool = true,
     smallShardSize: Int = 0,
-    valueThreshold: Int = 300, valueFileSize: Int = 4 << 10, historySize: Int? = nil
+    valueThreshold: Int = 300, valueFileSize: Int = 4 << 10, historySize: Int? = nil,
+    manifestFrameSize: Int = 4 << 20
   ) {
     self.shardCount = shardCount
     self.memtableSize = memtableSize
@@ -120,6 +123,7 @@ package struct SubjectOptions: Sendable, Hashable {
     self.valueThreshold = valueThreshold
     self.valueFileSize = valueFileSize
     self.historySize = historySize
+    self.manifestFrameSize = manifestFrameSize
   }
 }
 
@@ -139,6 +143,7 @@ extension EngineOptions {
     smallShardSize = options.smallShardSize
     valueThreshold = options.valueThreshold
     valueFileSize = options.valueFileSize
+    manifestFrameSize = options.manifestFrameSize
     historyRetention = options.historySize.map {
       HistoryRetention(microseconds: .max, bytes: UInt64($0))
     }

@@ -78,7 +78,8 @@ private struct WorkloadDraw {
       smallShardSize: own.pick([0, 0, 0, 6 << 10]),
       valueThreshold: own.pick([0, 16, 600, .max]),
       valueFileSize: own.pick([1, 1 << 10, 8 << 10]),
-      historySize: own.pick([nil, nil, 0, 16 << 10]))
+      historySize: own.pick([nil, nil, 0, 16 << 10]),
+      manifestFrameSize: own.pick([64, 700, 4 << 20]))
   }
 
   mutating func steps() -> [Workload.Step] {

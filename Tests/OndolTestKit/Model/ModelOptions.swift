@@ -25,6 +25,8 @@ extension EngineOptions {
     options.valueThreshold = random.pick([0, 1, 64, 512, 4 << 10, .max])
     options.valueFileSize = random.pick([1, 1 << 10, 16 << 10, 64 << 20])
     options.manifestSize = random.pick([500, 2 << 10, 16 << 10, 64 << 10])
+    // Every other size of manifests has edits in parts.
+    if [500, 16 << 10].contains(options.manifestSize) { options.manifestFrameSize = 200 }
     options.compress = random.chance(1, in: 2)
     options.historyRetention = random.pick([nil, nil, 0, 64 << 10] as [Int?]).map {
       HistoryRetention(microseconds: .max, bytes: UInt64($0))
