@@ -329,7 +329,8 @@ class Manifest:
         data = directory.read(name)
         fields = Bytes(data[:64], name)
         require(fields.take(8) == magic(b"LMN"), f"{name}: this is no manifest")
-        require(fields.number(4) == 1, f"{name}: a newer version wrote it")
+        version = fields.number(4)
+        require(version in (1, 2), f"{name}: a newer version wrote it")
         fields.take(4)
         require(fields.number(8) == number, f"{name}: this is another manifest")
         require(fields.take(16) == identity, f"{name}: it is of another database")
@@ -342,23 +343,44 @@ class Manifest:
         self.segments, self.values, self.dropped = {}, {}, {}
         offset, ordinal, chain, before = 64, 0, 0, None
         while True:
-            frame = Frame(data, offset, salt)
-            if not frame.is_sound:
+            edit = self.edit(data, offset, ordinal + 1, salt, version)
+            if edit is None:
                 break
+            payload, offset = edit
             ordinal += 1
-            require(frame.kind == EDIT and frame.sequence == ordinal, f"{name}: an edit is missing")
             if before is not None:
                 chain = seeded(chain, before)
-            edit = Bytes(frame.payload, name)
-            require(edit.number(8) == chain, f"{name}: edit {ordinal} does not follow the one before")
-            while not edit.is_at_end:
-                self.change(edit.varint(), Bytes(edit.counted(), name))
-            before, offset = frame.payload, frame.end
+            fields = Bytes(payload, name)
+            require(
+                fields.number(8) == chain, f"{name}: edit {ordinal} does not follow the one before")
+            while not fields.is_at_end:
+                self.change(fields.varint(), Bytes(fields.counted(), name))
+            before = payload
         for place in range(offset, len(data) - Frame.HEADER + 1, 8):
             frame = Frame(data, place, salt)
             if frame.has_sound_header and frame.synced_through > offset:
                 raise Damage(f"{name}: edit {ordinal + 1} is damaged")
         require(self.floor and self.newest_log is not None, f"{name}: it says nothing of logs")
+
+    def edit(self, data, start, ordinal, salt, version):
+        """The payload of the edit at a place and where it ends; None where none is whole."""
+        payload, offset = b"", start
+        for part in range(len(data)):
+            frame = Frame(data, offset, salt)
+            if not frame.is_sound:
+                return None
+            require(frame.sequence == ordinal, f"{self.name}: an edit is missing")
+            payload, offset = payload + frame.payload, frame.end
+            if part == 0 and frame.kind == EDIT:
+                return payload, offset
+            require(
+                version == 2
+                and frame.kind in (PART, LAST_PART)
+                and frame.operations == part
+                and frame.synced_through == start,
+                f"{self.name}: a part of an edit is not the one that should follow")
+            if frame.kind == LAST_PART:
+                return payload, offset
 
     def change(self, tag, body):
         if tag == 4:
@@ -379,7 +401,8 @@ class Manifest:
             shard, number = body.varint(), body.varint()
             self.values[number] = (shard, body.number(8), body.varint(), body.varint())
         elif tag == 16:
-            require(self.values.pop(body.varint(), None), f"{self.name}: no such value file to drop")
+            _, number = body.varint(), body.varint()
+            require(self.values.pop(number, None), f"{self.name}: no such value file to drop")
         elif tag in (2, 6, 18, 20) or tag % 2 == 1:
             # Numbers given out, what was flushed, and history, which are for those who write.
             return
@@ -498,10 +521,11 @@ class Segment:
         offset, length = fields.number(8), fields.number(4)
         end = offset + length
         stored, trailer = self.data[offset:end], Bytes(self.data[end : end + TRAILER], self.name)
-        raw_length, codec, actual, _ = (trailer.number(size) for size in (4, 1, 1, 2))
+        raw_length, codec, actual, cipher = (trailer.number(size) for size in (4, 1, 1, 2))
         require(
             trailer.number(8) == placed(self.salt, offset, self.data[offset : end + 8]),
             f"{self.name}: the block at {offset} is damaged")
+        require(cipher == 0 and actual in (1, 2), f"{self.name}: a newer version wrote it")
         require(actual == kind, f"{self.name}: the block at {offset} is of another kind")
         return expanded(stored, codec, raw_length, self.name)
 

@@ -30,15 +30,23 @@ enum ManifestTarget: FuzzTarget {
 
   private static func load(_ input: inout FuzzInput) {
     let superblock = superblock(shardCount: UInt32(1 + input.below(4)))
-    var bytes = header(superblock)
+    let limit = input.flag() ? FrameHeader.maximumPayload : 8 + input.below(60)
+    var bytes = header(superblock, input.oneIn(8) ? .wholeEdits : .editsInParts)
     var chain: UInt64 = 0
     for ordinal in 1...UInt64(1 + input.below(4)) {
       var payload: [UInt8] = []
       payload.appendLittleEndian(chain)
       payload += input.flag() ? changes(&input) : input.take(input.below(80))
-      bytes += FrameBuilder.buildEdit(
-        payload, ordinal: ordinal, time: 0, syncedThrough: UInt64(bytes.count), salt: salt,
-        offset: UInt64(bytes.count))
+      var frames = FrameBuilder.buildEdit(
+        payload, ordinal: ordinal, time: 0, salt: salt, offset: UInt64(bytes.count), limit: limit)
+      // A part less, or one of another edit in its place, each with checksums that are right.
+      if input.oneIn(6) {
+        frames = FrameBuilder.buildEdit(
+          payload, ordinal: ordinal &+ UInt64(input.below(2)), time: 0, salt: salt,
+          offset: UInt64(bytes.count), limit: limit)
+        frames.removeLast(min(frames.count, FrameHeader.frameLength(payload: limit & 63)))
+      }
+      bytes += frames
       chain = seededChecksum(chain, payload.bytes)
     }
     if input.oneIn(4) { bytes.damage(&input) }
@@ -132,14 +140,12 @@ enum ManifestTarget: FuzzTarget {
     return segment
   }
 
-  private static func header(_ superblock: Superblock) -> [UInt8] {
-    var bytes: [UInt8] = []
-    bytes.appendLittleEndian(UInt64(0x0A1A_0A0D_4E4D_4C89))
-    bytes.appendLittleEndian(UInt64(1))
-    bytes.appendLittleEndian(superblock.manifest.rawValue)
-    for word in [identity.low, identity.high, salt, 0] { bytes.appendLittleEndian(word) }
-    bytes.appendLittleEndian(seededChecksum(0x0A1A_0A0D_4E4D_4C89, bytes.bytes))
-    return bytes
+  private static func header(
+    _ superblock: Superblock, _ version: ManifestHeader.Version = .wholeEdits
+  ) -> [UInt8] {
+    ManifestHeader(
+      version: version, number: superblock.manifest, identity: identity, salt: salt
+    ).encode()
   }
 
   // MARK: - Superblock
@@ -192,8 +198,7 @@ enum ManifestTarget: FuzzTarget {
     payload.appendLittleEndian(UInt64(0))
     payload += changes(&input)
     let edit = FrameBuilder.buildEdit(
-      payload, ordinal: 1, time: 0, syncedThrough: UInt64(header.count), salt: salt,
-      offset: UInt64(header.count))
+      payload, ordinal: 1, time: 0, salt: salt, offset: UInt64(header.count))
     let directory = FuzzDirectory([superblock.manifest.manifestName: header + edit])
     guard
       let manifest = try? Manifest.load(

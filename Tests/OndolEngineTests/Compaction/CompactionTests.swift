@@ -1,9 +1,10 @@
 // Compaction within the engine, in a simulated world: levels form and nothing is lost, space comes
 // back, dropped keyspaces go, and a quiet database becomes one run.
 
-import OndolEngine
 import OndolTestKit
 import Testing
+
+@testable import OndolEngine
 
 private func options(shards: Int = 1) -> EngineOptions {
   var options = tinyOptions(shards: shards)
@@ -196,6 +197,63 @@ private func segmentFiles(_ world: SimulatedWorld) -> Int {
       let written = world.fileSystem.count(of: .write)
       try await engine.drop(keyspaces: [0x1001])
       #expect(world.fileSystem.count(of: .write) == written, "it was dropped before")
+    }
+  }
+
+  /// Each number stayed in the manifest for ever, and with a million of them it could not be read.
+  @Test func `leaves nothing behind where there are no rows`() throws {
+    try simulate(seed: 6) { engine, world in
+      try await engine.put(0x1000, [1], [1])
+      try await engine.put(0x1001, [1], [1])
+      try await engine.settle()
+      let written = world.fileSystem.count(of: .write)
+      for start in stride(from: UInt32(1 << 24), to: 1 << 24 + 5_000, by: 500) {
+        try await engine.drop(keyspaces: Array(start..<(start + 500)))
+      }
+      #expect(world.fileSystem.count(of: .write) == written)
+      #expect(engine.storage.manifest.state.dropped.isEmpty)
+      // The only segment has rows of another keyspace, too.
+      try await engine.drop(keyspaces: [0x1001])
+      #expect(engine.storage.manifest.state.dropped.keyspaces == [0x1001])
+    }
+  }
+
+  /// A drop is known until no log and no segment can bring a row of it back, over crashes too.
+  @Test(arguments: [1, 2, 3] as [UInt64])
+  func `is forgotten only when nothing can bring rows back`(seed: UInt64) throws {
+    try SimulationExecutor.run(seed: seed) { executor in
+      var small = options()
+      small.manifestSize = 300
+      let opened = small
+      let fileSystem = SimulatedFileSystem()
+      let first = SimulatedWorld(fileSystem: fileSystem, seed: seed, threads: executor)
+      let engine = try await Engine.open(
+        at: "/db", options: opened, environment: first.environment)
+      try await engine.put(0x1000, Array(0..<30), [1])
+      try await engine.put(0x1001, Array(0..<30), [1])
+      if seed != 1 { try await engine.flush() }
+      try await engine.put(0x1001, Array(30..<60), [1])
+      try await engine.drop(keyspaces: [0x1001])
+      #expect(engine.storage.manifest.state.dropped.keyspaces == [0x1001])
+      // Killed: the log has rows of what was dropped, and recovery copies them to a newer one.
+      let second = SimulatedWorld(fileSystem: fileSystem.kill(), seed: seed, threads: executor)
+      let again = try await Engine.open(
+        at: "/db", options: opened, environment: second.environment)
+      try await again.storage.waitForRecovery()
+      #expect(again.storage.manifest.state.dropped.keyspaces == [0x1001])
+      for round in 0..<40 {
+        try await again.put(0x1000, [round], [UInt8](repeating: 2, count: 400))
+        if round % 5 == 4 { try await again.settle() }
+      }
+      #expect(try again.numbers(in: 0x1001) == [])
+      #expect(try again.numbers(in: 0x1000).count == 40)
+      #expect(again.storage.manifest.state.dropped.isEmpty)
+      try await again.close()
+      let last = try await Engine.open(
+        at: "/db", options: opened, environment: second.environment)
+      #expect(try last.numbers(in: 0x1001) == [])
+      try await last.close()
+      try? await engine.close()
     }
   }
 

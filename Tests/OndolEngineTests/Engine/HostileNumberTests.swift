@@ -84,6 +84,57 @@ import Testing
     #expect(try directory.list().contains("LOG-\(UInt64.max)"))
   }
 
+  /// The last number that a name could have made every later one impossible: the next edit ended
+  /// the process. What is far beyond all numbers given out is somebody else's.
+  @Test(
+    arguments: [
+      (1 << 62) - 1, 1 << 62, (1 << 56) - 1, 1 << 56, (1 << 56) + 1, 1 << 40, 1 << 33,
+    ] as [UInt64])
+  func `a file named after a number far ahead is left alone`(_ number: UInt64) async throws {
+    let fileSystem = MemoryFileSystem()
+    var environment = Environment.memory()
+    environment.fileSystem = fileSystem
+    let first = try await Engine.open(at: "/db", environment: environment)
+    try await first.close()
+    let directory = try fileSystem.openDirectory(at: "/db", create: false)
+    let names = [
+      "LOG-\(number)", "MANIFEST-\(number)", "\(number).seg", "\(number).val",
+      "\(number).pack", "\(number).content",
+    ]
+    for name in names { _ = try directory.create(name) }
+    for round in UInt8(0)..<3 {
+      let engine = try await Engine.open(at: "/db", environment: environment)
+      var batch = Batch()
+      batch.put([0, 0, 16, 1, round].bytes, [UInt8]([1]).bytes)
+      _ = try await engine.commit(batch, durability: .power)
+      try await engine.flush()
+      #expect(try await engine.snapshot().get([0, 0, 16, 1, 0]) == [1])
+      #expect(engine.storage.manifest.numbers.next < FileNumber(rawValue: 1_000))
+      // The second time the database was not closed in good order.
+      if round != 1 { try await engine.close() }
+    }
+    #expect(Set(try directory.list()).isSuperset(of: names))
+  }
+
+  @Test func `a manifest that names files which cannot be is refused`() throws {
+    var state = empty
+    for number in [FileNumber.greatest.rawValue + 1, 1 << 62, .max] {
+      let number = FileNumber(rawValue: number)
+      var segment = segment(1)
+      segment.number = number
+      segment.valueReferences = []
+      let file = ValueFileMetadata(number: number, salt: 1, sizeBytes: 100, values: 1)
+      for change: ManifestChange in [
+        .nextFile(number), .addSegment(shard: 0, level: 1, run: 0, segment),
+        .addValueFile(shard: 0, file),
+        .logs(floor: start(base: 0, sequence: 0), newest: number),
+      ] {
+        #expect(throws: MalformedBytes.self) { try state.apply(change) }
+      }
+    }
+    #expect(state == empty)
+  }
+
   /// The manifest's count of values was allocated before anything was read: 32 GiB at once.
   @Test func `a value file with room for fewer values than are counted is refused`() throws {
     let directory = MemoryDirectory()

@@ -122,4 +122,117 @@ import Testing
         shard: shard, level: random.below(3), run: UInt64(random.below(4)), segment)
     }
   }
+
+  // MARK: - Size
+
+  /// Every segment was looked for among all others, and opening took the square of their number.
+  @Test func `doubling a list doubles its comparisons, wherever it changes`() {
+    func comparisons(_ count: Int) -> Int {
+      var (list, compared) = (ChunkedArray<Int>([]), 0)
+      var random = OndolTestKit.SeededRandom(seed: 7)
+      for _ in 0..<count {
+        let number = random.below(1 << 30)
+        let place = list.partition { other in
+          compared += 1
+          return other < number
+        }
+        list.insert(number, at: place)
+      }
+      for _ in 0..<(count / 2) { list.remove(at: random.below(list.count)) }
+      #expect(zip(list, list.dropFirst()).allSatisfy { $0 <= $1 })
+      return compared
+    }
+    let counts = [4_000, 8_000, 16_000, 32_000].map(comparisons)
+    for (few, many) in zip(counts, counts.dropFirst()) {
+      #expect(Double(many) < 2.3 * Double(few), "\(counts)")
+    }
+  }
+
+  @Test(arguments: Seeds.first(4))
+  func `a list in chunks is like an array`(seed: UInt64) {
+    var random = OndolTestKit.SeededRandom(seed: seed)
+    var (list, model) = (ChunkedArray<Int>([]), [Int]())
+    for step in 0..<4_000 {
+      // It grows past some chunks, and becomes empty again.
+      let grows = random.chance(step < 2_000 ? 3 : 1, in: 4)
+      if grows || model.isEmpty {
+        let place = random.below(model.count + 1)
+        list.insert(step, at: place)
+        model.insert(step, at: place)
+      } else {
+        let place = random.below(model.count)
+        let (one, other) = (list.remove(at: place), model.remove(at: place))
+        #expect(one == other, "SEED=\(seed), step \(step)")
+      }
+      guard step % 100 == 99 else { continue }
+      #expect(Array(list) == model, "SEED=\(seed), step \(step)")
+      #expect(list.indices.map { list[$0] } == model, "SEED=\(seed), step \(step)")
+      #expect(list == ChunkedArray(model), "SEED=\(seed), step \(step)")
+    }
+  }
+
+  /// As many files as a database of some terabytes has, with long ids: the state comes and goes in
+  /// edits, and comes back from its own changes.
+  @Test func `tens of thousands of segments and value files come and go`() throws {
+    let count = 30_000
+    var state = empty()
+    for number in 0..<count {
+      let file = FileNumber(rawValue: UInt64(count + number))
+      try state.apply(
+        .addValueFile(
+          shard: 0, ValueFileMetadata(number: file, salt: 1, sizeBytes: 1_000, values: 2)))
+      // Every other place, then those between, so that all of them come to stand in the middle.
+      let place = number < count / 2 ? 2 * number : 2 * (number - count / 2) + 1
+      let next = FileNumber(rawValue: UInt64(count + max(0, number - 1)))
+      try state.apply(
+        .addSegment(
+          shard: 0, level: 6, run: 0,
+          ManifestSamples.segment(
+            number, at: place, keyLength: 300,
+            values: Set([file, next]).sorted().map { ValueReference(file: $0, bytes: 400) })))
+    }
+    #expect(state.shards[0].segments.count == count)
+    #expect(state.dropsOfUnreferencedValueFiles.isEmpty)
+    #expect(state.shards[0].mostlyDeadValueFiles == [FileNumber(rawValue: UInt64(2 * count - 1))])
+    #expect(try rebuilt(state) == state)
+    for number in 0..<(count / 2) {
+      try state.apply(.dropSegment(shard: 0, number: FileNumber(rawValue: UInt64(2 * number))))
+    }
+    #expect(state.shards[0].segments.count == count / 2)
+    // Each file is named by its segment and by the next one.
+    #expect(state.dropsOfUnreferencedValueFiles.isEmpty)
+    for number in 0..<(count / 2) {
+      try state.apply(.dropSegment(shard: 0, number: FileNumber(rawValue: UInt64(2 * number + 1))))
+    }
+    #expect(state.dropsOfUnreferencedValueFiles.count == count)
+    for drop in state.dropsOfUnreferencedValueFiles { try state.apply(drop) }
+    #expect(state == empty())
+  }
+
+  // MARK: - Drops
+
+  /// Numbers of dropped keyspaces stayed for ever.
+  @Test func `a drop is forgotten when nothing from before it is left`() throws {
+    var state = ManifestSamples.state(shards: 2)
+    let drop = ManifestChange.dropKeyspaces([0x1002, 0x2001], before: FileNumber(rawValue: 50))
+    // Shard 1 has the keyspaces from 0x1000 on: one segment spans the one that is dropped there.
+    var old = ManifestSamples.segment(10, at: 1)
+    old.maxKey = [0, 0, 16, 9]
+    try state.apply(.addSegment(shard: 1, level: 6, run: 0, old))
+    try state.apply(drop)
+    func kept(_ state: ManifestState, recovered: UInt64 = 0) -> [UInt32] {
+      state.forgettingDrops(recoveredThrough: SequenceNumber(rawValue: recovered))
+        .dropped.keyspaces
+    }
+    #expect(kept(state) == [0x1002, 0x2001], "a log from before is there")
+    state.floor.number = FileNumber(rawValue: 60)
+    state.floor.sequence = SequenceNumber(rawValue: 7)
+    #expect(kept(state, recovered: 8) == [0x1002, 0x2001], "commits before it are in a newer log")
+    #expect(kept(state, recovered: 7) == [0x1002], "a segment may have rows of it")
+    try state.apply(.dropSegment(shard: 1, number: FileNumber(rawValue: 10)))
+    var new = old
+    new.number = FileNumber(rawValue: 51)
+    try state.apply(.addSegment(shard: 1, level: 6, run: 0, new))
+    #expect(kept(state, recovered: 7) == [])
+  }
 }
