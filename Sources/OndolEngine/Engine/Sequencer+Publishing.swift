@@ -88,8 +88,7 @@ extension Sequencer {
 
   /// Makes everything placed so far survive a power cut.
   func synchronize() async throws(EngineError) {
-    try writeDeferred()
-    let target = state.withLock { $0.commits.placedEnd }
+    let target = try writeDeferred()
     let failure: EngineError? = await withCheckedContinuation { waiter in
       let (answer, startsSync): (EngineError??, Bool) = state.withLock { state in
         if let failure = state.failure { return (failure, false) }
@@ -122,14 +121,19 @@ extension Sequencer {
     try await synchronize()
   }
 
-  private func writeDeferred() throws(EngineError) {
-    guard let write = state.withLock({ self.takeDeferred(&$0) }) else { return }
+  /// Writes the frames put off so far and answers with the end of everything placed by then. The
+  /// two are of one moment: what is placed up to there is written, or somebody is writing it. Frames
+  /// put off a moment later may stay where they are, and nobody must wait for them.
+  private func writeDeferred() throws(EngineError) -> LogPosition {
+    let (write, end) = state.withLock { (self.takeDeferred(&$0), $0.commits.placedEnd) }
+    guard let write else { return end }
     do throws(EngineError) {
       try write.log.file.write(write.bytes.bytes, at: write.offset)
     } catch {
       throw fail(error)
     }
     endWrite(write.start)
+    return end
   }
 
   /// Frames put off, about to be written.
