@@ -8,7 +8,7 @@
 /// The first half: the directory is locked, and it is known what there is to do.
 struct DirectoryClaim: Sendable {
   let path: String
-  let directory: any Directory
+  let directory: SyncedDirectory
   let lock: any DirectoryLock
   /// The files that were there when the lock was taken.
   let names: [String]
@@ -16,7 +16,8 @@ struct DirectoryClaim: Sendable {
   /// Takes the lock of the directory at `path`, which must not be somebody else's.
   init(path: String, environment: Environment) throws(EngineError) {
     self.path = path
-    directory = try environment.fileSystem.openDirectory(at: path, create: true)
+    directory = SyncedDirectory(
+      try environment.fileSystem.openDirectory(at: path, create: true))
     // Nothing is put into a directory that holds other files and no database.
     if (try? directory.open(Superblock.name, access: .readOnly)) == nil {
       try Opening.refuseForeign(try directory.list(), path: path)
@@ -36,7 +37,7 @@ struct DirectoryClaim: Sendable {
 struct Opening: Sendable {
   private let options: EngineOptions
   private let environment: Environment
-  private let directory: any Directory
+  private let directory: SyncedDirectory
   private let lock: any DirectoryLock
   private let manifest: Manifest
   private let memtables: [[Memtable]]
@@ -244,6 +245,7 @@ struct Opening: Sendable {
       recovered: recovered, views: views, environment: environment, options: options,
       identity: manifest.superblock.identity, syncWorker: logWorker, cache: cache)
     let storage = Storage(
+    directory.observeFailure { _ = sequencer.fail($0) }
       directory: directory, lock: lock, environment: environment, options: options,
       manifest: manifest, views: views, sequencer: sequencer, cache: cache,
       valueFiles: valueFiles, maintenance: maintenance, unfinished: replacement.map { ($0, names) })
