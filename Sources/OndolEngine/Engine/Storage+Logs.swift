@@ -60,7 +60,9 @@ extension Storage {
         try attempt { (storage) throws(EngineError) in try storage.settleHistory() }
       }
       let spare = try withReserve { () throws(EngineError) in
-        // The edit that will name the log must not find the disk full once it has commits.
+        // What names the log is written once it has commits: by then neither room nor descriptors
+        // may be lacking.
+        try manifest.openFoundation()
         try manifest.makeRoom()
         return try createLog(prewritten: 0)
       }
@@ -70,8 +72,8 @@ extension Storage {
 
   /// Makes sure that the log handed out by `makeLog()` is found after a power cut. Done on the
   /// maintenance thread, without a task: commits that try again and again may keep the pool busy
-  /// until this is done.
-  func secureFirstLog() {
+  /// until this is done. `tryAgain` is asked where it fails for the moment; true when it is to come.
+  func secureFirstLog(tryAgain: @escaping @Sendable () -> Bool) {
     maintenance.enqueue { [self] in
       guard let newest = sequencer.newestLog, newest > manifest.state.newestLog else { return }
       do throws(EngineError) {
@@ -80,7 +82,8 @@ extension Storage {
         }
         try? makeReserve()
       } catch {
-        // Commits wait for this log's syncs: any failure stops all writing, and they are told.
+        // Commits wait for this log's syncs: where there will be none they are told.
+        if error.isPassing, tryAgain() { return }
         _ = sequencer.fail(error)
       }
     }
