@@ -11,6 +11,8 @@
 final class Sequencer: Sendable {
   struct State {
     var commits: CommitState
+    /// What they take for the time.
+    var clock: CommitClock
     var log: LogFile?
     /// Offset of the next frame in `log`.
     var offset: UInt64 = 0
@@ -87,6 +89,7 @@ final class Sequencer: Sendable {
       State(
         commits: CommitState(
           sequence: recovered.sequence, time: recovered.time, end: recovered.end),
+        clock: CommitClock(now: environment.now(), uptime: environment.uptime()),
         previousLog: recovered.number, previousLength: recovered.length,
         nextPrewritten: UInt64(min(options.firstPrewrittenSize, options.logSize)),
         securedLog: recovered.number,
@@ -154,7 +157,8 @@ final class Sequencer: Sendable {
 
     let offset = state.offset
     let end = offset + UInt64(length)
-    let time = state.commits.nextTime(now: now)
+    let time = state.commits.nextTime(
+      now: state.clock.time(now, uptime: environment.uptime))
     let operations = batch.operationCount
     let syncedThrough = state.commits.syncedThrough
     let sequence = state.commits.place(
