@@ -109,17 +109,25 @@ final class Sequencer: Sendable {
 
   /// Gives `batch` its place. On `.placed` the batch's bytes are gone from it.
   func place(_ batch: inout Batch, _ durability: Durability) throws(EngineError) -> Placement {
-    let checkedThrough = try checkRanges(of: batch)
-    let time = environment.now()
-    return try state.withLock { state throws(EngineError) -> Placement in
-      if let failure = state.failure { throw failure }
-      if state.isClosing { throw .closed }
-      if state.lackOfSpace != nil, !batch.freesSpace { return .needsReserve }
-      let view = views.current
-      if batch.isGuarded { state.lastGuarded = state.commits.lastPlaced }
-      try refuseStale(batch, state, view, checkedThrough: checkedThrough)
-      if let placement = makeReady(state, batch, view) { return placement }
-      return .placed(append(&state, &batch, durability, view, now: time))
+    var check = RangeCheck()
+    var checks = 0
+    while true {
+      let now = environment.now()
+      var work: RangeWork?
+      let placement = try state.withLock { state throws(EngineError) -> Placement? in
+        if let failure = state.failure { throw failure }
+        if state.isClosing { throw .closed }
+        if state.lackOfSpace != nil, !batch.freesSpace { return .needsReserve }
+        let view = views.current
+        if batch.isGuarded { state.lastGuarded = state.commits.lastPlaced }
+        work = try refuseStale(batch, state, view, check, now: checks == Self.mostChecks)
+        if work != nil { return nil }
+        if let placement = makeReady(state, batch, view) { return placement }
+        return .placed(append(&state, &batch, durability, view, now: now))
+      }
+      if let placement { return placement }
+      if let work { try self.check(batch, work, &check) }
+      checks += 1
     }
   }
 
