@@ -143,7 +143,7 @@ struct Opening: Sendable {
     let header = LogHeader(
       number: firstLog, identity: identity, salt: environment.random(), kind: .normal,
       base: .zero, previous: .zero, previousLength: 0, firstSequence: SequenceNumber.zero.next)
-    try LogFile.writeSealed(header, start, directory: directory)
+    let log = try LogFile.writeSealed(header, start, directory: directory)
 
     let now = environment.now()
     let superblock = Superblock(
@@ -152,7 +152,8 @@ struct Opening: Sendable {
     let state = ManifestState(
       nextFile: FileNumber(rawValue: 3), floor: start, newestLog: firstLog,
       shards: Array(repeating: ShardState(), count: options.shardCount),
-      history: options.historyRetention.map { _ in History(start: start.before) })
+      history: options.historyRetention.map { _ in History(start: start.before) },
+      namedLogs: [log.number: log])
     let manifest = try Manifest.create(
       state, superblock: superblock, directory: directory, environment: environment,
       rotationSize: options.manifestSize)
@@ -244,8 +245,8 @@ struct Opening: Sendable {
     let sequencer = Sequencer(
       recovered: recovered, views: views, environment: environment, options: options,
       identity: manifest.superblock.identity, syncWorker: logWorker, cache: cache)
-    let storage = Storage(
     directory.observeFailure { _ = sequencer.fail($0) }
+    let storage = Storage(
       directory: directory, lock: lock, environment: environment, options: options,
       manifest: manifest, views: views, sequencer: sequencer, cache: cache,
       valueFiles: valueFiles, maintenance: maintenance, unfinished: replacement.map { ($0, names) })

@@ -223,8 +223,26 @@ extension Sequencer {
     return target
   }
 
+  /// Has the log say how far it is on the device, in front of whoever is told so: frames that came
+  /// last have none behind them that would. Not where frames wait, which say it themselves.
+  private func mark(_ target: LogPosition) throws(EngineError) {
+    let log = state.withLock { state -> LogFile? in
+      if state.gathered > 0 { return nil }
+      return (state.unsyncedLogs + [state.log].compactMap { $0 }).last { $0.base < target }
+    }
+    guard let log else { return }
+    let mark = FrameBuilder.buildMark(target, time: environment.now(), salt: log.salt)
+    try log.file.write(mark.bytes, at: LogHeader.markOffset)
+  }
+
   /// Notes a finished sync, and the write that it was part of, if any.
   private func endSync(through target: LogPosition, write: LogPosition?) {
+    do throws(EngineError) {
+      try mark(target)
+    } catch {
+      _ = fail(error)
+      return
+    }
     let (wakeups, again) = state.withLock { state in
       state.isSyncing = false
       if let write { state.commits.endWrite(at: write) }

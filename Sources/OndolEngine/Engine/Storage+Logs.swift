@@ -37,7 +37,7 @@ extension Storage {
       guard !sequencer.hasSpareLog, !sequencer.isClosing else { return }
       let spare = try createLog(prewritten: request.prewritten)
       do throws(EngineError) {
-        try attempt { (storage) throws(EngineError) in try storage.secure(spare.number) }
+        try attempt { (storage) throws(EngineError) in try storage.secure(NamedLog(spare)) }
       } catch {
         if error.isPassing { discard([spare.number.logName]) }
         sequencer.noteNoSpare(error)
@@ -75,7 +75,8 @@ extension Storage {
   /// until this is done. `tryAgain` is asked where it fails for the moment; true when it is to come.
   func secureFirstLog(tryAgain: @escaping @Sendable () -> Bool) {
     maintenance.enqueue { [self] in
-      guard let newest = sequencer.newestLog, newest > manifest.state.newestLog else { return }
+      guard let newest = sequencer.newestLog, newest.number > manifest.state.newestLog
+      else { return }
       do throws(EngineError) {
         try attempt { (storage) throws(EngineError) in
           try storage.secure(newest, mayUseHeadroom: true)
@@ -122,12 +123,14 @@ extension Storage {
   }
 
   /// Makes a log's name durable and puts it in the manifest, which comes before the first sync of
-  /// its commits: so a log that is missing later is known to be.
-  func secure(_ number: FileNumber, mayUseHeadroom: Bool = false) throws(EngineError) {
+  /// its commits: so a log that is missing later is known to be, and one that has lost its header
+  /// can be read.
+  func secure(_ log: NamedLog, mayUseHeadroom: Bool = false) throws(EngineError) {
     try directory.sync()
     try manifest.commit(
-      [.logs(floor: manifest.state.floor, newest: number)], mayUseHeadroom: mayUseHeadroom)
-    sequencer.noteSecured(number)
+      [.logs(floor: manifest.state.floor, newest: log.number), .nameLog(log)],
+      mayUseHeadroom: mayUseHeadroom)
+    sequencer.noteSecured(log.number)
   }
 
   /// Whether an opening would find commits in its logs.
@@ -157,8 +160,8 @@ extension Storage {
       number: number, identity: identity, salt: salt, kind: .normal, base: start.base,
       previous: end.number, previousLength: end.length, firstSequence: end.sequence.next)
     do throws(EngineError) {
-      try LogFile.writeSealed(header, start, directory: directory)
-      try moveFloor(to: start, newest: number)
+      let log = try LogFile.writeSealed(header, start, directory: directory)
+      try moveFloor(to: start, newest: number, [.nameLog(log)])
     } catch {
       if error.isPassing { discard([number.logName]) }
       throw error

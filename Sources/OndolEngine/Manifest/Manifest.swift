@@ -415,10 +415,11 @@ final class Manifest: @unchecked Sendable {
 
   /// Makes `floor`, a log that holds everything recovered and is on the device, the first and only
   /// one, in a new file. A failure that may pass leaves everything as it was.
-  func startAfresh(floor: LogStart) throws(EngineError) {
+  func startAfresh(floor: LogStart, _ log: NamedLog) throws(EngineError) {
     let (oldState, wasLogSafe) = (state, isLogSafe)
     state.floor = floor
     state.newestLog = floor.number
+    state.namedLogs = [log.number: log]
     isLogSafe = true
     do throws(EngineError) {
       try rotate()
