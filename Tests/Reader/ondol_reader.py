@@ -210,13 +210,24 @@ class Frame:
 class Log:
     """One log: its header and what of it is sound from the beginning on."""
 
-    def __init__(self, directory, number, identity):
+    def __init__(self, directory, number, identity, named, before):
+        """`named` is what the manifest says of the log, `before` where the line of logs ends so far:
+        number, length, base and sequence."""
         self.number, self.name = number, f"LOG-{number}"
         self.data = directory.read(self.name)
-        self.is_ahead = not any(self.data[:4096])
+        self.is_ahead = not any(self.data)
         if self.is_ahead:
             return
         header = next(filter(None, map(self.header, (0, 2048))), None)
+        if header is None and named:
+            self.salt, self.is_replacement = named[0], False
+            self.previous, self.previous_length, self.base, sequence = before
+            self.first_sequence = sequence + 1
+            self.read_frames()
+            first = self.frames[0] if self.frames else None
+            follows = first and first.sequence == sequence + (first.kind != SEAL)
+            require(follows, f"{self.name}: its header and its first commits are lost")
+            return
         require(header, f"{self.name}: no copy of its header is sound")
         fields = Bytes(header, self.name)
         fields.take(8)
@@ -248,7 +259,8 @@ class Log:
 
     def newest_sync(self):
         """The furthest position that a sound header behind the end tells of."""
-        places = range(self.end, len(self.data) - Frame.HEADER + 1, 8)
+        # And the mark in the first page.
+        places = (1024, *range(self.end, len(self.data) - Frame.HEADER + 1, 8))
         frames = (
             Frame(self.data, place, self.salt)
             for place in places
@@ -265,9 +277,18 @@ def read_commits(directory, manifest, identity):
     require(manifest.newest_log in numbers, f"LOG-{manifest.newest_log} is missing")
     logs, end = [], None
     for number in numbers:
-        log = Log(directory, number, identity)
+        before = (0, 0, base, manifest.floor[2])
+        if logs:
+            last = logs[-1]
+            done = max((frame.sequence for frame in last.frames), default=last.first_sequence - 1)
+            before = (last.number, last.end, last.base + last.end, done)
+        named = manifest.named_logs.get(number)
+        log = Log(directory, number, identity, named, before)
         if log.is_ahead:
+            require(not named or named[1] <= 4096, f"{log.name}: its commits are lost")
             continue
+        written = max((frame.end for frame in log.frames if frame.kind != SEAL), default=4096)
+        require(not named or written >= named[1], f"{log.name}: its last commits are lost")
         if logs and (log.previous, log.base) != (logs[-1].number, logs[-1].base + log.previous_length):
             require(number > manifest.newest_log, f"{log.name}: it does not continue the one before")
             break
@@ -340,7 +361,7 @@ class Manifest:
         require(fields.number(8) == seeded(seed, data[:56]), f"{name}: its header is damaged")
 
         self.name, self.floor, self.newest_log = name, None, None
-        self.segments, self.values, self.dropped = {}, {}, {}
+        self.segments, self.values, self.dropped, self.named_logs = {}, {}, {}, {}
         offset, ordinal, chain, before = 64, 0, 0, None
         while True:
             edit = self.edit(data, offset, ordinal + 1, salt, version)
@@ -403,6 +424,10 @@ class Manifest:
         elif tag == 16:
             _, number = body.varint(), body.varint()
             require(self.values.pop(number, None), f"{self.name}: no such value file to drop")
+        elif tag == 21:
+            number = body.varint()
+            require(number >= self.floor[0], f"{self.name}: it names a log that nobody needs")
+            self.named_logs[number] = (body.number(8), body.varint())
         elif tag in (2, 6, 18, 20) or tag % 2 == 1:
             # Numbers given out, what was flushed, and history, which are for those who write.
             return

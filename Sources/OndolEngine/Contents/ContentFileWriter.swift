@@ -1,5 +1,5 @@
 // A large content on its way into a file of its own. It comes in pieces and is never held as a
-// whole: a thread of its own writes pieces while the caller gets the next ones ready, and has the
+// whole: one of a few threads writes pieces while the caller gets the next ones ready, and has the
 // device begin with each at once, so that the sync at the end has little left to wait for. The
 // file has the content's bytes and nothing else; their checksums go into the row that names it.
 
@@ -126,7 +126,6 @@ package final class ContentFileWriter: Sendable {
       await abandon()
       throw error
     }
-    await worker.stop()
     return state.withLock { state in
       ContentFilePlace(
         file: number, salt: salt, length: state.length, checksums: state.checksums)
@@ -138,6 +137,5 @@ package final class ContentFileWriter: Sendable {
     await waitForRoom(1)
     let length = state.withLock { $0.length }
     await worker.perform { [self] in contents.removeFile(number, length: length) }
-    await worker.stop()
   }
 }

@@ -23,6 +23,11 @@ package final class Contents: Sendable {
   /// Copies under way, from under which no file may go.
   let copies = Atomic(0)
   private let isReadOnly: Bool
+  /// Threads that write large contents: a few for all, however many come at once.
+  private let workers: [any Worker]
+  private let writersBegun = Atomic(0)
+
+  private static let workerCount = 4
 
   init(_ storage: Storage, isReadOnly: Bool) {
     self.storage = storage
@@ -33,6 +38,9 @@ package final class Contents: Sendable {
       directory: storage.directory, identity: storage.identity,
       environment: storage.environment, options: storage.options,
       numbers: storage.manifest.numbers)
+    workers = (0..<Self.workerCount).map { number in
+      storage.environment.threads.makeWorker(named: "ondol-content-\(number)")
+    }
   }
 
   // MARK: - Writing
@@ -65,13 +73,13 @@ package final class Contents: Sendable {
   /// Begins a file for one large content.
   package func makeFile() async throws(EngineError) -> ContentFileWriter {
     try await makeReady()
-    let worker = storage.environment.threads.makeWorker(named: "ondol-content")
+    let begun = writersBegun.wrappingAdd(1, ordering: .relaxed).oldValue
+    let worker = workers[Int(begun.magnitude) % workers.count]
     do throws(EngineError) {
       return try await worker.perform { () throws(EngineError) in
         try ContentFileWriter(of: self, worker: worker)
       }
     } catch {
-      await worker.stop()
       throw error.forCommitters
     }
   }
@@ -154,6 +162,7 @@ package final class Contents: Sendable {
 
   func close() async {
     await writer.close()
+    for worker in workers { await worker.stop() }
   }
 }
 

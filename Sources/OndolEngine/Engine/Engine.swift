@@ -138,7 +138,7 @@ package final class Engine: Sendable {
         return receipt
       case .needsLog:
         try await storage.makeLog()
-        storage.secureFirstLog()
+        upkeep.secureFirstLog()
       case .needsSpace(let space):
         try await storage.reserve(space)
       case .needsReserve:

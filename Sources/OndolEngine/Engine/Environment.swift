@@ -6,6 +6,9 @@ package struct Environment: Sendable {
   package var fileSystem: any FileSystem
   /// Wall clock in microseconds since 1970.
   package var now: @Sendable () -> Int64
+  /// Microseconds since some moment, by a clock that nobody sets and that goes on while the device
+  /// sleeps.
+  package var uptime: @Sendable () -> Int64
   /// Waits as many microseconds as given; returns at once when its task is cancelled.
   package var sleep: @Sendable (Int64) async -> Void
   /// Waits as many microseconds so that others get on: for the device's sake, or because the
@@ -18,15 +21,19 @@ package struct Environment: Sendable {
   /// Where background tasks run; the default pool when nil.
   package var executor: (any TaskExecutor)?
 
-  /// - Parameter rest: as `sleep` when nil.
+  /// - Parameters:
+  ///   - uptime: as `now` when nil, whose jumps are then what time does.
+  ///   - rest: as `sleep` when nil.
   package init(
     fileSystem: any FileSystem, now: @escaping @Sendable () -> Int64,
+    uptime: (@Sendable () -> Int64)? = nil,
     sleep: @escaping @Sendable (Int64) async -> Void,
     rest: (@Sendable (Int64) async -> Void)? = nil, random: @escaping @Sendable () -> UInt64,
     threads: any ThreadSource, executor: (any TaskExecutor)? = nil
   ) {
     self.fileSystem = fileSystem
     self.now = now
+    self.uptime = uptime ?? now
     self.sleep = sleep
     self.rest = rest ?? sleep
     self.random = random

@@ -132,20 +132,3 @@ struct RecentKeys: Sendable {
     return known.histories.contains { $0.through > basis && isChanged($0) }
   }
 }
-
-extension Memtable {
-  /// Whether a commit after `basis` put or deleted a row from `lower` on and before `upper`, no
-  /// bound when empty.
-  ///
-  /// - Complexity: O(rows of the memtable within the range).
-  func hasChange(
-    from lower: RawSpan, to upper: RawSpan, after basis: SequenceNumber
-  ) -> Bool {
-    var node = firstNode(atOrAfter: lower, upTo: SequenceNumber(rawValue: .max >> 8))
-    while node != 0, upper.byteCount == 0 || key(of: node).compare(upper) < 0 {
-      if sequence(of: node) > basis { return true }
-      node = self.node(after: node)
-    }
-    return false
-  }
-}

@@ -18,6 +18,9 @@ struct LogReplacement: Sendable {
   let end: LogPosition
   /// The memtables that hold the commits' rows.
   let memtables: [Memtable]
+  /// Logs of which nothing could be read, and that are not blank. They are set aside: somebody may
+  /// know more of them.
+  let unread: [FileNumber]
 
   /// Writes the commits into a new log and makes it, sealed, the only one.
   func write(
@@ -32,13 +35,39 @@ struct LogReplacement: Sendable {
       firstSequence: start.sequence.next)
     do throws(EngineError) {
       let length = try write(header, to: try directory.create(start.number.logName))
+      for log in unread { try setAside(log, in: directory) }
       try directory.sync()
-      try manifest.startAfresh(floor: start)
+      try manifest.startAfresh(
+        floor: start,
+        NamedLog(
+          number: start.number, salt: header.salt,
+          length: length - UInt64(FrameHeader.length)))
       return RecoveredLog(
         sequence: sequence, time: time, end: LogPosition(rawValue: end.rawValue + length),
         number: start.number, length: length, starts: [start])
     } catch {
       if error.isPassing { try? directory.remove(start.number.logName) }
+      throw error
+    }
+  }
+
+  /// Copies a log to a name that no opening looks at. One that is there is of an attempt before.
+  private func setAside(
+    _ log: FileNumber, in directory: any Directory
+  ) throws(EngineError) {
+    let name = log.logName + ".unread"
+    let from = try directory.open(log.logName, access: .readOnly)
+    if try directory.list().contains(name) { try directory.remove(name) }
+    let to = try directory.create(name)
+    do throws(EngineError) {
+      var offset: UInt64 = 0
+      while case let piece = try from.read(at: offset, count: 1 << 20), !piece.isEmpty {
+        try to.write(piece.bytes, at: offset)
+        offset += UInt64(piece.count)
+      }
+      try to.sync()
+    } catch {
+      if error.isPassing { try? directory.remove(name) }
       throw error
     }
   }

@@ -107,7 +107,7 @@ struct LogTail {
     while let frame = frames.next() {
       let header = frame.header
       let expected = header.kind == .seal ? line.sequence : line.sequence.next
-      guard header.sequence == expected, header.kind != .edit else {
+      guard header.sequence == expected, header.kind != .edit, header.kind != .mark else {
         throw .corrupt(
           file: name, offset: frames.fileOffset(of: frame.offset),
           reason: "a commit is missing before this one")
@@ -120,7 +120,7 @@ struct LogTail {
         commits.append(pieces.join(with: frame, of: frames))
         line.sequence = header.sequence
         line.time = header.time
-      case .seal, .edit: line.time = max(line.time, header.time)
+      case .seal, .edit, .mark: line.time = max(line.time, header.time)
       }
       advance(to: frames.fileOffset(of: frames.offset))
     }

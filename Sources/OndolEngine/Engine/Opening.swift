@@ -8,7 +8,7 @@
 /// The first half: the directory is locked, and it is known what there is to do.
 struct DirectoryClaim: Sendable {
   let path: String
-  let directory: any Directory
+  let directory: SyncedDirectory
   let lock: any DirectoryLock
   /// The files that were there when the lock was taken.
   let names: [String]
@@ -16,7 +16,8 @@ struct DirectoryClaim: Sendable {
   /// Takes the lock of the directory at `path`, which must not be somebody else's.
   init(path: String, environment: Environment) throws(EngineError) {
     self.path = path
-    directory = try environment.fileSystem.openDirectory(at: path, create: true)
+    directory = SyncedDirectory(
+      try environment.fileSystem.openDirectory(at: path, create: true))
     // Nothing is put into a directory that holds other files and no database.
     if (try? directory.open(Superblock.name, access: .readOnly)) == nil {
       try Opening.refuseForeign(try directory.list(), path: path)
@@ -36,7 +37,7 @@ struct DirectoryClaim: Sendable {
 struct Opening: Sendable {
   private let options: EngineOptions
   private let environment: Environment
-  private let directory: any Directory
+  private let directory: SyncedDirectory
   private let lock: any DirectoryLock
   private let manifest: Manifest
   private let memtables: [[Memtable]]
@@ -148,7 +149,7 @@ struct Opening: Sendable {
     let header = LogHeader(
       number: firstLog, identity: identity, salt: environment.random(), kind: .normal,
       base: .zero, previous: .zero, previousLength: 0, firstSequence: SequenceNumber.zero.next)
-    try LogFile.writeSealed(header, start, directory: directory)
+    let log = try LogFile.writeSealed(header, start, directory: directory)
 
     let now = environment.now()
     let superblock = Superblock(
@@ -157,7 +158,8 @@ struct Opening: Sendable {
     let state = ManifestState(
       nextFile: FileNumber(rawValue: 3), floor: start, newestLog: firstLog,
       shards: Array(repeating: ShardState(), count: options.shardCount),
-      history: options.historyRetention.map { _ in History(start: start.before) })
+      history: options.historyRetention.map { _ in History(start: start.before) },
+      namedLogs: [log.number: log])
     let manifest = try Manifest.create(
       state, superblock: superblock, directory: directory, environment: environment,
       rotationSize: options.manifestSize, limits: options.manifestLimits)
@@ -240,6 +242,7 @@ struct Opening: Sendable {
     let sequencer = Sequencer(
       recovered: recovered, views: views, environment: environment, options: options,
       identity: manifest.superblock.identity, syncWorker: logWorker, cache: cache)
+    directory.observeFailure { _ = sequencer.fail($0) }
     let storage = Storage(
       directory: directory, lock: lock, environment: environment, options: options,
       manifest: manifest, views: views, sequencer: sequencer, cache: cache,

@@ -2,6 +2,11 @@
 // are read in order and their rows put into memtables; a torn tail is told from damage as LogFormat
 // says.
 //
+// A log that the manifest names is read whatever has become of its header: the manifest has the salt,
+// and the rest follows from the log before. So the page with the header can be lost like any other
+// and takes nothing with it. Of a log that was written as a whole before it was named, nothing may be
+// missing at all.
+//
 // After an unclean end nothing that was read is trusted to be on the device. Readers need not wait
 // for that, but whoever writes does, see LogReplacement.
 
@@ -37,6 +42,10 @@ struct Recovery {
   private var pieces = CommitPieces()
   private var isSealed = false
   private var tear: Tear?
+  /// Logs that have lost their header and were read without it.
+  private(set) var headless: [FileNumber] = []
+  /// Logs of which nothing could be read, and that are not blank.
+  private(set) var unread: [FileNumber] = []
 
   /// Where the first frame that cannot be read stands.
   private struct Tear {
@@ -66,13 +75,16 @@ struct Recovery {
   var memtables: [[Memtable]] { rows.memtables }
 
   /// Whether the database was closed in good order, and its logs can stay as they are.
-  var isClean: Bool { isSealed && tear == nil && last == manifest.newestLog }
+  var isClean: Bool {
+    isSealed && tear == nil && last == manifest.newestLog && headless.isEmpty
+      && unread.isEmpty
+  }
 
   /// What is to be done when they cannot.
   var replacement: LogReplacement {
     LogReplacement(
       commits: commits, sequence: sequence, time: time, end: end,
-      memtables: Array(memtables.joined()))
+      memtables: Array(memtables.joined()), unread: unread)
   }
 
   var recovered: RecoveredLog {
@@ -112,31 +124,64 @@ struct Recovery {
     }
     let beginning = try file.read(at: 0, count: min(Int(Self.smallLog), size))
     let page = beginning.bytes.extracting(first: min(LogHeader.length, beginning.count))
-    switch try LogHeader.read(page, file: name) {
-    case .blank:
-      // A spare that was never used, unless a later log has something to say about it.
-      if number == manifest.floor.number { beginFloor(number) }
-      tearHere(name, at: 0, position: end)
-      return
-    case .unreadable:
-      if number == manifest.floor.number { beginFloor(number) }
-      tearHere(name, at: 0, position: end)
-    case .header(let header):
-      guard header.identity == identity else {
-        throw .corrupt(file: name, offset: 0, reason: "it belongs to another database")
-      }
-      guard header.number == number else {
-        // What stood here in an older log: this one's bytes never arrived.
-        if number == manifest.floor.number { beginFloor(number) }
-        tearHere(name, at: 0, position: end)
-        return
-      }
-      let bytes =
-        size <= beginning.count ? beginning : try file.read(at: 0, count: size)
-      var frames = FrameReader(bytes, salt: header.salt, from: LogHeader.length)
-      if try connect(header, name) { try take(&frames, header, name) }
-      try refuseDamage(frames)
+    let reading = try LogHeader.read(page, file: name)
+    let bytes = size <= beginning.count ? beginning : try file.read(at: 0, count: size)
+    guard case .header(let header) = reading, header.number == number else {
+      // Made ahead of its use and never used, or what stood here in an older log, because this
+      // one's bytes never arrived, or its header is lost.
+      return try readHeadless(bytes, number, name)
     }
+    guard header.identity == identity else {
+      throw .corrupt(file: name, offset: 0, reason: "it belongs to another database")
+    }
+    var frames = FrameReader(bytes, salt: header.salt, from: LogHeader.length)
+    if try connect(header, name) { try take(&frames, header, name) }
+    try refuseDamage(frames)
+  }
+
+  /// Reads a log whose header is not there. When its first frame goes on where the log before ended,
+  /// what stood in the header is known.
+  private mutating func readHeadless(
+    _ bytes: [UInt8], _ number: FileNumber, _ name: String
+  ) throws(EngineError) {
+    let isFloor = number == manifest.floor.number
+    guard let log = manifest.namedLogs[number] else {
+      if isFloor { beginFloor(number) }
+      tearHere(name, at: 0, position: end)
+      if !bytes.bytes.isZero { unread.append(number) }
+      return try refuseDamage(claim: UnsaltedFrames(bytes, from: LogHeader.length).furthestClaim)
+    }
+    var frames = FrameReader(bytes, salt: log.salt, from: LogHeader.length)
+    let header = LogHeader(lostBy: log, of: identity, behind: recovered)
+    if tear == nil, begins(frames, behind: sequence), try connect(header, name) {
+      headless.append(number)
+      try take(&frames, header, name)
+    } else {
+      if isFloor { beginFloor(number) }
+      tearHere(name, at: 0, position: end)
+      if !bytes.bytes.isZero { unread.append(number) }
+      try refuseLoss(in: number, before: 0)
+    }
+    try refuseDamage(frames)
+  }
+
+  /// Whether the first frame is what comes next after `sequence`.
+  private func begins(_ frames: FrameReader, behind sequence: SequenceNumber) -> Bool {
+    var frames = frames
+    guard let first = frames.next()?.header else { return false }
+    return first.sequence == (first.kind == .seal ? sequence : sequence.next)
+  }
+
+  /// Throws when a log ends at `offset` that is known to go further.
+  private func refuseLoss(
+    in number: FileNumber, before offset: UInt64
+  ) throws(EngineError) {
+    guard let log = manifest.namedLogs[number], offset < log.length else { return }
+    // Of a log that holds nothing but its header only that is lost.
+    if log.length == LogHeader.length { return }
+    throw .corrupt(
+      file: number.logName, offset: offset,
+      reason: "acknowledged commits from \(sequence.next.rawValue) on are damaged")
   }
 
   /// Whether the log follows what was read so far; a tear before it is noted otherwise.
@@ -194,6 +239,7 @@ struct Recovery {
     }
     length = UInt64(stop)
     end = LogPosition(rawValue: base + UInt64(stop))
+    try refuseLoss(in: header.number, before: length)
   }
 
   private mutating func take(
@@ -201,12 +247,14 @@ struct Recovery {
   ) throws(EngineError) {
     let header = frame.header
     let isCommit = header.kind != .seal
-    guard header.sequence == (isCommit ? sequence.next : sequence), header.kind != .edit else {
+    guard header.sequence == (isCommit ? sequence.next : sequence),
+      header.kind != .edit, header.kind != .mark
+    else {
       throw .corrupt(
         file: name, offset: UInt64(frame.offset), reason: "a commit is missing before this one")
     }
     switch header.kind {
-    case .seal, .edit:
+    case .seal, .edit, .mark:
       isSealed = true
       time = max(time, header.time)
     case .part:
@@ -227,8 +275,11 @@ struct Recovery {
 
   /// Throws when a later frame vouches for bytes at the tear.
   private func refuseDamage(_ frames: FrameReader) throws(EngineError) {
-    let position = tear?.position ?? end
-    guard let claim = frames.furthestClaim(), claim > position else { return }
+    try refuseDamage(claim: [frames.furthestClaim(), frames.mark].compactMap { $0 }.max())
+  }
+
+  private func refuseDamage(claim: LogPosition?) throws(EngineError) {
+    guard let claim, claim > tear?.position ?? end else { return }
     throw .corrupt(
       file: tear?.file ?? last.logName, offset: tear?.offset ?? length,
       reason: "acknowledged commits from \(sequence.next.rawValue) on are damaged")

@@ -134,8 +134,18 @@ extension Sequencer {
   }
 
   /// The last log handed out.
-  var newestLog: FileNumber? {
-    state.withLock { $0.spare?.number ?? $0.log?.number }
+  var newestLog: NamedLog? {
+    state.withLock { state in
+      state.spare.map { NamedLog($0) } ?? state.log.map { NamedLog($0) }
+    }
+  }
+
+  /// The log with this number, when it is one of those that syncs have yet to cover.
+  func unsyncedLog(_ number: FileNumber) -> NamedLog? {
+    state.withLock { state in
+      (state.unsyncedLogs + [state.log].compactMap { $0 }).first { $0.number == number }
+        .map { NamedLog($0) }
+    }
   }
 
   var hasSpareLog: Bool {

@@ -88,8 +88,7 @@ extension Sequencer {
 
   /// Makes everything placed so far survive a power cut.
   func synchronize() async throws(EngineError) {
-    try writeDeferred()
-    let target = state.withLock { $0.commits.placedEnd }
+    let target = try writeDeferred()
     let failure: EngineError? = await withCheckedContinuation { waiter in
       let (answer, startsSync): (EngineError??, Bool) = state.withLock { state in
         if let failure = state.failure { return (failure, false) }
@@ -122,14 +121,19 @@ extension Sequencer {
     try await synchronize()
   }
 
-  private func writeDeferred() throws(EngineError) {
-    guard let write = state.withLock({ self.takeDeferred(&$0) }) else { return }
+  /// Writes the frames put off so far and answers with the end of everything placed by then. The
+  /// two are of one moment: what is placed up to there is written, or somebody is writing it. Frames
+  /// put off a moment later may stay where they are, and nobody must wait for them.
+  private func writeDeferred() throws(EngineError) -> LogPosition {
+    let (write, end) = state.withLock { (self.takeDeferred(&$0), $0.commits.placedEnd) }
+    guard let write else { return end }
     do throws(EngineError) {
       try write.log.file.write(write.bytes.bytes, at: write.offset)
     } catch {
       throw fail(error)
     }
     endWrite(write.start)
+    return end
   }
 
   /// Frames put off, about to be written.
@@ -219,8 +223,26 @@ extension Sequencer {
     return target
   }
 
+  /// Has the log say how far it is on the device, in front of whoever is told so: frames that came
+  /// last have none behind them that would. Not where frames wait, which say it themselves.
+  private func mark(_ target: LogPosition) throws(EngineError) {
+    let log = state.withLock { state -> LogFile? in
+      if state.gathered > 0 { return nil }
+      return (state.unsyncedLogs + [state.log].compactMap { $0 }).last { $0.base < target }
+    }
+    guard let log else { return }
+    let mark = FrameBuilder.buildMark(target, time: environment.now(), salt: log.salt)
+    try log.file.write(mark.bytes, at: LogHeader.markOffset)
+  }
+
   /// Notes a finished sync, and the write that it was part of, if any.
   private func endSync(through target: LogPosition, write: LogPosition?) {
+    do throws(EngineError) {
+      try mark(target)
+    } catch {
+      _ = fail(error)
+      return
+    }
     let (wakeups, again) = state.withLock { state in
       state.isSyncing = false
       if let write { state.commits.endWrite(at: write) }

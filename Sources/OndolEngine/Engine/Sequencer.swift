@@ -11,6 +11,8 @@
 final class Sequencer: Sendable {
   struct State {
     var commits: CommitState
+    /// What they take for the time.
+    var clock: CommitClock
     var log: LogFile?
     /// Offset of the next frame in `log`.
     var offset: UInt64 = 0
@@ -87,6 +89,7 @@ final class Sequencer: Sendable {
       State(
         commits: CommitState(
           sequence: recovered.sequence, time: recovered.time, end: recovered.end),
+        clock: CommitClock(now: environment.now(), uptime: environment.uptime()),
         previousLog: recovered.number, previousLength: recovered.length,
         nextPrewritten: UInt64(min(options.firstPrewrittenSize, options.logSize)),
         securedLog: recovered.number,
@@ -106,17 +109,25 @@ final class Sequencer: Sendable {
 
   /// Gives `batch` its place. On `.placed` the batch's bytes are gone from it.
   func place(_ batch: inout Batch, _ durability: Durability) throws(EngineError) -> Placement {
-    let checkedThrough = try checkRanges(of: batch)
-    let time = environment.now()
-    return try state.withLock { state throws(EngineError) -> Placement in
-      if let failure = state.failure { throw failure }
-      if state.isClosing { throw .closed }
-      if state.lackOfSpace != nil, !batch.freesSpace { return .needsReserve }
-      let view = views.current
-      if batch.isGuarded { state.lastGuarded = state.commits.lastPlaced }
-      try refuseStale(batch, state, view, checkedThrough: checkedThrough)
-      if let placement = makeReady(state, batch, view) { return placement }
-      return .placed(append(&state, &batch, durability, view, now: time))
+    var check = RangeCheck()
+    var checks = 0
+    while true {
+      let now = environment.now()
+      var work: RangeWork?
+      let placement = try state.withLock { state throws(EngineError) -> Placement? in
+        if let failure = state.failure { throw failure }
+        if state.isClosing { throw .closed }
+        if state.lackOfSpace != nil, !batch.freesSpace { return .needsReserve }
+        let view = views.current
+        if batch.isGuarded { state.lastGuarded = state.commits.lastPlaced }
+        work = try refuseStale(batch, state, view, check, now: checks == Self.mostChecks)
+        if work != nil { return nil }
+        if let placement = makeReady(state, batch, view) { return placement }
+        return .placed(append(&state, &batch, durability, view, now: now))
+      }
+      if let placement { return placement }
+      if let work { try self.check(batch, work, &check) }
+      checks += 1
     }
   }
 
@@ -154,7 +165,8 @@ final class Sequencer: Sendable {
 
     let offset = state.offset
     let end = offset + UInt64(length)
-    let time = state.commits.nextTime(now: now)
+    let time = state.commits.nextTime(
+      now: state.clock.time(now, uptime: environment.uptime))
     let operations = batch.operationCount
     let syncedThrough = state.commits.syncedThrough
     let sequence = state.commits.place(

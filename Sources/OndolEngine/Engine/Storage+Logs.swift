@@ -37,7 +37,7 @@ extension Storage {
       guard !sequencer.hasSpareLog, !sequencer.isClosing else { return }
       let spare = try createLog(prewritten: request.prewritten)
       do throws(EngineError) {
-        try attempt { (storage) throws(EngineError) in try storage.secure(spare.number) }
+        try attempt { (storage) throws(EngineError) in try storage.secure(NamedLog(spare)) }
       } catch {
         if error.isPassing { discard([spare.number.logName]) }
         sequencer.noteNoSpare(error)
@@ -60,7 +60,9 @@ extension Storage {
         try attempt { (storage) throws(EngineError) in try storage.settleHistory() }
       }
       let spare = try withReserve { () throws(EngineError) in
-        // The edit that will name the log must not find the disk full once it has commits.
+        // What names the log is written once it has commits: by then neither room nor descriptors
+        // may be lacking.
+        try manifest.openFoundation()
         try manifest.makeRoom()
         return try createLog(prewritten: 0)
       }
@@ -70,17 +72,19 @@ extension Storage {
 
   /// Makes sure that the log handed out by `makeLog()` is found after a power cut. Done on the
   /// maintenance thread, without a task: commits that try again and again may keep the pool busy
-  /// until this is done.
-  func secureFirstLog() {
+  /// until this is done. `tryAgain` is asked where it fails for the moment; true when it is to come.
+  func secureFirstLog(tryAgain: @escaping @Sendable () -> Bool) {
     maintenance.enqueue { [self] in
-      guard let newest = sequencer.newestLog, newest > manifest.state.newestLog else { return }
+      guard let newest = sequencer.newestLog, newest.number > manifest.state.newestLog
+      else { return }
       do throws(EngineError) {
         try attempt { (storage) throws(EngineError) in
           try storage.secure(newest, mayUseHeadroom: true)
         }
         try? makeReserve()
       } catch {
-        // Commits wait for this log's syncs: any failure stops all writing, and they are told.
+        // Commits wait for this log's syncs: where there will be none they are told.
+        if error.isPassing, tryAgain() { return }
         _ = sequencer.fail(error)
       }
     }
@@ -119,12 +123,14 @@ extension Storage {
   }
 
   /// Makes a log's name durable and puts it in the manifest, which comes before the first sync of
-  /// its commits: so a log that is missing later is known to be.
-  func secure(_ number: FileNumber, mayUseHeadroom: Bool = false) throws(EngineError) {
+  /// its commits: so a log that is missing later is known to be, and one that has lost its header
+  /// can be read.
+  func secure(_ log: NamedLog, mayUseHeadroom: Bool = false) throws(EngineError) {
     try directory.sync()
     try manifest.commit(
-      [.logs(floor: manifest.state.floor, newest: number)], mayUseHeadroom: mayUseHeadroom)
-    sequencer.noteSecured(number)
+      [.logs(floor: manifest.state.floor, newest: log.number), .nameLog(log)],
+      mayUseHeadroom: mayUseHeadroom)
+    sequencer.noteSecured(log.number)
   }
 
   /// Whether an opening would find commits in its logs.
@@ -154,8 +160,8 @@ extension Storage {
       number: number, identity: identity, salt: salt, kind: .normal, base: start.base,
       previous: end.number, previousLength: end.length, firstSequence: end.sequence.next)
     do throws(EngineError) {
-      try LogFile.writeSealed(header, start, directory: directory)
-      try moveFloor(to: start, newest: number)
+      let log = try LogFile.writeSealed(header, start, directory: directory)
+      try moveFloor(to: start, newest: number, [.nameLog(log)])
     } catch {
       if error.isPassing { discard([number.logName]) }
       throw error

@@ -133,13 +133,14 @@ final class Storage: Sendable {
     // The floor may be a log that was handed out and whose name nobody has secured yet.
     let newest = max(manifest.state.newestLog, floor.number)
     let securesLog = newest > manifest.state.newestLog
+    let log = securesLog ? sequencer.unsyncedLog(newest) : nil
     if !new.segments.isEmpty || securesLog { try directory.sync() }
     try moveFloor(
       to: floor, newest: newest,
       old.map { .dropSegment(shard: index, number: $0.number) }
         + new.changes(shard: index, level: level, run: run) + [
           .flushed(shard: index, through: through)
-        ])
+        ] + [log].compactMap { $0.map { .nameLog($0) } })
     if securesLog { sequencer.noteSecured(newest) }
     sequencer.remember(memtable, shard: index, through: through)
     adopt(shard: index, without: memtable)

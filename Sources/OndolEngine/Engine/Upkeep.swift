@@ -48,6 +48,24 @@ final class Upkeep: Sendable {
     if !isTimerSet.load(ordering: .relaxed) { setTimer() }
   }
 
+  /// Attempts to have a log found after a power cut for whose syncs commits wait.
+  private static let securingAttempts = 10
+
+  /// Has the log that was just handed out found after a power cut. What fails for the moment is
+  /// tried again, most of a minute long; then writing ends.
+  func secureFirstLog(attempt: Int = 1) {
+    storage.secureFirstLog { [self] in
+      guard attempt < Self.securingAttempts else { return false }
+      let environment = storage.environment
+      let pause = min(Self.firstPause << (attempt - 1), Self.longestPause)
+      let next = background.start { [self] in
+        await environment.sleep(pause)
+        secureFirstLog(attempt: attempt + 1)
+      }
+      return next != nil
+    }
+  }
+
   /// Has everything placed until then synced after so many microseconds.
   private func setSyncTimer(_ delay: Int64) {
     let (environment, sequencer) = (storage.environment, storage.sequencer)

@@ -25,7 +25,8 @@ package struct IOThreads: ThreadSource {
 }
 
 /// A thread that runs jobs in the order given. It starts with the first job and ends with `stop()`,
-/// or when nobody has it any more.
+/// or when nobody has it any more. Where the system has no thread to give, whoever hands in a job
+/// runs it, and those that come meanwhile; the next one tries for a thread again.
 package final class IOThread: Worker {
   /// What the thread and its owner share. The thread holds on to this and not to the owner, so that
   /// the owner can go and take the thread with it.
@@ -94,16 +95,36 @@ package final class IOThread: Worker {
         for job in batch { job() }
       }
     }
+
+    /// Runs the jobs there are, in the place of a thread that could not be made.
+    func runThrough() {
+      while true {
+        unsafe pthread_mutex_lock(mutex)
+        let batch = jobs
+        jobs = []
+        if batch.isEmpty { isRunning = false }
+        unsafe pthread_mutex_unlock(mutex)
+        if batch.isEmpty { return }
+        for job in batch { job() }
+      }
+    }
   }
 
   private let name: String
   /// Whether the thread gets what others leave of the processor.
   private let yields: Bool
+  private let makeThread: MakeThread
   private let queue = Queue()
 
-  init(named name: String, yields: Bool = false) {
+  /// Has a new thread run what it is given; the failure's number where there is none to be had.
+  typealias MakeThread = @Sendable (ThreadArgument) -> CInt
+
+  init(
+    named name: String, yields: Bool = false, makeThread: @escaping MakeThread = IOThread.detach
+  ) {
     self.name = name
     self.yields = yields
+    self.makeThread = makeThread
   }
 
   deinit {
@@ -129,13 +150,17 @@ package final class IOThread: Worker {
   }
 
   private func start() {
-    let queue = queue
-    let yields = yields
-    let argument = unsafe Unmanaged.passRetained(
-      ThreadArgument(name: name) {
-        if yields { ondol_lower_priority() }
-        queue.run()
-      })
+    let (queue, yields) = (queue, yields)
+    let argument = ThreadArgument(name: name) {
+      if yields { ondol_lower_priority() }
+      queue.run()
+    }
+    if makeThread(argument) != 0 { queue.runThrough() }
+  }
+
+  /// Has a thread of the system's do it.
+  static func detach(_ argument: ThreadArgument) -> CInt {
+    let argument = unsafe Unmanaged.passRetained(argument)
     #if canImport(Darwin)
       var thread: pthread_t?
     #else
@@ -152,15 +177,21 @@ package final class IOThread: Worker {
         argument.body()
         return nil
       }, argument.toOpaque())
-    precondition(failure == 0, "no thread can be made: \(systemMessage(failure))")
+    guard failure == 0 else {
+      // Safe: no thread has it.
+      unsafe argument.release()
+      return failure
+    }
     #if canImport(Darwin)
       if let thread = unsafe thread { unsafe pthread_detach(thread) }
     #else
       pthread_detach(thread)
     #endif
+    return 0
   }
 
-  private final class ThreadArgument {
+  /// What a new thread does.
+  final class ThreadArgument {
     let name: String
     let body: () -> Void
 

@@ -14,8 +14,10 @@ internal import COndol
 extension Environment {
   /// The disk, the wall clock, the system's randomness and real threads.
   package static func live() -> Environment {
-    Environment(
+    let start = ContinuousClock.now
+    return Environment(
       fileSystem: DiskFileSystem(), now: wallClock,
+      uptime: { Int64((ContinuousClock.now - start) / .microseconds(1)) },
       sleep: { microseconds in try? await Task.sleep(for: .microseconds(microseconds)) },
       random: {
         var generator = SystemRandomNumberGenerator()

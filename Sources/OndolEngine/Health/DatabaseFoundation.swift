@@ -22,14 +22,14 @@ struct DatabaseFoundation {
     let header = LogHeader(
       number: log.number, identity: identity, salt: environment.random(), kind: .normal,
       base: .zero, previous: .zero, previousLength: 0, firstSequence: sequence.next)
-    try LogFile.writeSealed(header, log, directory: directory)
+    let name = try LogFile.writeSealed(header, log, directory: directory)
     let now = environment.now()
     let superblock = Superblock(
       identity: identity, epoch: 1, manifest: numbers.allocate(),
       shardCount: UInt32(shards.count), created: now, written: now)
     let state = ManifestState(
       nextFile: numbers.next, floor: log, newestLog: log.number, shards: shards,
-      dropped: dropped)
+      namedLogs: [name.number: name], dropped: dropped)
     _ = try Manifest.create(
       state, superblock: superblock, directory: directory, environment: environment,
       rotationSize: EngineOptions().manifestSize)

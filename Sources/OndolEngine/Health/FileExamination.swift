@@ -108,6 +108,11 @@ struct FileExamination: Sendable {
         .filter { $0 >= manifest.state.floor.number }.sorted()
       for number in logs { try examineHeader(of: number) }
       try recovery.replay(names)
+      for number in recovery.headless {
+        note(
+          .log, in: number.logName, at: 0,
+          "the log's header is lost; what is in the log can be read", isHarmless: true)
+      }
       for number in logs where number >= recovery.recovered.number {
         let file = try directory.open(number.logName, access: .readOnly)
         let isLast = number == recovery.recovered.number

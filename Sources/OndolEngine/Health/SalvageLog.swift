@@ -10,16 +10,20 @@ struct SalvageLogs {
   private(set) var time: Int64
   private let directory: any Directory
   private let losses: SalvageLosses
+  /// What the manifest says of logs, whose header may be lost.
+  private let named: [FileNumber: NamedLog]
   /// Commits up to here are in segments.
   private let flushed: SequenceNumber
 
   /// - Parameters:
   ///   - start: the commit before the first log, when that is known.
   ///   - flushed: the commit up to which all shards have been flushed.
+  ///   - named: what the manifest says of logs.
   init(
     _ names: [String], after start: SequenceNumber?, flushed: SequenceNumber,
-    in directory: any Directory, _ losses: SalvageLosses
+    named: [FileNumber: NamedLog], in directory: any Directory, _ losses: SalvageLosses
   ) {
+    self.named = named
     self.directory = directory
     self.losses = losses
     self.flushed = flushed
@@ -39,26 +43,17 @@ struct SalvageLogs {
     let file = try directory.open(number.logName, access: .readOnly)
     let bytes = try file.read(at: 0, count: Int(clamping: min(try file.size(), 4 << 30)))
     let page = bytes.bytes.extracting(first: min(LogHeader.length, bytes.count))
-    guard case .header(let header) = try LogHeader.read(page, file: number.logName) else {
-      if !page.isZero {
-        losses.note(
-          SalvageLoss(
-            file: number.logName, offset: 0, "the log's header is damaged", reach: .everything))
-      }
-      return
-    }
+    guard let salt = try salt(of: number, page) else { return }
     if bytes.count < LogHeader.length {
       losses.note(
         SalvageLoss(
           file: number.logName, offset: UInt64(bytes.count), "the log ends within its header",
           reach: .everything))
     }
-    // Before a log is used it may have been another one.
-    guard header.number == number else { return }
     var commits: [RecoveredCommit] = []
     var pieces = SalvagePieces()
     var place = LogHeader.length
-    while let frame = Self.nextFrame(bytes, salt: header.salt, from: place) {
+    while let frame = Self.nextFrame(bytes, salt: salt, from: place) {
       place = frame.offset + frame.header.frameLength
       if frame.header.kind == .seal {
         noteGap(before: frame.header.sequence.next, number, frame.offset)
@@ -73,8 +68,25 @@ struct SalvageLogs {
       time = max(time, commit.time)
       commits.append(commit)
     }
-    noteRest(bytes, header, place, number)
+    noteRest(bytes, salt, place, number)
     sources.insert(try SalvageMemtable(commits, number), at: 0)
+  }
+
+  /// The salt of a log that begins with `page`: what its header says, or else the manifest. Nil where
+  /// there is nothing to be read.
+  private func salt(of number: FileNumber, _ page: RawSpan) throws(EngineError) -> UInt64? {
+    let known = named[number]?.salt
+    switch try LogHeader.read(page, file: number.logName) {
+    // Before a log is used it may have been another one.
+    case .header(let header): return header.number == number ? header.salt : known
+    case .blank: return known
+    case .unreadable:
+      losses.note(
+        SalvageLoss(
+          file: number.logName, offset: 0, "the log's header is damaged",
+          reach: known == nil ? .everything : .nothing))
+      return known
+    }
   }
 
   /// The first whole frame at `place` or behind it.
@@ -107,9 +119,9 @@ struct SalvageLogs {
 
   /// Notes what stands behind the last whole frame.
   private func noteRest(
-    _ bytes: [UInt8], _ header: LogHeader, _ end: Int, _ number: FileNumber
+    _ bytes: [UInt8], _ salt: UInt64, _ end: Int, _ number: FileNumber
   ) {
-    let frames = FrameReader(bytes, salt: header.salt, from: end)
+    let frames = FrameReader(bytes, salt: salt, from: end)
     guard !frames.isBlankFromHere() else { return }
     losses.note(
       SalvageLoss(
@@ -148,7 +160,7 @@ private struct SalvagePieces {
       commit.payload = 0..<commit.bytes.count
       // A part that was lost in front of the others would show here.
       return (try? commit.operationSizes()) != nil ? commit : nil
-    case .seal, .edit:
+    case .seal, .edit, .mark:
       return nil
     }
   }

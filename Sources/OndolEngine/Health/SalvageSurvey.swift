@@ -102,7 +102,9 @@ struct SalvageSurvey {
   /// The commits in the logs.
   func logs(in directory: any Directory, _ losses: SalvageLosses) -> SalvageLogs {
     guard let manifest else {
-      return SalvageLogs(names, after: nil, flushed: .zero, in: directory, losses)
+      return SalvageLogs(
+        names, after: nil, flushed: .zero, named: manifestBeforeDamage?.namedLogs ?? [:],
+        in: directory, losses)
     }
     for number in Set([manifest.floor.number, manifest.newestLog]).sorted()
     where !names.contains(number.logName) {
@@ -114,7 +116,8 @@ struct SalvageSurvey {
       FileNumber.parse($0, prefix: "LOG-").map { $0 >= manifest.floor.number } ?? false
     }
     let found = SalvageLogs(
-      logs, after: manifest.floor.sequence, flushed: flushed, in: directory, losses)
+      logs, after: manifest.floor.sequence, flushed: flushed, named: manifest.namedLogs,
+      in: directory, losses)
     let greatest = last.sequence
     if flushed < greatest, found.sequence < greatest {
       let first = max(found.sequence, flushed).next.rawValue

@@ -152,7 +152,7 @@ struct HistoryCursor: Sendable {
       log.offset += UInt64(header.frameLength)
       return nil
     }
-    guard header.kind != .edit, header.sequence == log.sequence.next else {
+    guard header.kind != .edit, header.kind != .mark, header.sequence == log.sequence.next else {
       throw log.damage("a commit is missing before this one")
     }
     let remark = isWanted ? try takePayload(header, &log) : nil

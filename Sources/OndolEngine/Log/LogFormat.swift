@@ -13,6 +13,11 @@
 // was made when the line had been synced beyond P, then P was acknowledged once and has been
 // damaged since: an error, never a silent cut. If none was, P is where the power went.
 //
+// The last frames have none behind them that could say so. For them a *mark* does, a frame without
+// payload between the two copies of the header, written over whenever a sync has ended and before
+// anybody is told. It is not synced itself: after a power cut an older one may be there, which is
+// true as well; after anything else it vouches for every acknowledged commit.
+//
 // A log that follows another needs no seal in its predecessor: its header says where the
 // predecessor ended. Only closing writes a seal.
 
@@ -34,6 +39,8 @@ enum FrameKind: UInt8, Sendable {
   case seal = 5
   /// A change to the manifest.
   case edit = 6
+  /// In a log's first page: how far the line was on the device when a sync ended.
+  case mark = 7
 }
 
 /// The 56 bytes in front of a frame's payload.
@@ -77,8 +84,9 @@ struct FrameHeader: Sendable, Equatable {
     frame.overwriteLittleEndian(checksum, at: 48)
   }
 
-  /// The header at the front of `bytes`, or nil when there is no sound one.
-  static func read(_ bytes: RawSpan, salt: UInt64, offset: UInt64) -> FrameHeader? {
+  /// The header at the front of `bytes`, or nil when there is no sound one. Without a salt its own
+  /// checksum says nothing.
+  static func read(_ bytes: RawSpan, salt: UInt64?, offset: UInt64) -> FrameHeader? {
     guard bytes.byteCount >= length else { return nil }
     var reader = ByteReader(bytes)
     do throws(MalformedBytes) {
@@ -94,10 +102,11 @@ struct FrameHeader: Sendable, Equatable {
       let payloadChecksum: UInt32 = try reader.littleEndian()
       let reserved: UInt32 = try reader.littleEndian()
       let checksum: UInt64 = try reader.littleEndian()
-      let seed = contextSeed(salt: salt, offset: offset)
-      guard raw == stored, reserved == 0,
-        checksum == seededChecksum(seed, bytes.extracting(first: 48))
-      else { return nil }
+      guard raw == stored, reserved == 0 else { return nil }
+      if let salt {
+        let seed = contextSeed(salt: salt, offset: offset)
+        guard checksum == seededChecksum(seed, bytes.extracting(first: 48)) else { return nil }
+      }
       return FrameHeader(
         kind: kind, payloadLength: Int(stored), sequence: SequenceNumber(rawValue: sequence),
         time: time, operationCount: Int(operations), syncedThrough: LogPosition(rawValue: synced),
@@ -113,6 +122,8 @@ struct LogHeader: Sendable, Equatable {
   static let length = 4096
   static let copyLength = 256
   static let copyOffsets = [0, 2048]
+  /// Where the mark stands: in a sector of its own.
+  static let markOffset: UInt64 = 1024
   static let magic: UInt64 = 0x0A1A_0A0D_474F_4C89  // 89 'LOG' 0D 0A 1A 0A
   static let version: UInt32 = 1
 

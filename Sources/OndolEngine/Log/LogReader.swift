@@ -57,6 +57,14 @@ struct FrameReader {
     return Frame(header: header, offset: place, payload: payload)
   }
 
+  /// The position that the log's mark vouches for; nil where there is none, or the log's first page
+  /// is not among the bytes.
+  var mark: LogPosition? {
+    let place = Int(LogHeader.markOffset)
+    guard start == 0, let header = header(at: place), header.kind == .mark else { return nil }
+    return header.syncedThrough
+  }
+
   private static let blankPiece = 4096
 
   /// The furthest position that any sound header behind `offset` vouches for. Payloads are not
@@ -88,6 +96,30 @@ struct FrameReader {
   /// Whether nothing but zeros follows.
   func isBlankFromHere() -> Bool {
     bytes.bytes.extracting(droppingFirst: min(offset, bytes.count)).isZero
+  }
+}
+
+/// The frames at the beginning of a log of which neither the header nor the salt is known, as a
+/// database has that an older version wrote. What looks like a frame counts when its payload has the
+/// checksum that it says; rows are never read from such.
+struct UnsaltedFrames {
+  /// The furthest position that one of them vouches for.
+  private(set) var furthestClaim: LogPosition?
+
+  init(_ bytes: [UInt8], from start: Int) {
+    var place = start
+    let all = bytes.bytes
+    while place <= bytes.count,
+      let header = FrameHeader.read(
+        all.extracting(droppingFirst: place), salt: nil, offset: UInt64(place)),
+      header.payloadLength <= bytes.count - place - FrameHeader.length,
+      crc32c(
+        all.extracting(droppingFirst: place + FrameHeader.length)
+          .extracting(first: header.payloadLength)) == header.payloadChecksum
+    {
+      furthestClaim = max(furthestClaim ?? .zero, header.syncedThrough)
+      place += header.frameLength
+    }
   }
 }
 

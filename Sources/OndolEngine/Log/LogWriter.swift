@@ -30,7 +30,7 @@ extension LogFile {
   /// Makes a log that ends where it begins: what a database has that was closed in good order.
   static func writeSealed(
     _ header: LogHeader, _ start: LogStart, directory: any Directory
-  ) throws(EngineError) {
+  ) throws(EngineError) -> NamedLog {
     let context = FrameContext(
       sequence: start.sequence, time: start.time, syncedThrough: start.base)
     let seal = FrameBuilder.buildSeal(
@@ -39,6 +39,8 @@ extension LogFile {
     try file.write((header.encode() + seal).bytes, at: 0)
     try file.sync()
     try directory.sync()
+    return NamedLog(
+      number: header.number, salt: header.salt, length: UInt64(LogHeader.length))
   }
 }
 
@@ -127,6 +129,14 @@ enum FrameBuilder {
   static func buildSeal(_ context: FrameContext, salt: UInt64, offset: UInt64) -> [UInt8] {
     var frame = [UInt8](repeating: 0, count: FrameHeader.length)
     seal(&frame, .seal, operations: 0, context, salt: salt, offset: offset)
+    return frame
+  }
+
+  /// A log's mark, which vouches for everything before `position`.
+  static func buildMark(_ position: LogPosition, time: Int64, salt: UInt64) -> [UInt8] {
+    var frame = [UInt8](repeating: 0, count: FrameHeader.length)
+    let context = FrameContext(sequence: .zero, time: time, syncedThrough: position)
+    seal(&frame, .mark, operations: 0, context, salt: salt, offset: LogHeader.markOffset)
     return frame
   }
 

@@ -32,6 +32,8 @@ final class Manifest: @unchecked Sendable {
   private var isFoundationSafe = false
   /// Whether the last log is known to be: recovery has just written and synced it.
   private var isLogSafe = false
+  /// What is written to make it so, opened ahead.
+  private var foundation: (slots: any File, log: (any File)?)?
   /// What every call gets once one has failed.
   private var failure: EngineError?
 
@@ -219,13 +221,24 @@ final class Manifest: @unchecked Sendable {
   /// could outlive what they stand on, and files go that are needed yet.
   func secureFoundation() throws(EngineError) {
     if isFoundationSafe { return }
+    try openFoundation()
+    guard let (slots, log) = foundation else { return }
     try directory.sync()
-    try superblock.write(to: try directory.open(Superblock.name, access: .readWrite))
+    try superblock.write(to: slots)
     try rewrite(place.file)
-    if !isLogSafe {
-      try rewrite(try directory.open(state.newestLog.logName, access: .readWrite))
-    }
+    if !isLogSafe, let log { try rewrite(log) }
     isFoundationSafe = true
+    foundation = nil
+  }
+
+  /// Opens the files that `secureFoundation()` writes: before a log is handed out for which it is
+  /// done later, when a lack of descriptors could not be told to anybody any more.
+  func openFoundation() throws(EngineError) {
+    if isFoundationSafe || foundation != nil { return }
+    foundation = (
+      slots: try directory.open(Superblock.name, access: .readWrite),
+      log: isLogSafe ? nil : try directory.open(state.newestLog.logName, access: .readWrite)
+    )
   }
 
   /// Writes a file's bytes over themselves.
@@ -237,10 +250,11 @@ final class Manifest: @unchecked Sendable {
 
   /// Makes `floor`, a log that holds everything recovered and is on the device, the first and only
   /// one, in a new file. A failure that may pass leaves everything as it was.
-  func startAfresh(floor: LogStart) throws(EngineError) {
+  func startAfresh(floor: LogStart, _ log: NamedLog) throws(EngineError) {
     var next = state
     next.floor = floor
     next.newestLog = floor.number
+    next.namedLogs = [log.number: log]
     let wasLogSafe = isLogSafe
     isLogSafe = true
     do throws(EngineError) {

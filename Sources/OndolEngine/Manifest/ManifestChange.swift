@@ -8,6 +8,8 @@
 enum ManifestChange: Sendable, Equatable {
   case nextFile(FileNumber)
   case logs(floor: LogStart, newest: FileNumber)
+  /// A log from the floor on can be read without its header. Who does not know that skips it.
+  case nameLog(NamedLog)
   /// Commits behind this one can be read again; nil when none can.
   case history(after: CommitPoint?)
   /// A log before the floor is kept, behind those that are.
@@ -31,6 +33,7 @@ enum ManifestChange: Sendable, Equatable {
     static let dropValueFile: UInt64 = 16
     static let history: UInt64 = 18
     static let keepLog: UInt64 = 20
+    static let nameLog: UInt64 = 21
   }
 
   /// Appends `tag, length, body`.
@@ -48,6 +51,9 @@ enum ManifestChange: Sendable, Equatable {
       body.appendVarint(floor.sequence.rawValue)
       body.appendLittleEndian(floor.time)
       body.appendVarint(newest.rawValue)
+    case .nameLog(let log):
+      tag = Tag.nameLog
+      log.encode(into: &body)
     case .history(let start):
       tag = Tag.history
       if let start { start.encode(into: &body) }
@@ -116,6 +122,8 @@ enum ManifestChange: Sendable, Equatable {
         base: LogPosition(rawValue: try body.varint()),
         sequence: SequenceNumber(rawValue: try body.varint()), time: try body.littleEndian())
       return .logs(floor: floor, newest: FileNumber(rawValue: try body.varint()))
+    case Tag.nameLog:
+      return .nameLog(try NamedLog(&body))
     case Tag.history:
       return .history(after: body.isAtEnd ? nil : try CommitPoint(&body))
     case Tag.keepLog:

@@ -23,6 +23,8 @@ struct ManifestState: Sendable, Equatable {
   var shards: [ShardState]
   /// The logs before the floor that are kept, if commits are to be read again.
   var history: History?
+  /// Logs from the floor on whose frames can be read without their header.
+  var namedLogs: [FileNumber: NamedLog] = [:]
   /// Keyspaces whose rows are gone for good.
   var dropped = DroppedKeyspaces()
 
@@ -48,6 +50,7 @@ extension ManifestState {
     var changes: [ManifestChange] = [
       .nextFile(nextFile), .logs(floor: floor, newest: newestLog),
     ]
+    changes += namedLogs.values.sorted { $0.number < $1.number }.map { .nameLog($0) }
     changes += History.changes(from: nil, to: history)
     changes += dropped.asChanges
     for (index, shard) in shards.enumerated() {
@@ -76,6 +79,12 @@ extension ManifestState {
       for number in [floor.number, newest] { try check(number) }
       self.floor = floor
       newestLog = newest
+      namedLogs = namedLogs.filter { $0.key >= floor.number }
+    case .nameLog(let log):
+      guard log.number >= floor.number, log.length <= Self.largestAmount else {
+        throw MalformedBytes(at: 0, "names log \(log.number.rawValue), which nobody needs")
+      }
+      namedLogs[log.number] = log
     case .history(let start):
       if let start { try check(counter: start.sequence.rawValue) }
       history = start.map { History(start: $0, logs: history?.logs ?? []) }

@@ -41,8 +41,8 @@ final class Memtable: @unchecked Sendable {
   /// Where the memory goes in the end.
   private let spare: SpareMemory?
   let capacity: Int
-  /// Nodes end here, and values begin here.
-  private var nodesEnd: Int
+  /// Nodes end here, and values begin here. Nodes stand in the order of their commits.
+  private(set) var nodesEnd: Int
   private var valuesStart: Int
   private var random: UInt64 = 0x2545_F491_4F6C_DD1D
   /// Nodes that are not linked yet, and the places found for them, a lane's level by level.
@@ -61,6 +61,9 @@ final class Memtable: @unchecked Sendable {
   private(set) var sequences: ClosedRange<SequenceNumber>?
   /// The log that holds the first commit in it.
   private(set) var firstLog: FileNumber?
+  /// Where the nodes of some of the commits begin, in their order; no two nearer than so many bytes.
+  private(set) var marks: [(sequence: SequenceNumber, place: Int)] = []
+  private var markDistance: Int { max(1 << 10, capacity >> 8) }
 
   /// The bytes in front of the nodes: what all levels begin with.
   private static let headLength = Node.links + 4 * maximumHeight
@@ -139,6 +142,9 @@ final class Memtable: @unchecked Sendable {
     if sequences == nil { memory.expectUse() }
     sequences = (sequences?.lowerBound ?? sequence)...sequence
     if firstLog == nil { firstLog = log }
+    if nodesEnd - (marks.last?.place ?? -markDistance) >= markDistance {
+      marks.append((sequence, nodesEnd))
+    }
   }
 
   /// Notes that recovery has moved its commits to another log.
@@ -253,11 +259,16 @@ final class Memtable: @unchecked Sendable {
     return order != 0 ? order < 0 : tag(of: node) > tag(of: other) | 0xff
   }
 
+  /// Bytes of a node.
+  static func length(height: Int, keyLength: Int) -> Int {
+    (Node.links + 4 * height + keyLength + 7) & ~7
+  }
+
   private func allocate(
     height: Int, key: RawSpan, value: RawSpan, _ sequence: SequenceNumber, _ kind: RowKind
   ) -> Int {
     let links = Node.links + 4 * height
-    let length = (links + key.byteCount + 7) & ~7
+    let length = Self.length(height: height, keyLength: key.byteCount)
     let valueLength = (value.byteCount + 7) & ~7
     precondition(
       length + valueLength <= room, "room is made sure of before rows are inserted")
@@ -326,7 +337,7 @@ final class Memtable: @unchecked Sendable {
     let head = keyHead(key)
     let tag = sequence.rawValue << 8 | 0xff
     var predecessor = 0
-    var level = listHeight.load(ordering: .acquiring) - 1
+    var level = topLevel
     while true {
       let next = load(predecessor, level)
       if next != 0, isNode(next, beforeHead: head, key, tag: tag) {
@@ -359,7 +370,7 @@ final class Memtable: @unchecked Sendable {
   func lastNode(before key: RawSpan, atLevel bottom: Int = 0) -> Int {
     let head = keyHead(key)
     var predecessor = 0
-    var level = listHeight.load(ordering: .acquiring) - 1
+    var level = topLevel
     while true {
       let next = load(predecessor, level)
       // No tag is above this one, so every version of `key` itself comes after.
@@ -373,31 +384,10 @@ final class Memtable: @unchecked Sendable {
     }
   }
 
-  /// About how many rows there are with keys from `lower` on and before `upper`: counted where
-  /// nodes are linked so high that few are met, and each of those stands for four of the level
-  /// below. A few rows are counted exactly.
-  func approximateCount(from lower: RawSpan, to upper: RawSpan) -> Int {
-    let head = keyHead(upper)
-    var level = listHeight.load(ordering: .acquiring) - 1
-    while true {
-      var count = 0
-      var node = load(lastNode(before: lower, atLevel: level), level)
-      while node != 0, isNode(node, beforeHead: head, upper, tag: .max) {
-        count += 1
-        node = load(node, level)
-      }
-      if count >= Self.meaningfulCount || level == 0 { return count << (2 * level) }
-      level -= 1
-    }
-  }
-
-  /// With so many nodes at a level their number says something of the levels below.
-  private static let meaningfulCount = 100
-
   /// The last node of all, or 0.
   func lastNode() -> Int {
     var predecessor = 0
-    var level = listHeight.load(ordering: .acquiring) - 1
+    var level = topLevel
     while true {
       let next = load(predecessor, level)
       if next != 0 {
@@ -453,17 +443,20 @@ final class Memtable: @unchecked Sendable {
     SequenceNumber(rawValue: tag(of: node) >> 8)
   }
 
-  // MARK: - Nodes
+  // MARK: - Parts of nodes
+
+  /// The highest level at which there are nodes.
+  var topLevel: Int { listHeight.load(ordering: .acquiring) - 1 }
 
   private func tag(of node: Int) -> UInt64 {
     unsafe base.load(fromByteOffset: node + Node.tag, as: UInt64.self)
   }
 
-  private func keyLength(of node: Int) -> Int {
+  func keyLength(of node: Int) -> Int {
     unsafe Int(base.load(fromByteOffset: node + Node.keyLength, as: UInt32.self))
   }
 
-  private func height(of node: Int) -> Int {
+  func height(of node: Int) -> Int {
     unsafe Int(base.load(fromByteOffset: node + Node.height, as: UInt32.self))
   }
 
@@ -471,12 +464,13 @@ final class Memtable: @unchecked Sendable {
     unsafe (base + node + Node.links + 4 * level).assumingMemoryBound(to: Atomic<UInt32>.self)
   }
 
-  private func load(_ node: Int, _ level: Int) -> Int {
+  /// The node that follows `node` at a level.
+  func load(_ node: Int, _ level: Int) -> Int {
     unsafe Int(link(of: node, level).pointee.load(ordering: .acquiring)) << 3
   }
 
   /// Whether `node` comes before the pair of `key` and `tag`.
-  private func isNode(_ node: Int, beforeHead head: UInt64, _ key: RawSpan, tag: UInt64) -> Bool {
+  func isNode(_ node: Int, beforeHead head: UInt64, _ key: RawSpan, tag: UInt64) -> Bool {
     let nodeHead = unsafe base.load(fromByteOffset: node + Node.head, as: UInt64.self)
     if nodeHead != head { return nodeHead < head }
     let order = self.key(of: node).compare(key)

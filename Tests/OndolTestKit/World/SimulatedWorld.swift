@@ -20,7 +20,7 @@ package final class SimulatedWorld: Sendable {
     let random = Guarded(SeededRandom(seed: seed))
     let executor = threads as? SimulationExecutor
     environment = Environment(
-      fileSystem: fileSystem,
+      fileSystem: executor.map { InterleavingFileSystem(fileSystem, $0) } ?? fileSystem,
       now: {
         clock.withLock { time in
           time += clockStep

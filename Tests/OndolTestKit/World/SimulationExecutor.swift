@@ -2,6 +2,11 @@
 // the workers it makes all wait in its hands; it lets one step run at a time, on the thread that
 // called `run`. The same seed gives the same interleaving, another seed another one. What escapes
 // it: unstructured tasks, actors with an executor of their own, and threads.
+//
+// A call that blocks does not end a step, and yet others get on meanwhile: `interleave()`, which the
+// world's files call around every write, runs some of their steps in the middle of one. When nothing
+// is left to run and the task has not ended somebody waits for ever; what was said to be waited for
+// is told then.
 
 package import OndolEngine
 
@@ -9,17 +14,20 @@ package final class SimulationExecutor: TaskExecutor {
   /// Why a run ended without a result.
   package struct Stalled: Error, CustomStringConvertible {
     package var steps: Int
+    /// What was begun under a name and has not ended, see `waiting(for:_:)`.
+    package var unfinished: [String] = []
 
     package var description: String {
-      "after \(steps) steps nothing can run, and the task has not ended: it waits for something "
-        + "that is not part of the simulation, or for ever"
+      let names = unfinished.isEmpty ? "" : "; not ended: " + unfinished.joined(separator: ", ")
+      return "after \(steps) steps nothing can run, and the task has not ended: it waits for "
+        + "something that is not part of the simulation, or for ever" + names
     }
   }
 
   /// Something that can run now.
   private enum Step {
     case job(ExecutorJobBox)
-    case work(@Sendable () -> Void)
+    case work(@Sendable () -> Void, queue: Int)
     case waking(CheckedContinuation<Void, Never>)
   }
 
@@ -29,9 +37,29 @@ package final class SimulationExecutor: TaskExecutor {
     var queues: [[@Sendable () -> Void]] = []
     var dozing: [CheckedContinuation<Void, Never>] = []
     var steps = 0
+    /// Workers in the middle of a job, which take no other.
+    var working: Set<Int> = []
+    /// Steps under way, each in the middle of the one before.
+    var depth = 0
+    /// What to do once so many steps have begun.
+    var plan: (step: Int, action: @Sendable () -> Void)?
+    var unfinished: [Int: String] = [:]
+    var begun = 0
+
+    /// A step to take in the middle of another, now and then.
+    mutating func interruption() -> Step? {
+      guard (1...SimulationExecutor.mostDepth).contains(depth), random.chance(1, in: 3) else {
+        return nil
+      }
+      let (asleep, before) = (dozing, steps)
+      dozing = []
+      defer { dozing = asleep }
+      let step = nextStep()
+      return steps > before ? step : nil
+    }
 
     mutating func nextStep() -> Step? {
-      let busy = queues.indices.filter { !queues[$0].isEmpty }
+      let busy = queues.indices.filter { !queues[$0].isEmpty && !working.contains($0) }
       let choices = jobs.count + busy.count
       guard choices + dozing.count > 0 else { return nil }
       steps += 1
@@ -43,7 +71,8 @@ package final class SimulationExecutor: TaskExecutor {
       if choice < jobs.count {
         return .job(jobs.remove(at: choice))
       }
-      return .work(queues[busy[choice - jobs.count]].removeFirst())
+      let queue = busy[choice - jobs.count]
+      return .work(queues[queue].removeFirst(), queue: queue)
     }
   }
 
@@ -73,17 +102,64 @@ package final class SimulationExecutor: TaskExecutor {
         result.withLock { $0 = .failure(error) }
       }
     }
-    while let step = state.withLock({ $0.nextStep() }) {
-      switch step {
-      case .job(let box): box.run(on: self)
-      case .work(let job): job()
-      case .waking(let sleeper): sleeper.resume()
+    while let step = state.withLock({ $0.nextStep() }) { take(step) }
+    guard let result = result.withLock({ $0 }) else {
+      throw state.withLock { state in
+        Stalled(
+          steps: state.steps,
+          unfinished: state.unfinished.sorted { $0.key < $1.key }.map(\.value))
       }
     }
-    guard let result = result.withLock({ $0 }) else {
-      throw Stalled(steps: state.withLock { $0.steps })
-    }
     return try result.get()
+  }
+
+  private func take(_ step: Step) {
+    let action = state.withLock { state -> (@Sendable () -> Void)? in
+      state.depth += 1
+      guard let plan = state.plan, state.steps >= plan.step else { return nil }
+      state.plan = nil
+      return plan.action
+    }
+    action?()
+    switch step {
+    case .job(let box): box.run(on: self)
+    case .work(let job, let queue):
+      state.withLock { _ = $0.working.insert(queue) }
+      job()
+      state.withLock { _ = $0.working.remove(queue) }
+    case .waking(let sleeper): sleeper.resume()
+    }
+    state.withLock { $0.depth -= 1 }
+  }
+
+  /// Steps that may be under way at once.
+  fileprivate static let mostDepth = 3
+
+  /// Lets others take some steps now, as they do while a call blocks. Whoever calls must hold no
+  /// lock.
+  package func interleave() {
+    while let step = state.withLock({ $0.interruption() }) { take(step) }
+  }
+
+  /// Does `action` before the step that comes after so many.
+  package func plan(after steps: Int, _ action: @escaping @Sendable () -> Void) {
+    state.withLock { $0.plan = ($0.steps + steps, action) }
+  }
+
+  /// Whether what was planned has been done.
+  package var isPlanDone: Bool { state.withLock { $0.plan == nil } }
+
+  /// Does `work` under a name that is told when it never ends.
+  package func waiting<R, E: Error>(
+    for name: String, _ work: () async throws(E) -> R
+  ) async throws(E) -> R {
+    let number = state.withLock { state in
+      state.begun += 1
+      state.unfinished[state.begun] = name
+      return state.begun
+    }
+    defer { state.withLock { $0.unfinished[number] = nil } }
+    return try await work()
   }
 
   package func enqueue(_ job: consuming ExecutorJob) {

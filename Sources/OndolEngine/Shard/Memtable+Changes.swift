@@ -1,0 +1,52 @@
+// Whether commits after some one changed anything in a range of keys, as the guards of optimistic
+// commits ask. There are two ways through a memtable that both tell: the rows of the range in the
+// order of their keys, and the rows that came since in the order of their commits. Either can be the
+// long one, a collection of many rows or a transaction that took long, and nobody knows beforehand
+// which. So both are gone at once, a row of each in turn, and whichever ends first has the answer: at
+// most twice the shorter way.
+
+extension Memtable {
+  /// A place behind which are all nodes of commits after `sequence`, with few of earlier ones. For
+  /// the one writer, as `nodesEnd` is.
+  func place(ofCommitsAfter sequence: SequenceNumber) -> Int {
+    marks.last { $0.sequence <= sequence.next }?.place ?? marks.first?.place ?? nodesEnd
+  }
+
+  /// The place of the node that was added after the one at `place`.
+  private func place(after place: Int) -> Int {
+    place + Self.length(height: height(of: place), keyLength: keyLength(of: place))
+  }
+
+  /// Whether a row from `lower` on and before `upper`, no bound when empty, was put or deleted by a
+  /// commit after `basis`, whose nodes are all at `places` or before; nil when `steps` rows were
+  /// looked at and it is not known yet. Counts `steps` down. The places are found under the
+  /// writer's lock; the search may go on beside it.
+  ///
+  /// - Complexity: O(rows of the range) or O(rows at the places), whichever is less.
+  func hasChange(
+    from lower: RawSpan, to upper: RawSpan, after basis: SequenceNumber, among places: Range<Int>,
+    steps: inout Int
+  ) -> Bool? {
+    var place = places.lowerBound
+    var node = 0
+    while place < places.upperBound {
+      if steps <= 0 { return nil }
+      steps -= 1
+      node =
+        node == 0
+        ? firstNode(atOrAfter: lower, upTo: SequenceNumber(rawValue: .max >> 8))
+        : self.node(after: node)
+      guard node != 0, isBefore(upper, node) else { return false }
+      if sequence(of: node) > basis { return true }
+      if sequence(of: place) > basis, isBefore(upper, place), key(of: place).compare(lower) >= 0 {
+        return true
+      }
+      place = self.place(after: place)
+    }
+    return false
+  }
+
+  private func isBefore(_ upper: RawSpan, _ node: Int) -> Bool {
+    upper.byteCount == 0 || key(of: node).compare(upper) < 0
+  }
+}
