@@ -57,7 +57,7 @@ enum ManifestSamples {
     let header = LogHeader(
       number: state.floor.number, identity: identity, salt: 3, kind: .normal, base: .zero,
       previous: .zero, previousLength: 0, firstSequence: SequenceNumber.zero.next)
-    try LogFile.writeSealed(header, state.floor, directory: directory)
+    _ = try LogFile.writeSealed(header, state.floor, directory: directory)
     let superblock = superblock(shards: state.shards.count)
     let manifest = try Manifest.create(
       state, superblock: superblock, directory: directory, environment: environment,
