@@ -119,10 +119,11 @@ struct Recovery {
   private mutating func read(_ number: FileNumber) throws(EngineError) {
     let name = number.logName
     let file = try directory.open(name, access: .readOnly)
+    // In this order: beside a writer at work the mark must not be newer than what is read after it.
+    let beginning = try file.read(at: 0, count: Int(Self.smallLog))
     guard let size = Int(exactly: try file.size()), size <= 4 << 30 else {
       throw .corrupt(file: name, offset: 0, reason: "it is too long for a log")
     }
-    let beginning = try file.read(at: 0, count: min(Int(Self.smallLog), size))
     let page = beginning.bytes.extracting(first: min(LogHeader.length, beginning.count))
     let reading = try LogHeader.read(page, file: name)
     let bytes = size <= beginning.count ? beginning : try file.read(at: 0, count: size)
@@ -136,7 +137,8 @@ struct Recovery {
     }
     var frames = FrameReader(bytes, salt: header.salt, from: LogHeader.length)
     if try connect(header, name) { try take(&frames, header, name) }
-    try refuseDamage(frames)
+    let mark = FrameReader(beginning, salt: header.salt, from: LogHeader.length).mark
+    try refuseDamage(claims: [frames.furthestClaim(), mark])
   }
 
   /// Reads a log whose header is not there. When its first frame goes on where the log before ended,
@@ -149,7 +151,9 @@ struct Recovery {
       if isFloor { beginFloor(number) }
       tearHere(name, at: 0, position: end)
       if !bytes.bytes.isZero { unread.append(number) }
-      return try refuseDamage(claim: UnsaltedFrames(bytes, from: LogHeader.length).furthestClaim)
+      return try refuseDamage(claims: [
+        UnsaltedFrames(bytes, from: LogHeader.length).furthestClaim
+      ])
     }
     var frames = FrameReader(bytes, salt: log.salt, from: LogHeader.length)
     let header = LogHeader(lostBy: log, of: identity, behind: recovered)
@@ -162,7 +166,7 @@ struct Recovery {
       if !bytes.bytes.isZero { unread.append(number) }
       try refuseLoss(in: number, before: 0)
     }
-    try refuseDamage(frames)
+    try refuseDamage(claims: [frames.furthestClaim(), frames.mark])
   }
 
   /// Whether the first frame is what comes next after `sequence`.
@@ -273,13 +277,10 @@ struct Recovery {
     }
   }
 
-  /// Throws when a later frame vouches for bytes at the tear.
-  private func refuseDamage(_ frames: FrameReader) throws(EngineError) {
-    try refuseDamage(claim: [frames.furthestClaim(), frames.mark].compactMap { $0 }.max())
-  }
-
-  private func refuseDamage(claim: LogPosition?) throws(EngineError) {
-    guard let claim, claim > tear?.position ?? end else { return }
+  /// Throws when a later frame, or the mark, vouches for bytes at the tear.
+  private func refuseDamage(claims: [LogPosition?]) throws(EngineError) {
+    let position = tear?.position ?? end
+    guard claims.contains(where: { $0.map { $0 > position } ?? false }) else { return }
     throw .corrupt(
       file: tear?.file ?? last.logName, offset: tear?.offset ?? length,
       reason: "acknowledged commits from \(sequence.next.rawValue) on are damaged")

@@ -13,28 +13,31 @@ import Testing
     let directory: any Directory
     let manifest: Manifest
 
-    init(commits: Int) async throws {
+    static func make(commits: Int) async throws -> Killed {
       let first = SimulatedWorld(seed: 3)
       let engine = try await Engine.open(at: "/db", environment: first.environment)
       for number in 0..<commits {
         try await engine.put([rowKey("\(number)"): [1]], durability: .power)
       }
-      world = SimulatedWorld(fileSystem: first.fileSystem.kill(), seed: 4)
-      directory = try world.environment.fileSystem.openDirectory(at: "/db", create: false)
-      let superblock = try Superblock.read(
-        from: try directory.open(Superblock.name, access: .readOnly))
-      manifest = try Manifest.load(
-        superblock, directory: directory, environment: world.environment, rotationSize: 1 << 20)
+      let world = SimulatedWorld(fileSystem: first.fileSystem.kill(), seed: 4)
+      let directory = try world.environment.fileSystem.openDirectory(at: "/db", create: false)
+      let slots = try directory.open(Superblock.name, access: .readOnly)
+      let manifest = try Manifest.load(
+        try Superblock.read(from: slots), directory: directory, environment: world.environment,
+        rotationSize: 1 << 20)
+      return Killed(world: world, directory: directory, manifest: manifest)
     }
 
     /// The newest log that was used.
     func log() throws -> any File {
+      var names: [String] = []
       let numbers = try directory.list().compactMap { FileNumber.parse($0, prefix: "LOG-") }
-      for number in numbers.sorted().reversed() {
-        let file = try directory.open(number.logName, access: .readWrite)
-        if try !file.read(at: 0, count: 64 << 10).bytes.isZero { return file }
+      for number in numbers.sorted() {
+        let file = try directory.open(number.logName, access: .readOnly)
+        let bytes = try file.read(at: 0, count: 64 << 10)
+        if bytes.contains(where: { $0 != 0 }) { names.append(number.logName) }
       }
-      throw EngineError.closed
+      return try directory.open(try #require(names.last), access: .readWrite)
     }
 
     func lose(pages: Int) throws {
@@ -43,7 +46,7 @@ import Testing
       try log.write([UInt8](repeating: 0xa5, count: length).bytes, at: 0)
     }
 
-    func recover(naming: Bool) throws(EngineError) -> Recovery {
+    func recover(naming: Bool) throws -> Recovery {
       var state = manifest.state
       if !naming { state.namedLogs = [:] }
       var recovery = Recovery(
@@ -55,7 +58,7 @@ import Testing
   }
 
   @Test func `A named log is read without its header`() async throws {
-    let killed = try await Killed(commits: 30)
+    let killed = try await Killed.make(commits: 30)
     try killed.lose(pages: 1)
     let recovery = try killed.recover(naming: true)
     #expect(recovery.commits.count == 30)
@@ -73,7 +76,7 @@ import Testing
   @Test func `A log that nobody named is said to be damaged, and not taken for unused`()
     async throws
   {
-    let killed = try await Killed(commits: 30)
+    let killed = try await Killed.make(commits: 30)
     try killed.lose(pages: 1)
     let error = #expect(throws: EngineError.self) { _ = try killed.recover(naming: false) }
     guard case .corrupt? = error else {
@@ -85,7 +88,7 @@ import Testing
   @Test func `A log of which nothing can be read, and for which nothing vouches, is set aside`()
     async throws
   {
-    let killed = try await Killed(commits: 1)
+    let killed = try await Killed.make(commits: 1)
     let log = try killed.log()
     try killed.lose(pages: 2)
     let bytes = try log.read(at: 0, count: 1 << 20)
@@ -102,7 +105,7 @@ import Testing
   }
 
   @Test func `The mark vouches for frames that have none behind them`() async throws {
-    let killed = try await Killed(commits: 3)
+    let killed = try await Killed.make(commits: 3)
     let log = try killed.log()
     try log.write([UInt8](repeating: 0, count: 4096).bytes, at: 4096)
     let error = #expect(throws: EngineError.self) { _ = try killed.recover(naming: true) }
