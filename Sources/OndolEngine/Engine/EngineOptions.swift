@@ -55,6 +55,8 @@ package struct EngineOptions: Sendable {
   /// Bytes of edits after which the manifest is written anew, at least.
   package var manifestSize = 64 << 10
   package var compress = true
+  /// Told once of each file that a flush or a merge could not read, on any thread; it must be quick.
+  package var reportDamage: (@Sendable (EngineError) -> Void)?
 
   package init() {}
 
