@@ -74,29 +74,36 @@ private struct Life {
   /// Every row is right, or said to be damaged if it is none of those written since.
   func check(_ engine: Engine, _ place: String) async throws {
     for (key, wanted) in rows.values {
-      do throws(EngineError) {
-        let found = try await engine.snapshot().get(key)
-        try #require(found == wanted, "\(place): \(key)")
-      } catch {
-        guard case .corrupt = error else { throw error }
-        try #require(!rows.fresh.contains(key), "\(place): \(key) was written since, \(error)")
+      let answer = await Self.answer { try await engine.snapshot().get(key) }
+      switch answer {
+      case .success(let found): #expect(found == wanted, "\(place): \(key)")
+      case .failure(.corrupt):
+        let isFresh = rows.fresh.contains(key)
+        #expect(!isFresh, "\(place): \(key) was written since")
+      case .failure(let error): throw error
       }
     }
     for group in groups {
-      do throws(EngineError) {
-        var cursor = try engine.snapshot().cursor(
-          from: rowKey("", group: group), to: rowKey("", group: group + 1))
-        var found: [[UInt8]] = []
-        try cursor.seekToFirst()
-        while cursor.isValid {
-          found.append(cursor.key.array)
-          try cursor.next()
-        }
-        let wanted = rows.values.filter { $0.value != nil && $0.key.starts(with: rowKey("", group: group)) }
-        try #require(found == wanted.keys.sorted { $0.lexicographicallyPrecedes($1) }, "\(place)")
-      } catch {
-        guard case .corrupt = error else { throw error }
+      let wanted = rows.values.filter { $0.key.starts(with: rowKey("", group: group)) }
+        .compactMapValues { $0 }
+      let answer = await Self.answer { try engine.rows(group: group) }
+      switch answer {
+      case .success(let found):
+        let rows = Dictionary(found.map { ($0.key, $0.value) }, uniquingKeysWith: { $1 })
+        #expect(rows == wanted, "\(place)")
+      case .failure(.corrupt): break
+      case .failure(let error): throw error
       }
+    }
+  }
+
+  private static func answer<Value>(
+    _ read: () async throws -> Value
+  ) async -> Result<Value, EngineError> {
+    do {
+      return .success(try await read())
+    } catch {
+      return .failure(error as? EngineError ?? .invalid(reason: "\(error)"))
     }
   }
 }
@@ -112,7 +119,7 @@ private struct Life {
     return life
   }
 
-  @Test(arguments: Seeds.first(4))
+  @Test(arguments: Seeds.first(3))
   func `stops no writing, wherever it is`(seed: UInt64) async throws {
     let sound = try await prepare(seed)
     let directory = try sound.fileSystem.openDirectory(at: "/db", create: false)
@@ -121,7 +128,7 @@ private struct Life {
     var reported = 0
     for name in names {
       let size = try directory.open(name, access: .readOnly).size()
-      for offset in stride(from: UInt64(40), to: size, by: 230) {
+      for offset in stride(from: UInt64(40), to: size, by: 410) {
         let place = "SEED=\(seed) \(name) at \(offset)"
         var life = sound
         life.fileSystem = sound.fileSystem.kill()
@@ -132,17 +139,13 @@ private struct Life {
         try file.write([byte[0] ^ 0x55].bytes, at: offset)
         for _ in 0..<2 {
           let engine = try await life.open()
-          do throws(EngineError) {
-            try await life.live(engine, place)
-          } catch {
-            Issue.record("\(place): \(error)")
-          }
+          try await life.live(engine, place)
         }
         places += 1
         reported += life.reports.withLock { $0 } > 0 ? 1 : 0
       }
     }
-    #expect(places > 20 && reported * 2 > places, "SEED=\(seed): \(reported) of \(places)")
+    #expect(places > 10 && reported * 2 > places, "SEED=\(seed): \(reported) of \(places)")
   }
 
   /// It was the metrics' and the log's business that nobody knew of it.
@@ -170,7 +173,8 @@ private struct Life {
 }
 
 extension Life {
-  fileprivate mutating func live(_ engine: Engine, _ place: String) async throws(EngineError) {
+  /// Works, and checks; what fails is shown with its place, and only a wrong test throws.
+  fileprivate mutating func live(_ engine: Engine, _ place: String) async throws {
     do {
       try await work(engine, rounds: 25, since: true)
       try await check(engine, place)
@@ -178,8 +182,6 @@ extension Life {
       try await check(engine, place)
       #expect(engine.metrics.shards.allSatisfy { $0.runs < 12 }, "\(place)")
       try await engine.close()
-    } catch let error as EngineError {
-      throw error
     } catch {
       Issue.record("\(place): \(error)")
     }
