@@ -25,7 +25,8 @@ final class DamagedFiles: Sendable {
   /// Takes note of an error that reading one of `segments`, or a value file of `valueFiles`, came
   /// to; false when it is about something else.
   func note(
-    _ error: EngineError, _ segments: [SegmentMetadata], _ valueFiles: Dictionary<
+    _ error: EngineError, _ segments: [SegmentMetadata],
+    _ valueFiles: Dictionary<
       FileNumber, ValueFileMetadata
     >.Keys
   ) -> Bool {

@@ -41,7 +41,10 @@ private func numbers(_ plan: CompactionPlan?) -> [UInt64] {
     let plan = picker.next(
       try shard([
         0: [tableSegment(11, 20, 29), tableSegment(12, 25, 40), tableSegment(13, 22, 23)],
-        6: [tableSegment(1, 0, 19), tableSegment(2, 21, 30), tableSegment(3, 40, 50), tableSegment(4, 51, 60)],
+        6: [
+          tableSegment(1, 0, 19), tableSegment(2, 21, 30), tableSegment(3, 40, 50),
+          tableSegment(4, 51, 60),
+        ],
       ]))
     #expect(numbers(plan) == [13, 12, 11, 2, 3])
     #expect(plan?.outputLevel == 6)
@@ -60,7 +63,9 @@ private func numbers(_ plan: CompactionPlan?) -> [UInt64] {
     #expect(plan?.keepsTombstones == true, "they hide rows below")
   }
 
-  @Test func `has the oldest flushed run go down by an edit once it is an eighth of the rest`() throws {
+  @Test func `has the oldest flushed run go down by an edit once it is an eighth of the rest`()
+    throws
+  {
     let levels = { (size: UInt64) in
       try shard([
         0: [tableSegment(11, 0, 99, size: size), tableSegment(12, 0, 9)],
@@ -180,7 +185,8 @@ private func numbers(_ plan: CompactionPlan?) -> [UInt64] {
     #expect(numbers(second) == [91, 1, 2], "what costs least for its size")
   }
 
-  @Test func `waits longer before it settles what costs much, and leaves what is too dear`() throws {
+  @Test func `waits longer before it settles what costs much, and leaves what is too dear`() throws
+  {
     let patience = { (upper: UInt64, lower: UInt64) in
       SettleRule.patience(
         for: SettleEstimate(
@@ -198,7 +204,8 @@ private func numbers(_ plan: CompactionPlan?) -> [UInt64] {
     let plan = picker.tidying(
       try shard([
         0: [
-          tableSegment(11, 0, 9, size: 9_000), tableSegment(12, 0, 9, size: 100), tableSegment(13, 0, 9, size: 90),
+          tableSegment(11, 0, 9, size: 9_000), tableSegment(12, 0, 9, size: 100),
+          tableSegment(13, 0, 9, size: 90),
         ],
         6: [tableSegment(1, 0, 9, size: 1 << 30)],
       ]))

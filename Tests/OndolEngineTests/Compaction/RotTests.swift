@@ -123,7 +123,8 @@ private struct Life {
   func `stops no writing, wherever it is`(seed: UInt64) async throws {
     let sound = try await prepare(seed)
     let directory = try sound.fileSystem.openDirectory(at: "/db", create: false)
-    let names = try directory.list().filter { $0.hasSuffix(".seg") || $0.hasSuffix(".val") }.sorted()
+    let names = try directory.list().filter { $0.hasSuffix(".seg") || $0.hasSuffix(".val") }
+      .sorted()
     var places = 0
     var reported = 0
     for name in names {
