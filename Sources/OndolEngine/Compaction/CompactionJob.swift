@@ -45,7 +45,9 @@ struct CompactionJob: Sendable {
     if plan.isMove {
       return try await install(RunOutput(segments: plan.segments))
     }
-    let mayTakeReserve = isAskedFor || plan.freesSpace || storage.sequencer.lackOfSpace != nil
+    let isOptional = plan.purpose == .settling && !isAskedFor
+    let mayTakeReserve =
+      isAskedFor || plan.freesSpace || (!isOptional && storage.sequencer.lackOfSpace != nil)
     if !mayTakeReserve { try refuseWithoutRoom() }
     do throws(EngineError) {
       return try await mergeAll(progress)
@@ -57,11 +59,11 @@ struct CompactionJob: Sendable {
     }
   }
 
-  /// A merge that nobody asked for, and that frees nothing much, leaves commits the room they need:
-  /// it does not begin where it would fill the disk, and takes nothing from the reserve.
+  /// A merge that nobody asked for, and that frees nothing much, does not begin where it would fill
+  /// the disk, and takes nothing from the reserve; settling leaves commits room for two logs, too.
   private func refuseWithoutRoom() throws(EngineError) {
     guard let free = storage.directory.freeBytes() else { return }
-    let forCommits = 2 * UInt64(storage.options.logSize)
+    let forCommits = plan.purpose == .settling ? 2 * UInt64(storage.options.logSize) : 0
     if free < plan.sizeBytes + forCommits {
       throw .noSpace(file: "a merge of \(plan.sizeBytes) bytes", errno: SystemFailure.fullDisk)
     }

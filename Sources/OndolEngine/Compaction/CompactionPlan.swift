@@ -27,6 +27,9 @@ struct CompactionPolicy: Sendable {
     baseSize = UInt64(max(options.segmentSize, options.runLimit * options.memtableSize))
   }
 
+  /// The same of settling, which may be asked for where there is little room.
+  var settlePieceSize: UInt64 { 2 * segmentSize }
+
   /// Raw bytes of a merge that need not be larger.
   var pieceSize: UInt64 { Self.segmentsPerPiece * segmentSize }
 }

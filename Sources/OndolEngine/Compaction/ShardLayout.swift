@@ -94,7 +94,7 @@ struct ShardLayout {
       let touched = first.overlapping(span)
       let raw = (runs + [touched].compactMap { $0 }).flatMap(\.segments)
         .reduce(0) { $0 + $1.rawBytes }
-      if touched != nil, raw > policy.pieceSize {
+      if touched != nil, raw > (isSettling ? policy.settlePieceSize : policy.pieceSize) {
         return lowering(runs, purpose, into: first.level - 1, isSettling: isSettling)
       }
     }
@@ -218,17 +218,21 @@ struct ShardLayout {
     if let bottom = levels.last, bottom.level > level, let below = bottom.overlapping(span) {
       let raw = inputs.flatMap(\.segments).reduce(0) { $0 + $1.rawBytes }
       let rawBelow = below.segments.reduce(0) { $0 + $1.rawBytes }
-      if isSettling || rawBelow / 4 / CompactionPolicy.ratio <= raw { cuts += pieces(of: below) }
+      if isSettling {
+        cuts += pieces(of: below, upTo: policy.settlePieceSize)
+      } else if rawBelow / 4 / CompactionPolicy.ratio <= raw {
+        cuts += pieces(of: below, upTo: policy.pieceSize)
+      }
     }
     return cuts.sorted { $0.lexicographicallyPrecedes($1) }
   }
 
   /// First keys of the pieces of a run, but for the first.
-  private func pieces(of run: RunState) -> [[UInt8]] {
+  private func pieces(of run: RunState, upTo size: UInt64) -> [[UInt8]] {
     var keys: [[UInt8]] = []
     var raw: UInt64 = 0
     for segment in run.segments {
-      if raw > 0, raw + segment.rawBytes > policy.pieceSize {
+      if raw > 0, raw + segment.rawBytes > size {
         keys.append(segment.minKey)
         raw = 0
       }

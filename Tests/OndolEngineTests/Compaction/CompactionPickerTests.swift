@@ -179,7 +179,7 @@ private func numbers(_ plan: CompactionPlan?) -> [UInt64] {
     let first = try #require(picker.settling(state))
     #expect(numbers(first) == [90], "it is cut up first")
     #expect(first.outputLevel == 5)
-    #expect(first.cuts == [tableKey(200), tableKey(400)] + (3..<20).map { tableKey($0 * 200) })
+    #expect(first.cuts == (1..<40).map { tableKey($0 * 100) })
     let second = picker.settling(
       try shard([5: [tableSegment(91, 0, 199), tableSegment(92, 250, 290)], 6: lowest]))
     #expect(numbers(second) == [91, 1, 2], "what costs least for its size")
