@@ -1,6 +1,6 @@
 // A database many times as large as memory: how it is loaded, what it takes, how it is opened and
-// read. One process loads, and starts another that opens and reads, so that nothing the load left in
-// memory helps or is counted.
+// read. One process loads, and starts another that opens and reads, so that nothing the load left
+// in memory helps or is counted.
 
 import BenchmarkKit
 import CPeers

@@ -1,7 +1,7 @@
 // What a shard's merges go around: segments that are damaged, and those that another merge is busy
-// with. Such a segment stays where it is, and so no row above it may sink past it: a read would find
-// the older row first. Whatever is newer and overlaps it, and whatever is newer and overlaps that,
-// stays above it, too.
+// with. Such a segment stays where it is, and so no row above it may sink past it: a read would
+// find the older row first. Whatever is newer and overlaps it, and whatever is newer and overlaps
+// that, stays above it, too.
 
 /// The segments of a shard that no merge may take.
 struct Barriers: Sendable, Equatable {
@@ -17,8 +17,8 @@ struct Barriers: Sendable, Equatable {
     !numbers.isEmpty && numbers.contains(segment.number)
   }
 
-  /// The flushed runs without the segments that must stay above `below`, newest first; runs of which
-  /// nothing is left are left out.
+  /// The flushed runs without the segments that must stay above `below`, newest first; runs of
+  /// which nothing is left are left out.
   func freeFlushedRuns(of shard: ShardState, above below: RunState? = nil) -> [RunState] {
     let runs = Array(shard.levelZero)
     if numbers.isEmpty { return runs }

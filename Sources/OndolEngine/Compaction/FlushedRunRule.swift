@@ -1,9 +1,9 @@
-// How many of the newest flushed runs to merge among themselves once there are too many. Merging all
-// of them each time would write quadratically much; merging equals with equals needs more runs, the
-// more there is. The sizes kept here are binomial coefficients: with `limit` runs of sizes
-// C(a, limit), C(b, limit - 1), ..., oldest first, each row is written as seldom as any rule can
-// have it (C. Mathieu and others, "Bigtable merge compaction", 2014). With eight runs 500 memtables
-// are merged by writing each row four times, 12,000 by eight.
+// How many of the newest flushed runs to merge among themselves once there are too many. Merging
+// all of them each time would write quadratically much; merging equals with equals needs more runs,
+// the more there is. The sizes kept here are binomial coefficients: with `limit` runs of sizes C(a,
+// limit), C(b, limit - 1), ..., oldest first, each row is written as seldom as any rule can have it
+// (C. Mathieu and others, "Bigtable merge compaction", 2014). With eight runs 500 memtables are
+// merged by writing each row four times, 12,000 by eight.
 //
 // It is a function of the sizes alone: what is there is compared with what should be there, oldest
 // run first, and from the first run that is too small on everything newer is put together.

@@ -1,7 +1,7 @@
 // A shard as the picker sees it: what of it may move, how large things are, and the plans that move
-// rows downwards. Two rules make each of them right. Rows sink in order: nothing goes below an older
-// row of its key. And a level stays disjoint: a merge takes along whatever of its target lies within
-// its keys, and ends its segments where a barrier lies among them.
+// rows downwards. Two rules make each of them right. Rows sink in order: nothing goes below an
+// older row of its key. And a level stays disjoint: a merge takes along whatever of its target lies
+// within its keys, and ends its segments where a barrier lies among them.
 
 /// One shard, and the plans that are possible in it.
 struct ShardLayout {

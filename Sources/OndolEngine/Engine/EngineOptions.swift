@@ -16,8 +16,8 @@ package struct EngineOptions: Sendable {
   /// Bytes of zeros in the first log that is written ahead of its use; later ones have more, up to
   /// `logSize`.
   package var firstPrewrittenSize = 1 << 20
-  /// Bytes kept back on the device for what frees space when there is no other: what memtables hold,
-  /// for their flushes, and no more than twice the log.
+  /// Bytes kept back on the device for what frees space when there is no other: what memtables
+  /// hold, for their flushes, and no more than twice the log.
   var reserveSize: Int { min(max(4 * memtableSize, 2 * largestMemtableSize), 2 * logSize) }
   /// Whether a commit that nobody else waits with syncs on its own thread. Saves it two changes of
   /// threads, a third of its time, and keeps one thread of the pool waiting for the device.
@@ -55,7 +55,8 @@ package struct EngineOptions: Sendable {
   /// Bytes of edits after which the manifest is written anew, at least.
   package var manifestSize = 64 << 10
   package var compress = true
-  /// Told once of each file that a flush or a merge could not read, on any thread; it must be quick.
+  /// Told once of each file that a flush or a merge could not read, on any thread; it must be
+  /// quick.
   package var reportDamage: (@Sendable (EngineError) -> Void)?
 
   package init() {}

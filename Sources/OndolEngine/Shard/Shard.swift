@@ -1,9 +1,9 @@
 // A shard's upkeep. The actor decides what is to be done next to its memtables and runs, and makes
 // sure that one flush, one merge of any size and one of the newest flushed runs are done at a time:
-// flushes on the maintenance thread, merges on threads of their own, so that no flush waits behind a
-// merge, and the flushed runs do not pile up behind a long one. Each of the two merges is a barrier
-// to the other. Reads never come here: they have the view. Commits neither, except to wait when the
-// shard's memtables are all full.
+// flushes on the maintenance thread, merges on threads of their own, so that no flush waits behind
+// a merge, and the flushed runs do not pile up behind a long one. Each of the two merges is a
+// barrier to the other. Reads never come here: they have the view. Commits neither, except to wait
+// when the shard's memtables are all full.
 
 /// One shard's flushes and merges.
 actor Shard {
@@ -98,8 +98,8 @@ actor Shard {
     _ = try await run(job, as: .merging)
   }
 
-  /// Keeps merges out for whoever settles the shard by itself, with jobs from `takeSettlingJob()`; to
-  /// be followed by `endSettling()`.
+  /// Keeps merges out for whoever settles the shard by itself, with jobs from `takeSettlingJob()`;
+  /// to be followed by `endSettling()`.
   func beginSettling() async { await take(.merging) }
 
   /// The next step towards one run, which somebody waits for; nil when there is no more.

@@ -90,9 +90,9 @@ final class View: Sendable {
     Self.shardIndex(of: key, count: shards.count)
   }
 
-  /// Bytes of the memtable that follows a full one of a shard: twice as many each time, since what is
-  /// written in larger runs is merged less often, for as long as memory is left for blocks. What is
-  /// sealed without being full begins anew.
+  /// Bytes of the memtable that follows a full one of a shard: twice as many each time, since what
+  /// is written in larger runs is merged less often, for as long as memory is left for blocks. What
+  /// is sealed without being full begins anew.
   func memtableSize(after index: Int, _ options: EngineOptions) -> Int {
     let usual = options.memtableSize
     let active = shards[index].active

@@ -1,7 +1,7 @@
-// The compaction policy as properties, on a shard without files: carrying out plans ends, keeps every
-// row's newest version on top, bounds how many runs there are and how much is written, and goes
-// around damaged segments without an old row coming to light. Plans are carried out two at a time
-// where the engine does so, beside flushes.
+// The compaction policy as properties, on a shard without files: carrying out plans ends, keeps
+// every row's newest version on top, bounds how many runs there are and how much is written, and
+// goes around damaged segments without an old row coming to light. Plans are carried out two at a
+// time where the engine does so, beside flushes.
 
 import OndolTestKit
 import Testing
