@@ -39,6 +39,8 @@ struct EngineBenchmarks: AsyncParsableCommand {
     guard (0...1).contains(mix ?? 0), sustained ?? 1 > 0 else {
       throw ValidationError("A mix is from 0 to 1, and a time is more than nothing.")
     }
+    // The suite of scale has workloads of its own, and looks them up itself.
+    if scale { return }
     let chosen = try (workloads: workloads(), engines: chosenEngines())
     if chosen.workloads.contains(.mixed), mix == nil {
       throw ValidationError("The workload 'mixed' needs --mix.")
