@@ -46,7 +46,15 @@ package struct SuiteOptions: ParsableArguments {
 
   package var documentCount: Int { documents ?? (quick ? 100_000 : 1_000_000) }
 
+  /// How many documents there are in a suite whose numbers are others.
+  package func documentCount(usually: Int, quick few: Int) -> Int {
+    documents ?? (quick ? few : usually)
+  }
+
   package var runCount: Int { runs ?? (quick ? 2 : 3) }
+
+  /// The same where a run takes an hour: one, unless more were asked for.
+  package var scaleRunCount: Int { runs ?? 1 }
 
   /// The engines to run, of those this build has.
   package func engines<Engine>(of all: [Engine], name: (Engine) -> String) throws -> [Engine] {

@@ -116,6 +116,12 @@ package struct SuiteTask<Plan: Codable>: Codable {
   package var engine: String
   package var plan: Plan
   package var directory: String
+
+  package init(engine: String, plan: Plan, directory: String) {
+    self.engine = engine
+    self.plan = plan
+    self.directory = directory
+  }
 }
 
 extension SuiteOptions {

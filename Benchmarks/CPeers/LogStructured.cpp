@@ -4,13 +4,15 @@
 #include "LogStructured.hpp"
 
 char *lsm_peer_open(
-    enum lsm_library library, const char *path, size_t cache_bytes, lsm_peer **peer) {
+    enum lsm_library library, const char *path, size_t cache_bytes, bool cache_is_all,
+    lsm_peer **peer) {
+  (void)cache_is_all;
   switch (library) {
 #ifdef PEER_LEVELDB
     case LSM_LEVELDB: return OpenLevelDB(path, cache_bytes, peer);
 #endif
 #ifdef PEER_ROCKSDB
-    case LSM_ROCKSDB: return OpenRocksDB(path, cache_bytes, peer);
+    case LSM_ROCKSDB: return OpenRocksDB(path, cache_bytes, cache_is_all, peer);
 #endif
     default: return strdup("not in this build");
   }

@@ -26,7 +26,7 @@ char *OpenLevelDB(const char *path, size_t cache_bytes, lsm_peer **peer);
 std::string LevelDBVersion();
 #endif
 #ifdef PEER_ROCKSDB
-char *OpenRocksDB(const char *path, size_t cache_bytes, lsm_peer **peer);
+char *OpenRocksDB(const char *path, size_t cache_bytes, bool cache_is_all, lsm_peer **peer);
 std::string RocksDBVersion();
 #endif
 

@@ -11,6 +11,7 @@
 #include <rocksdb/filter_policy.h>
 #include <rocksdb/table.h>
 #include <rocksdb/version.h>
+#include <rocksdb/write_buffer_manager.h>
 
 namespace {
 
@@ -46,7 +47,7 @@ struct RocksDB {
 
 }  // namespace
 
-char *OpenRocksDB(const char *path, size_t cache_bytes, lsm_peer **peer) {
+char *OpenRocksDB(const char *path, size_t cache_bytes, bool cache_is_all, lsm_peer **peer) {
   rocksdb::BlockBasedTableOptions table;
   table.block_cache = rocksdb::NewLRUCache(cache_bytes);
   table.filter_policy.reset(rocksdb::NewBloomFilterPolicy(10));
@@ -55,6 +56,15 @@ char *OpenRocksDB(const char *path, size_t cache_bytes, lsm_peer **peer) {
   options.compression = rocksdb::kLZ4Compression;
   options.write_buffer_size = 64 << 20;
   options.max_background_jobs = 2;
+  if (cache_is_all) {
+    // Memtables, indexes and filters within the one cache, as Ondol's are.
+    table.cache_index_and_filter_blocks = true;
+    table.pin_l0_filter_and_index_blocks_in_cache = true;
+    options.write_buffer_size = cache_bytes / 4;
+    options.write_buffer_manager =
+        std::make_shared<rocksdb::WriteBufferManager>(cache_bytes / 2, table.block_cache);
+    options.max_open_files = 256;
+  }
   options.table_factory.reset(rocksdb::NewBlockBasedTableFactory(table));
   rocksdb::DB *database = nullptr;
   const rocksdb::Status status = rocksdb::DB::Open(options, path, &database);

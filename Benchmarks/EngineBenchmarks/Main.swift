@@ -29,6 +29,9 @@ struct EngineBenchmarks: AsyncParsableCommand {
   @Option(help: "Instead of the workloads, write for so many seconds and tell the stalls.")
   var sustained: Double?
 
+  @Flag(help: "Instead of the workloads, load very many documents and tell what that comes to.")
+  var scale = false
+
   func validate() throws {
     guard valueSize >= 16 else {
       throw ValidationError("A document has 16 bytes or more.")
@@ -36,6 +39,8 @@ struct EngineBenchmarks: AsyncParsableCommand {
     guard (0...1).contains(mix ?? 0), sustained ?? 1 > 0 else {
       throw ValidationError("A mix is from 0 to 1, and a time is more than nothing.")
     }
+    // The suite of scale has workloads of its own, and looks them up itself.
+    if scale { return }
     let chosen = try (workloads: workloads(), engines: chosenEngines())
     if chosen.workloads.contains(.mixed), mix == nil {
       throw ValidationError("The workload 'mixed' needs --mix.")
@@ -43,6 +48,10 @@ struct EngineBenchmarks: AsyncParsableCommand {
   }
 
   func run() async throws {
+    if let task = try? options.childTask(of: ScalePlan.self) {
+      return try options.tell(try await ScaleRun.perform(task, try chosenEngines()))
+    }
+    if scale { return try tellScale() }
     if let child = options.child {
       let task = try JSONDecoder().decode(ChildTask.self, from: Data(child.utf8))
       return try await perform(task)
@@ -80,6 +89,19 @@ struct EngineBenchmarks: AsyncParsableCommand {
     try FileHandle.standardOutput.write(contentsOf: JSONEncoder().encode(result))
     // The way a killed process ends: nothing is closed.
     if task.phase == .crash { _exit(0) }
+  }
+
+  /// The suite of scale: the engines that have a mode in which one cache is all their memory.
+  private func tellScale() throws {
+    let names = try chosenEngines().map { $0.name }.filter { ScaleRun.engines.contains($0) }
+    let plan = ScalePlan(
+      documents: options.documentCount(usually: 100_000_000, quick: 1_000_000),
+      gets: options.quick ? 20_000 : 200_000)
+    var report = SuiteReport(
+      "scale", try options.workloads() ?? ScaleWorkload.allCases, runs: options.scaleRunCount,
+      documents: { plan.documents(of: $0.valueLength) }, valueSize: { $0.valueLength })
+    options.takeTurns(names, plan, into: &report)
+    try options.tell(report)
   }
 
   private func workloads() throws -> [Workload] {

@@ -18,11 +18,17 @@ package struct OpenOptions: Sendable {
   package var directory: String
   package var cacheBytes: Int
   package var durability: CommitDurability
+  /// Whether everything in memory counts against the cache: indexes, filters and what is written.
+  /// Ondol's always does; RocksDB's does when asked.
+  package var cacheIsAll: Bool
 
-  package init(directory: String, cacheBytes: Int, durability: CommitDurability) {
+  package init(
+    directory: String, cacheBytes: Int, durability: CommitDurability, cacheIsAll: Bool = false
+  ) {
     self.directory = directory
     self.cacheBytes = cacheBytes
     self.durability = durability
+    self.cacheIsAll = cacheIsAll
   }
 }
 

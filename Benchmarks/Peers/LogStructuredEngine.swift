@@ -47,7 +47,8 @@ package final class LogStructuredEngine<Library: LogStructuredLibrary>: KeyValue
   package static func open(_ options: OpenOptions) throws -> LogStructuredEngine {
     var peer: OpaquePointer?
     try check(
-      lsm_peer_open(Library.library, options.directory, options.cacheBytes, &peer), "open")
+      lsm_peer_open(
+        Library.library, options.directory, options.cacheBytes, options.cacheIsAll, &peer), "open")
     guard let peer else { throw PeerError(name, "open", "no handle") }
     return LogStructuredEngine(peer: peer, isSynced: options.durability == .power)
   }

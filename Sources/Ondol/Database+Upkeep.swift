@@ -54,6 +54,10 @@ public struct DatabaseMetrics: Sendable, Hashable {
   public var listeners: Int
   /// Changes that listeners have not asked for yet: bounded, however slow they are.
   public var pendingChanges: Int
+  /// What merges have found damaged since the database was opened, a sentence for each file. They
+  /// leave such a file alone, and writing goes on; reads of what is damaged throw `.dataLoss`.
+  /// `verify` looks for more.
+  public var damage: [String]
 }
 
 extension Database {
@@ -103,6 +107,6 @@ extension Database {
       compactionBytesWritten: engine.totals.compactionBytesWritten,
       pinnedBytes: engine.pins.bytes, oldestReadAge: .microseconds(engine.pins.ageMicroseconds),
       oldestReadOwners: engine.pins.owners, listeners: observers.count,
-      pendingChanges: observers.pendingCount)
+      pendingChanges: observers.pendingCount, damage: engine.damage.map { "\($0)" })
   }
 }

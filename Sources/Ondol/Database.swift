@@ -2,6 +2,7 @@
 // Documents/WritePath, a read of one document in Documents/ReadPath, a query in Query/Executor; all
 // of them stand on the engine's snapshots and commits.
 
+internal import Logging
 package import OndolEngine
 internal import Synchronization
 
@@ -143,6 +144,9 @@ public final class Database: Sendable {
     engineOptions.cacheSize = options.cacheSize
     engineOptions.shardCount = options.shardCount
     engineOptions.historyRetention = options.changeRetention.map { HistoryRetention($0) }
+    engineOptions.reportDamage = { [logger = options.logger] damage in
+      logger.critical("a file is damaged, and merges leave it alone: \(damage)")
+    }
     let engine: Engine
     do throws(EngineError) {
       engine = try await Engine.open(

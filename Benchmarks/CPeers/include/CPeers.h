@@ -69,7 +69,8 @@ enum lsm_library { LSM_LEVELDB, LSM_ROCKSDB };
 /// A database of one of them.
 struct lsm_peer;
 char *lsm_peer_open(
-    enum lsm_library library, const char *path, size_t cache_bytes, struct lsm_peer **peer);
+    enum lsm_library library, const char *path, size_t cache_bytes, bool cache_is_all,
+    struct lsm_peer **peer);
 char *lsm_peer_write(struct lsm_peer *peer, struct peer_rows rows, bool synced);
 char *lsm_peer_write_each(
     struct lsm_peer *peer, struct peer_rows rows, bool synced, uint64_t *nanoseconds);

@@ -13,6 +13,8 @@ struct CompactionJob: Sendable {
   let storage: Storage
   let shard: Int
   let plan: CompactionPlan
+  /// Whether somebody waits for it, who shall be told what goes wrong.
+  let isAskedFor: Bool
   private let start: MergeControl.Start
 
   /// What a run came to.
@@ -20,14 +22,20 @@ struct CompactionJob: Sendable {
     case installed
     /// Stopped, or overtaken by a drop of keyspaces; nothing has changed.
     case abandoned
+    /// A file of the inputs cannot be read and is left alone from now on; the next plan is another.
+    case obstructed
   }
 
   /// - Parameter start: taken before the view that `plan` was made from.
-  init(_ plan: CompactionPlan, shard: Int, _ start: MergeControl.Start, _ storage: Storage) {
+  init(
+    _ plan: CompactionPlan, shard: Int, _ start: MergeControl.Start, _ storage: Storage,
+    isAskedFor: Bool
+  ) {
     self.plan = plan
     self.shard = shard
     self.start = start
     self.storage = storage
+    self.isAskedFor = isAskedFor
   }
 
   /// Does it, and tells `progress` how many raw bytes each step has merged.
@@ -37,29 +45,61 @@ struct CompactionJob: Sendable {
     if plan.isMove {
       return try await install(RunOutput(segments: plan.segments))
     }
+    let isOptional = plan.purpose == .settling && !isAskedFor
+    let mayTakeReserve =
+      isAskedFor || plan.freesSpace || (!isOptional && storage.sequencer.lackOfSpace != nil)
+    if !mayTakeReserve { try refuseWithoutRoom() }
     do throws(EngineError) {
       return try await mergeAll(progress)
     } catch {
-      guard error.isLackOfSpace, await storage.handOverReserve(error) else { throw error }
+      guard mayTakeReserve, error.isLackOfSpace, await storage.handOverReserve(error) else {
+        throw error
+      }
       return try await mergeAll(progress)
     }
   }
 
-  /// Merges from the beginning. A failure that may pass leaves nothing; any other stops all
-  /// writing.
+  /// A merge that nobody asked for, and that frees nothing much, does not begin where it would fill
+  /// the disk, and takes nothing from the reserve; settling leaves commits room for two logs, too.
+  private func refuseWithoutRoom() throws(EngineError) {
+    guard let free = storage.directory.freeBytes() else { return }
+    let forCommits = plan.purpose == .settling ? 2 * UInt64(storage.options.logSize) : 0
+    if free < plan.sizeBytes + forCommits {
+      throw .noSpace(file: "a merge of \(plan.sizeBytes) bytes", errno: SystemFailure.fullDisk)
+    }
+  }
+
+  /// Merges from the beginning. A failure that may pass leaves nothing, and neither does a file
+  /// that cannot be read; any other stops all writing.
   private func mergeAll(_ progress: (UInt64) async -> Void) async throws(EngineError) -> Outcome {
     var parts: [MergePart] = []
     do throws(EngineError) {
       parts = try await makeParts()
       if let failure = await merge(parts, progress) { throw failure }
+    } catch {
+      storage.discard(parts.flatMap(\.made))
+      if isObstruction(error) { return .obstructed }
+      guard error.isPassing else { throw storage.sequencer.fail(error) }
+      throw error
+    }
+    do throws(EngineError) {
       if !mustStop, try await finish(parts) == .installed { return .installed }
     } catch {
+      // After any other failure nobody knows whether the manifest names the files.
       guard error.isPassing else { throw storage.sequencer.fail(error) }
       storage.discard(parts.flatMap(\.made))
       throw error
     }
     storage.discard(parts.flatMap(\.made))
     return .abandoned
+  }
+
+  /// Whether `error` says that an input cannot be read. Who waits for the merge is told what the
+  /// device refuses for the moment, and may ask again.
+  private func isObstruction(_ error: EngineError) -> Bool {
+    if isAskedFor, error.isPassing { return false }
+    let files = storage.views.current.shards[shard].state.valueFiles.keys
+    return storage.damaged.note(error, plan.segments, files)
   }
 
   private var mustStop: Bool {
@@ -81,7 +121,7 @@ struct CompactionJob: Sendable {
     let runs = inputRuns()
     let wanted = UInt64(storage.mergers.count)
     var cuts: [[UInt8]] = []
-    if plan.rawBytes >= wanted * storage.picker.policy.segmentSize {
+    if plan.rawBytes >= wanted * storage.picker.policy.segmentSize / 4 {
       cuts = try await worker(0).perform { () throws(EngineError) in
         try Self.cuts(runs, into: Int(wanted))
       }
@@ -94,7 +134,7 @@ struct CompactionJob: Sendable {
     return zip(bounds, bounds.dropFirst()).enumerated().map { index, range in
       let writer = RunWriter(
         files, shard: shard, sequences: first...last,
-        keepsTombstones: plan.keepsTombstones, dropped: start.dropped)
+        keepsTombstones: plan.keepsTombstones, dropped: start.dropped, cuts: plan.cuts)
       return MergePart(
         runs, from: range.0, to: range.1, writer: writer, worker: worker(index))
     }

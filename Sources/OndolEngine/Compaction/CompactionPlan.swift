@@ -3,12 +3,16 @@
 
 /// Sizes that decide when and what is compacted. In bytes, but for the count.
 struct CompactionPolicy: Sendable {
-  /// How much larger each level is than the one above.
+  /// The lowest level is so many times as large as what is lowered into it at once.
   static let ratio: UInt64 = 8
+  /// A merge that can be done in pieces takes about so many segments of the lowest level at once.
+  private static let segmentsPerPiece: UInt64 = 8
 
-  /// Flushed runs above which they are merged into the levels.
+  /// Flushed runs above which they are merged.
   var runLimit: Int
-  /// A level up to this size needs no smaller one above it.
+  /// What a memtable comes to.
+  var memtableSize: UInt64
+  /// Levels up to this size are merged with all that was flushed at once.
   var baseSize: UInt64
   /// A shard with less than this is one run after every flush.
   var smallSize: UInt64
@@ -19,8 +23,15 @@ struct CompactionPolicy: Sendable {
     runLimit = options.runLimit
     segmentSize = UInt64(options.segmentSize)
     smallSize = UInt64(options.smallShardSize)
+    memtableSize = UInt64(options.memtableSize)
     baseSize = UInt64(max(options.segmentSize, options.runLimit * options.memtableSize))
   }
+
+  /// The same of settling, which may be asked for where there is little room.
+  var settlePieceSize: UInt64 { 2 * segmentSize }
+
+  /// Raw bytes of a merge that need not be larger.
+  var pieceSize: UInt64 { Self.segmentsPerPiece * segmentSize }
 }
 
 /// One compaction.
@@ -28,8 +39,8 @@ struct CompactionPlan: Sendable, Equatable {
   enum Purpose: Sendable, Equatable {
     /// Flushed runs have become many.
     case flushedRuns
-    /// A level has outgrown its size.
-    case fullLevel
+    /// What was flushed is worth merging with the lowest level, or on its way there.
+    case lowering
     /// Deletions hide rows below them.
     case tombstones
     /// Rows of dropped keyspaces are in the way.
@@ -44,12 +55,22 @@ struct CompactionPlan: Sendable, Equatable {
   /// What to merge, newest first; each with some or all of a run's segments.
   var inputs: [RunState]
   var outputLevel: Int
-  /// The run of the result in level 0, where a segment is rewritten in its place.
+  /// The run of the result in level 0, where a segment is rewritten in its place; 0 for a new one.
   var outputRun: UInt64 = 0
   /// Whether rows may lie below that tombstones must go on hiding.
   var keepsTombstones: Bool
   /// The segments change their level and no byte is written.
   var isMove = false
+  /// Keys at which segments of the result end, ascending.
+  var cuts: [[UInt8]] = []
+
+  /// Whether it is done for the sake of the space that it gives back.
+  var freesSpace: Bool {
+    switch purpose {
+    case .tombstones, .droppedRows, .deadValues: true
+    case .flushedRuns, .lowering, .settling: false
+    }
+  }
 
   var segments: [SegmentMetadata] { inputs.flatMap(\.segments) }
   var sizeBytes: UInt64 { inputs.reduce(0) { $0 + $1.sizeBytes } }
@@ -57,7 +78,9 @@ struct CompactionPlan: Sendable, Equatable {
 
   /// The edit that puts `outputs` in the place of the inputs.
   func changes(shard: Int, outputs: RunOutput) -> [ManifestChange] {
-    segments.map { .dropSegment(shard: shard, number: $0.number) }
-      + outputs.changes(shard: shard, level: outputLevel, run: outputRun)
+    let isNewRun = outputLevel == 0 && outputRun == 0
+    let run = isNewRun ? outputs.segments.first?.number.rawValue ?? 0 : outputRun
+    return segments.map { .dropSegment(shard: shard, number: $0.number) }
+      + outputs.changes(shard: shard, level: outputLevel, run: run)
   }
 }

@@ -67,6 +67,8 @@ final class RunWriter {
   private let sequences: ClosedRange<SequenceNumber>
   private let keepsTombstones: Bool
   private let dropped: DroppedKeyspaces
+  /// Keys before which a segment ends, ascending, from the next one on.
+  private var cuts: ArraySlice<[UInt8]>
 
   private var segment: (writer: SegmentWriter, file: any File)?
   private final class MadeFiles {
@@ -90,11 +92,14 @@ final class RunWriter {
   /// Bytes of keys and values that went through, left out or not.
   private(set) var rawBytes: UInt64 = 0
 
-  /// - Parameter sequences: those of all rows that may come.
+  /// - Parameters:
+  ///   - sequences: those of all rows that may come.
+  ///   - cuts: keys over which no segment reaches, ascending.
   init(
     _ files: SegmentFiles, shard: Int, sequences: ClosedRange<SequenceNumber>,
-    keepsTombstones: Bool, dropped: DroppedKeyspaces
+    keepsTombstones: Bool, dropped: DroppedKeyspaces, cuts: [[UInt8]] = []
   ) {
+    self.cuts = cuts[...]
     self.files = files
     self.shard = shard
     self.sequences = sequences
@@ -117,6 +122,7 @@ final class RunWriter {
         let isBehind = rows.key.compare(end.bytes) >= 0
         if isBehind { break }
       }
+      if !cuts.isEmpty { try cut(before: rows) }
       try add(rows)
       try rows.next()
       if let segment, segment.writer.rawBytesWritten >= UInt64(files.options.segmentSize) {
@@ -133,6 +139,16 @@ final class RunWriter {
   /// Takes all rows.
   func takeAll(_ rows: inout MergeCursor) throws(EngineError) {
     while try take(&rows, before: nil, atMost: .max / 2) {}
+  }
+
+  /// Ends the segment when the row does not belong into it.
+  private func cut(before row: borrowing MergeCursor) throws(EngineError) {
+    while let cut = cuts.first {
+      let isBehind = row.key.compare(cut.bytes) >= 0
+      guard isBehind else { return }
+      cuts.removeFirst()
+      try finishSegment()
+    }
   }
 
   private func add(_ rows: borrowing MergeCursor) throws(EngineError) {

@@ -1,20 +1,44 @@
-// When a shard that nobody writes to is merged into one run, which is what reads like best.
+// When a shard that nobody writes to is merged into one run, which is what reads like best. What
+// that writes must be worth it: it hangs on what is new and not on what the shard holds.
 
 /// How long a database must be quiet before its shards are settled.
 enum SettleRule {
   /// Microseconds between looks at whether commits still come.
   static let quiet: Int64 = 2_000_000
-  /// Settling may write so many times the bytes that it takes from the upper runs after the
-  /// shortest quiet; what costs more waits longer, so that a few writes now and then to a large
-  /// shard do not have it rewritten over and over.
-  private static let cheap: UInt64 = 16
-  private static let longest: Int64 = 3_600_000_000
+  /// Settling may write so many times the bytes that lie above the lowest run after the shortest
+  /// quiet; what costs more waits longer.
+  static let cheap: UInt64 = 16
+  /// What costs so many times the bytes is not done unasked.
+  private static let dear: UInt64 = 64
+  /// Microseconds until settling is tried again that found no space, at first and at most.
+  static let firstPause: Int64 = 60_000_000
+  static let longestPause: Int64 = 3_600_000_000
 
-  /// Microseconds of quiet that `plan` needs.
-  static func patience(for plan: CompactionPlan) -> Int64 {
-    let upper = plan.inputs.dropLast().reduce(0) { $0 + $1.sizeBytes }
-    guard upper > 0 else { return quiet }
-    let factor = plan.sizeBytes / upper / cheap
-    return min(longest, quiet * Int64(max(1, min(factor, 10_000))))
+  /// Microseconds of quiet that settling needs; nil when it is not worth it.
+  static func patience(for estimate: SettleEstimate) -> Int64? {
+    guard estimate.upperBytes > 0 else { return quiet }
+    let factor = estimate.bytes / estimate.upperBytes
+    guard factor <= dear else { return nil }
+    return quiet * Int64(max(1, factor / cheap))
+  }
+}
+
+/// What settling a shard takes, about.
+struct SettleEstimate: Sendable, Equatable {
+  /// Bytes of the runs above the lowest.
+  var upperBytes: UInt64
+  /// Those, and what they overlap in the lowest run.
+  var bytes: UInt64
+  /// The same before compression.
+  var rawBytes: UInt64
+
+  init(_ shard: ShardState) {
+    let upper = shard.runs.dropLast()
+    let segments = upper.flatMap(\.segments)
+    let touched = KeySpan(segments).flatMap { shard.runs.last?.overlapping($0)?.segments }
+    let all = segments + (touched ?? (upper.isEmpty ? shard.segments : []))
+    upperBytes = upper.reduce(0) { $0 + $1.sizeBytes }
+    bytes = all.reduce(0) { $0 + $1.sizeBytes }
+    rawBytes = all.reduce(0) { $0 + $1.rawBytes }
   }
 }

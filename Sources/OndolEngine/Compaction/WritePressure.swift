@@ -11,7 +11,7 @@ struct UpkeepDebt: Sendable, Equatable {
   var sealedMemtables = 0
   var activeFill = 0.0
   var flushedRuns = 0
-  /// Bytes of levels beyond twice their size.
+  /// Bytes above the lowest run beyond what that has itself.
   var excessBytes: UInt64 = 0
 }
 
@@ -34,8 +34,8 @@ struct WriteDelay: Sendable {
   /// How near the limit is: at 0 nobody waits, at 1 writing would stop.
   ///
   /// Memtables count once only the last one has room; flushed runs from twice to four times the
-  /// number at which they are merged; levels from sixteen to sixty-four times the smallest one's
-  /// size.
+  /// number at which they are merged; bytes that should have gone down from sixteen to sixty-four
+  /// times the size up to which they need not.
   func fullness(_ debt: UpkeepDebt) -> Double {
     let memtables = debt.sealedMemtables >= sealedLimit ? debt.activeFill : 0
     let runs = Double(debt.flushedRuns - 2 * runLimit) / Double(2 * runLimit)
@@ -74,12 +74,12 @@ final class WritePressure: Sendable {
   var isFelt: Bool { felt.load(ordering: .relaxed) }
 
   /// Takes note of a view that was swapped in; `changed` is the shard whose runs are others.
-  func update(_ view: View, changed: Int? = nil, _ policy: CompactionPolicy) {
+  func update(_ view: View, changed: Int? = nil) {
     let isFelt = debts.withLock { debts in
       if let changed {
         let state = view.shards[changed].state
         debts[changed].flushedRuns = state.levelZero.count
-        debts[changed].excessBytes = Targets(state, policy).excess(of: state)
+        debts[changed].excessBytes = state.excessBytes
       }
       return zip(view.shards, debts).contains { shard, debt in
         shard.sealed.count >= delay.sealedLimit || delay.fullness(debt) > 0
@@ -106,13 +106,11 @@ final class WritePressure: Sendable {
   }
 }
 
-extension Targets {
-  /// Bytes of levels beyond twice their size.
-  func excess(of shard: ShardState) -> UInt64 {
-    shard.runs.reduce(0) { sum, run in
-      guard run.level > 0, run.level < ShardState.lowestLevel else { return sum }
-      let size = UInt64(2 * (size(of: run.level) ?? 0))
-      return sum + (run.sizeBytes > size ? run.sizeBytes - size : 0)
-    }
+extension ShardState {
+  /// Bytes above the lowest run beyond what that has itself.
+  fileprivate var excessBytes: UInt64 {
+    guard let lowest = runs.last?.sizeBytes else { return 0 }
+    let upper = sizeBytes - lowest
+    return upper > lowest ? upper - lowest : 0
   }
 }

@@ -54,6 +54,8 @@ package struct EngineMetrics: Sendable {
   /// Bytes that deletions not yet carried out hide, as far as the sizes of rows tell.
   package var reclaimableBytes: UInt64
   package var pins: Pins
+  /// What flushes and merges have found damaged since the database was opened, and go around.
+  package var damage: [EngineError]
   package var totals: UpkeepTotals
 
   init(_ storage: Storage) {
@@ -65,6 +67,7 @@ package struct EngineMetrics: Sendable {
     shards = view.shards.map(Shard.init)
     reclaimableBytes = shards.reduce(0) { $0 + Self.hiddenBytes($1) }
     pins = storage.views.live.pins(beside: view.shards.map(\.state))
+    damage = storage.damaged.current(in: view.shards.map(\.state))
     totals = storage.counters.current
   }
 

@@ -16,9 +16,9 @@ package struct EngineOptions: Sendable {
   /// Bytes of zeros in the first log that is written ahead of its use; later ones have more, up to
   /// `logSize`.
   package var firstPrewrittenSize = 1 << 20
-  /// Bytes kept back on the device for what frees space when there is no other: four memtables'
-  /// worth, for their flushes, and no more than twice the log.
-  var reserveSize: Int { min(4 * memtableSize, 2 * logSize) }
+  /// Bytes kept back on the device for what frees space when there is no other: what memtables
+  /// hold, for their flushes, and no more than twice the log.
+  var reserveSize: Int { min(max(4 * memtableSize, 2 * largestMemtableSize), 2 * logSize) }
   /// Whether a commit that nobody else waits with syncs on its own thread. Saves it two changes of
   /// threads, a third of its time, and keeps one thread of the pool waiting for the device.
   package var callersSync = true
@@ -60,11 +60,20 @@ package struct EngineOptions: Sendable {
     ManifestLimits(frame: min(max(manifestFrameSize, 8), FrameHeader.maximumPayload))
   }
   package var compress = true
+  /// Told once of each file that a flush or a merge could not read, on any thread; it must be
+  /// quick.
+  package var reportDamage: (@Sendable (EngineError) -> Void)?
 
   package init() {}
 
+  /// Bytes of rows a shard under load gathers, when the size is not chosen: a quarter of the cache.
+  var largestMemtableSize: Int { chosenMemtableSize ?? max(memtableSize, cacheSize / 4) }
+
+  /// Bytes that all memtables may take for one to be larger than usual: five eighths of the cache.
+  var memtableBudget: Int { cacheSize / 8 * 5 }
+
   /// Bytes of rows a shard gathers before they are flushed: a sixteenth of the cache, within 4 and
-  /// 64 MiB, unless chosen.
+  /// 64 MiB, unless chosen. A load makes it more; see `largestMemtableSize`.
   package var memtableSize: Int {
     get { chosenMemtableSize ?? min(max(cacheSize / 16, 4 << 20), 64 << 20) }
     set { chosenMemtableSize = newValue }

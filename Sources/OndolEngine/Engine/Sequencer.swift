@@ -102,7 +102,9 @@ final class Sequencer: Sendable {
     self.identity = identity
     self.syncWorker = syncWorker
     spareMemory = SpareMemory(
-      size: Memtable.size(forCapacity: options.memtableSize), budget: cache)
+      sizes: Memtable.size(
+        forCapacity: options.memtableSize)...Memtable.size(
+          forCapacity: options.largestMemtableSize), budget: cache)
   }
 
   // MARK: - Placing
@@ -247,7 +249,8 @@ final class Sequencer: Sendable {
     batch.groups.forEachShard(of: view.shards.count) { index in
       if view.shards[index].active.hasRoom(forRows: rows, bytes: bytes) { return }
       if !view.shards[index].active.isEmpty { sealed.append(index) }
-      seal(shard: index, capacity: max(options.memtableSize, bytes + rows * Memtable.nodeOverhead))
+      let usual = view.memtableSize(after: index, options)
+      seal(shard: index, capacity: max(usual, bytes + rows * Memtable.nodeOverhead))
       isChanged = true
     }
     return isChanged

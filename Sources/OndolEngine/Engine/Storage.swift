@@ -26,6 +26,7 @@ final class Storage: Sendable {
   let pressure: WritePressure
   let picker: CompactionPicker
   let counters = UpkeepCounters()
+  let damaged: DamagedFiles
   let manifest: Manifest
   let reserve: SpaceReserve
   /// What an unclean end left to do, until it is done.
@@ -62,6 +63,7 @@ final class Storage: Sendable {
     merging = MergeControl(dropped: manifest.state.dropped)
     pressure = WritePressure(options, shards: manifest.state.shards.count)
     picker = CompactionPicker(policy: CompactionPolicy(options))
+    damaged = DamagedFiles(report: options.reportDamage)
   }
 
   /// A large merge is done in two halves.
@@ -95,24 +97,47 @@ final class Storage: Sendable {
   // MARK: - Flushing
 
   /// Writes a sealed memtable, all of whose commits are published and synced, as the shard's newest
-  /// run; in a small shard together with all that it holds, as the only one.
+  /// run; in a small shard together with all that it holds, as the only one, unless some of that
+  /// cannot be read.
   func flush(_ memtable: Memtable, shard index: Int, mayMerge: Bool) throws(EngineError) {
+    let shard = views.current.shards[index]
+    let isSmall = shard.state.sizeBytes + UInt64(memtable.sizeBytes) < picker.policy.smallSize
+    let barriers = damaged.barriers
+    if isSmall, mayMerge, !shard.state.segments.contains(where: barriers.contains) {
+      do throws(EngineError) {
+        return try flush(memtable, into: shard.runs, shard: index)
+      } catch {
+        let state = shard.state
+        guard damaged.note(error, state.segments, state.valueFiles.keys) else { throw error }
+      }
+    }
+    try flush(memtable, into: [], shard: index)
+  }
+
+  /// Merges the memtable with `inputs`, which are all of the shard's runs or none.
+  private func flush(
+    _ memtable: Memtable, into inputs: [Run], shard index: Int
+  ) throws(EngineError) {
     guard let sequences = memtable.sequences else { return }
     let through = sequences.upperBound
     let shard = views.current.shards[index]
-    let isSmall = shard.state.sizeBytes + UInt64(memtable.sizeBytes) < picker.policy.smallSize
-    let inputs = isSmall && mayMerge ? shard.runs : []
     let sources = [RowSource.memtable(MemtableCursor(memtable, upTo: through))]
     var rows = MergeCursor(sources + inputs.map { .run($0.cursor(keepsBlocks: false)) })
     let old = inputs.flatMap(\.segments).map(\.metadata)
     let first = min(sequences.lowerBound, old.map(\.minSequence).min() ?? sequences.lowerBound)
+    let isOnly = inputs.count == shard.runs.count
     let writer = RunWriter(
       files(for: shard.state, merging: old), shard: index, sequences: first...through,
-      keepsTombstones: inputs.count < shard.runs.count, dropped: manifest.state.dropped)
-    let isOnly = inputs.count == shard.runs.count
+      keepsTombstones: !isOnly, dropped: manifest.state.dropped)
+    let isSmall = shard.state.sizeBytes + UInt64(memtable.sizeBytes) < picker.policy.smallSize
     do throws(EngineError) {
       try rows.seekToFirst()
       try writer.takeAll(&rows)
+    } catch {
+      discard(writer.made)
+      throw error
+    }
+    do throws(EngineError) {
       try install(
         memtable, through, shard: index, replacing: old, with: writer.output,
         level: isOnly && isSmall ? ShardState.lowestLevel : 0)
@@ -157,7 +182,8 @@ final class Storage: Sendable {
     return SegmentFiles(
       directory: directory, numbers: manifest.numbers, identity: identity, options: options,
       random: environment.random,
-      emptied: valueFiles.files(gathering.filesToEmpty(merging: segments)))
+      emptied: valueFiles.files(
+        gathering.filesToEmpty(merging: segments).subtracting(damaged.barriers.numbers)))
   }
 
   /// Makes the result of a merge count. False, and nothing has happened, when keyspaces were
@@ -192,7 +218,7 @@ final class Storage: Sendable {
 
   /// Has the pressure on writers follow the view; `changed` is a shard whose runs are others.
   func notePressure(changed: Int? = nil) {
-    pressure.update(views.current, changed: changed, picker.policy)
+    pressure.update(views.current, changed: changed)
   }
 
   /// Drops keyspaces: segments with nothing else are gone, and merges begun before come to nothing.

@@ -10,6 +10,7 @@ final class Upkeep: Sendable {
   private let background: BackgroundTasks
   private let isTimerSet = Atomic(false)
   private let isRetrySet = Atomic(false)
+  private let lackOfSpace = Guarded(SettlePause())
 
   init(_ storage: Storage) {
     self.storage = storage
@@ -189,15 +190,51 @@ final class Upkeep: Sendable {
   private func settle(after quiet: Int64) async -> Int64? {
     var next: Int64?
     for shard in shards {
-      guard let job = await shard.settlingJob() else { continue }
-      let patience = SettleRule.patience(for: job.plan)
-      if patience <= quiet {
-        try? await shard.settle()
+      guard let estimate = await shard.settleEstimate() else { continue }
+      guard let patience = SettleRule.patience(for: estimate) else {
+        try? await shard.tidy()
+        continue
+      }
+      let wait = max(patience - quiet, pauseForSpace)
+      if wait <= 0 {
+        await settle(shard)
       } else {
-        next = min(next ?? .max, patience - quiet)
+        next = min(next ?? .max, wait)
       }
     }
     return next
+  }
+
+  /// Microseconds for which settling is still put off.
+  private var pauseForSpace: Int64 {
+    guard let retry = lackOfSpace.withLock({ $0.retry }) else { return 0 }
+    return retry - storage.environment.now()
+  }
+
+  /// Settles a shard until commits come. Where there is no space the next attempt waits, each time
+  /// longer.
+  private func settle(_ shard: Shard) async {
+    let views = storage.views
+    let published = views.published
+    do throws(EngineError) {
+      try await shard.settle { views.published == published }
+      lackOfSpace.withLock { $0 = SettlePause() }
+    } catch {
+      guard error.isLackOfSpace else { return }
+      let now = storage.environment.now()
+      lackOfSpace.withLock { $0.lengthen(from: now) }
+    }
+  }
+
+  /// Until when settling is put off that found no space.
+  private struct SettlePause: Sendable {
+    var retry: Int64?
+    var pause: Int64 = 0
+
+    mutating func lengthen(from now: Int64) {
+      pause = min(max(SettleRule.firstPause, 2 * pause), SettleRule.longestPause)
+      retry = now + pause
+    }
   }
 
   // MARK: - On request
@@ -225,17 +262,19 @@ final class Upkeep: Sendable {
   }
 
   /// Merges every shard into one run. `progress` gets the bytes merged so far and all there are to
-  /// merge. With `bytesPerSecond` it rests after each step, so that it is at most as fast as that.
+  /// merge, about. With `bytesPerSecond` it rests after each step, so that it is at most as fast as
+  /// that.
   func compact(
     bytesPerSecond: UInt64? = nil, _ progress: (_ done: UInt64, _ total: UInt64) -> Void
   ) async throws(EngineError) {
+    storage.damaged.forgetUnreadable()
     var total: UInt64 = 0
-    for shard in shards { total += await shard.settlingJob()?.plan.rawBytes ?? 0 }
+    for shard in shards { total += await shard.settleEstimate()?.rawBytes ?? 0 }
     var done: UInt64 = 0
     for shard in shards {
-      await shard.beginMerging()
+      await shard.beginSettling()
       do throws(EngineError) {
-        while let job = await shard.settlingJob() {
+        while let job = await shard.takeSettlingJob() {
           let outcome = try await job.run { bytes in
             done += bytes
             progress(min(done, total), total)
@@ -244,10 +283,10 @@ final class Upkeep: Sendable {
           if outcome == .abandoned { try refuseWhenStopped() }
         }
       } catch {
-        await shard.endMerging()
+        await shard.endSettling()
         throw error
       }
-      await shard.endMerging()
+      await shard.endSettling()
     }
     progress(total, total)
   }

@@ -109,6 +109,14 @@ final class DiskDirectory: Directory {
     _ = try retrying("fsync", path + "/..") { fsync(parent) }
   }
 
+  func freeBytes() -> UInt64? {
+    var status = statvfs()
+    guard unsafe fstatvfs(descriptor, &status) == 0 else { return nil }
+    let (bytes, overflows) = UInt64(status.f_bavail).multipliedReportingOverflow(
+      by: UInt64(status.f_frsize))
+    return overflows ? nil : bytes
+  }
+
   func lock(owner: String) throws(EngineError) -> any DirectoryLock {
     let opened = try retrying("openat", "LOCK") {
       unsafe openat(descriptor, "LOCK", O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0o600)

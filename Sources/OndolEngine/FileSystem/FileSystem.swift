@@ -36,12 +36,17 @@ package protocol Directory: AnyObject, Sendable {
   /// released.
   func lock(owner: String) throws(EngineError) -> any DirectoryLock
 
+  /// Bytes that can still be written to the device; nil where that cannot be told (`fstatvfs`).
+  func freeBytes() -> UInt64?
+
   /// Tells from now on when a file may have changed whose name `concerns` says yes to; nil where
   /// that cannot be told.
   func watch(_ concerns: @escaping @Sendable (String) -> Bool) -> (any DirectoryWatch)?
 }
 
 extension Directory {
+  package func freeBytes() -> UInt64? { nil }
+
   package func watch(_ concerns: @escaping @Sendable (String) -> Bool) -> (any DirectoryWatch)? {
     nil
   }

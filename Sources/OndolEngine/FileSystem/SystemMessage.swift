@@ -34,6 +34,9 @@ package enum SystemFailure: Sendable {
   /// Anything else.
   case other
 
+  /// What the system says of a full disk.
+  package static var fullDisk: Int32 { ENOSPC }
+
   /// Sorts an error number.
   package init(errno: Int32) {
     switch errno {

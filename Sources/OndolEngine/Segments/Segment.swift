@@ -104,6 +104,10 @@ package final class Segment: Sendable {
     _ key: RawSpan, _ hash: UInt64, _ options: ReadOptions
   ) throws(EngineError) -> Lookup {
     if let table = published.reader.value, !table.filter.mayContain(hash) { return .absent }
+    // A key between two segments of a run is looked for in the second, which need not be readable.
+    let minKey = metadata.minKey
+    let isBefore = key.compare(minKey.bytes) < 0
+    if isBefore { return .absent }
     guard options.mayBlock else { return .wouldBlock }
     let table = try open().table
     guard table.filter.mayContain(hash) else { return .absent }

@@ -1,13 +1,18 @@
 // A shard's upkeep. The actor decides what is to be done next to its memtables and runs, and makes
-// sure that one flush and one merge are done at a time: flushes on the maintenance thread, merges
-// on threads of their own, so that no flush waits behind a merge. Reads never come here: they have
-// the view. Commits neither, except to wait when the shard's memtables are all full.
+// sure that one flush, one merge of any size and one of the newest flushed runs are done at a time:
+// flushes on the maintenance thread, merges on threads of their own, so that no flush waits behind
+// a merge, and the flushed runs do not pile up behind a long one. Each of the two merges is a
+// barrier to the other. Reads never come here: they have the view. Commits neither, except to wait
+// when the shard's memtables are all full.
 
 /// One shard's flushes and merges.
 actor Shard {
   private enum Work {
     case flushing
+    /// Any merge.
     case merging
+    /// A merge of flushed runs among themselves, newer than those that the other merge takes.
+    case mergingFlushed
   }
 
   /// Lets one in after the other.
@@ -18,7 +23,9 @@ actor Shard {
 
   private let index: Int
   private let storage: Storage
-  private var turns: [Work: Turn] = [.flushing: Turn(), .merging: Turn()]
+  private var turns: [Work: Turn] = [.flushing: Turn(), .merging: Turn(), .mergingFlushed: Turn()]
+  /// The segments that merges under way take.
+  private var taken: [Work: Set<FileNumber>] = [:]
 
   init(index: Int, storage: Storage) {
     self.index = index
@@ -38,51 +45,122 @@ actor Shard {
       // A flushed commit survives a power cut, so every commit before it must.
       try await storage.sequencer.synchronize()
       // While no merge is under way, none begins: a small shard's flush replaces its runs.
-      let mayMerge = takeIfFree(.merging)
-      defer { if mayMerge { end(.merging) } }
+      let mayMerge = takeForFlush()
+      defer { if mayMerge { endForFlush() } }
       try await storage.perform { [index] (storage) throws(EngineError) in
         try storage.flush(memtable, shard: index, mayMerge: mayMerge)
       }
     }
   }
 
+  private func takeForFlush() -> Bool {
+    guard takeIfFree(.merging) else { return false }
+    if takeIfFree(.mergingFlushed) { return true }
+    end(.merging)
+    return false
+  }
+
+  private func endForFlush() {
+    end(.mergingFlushed)
+    end(.merging)
+  }
+
   // MARK: - Merging
 
-  /// Compacts until the picker finds nothing to do. Returns at once when somebody does so already.
+  /// Compacts until the picker finds nothing to do. When somebody does so already, sees to the
+  /// newest flushed runs beside; returns at once when that is being done, too.
   func compact() async throws(EngineError) {
-    guard takeIfFree(.merging) else { return }
-    defer { end(.merging) }
-    while let job = nextJob() {
-      guard try await job.run() == .installed else { return }
+    let work = takeIfFree(.merging) ? Work.merging : .mergingFlushed
+    guard work == .merging || takeIfFree(work) else { return }
+    defer { end(work) }
+    while let job = nextJob(work) {
+      guard try await run(job, as: work) != .abandoned else { return }
     }
   }
 
-  /// Merges the shard into one run, unless it is stopped.
-  func settle() async throws(EngineError) {
+  /// Merges the shard into one run, one piece after the other, for as long as `goesOn` says so.
+  func settle(while goesOn: @Sendable () -> Bool) async throws(EngineError) {
     await take(.merging)
     defer { end(.merging) }
-    while let job = settlingJob() {
-      guard try await job.run() == .installed else { return }
+    while goesOn(), let job = settlingJob(isAskedFor: false) {
+      guard try await run(job, as: .merging) != .abandoned else { return }
     }
   }
 
-  /// Keeps merges out for whoever merges by itself; to be followed by `endMerging()`.
-  func beginMerging() async { await take(.merging) }
-
-  func endMerging() { end(.merging) }
-
-  private func nextJob() -> CompactionJob? {
+  /// Puts flushed runs together that are of about one size.
+  func tidy() async throws(EngineError) {
+    guard takeIfFree(.merging) else { return }
+    defer { end(.merging) }
     let start = storage.merging.start
-    return storage.picker.next(view.state, dropped: start.dropped).map {
-      CompactionJob($0, shard: index, start, storage)
+    let plan = storage.picker.tidying(view.state, around: barriers(beside: .merging))
+    guard let plan else { return }
+    let job = CompactionJob(plan, shard: index, start, storage, isAskedFor: false)
+    _ = try await run(job, as: .merging)
+  }
+
+  /// Keeps merges out for whoever settles the shard by itself, with jobs from `takeSettlingJob()`;
+  /// to be followed by `endSettling()`.
+  func beginSettling() async { await take(.merging) }
+
+  /// The next step towards one run, which somebody waits for; nil when there is no more.
+  func takeSettlingJob() async -> CompactionJob? {
+    taken[.merging] = nil
+    while true {
+      if let job = settlingJob(isAskedFor: true) {
+        taken[.merging] = Set(job.plan.segments.map(\.number))
+        return job
+      }
+      // What the other merge takes is not yet where it belongs.
+      guard taken[.mergingFlushed] != nil else { return nil }
+      await take(.mergingFlushed)
+      end(.mergingFlushed)
     }
+  }
+
+  func endSettling() {
+    taken[.merging] = nil
+    end(.merging)
+  }
+
+  /// What settling would take; nil when there is nothing to do.
+  func settleEstimate() -> SettleEstimate? {
+    let dropped = storage.merging.start.dropped
+    let state = view.state
+    guard storage.picker.settling(state, dropped: dropped, around: storage.damaged.barriers) != nil
+    else { return nil }
+    return SettleEstimate(state)
+  }
+
+  private func run(
+    _ job: CompactionJob, as work: Work
+  ) async throws(EngineError) -> CompactionJob.Outcome {
+    taken[work] = Set(job.plan.segments.map(\.number))
+    defer { taken[work] = nil }
+    return try await job.run()
+  }
+
+  /// What is damaged, and what the merge beside `work` takes.
+  private func barriers(beside work: Work) -> Barriers {
+    let other = taken[work == .merging ? .mergingFlushed : .merging] ?? []
+    return Barriers(storage.damaged.barriers.numbers.union(other))
+  }
+
+  private func nextJob(_ work: Work) -> CompactionJob? {
+    let start = storage.merging.start
+    let barriers = barriers(beside: work)
+    let plan =
+      work == .merging
+      ? storage.picker.next(view.state, dropped: start.dropped, around: barriers)
+      : storage.picker.mergingFlushed(view.state, around: barriers)
+    return plan.map { CompactionJob($0, shard: index, start, storage, isAskedFor: false) }
   }
 
   /// The next step towards one run.
-  func settlingJob() -> CompactionJob? {
+  private func settlingJob(isAskedFor: Bool) -> CompactionJob? {
     let start = storage.merging.start
-    return storage.picker.settling(view.state, dropped: start.dropped).map {
-      CompactionJob($0, shard: index, start, storage)
+    let barriers = barriers(beside: .merging)
+    return storage.picker.settling(view.state, dropped: start.dropped, around: barriers).map {
+      CompactionJob($0, shard: index, start, storage, isAskedFor: isAskedFor)
     }
   }
 

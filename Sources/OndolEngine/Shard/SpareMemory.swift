@@ -4,32 +4,33 @@
 
 /// Keeps the memory of one memtable that nobody uses any more.
 final class SpareMemory: Sendable {
-  /// The only size that is kept.
-  private let size: Int
+  /// The sizes that are kept.
+  private let sizes: ClosedRange<Int>
   private let budget: BlockCache
   private let kept = Guarded<LargeMemory?>(nil)
 
-  /// Keeps pieces of `size` bytes, and counts what it keeps against `budget`.
-  init(size: Int, budget: BlockCache) {
-    self.size = size
+  /// Keeps a piece of so many bytes, and counts what it keeps against `budget`.
+  init(sizes: ClosedRange<Int>, budget: BlockCache) {
+    self.sizes = sizes
     self.budget = budget
   }
 
   /// Memory of `size` bytes, not cleared.
   func take(_ size: Int) -> LargeMemory {
-    guard size == self.size, let memory = takeKept() else { return LargeMemory(size) }
-    return memory
+    guard sizes.contains(size), let memory = takeKept() else { return LargeMemory(size) }
+    // A load has outgrown it, or is over.
+    return memory.size == size ? memory : LargeMemory(size)
   }
 
   /// Takes memory that is not used any more.
   func giveBack(_ memory: LargeMemory) {
-    guard memory.size == size else { return }
+    guard sizes.contains(memory.size) else { return }
     let isKept = kept.withLock { kept in
       guard kept == nil else { return false }
       kept = memory
       return true
     }
-    if isKept { budget.reserve(size) }
+    if isKept { budget.reserve(memory.size) }
   }
 
   /// Lets go of what is kept.
@@ -42,7 +43,7 @@ final class SpareMemory: Sendable {
       defer { kept = nil }
       return kept
     }
-    if memory != nil { budget.release(size) }
+    if let memory { budget.release(memory.size) }
     return memory
   }
 }

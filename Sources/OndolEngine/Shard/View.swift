@@ -90,6 +90,19 @@ final class View: Sendable {
     Self.shardIndex(of: key, count: shards.count)
   }
 
+  /// Bytes of the memtable that follows a full one of a shard: twice as many each time, since what
+  /// is written in larger runs is merged less often, for as long as memory is left for blocks. What
+  /// is sealed without being full begins anew.
+  func memtableSize(after index: Int, _ options: EngineOptions) -> Int {
+    let usual = options.memtableSize
+    let active = shards[index].active
+    let wanted = min(2 * max(active.capacity, usual / 2), options.largestMemtableSize)
+    let taken = shards.reduce(0) { sum, shard in
+      sum + shard.sealed.reduce(shard.active.sizeBytes) { $0 + $1.sizeBytes }
+    }
+    return wanted > usual && taken + wanted <= options.memtableBudget ? wanted : usual
+  }
+
   static func shardIndex(of key: RawSpan, count: Int) -> Int {
     guard count > 1 else { return 0 }
     return Int((keyHead(key) >> 44) % UInt64(count))

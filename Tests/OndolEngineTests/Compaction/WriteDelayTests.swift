@@ -52,7 +52,7 @@ import Testing
     let view = View(
       shards: [ShardView(active: active)], reads: InlineWorkers().makeWorker(named: "reads"))
     let pressure = WritePressure(options, shards: 1)
-    pressure.update(view, CompactionPolicy(options))
+    pressure.update(view)
     #expect(pressure.isFelt)
     let waits = (0..<1_000).map { _ in pressure.wait(before: 1_000, in: view) }
     let slept = waits.filter { $0 > 0 }

@@ -48,6 +48,12 @@ final class SimulatedDirectory: Directory {
     return SimulatedFile(name: name, number: number, access: .readWrite, of: fileSystem)
   }
 
+  func freeBytes() -> UInt64? {
+    fileSystem.state.withLock { state in
+      state.capacity.map { UInt64(max(0, $0 - state.storage.used)) }
+    }
+  }
+
   func remove(_ name: String) throws(EngineError) {
     try fileSystem.state.withLock { [path] (state) throws(EngineError) in
       guard state.storage.directories[path]?.current[name] != nil else {
