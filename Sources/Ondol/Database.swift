@@ -141,6 +141,7 @@ public final class Database: Sendable {
     if let clock = options.clock { environment.now = clock }
     var engineOptions = engineOptions
     engineOptions.cacheSize = options.cacheSize
+    engineOptions.fileLimit = options.fileLimit
     engineOptions.shardCount = options.shardCount
     engineOptions.historyRetention = options.changeRetention.map { HistoryRetention($0) }
     let engine: Engine

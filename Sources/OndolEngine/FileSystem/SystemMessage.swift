@@ -34,6 +34,9 @@ package enum SystemFailure: Sendable {
   /// Anything else.
   case other
 
+  /// Whether the process or the system has as many files open as it may.
+  static func isLackOfDescriptors(_ errno: Int32) -> Bool { errno == EMFILE || errno == ENFILE }
+
   /// Sorts an error number.
   package init(errno: Int32) {
     switch errno {
