@@ -112,6 +112,18 @@ private final class Counter: Sendable {
     cache.release(reserved)
   }
 
+  @Test func `places of segments that are gone do not pile up`() {
+    var ring = BlockRing()
+    for round in 0..<500 {
+      let table = SlotTable(count: 20)
+      ring.add(table)
+      for slot in 0..<20 { ring.append(slot, of: table) }
+      ring.remove(table)
+      table.destroy { _, _ in }
+      #expect(ring.count <= 128, "round \(round)")
+    }
+  }
+
   @Test func `blocks keep some room when memtables take all of it`() throws {
     let rows = smallRows(1_000)
     let cache = BlockCache(budgetBytes: 200_000)

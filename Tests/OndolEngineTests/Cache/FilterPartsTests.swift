@@ -53,7 +53,8 @@ import Testing
     #expect(cache.loadCount < parts + 20_000 / 30)
   }
 
-  @Test func `the oldest run reads its filter where most keys are not there, and else not`() throws {
+  @Test func `the oldest run reads its filter where most keys are not there, and else not`() throws
+  {
     let rows = evenRows(20_000)
     let directory = MemoryDirectory()
     let metadata = try writeSegment(rows, to: directory)
