@@ -5,15 +5,16 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <pthread.h>
 #include <string.h>
 #include <sys/file.h>
+#include <sys/resource.h>
 #include <sys/uio.h>
 
 #if defined(__APPLE__)
 #include <pthread/qos.h>
 #elif defined(__linux__)
-#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <sys/vfs.h>
 #include <unistd.h>
@@ -105,6 +106,12 @@ void ondol_name_thread(const char *name) {
 #else
   pthread_setname_np(pthread_self(), cut);
 #endif
+}
+
+long ondol_file_limit(void) {
+  struct rlimit limit;
+  if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return 0;
+  return limit.rlim_cur > (rlim_t)LONG_MAX ? LONG_MAX : (long)limit.rlim_cur;
 }
 
 void ondol_lower_priority(void) {

@@ -142,6 +142,7 @@ public final class Database: Sendable {
     if let clock = options.clock { environment.now = clock }
     var engineOptions = engineOptions
     engineOptions.cacheSize = options.cacheSize
+    engineOptions.fileLimit = options.fileLimit
     engineOptions.shardCount = options.shardCount
     engineOptions.historyRetention = options.changeRetention.map { HistoryRetention($0) }
     engineOptions.reportDamage = { [logger = options.logger] damage in

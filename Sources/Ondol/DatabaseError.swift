@@ -204,6 +204,8 @@ extension DatabaseError {
         suggestion: "open it with read-write access to write")
     case .poisoned:
       self.init(.unavailable, error.description)
+    case .superseded(let file):
+      self.init(.aborted, "\(error); call refresh() and repeat it", path: file)
     case .wouldBlock:
       self = .cold
     case .cancelled:

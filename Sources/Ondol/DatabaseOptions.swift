@@ -1,5 +1,6 @@
 // How a database is opened: what the app may choose, with its units and defaults.
 
+internal import OndolEngine
 public import Logging
 
 /// What a commit survives once the write that made it has returned.
@@ -61,6 +62,11 @@ extension Database {
     /// not yet in files come on top of it: each shard gathers a sixteenth of it, within 4 and 64
     /// MiB, and up to three times that while its files are behind.
     public var cacheSize = 64 << 20
+    /// Files that the database has open at once, 64 or more. Nil, the default, takes half of what the
+    /// process may have open, within 64 and 4,096. However large the database is, it gets by with
+    /// what it has: a file that was not read for long is closed, and opened again when it is. Some
+    /// thirty of them are for writing; an upload under way has one more.
+    public var fileLimit: Int?
     /// Parts of the storage that are maintained side by side, 1 to 1,024; counts when the database
     /// is created, and stays what it was then.
     public var shardCount = 4
@@ -111,12 +117,14 @@ extension Database {
     ///   - automaticIndexes: whether indexes are made for queries that look at many documents.
     ///   - access: whether the database may be written.
     ///   - changeRetention: for how long changes can be read again; not at all when nil.
+    ///   - fileLimit: files that are open at once; half of what the process may have when nil.
     public init(
       durability: Durability = .power, cacheSize: Int = 64 << 20, shardCount: Int = 4,
       logger: Logger = Logger(label: "ondol"), clock: (@Sendable () -> Int64)? = nil,
       automaticID: (@Sendable () -> String)? = nil, automaticIndexes: Bool = false,
-      access: Access = .readWrite, changeRetention: ChangeRetention? = nil
+      access: Access = .readWrite, changeRetention: ChangeRetention? = nil, fileLimit: Int? = nil
     ) {
+      self.fileLimit = fileLimit
       self.access = access
       self.changeRetention = changeRetention
       self.durability = durability
@@ -139,6 +147,12 @@ extension Database {
       guard cacheSize >= 0 else {
         throw DatabaseError(
           .invalidArgument, "a cache cannot have \(cacheSize) bytes", path: path)
+      }
+      if let fileLimit, fileLimit < FileLimit.minimum {
+        throw DatabaseError(
+          .invalidArgument,
+          "a database has \(FileLimit.minimum) files open or more, and fileLimit is \(fileLimit)",
+          path: path)
       }
     }
   }

@@ -36,6 +36,9 @@ package enum EngineError: Error, Sendable, Equatable {
   case invalid(reason: String)
   /// The commit asked for is not, or no more, among those whose history is kept.
   case notInHistory(reason: String)
+  /// Reading beside a writer: it has removed a file that what is shown needs and that could not be
+  /// kept open. A refresh shows what is there now.
+  case superseded(file: String)
   /// A read that may not wait for the disk would have to. Never leaves the engine: the read is done
   /// again where it may wait.
   case wouldBlock
@@ -85,6 +88,8 @@ extension EngineError: CustomStringConvertible {
       return "the commit has \(bytes) bytes and may have \(limit)"
     case .invalid(let reason), .notInHistory(let reason):
       return reason
+    case .superseded(let file):
+      return "the writer has put others in the place of \(file)"
     case .wouldBlock:
       return "a block is not in memory"
     }

@@ -22,6 +22,18 @@ import Testing
     try await database.close()
   }
 
+  @Test func `refuses a limit of open files that is too low, and works with the lowest`()
+    async throws
+  {
+    await #expect { try await Database.inMemory(options: .init(fileLimit: 63)) } throws: {
+      ($0 as? DatabaseError)?.code == .invalidArgument
+    }
+    let database = try await Database.inMemory(options: .init(fileLimit: 64))
+    try await database.document("a/b").setData(["n": 1])
+    #expect(try await database.document("a/b").getDocument()["n"] as Int? == 1)
+    try await database.close()
+  }
+
   @Test func `refuses a cache of less than nothing, and works with none`() async throws {
     await #expect { try await Database.inMemory(options: .init(cacheSize: -1)) } throws: {
       ($0 as? DatabaseError)?.code == .invalidArgument

@@ -41,6 +41,10 @@ void ondol_begin_writeback(int descriptor, off_t offset, off_t length);
 /// not when it may be that of other machines, over a network or from outside a virtual one.
 int ondol_is_local(int descriptor);
 
+/// How many files the process may have open, by its soft limit; LONG_MAX when there is none, 0 when
+/// the system does not say.
+long ondol_file_limit(void);
+
 /// Gives the calling thread a name for debuggers, cut to what the system takes.
 void ondol_name_thread(const char *name);
 

@@ -56,7 +56,7 @@ extension StorageReference {
           .invalidArgument, "\"\(token)\" is no token of a page of this folder", path: folder)
       }
     }
-    let page = try await database.read(try database.engineSnapshot()) {
+    let page = try await database.read(try database.engineSnapshot(), canBeCancelled: true) {
       (rows) throws(DatabaseError) in
       try FolderPage(of: folder, behind: token, limit: limit, in: rows)
     }

@@ -56,7 +56,8 @@ public struct LookupQuery: Sendable {
 
   @concurrent
   private func find(_ snapshot: Snapshot) async throws(DatabaseError) -> QuerySnapshot {
-    try await query.database.read(snapshot) { [self] (rows) throws(DatabaseError) in
+    try await query.database.read(snapshot, canBeCancelled: true) {
+      [self] (rows) throws(DatabaseError) in
       try find(in: rows)
     }
   }

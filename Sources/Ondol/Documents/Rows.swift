@@ -1,7 +1,8 @@
 // The rows of a snapshot, read without suspension. Stage 3 of the read path, and what a write is
 // derived from. What is in memory is read on the caller, which keeps its actor; when a block must
-// come from disk, the whole read is begun again on the engine's thread for cold reads, so that no
-// thread of the pool ever waits for a disk. Whoever must not suspend (a `DatabaseSnapshot`, a
+// come from disk, the whole read is begun again on one of the engine's threads for cold reads, so
+// that no thread of the pool ever waits for a disk, and there once more when it takes long while
+// others wait. So what reads rows changes nothing. Whoever must not suspend (a `DatabaseSnapshot`, a
 // transaction) blocks instead.
 
 internal import OndolEngine
@@ -14,11 +15,39 @@ struct Rows: Sendable {
   /// Whether a read may block the thread while a block is read from disk. Otherwise it throws
   /// `DatabaseError.cold`.
   let mayBlock: Bool
+  /// The read's turn on the threads for cold reads, when it has one.
+  private let turn: ReadingTurn?
+  /// Whether a long walk ends when its task is cancelled. Not where others wait for what comes of
+  /// it.
+  private let canBeCancelled: Bool
 
-  init(_ snapshot: Snapshot, _ catalog: Catalog, mayBlock: Bool) {
+  init(
+    _ snapshot: Snapshot, _ catalog: Catalog, mayBlock: Bool, turn: ReadingTurn? = nil,
+    canBeCancelled: Bool = false
+  ) {
     self.snapshot = snapshot
     self.catalog = catalog
     self.mayBlock = mayBlock
+    self.turn = turn
+    self.canBeCancelled = canBeCancelled
+  }
+
+  /// Rows that a walk goes over between two steps.
+  static let rowsOfStep = 64
+
+  /// To be called by a walk every `rowsOfStep` rows. Throws `DatabaseError.cold` when the walk is to
+  /// be begun again because others come first, and `.cancelled` when nobody wants it any more.
+  @inline(never)
+  func step() throws(DatabaseError) {
+    guard let turn else {
+      if canBeCancelled { try refuseWhenCancelled() }
+      return
+    }
+    do throws(EngineError) {
+      try turn.step(canBeCancelled: canBeCancelled)
+    } catch {
+      throw DatabaseError(error)
+    }
   }
 
   /// The value at `key`, or nil.
@@ -35,19 +64,24 @@ struct Rows: Sendable {
 }
 
 extension Database {
-  /// Runs `body`, which reads rows of `snapshot`: here when they are in memory, otherwise on the
-  /// thread for cold reads.
+  /// Runs `body`, which reads rows of `snapshot` and changes nothing: here when they are in memory,
+  /// otherwise on a thread for cold reads, where it may be begun again when it takes long.
+  ///
+  /// - Parameter canBeCancelled: whether it ends with `.cancelled` when the task is cancelled.
   func read<R: Sendable>(
-    _ snapshot: Snapshot,
+    _ snapshot: Snapshot, canBeCancelled: Bool = false,
     _ body: @escaping @Sendable (Rows) throws(DatabaseError) -> R
   ) async throws(DatabaseError) -> R {
     do throws(DatabaseError) {
-      return try body(Rows(snapshot, catalog, mayBlock: false))
+      return try body(
+        Rows(snapshot, catalog, mayBlock: false, canBeCancelled: canBeCancelled))
     } catch {
       guard error.isCold else { throw error }
     }
-    return try await snapshot.readBlocking { [catalog] () throws(DatabaseError) in
-      try body(Rows(snapshot, catalog, mayBlock: true))
+    if canBeCancelled { try refuseWhenCancelled() }
+    return try await snapshot.readInTurns { [catalog] (turn) throws(DatabaseError) in
+      try body(
+        Rows(snapshot, catalog, mayBlock: true, turn: turn, canBeCancelled: canBeCancelled))
     }
   }
 }

@@ -50,7 +50,9 @@ public struct AggregateQuery: Sendable, Hashable {
   @concurrent
   private func explanation() async throws(DatabaseError) -> QueryExplanation {
     let shape = try query.shape.get()
-    return try await query.database.read(try query.database.engineSnapshot()) {
+    return try await query.database.read(
+      try query.database.engineSnapshot(), canBeCancelled: true
+    ) {
       [self] (rows) throws(DatabaseError) in
       let executor = try Executor(shape, in: query.database, rows)
       if let ends = try indexEnds(executor) { return QueryExplanation(endsOf: ends, executor) }
@@ -61,7 +63,9 @@ public struct AggregateQuery: Sendable, Hashable {
   @concurrent
   private func aggregate() async throws(DatabaseError) -> AggregateQuerySnapshot {
     let shape = try query.shape.get()
-    return try await query.database.read(try query.database.engineSnapshot()) {
+    return try await query.database.read(
+      try query.database.engineSnapshot(), canBeCancelled: true
+    ) {
       [self] (rows) throws(DatabaseError) in
       var executor = try Executor(shape, in: query.database, rows)
       return try aggregate(&executor)
@@ -215,7 +219,9 @@ public struct GroupedAggregateQuery: Sendable, Hashable {
   private func groups() async throws(DatabaseError) -> [AggregateGroup] {
     let query = aggregate.query
     let shape = try query.shape.get()
-    return try await query.database.read(try query.database.engineSnapshot()) {
+    return try await query.database.read(
+      try query.database.engineSnapshot(), canBeCancelled: true
+    ) {
       [self] (rows) throws(DatabaseError) in
       var executor = try Executor(shape, in: query.database, rows)
       return try groups(&executor)

@@ -180,6 +180,7 @@ extension Rows {
       for place in places { _ = try show(keys[place], visit) }
       return
     }
+    try step()
     var failure: DatabaseError?
     let isComplete: Bool
     do throws(EngineError) {

@@ -167,7 +167,7 @@ extension Query {
   @concurrent
   fileprivate func execute() async throws(DatabaseError) -> [DocumentSnapshot] {
     let shape = try shape.get()
-    return try await database.read(try database.engineSnapshot()) {
+    return try await database.read(try database.engineSnapshot(), canBeCancelled: true) {
       [database] (rows) throws(DatabaseError) in
       var executor = try Executor(shape, in: database, rows)
       let documents = try executor.documents()
@@ -179,7 +179,7 @@ extension Query {
   @concurrent
   fileprivate func explanation(analyze: Bool) async throws(DatabaseError) -> QueryExplanation {
     let shape = try shape.get()
-    return try await database.read(try database.engineSnapshot()) {
+    return try await database.read(try database.engineSnapshot(), canBeCancelled: true) {
       [database] (rows) throws(DatabaseError) in
       var executor = try Executor(shape, in: database, rows)
       guard analyze else {

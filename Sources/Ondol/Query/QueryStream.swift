@@ -83,7 +83,8 @@ struct QueryPages: Sendable {
     } else {
       snapshot = try query.database.engineSnapshot()
     }
-    return try await query.database.read(snapshot) { [self] (rows) throws(DatabaseError) in
+    return try await query.database.read(snapshot, canBeCancelled: true) {
+      [self] (rows) throws(DatabaseError) in
       var rest = self
       rest.snapshot = snapshot
       let documents = try rest.read(shape, rows)

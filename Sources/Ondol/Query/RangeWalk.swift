@@ -12,9 +12,13 @@ struct RangeWalk: ~Copyable {
   /// The range the cursor is in or before.
   private var current: Int
   private var hasBegun = false
+  private let rows: Rows
+  /// Rows until the next step.
+  private var rowsLeft = Rows.rowsOfStep
 
   /// Moves throw `DatabaseError.cold` when a block must come from disk and `rows` may not block.
   init(_ rows: Rows, _ ranges: [KeyRange], reversed: Bool = false) {
+    self.rows = rows
     self.ranges = ranges
     self.reversed = reversed
     current = reversed ? ranges.count - 1 : 0
@@ -25,6 +29,7 @@ struct RangeWalk: ~Copyable {
   /// Moves to the next row; false when there is none.
   mutating func next() throws(DatabaseError) -> Bool {
     guard !ranges.isEmpty else { return false }
+    try count()
     do throws(EngineError) {
       return try reversed ? backward() : forward()
     } catch {
@@ -55,6 +60,7 @@ struct RangeWalk: ~Copyable {
   /// none. Only for a walk of one range.
   mutating func next(from key: [UInt8]) throws(DatabaseError) -> Bool {
     hasBegun = true
+    try count()
     do throws(EngineError) {
       if reversed {
         try cursor.seek(atOrBefore: key.bytes)
@@ -65,6 +71,15 @@ struct RangeWalk: ~Copyable {
     } catch {
       throw DatabaseError(error)
     }
+  }
+
+  /// Counts a row.
+  @inline(__always)
+  private mutating func count() throws(DatabaseError) {
+    rowsLeft -= 1
+    guard rowsLeft == 0 else { return }
+    rowsLeft = Rows.rowsOfStep
+    try rows.step()
   }
 
   private mutating func forward() throws(EngineError) -> Bool {

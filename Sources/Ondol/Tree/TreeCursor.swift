@@ -7,11 +7,15 @@ internal import OndolEngine
 /// A position among the rows of a node.
 struct TreeCursor: ~Copyable {
   private var cursor: Cursor
+  private let rows: Rows
+  /// Moves until the next step of the read.
+  private var movesLeft = Rows.rowsOfStep
   /// The key of the node's row.
   let node: [UInt8]
 
   init(_ rows: Rows, node: [UInt8]) {
     self.node = node
+    self.rows = rows
     cursor = rows.snapshot.cursor(
       from: node, to: node + [KeyCoding.afterAll], mayBlock: rows.mayBlock)
   }
@@ -197,7 +201,16 @@ struct TreeCursor: ~Copyable {
   }
 
   private mutating func next() throws(DatabaseError) {
+    try count()
     try rethrowing { () throws(EngineError) in try cursor.next() }
+  }
+
+  /// Counts a move.
+  private mutating func count() throws(DatabaseError) {
+    movesLeft -= 1
+    guard movesLeft == 0 else { return }
+    movesLeft = Rows.rowsOfStep
+    try rows.step()
   }
 
   private mutating func seek(_ suffix: [UInt8]) throws(DatabaseError) {
@@ -205,6 +218,7 @@ struct TreeCursor: ~Copyable {
   }
 
   private mutating func seek(key: [UInt8]) throws(DatabaseError) {
+    try count()
     do throws(EngineError) {
       try cursor.seek(atOrAfter: key.bytes)
     } catch {
@@ -214,6 +228,7 @@ struct TreeCursor: ~Copyable {
 
   private mutating func seek(before suffix: [UInt8]) throws(DatabaseError) {
     let key = node + suffix
+    try count()
     do throws(EngineError) {
       try cursor.seek(atOrBefore: key.bytes)
       let isThere = cursor.isValid && cursor.key.compare(key.bytes) == 0

@@ -15,7 +15,7 @@ extension TreeQuerySource {
     let query = treeQuery
     let (path, selection) = try query.resolved()
     let database = query.database
-    let node = try await database.read(try database.engineSnapshot()) {
+    let node = try await database.read(try database.engineSnapshot(), canBeCancelled: true) {
       (rows) throws(DatabaseError) in
       try rows.node(at: path, selection)
     }
@@ -115,7 +115,8 @@ struct TreePages: Sendable {
     } else {
       snapshot = try query.database.engineSnapshot()
     }
-    return try await query.database.read(snapshot) { [self] (rows) throws(DatabaseError) in
+    return try await query.database.read(snapshot, canBeCancelled: true) {
+      [self] (rows) throws(DatabaseError) in
       var rest = self
       rest.snapshot = snapshot
       var source: TreePageSource

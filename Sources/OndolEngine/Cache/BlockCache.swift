@@ -1,13 +1,20 @@
 // The one budget of memory for what was read from files (blocks, filters, tops of indexes) and,
 // because memory is memory, for memtables too. Blocks are found through their segment's SlotTable,
 // not through the cache; the cache only counts bytes and, when there are too many, takes back
-// blocks that were not used lately: a clock whose hand goes over all segments' slots. Whoever loads
-// a block turns the hand as far as its block needs, under a lock that readers who find their block
-// never see.
+// blocks that were not used lately. Those that can go stand in a ring in the order in which they
+// came; whoever loads a block turns the ring as far as its block needs, under a lock that readers
+// who find their block never see. What was asked for since the ring came by stays for another
+// round.
 //
-// The budget is hard: a block that finds no room, because all others are held, is its reader's own
-// and goes when the reader is done. Index blocks become resident (held for as long as their segment
-// is open, read without counting) while they take less than a quarter of the budget.
+// A turn is bounded: however much is charged that cannot go, a miss looks at so many blocks and no
+// more, and a block that finds no room is its reader's own and goes when the reader is done. Nobody
+// but who loads a block evicts, so charging a memtable costs an addition; what it takes too much is
+// made good by the misses that follow.
+//
+// The budget is hard for what can be evicted, but for an eighth of it that blocks have in any case:
+// a cache that memtables fill would otherwise read the same index block for every get. Index blocks
+// become resident (held for as long as their segment is open, read without counting) while they
+// take less than a quarter of the budget, and so do whole filters.
 
 import Synchronization
 
@@ -15,17 +22,17 @@ import Synchronization
 package final class BlockCache: Sendable {
   package let budgetBytes: Int
   private let used = Atomic<Int>(0)
+  /// Of these, bytes that cannot be evicted: those charged by `reserve`, and resident blocks'.
+  private let reserved = Atomic<Int>(0)
   private let resident = Atomic<Int>(0)
+  private let filters = Atomic<Int>(0)
   private let loads = Atomic<Int>(0)
   private let evictions = Atomic<Int>(0)
-  private let clock = Guarded(Clock())
+  private let examinations = Atomic<Int>(0)
+  private let ring = Guarded(BlockRing())
 
-  /// The tables whose slots the hand goes over, and where it is.
-  fileprivate struct Clock {
-    var tables: [SlotTable] = []
-    var table = 0
-    var slot = 0
-  }
+  /// Blocks that are looked at to make room for one.
+  static let mostExamined = 128
 
   package init(budgetBytes: Int) {
     self.budgetBytes = budgetBytes
@@ -37,34 +44,46 @@ package final class BlockCache: Sendable {
   package var loadCount: Int { loads.load(ordering: .relaxed) }
   /// Blocks that made room for others since the start.
   package var evictionCount: Int { evictions.load(ordering: .relaxed) }
+  /// Blocks that were looked at to find those since the start.
+  package var examinationCount: Int { examinations.load(ordering: .relaxed) }
 
-  /// Charges bytes that live elsewhere and cannot be evicted, such as a memtable's; blocks make
-  /// room.
+  /// Charges bytes that live elsewhere and cannot be evicted, such as a memtable's. Blocks make room
+  /// as others come.
+  ///
+  /// - Complexity: O(1); takes no lock.
   package func reserve(_ bytes: Int) {
-    _ = charge(bytes)
+    reserved.add(bytes, ordering: .relaxed)
+    used.add(bytes, ordering: .relaxed)
   }
 
   /// Gives back bytes charged by `reserve`.
   package func release(_ bytes: Int) {
+    reserved.subtract(bytes, ordering: .relaxed)
     used.subtract(bytes, ordering: .relaxed)
+  }
+
+  /// Whether a filter of so many bytes may be kept as a whole; to be given back then by
+  /// `giveBackFilter`. Its bytes are charged by `reserve`.
+  func takeFilter(_ bytes: Int) -> Bool {
+    if filters.add(bytes, ordering: .relaxed).newValue <= budgetBytes / 4 { return true }
+    giveBackFilter(bytes)
+    return false
+  }
+
+  func giveBackFilter(_ bytes: Int) {
+    filters.subtract(bytes, ordering: .relaxed)
   }
 
   // MARK: - Tables
 
   func register(_ table: SlotTable) {
-    clock.withLock { $0.tables.append(table) }
+    ring.withLock { $0.add(table) }
     reserve(SlotTable.size(table.count))
   }
 
   /// Frees the table and its blocks, which nobody may hold.
   func unregister(_ table: SlotTable) {
-    clock.withLock { clock in
-      guard let index = clock.tables.firstIndex(where: { unsafe $0.words == table.words })
-      else { return }
-      clock.tables.remove(at: index)
-      clock.table = 0
-      clock.slot = 0
-    }
+    ring.withLock { $0.remove(table) }
     table.destroy { block, isResident in
       if isResident { resident.subtract(block.allocatedBytes, ordering: .relaxed) }
       Self.discard(block)
@@ -95,7 +114,7 @@ package final class BlockCache: Sendable {
 
   /// Takes back the charge for a block that could not be made.
   func giveBack(_ place: Place) {
-    release(place.size)
+    used.subtract(place.size, ordering: .relaxed)
   }
 
   /// Puts a block that was just made into its slot, and pins it.
@@ -109,7 +128,11 @@ package final class BlockCache: Sendable {
     var isInstalled = false
     let pin = table.install(
       block, at: slot, resident: becomesResident, isInstalled: &isInstalled)
-    if becomesResident && !isInstalled { resident.subtract(place.size, ordering: .relaxed) }
+    if becomesResident {
+      if !isInstalled { resident.subtract(place.size, ordering: .relaxed) }
+    } else if isInstalled {
+      ring.withLock { $0.append(slot, of: table) }
+    }
     return pin
   }
 
@@ -118,7 +141,7 @@ package final class BlockCache: Sendable {
     let size = block.allocatedBytes
     let owner = block.owner
     block.free()
-    owner.release(size)
+    owner.used.subtract(size, ordering: .relaxed)
   }
 
   private func becomeResident(_ size: Int) -> Bool {
@@ -127,32 +150,27 @@ package final class BlockCache: Sendable {
     return false
   }
 
+  /// Bytes that may be charged while blocks come.
+  private var limit: Int {
+    let fixed = reserved.load(ordering: .relaxed) + resident.load(ordering: .relaxed)
+    return max(budgetBytes, fixed + budgetBytes / 8)
+  }
+
   /// Adds `bytes` and evicts until the budget holds them; false when it does not.
   private func charge(_ bytes: Int) -> Bool {
-    if used.add(bytes, ordering: .relaxed).newValue <= budgetBytes { return true }
-    clock.withLock { clock in
-      // Twice around: the first time clears what was referenced.
-      var rest = 2 * clock.tables.reduce(0) { $0 + $1.count }
-      while rest > 0, used.load(ordering: .relaxed) > budgetBytes {
+    if used.add(bytes, ordering: .relaxed).newValue <= limit { return true }
+    ring.withLock { ring in
+      var rest = min(Self.mostExamined, ring.count)
+      examinations.add(rest, ordering: .relaxed)
+      while rest > 0, used.load(ordering: .relaxed) > limit {
         rest -= 1
-        guard let block = clock.advance() else { continue }
+        guard let block = ring.turn() else { continue }
         evictions.add(1, ordering: .relaxed)
         Self.discard(block)
       }
+      examinations.subtract(rest, ordering: .relaxed)
     }
-    return used.load(ordering: .relaxed) <= budgetBytes
-  }
-}
-
-extension BlockCache.Clock {
-  /// Moves the hand on by one slot, and takes what can be taken there.
-  fileprivate mutating func advance() -> Block? {
-    while slot >= tables[table].count {
-      slot = 0
-      table = table + 1 == tables.count ? 0 : table + 1
-    }
-    defer { slot += 1 }
-    return tables[table].sweep(slot)
+    return used.load(ordering: .relaxed) <= limit
   }
 }
 

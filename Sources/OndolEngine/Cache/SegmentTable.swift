@@ -23,7 +23,7 @@ enum TableLookup: ~Copyable {
   /// Rows of a data block on average.
   let meanRows: Double
 
-  /// Index blocks have the first slots, data blocks those behind.
+  /// Index blocks have the first slots, data blocks those behind, the parts of the filter the last.
   init(top: Block, slots: SlotTable, filter: FilterBits, firstDataSlots: [UInt32], meanRows: Double)
   {
     precondition(firstDataSlots.count == top.rowCount + 1, "a number for each index block")
@@ -40,6 +40,16 @@ enum TableLookup: ~Copyable {
   func dataSlot(_ index: Int, _ row: Int) -> Int {
     // Safe: `index` is a row of `top`.
     unsafe Int(firstDataSlots[index]) + row
+  }
+
+  /// The slot of a part of the filter.
+  func filterSlot(_ part: Int) -> Int { slots.count - filter.partCount + part }
+
+  /// False when what is in memory of the filter says that no key with this hash is there.
+  func mayContain(_ hash: UInt64) -> Bool {
+    guard filter.partCount > 0 else { return filter.mayContain(hash) }
+    guard let pin = slots.pin(filterSlot(filter.part(of: hash))) else { return true }
+    return filter.mayContain(hash, in: pin.block)
   }
 
   /// Searches for `key` in the blocks that are in memory.

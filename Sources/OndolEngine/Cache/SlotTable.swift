@@ -35,6 +35,9 @@ import Synchronization
     for index in 0..<count { unsafe (words + index).initialize(to: Atomic(0)) }
   }
 
+  /// What tells it from all others there are at the same time.
+  var address: UInt { unsafe UInt(bitPattern: words) }
+
   /// Bytes that a table of `count` words takes.
   static func size(_ count: Int) -> Int { count * MemoryLayout<UInt64>.stride }
 
@@ -121,21 +124,29 @@ import Synchronization
 
   // MARK: - Evictor and owner
 
+  /// What the evictor found in a slot.
+  enum Swept {
+    /// A block that nobody holds or has asked for since the last call; the caller frees it.
+    case taken(Block)
+    /// A block that stays for now.
+    case kept
+    case empty
+  }
+
   /// Takes the block out of slot `index` when nobody holds it or has asked for it since the last
-  /// call. The caller frees what it gets.
-  func sweep(_ index: Int) -> Block? {
+  /// call.
+  func sweep(_ index: Int) -> Swept {
     let word = unsafe words + index
     let old = unsafe word.pointee.load(ordering: .relaxed)
-    guard old & Self.addressMask != 0, old < Self.onePin, old & Self.resident == 0 else {
-      return nil
-    }
+    guard old & Self.addressMask != 0 else { return .empty }
+    guard old < Self.onePin, old & Self.resident == 0 else { return .kept }
     if old & Self.referenced != 0 {
       unsafe word.pointee.bitwiseAnd(~Self.referenced, ordering: .relaxed)
-      return nil
+      return .kept
     }
     let exchange = unsafe word.pointee.compareExchange(
       expected: old, desired: 0, ordering: .acquiring)
-    return exchange.exchanged ? Self.block(old) : nil
+    return exchange.exchanged ? .taken(Self.block(old)) : .kept
   }
 
   /// Frees the table, giving every block in it to `body` first, with whether it was resident.

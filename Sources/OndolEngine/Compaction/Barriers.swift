@@ -25,8 +25,7 @@ struct Barriers: Sendable, Equatable {
     var fixed = below?.segments.filter(contains) ?? []
     var free: [RunState] = []
     for run in runs.reversed() {
-      var part = run
-      part.segments = run.segments.filter { segment in
+      let part = run.keeping { segment in
         !contains(segment) && !fixed.contains { KeySpan($0).overlaps(segment) }
       }
       let kept = Set(part.segments.map(\.number))
@@ -46,18 +45,17 @@ struct Barriers: Sendable, Equatable {
   func free(_ run: RunState, above below: RunState?) -> RunState {
     if numbers.isEmpty { return run }
     let fixed = below?.segments.filter(contains) ?? []
-    var part = run
-    part.segments = run.segments.filter { segment in
+    return run.keeping { segment in
       !contains(segment) && !fixed.contains { KeySpan($0).overlaps(segment) }
     }
-    return part
   }
 
   /// What of `run` a merge over `span` takes.
   func overlapping(_ span: KeySpan, in run: RunState?) -> RunState? {
-    guard var part = run?.overlapping(span) else { return nil }
-    if !numbers.isEmpty { part.segments.removeAll(where: contains) }
-    return part.segments.isEmpty ? nil : part
+    guard let part = run?.overlapping(span) else { return nil }
+    if numbers.isEmpty { return part }
+    let free = part.keeping { !contains($0) }
+    return free.segments.isEmpty ? nil : free
   }
 
   /// Keys at which the segments of a merge into `level` must end: none may reach over a barrier in

@@ -35,7 +35,9 @@ struct SettleEstimate: Sendable, Equatable {
   init(_ shard: ShardState) {
     let upper = shard.runs.dropLast()
     let segments = upper.flatMap(\.segments)
-    let touched = KeySpan(segments).flatMap { shard.runs.last?.overlapping($0)?.segments }
+    let touched = KeySpan(segments).flatMap { span in
+      shard.runs.last?.overlapping(span).map { Array($0.segments) }
+    }
     let all = segments + (touched ?? (upper.isEmpty ? shard.segments : []))
     upperBytes = upper.reduce(0) { $0 + $1.sizeBytes }
     bytes = all.reduce(0) { $0 + $1.sizeBytes }

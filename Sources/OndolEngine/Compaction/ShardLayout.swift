@@ -31,7 +31,7 @@ struct ShardLayout {
   // MARK: - Sizes
 
   /// Bytes of `segments`, each tombstone as large as a row.
-  func weight(_ segments: [SegmentMetadata]) -> Double {
+  func weight(_ segments: some Sequence<SegmentMetadata>) -> Double {
     segments.reduce(0) { sum, segment in
       sum + Double(segment.sizeBytes) + Double(segment.tombstones) * meanRow
     }
@@ -101,8 +101,7 @@ struct ShardLayout {
     let free = barriers.freeFlushedRuns(of: shard, above: first)
     let wanted = Set(runs.flatMap(\.segments).map(\.number))
     let parts = free.compactMap { run -> RunState? in
-      var part = run
-      part.segments.removeAll { !wanted.contains($0.number) }
+      let part = run.keeping { wanted.contains($0.number) }
       return part.segments.isEmpty ? nil : part
     }
     if !parts.isEmpty { return lowering(parts, purpose, into: first.level, isSettling: isSettling) }

@@ -153,11 +153,11 @@ package final class Contents: Sendable {
     return storage.directory.path + "/" + place.file.contentFileName
   }
 
-  /// Runs `body`, which may block, on the thread for cold reads.
+  /// Runs `body`, which may block, on a thread for cold reads.
   package func readBlocking<R: Sendable, E: Error>(
     _ body: @escaping @Sendable () throws(E) -> R
   ) async throws(E) -> R {
-    try await storage.views.current.reads.perform(body)
+    try await storage.views.current.reads.perform { (_) throws(E) in try body() }
   }
 
   func close() async {

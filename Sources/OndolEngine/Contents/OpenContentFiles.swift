@@ -24,7 +24,7 @@ final class OpenContentFiles: Sendable {
   /// The pack, whose header must say that it is the one with this salt.
   func pack(_ number: FileNumber, salt: UInt64) throws(EngineError) -> any File {
     try file(number) { () throws(EngineError) in
-      let file = try directory.open(number.packName, access: .readOnly)
+      let file = try directory.openForReads(number.packName, held: false)
       let header = DataFileHeader(
         kind: .pack, number: number, salt: salt, identity: identity, shard: 0)
       guard try file.read(at: 0, count: DataFileHeader.length) == header.encode() else {
@@ -38,7 +38,7 @@ final class OpenContentFiles: Sendable {
   /// The file of one content, which must have this length.
   func contentFile(_ place: ContentFilePlace) throws(EngineError) -> any File {
     try file(place.file) { () throws(EngineError) in
-      let file = try directory.open(place.file.contentFileName, access: .readOnly)
+      let file = try directory.openForReads(place.file.contentFileName, held: false)
       let size = try file.size()
       guard size == place.length else {
         throw .corrupt(

@@ -77,7 +77,7 @@ extension Engine {
   private func readOnce(
     _ cursor: HistoryCursor
   ) async throws(EngineError) -> (HistoryCursor, [LoggedCommit]) {
-    try await storage.views.current.reads.perform { [self] () throws(EngineError) in
+    try await storage.views.current.reads.perform { [self] (_) throws(EngineError) in
       guard let extent = historyExtent else {
         throw .notInHistory(reason: "no history of commits is kept")
       }

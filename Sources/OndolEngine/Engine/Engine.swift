@@ -21,7 +21,7 @@ package final class Engine: Sendable {
   let upkeep: Upkeep
   /// Tasks of the floor above.
   private let workAbove: BackgroundTasks
-  private let reads: any Worker
+  private let reads: ReadingThreads
   private let logWorker: any Worker
   /// Reads the files anew, in an engine that only reads.
   let follower: Follower?
@@ -30,7 +30,7 @@ package final class Engine: Sendable {
   let isClosed = Atomic(false)
 
   init(
-    storage: Storage, logWorker: any Worker, reads: any Worker, follower: Follower? = nil
+    storage: Storage, logWorker: any Worker, reads: ReadingThreads, follower: Follower? = nil
   ) {
     self.storage = storage
     self.logWorker = logWorker
@@ -55,8 +55,8 @@ package final class Engine: Sendable {
   /// Opens the database in the directory at `path`, and makes one where there is none. Recovers
   /// what a crash left. Reads the superblock, the manifest and the logs; no segment is touched.
   ///
-  /// For reading only, nothing is made, written or locked, and all files are opened at once: a
-  /// writer may be at work beside it. What it shows stays as it is until `refresh()`.
+  /// For reading only, nothing is made, written or locked, and as many files are opened at once as
+  /// may be: a writer may be at work beside it. What it shows stays as it is until `refresh()`.
   @concurrent
   package static func open(
     at path: String, options: EngineOptions = EngineOptions(), environment: Environment = .live(),
@@ -72,7 +72,8 @@ package final class Engine: Sendable {
             logWorker: logWorker)
         }
       }
-      let claim = try DirectoryClaim(path: path, environment: environment)
+      let claim = try DirectoryClaim(
+        path: path, fileLimit: options.fileLimit, environment: environment)
       let opening =
         if try isQuick(claim) {
           try Opening(claim, options: options, environment: environment)
@@ -291,7 +292,8 @@ package final class Engine: Sendable {
     storage.sequencer.close()
     await contents.close()
     await upkeep.finish()
-    for worker in [storage.maintenance, logWorker, reads] + storage.mergers { await worker.stop() }
+    await reads.stop()
+    for worker in [storage.maintenance, logWorker] + storage.mergers { await worker.stop() }
     storage.lock.release()
     if let failure { throw failure }
   }

@@ -51,6 +51,8 @@ package struct EngineMetrics: Sendable {
   package var blockLoads: Int
   /// Blocks that made room for others.
   package var blockEvictions: Int
+  /// Blocks that were looked at to find those.
+  package var blockExaminations: Int
   /// Bytes that deletions not yet carried out hide, as far as the sizes of rows tell.
   package var reclaimableBytes: UInt64
   package var pins: Pins
@@ -64,6 +66,7 @@ package struct EngineMetrics: Sendable {
     cachedBytes = storage.cache.usedBytes
     blockLoads = storage.cache.loadCount
     blockEvictions = storage.cache.evictionCount
+    blockExaminations = storage.cache.examinationCount
     shards = view.shards.map(Shard.init)
     reclaimableBytes = shards.reduce(0) { $0 + Self.hiddenBytes($1) }
     pins = storage.views.live.pins(beside: view.shards.map(\.state))

@@ -5,6 +5,8 @@
 package struct EngineOptions: Sendable {
   /// Shards of a database being created; an existing one keeps its own.
   package var shardCount = 4
+  /// Files the database has open at once; what the process may have decides when nil.
+  package var fileLimit: Int?
   /// Bytes for blocks, filters and index tops.
   package var cacheSize = 64 << 20
   /// Bytes of rows a shard gathers before they are flushed, when not derived from the cache's size.

@@ -1,7 +1,8 @@
 // Opening for reading only: beside whoever has the database open for writing, in this process or
 // another, without its leave. Takes no lock and writes nothing. What the files say is read as after
-// a crash, the manifest first and then the logs, and every file that the manifest names is opened
-// at once: from there on the writer may remove it, and what was read stays. What comes later is
+// a crash, the manifest first and then the logs, and the files that the manifest names are opened
+// at once, as many as may be: from there on the writer may remove them, and what was read stays. A
+// read that comes too late for one of the others says that it was superseded. What comes later is
 // read from where the logs ended (LogTail), and put into the same memtables that readers use.
 //
 // The writer goes on meanwhile, so a reading may be broken: a file is gone that the manifest named,
@@ -42,7 +43,9 @@ final class Follower: Sendable {
     at path: String, options: EngineOptions, environment: Environment,
     maintenance: any Worker, logWorker: any Worker
   ) throws(EngineError) -> Engine {
-    let directory = try environment.fileSystem.openDirectory(at: path, create: false)
+    let directory = FrugalDirectory(
+      try environment.fileSystem.openDirectory(at: path, create: false),
+      limit: FileLimit.forReads(of: options.fileLimit), isShared: true)
     let identity = try Groundwork.superblock(in: directory).identity
     let cache = BlockCache(budgetBytes: options.cacheSize)
     let valueFiles = ValueFiles(
@@ -53,7 +56,7 @@ final class Follower: Sendable {
       let runs = try groundwork.openRuns(after: nil, in: directory, cache, valueFiles)
       return (sighting, sighting.shards(with: runs))
     }
-    let reads = environment.threads.makeWorker(named: "ondol-reads")
+    let reads = ReadingThreads(environment.threads)
     let views = ViewHolder(
       View(shards: shards, reads: reads), published: sighting.line.sequence, now: environment.now)
     let sequencer = Sequencer(
@@ -227,7 +230,7 @@ extension EngineError {
   /// Whether a writer at work beside the reader can be the reason.
   var mayBeFleeting: Bool {
     switch self {
-    case .corrupt: true
+    case .corrupt, .superseded: true
     case .io(_, _, _, let errno): SystemFailure(errno: errno) == .missing
     default: false
     }

@@ -14,10 +14,14 @@ struct DirectoryClaim: Sendable {
   let names: [String]
 
   /// Takes the lock of the directory at `path`, which must not be somebody else's.
-  init(path: String, environment: Environment) throws(EngineError) {
+  init(
+    path: String, fileLimit: Int?, environment: Environment
+  ) throws(EngineError) {
     self.path = path
     directory = SyncedDirectory(
-      try environment.fileSystem.openDirectory(at: path, create: true))
+      FrugalDirectory(
+        try environment.fileSystem.openDirectory(at: path, create: true),
+        limit: FileLimit.forReads(of: fileLimit), isShared: false))
     // Nothing is put into a directory that holds other files and no database.
     if (try? directory.open(Superblock.name, access: .readOnly)) == nil {
       try Opening.refuseForeign(try directory.list(), path: path)
@@ -236,7 +240,7 @@ struct Opening: Sendable {
             })
         }, state: state)
     }
-    let reads = environment.threads.makeWorker(named: "ondol-reads")
+    let reads = ReadingThreads(environment.threads)
     let views = ViewHolder(
       View(shards: shards, reads: reads), published: recovered.sequence, now: environment.now)
     let sequencer = Sequencer(

@@ -38,13 +38,13 @@ struct Groundwork: Sendable {
     try directory.open(superblock.manifest.manifestName, access: .readOnly).size()
   }
 
-  /// Every run of each shard, with its files open. Files that `old` has open are not opened again.
+  /// Every run of each shard, with as many of its files open as may be. Those that `old` has are
+  /// the same.
   func openRuns(
     after old: [ShardView]?, in directory: any Directory, _ cache: BlockCache,
     _ valueFiles: ValueFiles
   ) throws(EngineError) -> [[Run]] {
     valueFiles.follow(manifest.state)
-    for file in valueFiles.all { try file.open() }
     var shards: [[Run]] = []
     for (index, state) in manifest.state.shards.enumerated() {
       let before = old?[index] ?? ShardView(active: Memtable(capacity: 0))
@@ -53,10 +53,30 @@ struct Groundwork: Sendable {
           segment, identity: superblock.identity, shard: UInt32(index), directory: directory,
           cache: cache, valueFiles: valueFiles.files(segment.valueReferences))
       }
-      for segment in runs.flatMap(\.segments) { _ = try segment.open() }
       shards.append(runs)
     }
+    try hold(shards, in: directory)
     return shards
+  }
+
+  /// Opens files before the writer removes them, as many as may be, first those that merges replace
+  /// soonest. That the others are there is told by their names; a read that comes too late for one
+  /// of them says so.
+  private func hold(_ shards: [[Run]], in directory: any Directory) throws(EngineError) {
+    let depth = shards.map(\.count).max() ?? 0
+    let runs = (0..<depth).flatMap { place in shards.compactMap { $0.dropFirst(place).first } }
+    for run in runs {
+      for segment in run.segments where directory.heldRoom > 0 { try segment.hold() }
+      for file in run.valueFiles.all where directory.heldRoom > 0 { try file.hold() }
+    }
+    guard directory.heldRoom == 0 else { return }
+    let names = Set(try directory.list())
+    for run in runs {
+      let wanted =
+        run.segments.map(\.metadata.number.segmentName)
+        + run.valueFiles.all.map(\.metadata.number.valueFileName)
+      if let gone = wanted.first(where: { !names.contains($0) }) { throw .superseded(file: gone) }
+    }
   }
 }
 

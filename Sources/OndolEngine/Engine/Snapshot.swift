@@ -1,7 +1,7 @@
 // One consistent picture of everything: a view and the sequence it was taken at. Reading from it
 // asks no lock, no actor and no writer. What is in memory is read on the caller's own executor;
-// only a block that must come from disk is fetched on the thread for cold reads, when the caller
-// can wait without blocking.
+// only a block that must come from disk is fetched on a thread for cold reads, when the caller can
+// wait without blocking.
 
 /// The rows as of one commit.
 package struct Snapshot: Sendable {
@@ -23,14 +23,22 @@ package struct Snapshot: Sendable {
   package func get(_ key: [UInt8]) async throws(EngineError) -> [UInt8]? {
     var copy: [UInt8]?
     if try find(key.bytes, mayBlock: false, { copy = $0.array }) != .wouldBlock { return copy }
-    return try await view.reads.perform { () throws(EngineError) -> [UInt8]? in
+    return try await view.reads.perform { (_) throws(EngineError) -> [UInt8]? in
       try getBlocking(key)
     }
   }
 
-  /// Runs `body`, which may block, on the thread for cold reads.
+  /// Runs `body`, which may block, on a thread for cold reads. It should not take long.
   package func readBlocking<R: Sendable, E: Error>(
     _ body: @escaping @Sendable () throws(E) -> R
+  ) async throws(E) -> R {
+    try await view.reads.perform { (_) throws(E) in try body() }
+  }
+
+  /// The same for a `body` that may take long and says how it comes on: it may be given up and
+  /// begun again, see `ReadingThreads`.
+  package func readInTurns<R: Sendable, E: Error>(
+    _ body: @escaping @Sendable (ReadingTurn) throws(E) -> R
   ) async throws(E) -> R {
     try await view.reads.perform(body)
   }

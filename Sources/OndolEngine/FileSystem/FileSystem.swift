@@ -20,6 +20,17 @@ package protocol Directory: AnyObject, Sendable {
   /// Opens a regular file. A missing one is an error with `ENOENT`.
   func open(_ name: String, access: FileAccess) throws(EngineError) -> any File
 
+  /// Opens a file that may be kept for as long as the database is open, one of very many. Its
+  /// descriptor may be closed between two reads and opened again.
+  ///
+  /// - Parameter held: whether it should stay open because somebody else may remove it; at most
+  ///   `heldRoom` files can. A file that is gone is `.superseded` where others write, and an error
+  ///   with `ENOENT` elsewhere.
+  func openForReads(_ name: String, held: Bool) throws(EngineError) -> any File
+
+  /// How many files more can be held open.
+  var heldRoom: Int { get }
+
   /// Makes a new file; one that exists is an error with `EEXIST`. The name survives a power cut
   /// only after `sync()`.
   func create(_ name: String) throws(EngineError) -> any File
@@ -46,6 +57,12 @@ package protocol Directory: AnyObject, Sendable {
 
 extension Directory {
   package func freeBytes() -> UInt64? { nil }
+
+  package func openForReads(_ name: String, held: Bool) throws(EngineError) -> any File {
+    try open(name, access: .readOnly)
+  }
+
+  package var heldRoom: Int { .max }
 
   package func watch(_ concerns: @escaping @Sendable (String) -> Bool) -> (any DirectoryWatch)? {
     nil

@@ -46,7 +46,15 @@ final class SyncedDirectory: Directory {
     try base.open(name, access: access)
   }
 
+  func openForReads(_ name: String, held: Bool) throws(EngineError) -> any File {
+    try base.openForReads(name, held: held)
+  }
+
+  var heldRoom: Int { base.heldRoom }
+
   func create(_ name: String) throws(EngineError) -> any File { try base.create(name) }
+
+  func freeBytes() -> UInt64? { base.freeBytes() }
 
   func remove(_ name: String) throws(EngineError) { try base.remove(name) }
 

@@ -40,8 +40,17 @@ extension EngineError {
 
   /// Whether a file was not there.
   package var isMissingFile: Bool {
+    switch self {
+    case .superseded: true
+    case .io(_, _, _, let errno): SystemFailure(errno: errno) == .missing
+    default: false
+    }
+  }
+
+  /// Whether the process or the system has as many files open as it may.
+  var isLackOfDescriptors: Bool {
     guard case .io(_, _, _, let errno) = self else { return false }
-    return SystemFailure(errno: errno) == .missing
+    return SystemFailure.isLackOfDescriptors(errno)
   }
 
   /// Whether the same may well succeed later, and what was begun can be undone until then. All

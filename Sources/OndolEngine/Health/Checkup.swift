@@ -8,14 +8,18 @@ package struct Checkup: Sendable {
   private let environment: Environment
 
   package init(of directory: any Directory, environment: Environment) {
-    self.directory = directory
+    self.directory = FrugalDirectory(directory, limit: Self.fileLimit, isShared: true)
     self.environment = environment
   }
 
+  /// Files that a check has open at once, beside those of the database.
+  private static let fileLimit = 32
+
   /// For the database in the directory at `path`, which must be there.
   package init(ofDatabaseAt path: String, environment: Environment) throws(EngineError) {
-    directory = try environment.fileSystem.openDirectory(at: path, create: false)
-    self.environment = environment
+    self.init(
+      of: try environment.fileSystem.openDirectory(at: path, create: false),
+      environment: environment)
   }
 
   /// Everything that is wrong with the files.
@@ -56,16 +60,27 @@ package struct Checkup: Sendable {
     var done: UInt64 = 0
     for file in valueFiles {
       if Task.isCancelled { throw .cancelled }
-      findings += await worker.perform { file.findings() }
+      findings += await worker.perform { stillCounting(file.findings(), file.errors.file) }
       done += file.metadata.sizeBytes
       progress(done, total)
     }
     for segment in segments {
       if Task.isCancelled { throw .cancelled }
-      findings += await worker.perform { segment.findings() }
+      findings += await worker.perform {
+        stillCounting(segment.findings(), segment.metadata.number.segmentName)
+      }
       done += segment.metadata.sizeBytes
       progress(done, total)
     }
     return findings
+  }
+
+  /// What was found in a file, unless the file is gone by now: it was there when it was examined,
+  /// so a writer has put others in its place, and it does not count any more.
+  private func stillCounting(_ findings: [StorageFinding], _ name: String) -> [StorageFinding] {
+    guard !findings.isEmpty, let names = try? directory.list(), !names.contains(name) else {
+      return findings
+    }
+    return []
   }
 }

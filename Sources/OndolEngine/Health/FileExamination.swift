@@ -1,6 +1,7 @@
 // One look at a database's files as they are, without the lock and without changing anything: the
 // files that a writer changes are read and judged, and all others that the manifest names are
-// opened, so that they can be read through later even when a writer has removed them.
+// opened, and as many as may be stay open, so that they can be read through later even when a
+// writer has removed them.
 //
 // Damage is judged by the same code that opening uses. What opening forgives, because something
 // else stands in for it, is found here: a copy of the superblock or of a log's header that cannot
@@ -192,13 +193,17 @@ struct FileExamination: Sendable {
       identity: identity, directory: directory, cache: cache, access: .readOnly)
     files.follow(manifest.state)
     valueFiles = files.all.sorted { $0.number < $1.number }
-    for file in valueFiles { findings += file.structureFindings() }
+    for file in valueFiles {
+      if directory.heldRoom > 0 { try? file.hold() }
+      findings += file.structureFindings()
+    }
     for (index, shard) in manifest.state.shards.enumerated() {
       for metadata in shard.segments {
         let segment = Segment(
           metadata, identity: identity, shard: UInt32(index), directory: directory, cache: cache,
           valueFiles: files.files(metadata.valueReferences))
         segments.append(segment)
+        if directory.heldRoom > 0 { try? segment.hold() }
         findings += segment.structureFindings()
         checkSequences(of: metadata, in: shard, manifest)
       }

@@ -7,9 +7,14 @@ package struct FileInspector: Sendable {
   private let directory: any Directory
   private let environment: Environment
 
+  /// Files that are open at once.
+  private static let fileLimit = 32
+
   /// For the database in the directory at `path`, which must be there.
   package init(at path: String, environment: Environment) throws(EngineError) {
-    directory = try environment.fileSystem.openDirectory(at: path, create: false)
+    directory = FrugalDirectory(
+      try environment.fileSystem.openDirectory(at: path, create: false), limit: Self.fileLimit,
+      isShared: true)
     self.environment = environment
   }
 

@@ -48,6 +48,8 @@ package struct StorageFinding: Sendable, Hashable {
       self.init(kind, in: place, at: offset, reason)
     case .io(_, _, _, let errno) where SystemFailure(errno: errno) == .missing:
       self.init(kind, in: file, "the file is missing")
+    case .superseded(let file):
+      self.init(kind, in: file, "the file is missing")
     case .io(let operation, _, let offset, let errno):
       self.init(kind, in: file, at: offset, "\(operation) failed: \(systemMessage(errno))")
     default:

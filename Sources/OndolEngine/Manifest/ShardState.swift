@@ -28,6 +28,11 @@ struct RunState: Sendable, Equatable {
 
   var sizeBytes: UInt64 { segments.reduce(0) { $0 + $1.sizeBytes } }
 
+  /// The part of the run with the segments that `isKept` holds of.
+  func keeping(_ isKept: (SegmentMetadata) -> Bool) -> RunState {
+    RunState(level: level, id: id, segments: segments.filter(isKept))
+  }
+
   /// Adds a segment at its place, where it must overlap no other.
   fileprivate mutating func add(_ segment: SegmentMetadata) throws(MalformedBytes) {
     let place = segments.partition { $0.maxKey.lexicographicallyPrecedes(segment.minKey) }

@@ -15,6 +15,8 @@
 enum Filter {
   static let lineBytes = 64
   static let probes = 6
+  /// Lines that are read at once where a filter is not kept as a whole.
+  static let partLines = 64
 
   static func lineCount(keys: Int, bitsPerKey: Int) -> Int {
     max(1, (keys * bitsPerKey + 511) / 512)

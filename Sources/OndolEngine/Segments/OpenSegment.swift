@@ -1,6 +1,12 @@
 // A segment whose file is open: footer, sections and top of the index have been read and checked.
 // Reads that find their blocks in memory go by the SegmentTable alone and never come here; this is
 // where the others load them.
+//
+// The filters of a large database have as many bytes as a small cache. As many as fit into a
+// quarter of it are kept whole, for as long as their segments are open; of the others parts are
+// read like blocks, when they are asked for, and evicted like them.
+
+internal import Synchronization
 
 /// An open segment file and what belongs to it.
 final class OpenSegment: Sendable {
@@ -10,14 +16,18 @@ final class OpenSegment: Sendable {
   private let blocksEnd: UInt64
   private let errors: SegmentErrors
   private let cache: BlockCache
+  /// Where the filter is, when it is kept in parts.
+  private let filterParts: FilterParts?
+  /// How much oftener a block was read for a key that is not there than for one that is, of late.
+  private let searchesInVain = Atomic(0)
 
-  /// Opens the file and checks that it is the one `metadata` describes.
+  /// Checks that `file` is the one `metadata` describes.
   init(
     _ metadata: SegmentMetadata, identity: DatabaseIdentity, shard: UInt32,
-    directory: any Directory, cache: BlockCache
+    file: any File, cache: BlockCache
   ) throws(EngineError) {
     let errors = SegmentErrors(file: metadata.number.segmentName)
-    file = try directory.open(errors.file, access: .readOnly)
+    self.file = file
     let reader = try SegmentFileReader.open(file, errors)
     let footer = try reader.footer()
     try Self.check(footer, reader, metadata, identity, shard)
@@ -27,12 +37,12 @@ final class OpenSegment: Sendable {
     var filter = FilterBits.none
     do throws(EngineError) {
       try reader.numberDataBlocks(top, footer, &numbers)
-      filter = try reader.filter(sections, footer)
+      (filter, filterParts) = try Self.filter(try reader.filter(sections, footer), footer, cache)
     } catch {
       top.free()
       throw error
     }
-    let slotCount = Int(numbers[numbers.count - 1])
+    let slotCount = Int(numbers[numbers.count - 1]) + filter.partCount
     table = SegmentTable(
       top: top, slots: SlotTable(count: slotCount), filter: filter, firstDataSlots: numbers,
       meanRows: Double(footer.entries) / Double(max(1, footer.dataBlocks)))
@@ -41,13 +51,29 @@ final class OpenSegment: Sendable {
     self.errors = errors
     self.cache = cache
     cache.register(table.slots)
-    cache.reserve(table.byteCount)
+    cache.reserve(byteCount)
   }
 
   deinit {
     cache.unregister(table.slots)
-    cache.release(table.byteCount)
+    cache.release(byteCount)
+    cache.giveBackFilter(table.filter.byteCount)
     table.free()
+  }
+
+  /// Bytes held, without slots and blocks.
+  private var byteCount: Int { table.byteCount + (filterParts?.byteCount ?? 0) }
+
+  /// The filter in memory when there is room for it, otherwise the way to its parts.
+  private static func filter(
+    _ stored: (offset: UInt64, bytes: [UInt8])?, _ footer: SegmentFooter, _ cache: BlockCache
+  ) throws(EngineError) -> (FilterBits, FilterParts?) {
+    guard let (offset, bytes) = stored, !bytes.isEmpty else { return (.none, nil) }
+    if cache.takeFilter(bytes.count) { return (FilterBits(bytes.bytes), nil) }
+    return (
+      FilterBits(linesInParts: bytes.count / Filter.lineBytes),
+      FilterParts(bytes.bytes, at: offset, salt: footer.salt)
+    )
   }
 
   private static func check(
@@ -67,6 +93,62 @@ final class OpenSegment: Sendable {
   func verifyHeader(_ expected: DataFileHeader) throws(EngineError) {
     guard try file.read(at: 0, count: SegmentFormat.headerLength) == expected.encode() else {
       throw errors.corrupt(at: 0, "the header is not the one that was written")
+    }
+  }
+
+  // MARK: - The filter
+
+  /// False when the key with this hash is not in the segment. A part of the filter that is not in
+  /// memory is read when that is likely to spare a block.
+  ///
+  /// - Parameter isYoung: whether the segment is one of those that hold few of the keys asked for.
+  func mayContain(_ hash: UInt64, isYoung: Bool) throws(EngineError) -> Bool {
+    guard let filterParts else { return table.filter.mayContain(hash) }
+    let part = table.filter.part(of: hash)
+    let slot = table.filterSlot(part)
+    if let pin = table.slots.pin(slot) { return table.filter.mayContain(hash, in: pin.block) }
+    let isWorthReading =
+      isYoung || searchesInVain.load(ordering: .relaxed) > Self.searchesBeforeFilter
+    guard isWorthReading else { return true }
+    let pin = try loadFilterPart(part, of: filterParts, slot: slot)
+    return table.filter.mayContain(hash, in: pin.block)
+  }
+
+  /// The oldest run holds most keys that are asked for, and then a part of its filter is read for
+  /// nothing; it is worth its bytes where keys are asked for that are not there, so many more than
+  /// that are.
+  private static let searchesBeforeFilter = 8
+  private static let mostSearchesCounted = 64
+
+  /// Counts a search of a block that the filter did not spare.
+  func noteSearch(found: Bool) {
+    guard filterParts != nil else { return }
+    let count = searchesInVain.load(ordering: .relaxed)
+    let new = min(max(count + (found ? -1 : 1), 0), Self.mostSearchesCounted)
+    // Two at once may count as one.
+    if new != count { searchesInVain.store(new, ordering: .relaxed) }
+  }
+
+  private func loadFilterPart(
+    _ part: Int, of parts: FilterParts, slot: Int
+  ) throws(EngineError) -> PinnedBlock {
+    let range = parts.range(part)
+    let bytes = try file.read(at: range.lowerBound, count: range.count)
+    guard bytes.count == range.count, parts.isPart(part, bytes.bytes, salt: salt) else {
+      throw errors.corrupt(at: range.lowerBound, "the filter's checksum does not match")
+    }
+    let layout = SingleValueBlock(valueLength: bytes.count)
+    let place = cache.makeRoom(
+      Block.allocationSize(rowCount: 1, rawLength: layout.rawLength), keep: true)
+    do throws(MalformedBytes) {
+      let block = try layout.make { raw in
+        raw.copy(bytes.bytes)
+        return true
+      }
+      return cache.install(block, place, at: slot, of: table.slots, kind: .data)
+    } catch {
+      cache.giveBack(place)
+      throw errors.corrupt(error, from: range.lowerBound)
     }
   }
 

@@ -97,7 +97,7 @@ private struct SegmentCheck {
     do throws(EngineError) {
       let offset = try segment.dataBlockOffset(block, row)
       let pin = try segment.loadDataBlock(index, block, row, keep: false)
-      add(pin.block, at: offset, segment.table.filter)
+      try add(pin.block, at: offset, segment)
       if lastKey.bytes.compare(bound(of: block, row).bytes) > 0 {
         note(.order, at: offset, "the block ends above its bound")
       }
@@ -114,7 +114,9 @@ private struct SegmentCheck {
   }
 
   /// Adds the rows of a block.
-  private mutating func add(_ block: Block, at offset: UInt64, _ filter: FilterBits) {
+  private mutating func add(
+    _ block: Block, at offset: UInt64, _ segment: OpenSegment
+  ) throws(EngineError) {
     let buffer = KeyBuffer()
     defer { buffer.free() }
     buffer.enter(block)
@@ -127,7 +129,7 @@ private struct SegmentCheck {
           note(.order, at: offset, "the block begins below the bound of the one before")
         }
       }
-      if !filter.mayContain(KeyHash.hash(key)) {
+      if try !segment.mayContain(KeyHash.hash(key), isYoung: true) {
         note(.order, at: offset, "row \(place) of the block is not in the filter")
       }
       count(block, place, at: offset)

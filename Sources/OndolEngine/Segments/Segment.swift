@@ -43,6 +43,7 @@ package final class Segment: Sendable {
   /// What gets go by; published when `opened` is set, which keeps it alive.
   private let published = PublishedOnce<SegmentTable>()
   private let opened = Guarded<OpenSegment?>(nil)
+  private let file = Guarded<(any File)?>(nil)
   /// Set when a merge has replaced the segment: the file goes with the last view that reads it.
   private let isObsolete = Atomic(false)
 
@@ -66,6 +67,21 @@ package final class Segment: Sendable {
   /// Has the file removed once nothing reads it any more.
   func removeWhenUnused() {
     isObsolete.store(true, ordering: .relaxed)
+  }
+
+  /// Has the file stay open from now on, because somebody else may remove it. To be asked for only
+  /// while the directory has room for files that are held.
+  func hold() throws(EngineError) {
+    _ = try openFile(held: true)
+  }
+
+  private func openFile(held: Bool = false) throws(EngineError) -> any File {
+    try file.withLock { (file) throws(EngineError) in
+      if let file { return file }
+      let opened = try directory.openForReads(metadata.number.segmentName, held: held)
+      file = opened
+      return opened
+    }
   }
 
   var table: PublishedOnce<SegmentTable>.Reader { published.reader }
@@ -103,21 +119,26 @@ package final class Segment: Sendable {
   func load(
     _ key: RawSpan, _ hash: UInt64, _ options: ReadOptions
   ) throws(EngineError) -> Lookup {
-    if let table = published.reader.value, !table.filter.mayContain(hash) { return .absent }
+    if let table = published.reader.value, !table.mayContain(hash) { return .absent }
     // A key between two segments of a run is looked for in the second, which need not be readable.
     let minKey = metadata.minKey
     let isBefore = key.compare(minKey.bytes) < 0
     if isBefore { return .absent }
     guard options.mayBlock else { return .wouldBlock }
-    let table = try open().table
-    guard table.filter.mayContain(hash) else { return .absent }
+    let segment = try open()
+    guard try segment.mayContain(hash, isYoung: options.asksFilterFirst) else { return .absent }
+    let table = segment.table
     let index = table.top.lowerBound(key)
     guard index < table.top.rowCount else { return .absent }
     let indexPin = try indexBlock(index, keep: true)
     let row = indexPin.block.lowerBound(key)
     guard row < indexPin.block.rowCount else { return .absent }
     let pin = try dataBlock(index, indexPin.block, row, keep: true)
-    guard let row = pin.block.find(key) else { return .absent }
+    guard let row = pin.block.find(key) else {
+      segment.noteSearch(found: false)
+      return .absent
+    }
+    segment.noteSearch(found: true)
     return .found(PinnedRow(pin, row: row, owner: self))
   }
 
@@ -127,7 +148,7 @@ package final class Segment: Sendable {
     try opened.withLock { (opened) throws(EngineError) in
       if let opened { return opened }
       let segment = try OpenSegment(
-        metadata, identity: identity, shard: shard, directory: directory, cache: cache)
+        metadata, identity: identity, shard: shard, file: try openFile(), cache: cache)
       opened = segment
       published.publish(segment.table)
       return segment

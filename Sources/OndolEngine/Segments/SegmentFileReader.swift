@@ -107,16 +107,16 @@ struct SegmentFileReader {
     }
   }
 
+  /// The filter's place and its bytes, if there is one.
   func filter(
     _ sections: [SegmentSection], _ footer: SegmentFooter
-  ) throws(EngineError) -> FilterBits {
+  ) throws(EngineError) -> (offset: UInt64, bytes: [UInt8])? {
     guard let section = sections.first(where: { $0.kind == SegmentSection.Kind.filter.rawValue })
-    else { return .none }
+    else { return nil }
     guard section.length % UInt64(Filter.lineBytes) == 0 else {
       throw errors.corrupt(at: section.offset, "a filter of broken lines")
     }
-    let bytes = try checked(section, footer.salt, "filter")
-    return FilterBits(bytes.bytes)
+    return (section.offset, try checked(section, footer.salt, "filter"))
   }
 
   // MARK: - Checked bytes

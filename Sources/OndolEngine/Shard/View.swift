@@ -68,12 +68,12 @@ final class View: Sendable {
   let shards: [ShardView]
   /// What gets go by.
   let table: ViewTable
-  /// The thread for reads that need a file.
-  let reads: any Worker
+  /// The threads for reads that need a file.
+  let reads: ReadingThreads
   /// Its entry among the views that live; none in a view that no database has.
   let ticket: LiveViews.Ticket?
 
-  init(shards: [ShardView], reads: any Worker, ticket: LiveViews.Ticket? = nil) {
+  init(shards: [ShardView], reads: ReadingThreads, ticket: LiveViews.Ticket? = nil) {
     self.shards = shards
     self.reads = reads
     self.ticket = ticket

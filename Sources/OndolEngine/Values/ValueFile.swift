@@ -16,15 +16,13 @@ package final class ValueFile: Sendable {
   /// Where values are in memory; published when `opened` is set.
   private let slots = PublishedOnce<SlotTable>()
   private let opened = Guarded<(any File)?>(nil)
-  private let openFiles: OpenValueFiles
   /// Set when nothing points to the file any more: it goes with the last view that reads it.
   private let isObsolete = Atomic(false)
 
   init(
     _ metadata: ValueFileMetadata, identity: DatabaseIdentity, shard: UInt32,
-    directory: any Directory, cache: BlockCache, openFiles: OpenValueFiles = OpenValueFiles()
+    directory: any Directory, cache: BlockCache
   ) {
-    self.openFiles = openFiles
     self.metadata = metadata
     self.identity = identity
     self.shard = shard
@@ -134,16 +132,24 @@ package final class ValueFile: Sendable {
   /// The file, opened now when it is not, and found to be the one that the manifest names.
   @discardableResult
   func open() throws(EngineError) -> any File {
-    if let file = opened.withLock({ $0 }) { return file }
-    let file = try opened.withLock { (opened) throws(EngineError) in
-      if let opened { return opened }
-      let file = try directory.open(metadata.number.valueFileName, access: .readOnly)
+    try opened.withLock { (opened) throws(EngineError) in
+      let file = if let opened { opened } else { try openFile(held: false) }
       if slots.reader.value == nil { try introduce(file) }
       opened = file
       return file
     }
-    openFiles.note(self)
-    return file
+  }
+
+  /// Has the file stay open from now on, because somebody else may remove it. To be asked for only
+  /// while the directory has room for files that are held.
+  func hold() throws(EngineError) {
+    try opened.withLock { (opened) throws(EngineError) in
+      if opened == nil { opened = try openFile(held: true) }
+    }
+  }
+
+  private func openFile(held: Bool) throws(EngineError) -> any File {
+    try directory.openForReads(metadata.number.valueFileName, held: held)
   }
 
   /// Checks the file when it is opened first, and makes room for its values.
@@ -163,41 +169,11 @@ package final class ValueFile: Sendable {
     slots.publish(table)
   }
 
-  /// Closes the file until it is read again. What was read of it stays in memory.
-  fileprivate func close() {
-    opened.withLock { $0 = nil }
-  }
-
   func checkHeader(of file: any File) throws(EngineError) {
     let header = DataFileHeader(
       kind: .values, number: metadata.number, salt: metadata.salt, identity: identity, shard: shard)
     guard try file.read(at: 0, count: ValueFileFormat.headerLength) == header.encode() else {
       throw errors.corrupt(at: 0, "the header is not the one that was written")
     }
-  }
-}
-
-/// Bounds how many value files are open at once: there may be thousands, and a process may have
-/// some hundred files open.
-final class OpenValueFiles: Sendable {
-  private struct Reference: Sendable {
-    weak let file: ValueFile?
-  }
-
-  private let limit: Int
-  private let references = Guarded<[Reference]>([])
-
-  init(limit: Int = 128) {
-    self.limit = limit
-  }
-
-  /// Counts a file that was just opened, and closes the one opened longest ago when they are too
-  /// many.
-  func note(_ file: ValueFile) {
-    let oldest = references.withLock { references -> Reference? in
-      references.append(Reference(file: file))
-      return references.count > limit ? references.removeFirst() : nil
-    }
-    oldest?.file?.close()
   }
 }

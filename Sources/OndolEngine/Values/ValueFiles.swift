@@ -6,19 +6,16 @@ final class ValueFiles: Sendable {
   private let directory: any Directory
   private let identity: DatabaseIdentity
   private let cache: BlockCache
-  private let openFiles: OpenValueFiles
   /// Whether files that no longer count are ours to remove.
   private let isWriter: Bool
   private let files: Guarded<[FileNumber: ValueFile]>
 
-  /// - Parameter access: one who only reads removes no file, and keeps all that it has open, since
-  ///   the writer may remove them.
+  /// - Parameter access: one who only reads removes no file.
   init(
     identity: DatabaseIdentity, directory: any Directory, cache: BlockCache,
     access: FileAccess = .readWrite
   ) {
     isWriter = access == .readWrite
-    openFiles = isWriter ? OpenValueFiles() : OpenValueFiles(limit: .max)
     self.directory = directory
     self.identity = identity
     self.cache = cache
@@ -33,7 +30,7 @@ final class ValueFiles: Sendable {
         for (number, metadata) in shard.valueFiles where files[number] == nil {
           files[number] = ValueFile(
             metadata, identity: identity, shard: UInt32(index), directory: directory,
-            cache: cache, openFiles: openFiles)
+            cache: cache)
         }
       }
       let gone = files.values.filter { !state.references(valueFile: $0.number) }

@@ -17,6 +17,9 @@ struct ValueFileTable: Sendable {
     self.files = sorted
   }
 
+  /// All of them, by number.
+  var all: [ValueFile] { files }
+
   /// The file that `pointer` leads into.
   func file(of pointer: ValuePointer) throws(EngineError) -> ValueFile {
     var low = 0

@@ -50,7 +50,7 @@ import Testing
     }
     active.link()
     let view = View(
-      shards: [ShardView(active: active)], reads: InlineWorkers().makeWorker(named: "reads"))
+      shards: [ShardView(active: active)], reads: ReadingThreads(InlineWorkers()))
     let pressure = WritePressure(options, shards: 1)
     pressure.update(view)
     #expect(pressure.isFelt)

@@ -26,6 +26,7 @@ final class SimulatedDirectory: Directory {
           operation: "open", file: name, offset: nil, errno: SimulatedFileSystem.noSuchFile)
       }
       try state.admit(.open, name)
+      try state.takeDescriptor(for: name)
       return number
     }
     return SimulatedFile(name: name, number: number, access: access, of: fileSystem)
@@ -39,6 +40,7 @@ final class SimulatedDirectory: Directory {
       }
       try state.admit(.create, name)
       try state.claim(bytes: state.capacity == nil ? 0 : 1, for: name, at: nil)
+      try state.takeDescriptor(for: name)
       let number = state.storage.makeNumber()
       state.storage.files[number] = StoredFile()
       state.storage.directories[path]?.make(
@@ -132,6 +134,10 @@ final class SimulatedFile: File {
     self.number = number
     self.access = access
     self.fileSystem = fileSystem
+  }
+
+  deinit {
+    fileSystem.state.withLock { $0.openFiles -= 1 }
   }
 
   func read(at offset: UInt64, count: Int) throws(EngineError) -> [UInt8] {

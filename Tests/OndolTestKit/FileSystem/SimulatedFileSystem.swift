@@ -21,6 +21,7 @@ package final class SimulatedFileSystem: FileSystem {
   static let noSuchFile: Int32 = 2
   static let fileExists: Int32 = 17
   static let noSpace: Int32 = 28
+  static let tooManyOpenFiles: Int32 = 24
 
   struct State: Sendable {
     var storage: SimulatedStorage
@@ -34,6 +35,10 @@ package final class SimulatedFileSystem: FileSystem {
     var struck: String?
     /// Bytes that all files together may take.
     var capacity: Int?
+    /// Files that are open, the most that ever were, and how many may be.
+    var openFiles = 0
+    var mostOpenFiles = 0
+    var fileLimit: Int?
     var canReserve = true
     var note = 0
     var keepsPictures = false
@@ -97,6 +102,16 @@ package final class SimulatedFileSystem: FileSystem {
   /// Bytes that files with a name take.
   package var used: Int { state.withLock { $0.storage.used } }
 
+  /// Files that are open, and the most that were open at once. The lock and the directory itself do
+  /// not count.
+  package var openFiles: Int { state.withLock { $0.openFiles } }
+  package var mostOpenFiles: Int { state.withLock { $0.mostOpenFiles } }
+
+  /// Lets a process have so many files open; no bound when nil.
+  package func setFileLimit(_ limit: Int?) {
+    state.withLock { $0.fileLimit = limit }
+  }
+
   /// Has the file system know no way to set space aside.
   package func forbidReserving() {
     state.withLock { $0.canReserve = false }
@@ -146,6 +161,16 @@ extension SimulatedFileSystem.State {
     guard let capacity, storage.used + bytes > capacity else { return }
     throw .io(
       operation: "create", file: file, offset: offset, errno: SimulatedFileSystem.noSpace)
+  }
+
+  /// Counts a file that is opened; throws where no more may be.
+  mutating func takeDescriptor(for file: String) throws(EngineError) {
+    if let fileLimit, openFiles >= fileLimit {
+      throw .io(
+        operation: "open", file: file, offset: nil, errno: SimulatedFileSystem.tooManyOpenFiles)
+    }
+    openFiles += 1
+    mostOpenFiles = max(mostOpenFiles, openFiles)
   }
 
   /// Counts an operation, and throws where it must fail.

@@ -60,6 +60,44 @@ import Testing
     try await database.close()
   }
 
+  /// A query went on to its end though its task was cancelled, and whoever came next waited for it.
+  @Test(arguments: ["scan", "index", "count"], [true, false])
+  func `A query ends when its task is cancelled, on its own thread and on one for cold reads`(
+    kind: String, isCold: Bool
+  ) async throws {
+    var environment = Environment.memory()
+    let workers = HeldWorkers()
+    environment.threads = workers
+    let database = try await openCold(environment)
+    let items = database.collection("items")
+    _ = try await items.document("none").getDocument()
+    if !isCold { _ = try await Self.count(kind, in: items) }
+    workers.hold()
+    let isAllowed = Guarded(false)
+    let query = Task {
+      while !isAllowed.withLock({ $0 }) { await Task.yield() }
+      return try await Self.count(kind, in: items)
+    }
+    if isCold {
+      isAllowed.withLock { $0 = true }
+      while !workers.hasWaiting { await Task.yield() }
+      query.cancel()
+    } else {
+      query.cancel()
+      isAllowed.withLock { $0 = true }
+    }
+    workers.release()
+    do {
+      _ = try await query.value
+      Issue.record("the query went on")
+    } catch {
+      #expect((error as? DatabaseError)?.code == .cancelled)
+    }
+    // Nothing is left of it: the same query is answered afterwards.
+    _ = try await Self.count(kind, in: items)
+    try await database.close()
+  }
+
   private static func count(_ kind: String, in items: CollectionReference) async throws -> Int {
     let third = items.whereField("group", isEqualTo: 3)
     return switch kind {

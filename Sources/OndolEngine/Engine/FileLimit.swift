@@ -1,0 +1,26 @@
+// How many descriptors a database takes. A process has so many for everything it does, 256 or 1,024
+// by default on most systems; a database takes half of them unless told otherwise, and never needs
+// more than a few dozen.
+
+internal import COndol
+
+/// Counts descriptors.
+package enum FileLimit {
+  /// The fewest that a database can be opened with.
+  package static let minimum = 64
+  /// The most it takes when it is not told a number: more files than that are seldom read in turn.
+  private static let mostUnasked = 4_096
+  /// What is left for the lock, the logs, the manifest, and the files that flushes, merges and
+  /// uploads write.
+  private static let forWriting = 32
+
+  /// Half of what the process may have open, within bounds.
+  package static var ofProcess: Int {
+    min(max(ondol_file_limit() / 2, minimum), mostUnasked)
+  }
+
+  /// How many files for reads are open at once under `limit`.
+  static func forReads(of limit: Int?) -> Int {
+    max(limit ?? ofProcess, minimum) - forWriting
+  }
+}

@@ -1,0 +1,119 @@
+// A directory whose files are open only as far as the limit goes. What is opened by `openForReads`
+// can be read for as long as anybody has it, though its descriptor may be closed and opened again
+// between two reads: files of rows and contents never change, and no number is used twice, so it is
+// the same file. Everything else that needs a descriptor for a moment gets one of theirs when there
+// is no other.
+
+/// A directory that keeps few files open.
+final class FrugalDirectory: Directory {
+  private let base: any Directory
+  private let table: OpenFileTable
+  /// Whether somebody else writes in the directory, and may remove what is read.
+  private let isShared: Bool
+
+  /// - Parameters:
+  ///   - limit: files for reads that are open at once.
+  ///   - isShared: whether somebody else may remove files that are read.
+  init(_ base: any Directory, limit: Int, isShared: Bool) {
+    self.base = base
+    table = OpenFileTable(limit: limit)
+    self.isShared = isShared
+  }
+
+  var path: String { base.path }
+  var heldRoom: Int { table.heldRoom }
+
+  func openForReads(_ name: String, held: Bool) throws(EngineError) -> any File {
+    let file = ReopenedFile(name, in: base, table, isShared: isShared)
+    try file.open(held: held)
+    return file
+  }
+
+  func list() throws(EngineError) -> [String] {
+    try table.withDescriptors { () throws(EngineError) in try base.list() }
+  }
+
+  func open(_ name: String, access: FileAccess) throws(EngineError) -> any File {
+    try table.withDescriptors { () throws(EngineError) in try base.open(name, access: access) }
+  }
+
+  func create(_ name: String) throws(EngineError) -> any File {
+    try table.withDescriptors { () throws(EngineError) in try base.create(name) }
+  }
+
+  func remove(_ name: String) throws(EngineError) { try base.remove(name) }
+
+  func freeBytes() -> UInt64? { base.freeBytes() }
+
+  func sync() throws(EngineError) { try base.sync() }
+
+  func syncName() throws(EngineError) {
+    try table.withDescriptors { () throws(EngineError) in try base.syncName() }
+  }
+
+  func lock(owner: String) throws(EngineError) -> any DirectoryLock {
+    try table.withDescriptors { () throws(EngineError) in try base.lock(owner: owner) }
+  }
+
+  func watch(_ concerns: @escaping @Sendable (String) -> Bool) -> (any DirectoryWatch)? {
+    base.watch(concerns)
+  }
+}
+
+/// A file that is opened again when it is read after it was closed.
+private final class ReopenedFile: File {
+  let name: String
+  private let directory: any Directory
+  private let table: OpenFileTable
+  private let ticket: OpenFileTable.Ticket
+  private let isShared: Bool
+
+  init(_ name: String, in directory: any Directory, _ table: OpenFileTable, isShared: Bool) {
+    self.name = name
+    self.directory = directory
+    self.table = table
+    self.isShared = isShared
+    ticket = table.makeTicket()
+  }
+
+  deinit {
+    table.forget(ticket)
+  }
+
+  @discardableResult
+  func open(held: Bool = false) throws(EngineError) -> any File {
+    do throws(EngineError) {
+      return try table.file(ticket, isHeld: held) { () throws(EngineError) in
+        try directory.open(name, access: .readOnly)
+      }
+    } catch {
+      guard isShared, error.isMissingFile else { throw error }
+      throw .superseded(file: name)
+    }
+  }
+
+  func read(at offset: UInt64, count: Int) throws(EngineError) -> [UInt8] {
+    try open().read(at: offset, count: count)
+  }
+
+  /// Opening may wait for the device.
+  func readAtOnce(at offset: UInt64, count: Int) throws(EngineError) -> [UInt8]? {
+    try table.current(ticket)?.readAtOnce(at: offset, count: count)
+  }
+
+  func willRead(at offset: UInt64, count: Int) {
+    table.current(ticket)?.willRead(at: offset, count: count)
+  }
+
+  func write(_ bytes: RawSpan, at offset: UInt64) throws(EngineError) {
+    try open().write(bytes, at: offset)
+  }
+
+  func writeSynced(_ bytes: RawSpan, at offset: UInt64) throws(EngineError) {
+    try open().writeSynced(bytes, at: offset)
+  }
+
+  func sync() throws(EngineError) { try open().sync() }
+
+  func size() throws(EngineError) -> UInt64 { try open().size() }
+}
