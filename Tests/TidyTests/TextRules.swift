@@ -7,7 +7,7 @@ extension Rule {
     Rule(
       "Names and texts of documents are compared by their bytes",
       planted: Sample(
-        "Sources/Ondol/Query/A.swift", "// A\nlet a = other.name == name\n", line: 2),
+        "Sources/Ondol/Query/A.swift", "// A\nlet a = other.name == value\n", line: 2),
       innocent: [
         Sample("Sources/Ondol/Query/A.swift", "let a = isSame(other.name, name)\n"),
         Sample("Sources/Ondol/Query/A.swift", "let a = names.count == 1 && text == nil\n"),

@@ -24,7 +24,6 @@ private struct Everything: Codable, Equatable {
   var url = URL(string: "https://example.org/a?b=c")
   var id = UUID()
   var status = Status.closed
-  var decimal = Decimal(string: "12345678901234567890.5")
   var nested = Nested(values: [1, nil, 3], byName: ["a": [1, 2.5], "e": []])
   var nothing: Int?
   var byNumber: [Int: String] = [1: "one"]
