@@ -43,7 +43,9 @@ public final class Database: Sendable {
   /// What queries found out about the indexes they used.
   let statistics = Guarded(IndexStatistics())
   /// Indexes that are being made because queries were slow.
-  let indexesUnderway = Guarded<Set<String>>([])
+  let indexesUnderway = Guarded<Set<ExactText>>([])
+  /// Fields that the log was told nobody has, each with its collection.
+  let warnedFields = Guarded<Set<ExactText>>([])
   /// How far the indexes are that are being built.
   let builds = Guarded<[Keyspace: IndexProgress]>([:])
   let options: Options

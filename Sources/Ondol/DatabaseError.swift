@@ -9,6 +9,15 @@
 #endif
 internal import OndolEngine
 
+/// An error below another. Errors do not compare, so all of them are taken for equal.
+struct Cause: Sendable, Hashable {
+  let error: any Error
+
+  static func == (left: Cause, right: Cause) -> Bool { true }
+
+  func hash(into hasher: inout Hasher) {}
+}
+
 /// What a call throws when it cannot do as it was asked.
 ///
 /// ```swift
@@ -93,6 +102,11 @@ public struct DatabaseError: Error, Sendable, Hashable {
   public var field: String?
   /// The stored and the attempted document, when a precondition on a version failed.
   public var conflict: Conflict?
+  /// What was thrown below, where that tells more: the `DecodingError` of a document that does not
+  /// fit its type, or what the type's own decoding threw. Two errors that differ in nothing else
+  /// are equal.
+  public var underlyingError: (any Error)? { cause?.error }
+  var cause: Cause?
   /// Whether this only says that a block must be read from disk; see `Rows`.
   private(set) var isCold = false
 
@@ -157,7 +171,8 @@ extension DatabaseError {
   func within(field name: String) -> DatabaseError {
     var error = self
     let outer = FieldPath.quoted(name)
-    error.field = field.map { $0.hasPrefix("[") ? outer + $0 : "\(outer).\($0)" } ?? outer
+    error.field =
+      field.map { $0.utf8.first == UInt8(ascii: "[") ? outer + $0 : "\(outer).\($0)" } ?? outer
     return error
   }
 
@@ -165,7 +180,8 @@ extension DatabaseError {
   func within(index: Int) -> DatabaseError {
     var error = self
     error.field =
-      field.map { $0.hasPrefix("[") ? "[\(index)]\($0)" : "[\(index)].\($0)" } ?? "[\(index)]"
+      field.map { $0.utf8.first == UInt8(ascii: "[") ? "[\(index)]\($0)" : "[\(index)].\($0)" }
+      ?? "[\(index)]"
     return error
   }
 }

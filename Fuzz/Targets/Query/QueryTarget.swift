@@ -48,7 +48,7 @@ enum QueryTarget: FuzzTarget {
     _ snapshot: DatabaseSnapshot
   ) {
     guard model.limit == nil, model.offset == 0, let first = found.documents.first,
-      let cursor = query.cursor(at: first)
+      let cursor = try? query.cursor(at: first)
     else { return }
     for next in [query.start(after: cursor), query.start(afterDocument: first)] {
       let rest = (try? snapshot.getDocuments(next))?.documents.map(\.reference.path)

@@ -143,15 +143,12 @@ struct WildQuery {
 
   /// A cursor as it may come back from where an app kept it.
   private mutating func cursor() -> QueryCursor? {
-    let text = input.take(input.below(120)).map { String($0, radix: 16) }.joined()
-    return try? JSONDecoder().decode(QueryCursor.self, from: Data("\"\(text)\"".utf8))
+    let alphabet = Array("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_")
+    return QueryCursor(String(input.take(input.below(120)).map { alphabet[Int($0) % 64] }))
   }
 
   private func demandSame(_ cursor: QueryCursor) {
-    guard let text = try? JSONEncoder().encode(cursor) else {
-      return demand(false, "a cursor from a result cannot be kept: \(cursor)")
-    }
-    let again = try? JSONDecoder().decode(QueryCursor.self, from: text)
+    let again = QueryCursor("\(cursor)")
     demand(again == cursor, "\(cursor) comes back as \(again as Any)")
   }
 }

@@ -74,11 +74,15 @@ final class Catalog: Sendable {
   /// Whether commits say in the log what they changed, see ChangeRecord.
   let keepsChanges: Bool
 
+  /// Indexes that a transaction's own writes have made of no use for its queries.
+  private let unsettledIndexes: Set<Keyspace>
+
   init(clock: @escaping @Sendable () -> Int64, keepsChanges: Bool = false) {
     pictures = Guarded([:])
     upgrades = Guarded([:])
     self.clock = clock
     self.keepsChanges = keepsChanges
+    unsettledIndexes = []
   }
 
   /// The same pictures, at another time.
@@ -87,18 +91,23 @@ final class Catalog: Sendable {
     upgrades = catalog.upgrades
     clock = { time }
     keepsChanges = catalog.keepsChanges
+    unsettledIndexes = []
   }
 
   /// The same pictures, which others who install theirs do not change; with `families` as a
-  /// transaction that is not committed would leave them.
-  init(copying catalog: Catalog, adding families: [Family]) {
+  /// transaction that is not committed would leave them, and `indexes` not to be used.
+  init(copying catalog: Catalog, adding families: [Family], without indexes: Set<Keyspace> = []) {
     var copy = catalog.pictures.withLock { $0 }
     for family in families { copy[ExactText(family.root)] = family }
     pictures = Guarded(copy)
     upgrades = catalog.upgrades
     clock = catalog.clock
     keepsChanges = catalog.keepsChanges
+    unsettledIndexes = indexes
   }
+
+  /// Whether a query may read the index, once it is complete.
+  func mayUse(_ index: IndexDefinition) -> Bool { !unsettledIndexes.contains(index.keyspace) }
 
   /// The newest picture of the family, which may be newer or older than any snapshot. Nil when none
   /// is known.

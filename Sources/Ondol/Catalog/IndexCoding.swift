@@ -176,7 +176,7 @@ extension FieldFilter.Condition {
       .arrayContains(let operand):
       [operand]
     case .isIn(let operands), .notIn(let operands), .arrayContainsAny(let operands): operands
-    case .hasPrefix(let prefix): [.string(prefix)]
+    case .hasPrefix(let prefix): [.string(prefix.text)]
     }
   }
 
@@ -192,7 +192,7 @@ extension FieldFilter.Condition {
     case (4, let operand?): self = .greater(operand)
     case (5, let operand?): self = .greaterOrEqual(operand)
     case (8, let operand?): self = .arrayContains(operand)
-    case (10, .string(let prefix)?): self = .hasPrefix(prefix)
+    case (10, .string(let prefix)?): self = .hasPrefix(ExactText(prefix))
     default: return nil
     }
   }

@@ -52,8 +52,10 @@ extension Database {
   ) async throws(DatabaseError) -> ListedIndexPage? {
     try await read(try engineSnapshot()) { (rows) throws(DatabaseError) in
       for family in try rows.catalog.families(in: rows) {
-        for (known, entry) in family.collections where known.description == pattern {
-          guard let index = entry.allIndexes.first(where: { $0.name == name }) else { continue }
+        for (known, entry) in family.collections where isSame(known.description, pattern) {
+          guard let index = entry.allIndexes.first(where: { isSame($0.name, name) }) else {
+            continue
+          }
           return try rows.page(of: index, known, bounds, from: start, limit)
         }
       }

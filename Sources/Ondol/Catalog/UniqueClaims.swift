@@ -3,6 +3,10 @@
 // document that takes them would write the same row. The row is read in the commit's snapshot and
 // guarded: of two commits that take the same values at the same time one is refused, derives again,
 // and finds the other's row.
+//
+// A transaction that reads after it has written may be half-way through a swap of two values. Its
+// rows of the index are of no use then, which is noted instead of thrown, and its queries do without
+// the index.
 
 internal import OndolEngine
 
@@ -16,6 +20,14 @@ struct UniqueClaims {
 
   private var taken: [[UInt8]: Claim] = [:]
   private var released: Set<[UInt8]> = []
+  private let mayConflict: Bool
+  /// Indexes whose rows are of no use, because documents claim the same or values are not known.
+  private(set) var unsettled: Set<Keyspace> = []
+
+  /// - Parameter mayConflict: conflicts are noted in `unsettled` and not thrown.
+  init(mayConflict: Bool = false) {
+    self.mayConflict = mayConflict
+  }
 
   /// Adds a document's changes of an index to the batch; those of unique rows are kept until
   /// `settle`.
@@ -37,12 +49,24 @@ struct UniqueClaims {
         batch.put(row)
         continue
       }
-      try check(row, index)
-      if let other = taken[row.key], other.path != path {
-        throw Self.conflict(index, holder: other.path)
+      do throws(DatabaseError) {
+        try check(row, index)
+        if let other = taken[row.key], other.path != path {
+          throw Self.conflict(index, holder: other.path)
+        }
+      } catch {
+        try refuse(error, index)
+        continue
       }
       taken[row.key] = Claim(row: row, path: path, index: index)
     }
+  }
+
+  private mutating func refuse(
+    _ error: DatabaseError, _ index: IndexDefinition
+  ) throws(DatabaseError) {
+    guard mayConflict else { throw error }
+    unsettled.insert(index.keyspace)
   }
 
   private func check(_ row: IndexRow, _ index: IndexDefinition) throws(DatabaseError) {
@@ -64,13 +88,13 @@ struct UniqueClaims {
   /// Puts the unique rows into the batch.
   ///
   /// Throws `.alreadyExists` naming the holder when another document has the same values.
-  func settle(into batch: inout Batch, _ rows: Rows) throws(DatabaseError) {
+  mutating func settle(into batch: inout Batch, _ rows: Rows) throws(DatabaseError) {
     for key in released where taken[key] == nil { batch.delete(key.bytes) }
     for (key, claim) in taken {
       batch.guardUnchanged(key.bytes)
       if !released.contains(key), let holder = try rows.row(key), holder != claim.row.value {
-        throw Self.conflict(claim.index, holder: try claim.neighbour(holder))
-          .at(path: "\(claim.path)")
+        let conflict = Self.conflict(claim.index, holder: try claim.neighbour(holder))
+        try refuse(conflict.at(path: "\(claim.path)"), claim.index)
       }
       batch.put(key.bytes, claim.row.value.bytes)
     }

@@ -76,7 +76,7 @@ public struct DatabaseSnapshot: Sendable {
     let query = source.query
     let rows = try rows(for: query.database, "")
     var executor = try Executor(try query.shape.get(), in: database, rows)
-    return QuerySnapshot(query: query, documents: try executor.documents())
+    return try executor.snapshot(of: query)
   }
 
   func rows(

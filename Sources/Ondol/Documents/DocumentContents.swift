@@ -80,7 +80,7 @@ extension DocumentSnapshot.Contents: Hashable {
     {
       return true
     }
-    return left.fields == right.fields
+    return Value.map(left.fields) == .map(right.fields)
   }
 
   func hash(into hasher: inout Hasher) {

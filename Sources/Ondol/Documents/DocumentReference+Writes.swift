@@ -308,7 +308,9 @@ extension DatabaseError {
   /// The same error, inside the field `path` leads to.
   func within(fieldPath path: FieldPath) -> DatabaseError {
     var error = self
-    error.field = field.map { $0.hasPrefix("[") ? "\(path)\($0)" : "\(path).\($0)" } ?? "\(path)"
+    error.field =
+      field.map { $0.utf8.first == UInt8(ascii: "[") ? "\(path)\($0)" : "\(path).\($0)" }
+      ?? "\(path)"
     return error
   }
 }

@@ -116,18 +116,23 @@ public struct DocumentSnapshot: Sendable {
   ///   - type: what the fields are to fit. One that is optional gives nil where there is no
   ///     document.
   ///   - decoder: how names and dates were stored, and defaults for fields that are missing.
-  /// - Throws: `DatabaseError` with `.notFound` when there is no document, unless `type` is
-  ///   optional; `DecodingError` with the field's path and what stands there; whatever the type's
-  ///   own decoding throws.
+  /// - Throws: `.notFound` when there is no document, unless `type` is optional;
+  ///   `.failedPrecondition` when it does not fit, with the document's path, the field and what
+  ///   stands there. What the type's decoding threw, a `DecodingError` for one, is in
+  ///   `underlyingError`.
   /// - Complexity: O(size of the fields `type` asks for).
   public func data<Content: Decodable>(
     as type: Content.Type, decoder: DocumentDecoder = DocumentDecoder()
-  ) throws -> Content {
+  ) throws(DatabaseError) -> Content {
     guard contents != nil || type is any ExpressibleByNilLiteral.Type else {
       throw DatabaseError(
         .notFound, "there is no document to decode as \(type)", path: reference.path)
     }
-    return try decoder.decode(type, from: contents?.source ?? .value(.null), of: reference)
+    do {
+      return try decoder.decode(type, from: contents?.source ?? .value(.null), of: reference)
+    } catch {
+      throw DatabaseError(decoding: error, in: reference)
+    }
   }
 }
 

@@ -64,18 +64,28 @@ public struct LookupQuery: Sendable {
 
   func find(in rows: Rows) throws(DatabaseError) -> QuerySnapshot {
     var executor = try Executor(try query.shape.get(), in: query.database, rows)
-    return QuerySnapshot(
-      query: query, documents: try complete(executor.documents(), rows).documents)
+    let found = try executor.documents()
+    // A field that is added may stand in the place of one that the result is ordered by.
+    let end = try executor.end(of: found, keepsKeys: true)
+    return QuerySnapshot(query: query, documents: try complete(found, rows).documents, end)
   }
 
-  /// The documents with their fields added, and all that they refer to.
+  /// The documents with their fields added, and what they refer to.
   func complete(
     _ documents: [DocumentSnapshot], _ rows: Rows
-  ) throws(DatabaseError) -> (documents: [DocumentSnapshot], referred: Set<DocumentPath>) {
-    var (documents, referred) = (documents, Set<DocumentPath>())
+  ) throws(DatabaseError) -> (documents: [DocumentSnapshot], referred: ReferredDocuments) {
+    var (documents, referred) = (documents, ReferredDocuments())
+    let reader = DocumentReader(rows: rows)
     for step in try steps.get() {
-      referred.formUnion(step.paths(in: documents))
-      documents = try step.complete(documents, from: rows)
+      var wanted: Set<DocumentPath> = []
+      for document in documents { wanted.formUnion(step.paths(in: document)) }
+      for path in wanted.sorted() where referred[path] == nil {
+        let contents = try reader.contents(of: path)
+        referred.updateValue(contents.map { .map($0.fields) }, forKey: path)
+      }
+      for index in documents.indices {
+        documents[index] = try step.complete(documents[index], with: referred)
+      }
     }
     return (documents, referred)
   }
@@ -90,36 +100,29 @@ struct LookupStep: Sendable, Hashable {
   /// The field to be added.
   var name: String
 
+  /// The document with the field added, from documents that were found.
+  ///
+  /// Throws `.invalidArgument` when the document has the field in another spelling.
   func complete(
-    _ documents: [DocumentSnapshot], from rows: Rows
-  ) throws(DatabaseError) -> [DocumentSnapshot] {
-    let reader = DocumentReader(rows: rows)
-    var found: [DocumentPath: Value] = [:]
-    for path in paths(in: documents).sorted() {
-      if let contents = try reader.contents(of: path) { found[path] = .map(contents.fields) }
+    _ document: DocumentSnapshot, with found: ReferredDocuments
+  ) throws(DatabaseError) -> DocumentSnapshot {
+    guard let contents = document.contents, let value = contents.value(at: field) else {
+      return document
     }
-    return documents.map { document in
-      guard let contents = document.contents, let value = contents.value(at: field) else {
-        return document
-      }
-      var fields = contents.fields
-      fields[name] = completed(value, found)
-      return DocumentSnapshot(
-        reference: document.reference,
-        contents: DocumentSnapshot.Contents(stamps: contents.stamps, fields: fields))
+    var fields = contents.fields
+    do throws(DatabaseError) {
+      try fields.put(completed(value, found), at: name)
+    } catch {
+      throw error.at(path: document.reference.path)
     }
+    return DocumentSnapshot(
+      reference: document.reference,
+      contents: DocumentSnapshot.Contents(stamps: contents.stamps, fields: fields))
   }
 
-  /// What the documents refer to.
-  func paths(in documents: [DocumentSnapshot]) -> Set<DocumentPath> {
-    var wanted: Set<DocumentPath> = []
-    for document in documents {
-      for path in paths(in: document.contents?.value(at: field)) { wanted.insert(path) }
-    }
-    return wanted
-  }
-
-  private func paths(in value: Value?) -> [DocumentPath] {
+  /// What the document refers to.
+  func paths(in document: DocumentSnapshot) -> [DocumentPath] {
+    let value = document.contents?.value(at: field)
     if case .array(let elements) = value { return elements.compactMap { path($0) } }
     return value.flatMap { path($0) }.map { [$0] } ?? []
   }
@@ -135,13 +138,27 @@ struct LookupStep: Sendable, Hashable {
 
   /// What the added field holds: one document, or one for each element of an array; null where
   /// there is none.
-  private func completed(_ value: Value, _ found: [DocumentPath: Value]) -> Value {
+  private func completed(_ value: Value, _ found: ReferredDocuments) -> Value {
     if case .array(let elements) = value {
-      return .array(elements.map { path($0).flatMap { found[$0] } ?? .null })
+      return .array(elements.map { path($0).flatMap { found[$0] ?? nil } ?? .null })
     }
-    return path(value).flatMap { found[$0] } ?? .null
+    return path(value).flatMap { found[$0] ?? nil } ?? .null
+  }
+
+  static func == (left: LookupStep, right: LookupStep) -> Bool {
+    ValueOrder.compareSegments(left.field, right.field) == 0
+      && left.collection == right.collection && isSame(left.name, right.name)
+  }
+
+  func hash(into hasher: inout Hasher) {
+    hasher.combine(segments: field)
+    hasher.combine(collection)
+    hasher.combine(name.utf8Bytes)
   }
 }
+
+/// What documents that results refer to hold, as maps; nil where there is none.
+typealias ReferredDocuments = [DocumentPath: Value?]
 
 extension QuerySource {
   /// Adds to each result the document that one of its fields refers to: as a map in the field

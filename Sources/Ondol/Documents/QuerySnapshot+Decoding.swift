@@ -2,49 +2,38 @@
 // others: each is decoded for itself, and what does not fit is reported with its path, its field
 // and what stands there.
 
-/// Why one document could not be decoded.
-public struct DecodingFailure: Error, Sendable, CustomStringConvertible {
-  /// The document's path.
-  public let path: String
-  /// The field, as a field path; empty when the document as a whole does not fit.
-  public let field: String
-  /// What was wanted and what is stored, for a person.
-  public let message: String
-
-  /// The path and the message.
-  public var description: String { "\(path): \(message)" }
-
-  init(_ error: any Error, in document: DocumentReference) {
-    path = document.path
-    guard let error = error as? DecodingError else {
-      field = (error as? DatabaseError)?.field ?? ""
-      message = "\(error)"
+extension DatabaseError {
+  /// Why a document could not be decoded: whatever its type's decoding threw.
+  init(decoding error: any Error, in document: DocumentReference) {
+    if let error = error as? DatabaseError {
+      self = error.at(path: document.path)
       return
     }
-    switch error {
-    case .typeMismatch(_, let context), .valueNotFound(_, let context), .dataCorrupted(let context):
-      field = dotted(context.codingPath)
-      message = context.debugDescription
-    case .keyNotFound(let key, let context):
-      field = dotted(context.codingPath + [key])
-      message = context.debugDescription
-    @unknown default:
-      field = ""
-      message = "\(error)"
-    }
+    let (field, reason): (String?, String) =
+      switch error as? DecodingError {
+      case .typeMismatch(_, let context), .valueNotFound(_, let context),
+        .dataCorrupted(let context):
+        (dotted(context.codingPath), context.debugDescription)
+      case .keyNotFound(let key, let context):
+        (dotted(context.codingPath + [key]), context.debugDescription)
+      default: (nil, "the document cannot be decoded: \(error)")
+      }
+    self.init(
+      .failedPrecondition, reason, path: document.path, field: field == "" ? nil : field)
+    cause = Cause(error: error)
   }
 }
 
 /// A query's documents, decoded one by one.
 public struct DecodedDocuments<Content> {
   /// For each document, in the query's order, what it holds or why it does not fit.
-  public let results: [Result<Content, DecodingFailure>]
+  public let results: [Result<Content, DatabaseError>]
 
   /// What fits, in the query's order.
   public var values: [Content] { results.compactMap { try? $0.get() } }
 
   /// What does not.
-  public var failures: [DecodingFailure] {
+  public var failures: [DatabaseError] {
     results.compactMap { if case .failure(let failure) = $0 { failure } else { nil } }
   }
 }
@@ -61,29 +50,19 @@ extension QuerySnapshot {
   ) -> DecodedDocuments<Content> {
     DecodedDocuments(
       results: documents.map { document in
-        do {
-          return .success(try document.data(as: type, decoder: decoder))
-        } catch {
-          return .failure(DecodingFailure(error, in: document.reference))
-        }
+        Result { () throws(DatabaseError) in try document.data(as: type, decoder: decoder) }
       })
   }
 
   /// Every document as a `Decodable` type, or an error for the first that does not fit.
   ///
-  /// - Throws: `DecodingFailure`.
+  /// - Throws: as `DocumentSnapshot.data(as:decoder:)`.
   public func data<Content: Decodable>(
     as type: Content.Type, decoder: DocumentDecoder = DocumentDecoder()
-  ) throws(DecodingFailure) -> [Content] {
+  ) throws(DatabaseError) -> [Content] {
     var values: [Content] = []
     values.reserveCapacity(documents.count)
-    for document in documents {
-      do {
-        values.append(try document.data(as: type, decoder: decoder))
-      } catch {
-        throw DecodingFailure(error, in: document.reference)
-      }
-    }
+    for document in documents { values.append(try document.data(as: type, decoder: decoder)) }
     return values
   }
 }

@@ -28,12 +28,12 @@ extension DocumentReference {
   ///   - type: what the fields are to fit. One that is optional gives nil where there is no
   ///     document.
   ///   - decoder: how names and dates were stored, and defaults for fields that are missing.
-  /// - Throws: `.notFound` when there is no document, unless `type` is optional; `DecodingError`
-  ///   naming the field; otherwise as `getDocument()`.
+  /// - Throws: as `DocumentSnapshot.data(as:decoder:)` when there is no document or it does not fit;
+  ///   otherwise as `getDocument()`.
   /// - Complexity: as `getDocument()`, and O(size of the fields `type` asks for).
   public func getDocument<Content: Decodable>(
     as type: Content.Type, decoder: DocumentDecoder = DocumentDecoder()
-  ) async throws -> Content {
+  ) async throws(DatabaseError) -> Content {
     try await getDocument().data(as: type, decoder: decoder)
   }
 }

@@ -63,7 +63,7 @@ public final class Transaction {
   public func getDocument<Content: Decodable>(
     _ reference: DocumentReference, as type: Content.Type,
     decoder: DocumentDecoder = DocumentDecoder()
-  ) throws -> Content {
+  ) throws(DatabaseError) -> Content {
     try getDocument(reference).data(as: type, decoder: decoder)
   }
 
@@ -80,13 +80,15 @@ public final class Transaction {
     let shape = try query.shape.get()
     var executor = try Executor(shape, in: database, try currentRows())
     footprint.add(executor)
-    let documents = try executor.documents().map { document in
+    let found = try executor.documents()
+    let documents = found.map { document in
       guard let path = try? document.reference.place.get(),
         let written = preparation.document(at: path)
       else { return document }
-      return DocumentSnapshot(reference: document.reference, contents: contents(written))
+      return shape.shown(
+        DocumentSnapshot(reference: document.reference, contents: contents(written)))
     }
-    return QuerySnapshot(query: query, documents: documents)
+    return QuerySnapshot(query: query, documents: documents, try executor.end(of: found))
   }
 
   /// The documents below `path`.
@@ -104,9 +106,10 @@ public final class Transaction {
   func currentRows() throws(DatabaseError) -> Rows {
     if preparation.isEmpty, tree.isEmpty { return base }
     if let overlay { return overlay }
-    let prepared = try preparation.finish(with: tree)
+    let prepared = try preparation.finish(with: tree, isToBeRead: true)
     let snapshot = base.snapshot.overlaid(by: prepared.batch, time: database.now())
-    let catalog = Catalog(copying: base.catalog, adding: prepared.changedFamilies)
+    let catalog = Catalog(
+      copying: base.catalog, adding: prepared.changedFamilies, without: prepared.unsettledIndexes)
     let rows = Rows(snapshot, catalog, mayBlock: base.mayBlock)
     overlay = rows
     return rows

@@ -5,9 +5,10 @@
 extension WriteIntent {
   /// The document's fields after this write; nil when there is no document then.
   ///
-  /// Preconditions are not looked at here.
+  /// Preconditions are not looked at here. Throws `.invalidArgument` when the document would have a
+  /// name in two spellings.
   /// - Complexity: O(fields of the document + elements of the arrays touched).
-  func apply(to before: [String: Value]?) -> [String: Value]? {
+  func apply(to before: [String: Value]?) throws(DatabaseError) -> [String: Value]? {
     var fields: [String: Value]
     switch change {
     case .delete:
@@ -16,12 +17,13 @@ extension WriteIntent {
       fields = replacement
     case .patch(let patch, let mask):
       fields = before ?? [:]
+      // What goes first may have been another spelling of what comes.
+      for place in mask where lookUp(place[...], in: patch) == nil {
+        remove(place[...], from: &fields)
+      }
       for place in mask {
-        if let value = lookUp(place[...], in: patch) {
-          assign(value, at: place[...], in: &fields)
-        } else {
-          remove(place[...], from: &fields)
-        }
+        guard let value = lookUp(place[...], in: patch) else { continue }
+        try assign(value, at: place[...], in: &fields)
       }
     }
     for transform in transforms {
@@ -29,7 +31,7 @@ extension WriteIntent {
       // A set replaces the document, so what its transforms meet is what the set left: nothing
       // stored.
       let result = transform.operation.result(for: lookUp(place, in: fields))
-      assign(result, at: place, in: &fields)
+      try assign(result, at: place, in: &fields)
     }
     return fields
   }
@@ -99,36 +101,46 @@ private func difference(_ stored: Value?, _ elements: [Value]) -> Value {
 
 /// The value at `place`; nil when a step is missing or goes through something that is not a map.
 func lookUp(_ place: ArraySlice<String>, in fields: [String: Value]) -> Value? {
-  guard let first = place.first, let value = fields[first] else { return nil }
+  guard let first = place.first, let value = fields[exactly: first] else { return nil }
   let rest = place.dropFirst()
   if rest.isEmpty { return value }
   guard case .map(let nested) = value else { return nil }
   return lookUp(rest, in: nested)
 }
 
-/// Puts `value` at `place`, making maps of whatever stands in the way.
-func assign(_ value: Value, at place: ArraySlice<String>, in fields: inout [String: Value]) {
+/// Puts `value` at `place`, making maps of whatever stands in the way. Throws `.invalidArgument`
+/// when another spelling of one of the names is there.
+func assign(
+  _ value: Value, at place: ArraySlice<String>, in fields: inout [String: Value]
+) throws(DatabaseError) {
   guard let first = place.first else { return }
   let rest = place.dropFirst()
   if rest.isEmpty {
-    fields[first] = value
+    try fields.put(value, at: first)
     return
   }
   // Taken out first, so that the nested map is changed in place instead of copied.
   var nested: [String: Value] = [:]
-  if case .map(let existing) = fields.updateValue(.null, forKey: first) { nested = existing }
-  assign(value, at: rest, in: &nested)
-  fields[first] = .map(nested)
+  if case .map(let existing) = try fields.put(.null, at: first) { nested = existing }
+  do throws(DatabaseError) {
+    try assign(value, at: rest, in: &nested)
+  } catch {
+    throw error.within(field: first)
+  }
+  try fields.put(.map(nested), at: first)
 }
 
 /// Removes what stands at `place`. A way through something that is not a map leads to nothing.
 func remove(_ place: ArraySlice<String>, from fields: inout [String: Value]) {
   guard let first = place.first else { return }
   let rest = place.dropFirst()
+  guard let index = fields.index(exactly: first) else { return }
   if rest.isEmpty {
-    fields[first] = nil
-  } else if case .map(var nested) = fields[first] {
+    fields.remove(at: index)
+  } else if case .map(var nested) = fields.values[index] {
+    // Held once, so that it is changed in place.
+    fields.values[index] = .null
     remove(rest, from: &nested)
-    fields[first] = .map(nested)
+    fields.values[index] = .map(nested)
   }
 }

@@ -119,7 +119,7 @@ enum WriteCompiler {
         // it.
         mask.append(place)
         if let plain = try split.plainPart(of: input, at: place) {
-          assign(plain, at: place[...], in: &fields)
+          try assign(plain, at: place[...], in: &fields)
         }
       }
     }
@@ -192,7 +192,7 @@ extension WriteCompiler {
   private static func lookUp(
     _ place: ArraySlice<String>, in data: [String: FieldInput]
   ) -> FieldInput? {
-    guard let first = place.first, let input = data[first] else { return nil }
+    guard let first = place.first, let input = data[exactly: first] else { return nil }
     let rest = place.dropFirst()
     if rest.isEmpty { return input }
     switch input.form {
@@ -225,7 +225,7 @@ private struct InstructionSplit {
     var fields: [String: Value] = [:]
     fields.reserveCapacity(data.count)
     for (name, input) in data {
-      if let plain = try plainPart(of: input, at: [name]) { fields[name] = plain }
+      if let plain = try plainPart(of: input, at: [name]) { try fields.put(plain, at: name) }
     }
     // The same call makes the same intent, whatever order the dictionary has.
     transforms.sort { ValueOrder.compareSegments($0.path, $1.path) < 0 }
@@ -247,7 +247,9 @@ private struct InstructionSplit {
     case .map(let children):
       var plain: [String: Value] = [:]
       for (name, child) in children {
-        if let part = try plainPart(of: child, at: place + [name]) { plain[name] = part }
+        if let part = try plainPart(of: child, at: place + [name]) {
+          try plain.put(part, at: name)
+        }
       }
       // Spelt out: a bare `nil` could also be null, which is a value.
       return plain.isEmpty ? Optional.none : .some(.map(plain))

@@ -50,6 +50,9 @@ struct PreparedCommit: Sendable {
   var changedFamilies: [Family]
   /// The moment the first of the documents ends.
   var firstEnd: Int64?
+  /// Unique indexes that two documents claim one row of, or whose rows are not known before the
+  /// commit. Only where the batch is to be read.
+  var unsettledIndexes: Set<Keyspace> = []
   /// Whether it writes to the tree.
   var writesTree = false
   /// Contents that the commit makes stored.
@@ -129,7 +132,7 @@ struct WritePreparation {
     do throws(DatabaseError) {
       let position = try position(of: write.path)
       if write.intent.precondition == .isOver, !documents[position].isOver { return }
-      let after = write.intent.apply(to: documents[position].after)
+      let after = try write.intent.apply(to: documents[position].after)
       if write.intent.precondition != .none {
         try check(write.intent.precondition, documents[position], attempted: after)
       }
@@ -239,13 +242,17 @@ struct WritePreparation {
 
   /// The batch of all writes so far. It is refused when anything it was derived from has changed
   /// since the snapshot, or anything in `footprint`. Writes to the tree become part of it.
+  ///
+  /// - Parameter isToBeRead: the batch is not committed, but read by a transaction that may go on
+  ///   writing; two documents that agree in what is unique may differ again by its end.
   mutating func finish(
-    guarding footprint: Footprint = Footprint(), with tree: TreePreparation? = nil
+    guarding footprint: Footprint = Footprint(), with tree: TreePreparation? = nil,
+    isToBeRead: Bool = false
   ) throws(DatabaseError) -> PreparedCommit {
     var batch = Batch()
     batch.basis = rows.snapshot.sequence
     for position in documents.indices { documents[position].findWhetherChanged() }
-    var claims = UniqueClaims()
+    var claims = UniqueClaims(mayConflict: isToBeRead)
     var holders = HolderChanges()
     for path in releasedPaths { holders.release(path: path) }
     holders.bring(staged)
@@ -280,7 +287,7 @@ struct WritePreparation {
     }
     return PreparedCommit(
       batch: batch, documents: documents, changedFamilies: changed, firstEnd: firstEnd,
-      writesTree: tree?.isEmpty == false, staged: staged,
+      unsettledIndexes: claims.unsettled, writesTree: tree?.isEmpty == false, staged: staged,
       releasesContents: holders.releasesContents)
   }
 

@@ -60,7 +60,7 @@ struct FieldChange: Sendable, Hashable {
   ) {
     let names = Set(before.keys.map { ExactText($0) }).union(after.keys.map { ExactText($0) })
     for name in names.map(\.text).sorted(by: { ValueOrder.compare($0, $1) < 0 }) {
-      switch (before[name], after[name]) {
+      switch (before[exactly: name], after[exactly: name]) {
       case (.map(let before), .map(let after)) where !before.isEmpty && !after.isEmpty:
         compare(before, after, below: place + [name], &paths)
       case (let before?, let after?) where before.isIdentical(to: after): break

@@ -90,14 +90,14 @@ extension Database {
 
   /// Builds all indexes that are declared; gives back the names of those that are ready, by
   /// pattern.
-  private func buildSalvagedIndexes() async throws(DatabaseError) -> [String: Set<String>] {
+  private func buildSalvagedIndexes() async throws(DatabaseError) -> [ExactText: Set<ExactText>] {
     await finishWhatWasBegun()
     return try await read(try engineSnapshot()) { (rows) throws(DatabaseError) in
-      var names: [String: Set<String>] = [:]
+      var names: [ExactText: Set<ExactText>] = [:]
       for family in try rows.catalog.families(in: rows) {
         for (pattern, entry) in family.collections {
           let ready = entry.allIndexes.filter { $0.state == .ready }
-          names[pattern.description] = Set(ready.map(\.name))
+          names[ExactText(pattern.description)] = Set(ready.map { ExactText($0.name) })
         }
       }
       return names
@@ -117,11 +117,12 @@ extension SalvageReport {
   }
 
   /// Notes indexes that are not among those that were built.
-  fileprivate mutating func compareIndexes(_ built: [String: Set<String>]) {
+  fileprivate mutating func compareIndexes(_ built: [ExactText: Set<ExactText>]) {
     for index in collections.indices {
       let name = collections[index].name
-      let missing = collections[index].indexes.filter { built[name]?.contains($0) != true }
-      collections[index].indexes.removeAll(where: missing.contains)
+      let ready = built[ExactText(name)] ?? []
+      let missing = collections[index].indexes.filter { !ready.contains(ExactText($0)) }
+      collections[index].indexes.removeAll { !ready.contains(ExactText($0)) }
       for lost in missing {
         lossCount += 1
         losses.append(

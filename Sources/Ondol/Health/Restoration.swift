@@ -87,7 +87,7 @@ package final class Restoration: @unchecked Sendable {
   /// Declares a pattern, storage paths first and the others in order.
   package func declare(_ collection: DumpedCollection) throws(DatabaseError) {
     let pattern = CollectionPattern(collection.pattern)
-    if let last = collections.last, !(last.pattern.collectionIDs == [StorageRows.root]),
+    if let last = collections.last, last.pattern != CollectionPattern([StorageRows.root]),
       ValueOrder.compareSegments(last.pattern.collectionIDs, collection.pattern) >= 0
     {
       throw Self.refusal("the collections are not in order")
@@ -248,7 +248,9 @@ package final class Restoration: @unchecked Sendable {
   ) throws(DatabaseError) -> DocumentPath {
     if pattern == StorageRows.pattern {
       let path = StorageRows.document(at: name)
-      guard path.storagePath == name else { throw refusal("\"\(name)\" is no storage path") }
+      guard path.storagePath.map({ isSame($0, name) }) == true else {
+        throw refusal("\"\(name)\" is no storage path")
+      }
       return path
     }
     let path = try DocumentPath(name)
@@ -417,15 +419,16 @@ package final class Restoration: @unchecked Sendable {
 
   /// Throws unless all indexes are there: one that cannot be built is taken away.
   private func checkIndexes(_ database: Database) async throws(DatabaseError) {
-    var ready: [CollectionPattern: Set<String>] = [:]
+    var ready: [CollectionPattern: Set<ExactText>] = [:]
     for family in try await database.families() {
       for (pattern, entry) in family.collections {
-        ready[pattern] = Set(entry.allIndexes.filter { $0.state == .ready }.map(\.name))
+        ready[pattern] = Set(
+          entry.allIndexes.filter { $0.state == .ready }.map { ExactText($0.name) })
       }
     }
     for collection in collections {
-      for index in collection.indexes where ready[collection.pattern]?.contains(index.name) != true
-      {
+      for index in collection.indexes
+      where ready[collection.pattern]?.contains(ExactText(index.name)) != true {
         throw Self.refusal(
           "documents of \(collection.pattern) disagree with the index '\(index.name)'")
       }

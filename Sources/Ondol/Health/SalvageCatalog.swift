@@ -14,7 +14,7 @@ struct SalvageCatalog {
   private var indexes: [Keyspace: IndexDefinition] = [:]
   /// Indexes that are no more.
   private var dropped: Set<Keyspace> = []
-  private var families: [String: FamilyRow] = [:]
+  private var families: [ExactText: FamilyRow] = [:]
   private var nextFamily: UInt64 = 1
   /// Rows that are kept as they are, about a keyspace or none.
   private var others: [(keyspace: Keyspace?, row: SalvagedRow)] = []
@@ -45,7 +45,7 @@ struct SalvageCatalog {
       guard let root = String(utf8: rest) else {
         throw MalformedBytes(at: 5, "the name of a collection that is not UTF-8")
       }
-      families[root] = try FamilyRow(value.bytes)
+      families[ExactText(root)] = try FamilyRow(value.bytes)
     case 0x03:
       try parseKeyspace(row)
     case 0x04:
@@ -124,17 +124,19 @@ struct SalvageCatalog {
   /// there is no name for it.
   mutating func adopt(_ keyspace: Keyspace, idCount: Int) -> CollectionPattern? {
     let family = keyspace.rawValue / Keyspace.familyCapacity
-    let root = families.first { $0.value.number == family }?.key ?? "recovered-\(family)"
+    let root = families.first { $0.value.number == family }?.key.text ?? "recovered-\(family)"
     // There is one collection at the top of a family; of those below not even the ids are known.
     let inner = (1..<max(idCount, 1)).map {
       $0 + 1 == idCount ? "recovered-\(keyspace.rawValue)" : "level-\($0)"
     }
     let pattern = CollectionPattern([root] + inner)
-    guard !patterns.values.contains(pattern), families[root].map({ $0.number == family }) ?? true
+    guard !patterns.values.contains(pattern),
+      families[ExactText(root)].map({ $0.number == family }) ?? true
     else { return nil }
     patterns[keyspace] = pattern
-    if families[root] == nil {
-      families[root] = FamilyRow(number: family, generation: 1, nextMember: Keyspace.firstMember)
+    if families[ExactText(root)] == nil {
+      families[ExactText(root)] = FamilyRow(
+        number: family, generation: 1, nextMember: Keyspace.firstMember)
     }
     losses.append(
       SalvageReport.Loss(reason: "the name of a collection; it is called \(pattern) now"))
@@ -196,7 +198,7 @@ struct SalvageCatalog {
     next.appendVarint(nextFamily)
     rows.append(SalvagedRow(key: CatalogKey.nextFamily, value: next))
     for (root, family) in families {
-      rows.append(SalvagedRow(key: CatalogKey.family(root), value: family.bytes))
+      rows.append(SalvagedRow(key: CatalogKey.family(root.text), value: family.bytes))
     }
     for (keyspace, pattern) in patterns {
       let row = KeyspaceRow.documents(pattern)
@@ -216,9 +218,9 @@ struct SalvageCatalog {
 
   /// Gives every pattern a family, and raises all counters.
   private mutating func completeFamilies() {
-    for (keyspace, pattern) in patterns where families[pattern.root] == nil {
+    for (keyspace, pattern) in patterns where families[ExactText(pattern.root)] == nil {
       let number = keyspace.rawValue / Keyspace.familyCapacity
-      families[pattern.root] = FamilyRow(
+      families[ExactText(pattern.root)] = FamilyRow(
         number: number, generation: 1, nextMember: Keyspace.firstMember)
     }
     for (root, family) in families {

@@ -229,7 +229,9 @@ extension KeyReader {
     var fields: [String: Value] = [:]
     while try nextIs(KeyCoding.Tag.string) {
       let name = try text()
-      fields[name] = try value(depth: depth + 1)
+      guard fields.updateValue(try value(depth: depth + 1), forKey: name) == nil else {
+        throw malformed("a name twice, or in two spellings")
+      }
     }
     return fields
   }

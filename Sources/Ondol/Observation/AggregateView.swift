@@ -72,7 +72,7 @@ extension AggregateQuery {
         for field in aggregate.fields { fields.append(try field.field.map(QueryField.init)) }
         return database.observers.attach(key, plan.subscriptions) { [fields] in
           Watch { () throws(DatabaseError) in
-            try await plan.evaluate { (executor) throws(DatabaseError) in
+            try await plan.evaluate { (executor, _) throws(DatabaseError) in
               AggregateView(plan, fields, try aggregate.aggregators(&executor))
             }
           }
@@ -116,7 +116,7 @@ extension GroupedAggregateQuery {
         let plan = try LiveQueryPlan(shape, in: database)
         return database.observers.attach(key, plan.subscriptions) {
           Watch { () throws(DatabaseError) in
-            try await plan.evaluate { (executor) throws(DatabaseError) in
+            try await plan.evaluate { (executor, _) throws(DatabaseError) in
               AskedAnew(plan, try groups.groups(&executor))
             }
           }

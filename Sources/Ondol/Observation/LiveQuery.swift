@@ -21,7 +21,7 @@ public final class LiveQuery<Item: Decodable & Sendable> {
   /// What the documents hold, in the query's order; empty until `isLoaded`.
   public private(set) var items: [Item] = []
   /// Documents that do not fit the type, in the query's order.
-  public private(set) var failures: [DecodingFailure] = []
+  public private(set) var failures: [DatabaseError] = []
   /// Whether the first result has come.
   public private(set) var isLoaded = false
   /// Why no more results come; nil as long as they do.
@@ -76,7 +76,7 @@ public final class LiveDocument<Item: Decodable & Sendable> {
   /// fit.
   public private(set) var item: Item?
   /// Why the document does not fit the type; nil when it does or there is none.
-  public private(set) var failure: DecodingFailure?
+  public private(set) var failure: DatabaseError?
   /// Whether the first state has come.
   public private(set) var isLoaded = false
   /// Why no more states come; nil as long as they do.
@@ -107,7 +107,7 @@ public final class LiveDocument<Item: Decodable & Sendable> {
     }
   }
 
-  private func show(_ decoded: Result<Item, DecodingFailure>?) {
+  private func show(_ decoded: Result<Item, DatabaseError>?) {
     (item, failure) = (nil, nil)
     switch decoded {
     case .success(let value)?: item = value
@@ -129,7 +129,7 @@ public final class LiveDocument<Item: Decodable & Sendable> {
 /// The decoded documents of a result.
 private struct LiveDecoding<Item: Decodable & Sendable>: Sendable {
   private let decoder: DocumentDecoder
-  private var results: [Result<Item, DecodingFailure>] = []
+  private var results: [Result<Item, DatabaseError>] = []
 
   init(_ decoder: DocumentDecoder) {
     self.decoder = decoder
@@ -137,7 +137,7 @@ private struct LiveDecoding<Item: Decodable & Sendable>: Sendable {
 
   var items: [Item] { results.compactMap { try? $0.get() } }
 
-  var failures: [DecodingFailure] {
+  var failures: [DatabaseError] {
     results.compactMap { if case .failure(let failure) = $0 { failure } else { nil } }
   }
 
@@ -158,17 +158,13 @@ private struct LiveDecoding<Item: Decodable & Sendable>: Sendable {
   @concurrent
   static func decode(
     _ document: DocumentSnapshot, _ decoder: DocumentDecoder
-  ) async -> Result<Item, DecodingFailure>? {
+  ) async -> Result<Item, DatabaseError>? {
     document.exists ? decode(document, as: Item.self, decoder) : nil
   }
 
   private static func decode(
     _ document: DocumentSnapshot, as type: Item.Type, _ decoder: DocumentDecoder
-  ) -> Result<Item, DecodingFailure> {
-    do {
-      return .success(try document.data(as: type, decoder: decoder))
-    } catch {
-      return .failure(DecodingFailure(error, in: document.reference))
-    }
+  ) -> Result<Item, DatabaseError> {
+    Result { () throws(DatabaseError) in try document.data(as: type, decoder: decoder) }
   }
 }

@@ -1,35 +1,148 @@
-// Live joins: a query whose results are completed with other documents is asked again when
-// something that concerns the query changes, or one of the documents its results refer to.
+// Live joins: what a query finds, and what the documents hold that its results refer to. A change
+// of one of either is worked into the results that it concerns; only when a result comes to refer
+// to a document that no other did is everything asked again.
 
 internal import OndolEngine
 
 /// A completed result.
 private struct LookupView: LiveView {
-  let result: ResultView
-  let referred: Set<DocumentPath>
+  private let steps: [LookupStep]
+  /// What the query itself finds.
+  private var found: ResultView
+  /// The documents of `found`, completed.
+  private var completed: RankedTree
+  /// What documents hold that results refer to.
+  private var referred: ReferredDocuments
+  /// The results that refer to a document, by their paths.
+  private var referrers: [DocumentPath: [DocumentPath: RankedDocument]] = [:]
+  /// What each result refers to.
+  private var references: [DocumentPath: Set<DocumentPath>] = [:]
   private(set) var isStale = false
+  /// The last commit that is known to be in it.
+  private var point: CommitPoint
 
-  init(_ result: ResultView, _ referred: Set<DocumentPath>) {
-    self.result = result
+  /// Throws what completing a document throws.
+  init(
+    _ found: ResultView, _ steps: [LookupStep], _ referred: ReferredDocuments, _ point: CommitPoint
+  ) throws(DatabaseError) {
+    self.steps = steps
+    self.found = found
     self.referred = referred
+    self.point = point
+    completed = RankedTree(found.plan.query.orders)
+    var documents: [RankedDocument] = []
+    documents.reserveCapacity(found.result.count)
+    for ranked in found.result.entries {
+      // Everything that is referred to has just been read.
+      if let document = try complete(ranked) { documents.append(document) }
+    }
+    completed = RankedTree(found.plan.query.orders, sorted: documents)
   }
+
+  /// The completed result.
+  var result: ResultView { found.showing(completed, asOf: point) }
+
+  /// What results refer to.
+  var places: Dictionary<DocumentPath, Value?>.Keys { referred.keys }
 
   func isSame(as other: LookupView) -> Bool { result.isSame(as: other.result) }
 
   mutating func apply(_ changes: some Collection<ObservedChange>) -> Bool {
-    isStale =
-      isStale
-      || changes.contains { change in
-        referred.contains(change.path)
-          || result.plan.shape.contains(change.path) && result.plan.isConcerned(by: change)
-      }
-    return false
+    let before = (found: found.result, completed: completed)
+    let plan = found.plan
+    let own = changes.filter { plan.shape.contains($0.path) }
+    if !own.isEmpty { _ = found.apply(own) }
+    do throws(DatabaseError) {
+      let concerned = takeIn(changes)
+      isStale = found.isStale
+      if !isStale { isStale = try !follow(before.found, and: concerned) }
+    } catch {
+      // Told by whoever evaluates the view.
+      isStale = true
+    }
+    guard !isStale else {
+      completed = before.completed
+      return false
+    }
+    for change in changes where change.stamps.point.sequence > point.sequence {
+      point = change.stamps.point
+    }
+    return !DocumentChanges(from: before.completed, to: completed, plan).isEmpty
+  }
+
+  /// Notes what documents hold now that results refer to; answers the results.
+  private mutating func takeIn(_ changes: some Collection<ObservedChange>) -> [RankedDocument] {
+    var concerned: [DocumentPath: RankedDocument] = [:]
+    for change in changes where referred.index(forKey: change.path) != nil {
+      let database = found.plan.database
+      let fields = change.after.flatMap { database.isOver($0, at: change.path) ? nil : $0 }
+      referred.updateValue(fields.map { .map($0) }, forKey: change.path)
+      concerned.merge(referrers[change.path] ?? [:]) { $1 }
+    }
+    return Array(concerned.values)
+  }
+
+  /// Completes what is new since an older state of `found`, and what refers to changed documents.
+  /// False when something is referred to that is not known.
+  private mutating func follow(
+    _ old: RankedTree, and concerned: [RankedDocument]
+  ) throws(DatabaseError) -> Bool {
+    let difference = old.difference(to: found.result)
+    var changed: Set<DocumentPath> = []
+    for ranked in difference.new { changed.insert(try ranked.document.reference.place.get()) }
+    for ranked in difference.old {
+      completed.remove(ranked.keys)
+      let path = try ranked.document.reference.place.get()
+      if !changed.contains(path) { forget(path) }
+    }
+    // One that is in the result no more has no references left, and one that is new has others.
+    for ranked in concerned where found.result.find(ranked.keys).entry === ranked {
+      guard let document = try complete(ranked) else { return false }
+      completed.insert(document)
+    }
+    for ranked in difference.new {
+      guard let document = try complete(ranked) else { return false }
+      completed.insert(document)
+    }
+    return true
+  }
+
+  /// A result with its fields added, and a note of what it refers to; nil when some of that is not
+  /// known.
+  private mutating func complete(_ ranked: RankedDocument) throws(DatabaseError) -> RankedDocument?
+  {
+    var document = ranked.document
+    var wanted: Set<DocumentPath> = []
+    for step in steps {
+      let paths = step.paths(in: document)
+      guard paths.allSatisfy({ referred.index(forKey: $0) != nil }) else { return nil }
+      wanted.formUnion(paths)
+      document = try step.complete(document, with: referred)
+    }
+    let path = try ranked.document.reference.place.get()
+    if references[path] != wanted { forget(path, keeping: wanted) }
+    for place in wanted { referrers[place, default: [:]][path] = ranked }
+    references[path] = wanted
+    return RankedDocument(keys: ranked.keys, document: document)
+  }
+
+  /// Forgets what a result refers to, and documents that nothing refers to any more.
+  private mutating func forget(_ path: DocumentPath, keeping kept: Set<DocumentPath> = []) {
+    for place in references.removeValue(forKey: path) ?? [] where !kept.contains(place) {
+      referrers[place]?[path] = nil
+      guard referrers[place]?.isEmpty == true else { continue }
+      referrers[place] = nil
+      referred.removeValue(forKey: place)
+    }
   }
 }
 
 extension LookupQuery {
   /// The completed result, and every later state of it: when a document enters, leaves or changes,
   /// and when one that is referred to does. As `QuerySource.snapshots` otherwise.
+  ///
+  /// A change costs what the results that it concerns cost. Where a result comes to refer to a
+  /// document that no other did, all is asked again.
   public var snapshots: Updates<QuerySnapshot> {
     let lookup = self
     let database = query.database
@@ -59,14 +172,15 @@ extension LookupQuery {
   private func evaluate(
     _ plan: LiveQueryPlan, _ key: WatchKey
   ) async throws(DatabaseError) -> Evaluation<LookupView> {
-    let collections = try Set(steps.get().map(\.collection))
+    let steps = try steps.get()
+    let collections = Set(steps.map(\.collection))
     while true {
-      let evaluation = try await plan.evaluate { [self] (executor) throws(DatabaseError) in
-        let found = try complete(try executor.documents(), executor.rows)
-        return LookupView(ResultView(plan, found.documents, isComplete: false), found.referred)
+      let evaluation = try await plan.evaluateResult { [self] (found, rows) throws(DatabaseError) in
+        let referred = try complete(found.result.documents, rows).referred
+        return try LookupView(found, steps, referred, found.point)
       }
       // References lead anywhere, not only into the collections where ids are looked up.
-      let elsewhere = evaluation.view.referred.filter { !collections.contains($0.collection) }
+      let elsewhere = Set(evaluation.view.places.filter { !collections.contains($0.collection) })
       if !plan.database.observers.listen(to: elsewhere, for: key) { return evaluation }
     }
   }

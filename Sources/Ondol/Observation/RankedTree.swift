@@ -226,6 +226,16 @@ struct RankedTree: Sendable {
 // MARK: - All of it, and what is different
 
 extension RankedTree {
+  /// Every entry, in order.
+  ///
+  /// - Complexity: O(n).
+  var entries: [RankedDocument] {
+    var entries: [RankedDocument] = []
+    entries.reserveCapacity(count)
+    Self.visit(root) { entries.append($0) }
+    return entries
+  }
+
   /// Every document, in order.
   ///
   /// - Complexity: O(n).

@@ -52,22 +52,6 @@ struct LiveQueryPlan: Sendable {
     }
   }
 
-  /// The document as the query shows it.
-  func shown(_ document: DocumentSnapshot) -> DocumentSnapshot {
-    guard let selection = shape.selection, let contents = document.contents else {
-      return document
-    }
-    guard !selection.isEmpty else {
-      return DocumentSnapshot(
-        reference: document.reference, contents: .init(stamps: .unread, fields: [:]))
-    }
-    var fields: [String: Value] = [:]
-    for names in selection {
-      if let value = contents.value(at: names) { assign(value, at: names[...], in: &fields) }
-    }
-    return DocumentSnapshot(
-      reference: document.reference, contents: .init(stamps: contents.stamps, fields: fields))
-  }
 }
 
 /// A query's result, and documents in reserve.
@@ -127,7 +111,7 @@ struct ResultView: LiveView {
     guard let fields = change.after, let keys = plan.keys(of: fields, at: change.path),
       !plan.database.isOver(fields, at: change.path)
     else { return }
-    let document = plan.shown(change.snapshot(in: plan.database, fields))
+    let document = plan.shape.shown(change.snapshot(in: plan.database, fields))
     let ranked = RankedDocument(keys: keys, document: document)
     if let last = result.last, plan.query.orders.areInOrder(keys, last.keys) {
       result.insert(ranked)
@@ -157,6 +141,12 @@ struct ResultView: LiveView {
     isStale = result.count < limit && !isComplete
   }
 
+  /// What the last document is sorted by, in the query's order; nil when there is none.
+  var lastKeys: [Value?]? { plan.query.isReversed ? result.first?.keys : result.last?.keys }
+
+  /// Whether the limit leaves nothing out.
+  var isLastPage: Bool { isComplete && reserve.isEmpty }
+
   /// The documents as the query orders them.
   var documents: [DocumentSnapshot] {
     let documents = result.documents
@@ -169,22 +159,15 @@ extension ResultView {
   static func evaluate(
     _ plan: LiveQueryPlan
   ) async throws(DatabaseError) -> Evaluation<ResultView> {
-    var shape = plan.shape
-    shape.selection = nil
-    let wanted: Int
-    if plan.query.offset == 0 {
-      let (sum, overflow) = plan.query.limit.addingReportingOverflow(plan.reserve)
-      wanted = overflow ? .max : sum
-      shape.limit = wanted == .max ? nil : wanted
-    } else {
-      wanted = plan.query.limit
-    }
-    var evaluation = try await plan.evaluate(shape) { (executor) throws(DatabaseError) in
-      let documents = try executor.documents()
-      return ResultView(plan, documents, isComplete: documents.count < wanted)
-    }
-    evaluation.view.point = evaluation.point
-    return evaluation
+    try await plan.evaluateResult { (view, _) throws(DatabaseError) in view }
+  }
+
+  /// The same with other documents in their places.
+  func showing(_ others: RankedTree, asOf point: CommitPoint) -> ResultView {
+    var copy = self
+    copy.result = others
+    copy.point = point
+    return copy
   }
 
   /// - Parameter documents: as the query orders them, all their fields there.
@@ -193,7 +176,7 @@ extension ResultView {
       RankedDocument(
         keys: plan.query.orders.keys(
           of: document.contents, name: plan.shape.name(of: document.reference)),
-        document: plan.shown(document))
+        document: plan.shape.shown(document))
     }
     self.init(
       plan, ranked: plan.query.isReversed ? ranked.reversed() : ranked, isComplete: isComplete)
@@ -201,16 +184,36 @@ extension ResultView {
 }
 
 extension LiveQueryPlan {
+  /// Makes a view of the result, its documents whole and some in reserve, on a new snapshot.
+  func evaluateResult<View: LiveView>(
+    _ make: @escaping @Sendable (ResultView, Rows) throws(DatabaseError) -> View
+  ) async throws(DatabaseError) -> Evaluation<View> {
+    var wide = shape
+    wide.selection = nil
+    var wanted = query.limit
+    if query.offset == 0 {
+      let (sum, overflow) = query.limit.addingReportingOverflow(reserve)
+      wanted = overflow ? .max : sum
+      wide.limit = wanted == .max ? nil : wanted
+    }
+    return try await evaluate(wide) { [wanted] (executor, point) throws(DatabaseError) in
+      let documents = try executor.documents()
+      var result = ResultView(self, documents, isComplete: documents.count < wanted)
+      result.point = point
+      return try make(result, executor.rows)
+    }
+  }
+
   /// Asks the query, or one much like it, on a new snapshot.
   func evaluate<View: LiveView>(
     _ shape: QueryShape? = nil,
-    _ body: @escaping @Sendable (inout Executor) throws(DatabaseError) -> View
+    _ body: @escaping @Sendable (inout Executor, CommitPoint) throws(DatabaseError) -> View
   ) async throws(DatabaseError) -> Evaluation<View> {
     let (snapshot, point) = try database.datedSnapshot()
     let view = try await database.read(snapshot) {
       [database, shape = shape ?? self.shape] (rows) throws(DatabaseError) in
       var executor = try Executor(shape, in: database, rows)
-      return try body(&executor)
+      return try body(&executor, point)
     }
     return Evaluation(view: view, point: point)
   }

@@ -30,12 +30,12 @@ public struct AggregateQuery: Sendable, Hashable {
   /// queries cannot. Documents that lack one of the fields are in no group.
   ///
   /// - Parameter fields: fields or paths into maps; without any, all documents are one group.
-  public func group(by fields: FieldPath...) -> GroupedAggregateQuery {
-    grouped(by: fields)
-  }
+  public func group(by fields: FieldPath...) -> GroupedAggregateQuery { group(by: fields) }
 
-  /// As `group(by:)`, for fields that are known only when the program runs.
-  package func grouped(by fields: [FieldPath]) -> GroupedAggregateQuery {
+  /// The same numbers for each group of documents that agree in the fields.
+  ///
+  /// - Parameter fields: fields or paths into maps; without any, all documents are one group.
+  public func group(by fields: [FieldPath]) -> GroupedAggregateQuery {
     GroupedAggregateQuery(aggregate: self, groupFields: fields)
   }
 
@@ -54,7 +54,8 @@ public struct AggregateQuery: Sendable, Hashable {
       try query.database.engineSnapshot(), canBeCancelled: true
     ) {
       [self] (rows) throws(DatabaseError) in
-      let executor = try Executor(shape, in: query.database, rows)
+      var executor = try Executor(shape, in: query.database, rows)
+      for case let path? in fields.map(\.field) { executor.noteFields([try QueryField(path)]) }
       if let ends = try indexEnds(executor) { return QueryExplanation(endsOf: ends, executor) }
       return QueryExplanation(executor, documentsReturned: nil, duration: nil)
     }
@@ -109,6 +110,7 @@ public struct AggregateQuery: Sendable, Hashable {
     for field in fields { aggregated.append(try field.field.map(QueryField.init)) }
     var grouped: [QueryField] = []
     for field in groups { grouped.append(try QueryField(field)) }
+    executor.noteFields(aggregated.compactMap(\.self) + grouped)
     // With a limit the order decides which documents count.
     guard executor.query.isWhole else {
       var shape = executor.shape

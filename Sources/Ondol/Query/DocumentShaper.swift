@@ -9,16 +9,18 @@ final class DocumentShaper: Sendable {
   private let naming: DocumentNaming
   private let symbols: SymbolTable
   private let pending: PendingUpgrade?
-  /// The fields asked for; nil for all.
-  private let selection: [(names: FieldNames, path: ResolvedPath)]?
+  /// The fields asked for, and where they are; nil for all.
+  private let selection: (fields: FieldSelection, paths: [ResolvedPath])?
 
-  init(_ database: Database, _ part: QueryPart, _ selection: [FieldNames]?) {
+  init(_ database: Database, _ part: QueryPart, _ selection: FieldSelection?) {
     self.database = database
     naming = part.naming
     pending = part.pending
     let symbols = part.matcher.symbols
     self.symbols = symbols
-    self.selection = selection?.map { ($0, ResolvedPath($0, in: symbols)) }
+    self.selection = selection.map { selection in
+      (selection, selection.fields.map { ResolvedPath($0, in: symbols) })
+    }
   }
 
   /// The row of the document with the key, read in place.
@@ -48,8 +50,8 @@ final class DocumentShaper: Sendable {
     do throws(MalformedBytes) {
       if let selection {
         contents = .init(
-          stamps: selection.isEmpty ? .unread : DocumentStamps(view),
-          fields: try selected(selection, of: view))
+          stamps: selection.fields.isEmpty ? .unread : DocumentStamps(view),
+          fields: try selected(selection.fields, selection.paths, of: view))
       } else {
         contents = try .init(row: row, view, symbols)
       }
@@ -63,15 +65,11 @@ final class DocumentShaper: Sendable {
   }
 
   private func selected(
-    _ selection: [(names: FieldNames, path: ResolvedPath)], of view: borrowing DocumentView
+    _ selection: FieldSelection, _ paths: [ResolvedPath], of view: borrowing DocumentView
   ) throws(MalformedBytes) -> [String: Value] {
-    var fields: [String: Value] = [:]
-    for (names, path) in selection {
-      if let value = try view.field(path)?.value(symbols) {
-        assign(value, at: names[...], in: &fields)
-      }
-    }
-    return fields
+    var values: [Value?] = []
+    for path in paths { values.append(try view.field(path)?.value(symbols)) }
+    return selection.of { (_, place) in values[place] }
   }
 
   /// The document without anything but its place.

@@ -21,17 +21,20 @@ final class QueryPart: Sendable {
   let plan: Plan
   /// The names of indexes that are being built and that the plan would use.
   let awaited: [String]
+  /// The indexes there are, finished or not.
+  let indexes: [IndexDefinition]
   /// How documents of an earlier schema are upgraded on their way out.
   let pending: PendingUpgrade?
 
   init(
     naming: DocumentNaming, matcher: Matcher, plan: Plan, awaited: [String],
-    pending: PendingUpgrade?
+    indexes: [IndexDefinition], pending: PendingUpgrade?
   ) {
     self.naming = naming
     self.matcher = matcher
     self.plan = plan
     self.awaited = awaited
+    self.indexes = indexes
     self.pending = pending
   }
 }
@@ -44,6 +47,10 @@ struct Executor {
   private(set) var query: NormalQuery
   private(set) var parts: [QueryPart] = []
   private(set) var counts = ExecutionCounts()
+  /// Fields at the top of documents that the query is about and that nobody has.
+  private(set) var unknownFields: [String] = []
+  /// Whether what was found is all there is, whatever the limit.
+  private var isLast = false
 
   /// Plans `shape` with what the catalog knew when `rows` were taken. With `start`, begins behind a
   /// document with these sort keys, wherever the query itself begins.
@@ -68,6 +75,15 @@ struct Executor {
       }
       parts.sort { $0.naming.keyspace.rawValue < $1.naming.keyspace.rawValue }
     }
+    noteFields(query.orders.map(\.field) + query.conjuncts.flatMap(\.fieldFilters).map(\.field))
+  }
+
+  /// Notes which of the fields are unknown, and warns of them.
+  mutating func noteFields(_ fields: [QueryField]) {
+    for name in parts.unknownNames(among: fields) where !unknownFields.contains(exactly: name) {
+      unknownFields.append(name)
+      database.warnOnce(ofUnknownField: name, in: shape.source)
+    }
   }
 
   private mutating func add(
@@ -75,12 +91,13 @@ struct Executor {
   ) {
     let naming = DocumentNaming(pattern, entry.keyspace, collection: path)
     var planner = Planner(
-      query: query, naming: naming, indexes: entry.indexes.filter { $0.state == .ready },
+      query: query, naming: naming,
+      indexes: entry.indexes.filter { $0.state == .ready && rows.catalog.mayUse($0) },
       statistics: database.statistics.withLock { $0 })
     var matcher = Matcher(query, naming, symbols: entry.symbols)
     var plan = planner.plan()
     var awaited: [String] = []
-    if planner.indexes.count < entry.indexes.count {
+    if entry.indexes.contains(where: { $0.state != .ready }) {
       planner.indexes = entry.indexes
       awaited = planner.plan().unfinishedIndexes
       if !awaited.isEmpty { plan.suggestion = nil }
@@ -91,7 +108,7 @@ struct Executor {
     }
     parts.append(
       QueryPart(
-        naming: naming, matcher: matcher, plan: plan, awaited: awaited,
+        naming: naming, matcher: matcher, plan: plan, awaited: awaited, indexes: entry.indexes,
         pending: rows.catalog.pendingUpgrade(of: pattern, entry)))
   }
 
@@ -132,8 +149,33 @@ struct Executor {
 
   // MARK: - Documents
 
+  /// The result.
+  mutating func snapshot(of query: Query) throws(DatabaseError) -> QuerySnapshot {
+    let documents = try documents()
+    return QuerySnapshot(query: query, documents: documents, try end(of: documents))
+  }
+
+  /// What is known of the end of the result that `documents()` has found.
+  ///
+  /// - Parameter keepsKeys: the documents will not tell what they are sorted by.
+  func end(
+    of documents: [DocumentSnapshot], keepsKeys: Bool = false
+  ) throws(DatabaseError) -> ResultEnd {
+    var end = ResultEnd(isLast: isLast)
+    guard keepsKeys || shape.selection != nil, let path = try documents.last?.reference.place.get(),
+      let part = parts.first(where: { $0.naming.pattern == CollectionPattern(path.collection) })
+    else { return end }
+    // Left out of the documents, perhaps, so the last one is looked up again.
+    _ = try rows.show(DocumentKey.key(part.naming.keyspace, path)) {
+      (key, row) throws(DatabaseError) in
+      end.keys = try part.matcher.sortKeys(of: DocumentShaper.view(row, key, part.naming), key)
+    }
+    return end
+  }
+
   /// The documents of the result, in order.
   mutating func documents() throws(DatabaseError) -> [DocumentSnapshot] {
+    isLast = false
     guard query.limit > 0 else { return [] }
     let found: [DocumentSnapshot]
     if isInOrder, let documents = try documentsInOrder() {
@@ -147,7 +189,10 @@ struct Executor {
   /// The documents as they come; nil when they turn out not to come in order.
   private mutating func documentsInOrder() throws(DatabaseError) -> [DocumentSnapshot]? {
     let ways = makeWays()
-    guard let way = ways.first else { return [] }
+    guard let way = ways.first else {
+      isLast = true
+      return []
+    }
     if ways.count > 1 { return try mergedDocuments(ways) }
     var found: [DocumentSnapshot] = []
     var skipped = 0
@@ -180,6 +225,9 @@ struct Executor {
     }
     counts.documentsExamined += examined
     note(ways, isComplete: !hasMore)
+    // One step of the cursor tells whether anything could follow.
+    isLast = !hasMore
+    if hasMore { isLast = try !way.walk.pass() }
     return found
   }
 
@@ -213,6 +261,7 @@ struct Executor {
     while documents.count < limit, let document = try merged.nextDocument() {
       if skipped < query.offset { skipped += 1 } else { documents.append(document) }
     }
+    isLast = merged.isAtEnd
     if ways.contains(where: \.walk.hasMetCut) { return nil }
     counts.documentsExamined += examined
     note(ways, isComplete: false)
@@ -244,58 +293,69 @@ struct Executor {
     try visit { (view, key, index) throws(DatabaseError) in
       let keys = try parts[index].matcher.sortKeys(of: view, key)
       collector.add(Ranked(source: index, key: key.array, sortKeys: keys), sortKeys: keys)
+      return true
     }
-    return Array(collector.finish().dropFirst(query.offset))
+    let found = collector.finish()
+    isLast = !collector.hasLeftOut
+    return Array(found.dropFirst(query.offset))
   }
 
-  /// Shows every document that matches, in no order; one that several ways lead to perhaps several
-  /// times.
+  /// Shows every document that matches, in no order, until so many were new; one that several ways
+  /// lead to perhaps several times.
+  ///
+  /// - Parameter body: answers whether the document counts.
   private mutating func visit(
-    _ body: (borrowing DocumentView, RawSpan, Int) throws(DatabaseError) -> Void
+    atMost limit: Int = .max,
+    _ body: (borrowing DocumentView, RawSpan, Int) throws(DatabaseError) -> Bool
   ) throws(DatabaseError) {
     let ways = makeWays()
-    var examined = 0
+    var (examined, left) = (0, limit)
     for way in ways {
       let part = parts[way.part]
       var hasMore = true
-      while hasMore {
-        hasMore = try way.walk.next(atMost: .max) { (key, row) throws(DatabaseError) in
+      while hasMore, left > 0 {
+        hasMore = try way.walk.next(atMost: left) { (key, row) throws(DatabaseError) in
           examined += 1
           let view = try DocumentShaper.view(row, key, part.naming)
-          if try part.matcher.matches(view, key) { try body(view, key, way.part) }
+          if try part.matcher.matches(view, key), try body(view, key, way.part) { left -= 1 }
         }
       }
     }
     counts.documentsExamined += examined
-    note(ways, isComplete: true)
+    note(ways, isComplete: left > 0)
   }
 
-  /// Shows every document that matches, in no order, each once.
+  /// Shows every document that matches, in no order, each once, and no more than so many.
   mutating func visitEach(
+    atMost limit: Int = .max,
     _ body: (borrowing DocumentView, RawSpan, Int) throws(DatabaseError) -> Void
   ) throws(DatabaseError) {
     let mayRepeat = parts.contains { $0.plan.ways.count > 1 }
     var seen: Set<[UInt8]> = []
-    try visit { (view, key, part) throws(DatabaseError) in
-      if mayRepeat, !seen.insert(key.array).inserted { return }
+    try visit(atMost: limit) { (view, key, part) throws(DatabaseError) in
+      if mayRepeat, !seen.insert(key.array).inserted { return false }
       try body(view, key, part)
+      return true
     }
   }
 
   // MARK: - Counting
 
-  /// How many documents are in the result. No order is needed for that.
+  /// How many documents are in the result. No order is needed for that, and no more are looked at
+  /// than count.
   mutating func count() throws(DatabaseError) -> Int {
     guard query.limit > 0 else { return 0 }
+    let (sum, overflow) = query.limit.addingReportingOverflow(query.offset)
+    let enough = overflow ? .max : sum
     var count = 0
     if parts.allSatisfy({ $0.plan.isExact && $0.plan.ways.count <= 1 }) {
       let ways = makeWays()
       for way in ways {
-        while try way.walk.pass() { count += 1 }
+        while count < enough, try way.walk.pass() { count += 1 }
       }
-      note(ways, isComplete: true)
+      note(ways, isComplete: count < enough)
     } else {
-      try visitEach { _, _, _ in count += 1 }
+      try visitEach(atMost: enough) { _, _, _ in count += 1 }
     }
     return min(query.limit, max(0, count - query.offset))
   }

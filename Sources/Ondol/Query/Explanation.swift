@@ -34,6 +34,14 @@ public struct QueryExplanation: Sendable, CustomStringConvertible {
   /// Names of indexes that are being built and that the query will use once they are ready; see
   /// `listIndexes()` for how far they are.
   public let buildingIndexes: [String]
+  /// Whether the conditions combine in more ways than were looked at, so that a better one may have
+  /// been passed over. Planning has a budget in proportion to the size of the query; fewer
+  /// alternatives side by side, or `in` instead of them, need less.
+  public let isPlanCutShort: Bool
+  /// Fields the query names that no document of the collection and no index has: most often they
+  /// are misspelt. Only names at the top of documents are known; those inside maps are not looked
+  /// at.
+  public let unknownFields: [String]
   /// Index rows read or ids looked up, or documents read in a scan; nil without `analyze`.
   public let entriesVisited: Int?
   /// Documents whose fields were looked at; nil without `analyze`.
@@ -59,6 +67,10 @@ public struct QueryExplanation: Sendable, CustomStringConvertible {
           + " \(documentsReturned) returned")
     }
     if let duration { lines.append("  took \(duration)") }
+    if isPlanCutShort {
+      lines.append("  the conditions combine in more ways than were looked at")
+    }
+    for name in unknownFields { lines.append("  no document and no index has the field '\(name)'") }
     for name in buildingIndexes { lines.append("  index '\(name)' is being built for it") }
     if let suggestedIndex {
       lines.append("  an index would serve it: createIndex(on: \(suggestedIndex))")
@@ -87,6 +99,8 @@ public struct QueryExplanation: Sendable, CustomStringConvertible {
     needsNoDocuments = false
     suggestedIndex = nil
     buildingIndexes = []
+    isPlanCutShort = ends.contains { $0.parts.contains(where: \.plan.isCutShort) }
+    unknownFields = executor.unknownFields
     (entriesVisited, documentsExamined, documentsReturned, duration) = (nil, nil, nil, nil)
     query = "\(executor.shape)"
   }
@@ -106,6 +120,8 @@ public struct QueryExplanation: Sendable, CustomStringConvertible {
       awaited.append(name)
     }
     buildingIndexes = awaited
+    isPlanCutShort = executor.parts.contains(where: \.plan.isCutShort)
+    unknownFields = executor.unknownFields
     let isAnalyzed = documentsReturned != nil
     entriesVisited = isAnalyzed ? executor.counts.entriesVisited : nil
     documentsExamined = isAnalyzed ? executor.counts.documentsExamined : nil
@@ -148,9 +164,7 @@ extension QuerySource {
   /// - Complexity: see `explain(analyze:)`; with a fitting index O(log n) and the size of the
   ///   result.
   public func getDocuments() async throws(DatabaseError) -> QuerySnapshot {
-    let query = query
-    let documents = try await query.execute()
-    return QuerySnapshot(query: query, documents: documents)
+    try await query.execute()
   }
 
   /// How the query is answered: which index, how many ranges, whether the result is sorted
@@ -165,14 +179,14 @@ extension QuerySource {
 
 extension Query {
   @concurrent
-  fileprivate func execute() async throws(DatabaseError) -> [DocumentSnapshot] {
+  fileprivate func execute() async throws(DatabaseError) -> QuerySnapshot {
     let shape = try shape.get()
     return try await database.read(try database.engineSnapshot(), canBeCancelled: true) {
-      [database] (rows) throws(DatabaseError) in
+      [self] (rows) throws(DatabaseError) in
       var executor = try Executor(shape, in: database, rows)
-      let documents = try executor.documents()
-      database.suggestIndex(after: executor, returned: documents.count)
-      return documents
+      let result = try executor.snapshot(of: self)
+      database.suggestIndex(after: executor, returned: result.count)
+      return result
     }
   }
 

@@ -58,7 +58,7 @@ struct FieldFilter: Sendable, Hashable {
     case notIn([Value])
     case arrayContains(Value)
     case arrayContainsAny([Value])
-    case hasPrefix(String)
+    case hasPrefix(ExactText)
   }
 
   var field: QueryField
@@ -71,12 +71,7 @@ struct FieldFilter: Sendable, Hashable {
 
   /// Whether the condition lets through several values in order, so that results are ordered by the
   /// field unless the query says otherwise.
-  var isInequality: Bool {
-    switch condition {
-    case .notEqual, .less, .lessOrEqual, .greater, .greaterOrEqual, .notIn, .hasPrefix: true
-    case .equal, .isIn, .arrayContains, .arrayContainsAny: false
-    }
-  }
+  var isInequality: Bool { !condition.namesValues }
 
   /// Whether no document at all can meet the condition.
   var matchesNothing: Bool {
@@ -89,6 +84,14 @@ struct FieldFilter: Sendable, Hashable {
 }
 
 extension FieldFilter.Condition {
+  /// Whether it names the values, or elements, that it lets through.
+  var namesValues: Bool {
+    switch self {
+    case .notEqual, .less, .lessOrEqual, .greater, .greaterOrEqual, .notIn, .hasPrefix: false
+    case .equal, .isIn, .arrayContains, .arrayContainsAny: true
+    }
+  }
+
   /// Whether a field that holds `value` meets the condition.
   func matches(_ value: Value) -> Bool {
     switch self {
@@ -105,7 +108,7 @@ extension FieldFilter.Condition {
     case .arrayContainsAny(let operands):
       return value.array?.contains { operands.containsSorted($0) } ?? false
     case .hasPrefix(let prefix):
-      return value.string.map { $0.utf8.starts(with: prefix.utf8) } ?? false
+      return value.string.map { $0.utf8.starts(with: prefix.text.utf8) } ?? false
     }
   }
 
@@ -127,7 +130,7 @@ extension FieldFilter: CustomStringConvertible {
     case .notIn(let operands): "\(field) not in \(Self.describe(operands))"
     case .arrayContains(let operand): "\(field) contains \(operand)"
     case .arrayContainsAny(let operands): "\(field) contains any of \(Self.describe(operands))"
-    case .hasPrefix(let prefix): "\(field) begins with \"\(prefix)\""
+    case .hasPrefix(let prefix): "\(field) begins with \"\(prefix.text)\""
     }
   }
 

@@ -132,7 +132,7 @@ extension Filter {
   /// `QuerySource.whereField(_:hasPrefix:)`.
   public static func whereField(_ field: FieldPath, hasPrefix prefix: String) -> Filter {
     Filter { () throws(DatabaseError) in
-      .field(FieldFilter(field: try QueryField(field), condition: .hasPrefix(prefix)))
+      .field(FieldFilter(field: try QueryField(field), condition: .hasPrefix(ExactText(prefix))))
     }
   }
 

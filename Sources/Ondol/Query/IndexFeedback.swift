@@ -1,5 +1,5 @@
-// What queries tell after they were carried out: how many rows a value of an index has, which the
-// planner asks when it has a choice, and which index they would have needed.
+// What queries tell beside their results: how many rows a value of an index has, which the planner
+// asks when it has a choice, which index they would have needed, and which fields nobody has.
 
 internal import Logging
 internal import OndolEngine
@@ -30,7 +30,7 @@ extension Database {
       let pattern = part.naming.pattern
       let kind = IndexKind(fields, isOfGroup: part.naming.collection == nil)
       let name = "\(pattern) \(kind.name)"
-      guard indexesUnderway.withLock({ $0.insert(name).inserted }) else { continue }
+      guard indexesUnderway.withLock({ $0.insert(ExactText(name)).inserted }) else { continue }
       engine.startInBackground { [self] in
         do throws(DatabaseError) {
           try await createIndex(kind, of: pattern) { _ in }
@@ -38,8 +38,51 @@ extension Database {
         } catch {
           options.logger.warning("an index for slow queries was not made: \(error)")
         }
-        indexesUnderway.withLock { _ = $0.remove(name) }
+        indexesUnderway.withLock { _ = $0.remove(ExactText(name)) }
       }
     }
+  }
+}
+
+// MARK: - Fields that nobody has
+
+extension [QueryPart] {
+  /// The names at the top of documents, among those of the fields, that no document has had so far
+  /// and no index has. None while there are no documents at all.
+  func unknownNames(among fields: [QueryField]) -> [String] {
+    var names: [String] = []
+    for case .field(let path) in fields {
+      guard let name = path.first, !isEmpty, allSatisfy({ $0.lacks(name) }) else { continue }
+      names.append(name)
+    }
+    return names
+  }
+}
+
+extension QueryPart {
+  /// Whether no document of the pattern and no index has a field with the name.
+  fileprivate func lacks(_ name: String) -> Bool {
+    let symbols = matcher.symbols
+    // Behind a full table names are not known.
+    guard symbols.count > 0, symbols.count < SymbolTable.maximumCount, symbols.symbol(name) == nil
+    else { return false }
+    return !indexes.contains { index in
+      index.fields.contains { $0.names.first.map { isSame($0, name) } ?? false }
+    }
+  }
+}
+
+extension [String] {
+  /// Whether one of the texts has these very bytes.
+  func contains(exactly text: String) -> Bool { contains { isSame($0, text) } }
+}
+
+extension Database {
+  /// Says in the log, once for each, that a query names a field that nobody has.
+  func warnOnce(ofUnknownField name: String, in source: QueryShape.Source) {
+    let place = ExactText("\(source)/\(name)")
+    guard warnedFields.withLock({ $0.insert(place).inserted }) else { return }
+    options.logger.warning(
+      "a query of '\(source)' names the field '\(name)', which no document and no index there has")
   }
 }

@@ -191,7 +191,9 @@ struct IndexUse {
   /// field is in front of all values; a document without the index's first field has no row.
   private func isPlacedAsWalked(_ order: SortOrder, isFirst: Bool) -> Bool {
     if order.missing == .excluded || part.needs(order.field) { return true }
-    guard case .field(let names) = order.field, index.fields[0].names != names else { return false }
+    guard case .field = order.field, order.field != .field(index.fields[0].names) else {
+      return false
+    }
     return order.missing == (order.descending ? .last : .first)
   }
 

@@ -57,7 +57,7 @@ struct KeyBounds {
         set(from: (first, true), to: (last, true), isID)
       }
       isExact = operands.count == 1 && isExact
-    case .hasPrefix(let text): set(textPrefix: text)
+    case .hasPrefix(let prefix): set(textPrefix: prefix.text)
     case .notEqual, .notIn:
       // Null is in front of all other values.
       setPresent(behind: KeyCoding.Tag.null)

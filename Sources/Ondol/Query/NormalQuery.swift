@@ -19,7 +19,6 @@ struct NormalQuery: Sendable {
   let end: Bound?
   var limit: Int
   let offset: Int
-  let selection: [FieldNames]?
   /// The fields a document must have because the result is ordered by them.
   let required: [QueryField]
   /// Whether the result, as found, is to be turned around.
@@ -29,7 +28,6 @@ struct NormalQuery: Sendable {
   init(_ shape: QueryShape) throws(DatabaseError) {
     source = shape.source
     conjuncts = shape.filters.flatMap(\.conjuncts)
-    selection = shape.selection
     offset = shape.offset
     limit = shape.limit ?? .max
     isReversed = shape.isLimitToLast
@@ -72,19 +70,20 @@ extension NormalQuery.Bound {
       try shape.removeRepeatedOrders(&keys)
     case .document(let path, let fields):
       let name = shape.name(of: path)
-      keys = orders.keys(of: fields, name: name)
-      for (key, order) in zip(keys, orders) where key == nil && order.missing == .excluded {
+      keys = orders.keys(of: fields.map ?? [:], name: name)
+      if let field = orders.lacking(in: keys) {
         throw DatabaseError(
           .invalidArgument,
-          "\(path) has no field \(order.field), which the result is ordered by; begin or end at a"
-            + " document that has it", path: "\(path)", field: "\(order.field)")
+          "\(path) has no field \(field), which the result is ordered by; begin or end at a"
+            + " document that has it", path: "\(path)", field: "\(field)")
       }
     case .saved(let cursor):
-      guard cursor.orders == shape.completeOrders.map(\.description) else {
+      guard cursor.isOf(shape.completeOrders) else {
+        let order = shape.completeOrders.map(\.description).joined(separator: ", ")
         throw DatabaseError(
           .invalidArgument,
-          "the cursor is of a result ordered by \(cursor.orders.joined(separator: ", ")); use it"
-            + " with a query of that order")
+          "the cursor is of a result in another order than \(order); use it with a query of the"
+            + " order that it was taken from")
       }
       keys = cursor.keys
     }

@@ -23,6 +23,8 @@ struct Plan: Sendable {
   var isInOrder: Bool
   /// Whether each candidate is in the result, so that counting them needs no document.
   var isExact = false
+  /// Whether there are more ways than were looked at.
+  var isCutShort = false
   /// Fields an index should have to serve the query, when none does.
   var suggestion: [IndexField]?
 

@@ -11,6 +11,9 @@
 // 4. for an "or": one of the above for each of its parts;
 // 5. the documents in the order of their ids, from the first to the last id asked for.
 //
+// An "or" beside an "or" multiplies the ways there are to look at, so planning has a budget in
+// proportion to the size of the query. When it is used up, the best of what was looked at counts.
+//
 // An index holds every document that has its first field, with a mark where a later one is missing.
 // So an index serves a query that needs a prefix of its fields, and no index serves one that does
 // not need the first. A partial index serves queries whose conditions imply its own.
@@ -35,19 +38,21 @@ struct Planner: Sendable {
     guard query.limit > 0, !query.conjuncts.contains(where: \.matchesNothing) else {
       return .nothing
     }
-    if var choice = choose(query.conjuncts, depth: 0) {
-      choice.isExact = choice.isExact && choice.ways.count == 1
-      return choice
-    }
-    return scan()
+    var budget = PlanningBudget(for: query)
+    var plan = choose(query.conjuncts, depth: 0, &budget) ?? scan()
+    // Several ways may lead to one document, which counts once.
+    plan.isExact = plan.isExact && plan.ways.count <= 1
+    plan.isCutShort = budget.isUsedUp
+    return plan
   }
 
   /// The best way that narrows, or orders, what is to be looked at; nil when there is none.
   ///
   /// - Parameter mustNarrow: to order alone is not enough.
   private func choose(
-    _ conjuncts: [FilterTree], depth: Int, mustNarrow: Bool = false
+    _ conjuncts: [FilterTree], depth: Int, _ budget: inout PlanningBudget, mustNarrow: Bool = false
   ) -> Plan? {
+    guard budget.allows(conjuncts) else { return nil }
     let part = PlannerPart(planner: self, conjuncts: conjuncts)
     if let keys = part.namedKeys() {
       let isInOrder = query.orders.first?.isAscendingID ?? false
@@ -56,10 +61,14 @@ struct Planner: Sendable {
     let uses = part.indexUses()
     let best = part.best(of: uses)
     if let best, best.narrows {
-      if let union = union(conjuncts, depth: depth), union.fixed > best.fixed { return union }
+      if part.mayFixMore, let union = union(conjuncts, depth: depth, &budget),
+        union.fixed > best.fixed
+      {
+        return union
+      }
       return intersection(part, uses, best) ?? best.plan
     }
-    return union(conjuncts, depth: depth) ?? (mustNarrow ? nil : best?.plan)
+    return union(conjuncts, depth: depth, &budget) ?? (mustNarrow ? nil : best?.plan)
   }
 
   /// All indexes that are fixed as a whole, when no single one is known to be narrow.
@@ -81,26 +90,34 @@ struct Planner: Sendable {
   }
 
   /// A way for each part of an "or", when each part has one that narrows.
-  private func union(_ conjuncts: [FilterTree], depth: Int) -> Plan? {
+  private func union(
+    _ conjuncts: [FilterTree], depth: Int, _ budget: inout PlanningBudget
+  ) -> Plan? {
     guard depth < 8 else { return nil }
     for (position, tree) in conjuncts.enumerated() {
       guard case .any(let parts) = tree, parts.count <= Self.maximumWays else { continue }
       var others = conjuncts
       others.remove(at: position)
-      var plan = Plan(ways: [], isInOrder: true)
-      for part in parts where !part.matchesNothing {
-        let choice = choose(others + part.conjuncts, depth: depth + 1, mustNarrow: true)
-        guard let choice else {
-          plan.ways = []
-          break
-        }
-        plan.ways += choice.ways
-        plan.isInOrder = plan.isInOrder && choice.isInOrder
-        plan.isExact = choice.isExact
-      }
-      if !plan.ways.isEmpty, plan.ways.count <= Self.maximumWays { return plan }
+      if let plan = union(of: parts, with: others, depth: depth, &budget) { return plan }
     }
     return nil
+  }
+
+  /// The ways of all parts of an "or" together; nil when one of them has none.
+  private func union(
+    of parts: [FilterTree], with others: [FilterTree], depth: Int, _ budget: inout PlanningBudget
+  ) -> Plan? {
+    var plan = Plan(ways: [], isInOrder: true, isExact: true)
+    for part in parts where !part.matchesNothing {
+      guard
+        let choice = choose(others + part.conjuncts, depth: depth + 1, &budget, mustNarrow: true)
+      else { return nil }
+      plan.ways += choice.ways
+      plan.isInOrder = plan.isInOrder && choice.isInOrder
+      plan.isExact = plan.isExact && choice.isExact
+      guard plan.ways.count <= Self.maximumWays else { return nil }
+    }
+    return plan
   }
 
   private func scan() -> Plan {
@@ -176,6 +193,50 @@ struct Planner: Sendable {
 
 extension SortOrder {
   fileprivate var isAscendingID: Bool { field == .documentID && !descending }
+}
+
+/// What planning a query may still cost: so many operands of conditions may be looked at, over and
+/// over for each way that alternatives combine.
+struct PlanningBudget: Sendable {
+  private var left: Int
+  /// Whether more would have been looked at.
+  private(set) var isUsedUp = false
+
+  /// Enough for each alternative of an "or" beside some dozen other conditions.
+  init(for query: NormalQuery) {
+    left = 256 + 32 * query.conjuncts.reduce(query.orders.count) { $0 + $1.weight }
+  }
+
+  /// Takes off what it costs to look at the conditions together; false when that is too much.
+  mutating func allows(_ conjuncts: [FilterTree]) -> Bool {
+    let cost = conjuncts.reduce(1) { sum, tree in
+      if case .field(let filter) = tree { sum + filter.condition.weight } else { sum + 1 }
+    }
+    if cost > left { isUsedUp = true }
+    guard !isUsedUp else { return false }
+    left -= cost
+    return true
+  }
+}
+
+extension FilterTree {
+  /// The operands of all conditions in it.
+  fileprivate var weight: Int {
+    switch self {
+    case .field(let filter): filter.condition.weight
+    case .all(let trees), .any(let trees): trees.reduce(1) { $0 + $1.weight }
+    }
+  }
+}
+
+extension FieldFilter.Condition {
+  /// How many values it compares with.
+  fileprivate var weight: Int {
+    switch self {
+    case .isIn(let list), .notIn(let list), .arrayContainsAny(let list): max(1, list.count)
+    default: 1
+    }
+  }
 }
 
 /// What is known about indexes: how many rows one value of their first fields has, on average, as

@@ -30,6 +30,15 @@ final class PlannerPart {
     var rows: Double?
   }
 
+  /// Whether a way for each part of an "or" could fix more fields than the conditions do that are
+  /// met in any case: only equalities fix any.
+  var mayFixMore: Bool {
+    conjuncts.contains { tree in
+      guard case .any = tree else { return false }
+      return tree.fieldFilters.contains(where: \.condition.namesValues)
+    }
+  }
+
   /// The keys of the documents the conditions name, sorted, when they name some.
   func namedKeys() -> [[UInt8]]? {
     for filter in filters where filter.field == .documentID {

@@ -12,7 +12,8 @@ extension QuerySource {
   ///
   /// - Parameters:
   ///   - field: a field, a path into maps, or `FieldPath.documentID()`. One that is asked for twice
-  ///     counts once.
+  ///     counts once. `"-price"`, as an index would have it, makes the call throw
+  ///     `.invalidArgument` that uses the query: here the direction is told by `descending`.
   ///   - descending: whether the greatest value comes first.
   ///   - missing: where documents without the field stand.
   /// - Complexity: none where an index serves the order; otherwise all documents that match are
@@ -21,6 +22,13 @@ extension QuerySource {
     by field: FieldPath, descending: Bool = false, missing: MissingPlacement = .excluded
   ) -> Query {
     query.changed { (shape) throws(DatabaseError) in
+      if let name = field.nameBehindMinus {
+        throw DatabaseError(
+          .invalidArgument,
+          "order(by: \"-\(name)\") would order by a field of that very name; write"
+            + " order(by: \"\(name)\", descending: true), or put the name in backticks where it is"
+            + " meant", field: "\(field)")
+      }
       shape.orders.append(
         SortOrder(field: try QueryField(field), descending: descending, missing: missing))
     }
@@ -76,8 +84,17 @@ extension QuerySource {
     query.changed { (shape) throws(DatabaseError) in
       var selection: [FieldNames] = []
       for field in fields where !field.isDocumentID { selection.append(try field.names()) }
-      shape.selection = selection
+      shape.selection = FieldSelection(fields: selection)
     }
+  }
+
+  /// Documents with these fields only; see `select(_:)` with a list.
+  ///
+  /// - Parameters:
+  ///   - field: a field or a path into maps.
+  ///   - others: more of them.
+  public func select(_ field: FieldPath, _ others: FieldPath...) -> Query {
+    select([field] + others)
   }
 }
 
@@ -232,6 +249,6 @@ extension DocumentSnapshot {
         .invalidArgument, "there is no document to begin or end at; pass one that exists",
         path: "\(path)")
     }
-    return .document(path: path, fields: contents.fields)
+    return .document(path: path, fields: .map(contents.fields))
   }
 }

@@ -1,62 +1,144 @@
 // A place in a query's result that can be kept: the values a document was ordered by, its name
 // among them, so that it says where to go on even when the document is gone. Keyset pages are made
 // of it, and it survives a restart as one text.
+//
+//   text   base 64 of: 1, the orders' digest (8 bytes), the keys' count (2), a bit a key that is there
+//          (low bits first), then a document's fields in the form D1, without its envelope: the keys
+//          that are there, as an array
+//
+// The alphabet is that of URLs and names of files, without padding.
 
 internal import OndolEngine
 
-/// A place in the order of a query's result. Keep it as you like; it is one text when encoded, of
-/// hexadecimal digits, and says what the document was ordered by. It stays good when that document
-/// is gone. Firestore has only values and snapshots for this.
+/// A place in the order of a query's result. Keep it as you like: it is one short text, safe in a
+/// URL and in a file's name, and says what the document was ordered by. It stays good when that
+/// document is gone. Firestore has only values and snapshots for this.
 ///
 /// ```swift
 /// let page = try await items.order(by: "price").limit(to: 20).getDocuments()
 /// let next = try await items.order(by: "price").start(after: page.cursor).limit(to: 20)
+/// let kept = page.cursor?.description
 /// ```
+///
+/// The text is neither secret nor signed: who has it can read the values in it.
 public struct QueryCursor: Sendable, Hashable {
-  /// The query's complete order, as text.
-  let orders: [String]
+  /// Tells the query's complete order from others.
+  private let digest: UInt64
   /// What the document was ordered by; nil where it lacked the field.
   let keys: [Value?]
 
   init(orders: [SortOrder], keys: [Value?]) {
-    self.orders = orders.map(\.description)
+    digest = Self.digest(of: orders)
     self.keys = keys
   }
-}
 
-extension QuerySnapshot {
-  /// The place behind the last document, for `start(after:)` of a query with the same order; nil
-  /// when nothing was found, or when `select` left out a field the result is ordered by.
-  public var cursor: QueryCursor? {
-    documents.last.flatMap { query.cursor(at: $0) }
+  /// Whether it is a place in this order.
+  func isOf(_ orders: [SortOrder]) -> Bool {
+    digest == Self.digest(of: orders) && keys.count == orders.count
+  }
+
+  /// FNV-1a of the orders as texts, which must stay what they are.
+  private static func digest(of orders: [SortOrder]) -> UInt64 {
+    var digest: UInt64 = 0xcbf2_9ce4_8422_2325
+    for order in orders {
+      for octet in "\(order)\n".utf8 { digest = (digest ^ UInt64(octet)) &* 0x100_0000_01b3 }
+    }
+    return digest
   }
 }
 
 extension Query {
-  /// The place of `document` in this query's order; nil when it lacks a field of the order, or when
-  /// the query or the reference is wrong.
+  /// The place of `document` in this query's order.
   ///
-  /// - Parameter document: read by any query, or by its id.
-  public func cursor(at document: DocumentSnapshot) -> QueryCursor? {
-    guard case .success(let shape) = shape, case .success(let path) = document.reference.place
-    else { return nil }
-    let orders = shape.completeOrders
-    let keys = orders.keys(of: document.contents, name: shape.name(of: path))
-    for (key, order) in zip(keys, orders) where key == nil && order.missing == .excluded {
-      return nil
-    }
-    return QueryCursor(orders: orders, keys: keys)
+  /// - Parameter document: read by any query that leaves no field of the order out, or by its id.
+  ///   For the last document of a result, `QuerySnapshot.cursor` knows it in any case.
+  /// - Throws: `.invalidArgument` naming the field when the document lacks one that the result is
+  ///   ordered by, and when the query or the reference is wrong.
+  public func cursor(at document: DocumentSnapshot) throws(DatabaseError) -> QueryCursor {
+    QueryCursor(orders: try shape.get().completeOrders, keys: try keys(at: document))
+  }
+
+  /// What the document is sorted by.
+  func keys(at document: DocumentSnapshot) throws(DatabaseError) -> [Value?] {
+    let (shape, path) = (try shape.get(), try document.reference.place.get())
+    let keys = shape.completeOrders.keys(of: document.contents, name: shape.name(of: path))
+    guard let field = shape.completeOrders.lacking(in: keys) else { return keys }
+    throw DatabaseError(
+      .invalidArgument,
+      "\(path) was read without \(field), which the result is ordered by; select the field, too, or"
+        + " take the snapshot's own cursor", path: "\(path)", field: "\(field)")
   }
 }
 
 // MARK: - As a text
+
+extension QueryCursor: LosslessStringConvertible {
+  /// The text: letters, digits, `-` and `_`, some thirty of them and what the values take.
+  public var description: String { Base64.text(of: bytes) }
+
+  /// Reads the text; nil when it is none that was written here.
+  public init?(_ text: String) {
+    guard let bytes = Base64.bytes(of: text),
+      let cursor = try? QueryCursor(bytes: bytes)
+    else { return nil }
+    self = cursor
+  }
+
+  private var bytes: [UInt8] {
+    var bytes: [UInt8] = [Self.version]
+    bytes.append(bits: digest, width: 8)
+    bytes.append(bits: UInt64(keys.count), width: 2)
+    bytes.append(contentsOf: repeatElement(0, count: (keys.count + 7) / 8))
+    for (index, key) in keys.enumerated() where key != nil {
+      bytes[Self.headerLength + index / 8] |= 1 << UInt8(index % 8)
+    }
+    var symbols = Self.noSymbols
+    // Cannot fail: the keys were read from documents, and so are no longer or deeper than those.
+    let encoded = try? ValueEncoder.document(
+      ["k": .array(keys.compactMap(\.self))], createTime: nil, symbols: &symbols)
+    return bytes + (encoded?.bytes.dropFirst(ValueCoding.envelopeLength) ?? [])
+  }
+
+  private init(bytes: [UInt8]) throws(MalformedBytes) {
+    let problem = MalformedBytes(at: 0, "no cursor")
+    let octets = bytes.span
+    guard bytes.first == Self.version, let digest = octets.word(at: 1),
+      bytes.count >= Self.headerLength
+    else { throw problem }
+    let count = Int(bytes[9]) | Int(bytes[10]) << 8
+    let start = Self.headerLength + (count + 7) / 8
+    guard bytes.count > start else { throw problem }
+    let document = [UInt8](repeating: 0, count: ValueCoding.envelopeLength) + bytes[start...]
+    let fields = try DocumentView(document.bytes).fields(Self.noSymbols)
+    guard fields.count == 1, var values = fields["k"]?.array?[...] else { throw problem }
+    self.digest = digest
+    keys = try (0..<count).map { (index) throws(MalformedBytes) in
+      guard bytes[Self.headerLength + index / 8] >> UInt8(index % 8) & 1 == 1 else { return nil }
+      guard let value = values.popFirst() else { throw problem }
+      return value
+    }
+    // One place has one text.
+    guard values.isEmpty, self.bytes == bytes else { throw problem }
+  }
+
+  private static let version: UInt8 = 1
+  private static let headerLength = 11
+
+  /// A text has no table of names beside it: names stand in it.
+  private static var noSymbols: SymbolTable { SymbolTable(limit: 0) }
+}
 
 extension QueryCursor: Codable {
   /// Reads the text.
   ///
   /// - Throws: `DatabaseError` with `.invalidArgument` when it is none that was written here.
   public init(from decoder: any Decoder) throws {
-    try self.init(decoder.singleValueContainer().decode(String.self))
+    let text = try decoder.singleValueContainer().decode(String.self)
+    guard let cursor = QueryCursor(text) else {
+      throw DatabaseError(
+        .invalidArgument, "\"\(text.prefix(40))\" is no cursor; take one from a query's result")
+    }
+    self = cursor
   }
 
   /// Writes the text.
@@ -64,56 +146,43 @@ extension QueryCursor: Codable {
   /// - Throws: what the encoder throws.
   public func encode(to encoder: any Encoder) throws {
     var container = encoder.singleValueContainer()
-    try container.encode(try text())
+    try container.encode(description)
   }
+}
 
-  /// The bytes of a document with the keys and the orders, as digits of base 16: some hundred
-  /// characters that are safe in a file's name and in a URL.
-  private func text() throws(DatabaseError) -> String {
-    var fields: [String: Value] = ["orders": .array(orders.map { .string($0) })]
-    for (index, key) in keys.enumerated() {
-      if let key { fields["\(index)"] = key }
-    }
-    var symbols = Self.noSymbols
-    let encoded = try ValueEncoder.document(fields, createTime: nil, symbols: &symbols)
-    let digits = Array("0123456789abcdef".utf8)
+/// Base 64 in the alphabet of URLs, without padding.
+private enum Base64 {
+  private static let alphabet = Array(
+    "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_".utf8)
+
+  static func text(of bytes: [UInt8]) -> String {
     var text: [UInt8] = []
-    for byte in encoded.bytes.dropFirst(ValueCoding.envelopeLength) {
-      text.append(digits[Int(byte >> 4)])
-      text.append(digits[Int(byte & 15)])
+    text.reserveCapacity((bytes.count * 4 + 2) / 3)
+    var (bits, count) = (0, 0)
+    for byte in bytes {
+      bits = (bits << 8 | Int(byte)) & 0xffff
+      count += 8
+      while count >= 6 {
+        count -= 6
+        text.append(alphabet[bits >> count & 63])
+      }
     }
+    if count > 0 { text.append(alphabet[bits << (6 - count) & 63]) }
     return String(decoding: text, as: UTF8.self)
   }
 
-  private init(_ text: String) throws(DatabaseError) {
-    let problem = DatabaseError(
-      .invalidArgument, "\"\(text.prefix(40))\" is no cursor; take one from a query's result")
-    var bytes = [UInt8](repeating: 0, count: ValueCoding.envelopeLength)
-    var high: UInt8?
+  /// Nil when the text has other characters, or ends with bits that no text of bytes has.
+  static func bytes(of text: String) -> [UInt8]? {
+    var bytes: [UInt8] = []
+    var (bits, count) = (0, 0)
     for octet in text.utf8 {
-      guard let digit = Character(UnicodeScalar(octet)).hexDigitValue else { throw problem }
-      if let first = high {
-        bytes.append(first << 4 | UInt8(digit))
-        high = nil
-      } else {
-        high = UInt8(digit)
-      }
+      guard let digit = alphabet.firstIndex(of: octet) else { return nil }
+      bits = (bits << 6 | digit) & 0xffff
+      count += 6
+      guard count >= 8 else { continue }
+      count -= 8
+      bytes.append(UInt8(truncatingIfNeeded: bits >> count))
     }
-    do throws(MalformedBytes) {
-      guard high == nil else { throw MalformedBytes(at: 0, "half a byte") }
-      var fields = try DocumentView(bytes.bytes).fields(Self.noSymbols)
-      guard let orders = fields.removeValue(forKey: "orders")?.array?.compactMap(\.string),
-        orders.count <= Self.maximumKeys
-      else { throw MalformedBytes(at: 0, "no orders") }
-      self.orders = orders
-      keys = orders.indices.map { fields["\($0)"] }
-    } catch {
-      throw problem
-    }
+    return count < 6 && bits & (1 << count - 1) == 0 ? bytes : nil
   }
-
-  private static let maximumKeys = 1_000
-
-  /// A text has no table of names beside it: names stand in it.
-  private static var noSymbols: SymbolTable { SymbolTable(limit: 0) }
 }

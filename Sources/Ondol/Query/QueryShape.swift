@@ -49,7 +49,7 @@ struct CursorPlace: Sendable, Hashable {
     /// Values for the first of the orders.
     case values([Value])
     /// Where a document stands, or would stand.
-    case document(path: DocumentPath, fields: [String: Value])
+    case document(path: DocumentPath, fields: Value)
     /// A place taken from a result.
     case saved(QueryCursor)
   }
@@ -81,7 +81,7 @@ struct QueryShape: Sendable, Hashable {
   /// Documents left out in front of the first.
   var offset = 0
   /// The fields results have, or all.
-  var selection: [FieldNames]?
+  var selection: FieldSelection?
 
   init(source: Source) {
     self.source = source
@@ -129,6 +129,16 @@ struct QueryShape: Sendable, Hashable {
       && requiredFields.allSatisfy { $0.value(in: fields, name: name) != nil }
   }
 
+  /// The document as the query shows it.
+  func shown(_ document: DocumentSnapshot) -> DocumentSnapshot {
+    guard let selection, let contents = document.contents else { return document }
+    return DocumentSnapshot(
+      reference: document.reference,
+      contents: .init(
+        stamps: selection.isEmpty ? .unread : contents.stamps,
+        fields: selection.of { (names, _) in contents.value(at: names) }))
+  }
+
   /// What this query calls the document at `path`: its id in a collection, its path in a group.
   func name(of path: DocumentPath) -> Value {
     switch source {
@@ -143,6 +153,37 @@ struct QueryShape: Sendable, Hashable {
     case .collection(let collection): path.collection == collection
     case .group(let id): ExactText(path.collection.collectionID) == id
     }
+  }
+}
+
+/// The fields that results have.
+struct FieldSelection: Sendable, Hashable {
+  let fields: [FieldNames]
+
+  /// Whether only ids are asked for.
+  var isEmpty: Bool { fields.isEmpty }
+
+  /// What a document has in these fields.
+  ///
+  /// - Parameter value: finds one of them, which it gets with its place among the fields.
+  func of<Failure>(
+    _ value: (FieldNames, Int) throws(Failure) -> Value?
+  ) throws(Failure) -> [String: Value] {
+    var found: [String: Value] = [:]
+    for (place, names) in fields.enumerated() {
+      guard let value = try value(names, place) else { continue }
+      // Cannot fail: the document has them all, so no two are spellings of one name.
+      try? assign(value, at: names[...], in: &found)
+    }
+    return found
+  }
+
+  static func == (left: FieldSelection, right: FieldSelection) -> Bool {
+    left.fields.elementsEqual(right.fields) { ValueOrder.compareSegments($0, $1) == 0 }
+  }
+
+  func hash(into hasher: inout Hasher) {
+    for names in fields { hasher.combine(segments: names) }
   }
 }
 
@@ -168,6 +209,11 @@ extension [SortOrder] {
   /// What a document is sorted by; nil where it lacks the field.
   func keys(of fields: [String: Value], name: Value) -> [Value?] {
     map { $0.field.value(in: fields, name: name) }
+  }
+
+  /// The first field of the orders that the keys have nothing for and that must be there.
+  func lacking(in keys: [Value?]) -> QueryField? {
+    zip(keys, self).first { key, order in key == nil && order.missing == .excluded }?.1.field
   }
 
   /// How documents with these keys are ordered, as far as the shorter goes.
@@ -218,7 +264,7 @@ extension QueryShape: CustomStringConvertible {
   var description: String {
     var text = "\(source)"
     if let selection {
-      let names = selection.map(WriteCompiler.describe).joined(separator: ", ")
+      let names = selection.fields.map(WriteCompiler.describe).joined(separator: ", ")
       text = "\(names.isEmpty ? "ids" : names) of " + text
     }
     if !filters.isEmpty {
@@ -242,8 +288,7 @@ extension CursorPlace.Position: CustomStringConvertible {
     case .values(let values): values.map(\.description).joined(separator: ", ")
     case .document(let path, _): "\(path)"
     case .saved(let cursor):
-      cursor.keys.map { $0.map { "\($0)" } ?? "missing" }
-        .joined(separator: ", ")
+      cursor.keys.map { $0.map { "\($0)" } ?? "missing" }.joined(separator: ", ")
     }
   }
 }

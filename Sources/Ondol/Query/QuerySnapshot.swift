@@ -4,7 +4,7 @@
 /// The documents a query found, all as they were at one moment.
 public struct QuerySnapshot: Sendable {
   private enum Storage: Sendable {
-    case list([DocumentSnapshot])
+    case list([DocumentSnapshot], ResultEnd)
     /// A live result, and the one that the listener has seen before.
     case live(ResultView, before: ResultView?)
   }
@@ -13,9 +13,9 @@ public struct QuerySnapshot: Sendable {
   public let query: Query
   private let storage: Storage
 
-  init(query: Query, documents: [DocumentSnapshot]) {
+  init(query: Query, documents: [DocumentSnapshot], _ end: ResultEnd) {
     self.query = query
-    storage = .list(documents)
+    storage = .list(documents, end)
   }
 
   init(query: Query, _ view: ResultView, before: ResultView?) {
@@ -28,8 +28,30 @@ public struct QuerySnapshot: Sendable {
   /// - Complexity: O(1); O(n) at each call when a listener has the snapshot.
   public var documents: [DocumentSnapshot] {
     switch storage {
-    case .list(let documents): documents
+    case .list(let documents, _): documents
     case .live(let view, _): view.documents
+    }
+  }
+
+  /// The place behind the last document, for `start(after:)` of a query with the same order; nil
+  /// only when nothing was found. It does not matter which fields `select` asked for.
+  public var cursor: QueryCursor? {
+    guard let orders = try? query.shape.get().completeOrders else { return nil }
+    let keys: [Value?]? =
+      switch storage {
+      case .list(let documents, let end):
+        end.keys ?? documents.last.flatMap { try? query.keys(at: $0) }
+      case .live(let view, _): view.lastKeys
+      }
+    return keys.map { QueryCursor(orders: orders, keys: Array($0.prefix(orders.count))) }
+  }
+
+  /// Whether the limit leaves nothing out: no document that the query asks for comes behind these,
+  /// or with `limit(toLast:)` in front of them. So this is the last of its pages.
+  public var isLastPage: Bool {
+    switch storage {
+    case .list(_, let end): end.isLast
+    case .live(let view, _): view.isLastPage
     }
   }
 
@@ -43,7 +65,7 @@ public struct QuerySnapshot: Sendable {
   /// - Complexity: O(c log n) for c changes, at each call.
   public var documentChanges: [DocumentChange] {
     switch storage {
-    case .list(let documents):
+    case .list(let documents, _):
       documents.enumerated().map { index, document in
         DocumentChange(type: .added, document: document, oldIndex: nil, newIndex: index)
       }
@@ -67,10 +89,18 @@ public struct QuerySnapshot: Sendable {
   /// How many documents were found.
   public var count: Int {
     switch storage {
-    case .list(let documents): documents.count
+    case .list(let documents, _): documents.count
     case .live(let view, _): view.result.count
     }
   }
+}
+
+/// What is known of the end of a result beside its documents.
+struct ResultEnd: Sendable {
+  /// What the last document is sorted by, where it does not tell itself.
+  var keys: [Value?]?
+  /// Whether no limit has left out a document.
+  var isLast: Bool
 }
 
 extension QuerySnapshot: Hashable {

@@ -17,6 +17,8 @@ struct ResultCollector {
   private var documents: [Ranked] = []
   /// What the last document that can be in the result is sorted by, once there are enough.
   private var worst: [Value?]?
+  /// Whether a document was left out because enough others come before it.
+  private(set) var hasLeftOut = false
 
   init(_ orders: [SortOrder], limit: Int) {
     self.orders = orders
@@ -25,7 +27,11 @@ struct ResultCollector {
 
   /// Adds a document, unless enough others come before it.
   mutating func add(_ document: @autoclosure () -> Ranked, sortKeys: [Value?]) {
-    if let worst, !orders.areInOrder(sortKeys, worst) { return }
+    if let worst, !orders.areInOrder(sortKeys, worst) {
+      // Perhaps the last one once more, found on another way.
+      if orders.compare(sortKeys, worst) != 0 { hasLeftOut = true }
+      return
+    }
     documents.append(document())
     // Sorting once in a while costs O(log n) a document, and memory for twice the limit.
     if limit < .max / 2, documents.count >= 2 * max(limit, 512) { keepBest() }
@@ -42,9 +48,12 @@ struct ResultCollector {
     // The name is one of the orders, so what compares equal is the same document, found twice.
     var kept = 0
     for index in documents.indices {
-      guard kept < limit else { break }
       if kept > 0, orders.compare(documents[kept - 1].sortKeys, documents[index].sortKeys) == 0 {
         continue
+      }
+      guard kept < limit else {
+        hasLeftOut = true
+        break
       }
       if kept != index { documents.swapAt(kept, index) }
       kept += 1
@@ -75,6 +84,9 @@ struct MergedWalk {
       if let document = try next(way) { heads.append(Head(way: way, document: document)) }
     }
   }
+
+  /// Whether no way leads to another document.
+  var isAtEnd: Bool { heads.isEmpty }
 
   /// The next document of all ways; nil at the end.
   mutating func nextDocument() throws(DatabaseError) -> Ranked? {

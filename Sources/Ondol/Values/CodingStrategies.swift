@@ -17,12 +17,16 @@ public enum KeyStrategy: Sendable, Hashable {
 }
 
 /// How a `Date` is stored.
+///
+/// A `Date` counts from 2001 in a double, finer than any of these; what comes back is the nearest
+/// moment that the strategy can store. `Timestamp(date:)` and back tells beforehand what that is.
 public enum DateStrategy: Sendable, Hashable {
-  /// As a timestamp.
+  /// As a timestamp: the nearest microsecond of the years 1 to 9999. A date outside of them is
+  /// refused, among them `Date.distantPast`, which is two days before; store nil for "never".
   case timestamp
-  /// As a double.
+  /// As a double, exact to a quarter of a microsecond for some decades around today; any date.
   case secondsSince1970
-  /// As a double.
+  /// As a double, exact to a quarter of a microsecond for some decades around today; any date.
   case millisecondsSince1970
   /// As a text like `2026-01-31T12:00:00Z`, in whole seconds, which sorts as the dates do.
   case iso8601
@@ -50,6 +54,29 @@ extension KeyStrategy {
   }
 }
 
+extension KeyStrategy {
+  /// What a property may be called whose field has the name, the likeliest first. Which letters of
+  /// a word were capital the name does not tell.
+  func origins(of name: String) -> [String] {
+    guard self == .snakeCase else { return [name] }
+    let marks = String(name.prefix { $0 == "_" })
+    let words = name.dropFirst(marks.count).split(separator: "_")
+    guard let first = words.first, words.count <= Self.maximumWords else { return [name] }
+    var origins = [marks + first, marks + Self.capitalized(first), marks + first.uppercased()]
+    for word in words.dropFirst() {
+      origins = origins.flatMap { [$0 + Self.capitalized(word), $0 + word.uppercased()] }
+    }
+    return (origins + [name]).filter { isSame(Self.snakeCase($0), name) }
+  }
+
+  /// So many may each be in capitals or not.
+  private static let maximumWords = 8
+
+  private static func capitalized(_ word: Substring) -> String {
+    word.prefix(1).uppercased() + word.dropFirst()
+  }
+}
+
 extension DateStrategy {
   /// What is stored for a date.
   func encode(_ date: Date) throws(DatabaseError) -> FieldInput {
@@ -72,8 +99,3 @@ extension DateStrategy {
     }
   }
 }
-
-/// A dictionary whose keys are data, not names of properties.
-protocol StringKeyedDictionary: SpeciallyEncoded {}
-
-extension Dictionary: StringKeyedDictionary, SpeciallyEncoded where Key == String {}

@@ -136,12 +136,13 @@ struct FieldDecoder: Decoder {
 
   /// Decodes a value of a type that is not stored natively.
   fileprivate func decodeNested<Content: Decodable>(_ type: Content.Type) throws -> Content {
-    guard context.keyStrategy != .unchanged, type is any StringKeyedDictionary.Type else {
+    guard let dictionary = type as? any DecodableDictionary.Type else {
       return try Content(from: self)
     }
     // A dictionary's keys are data, and so are those of what is in it below.
-    return try Content(
-      from: FieldDecoder(source: source, path: path, context: context.withPlainKeys))
+    let plain = FieldDecoder(source: source, path: path, context: context.withPlainKeys)
+    if let content = try dictionary.decoded(by: plain) as? Content { return content }
+    return try Content(from: plain)
   }
 
   func mismatch(_ wanted: any Any.Type) -> DecodingError {
@@ -216,8 +217,13 @@ private struct KeyedValues<Key: CodingKey>: KeyedDecodingContainerProtocol {
 
   var codingPath: [any CodingKey] { values.path.keys }
 
+  /// The keys whose fields are there. An enum is decoded by the only one.
   var allKeys: [Key] {
-    values.names.compactMap { Key(stringValue: $0) }
+    let strategy = values.context.keyStrategy
+    if strategy == .unchanged { return values.names.compactMap { Key(stringValue: $0) } }
+    return values.names.compactMap { name in
+      strategy.origins(of: name).lazy.compactMap { Key(stringValue: $0) }.first
+    }
   }
 
   func contains(_ key: Key) -> Bool { values.find(key.stringValue) != nil }

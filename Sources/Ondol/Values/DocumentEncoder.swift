@@ -11,6 +11,10 @@
 /// `Date` becomes a timestamp, the nearest microsecond, unless `dateStrategy` says otherwise;
 /// `Data` becomes bytes and `URL` a string. A property that is nil is left out, unless it is
 /// ``ExplicitNull``. Firestore's encoder does the same.
+///
+/// A dictionary becomes a map when its keys are texts or whole numbers or encode as such, as
+/// `UUID` and enums with raw values do; with any other keys it is a list of key, value, key, value.
+/// A `Decimal` is refused.
 public struct DocumentEncoder: Sendable {
   /// How the names of properties become the names of fields.
   public var keyStrategy: KeyStrategy
@@ -42,7 +46,7 @@ public struct DocumentEncoder: Sendable {
     var fields: [String: Value] = [:]
     for (name, input) in try inputs(of: value) {
       do throws(DatabaseError) {
-        fields[name] = try input.plainValue()
+        try fields.put(input.plainValue(), at: name)
       } catch {
         throw error.within(field: name)
       }
@@ -159,7 +163,7 @@ final class EncodedNode {
     var inputs = fields.mapValues { FieldInput($0) }
     for (name, _, content) in unsettled {
       do throws(DatabaseError) {
-        inputs[name] = try Self.input(content)
+        try inputs.put(try Self.input(content), at: name)
       } catch {
         throw error.within(field: name)
       }
@@ -212,15 +216,23 @@ final class EncodedNode {
 
   /// Sets a field. Of two with one name the later counts.
   func set(_ name: String, _ value: Value) {
-    fields[name] = value
-    if !unsettled.isEmpty { unsettled.removeAll { $0.name == name } }
+    if !unsettled.isEmpty { forget(name) }
+    do throws(DatabaseError) {
+      try fields.put(value, at: name)
+    } catch {
+      failure = error.message
+    }
   }
 
   func set(_ name: String, _ content: Content) {
     if let value = content.settledValue { return set(name, value) }
-    fields[name] = nil
-    unsettled.removeAll { $0.name == name }
+    fields.remove(exactly: name)
+    forget(name)
     unsettled.append((name, 0, content))
+  }
+
+  private func forget(_ name: String) {
+    unsettled.removeAll { isSame($0.name, name) }
   }
 
   func append(_ value: Value) {
@@ -259,7 +271,7 @@ struct NodeEncoder: Encoder {
 
 /// What `value` becomes: an input where that is known at once, otherwise the node that it has
 /// written itself into, which is `node` where there is one already.
-private func encode<Content: Encodable>(
+func encode<Content: Encodable>(
   _ value: Content, into node: @autoclosure () -> EncodedNode = EncodedNode(),
   at path: @autoclosure () -> CodingPath, _ strategies: DocumentEncoder
 ) throws -> EncodedNode.Content {
@@ -273,7 +285,15 @@ private func encode<Content: Encodable>(
       error.field = dotted(path().keys)
       throw error
     }
-    if value is any StringKeyedDictionary { strategies.keyStrategy = .unchanged }
+    if let dictionary = value as? any EncodableDictionary {
+      strategies.keyStrategy = .unchanged
+      if let fields = try dictionary.fields(strategies, at: path()) {
+        let node = node()
+        node.becomeMap(path())
+        for (name, content) in fields { node.set(name, content) }
+        return .node(node)
+      }
+    }
   }
   let node = node()
   try value.encode(to: NodeEncoder(node: node, path: path(), strategies: strategies))

@@ -186,10 +186,11 @@ extension Double: FieldConvertible, FieldReadable {
 extension Float: FieldConvertible, FieldReadable {
   /// A double.
   public func encodeField() -> FieldInput { FieldInput(.double(Double(self))) }
-  /// Reads any number as the nearest `Float`.
+  /// Reads any number as the nearest `Float`, and none that is finite and too large for it.
   public init?(fieldValue: Value) {
     guard let value = Double(fieldValue: fieldValue) else { return nil }
     self = Float(value)
+    if isInfinite, value.isFinite { return nil }
   }
 }
 
@@ -229,7 +230,7 @@ extension Dictionary: FieldContent where Key == String {
     fields.reserveCapacity(count)
     for (name, element) in self {
       do throws(DatabaseError) {
-        fields[name] = try encodeElement(element)
+        try fields.put(encodeElement(element), at: name)
       } catch {
         throw error.within(field: name)
       }

@@ -76,7 +76,7 @@ extension FieldInput {
     fields.reserveCapacity(content.count)
     for (name, element) in content {
       do throws(DatabaseError) {
-        fields[name] = try element?.encodeField() ?? FieldInput(.null)
+        try fields.put(element?.encodeField() ?? FieldInput(.null), at: name)
       } catch {
         throw error.within(field: name)
       }

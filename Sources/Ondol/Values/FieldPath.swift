@@ -25,14 +25,18 @@ public struct FieldPath: Sendable {
   }
 
   let form: Form
+  /// What follows a `-` at the beginning of the text, as in the field of an index that is
+  /// descending. It is part of the name here.
+  private(set) var nameBehindMinus: String?
 
   /// Reads a path in text form.
   public init(_ path: String) {
+    if path.utf8.first == UInt8(ascii: "-") { nameBehindMinus = String(path.dropFirst()) }
     if Self.isPlainName(path) {
       form = .names([path])
       return
     }
-    if path == Self.documentIDName {
+    if isSame(path, Self.documentIDName) {
       form = .documentID
       return
     }
@@ -46,7 +50,7 @@ public struct FieldPath: Sendable {
   /// A path of `names`, each taken literally.
   public init(_ names: [String]) {
     form =
-      names.count == 1 && names[0] == Self.documentIDName
+      names.count == 1 && isSame(names[0], Self.documentIDName)
       ? .documentID : Self.checked(names, text: names.joined(separator: "."))
   }
 

@@ -151,7 +151,7 @@ enum MapSource: Sendable {
 
   subscript(name: String) -> FieldSource? {
     switch self {
-    case .fields(let fields): return fields[name].map { .value($0) }
+    case .fields(let fields): return fields[exactly: name].map { .value($0) }
     case .row(let row, let layout): return row.place(of: name, in: layout).map { .row(row, $0) }
     }
   }

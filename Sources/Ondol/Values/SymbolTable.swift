@@ -21,6 +21,11 @@ struct SymbolTable: Sendable {
   /// How many names may be added.
   private let limit: Int
 
+  private var spellings = Spellings()
+
+  /// Whether two of the names are spellings of one, so that a map with both cannot be read.
+  var hasTwoSpellings: Bool { spellings.hasTwoOfOne }
+
   /// Different in every process, so that nobody can choose names that all meet at one place.
   private static let seed = UInt64(truncatingIfNeeded: Hasher().finalize())
 
@@ -39,6 +44,8 @@ struct SymbolTable: Sendable {
   }
 
   var count: Int { names.count }
+  /// How many more names there is room for.
+  var room: Int { limit - names.count }
 
   /// Adds a name that was read from a file.
   mutating func define(_ name: String) throws(MalformedBytes) {
@@ -80,6 +87,7 @@ struct SymbolTable: Sendable {
 
   /// Gives a new name the next number.
   private mutating func append(_ name: String) {
+    spellings.note(name, behind: names)
     names.append(name)
     if 2 * names.count > places.count {
       places = Array(repeating: 0, count: max(16, 2 * places.count))
@@ -98,23 +106,6 @@ struct SymbolTable: Sendable {
       place = (place + 1) & mask
     }
     return place
-  }
-}
-
-/// A text that equals another only when the bytes do.
-struct ExactText: Hashable, Sendable {
-  let text: String
-
-  init(_ text: String) {
-    self.text = text
-  }
-
-  static func == (left: ExactText, right: ExactText) -> Bool {
-    left.text.utf8Bytes.compare(right.text.utf8Bytes) == 0
-  }
-
-  func hash(into hasher: inout Hasher) {
-    hasher.combine(text.utf8Bytes)
   }
 }
 

@@ -66,7 +66,10 @@ public struct Timestamp: Sendable, Hashable {
   }
 
   static var outOfRange: DatabaseError {
-    DatabaseError(.invalidArgument, "a timestamp must be within the years 1 to 9999")
+    DatabaseError(
+      .invalidArgument,
+      "a timestamp must be within the years 1 to 9999; where a date means \"never\", as distantPast"
+        + " often does, store nil")
   }
 }
 

@@ -82,7 +82,7 @@ private struct FamiliarNames {
   mutating func symbol(_ name: String, in symbols: SymbolTable) -> UInt32? {
     let slot = Self.slot(name)
     if slots.isEmpty { slots = Array(repeating: nil, count: 64) }
-    if let known = slots[slot], ValueOrder.compare(known.name, name) == 0 { return known.symbol }
+    if let known = slots[slot], isSame(known.name, name) { return known.symbol }
     guard let symbol = symbols.symbol(name) else { return nil }
     slots[slot] = (name, symbol)
     return symbol
@@ -231,9 +231,17 @@ extension ValueEncoder {
     return order
   }
 
-  /// Gives every name a symbol, unless the table fills up. In the order of the names, not the
-  /// dictionary's, so that the same writes give the same bytes in every run.
+  /// Gives every name a symbol, or none of them one where the table has no room for all: the map
+  /// has its own names then, and what room there is stays for others. In the order of the names, not
+  /// the dictionary's, so that the same writes give the same bytes in every run.
   private mutating func addNames(of fields: [String: Value]) throws(DatabaseError) -> Bool {
+    var room = symbols.room
+    if room < fields.count {
+      for name in fields.keys where symbols.symbol(name) == nil {
+        room -= 1
+        if room < 0 { return false }
+      }
+    }
     for (name, _) in ValueOrder.sorted(fields) {
       guard try symbols.symbol(adding: name) != nil else { return false }
     }

@@ -54,7 +54,23 @@ enum ValueOrder {
 
   /// A map's fields in the order of their names' UTF-8.
   static func sorted<Content>(_ fields: [String: Content]) -> [(key: String, value: Content)] {
-    fields.sorted { compare($0.key, $1.key) < 0 }
+    guard fields.count > 64 else { return fields.sorted { compare($0.key, $1.key) < 0 } }
+    // Of many, most are told apart by a number for how they begin.
+    var places = fields.indices.map { (head: head(of: fields[$0].key), place: $0) }
+    places.sort { left, right in
+      left.head != right.head
+        ? left.head < right.head
+        : compare(fields[left.place].key, fields[right.place].key) < 0
+    }
+    return places.map { fields[$0.place] }
+  }
+
+  /// The first eight bytes of a text as a number, zeros behind it where it is shorter.
+  private static func head(of text: String) -> UInt64 {
+    let octets = text.utf8Span.span
+    var head: UInt64 = 0
+    for index in 0..<8 { head = head << 8 | (index < octets.count ? UInt64(octets[index]) : 0) }
+    return head
   }
 }
 

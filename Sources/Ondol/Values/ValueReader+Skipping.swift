@@ -48,13 +48,15 @@ extension ValueReader {
     let layout = try octets.container(at: offset)
     offset = layout.contentStart
     if layout.isNamed {
+      try skipNames(layout)
+    } else if layout.isMap, symbols.hasTwoSpellings {
       // Rare, and its names must be compared with each other.
-      _ = try namedFields(layout, depth: depth)
+      _ = try fields(layout, depth: depth)
       return
     }
     var previous = -1
     for index in 0..<layout.count {
-      if layout.isMap {
+      if layout.isMap, !layout.isNamed {
         let symbol = octets.symbol(index, of: layout)
         guard symbol > previous else { throw malformed("has symbols out of order") }
         guard symbol < symbols.count else {
@@ -63,6 +65,36 @@ extension ValueReader {
         previous = symbol
       }
       try skipElement(index, of: layout, depth: depth)
+    }
+  }
+
+  /// Passes over the names of a map that has its own.
+  @_lifetime(self: copy self)
+  private mutating func skipNames(_ layout: ContainerLayout) throws(MalformedBytes) {
+    let start = offset
+    var previous = start..<start
+    var isASCII = true
+    for index in 0..<layout.count {
+      guard octets.symbol(index, of: layout) == offset - layout.base else {
+        throw malformed("has names that do not follow each other")
+      }
+      let place = offset
+      let name = try lengthPrefixed().octets
+      guard let text = try? UTF8Span(validating: name) else {
+        throw MalformedBytes(at: place, "a document has a text that is not UTF-8")
+      }
+      isASCII = isASCII && text.isKnownASCII
+      let bounds = (offset - name.count)..<offset
+      guard index == 0 || octets.extracting(previous).raw.compare(name.raw) < 0 else {
+        throw malformed("has names out of order")
+      }
+      previous = bounds
+    }
+    // Only beyond ASCII can names that differ be spellings of one.
+    guard !isASCII else { return }
+    offset = start
+    guard Set(try names(layout)).count == layout.count else {
+      throw malformed("has a name in two spellings")
     }
   }
 

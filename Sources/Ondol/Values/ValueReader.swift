@@ -170,7 +170,7 @@ extension ValueReader {
   }
 
   @_lifetime(self: copy self)
-  private mutating func fields(
+  mutating func fields(
     _ layout: ContainerLayout, depth: Int
   ) throws(MalformedBytes) -> [String: Value] {
     var fields = [String: Value](minimumCapacity: layout.count)
@@ -182,16 +182,29 @@ extension ValueReader {
         throw malformed("has a field whose name is unknown, number \(symbol)")
       }
       previous = symbol
-      fields[name] = try element(index, of: layout, depth: depth)
+      fields.updateValue(try element(index, of: layout, depth: depth), forKey: name)
     }
+    guard fields.count == layout.count else { throw malformed("has a name in two spellings") }
     return fields
   }
 
   @_lifetime(self: copy self)
-  mutating func namedFields(
+  private mutating func namedFields(
     _ layout: ContainerLayout, depth: Int
   ) throws(MalformedBytes) -> [String: Value] {
+    var fields = [String: Value](minimumCapacity: layout.count)
+    for (index, name) in try names(layout).enumerated() {
+      fields.updateValue(try element(index, of: layout, depth: depth), forKey: name)
+    }
+    guard fields.count == layout.count else { throw malformed("has a name in two spellings") }
+    return fields
+  }
+
+  /// The names of a map that has its own, in their order.
+  @_lifetime(self: copy self)
+  mutating func names(_ layout: ContainerLayout) throws(MalformedBytes) -> [String] {
     var names: [String] = []
+    names.reserveCapacity(layout.count)
     for index in 0..<layout.count {
       guard octets.symbol(index, of: layout) == offset - layout.base else {
         throw malformed("has names that do not follow each other")
@@ -202,11 +215,7 @@ extension ValueReader {
       }
       names.append(name)
     }
-    var fields = [String: Value](minimumCapacity: layout.count)
-    for (index, name) in names.enumerated() {
-      fields[name] = try element(index, of: layout, depth: depth)
-    }
-    return fields
+    return names
   }
 
   /// Reads the value of a slot, which must be the slot's own or follow here.

@@ -163,7 +163,7 @@ struct AggregateCommand: AsyncParsableCommand {
         isEmpty = result.count == 0
         try write(result)
       } else {
-        let groups = try await query.grouped(by: groupBy.map { FieldPath($0) }).getAggregation()
+        let groups = try await query.group(by: groupBy.map { FieldPath($0) }).getAggregation()
         isEmpty = groups.isEmpty
         if !isEmpty { untold.subtract(groupBy) }
         for group in groups {

@@ -86,16 +86,23 @@ package struct NaiveEvaluator: Sendable {
   }
 
   private func value(_ field: [String], _ document: ModelDocument, _ query: ModelQuery) -> Value? {
-    if field == ModelQuery.name {
+    if isSame(field, ModelQuery.name) {
       return query.group == nil
         ? .string(document.id) : .reference(DocumentPath(unchecked: document.path))
     }
     var value = Value.map(document.fields)
     for name in field {
-      guard case .map(let fields) = value, let next = fields[name] else { return nil }
-      value = next
+      // Not by subscript: a dictionary takes two spellings of a name for one.
+      guard case .map(let fields) = value,
+        let next = fields.first(where: { $0.key.utf8.elementsEqual(name.utf8) })
+      else { return nil }
+      value = next.value
     }
     return value
+  }
+
+  private func isSame(_ left: [String], _ right: [String]) -> Bool {
+    left.count == right.count && zip(left, right).allSatisfy { $0.utf8.elementsEqual($1.utf8) }
   }
 
   // MARK: - Conditions
@@ -144,17 +151,22 @@ package struct NaiveEvaluator: Sendable {
     _ query: ModelQuery
   ) -> [(field: [String], descending: Bool, missing: MissingPlacement)] {
     var orders: [(field: [String], descending: Bool, missing: MissingPlacement)] = []
-    for order in query.orders where !orders.contains(where: { $0.field == order.field }) {
+    for order in query.orders where !orders.contains(where: { isSame($0.field, order.field) }) {
       orders.append(order)
     }
     let descending = query.orders.last?.descending ?? false
-    let ranged = query.filters.flatMap(rangedFields).filter { $0 != ModelQuery.name }
-    for field in ranged.sorted(by: { $0.joined(separator: ".") < $1.joined(separator: ".") })
+    let ranged = query.filters.flatMap(rangedFields).filter { !isSame($0, ModelQuery.name) }
+    for field in ranged.sorted(by: { order(.string(written($0)), .string(written($1))) < 0 })
       + [ModelQuery.name]
-    where !orders.contains(where: { $0.field == field }) {
+    where !orders.contains(where: { isSame($0.field, field) }) {
       orders.append((field, descending, .excluded))
     }
     return orders
+  }
+
+  /// As the library writes a path, which fields with ranges are ordered by.
+  private func written(_ field: [String]) -> String {
+    field.map { $0.utf8.allSatisfy { $0 < 0x80 } ? $0 : "`\($0)`" }.joined(separator: ".")
   }
 
   private func rangedFields(_ filter: ModelFilter) -> [[String]] {
@@ -225,15 +237,20 @@ package struct NaiveEvaluator: Sendable {
       return sequence(entries(left), entries(right), order)
     default:
       if case (.integer(let left), .integer(let right)) = (left, right) { return sign(left, right) }
-      let (left, right) = (number(left), number(right))
+      if case .integer(let left) = left, let right = right.double { return compare(left, right) }
+      if let left = left.double, case .integer(let right) = right { return -compare(right, left) }
+      let (left, right) = (left.double ?? 0, right.double ?? 0)
       if left.isNaN || right.isNaN { return (left.isNaN ? 0 : 1) - (right.isNaN ? 0 : 1) }
       return sign(left, right)
     }
   }
 
-  /// Wide enough for the few large numbers that tests draw.
-  private func number(_ value: Value) -> Double {
-    value.integer.map { Double($0) } ?? value.double ?? 0
+  /// Exact: from 2^53 on a double is whole, and below that an integer is a double.
+  private func compare(_ left: Int64, _ right: Double) -> Int {
+    if right.isNaN { return 1 }
+    if right.magnitude < 0x1p53, left.magnitude < 1 << 53 { return sign(Double(left), right) }
+    if right.magnitude < 0x1p53 { return left < 0 ? -1 : 1 }
+    return Int64(exactly: right).map { sign(left, $0) } ?? (right > 0 ? -1 : 1)
   }
 
   private func sign<Number: Comparable>(_ left: Number, _ right: Number) -> Int {

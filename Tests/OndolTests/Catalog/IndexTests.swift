@@ -126,7 +126,7 @@ import Testing
     let condition = FilterTree.all([
       .field(FieldFilter(field: .field(["a"]), condition: .isIn(operands))),
       .any([
-        .field(FieldFilter(field: .field(["b", "c"]), condition: .hasPrefix("x"))),
+        .field(FieldFilter(field: .field(["b", "c"]), condition: .hasPrefix(ExactText("x")))),
         .field(FieldFilter(field: .field(["b"]), condition: .greaterOrEqual(-1.5))),
       ]),
     ])

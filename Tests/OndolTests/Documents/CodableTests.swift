@@ -24,7 +24,6 @@ private struct Everything: Codable, Equatable {
   var url = URL(string: "https://example.org/a?b=c")
   var id = UUID()
   var status = Status.closed
-  var decimal = Decimal(string: "12345678901234567890.5")
   var nested = Nested(values: [1, nil, 3], byName: ["a": [1, 2.5], "e": []])
   var nothing: Int?
   var byNumber: [Int: String] = [1: "one"]
@@ -197,16 +196,130 @@ private final class Derived: Base {
     }
     #expect(try await document.getDocument().exists == false)
   }
+
+  /// `snake_case` was written, and could not be turned back into the case's name.
+  @Test(arguments: [KeyStrategy.unchanged, .snakeCase])
+  func `Every shape of enum comes back`(strategy: KeyStrategy) async throws {
+    enum Shape: Codable, Hashable, CaseIterable {
+      case bigCircle(innerRadius: Int), point, pair(Int, String?), imageURL(String), a2B(x: Int)
+      case xY(String)
+      static let allCases: [Shape] = [
+        .bigCircle(innerRadius: 3), .point, .pair(1, nil), .pair(1, "x"), .imageURL("u"),
+        .a2B(x: 1), .xY("p"),
+      ]
+    }
+    struct Held: Codable, Equatable { var theShape: Shape; var allShapes: [Shape] }
+    let document = try await Database.inMemory().document("c/d")
+    for shape in Shape.allCases {
+      let held = Held(theShape: shape, allShapes: Shape.allCases)
+      try await document.setData(from: held, encoder: DocumentEncoder(keyStrategy: strategy))
+      let read = try await document.getDocument(
+        as: Held.self, decoder: DocumentDecoder(keyStrategy: strategy))
+      #expect(read == held)
+    }
+  }
+
+  @Test func `Dictionaries are maps when their keys are texts or whole numbers`() async throws {
+    enum Kind: String, Codable { case big, small }
+    struct Place: Codable, Hashable { var x: Int }
+    struct Item: Codable, Equatable {
+      var byUUID: [UUID: [Int]]
+      var byKind: [Kind: Int]
+      var byInt: [Int: String]
+      var byByte: [UInt8: Int]
+      var byPlace: [Place: Int]
+      var byText: [String: Kind]
+    }
+    let id = UUID()
+    let item = Item(
+      byUUID: [id: [1, 2]], byKind: [.big: 1, .small: 2], byInt: [7: "a"], byByte: [255: 1],
+      byPlace: [Place(x: 1): 2], byText: ["oneName": .big])
+    let document = try await Database.inMemory().document("c/d")
+    for strategy in [KeyStrategy.unchanged, .snakeCase] {
+      try await document.setData(from: item, encoder: DocumentEncoder(keyStrategy: strategy))
+      let read = try await document.getDocument(
+        as: Item.self, decoder: DocumentDecoder(keyStrategy: strategy))
+      #expect(read == item)
+    }
+    try await document.setData(from: item)
+    let stored = try await document.getDocument()
+    #expect(stored["byUUID"] as Value? == .map([id.uuidString: [1, 2]]))
+    #expect(stored["byKind"] as Value? == ["big": 1, "small": 2])
+    #expect(stored["byByte"] as Value? == ["255": 1])
+    #expect(stored["byPlace"] as Value? == [["x": 1], 2])
+    // As Swift's own coding has it.
+    let old = try DocumentDecoder().decode(
+      [String: [Kind: Int]].self, from: ["k": ["big", 1, "small", 2]])
+    #expect(old == ["k": [.big: 1, .small: 2]])
+  }
+
+  @Test func `What would not come back as it was is refused with a sentence`() async throws {
+    struct Price: Codable { var price: Decimal? }
+    struct Half: Codable { var f: Float }
+    struct Day: Codable, Equatable { var date: Date }
+    let document = try await Database.inMemory().document("c/d")
+    let error = await #expect(throws: DatabaseError.self) {
+      try await document.setData(from: Price(price: Decimal(string: "12.50")))
+    }
+    #expect(error?.code == .invalidArgument && error?.field == "price")
+    #expect(error?.message.contains("cents") == true)
+    try await document.setData(from: Price(price: nil))
+
+    try await document.setData(["f": 1e300])
+    let large = await #expect(throws: DatabaseError.self) {
+      try await document.getDocument(as: Half.self)
+    }
+    #expect(large?.path == "c/d" && large?.field == "f")
+    for number in [0.1, .infinity, -3.4e38] {
+      try await document.setData(["f": number])
+      #expect(try await document.getDocument(as: Half.self).f == Float(number))
+    }
+
+    // A date becomes the nearest microsecond, which then comes back for good.
+    let fine = Date(timeIntervalSinceReferenceDate: 700_000_000.123_456_7)
+    try await document.setData(from: Day(date: fine))
+    let once = try await document.getDocument(as: Day.self)
+    #expect(once.date == (try Timestamp(date: fine).dateValue()))
+    try await document.setData(from: once)
+    #expect(try await document.getDocument(as: Day.self) == once)
+    try await document.setData(from: Day(date: .distantFuture))
+    #expect(try await document.getDocument(as: Day.self).date == .distantFuture)
+    let past = await #expect(throws: DatabaseError.self) {
+      try await document.setData(from: Day(date: .distantPast))
+    }
+    #expect(past?.message.contains("store nil") == true && past?.field == "date")
+  }
+
+  @Test func `A document that does not fit its type is named, and the reason is inside`()
+    async throws
+  {
+    struct Item: Codable { var price: Int }
+    struct Own: Decodable {
+      init(from decoder: any Decoder) throws { throw CocoaError(.coderInvalidValue) }
+    }
+    let document = try await Database.inMemory().document("c/d")
+    try await document.setData(["price": "x"])
+    do throws(DatabaseError) {
+      _ = try await document.getDocument(as: Item.self)
+      Issue.record("a text is no Int")
+    } catch {
+      #expect(error.code == .failedPrecondition)
+      #expect(error.path == "c/d" && error.field == "price")
+      #expect(error.underlyingError is DecodingError)
+      #expect("\(error)".contains("c/d") && "\(error)".contains("price"))
+    }
+    let own = await #expect(throws: DatabaseError.self) {
+      try await document.getDocument(as: Own.self)
+    }
+    #expect(own?.path == "c/d" && own?.underlyingError is CocoaError)
+  }
 }
 
 extension Result {
   fileprivate var failureText: String? {
-    guard case .failure(let error) = self, let error = error as? DecodingError else { return nil }
-    switch error {
-    case .typeMismatch(_, let context), .valueNotFound(_, let context),
-      .keyNotFound(_, let context), .dataCorrupted(let context):
-      return context.debugDescription
-    @unknown default: return "\(error)"
-    }
+    guard case .failure(let error) = self, let error = error as? DatabaseError,
+      error.underlyingError is DecodingError
+    else { return nil }
+    return error.message
   }
 }

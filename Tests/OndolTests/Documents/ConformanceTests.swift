@@ -67,8 +67,8 @@ private struct WriteCase {
     }
     if let difference = difference(intent, expected) { return difference }
     return bases.firstNonNil { base in
-      let ours = intent.apply(to: base).map { Value.map($0) }
-      let theirs = expected.apply(to: base).map { Value.map($0) }
+      let ours = (try? intent.apply(to: base))?.map { Value.map($0) }
+      let theirs = (try? expected.apply(to: base))?.map { Value.map($0) }
       return ours == theirs
         ? nil
         : "on \(base.map { "\(Value.map($0))" } ?? "nothing"): \(ours as Any), not \(theirs as Any)"

@@ -36,7 +36,7 @@ private struct Link: Codable {
     let database = try await Database.inMemory()
     let document = database.document("users/u1")
     try await document.setData(["id": "x", "name": "Kim"])
-    let error = await #expect(throws: DecodingError.self) {
+    let error = await #expect(throws: DatabaseError.self) {
       try await document.getDocument(as: User.self)
     }
     #expect("\(try #require(error))".contains("id"))
@@ -131,7 +131,7 @@ private struct Link: Codable {
     #expect(decoded.failures.map(\.path) == ["items/b", "items/c", "items/d"])
     #expect(decoded.failures.map(\.field) == ["name", "size.width", "name"])
     #expect(decoded.failures[1].message.contains("wide"))
-    await #expect(throws: DecodingFailure.self) {
+    await #expect(throws: DatabaseError.self) {
       try await items.getDocuments().data(as: Item.self)
     }
   }

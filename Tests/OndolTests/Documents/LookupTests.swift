@@ -1,5 +1,6 @@
 // Joins: results completed with the documents they refer to.
 
+import OndolTestKit
 import Testing
 
 @testable import Ondol
@@ -66,4 +67,55 @@ import Testing
       #expect(error?.code == .invalidArgument)
     }
   }
+
+  /// Everything was asked again for each change, however many results there were.
+  @Test(arguments: 0..<8)
+  func `A live join is what asking gives, whatever changes`(number: Int) async throws {
+    let seed = 0x10_0c0b + UInt64(number)
+    var random = SeededRandom(seed: seed)
+    let database = try await Database.inMemory()
+    let (posts, users) = (database.collection("posts"), database.collection("users"))
+    let source =
+      number % 2 == 0
+      ? posts.order(by: "n") : posts.whereField("n", isLessThan: 7).order(by: "n").limit(to: 6)
+    let lookup = source.lookup("user", in: "users", as: "user")
+      .lookup("user.friend", in: "users", as: "friend")
+    var listener = lookup.snapshots.makeAsyncIterator()
+    var list: [DocumentSnapshot] = []
+    for step in 0..<150 {
+      let batch = database.batch()
+      for _ in 0..<(random.below(3) + 1) {
+        let (post, user) = ("p\(random.below(12))", "u\(random.below(5))")
+        switch random.below(6) {
+        case 0: batch.deleteDocument(posts.document(post))
+        case 1: batch.deleteDocument(users.document(user))
+        case 2, 3:
+          try batch.setData(
+            ["name": step, "friend": "u\(random.below(5))"], forDocument: users.document(user))
+        default:
+          let place: any FieldContent = random.below(4) == 0 ? ["u1", "u2"] : user
+          try batch.setData(
+            ["n": random.below(9), "user": place], forDocument: posts.document(post))
+        }
+      }
+      try await batch.commit(durability: .memory)
+      let expected = try await lookup.getDocuments()
+      guard expected.documents.map(\.fields) != list.map(\.fields) || step == 0 else { continue }
+      let heard = try #require(try await listener.next())
+      for change in heard.documentChanges {
+        if let index = change.oldIndex { list.remove(at: index) }
+        if let index = change.newIndex { list.insert(change.document, at: index) }
+      }
+      #expect(
+        heard.documents.map(\.fields) == expected.documents.map(\.fields), "seed \(seed), \(step)")
+      #expect(list.map(\.fields) == expected.documents.map(\.fields), "seed \(seed), \(step)")
+      #expect(heard.cursor == expected.cursor)
+    }
+    try await database.close()
+  }
+}
+
+extension DocumentSnapshot {
+  /// The document without its version: a write that changes nothing is told to nobody.
+  fileprivate var fields: [String: Value] { ["id": .string(documentID), "fields": .map(data())] }
 }

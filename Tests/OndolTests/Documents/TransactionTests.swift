@@ -336,4 +336,58 @@ import Testing
     }
     #expect(error?.code == .failedPrecondition)
   }
+
+  /// A query half-way looked at the writes so far as if they were all, and found them in conflict.
+  @Test func `Unique values can be swapped, whatever is asked between the two writes`() async throws
+  {
+    let database = try await Database.inMemory()
+    let users = database.collection("users")
+    try await users.createIndex(on: ["seat"], unique: true)
+    for (id, seat) in [("a", 1), ("b", 2), ("c", 3)] {
+      try await users.document(id).setData(["seat": seat])
+    }
+    try await database.runTransaction { transaction in
+      try transaction.updateData(["seat": 2], forDocument: users.document("a"))
+      // Both are found, though the index has room for one.
+      let twice = try transaction.getDocuments(users.whereField("seat", isEqualTo: 2))
+      #expect(twice.documents.map(\.documentID) == ["a", "b"])
+      let ordered = try transaction.getDocuments(users.order(by: "seat"))
+      #expect(ordered.documents.map(\.documentID) == ["a", "b", "c"])
+      try transaction.updateData(["seat": 1], forDocument: users.document("b"))
+      let one = try transaction.getDocuments(users.whereField("seat", isEqualTo: 1))
+      #expect(one.documents.map(\.documentID) == ["b"])
+    }
+    #expect(
+      try await users.order(by: "seat").getDocuments().documents.map(\.documentID) == [
+        "b", "a", "c",
+      ])
+    let error = await #expect(throws: DatabaseError.self) {
+      try await database.runTransaction { transaction in
+        try transaction.updateData(["seat": 3], forDocument: users.document("a"))
+        _ = try transaction.getDocuments(users)
+      }
+    }
+    #expect(error?.code == .alreadyExists)
+    #expect(try await users.document("a").getDocument()["seat"] as Int? == 2)
+    try await database.close()
+  }
+
+  /// Documents that the transaction had written came back whole.
+  @Test func `A query in a transaction shows the fields asked for and no others`() async throws {
+    let database = try await Database.inMemory()
+    let items = database.collection("items")
+    for id in ["a", "b"] { try await items.document(id).setData(["n": 1, "secret": 1]) }
+    try await database.runTransaction { transaction in
+      try transaction.updateData(["n": 2], forDocument: items.document("a"))
+      let some = try transaction.getDocuments(items.select("n"))
+      #expect(some.documents.map { $0.data() } == [["n": 2], ["n": 1]])
+      let ids = try transaction.getDocuments(items.select([]))
+      #expect(ids.documents.allSatisfy { $0.data().isEmpty && $0.version == .missing })
+      let page = try transaction.getDocuments(items.select("secret").order(by: "n").limit(to: 1))
+      #expect(page.documents.map(\.documentID) == ["b"])
+      let rest = try transaction.getDocuments(items.order(by: "n").start(after: page.cursor))
+      #expect(rest.documents.map(\.documentID) == ["a"])
+    }
+    try await database.close()
+  }
 }

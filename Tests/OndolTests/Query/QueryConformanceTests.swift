@@ -149,7 +149,7 @@ private struct QueryCase {
       }
       return "\(keys) \(bound.isIncluded == isBefore ? "before" : "behind")"
     }
-    let selection = shape.selection.map { $0.map(WriteCompiler.describe) }
+    let selection = shape.selection.map { $0.fields.map(WriteCompiler.describe) }
     return [
       "select \(selection.map { $0.isEmpty ? ["__name__"] : $0 } ?? [])",
       "where \(shape.filters.map(\.description))",

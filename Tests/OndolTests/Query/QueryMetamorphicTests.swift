@@ -1,6 +1,9 @@
 // Many random queries on random documents, each answered in several ways that must agree: by the
-// naive evaluator, without any index, with whatever indexes there are, page by page, as a stream,
-// and counted. How often each kind of plan was taken is counted and demanded, too.
+// naive evaluator, without any index, with whatever indexes there are, and in every form an answer
+// has: as documents, as ids, counted, summed, page by page, as a stream, to a listener, from a
+// snapshot, and in a transaction behind its own writes. Among the values are the ends of every
+// range, and texts that are one to Unicode and two by their bytes, as names of fields, too. How
+// often each kind of plan and each form was taken is counted and demanded.
 
 import OndolEngine
 import OndolTestKit
@@ -12,11 +15,26 @@ import Testing
 private struct Draw {
   var random: SeededRandom
 
-  static let fields: [[String]] = [["a"], ["b"], ["c"], ["m", "x"], ["t"]]
+  /// One syllable as one scalar, and taken apart as in the names of files on macOS.
+  static let (composed, decomposed) = ("\u{ac00}", "\u{1100}\u{1161}")
+  static let fields: [[String]] = [
+    ["a"], ["b"], ["c"], ["m", "x"], [composed], [decomposed], ["t"],
+  ]
   static let long = String(repeating: "x", count: 1_100)
 
+  /// Where ranges end, and where keys are cut: a text takes three bytes beside its own.
+  static let ends: [Value] =
+    [.min, .max, -(1 << 53) - 1, -(1 << 53), 1 << 53, 1 << 53 + 1].map { .integer($0) }
+    + [0x1p53, -0x1p53, 0x1p63, -0x1p63, .nan, -.infinity, .leastNonzeroMagnitude].map {
+      .double($0)
+    }
+    + [.timestamp(.minimum), .timestamp(.maximum), .bytes([]), .array([]), .map([:])]
+    + [1_020, 1_021, 1_022].map { .string(String(repeating: "x", count: $0)) }
+
   mutating func value() -> Value {
-    switch random.below(20) {
+    switch random.below(24) {
+    case 20: random.pick(Self.ends)
+    case 21, 22: .string(random.pick([Self.composed, Self.decomposed, "e\u{301}", "é"]))
     case 0: .null
     case 1: .boolean(random.below(2) == 0)
     case 2...10: .integer(Int64(random.below(4)))
@@ -33,13 +51,16 @@ private struct Draw {
     var fields: [String: Value] = [:]
     for name in ["a", "b", "c"] where random.below(8) > 0 { fields[name] = value() }
     if random.below(3) > 0 { fields["m"] = .map(["x": value()]) }
+    if random.below(3) > 0 { fields[random.pick([Self.composed, Self.decomposed])] = value() }
     if random.below(4) > 0 {
       fields["t"] = .array((0..<random.below(4)).map { _ in .integer(Int64(random.below(4))) })
     }
     return fields
   }
 
-  mutating func id() -> String { random.pick(["", "é", "z\0"]) + "d\(random.below(60))" }
+  mutating func id() -> String {
+    random.pick(["", "é", "e\u{301}", "z\0"]) + "d\(random.below(50))"
+  }
 
   mutating func query(_ collections: [[String]]) -> ModelQuery {
     var query = ModelQuery()
@@ -49,6 +70,7 @@ private struct Draw {
       query.collection = random.pick(collections)
     }
     for _ in 0..<random.pick([0, 1, 1, 2, 2, 3]) { query.filters.append(filter(2, query)) }
+    if random.below(10) == 0 { query.filters.append(facets()) }
     if random.below(5) == 0 {
       for field in [["a"], ["b"]] {
         query.filters.append(
@@ -70,6 +92,25 @@ private struct Draw {
     }
     if random.below(8) == 0 { query.offset = random.below(4) }
     return query
+  }
+
+  /// Alternatives of several conditions each, of which one index answers some as a whole, some in
+  /// part, and knows of others that nothing can meet them.
+  private mutating func facets() -> ModelFilter {
+    .any(
+      (0..<random.below(3) + 1).map { _ in
+        let (low, high) = (Value.integer(Int64(random.below(4))), bound())
+        return random.below(2) == 0
+          ? .all([
+            .compare(field: ["a"], sign: "==", operand: likely()),
+            .compare(field: random.pick([["b"], ["c"]]), sign: "==", operand: likely()),
+          ])
+          : .all([
+            .compare(field: ["a"], sign: "==", operand: likely()),
+            .compare(field: ["b"], sign: ">", operand: low),
+            .compare(field: ["b"], sign: "<", operand: high),
+          ])
+      })
   }
 
   private mutating func place(_ query: ModelQuery) -> (values: [Value], isIncluded: Bool)? {
@@ -116,7 +157,8 @@ private struct Draw {
     case 8: return .compare(field: field, sign: "!=", operand: value())
     case 9:
       return .compare(
-        field: field, sign: "prefix", operand: .string(random.pick(["", "a", Draw.long])))
+        field: field, sign: "prefix",
+        operand: .string(random.pick(["", "a", "e", Draw.composed, Draw.long])))
     default:
       return .compare(field: field, sign: random.pick(["<", "<=", ">", ">="]), operand: bound())
     }
@@ -136,7 +178,7 @@ private struct Draw {
   mutating func makeIndex(_ collection: CollectionReference) async throws {
     var names: [String] = []
     for _ in 0..<random.below(3) + 1 {
-      let name = WriteCompiler.describe(random.pick(Array(Self.fields.prefix(4))))
+      let name = WriteCompiler.describe(random.pick(Array(Self.fields.dropLast())))
       if !names.contains(where: { $0.hasSuffix(name) }) {
         names.append(random.below(2) == 0 ? name : "-\(name)")
       }
@@ -182,12 +224,17 @@ private final class Tally: Sendable {
     print("Queries: \(tally.text)")
     guard seeds.count > 1 else { return }
     #expect(tally["queries"] >= 20_000)
-    #expect(tally["with results"] * 2 >= tally["queries"])
-    for kind in ["scan", "idRange", "lookups", "index", "intersection", "union"] {
+    #expect(tally["with results"] * 3 >= tally["queries"])
+    for kind in ["scan", "idRange", "lookups", "index", "union"] {
       #expect(tally[kind] >= 500, "\(kind)")
     }
     #expect(tally["end"] >= 100)
-    for kind in ["merged", "sorted", "index only"] { #expect(tally[kind] >= 500, "\(kind)") }
+    for kind in ["intersection", "index only"] { #expect(tally[kind] >= 200, "\(kind)") }
+    for kind in ["merged", "sorted"] { #expect(tally[kind] >= 500, "\(kind)") }
+    for form in ["ids", "stream", "pages", "listener", "snapshot", "transaction"] {
+      #expect(tally[form] >= 2_000, "\(form)")
+    }
+    for form in ["counted", "summed"] { #expect(tally[form] >= 2_000, "\(form)") }
   }
 
   private func run(seed: UInt64, _ tally: Tally) async throws {
@@ -198,7 +245,7 @@ private final class Tally: Sendable {
       at: "/d", environment: .memory(), engineOptions: engineOptions)
     let plain = try await Database.inMemory()
     let collections = [["shop"], ["users", "a", "posts"], ["users", "b", "posts"], ["posts"]]
-    var documents: [String: ModelDocument] = [:]
+    var documents: [ExactText: ModelDocument] = [:]
     if seed % 2 == 0 {
       for path in collections {
         for name in ["a", "b"] {
@@ -211,7 +258,8 @@ private final class Tally: Sendable {
       for _ in 0..<90 {
         let path = draw.random.pick(collections) + [draw.id()]
         let fields = draw.fields()
-        documents[path.joined(separator: "/")] = ModelDocument(path: path, fields: fields)
+        documents[ExactText(path.joined(separator: "/"))] = ModelDocument(
+          path: path, fields: fields)
         for (batch, database) in zip(batches, [database, plain]) {
           let reference = database.document(DocumentPath(unchecked: path))
           try batch.setData(fields.mapValues { $0 as any FieldContent }, forDocument: reference)
@@ -222,7 +270,8 @@ private final class Tally: Sendable {
       for _ in 0..<Self.queriesASeed / 3 + 1 {
         let query = draw.query(collections)
         let isThorough = draw.random.below(8) == 0
-        try await check(query, evaluator, database, plain, isThorough: isThorough, seed, tally)
+        let own = OwnWrites(&draw, evaluator.documents)
+        try await check(query, evaluator, own, database, plain, isThorough, seed, tally)
         if draw.random.below(12) == 0 {
           let path = draw.random.pick(collections)
           try await draw.makeIndex(database.collection(CollectionPath(unchecked: path)))
@@ -238,37 +287,65 @@ private final class Tally: Sendable {
   }
 
   private func check(
-    _ model: ModelQuery, _ evaluator: NaiveEvaluator, _ database: Database, _ plain: Database,
-    isThorough: Bool, _ seed: UInt64, _ tally: Tally
+    _ model: ModelQuery, _ evaluator: NaiveEvaluator, _ own: OwnWrites, _ database: Database,
+    _ plain: Database, _ isThorough: Bool, _ seed: UInt64, _ tally: Tally
   ) async throws {
     let expected = evaluator.paths(model)
     let query = model.build(in: database)
     let plan = try await query.explain()
-    func expect(_ found: [String], _ way: String) {
+    func expect(_ found: [DocumentSnapshot], _ way: String, _ expected: [String]) {
+      tally.note(way)
+      let found = found.map(\.reference.path)
       let isSame = found.map(ExactText.init) == expected.map(ExactText.init)
       #expect(isSame, "seed \(seed), \(way): \(plan)\nfound \(found)\nnot \(expected)")
     }
-    expect(try await query.getDocuments().documents.map(\.reference.path), "all")
+    let all = try await query.getDocuments()
+    expect(all.documents, "all", expected)
+    let whole = evaluator.paths(model.withoutLimit)
+    let isAll = whole.count <= expected.count + model.offset
+    #expect(!all.isLastPage || isAll, "seed \(seed), last page: \(plan)")
+    #expect(all.isLastPage || expected.count == model.limit, "seed \(seed), last page: \(plan)")
     note(plan, expected, tally)
 
-    switch tally["queries"] % 3 {
-    case 0:
+    let form = tally["queries"] % 8
+    if isThorough || form == 0 {
+      tally.note("counted")
       let counting = try await query.count.getAggregation().count
       #expect(counting == expected.count, "seed \(seed), count: \(plan)")
-    case 1:
+    }
+    if isThorough || form == 1 {
       let names = query.select([])
       if try await names.explain().needsNoDocuments { tally.note("index only") }
-      expect(try await names.getDocuments().documents.map(\.reference.path), "ids")
-    default: break
+      expect(try await names.getDocuments().documents, "ids", expected)
+    }
+    if isThorough || form == 2, let sum = evaluator.sum(of: ["a"], at: expected) {
+      tally.note("summed")
+      let found = try await query.aggregate([.sum("a")]).getAggregation()[.sum("a")] as Int64?
+      #expect(found == sum, "seed \(seed), sum: \(plan)")
+    }
+    if isThorough || form == 3 {
+      var streamed: [DocumentSnapshot] = []
+      for try await document in query.documents { streamed.append(document) }
+      expect(streamed, "stream", expected)
+    }
+    if isThorough || form == 4, model.limit == nil, model.offset == 0 {
+      expect(try await paged(query), "pages", expected)
+    }
+    if isThorough || form == 5 {
+      var listener = query.snapshots.makeAsyncIterator()
+      expect(try #require(await listener.next()).documents, "listener", expected)
+    }
+    if isThorough || form == 6 {
+      expect(try database.snapshot().getDocuments(query).documents, "snapshot", expected)
+    }
+    if isThorough || form == 7 {
+      let own = try await own.ask(query, in: database)
+      expect(own.found, "transaction", own.evaluator.paths(model))
     }
     guard isThorough else { return }
 
-    var streamed: [String] = []
-    for try await document in query.documents { streamed.append(document.reference.path) }
-    expect(streamed, "stream")
-    if model.limit == nil, model.offset == 0 { expect(try await paged(query), "pages") }
     let scanned = model.build(in: plain)
-    expect(try await scanned.getDocuments().documents.map(\.reference.path), "scan")
+    expect(try await scanned.getDocuments().documents, "scanned", expected)
     #expect(try await scanned.count.getAggregation().count == expected.count)
     for names in Self.extremeFields {
       let field = FieldPath(names)
@@ -306,15 +383,91 @@ private final class Tally: Sendable {
     if plan.sorts { tally.note("sorted") }
   }
 
-  /// The result in pages of three, each begun at the place the one before ended, kept as a text.
-  private func paged(_ query: Query) async throws -> [String] {
-    var paths: [String] = []
-    var next = query
+  /// The result in pages of three, each begun at the place the one before ended, kept as a text;
+  /// the fields it is ordered by are left out every other time.
+  private func paged(_ query: Query) async throws -> [DocumentSnapshot] {
+    var documents: [DocumentSnapshot] = []
+    var (next, pages) = (query, 0)
     while true {
-      let page = try await next.limit(to: 3).getDocuments()
-      paths += page.documents.map(\.reference.path)
-      guard page.count == 3, let cursor = page.cursor else { return paths }
-      next = query.start(after: cursor)
+      pages += 1
+      let limited = pages % 2 == 0 ? next.limit(to: 3) : next.select("none").limit(to: 3)
+      let page = try await limited.getDocuments()
+      documents += page.documents
+      #expect(page.cursor == nil ? page.isEmpty : !page.isEmpty)
+      guard let cursor = page.cursor, !page.isLastPage else { return documents }
+      next = query.start(after: QueryCursor("\(cursor)"))
     }
+  }
+}
+
+/// Writes of a transaction that asks a query behind them and is given up.
+private struct OwnWrites {
+  private struct GivenUp: Error {}
+
+  /// Documents as the writes leave them.
+  let evaluator: NaiveEvaluator
+  private let written: [ModelDocument]
+  private let deleted: [ModelDocument]
+
+  init(_ draw: inout Draw, _ documents: [ModelDocument]) {
+    var (rest, written, deleted) = (documents, [ModelDocument](), [ModelDocument]())
+    for _ in 0..<draw.random.below(4) where !rest.isEmpty {
+      let document = rest.remove(at: draw.random.below(rest.count))
+      if draw.random.below(3) == 0 {
+        deleted.append(document)
+      } else {
+        written.append(ModelDocument(path: document.path, fields: draw.fields()))
+      }
+    }
+    (self.written, self.deleted) = (written, deleted)
+    evaluator = NaiveEvaluator(documents: rest + written)
+  }
+
+  /// What the query finds behind the writes.
+  func ask(
+    _ query: Query, in database: Database
+  ) async throws -> (found: [DocumentSnapshot], evaluator: NaiveEvaluator) {
+    var found: [DocumentSnapshot] = []
+    do {
+      try await database.runTransaction { transaction in
+        for document in written {
+          try transaction.setData(
+            document.fields.mapValues { $0 as any FieldContent },
+            forDocument: database.document(DocumentPath(unchecked: document.path)))
+        }
+        for document in deleted {
+          try transaction.deleteDocument(
+            database.document(DocumentPath(unchecked: document.path)))
+        }
+        found = try transaction.getDocuments(query).documents
+        throw GivenUp()
+      }
+    } catch is GivenUp {}
+    return (found, evaluator)
+  }
+}
+
+extension ModelQuery {
+  fileprivate var withoutLimit: ModelQuery {
+    var copy = self
+    (copy.limit, copy.offset, copy.isLast) = (nil, 0, false)
+    return copy
+  }
+}
+
+extension NaiveEvaluator {
+  /// The sum of a field of the documents at the paths; nil where it has doubles, whose sum depends
+  /// on their order, or is beyond `Int64`.
+  fileprivate func sum(of field: FieldNames, at paths: [String]) -> Int64? {
+    var sum: Int128 = 0
+    for document in documents {
+      guard paths.contains(exactly: document.path.joined(separator: "/")) else { continue }
+      switch lookUp(field[...], in: document.fields) {
+      case .integer(let number)?: sum += Int128(number)
+      case .double?: return nil
+      default: break
+      }
+    }
+    return Int64(exactly: sum)
   }
 }

@@ -265,4 +265,71 @@ import Testing
     #expect(try await items.whereFilter(.orFilter([])).getDocuments().isEmpty)
     #expect(try await items.whereFilter(.andFilter([])).getDocuments().count == 5)
   }
+
+  /// The cursor of a page was nil when `select` left the field out that the pages are ordered by,
+  /// and a loop over pages ended with the first.
+  @Test(arguments: [false, true])
+  func `Pages go on whatever fields are asked for, and the last says so`(
+    isIndexed: Bool
+  ) async throws {
+    let database = try await Database.inMemory()
+    let items = database.collection("items")
+    for number in 0..<30 {
+      try await items.document("\(number)").setData(["price": number % 7, "name": "n\(number)"])
+    }
+    if isIndexed { try await items.createIndex(on: ["price"]) }
+    let order = items.order(by: "price", descending: true)
+    let all = try await order.getDocuments()
+    #expect(all.isLastPage)
+    for (fields, size) in [(["name"], 10), ([], 10), ([], 7), (["price"], 30), (["name"], 31)] {
+      let query = order.select(fields.map { FieldPath($0) })
+      var (found, pages): ([String], Int) = ([], 0)
+      var cursor: QueryCursor?
+      while true {
+        let page = try await query.start(after: cursor).limit(to: size).getDocuments()
+        pages += 1
+        found += page.documents.map(\.documentID)
+        #expect(page.cursor != nil)
+        var listener = query.start(after: cursor).limit(to: size).snapshots.makeAsyncIterator()
+        let heard = try await listener.next()
+        #expect(heard?.cursor == page.cursor && heard?.isLastPage == page.isLastPage)
+        if page.isLastPage { break }
+        cursor = page.cursor
+      }
+      #expect(found == all.documents.map(\.documentID))
+      #expect(pages == (30 + size - 1) / size)
+    }
+    let last = try await order.limit(toLast: 4).getDocuments()
+    #expect(!last.isLastPage)
+    #expect(try await order.limit(toLast: 4).end(at: [6]).getDocuments().isLastPage == true)
+    let joined = try await order.limit(to: 3).lookup("name", in: "items", as: "price")
+      .getDocuments()
+    #expect(joined.cursor == (try await order.limit(to: 3).getDocuments().cursor))
+    let some = try #require(try await order.select("name").getDocuments().documents.first)
+    let error = #expect(throws: DatabaseError.self) { try order.cursor(at: some) }
+    #expect(error?.field == "price")
+    try await database.close()
+  }
+
+  @Test func `A place is a short text that is safe in a URL, or none`() async throws {
+    let items = try await makeItems()
+    let query = items.order(by: "price", missing: .first).order(by: "name", descending: true)
+    let safe = Set("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_")
+    for document in try await query.getDocuments().documents {
+      let cursor = try query.cursor(at: document)
+      let text = cursor.description
+      #expect(text.count < 80 && text.allSatisfy(safe.contains), "\(text)")
+      #expect(QueryCursor(text) == cursor)
+      // No other text is the same place, and none that was cut is a place.
+      for place in text.indices {
+        var other = text
+        other.replaceSubrange(place...place, with: text[place] == "A" ? "B" : "A")
+        #expect(QueryCursor(other) != cursor)
+        #expect(QueryCursor(String(text[..<place])) == nil)
+      }
+    }
+    for text in ["", "A", "AA", "AQ==", "é", "a b", String(repeating: "A", count: 99)] {
+      #expect(QueryCursor(text) == nil)
+    }
+  }
 }

@@ -1,0 +1,117 @@
+// Texts by their bytes. Swift's `==` on texts is Unicode's canonical equivalence, and so is what its
+// dictionaries and sets do: "é" as one scalar and as two are one text there. Here they are two,
+// because keys on disk, index rows and every comparison of values go by UTF-8. So whatever compares
+// names or texts of documents does it with what is in this file or in ValueOrder.
+//
+// A map of fields is a Swift dictionary all the same, which cannot hold two spellings of one name.
+// A write that would need both is refused.
+
+#if canImport(Darwin)
+  internal import Foundation
+#else
+  // The normal form that the standard library compares texts by. Foundation's is not needed for it,
+  // which would bring ICU's tables along.
+  @_spi(_Unicode) internal import Swift
+#endif
+internal import OndolEngine
+
+/// Whether two texts have the same bytes.
+func isSame(_ left: String, _ right: String) -> Bool { ValueOrder.compare(left, right) == 0 }
+
+/// A text that equals another only when the bytes do.
+struct ExactText: Hashable, Sendable {
+  let text: String
+
+  init(_ text: String) {
+    self.text = text
+  }
+
+  static func == (left: ExactText, right: ExactText) -> Bool {
+    isSame(left.text, right.text)
+  }
+
+  func hash(into hasher: inout Hasher) {
+    hasher.combine(text.utf8Bytes)
+  }
+}
+
+extension String {
+  /// The text with each letter and its marks put together where Unicode has a sign for both: its
+  /// normal form C.
+  ///
+  /// Ondol compares texts by their bytes, and never changes them. Texts from elsewhere may be
+  /// spelt in another way than those that are typed: names of files on macOS have Hangul and
+  /// accents taken apart. Compose them on the way in, wherever they become ids, names or values:
+  ///
+  /// ```swift
+  /// let name = url.lastPathComponent.composed()
+  /// try await files.document(name).setData(["name": name])
+  /// ```
+  ///
+  /// - Complexity: O(n); next to nothing for ASCII.
+  public func composed() -> String {
+    if utf8.allSatisfy({ $0 < 0x80 }) { return self }
+    #if canImport(Darwin)
+      return precomposedStringWithCanonicalMapping
+    #else
+      var scalars = String.UnicodeScalarView()
+      scalars.append(contentsOf: _nfc)
+      return String(scalars)
+    #endif
+  }
+}
+
+extension Dictionary where Key == String {
+  /// The place of the name with these very bytes; nil when there is none, be there another spelling
+  /// of it or not.
+  func index(exactly name: String) -> Index? {
+    guard let index = index(forKey: name), isSame(keys[index], name) else {
+      return nil
+    }
+    return index
+  }
+
+  /// What stands at the name with these very bytes.
+  subscript(exactly name: String) -> Value? {
+    index(exactly: name).map { values[$0] }
+  }
+
+  /// Puts a value at a name, and answers what stood there.
+  ///
+  /// Throws `.invalidArgument` when another spelling of the name is there; the dictionary is of no
+  /// use then.
+  @discardableResult
+  mutating func put(_ value: Value, at name: String) throws(DatabaseError) -> Value? {
+    guard let former = updateValue(value, forKey: name) else { return nil }
+    guard let index = index(forKey: name), isSame(keys[index], name) else {
+      throw DatabaseError(
+        .invalidArgument,
+        "the name \"\(name)\" is there in two spellings that Unicode takes for one, and a map cannot"
+          + " hold both; use one of them, as composed() makes it",
+        field: FieldPath.quoted(name))
+    }
+    return former
+  }
+
+  /// Takes the name with these very bytes out.
+  mutating func remove(exactly name: String) {
+    if let index = index(exactly: name) { remove(at: index) }
+  }
+}
+
+/// Names, and whether two of them are spellings of one.
+struct Spellings: Sendable {
+  /// All names, from the first on that is not ASCII: names of ASCII alone have one spelling each.
+  private var names: Set<String> = []
+  /// Whether two names are spellings of one, so that no map may have both.
+  private(set) var hasTwoOfOne = false
+
+  /// Notes a name that follows those `before`.
+  mutating func note(_ name: String, behind before: [String]) {
+    if names.isEmpty {
+      if name.utf8.allSatisfy({ $0 < 0x80 }) { return }
+      names = Set(before)
+    }
+    if !names.insert(name).inserted { hasTwoOfOne = true }
+  }
+}
