@@ -74,7 +74,14 @@ final class Catalog: Sendable {
   /// Whether commits say in the log what they changed, see ChangeRecord.
   let keepsChanges: Bool
 
-  init(clock: @escaping @Sendable () -> Int64, keepsChanges: Bool = false) {
+  /// Where collections of a group are; shared by all copies.
+  let directory: GroupDirectory
+
+  /// - Parameter isReadOnly: whether somebody else writes the database.
+  init(
+    clock: @escaping @Sendable () -> Int64, keepsChanges: Bool = false, isReadOnly: Bool = false
+  ) {
+    directory = GroupDirectory(isKept: !isReadOnly)
     pictures = Guarded([:])
     upgrades = Guarded([:])
     self.clock = clock
@@ -87,6 +94,7 @@ final class Catalog: Sendable {
     upgrades = catalog.upgrades
     clock = { time }
     keepsChanges = catalog.keepsChanges
+    directory = catalog.directory
   }
 
   /// The same pictures, which others who install theirs do not change; with `families` as a
@@ -98,6 +106,7 @@ final class Catalog: Sendable {
     upgrades = catalog.upgrades
     clock = catalog.clock
     keepsChanges = catalog.keepsChanges
+    directory = catalog.directory
   }
 
   /// The newest picture of the family, which may be newer or older than any snapshot. Nil when none
