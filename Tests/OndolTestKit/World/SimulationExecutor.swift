@@ -29,6 +29,15 @@ package final class SimulationExecutor: TaskExecutor {
     var queues: [[@Sendable () -> Void]] = []
     var dozing: [CheckedContinuation<Void, Never>] = []
     var steps = 0
+    /// What is to happen before a step.
+    var alarm: (step: Int, action: @Sendable () -> Void)?
+
+    /// The alarm, when its step has come.
+    mutating func takeAlarm() -> (@Sendable () -> Void)? {
+      guard let due = alarm, steps >= due.step else { return nil }
+      alarm = nil
+      return due.action
+    }
 
     mutating func nextStep() -> Step? {
       let busy = queues.indices.filter { !queues[$0].isEmpty }
@@ -74,6 +83,7 @@ package final class SimulationExecutor: TaskExecutor {
       }
     }
     while let step = state.withLock({ $0.nextStep() }) {
+      state.withLock { $0.takeAlarm() }?()
       switch step {
       case .job(let box): box.run(on: self)
       case .work(let job): job()
@@ -96,6 +106,11 @@ package final class SimulationExecutor: TaskExecutor {
     await withCheckedContinuation { sleeper in
       state.withLock { $0.dozing.append(sleeper) }
     }
+  }
+
+  /// Has something happen so many steps from now; it must not wait.
+  package func after(steps: Int, _ action: @escaping @Sendable () -> Void) {
+    state.withLock { $0.alarm = ($0.steps + steps, action) }
   }
 
   /// Steps so far.
