@@ -149,6 +149,7 @@ extension QuerySource {
   ///   result.
   public func getDocuments() async throws(DatabaseError) -> QuerySnapshot {
     let query = query
+    try query.database.refuseReadInTransaction()
     let documents = try await query.execute()
     return QuerySnapshot(query: query, documents: documents)
   }
