@@ -110,7 +110,8 @@ extension Database {
     throw DatabaseError(
       .failedPrecondition,
       "what makes \"\(name)\" would wait for itself: it derives \"\(name)\" of the same bytes, by"
-        + " itself or through others; give what it needs a name of its own")
+        + " itself or through others",
+      suggestion: "give what it needs a name of its own")
   }
 
   private func derived(

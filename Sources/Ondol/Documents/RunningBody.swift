@@ -121,7 +121,8 @@ extension Database {
     throw DatabaseError(
       .failedPrecondition,
       "a transaction was begun in the body of another one of the same database, and the two would"
-        + " wait for each other; hand the Transaction on and use it, or run one behind the other")
+        + " wait for each other",
+      suggestion: "hand the Transaction on and use it, or run one behind the other")
   }
 
   /// Refuses a write that goes past the transaction whose body it is made in.
@@ -132,8 +133,9 @@ extension Database {
     throw DatabaseError(
       .failedPrecondition,
       "a write in the body of a transaction was made through the database, and would be done at"
-        + " once, and again with every attempt; call the same of the Transaction. What is not to be"
-        + " part of it belongs behind it, or in a Task.detached",
+        + " once, and again with every attempt",
+      suggestion: "call the same of the Transaction, or make the write behind it or in a"
+        + " Task.detached when it is not to be part of it",
       path: path())
   }
 
@@ -145,8 +147,9 @@ extension Database {
     throw DatabaseError(
       .failedPrecondition,
       "a read in the body of a transaction was made through the database, so that the commit would"
-        + " not notice when others change what it saw; call the same of the Transaction, or read"
-        + " from database.snapshot() what need not be the newest",
+        + " not notice when others change what it saw",
+      suggestion: "call the same of the Transaction, or read from database.snapshot() what need not"
+        + " be the newest",
       path: path())
   }
 }

@@ -45,7 +45,7 @@ private func refusal(
           }
         }
         #expect(error?.code == .failedPrecondition)
-        #expect(error?.message.contains("hand the Transaction on") == true)
+        #expect(error?.suggestion?.contains("hand the Transaction on") == true)
         try transaction.setData(["by": "outer"], forDocument: document)
       }
       #expect(attempts == 1)
