@@ -74,6 +74,21 @@ import Testing
     try await database.close()
   }
 
+  @Test func `A snapshot from before a drop finds what was dropped, whoever asked in between`()
+    async throws
+  {
+    let device = SimulatedDevice()
+    var database = try await Database.open(at: "app.ondol", on: device)
+    try await database.document("a/d/posts/p").setData(["n": 1])
+    try await database.close()
+    database = try await Database.open(at: "app.ondol", on: device)
+    let before = database.snapshot()
+    try await database.collection("a").drop()
+    #expect(try await database.collectionGroup("posts").getDocuments().isEmpty)
+    #expect(try before.getDocuments(database.collectionGroup("posts")).count == 1)
+    try await database.close()
+  }
+
   @Test func `Who only reads finds what the writer has made since`() async throws {
     let fileSystem = SimulatedFileSystem()
     let world = SimulatedWorld(fileSystem: fileSystem, seed: 1)

@@ -100,7 +100,7 @@ private func refusal(
     ("metadata", { _ = try await $0.storage.reference(withPath: "o").getMetadata() }),
   ]
 
-  // Forgetting `transaction.` used to be seen by nobody: the write was done with every attempt, made
+  // Forgetting `transaction.` was seen by nobody: the write was done with every attempt, made
   // the transaction lose its race against itself, and after a hundred attempts it gave up.
   @Test func `A call past the transaction is found at the first attempt, and changes nothing`()
     throws
@@ -210,7 +210,7 @@ extension DocumentReference {
 }
 
 @Suite struct GateTests {
-  // Two transactions that had lost three races each, one begun in the body of the other in a task of
+  // Two transactions that had lost three races each, one begun in the other's body in a task of
   // its own, waited for each other's gate for ever, and so did everybody behind them.
   @Test func `A transaction that waits for another at its own gate comes to its end`() throws {
     for seed in Seeds.first(8) {
