@@ -5,8 +5,8 @@
 //
 // Latches are taken documents first, in the order of their paths, then families by name; so no two
 // writers wait for each other. Gates and derivations are held while code of the app runs, which may
-// wait for anything: see Gates and RunningBody. Every wait ends when its task is cancelled, and when
-// the database is closed.
+// wait for anything: see Gates and RunningBody. Every wait ends when its task is cancelled, and
+// when the database is closed.
 
 internal import OndolEngine
 

@@ -61,8 +61,8 @@ extension Database {
   /// seconds; so one whose body ends within 5 seconds is not overtaken for ever.
   ///
   /// In `body`, reads and writes of the same database without the transaction throw
-  /// `.failedPrecondition`, and so does another `runTransaction`: they would not be part of it. What
-  /// is meant to be on its own belongs behind the transaction, or into a `Task.detached`;
+  /// `.failedPrecondition`, and so does another `runTransaction`: they would not be part of it.
+  /// What is meant to be on its own belongs behind the transaction, or into a `Task.detached`;
   /// `database.snapshot()` reads what need not be the newest. Bytes can be put and read, results
   /// listened to, and contents derived.
   ///

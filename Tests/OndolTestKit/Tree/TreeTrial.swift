@@ -2,7 +2,7 @@
 // decides, and the same history of a naive tree in memory. After each commit queries must give what
 // the model says. Listeners must be told, from one value to the next, exactly what is different
 // between the model's results at two moments, in the order of the rules; the last one in the end.
-// And a list of keys that events are applied to, one by one as the guide says, must be the result's.
+// And a list of keys that events are applied to, as the guide does, must be the result's.
 
 internal import Ondol
 internal import OndolEngine

@@ -47,6 +47,6 @@ package struct WatchedWorld: Sendable {
 
   /// Lets some time pass.
   package func rest(milliseconds: Int64) async {
-    await world.environment.sleep(milliseconds * 1_000)
+    await world.environment.rest(milliseconds * 1_000)
   }
 }
