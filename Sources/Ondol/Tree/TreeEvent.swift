@@ -76,7 +76,8 @@ extension TreeQuerySource {
   /// A listener that is slower than the writers gets the events of several commits as if they had
   /// been one. Whoever applies events to a list one by one, putting each child behind the one that
   /// `previousSiblingKey` names, has the list as it is at the end of each commit's events; for
-  /// that it needs all four kinds. Every call, and every iterator, listens for itself; the task's cancellation ends it.
+  /// that it needs all four kinds. Every call, and every iterator, listens for itself; the task's
+  /// cancellation ends it.
   ///
   /// What it costs: a commit looks for listeners on the way to each row it changes. The listener
   /// reads the children that changed; in an order other than that of keys, without an index, it
