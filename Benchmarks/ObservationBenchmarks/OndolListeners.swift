@@ -193,7 +193,37 @@ enum OndolListeners: ObservedEngine {
   private static func idle(_ plan: Plan, _ directory: String) async throws -> Double {
     let without = try await memory(listening: false, plan, directory + "/without")
     let with = try await memory(listening: true, plan, directory + "/with")
-    return Double(max(0, with - without)) / 1e6
+    let largeWithout = try await largeMemory(
+      listening: false, plan, directory + "/large-without")
+    let largeWith = try await largeMemory(listening: true, plan, directory + "/large-with")
+    return Double(max(0, with - without, largeWith - largeWithout)) / 1e6
+  }
+
+  /// What memory grows by while large documents come into a result that nobody asks for.
+  private static func largeMemory(
+    listening: Bool, _ plan: Plan, _ directory: String
+  ) async throws -> Int {
+    let database = try await open(directory)
+    let papers = database.collection("papers")
+    let text = String(repeating: "x", count: 200_000)
+    for number in 0..<plan.largeSleptThrough {
+      try await papers.document("p\(number)").setData(["isRead": false, "text": text])
+    }
+    try await database.compact()
+    var listener = papers.whereField("isRead", isEqualTo: true).snapshots.makeAsyncIterator()
+    if listening { _ = try await listener.next() }
+    let before = ProcessMemory.current()?.residentBytes ?? 0
+    for number in 0..<plan.largeSleptThrough {
+      try await papers.document("p\(number)").updateData(["isRead": true])
+    }
+    let after = ProcessMemory.current()?.residentBytes ?? 0
+    if listening {
+      guard try await listener.next()?.count == plan.largeSleptThrough else {
+        throw WrongSnapshot()
+      }
+    }
+    try await database.close()
+    return after - before
   }
 
   private static func memory(

@@ -23,7 +23,13 @@ enum Workload: String, SuiteWorkload {
     }
   }
 
-  var goal: Double? { self == .largeResult ? 20 : nil }
+  var goal: Double? {
+    switch self {
+    case .largeResult: 20
+    case .idle: 16
+    default: nil
+    }
+  }
 }
 
 struct Plan: Codable {
@@ -44,4 +50,6 @@ struct Plan: Codable {
   var deliveries: Int { quick ? 500 : 3_000 }
   /// Writes that one who never reads sleeps through.
   var sleptThrough: Int { quick ? 100_000 : 1_000_000 }
+  /// The same of documents of 200 kB.
+  var largeSleptThrough: Int { quick ? 500 : 1_900 }
 }

@@ -49,8 +49,9 @@ public final class Database: Sendable {
   /// How far the indexes are that are being built.
   let builds = Guarded<[Keyspace: IndexProgress]>([:])
   let options: Options
-  /// Gates that are closed or about to be.
-  let gateCount = Atomic(0)
+  let gates = Gates()
+  /// Bodies of transactions that run.
+  let runningTransactions = Atomic(0)
   let environment: Environment
   /// Why the last step of a database that another writes could not be followed through.
   private let refreshFailure = Guarded<DatabaseError?>(nil)
@@ -62,7 +63,8 @@ public final class Database: Sendable {
     self.options = options
     self.environment = environment
     let keepsChanges = options.changeRetention != nil
-    catalog = Catalog(clock: environment.now, keepsChanges: keepsChanges)
+    catalog = Catalog(
+      clock: environment.now, keepsChanges: keepsChanges, isReadOnly: engine.isReadOnly)
     contents = ContentStore(
       engine: engine, catalog: catalog, options: options, environment: environment)
     observers = Observers(engine, audience)
@@ -174,7 +176,10 @@ public final class Database: Sendable {
   ///   the database is closed all the same.
   /// - Complexity: O(bytes in memory that are not yet in files), written and synced.
   public func close() async throws(DatabaseError) {
+    gates.openAll()
     await carryOutCloseOperations()
+    latches.close()
+    contents.turns.close()
     observers.close()
     arrivals.close()
     do throws(EngineError) {

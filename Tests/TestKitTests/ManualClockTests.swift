@@ -99,4 +99,42 @@ import Testing
     #expect(try await database.document("a/b").getDocument().exists)
     try await database.close()
   }
+  @Test func `A body that waits while nothing runs is ended, whatever it waits for`() async throws {
+    let clock = ManualClock()
+    let device = SimulatedDevice(clock: clock)
+    await #expect(throws: ManualClock.Stuck.self) {
+      try await clock.watch {
+        let database = try await Database.open(at: Self.path, on: device)
+        var snapshots = database.collection("a").snapshots.makeAsyncIterator()
+        // Nobody writes, so there is no second one.
+        for _ in 0..<2 { _ = try await snapshots.next() }
+      }
+    }
+    let (numbers, end) = AsyncStream.makeStream(of: Int.self)
+    await #expect(throws: ManualClock.Stuck.self) {
+      try await clock.watch { for await _ in numbers {} }
+    }
+    end.finish()
+  }
+
+  @Test func `A body that is watched has its result, its errors and its time`() async throws {
+    let clock = ManualClock()
+    let device = SimulatedDevice(clock: clock)
+    let count = try await clock.watch {
+      let database = try await Database.open(at: "watched.ondol", on: device)
+      let sessions = database.collection("sessions")
+      try await sessions.setTimeToLive(field: "end")
+      let end = try Timestamp(microsecondsSince1970: clock.microsecondsSince1970 + 1_000_000)
+      async let first = sessions.snapshots.first { !$0.isEmpty }
+      try await sessions.document("a").setData(["end": end])
+      #expect(try await first?.count == 1)
+      await clock.advance(by: .seconds(2))
+      let count = try await sessions.getDocuments().count
+      try await database.close()
+      return count
+    }
+    #expect(count == 0)
+    struct Failure: Error {}
+    await #expect(throws: Failure.self) { try await clock.watch { throw Failure() } }
+  }
 }

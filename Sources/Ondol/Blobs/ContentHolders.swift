@@ -30,8 +30,8 @@ extension Rows {
 /// Tells documents by the keys of their rows.
 struct RowNamer {
   private let rows: Rows
-  /// The patterns of documents' keyspaces, once one was asked for.
-  private var patterns: [UInt32: CollectionPattern]?
+  /// The patterns of documents' keyspaces that were asked for.
+  private var patterns: [UInt32: CollectionPattern?] = [:]
 
   init(_ rows: Rows) {
     self.rows = rows
@@ -69,12 +69,9 @@ struct RowNamer {
   }
 
   private mutating func pattern(of keyspace: UInt32) throws(DatabaseError) -> CollectionPattern? {
-    if let patterns { return patterns[keyspace] }
-    var found: [UInt32: CollectionPattern] = [:]
-    for family in try rows.catalog.families(in: rows) {
-      for (pattern, entry) in family.collections { found[entry.keyspace.rawValue] = pattern }
-    }
-    patterns = found
-    return found[keyspace]
+    if let known = patterns[keyspace] { return known }
+    let pattern = try rows.pattern(of: Keyspace(rawValue: keyspace))
+    patterns[keyspace] = .some(pattern)
+    return pattern
   }
 }

@@ -34,9 +34,6 @@ struct ContentReclaimer: Sendable {
   struct State: Sendable {
     /// When the timer goes off.
     var next: Int64?
-    var isRunning = false
-    /// Those who want a pass of their own after the one under way.
-    var waiting: [CheckedContinuation<Void, Never>] = []
     /// Microseconds until what somebody still sees is looked at again.
     var patience = ContentReclaimer.leastPatience
     /// Bytes of each pack that no location names, as far as known.
@@ -115,7 +112,7 @@ struct ContentReclaimer: Sendable {
   /// a time.
   @concurrent
   func reclaim() async throws(DatabaseError) -> ReclaimReport {
-    await takeTurn()
+    try await takeTurn()
     defer { endTurn() }
     var report = ReclaimReport()
     var agenda = Agenda()
@@ -146,26 +143,12 @@ struct ContentReclaimer: Sendable {
 
   /// Waits until no pass is on its way, and has those that come wait for `endTurn()`. Also for
   /// whoever stores contents that nobody holds yet, however long it takes.
-  func takeTurn() async {
-    await withCheckedContinuation { continuation in
-      let isFree = state.withLock { state in
-        if state.isRunning {
-          state.waiting.append(continuation)
-          return false
-        }
-        state.isRunning = true
-        return true
-      }
-      if isFree { continuation.resume() }
-    }
+  func takeTurn() async throws(DatabaseError) {
+    try await store.turns.acquire(.reclaiming)
   }
 
   func endTurn() {
-    let next = state.withLock { state -> CheckedContinuation<Void, Never>? in
-      state.isRunning = !state.waiting.isEmpty
-      return state.isRunning ? state.waiting.removeFirst() : nil
-    }
-    next?.resume()
+    store.turns.release(.reclaiming)
   }
 
   /// When there is something to do next.

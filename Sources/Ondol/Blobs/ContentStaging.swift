@@ -100,64 +100,41 @@ final class StagedContent: Sendable {
 
 /// The contents that are being staged: a thousand who put the same bytes at once write them once.
 final class StagingTable: Sendable {
-  private enum Entry: Sendable {
-    /// Someone writes the bytes; these wait.
-    case writing([CheckedContinuation<Void, Never>])
-    case staged(Reference)
-  }
-
   private struct Reference: Sendable {
     weak let bytes: StagedBytes?
   }
 
-  private let entries = Guarded<[BlobDigest: Entry]>([:])
+  private let entries = Guarded<[BlobDigest: Reference]>([:])
+  private let turns: Latches
+
+  init(_ turns: Latches) {
+    self.turns = turns
+  }
 
   /// The bytes that someone else has staged; or nil, and then the caller is to write them and to
   /// call `end`. Waits for one who is writing them.
-  func begin(_ digest: BlobDigest) async -> StagedBytes? {
-    while true {
-      let (isFree, bytes) = entries.withLock { entries -> (Bool, StagedBytes?) in
-        switch entries[digest] {
-        case .writing: return (false, nil)
-        case .staged(let reference):
-          if let bytes = reference.bytes { return (false, bytes) }
-        case nil: break
-        }
-        entries[digest] = .writing([])
-        return (true, nil)
-      }
-      if isFree { return nil }
-      if let bytes { return bytes }
-      await waitForWriter(of: digest)
-    }
+  func begin(_ digest: BlobDigest) async throws(DatabaseError) -> StagedBytes? {
+    if let bytes = staged(digest) { return bytes }
+    try await turns.acquire(.staging(digest))
+    guard let bytes = staged(digest) else { return nil }
+    turns.release(.staging(digest))
+    return bytes
   }
 
-  private func waitForWriter(of digest: BlobDigest) async {
-    await withCheckedContinuation { continuation in
-      let isOver = entries.withLock { entries in
-        guard case .writing(let waiters) = entries[digest] else { return true }
-        entries[digest] = .writing(waiters + [continuation])
-        return false
-      }
-      if isOver { continuation.resume() }
-    }
+  private func staged(_ digest: BlobDigest) -> StagedBytes? {
+    entries.withLock { $0[digest]?.bytes }
   }
 
   /// Ends what `begin` began, with the bytes if they were written.
   func end(_ digest: BlobDigest, _ bytes: StagedBytes?) {
-    let waiters = entries.withLock { entries -> [CheckedContinuation<Void, Never>] in
-      guard case .writing(let waiters) = entries[digest] else { return [] }
-      entries[digest] = bytes.map { .staged(Reference(bytes: $0)) }
-      return waiters
-    }
-    for waiter in waiters { waiter.resume() }
+    entries.withLock { $0[digest] = bytes.map { Reference(bytes: $0) } }
+    turns.release(.staging(digest))
   }
 
   /// The bytes are gone.
   fileprivate func forget(_ digest: BlobDigest) {
     entries.withLock { entries in
-      guard case .staged(let reference) = entries[digest], reference.bytes == nil else { return }
-      entries[digest] = nil
+      if entries[digest]?.bytes == nil { entries[digest] = nil }
     }
   }
 }

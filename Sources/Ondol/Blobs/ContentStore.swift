@@ -15,7 +15,9 @@ final class ContentStore: Sendable {
   let contents: Contents
   let catalog: Catalog
   let uses = ContentUses()
-  private let staging = StagingTable()
+  /// Who writes a content's bytes, or gives contents up, one at a time.
+  let turns = Latches()
+  private let staging: StagingTable
   let environment: Environment
   let options: Database.Options
   let reclaiming = Guarded(ContentReclaimer.State())
@@ -25,6 +27,7 @@ final class ContentStore: Sendable {
   ) {
     self.engine = engine
     contents = engine.contents
+    staging = StagingTable(turns)
     self.catalog = catalog
     self.options = options
     self.environment = environment
@@ -82,7 +85,7 @@ final class ContentStore: Sendable {
     _ write: @Sendable () async throws(EngineError) -> ContentLocation
   ) async throws(DatabaseError) -> StagedContent {
     let use = uses.begin(digest)
-    if let bytes = await staging.begin(digest) {
+    if let bytes = try await staging.begin(digest) {
       return StagedContent(digest, length: length, bytes: bytes, use: use)
     }
     var bytes: StagedBytes?

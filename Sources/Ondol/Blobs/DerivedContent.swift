@@ -71,11 +71,17 @@ extension Database {
         "\"\(name)\" is no name for what is made: it needs 1 to \(DerivedRows.maximumNameLength)"
           + " bytes")
     }
+    let running = RunningBody(.derivation)
     let latch = LatchKey.derivation(parent.digest, ExactText(name))
-    await latches.acquire(latch)
-    defer { latches.release(latch) }
+    try await takeTurn(latch, running, named: name)
+    defer {
+      running.end()
+      latches.release(latch)
+    }
     if let known = try await derived(name, from: parent.digest) { return known }
-    let bytes = Array(try await make(try await parent.data(maxSize: maxSize, named: name)))
+    let source = try await parent.data(maxSize: maxSize, named: name)
+    let bytes = Array(
+      try await RunningBody.$innermost.withValue(running) { try await make(source) })
     let staged = try await contents.stage(bytes)
     let child = try BlobReference(
       digest: staged.digest, length: staged.length,
@@ -88,6 +94,24 @@ extension Database {
       throw error
     }
     return child
+  }
+
+  /// Waits until nobody else makes the same.
+  private func takeTurn(
+    _ latch: LatchKey, _ running: RunningBody, named name: String
+  ) async throws(DatabaseError) {
+    let bodies = RunningBody.all
+    guard !bodies.isEmpty else { return try await latches.acquire(latch, for: running) }
+    let isTaken: Void? = try await RunningBody.wait(for: latch, of: latches, in: bodies) {
+      () async throws(DatabaseError) in
+      try await latches.acquire(latch, for: running)
+    }
+    guard isTaken == nil else { return }
+    throw DatabaseError(
+      .failedPrecondition,
+      "what makes \"\(name)\" would wait for itself: it derives \"\(name)\" of the same bytes, by"
+        + " itself or through others",
+      suggestion: "give what it needs a name of its own")
   }
 
   private func derived(

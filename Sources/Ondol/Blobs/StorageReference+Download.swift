@@ -84,10 +84,10 @@ extension StorageReference {
   func open() async throws(DatabaseError) -> ContentReader {
     // Between the two looks another put may come, and the old content be given up.
     while true {
-      let metadata = try await getMetadata()
+      let metadata = try await readMetadata()
       guard let digest = metadata.sha256 else { throw StorageCondition.missing(fullPath) }
       if let reader = try await database.contents.reader(of: digest) { return reader }
-      guard try await getMetadata().generation != metadata.generation else {
+      guard try await readMetadata().generation != metadata.generation else {
         throw DatabaseError(
           .dataLoss, "the bytes of the object are lost: \(digest.hex)", path: fullPath)
       }

@@ -9,9 +9,15 @@ extension StorageReference {
   /// - Throws: `.notFound` when there is no object; `.invalidArgument` when the path is wrong.
   /// - Complexity: one lookup.
   public func getMetadata() async throws(DatabaseError) -> StorageMetadata {
+    try database.refuseReadInTransaction(fullPath)
+    return try await readMetadata()
+  }
+
+  /// As `getMetadata()`, also in the body of a transaction.
+  func readMetadata() async throws(DatabaseError) -> StorageMetadata {
     let path = try document()
     let reference = DocumentReference(database: database, place: .success(path))
-    guard let metadata = StorageMetadata(try await reference.getDocument()) else {
+    guard let metadata = StorageMetadata(try await reference.readDocument()) else {
       throw StorageCondition.missing(fullPath)
     }
     return metadata

@@ -76,8 +76,14 @@ final class Catalog: Sendable {
 
   /// Indexes that a transaction's own writes have made of no use for its queries.
   private let unsettledIndexes: Set<Keyspace>
+  /// Where collections of a group are; shared by all copies.
+  let directory: GroupDirectory
 
-  init(clock: @escaping @Sendable () -> Int64, keepsChanges: Bool = false) {
+  /// - Parameter isReadOnly: whether somebody else writes the database.
+  init(
+    clock: @escaping @Sendable () -> Int64, keepsChanges: Bool = false, isReadOnly: Bool = false
+  ) {
+    directory = GroupDirectory(isKept: !isReadOnly)
     pictures = Guarded([:])
     upgrades = Guarded([:])
     self.clock = clock
@@ -92,6 +98,7 @@ final class Catalog: Sendable {
     clock = { time }
     keepsChanges = catalog.keepsChanges
     unsettledIndexes = []
+    directory = catalog.directory
   }
 
   /// The same pictures, which others who install theirs do not change; with `families` as a
@@ -104,6 +111,7 @@ final class Catalog: Sendable {
     clock = catalog.clock
     keepsChanges = catalog.keepsChanges
     unsettledIndexes = indexes
+    directory = catalog.directory
   }
 
   /// Whether a query may read the index, once it is complete.

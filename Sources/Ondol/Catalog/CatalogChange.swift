@@ -9,7 +9,7 @@ extension Database {
     of root: String, _ change: (inout CatalogEdit) throws(DatabaseError) -> R
   ) async throws(DatabaseError) -> R {
     let key = LatchKey.family(ExactText(root))
-    await latches.acquire(key)
+    try await latches.acquire(key)
     do throws(DatabaseError) {
       let result = try await changeCatalogInTurn(of: root, change)
       latches.release(key)

@@ -67,6 +67,7 @@ struct CatalogEdit: Sendable {
   ) throws(DatabaseError) -> CollectionEntry {
     if let entry = family.collections[pattern] { return entry }
     let keyspace = try takeKeyspace()
+    rows.catalog.directory.enter(pattern)
     family.collections[pattern] = CollectionEntry(keyspace: keyspace)
     change(CatalogKey.keyspace(keyspace), KeyspaceRow.documents(pattern).bytes)
     let group = CatalogKey.group(pattern.collectionID.text)

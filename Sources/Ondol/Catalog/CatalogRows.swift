@@ -55,7 +55,9 @@ enum CatalogKey {
   /// In front of all rows that are about keyspaces.
   static let keyspaces: [UInt8] = Keyspace.catalog.prefix + [0x03]
 
-  static func keyspace(_ keyspace: Keyspace) -> [UInt8] { keyspaceRows(keyspace.rawValue) + [0x00] }
+  static func keyspace(_ keyspace: Keyspace) -> [UInt8] {
+    keyspaceRows(keyspace.rawValue) + [kindMark]
+  }
 
   static func symbol(_ symbol: UInt32, of keyspace: Keyspace) -> [UInt8] {
     var key = keyspaceRows(keyspace.rawValue) + [0x01]
@@ -77,6 +79,7 @@ enum CatalogKey {
     return key
   }
 
+  static let kindMark: UInt8 = 0x00
   static let timeToLiveMark: UInt8 = 0x02
   static let schemaMark: UInt8 = 0x03
 
@@ -174,6 +177,17 @@ extension KeyspaceRow {
       }
     }
     return bytes
+  }
+
+  /// The pattern that a row among `CatalogKey.keyspaces` gives to its keyspace; nil when the row
+  /// says something else.
+  static func pattern(
+    key: RawSpan, _ value: RawSpan
+  ) throws(MalformedBytes) -> CollectionPattern? {
+    guard try CatalogKey.keyspace(of: CatalogKey.kindMark, key) != nil else { return nil }
+    var reader = ByteReader(value)
+    guard try reader.byte() == Kind.documents else { return nil }
+    return CollectionPattern(try reader.texts())
   }
 
   init(_ bytes: RawSpan, of keyspace: Keyspace) throws(MalformedBytes) {

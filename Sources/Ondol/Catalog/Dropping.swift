@@ -15,7 +15,7 @@ extension Database {
       edit.drop(index, from: pattern)
     }
     // A builder notices at its next commit.
-    await latches.acquire(.index(keyspace))
+    try await latches.acquire(.index(keyspace))
     latches.release(.index(keyspace))
     try await removeRows(of: keyspace)
   }
@@ -29,7 +29,7 @@ extension Database {
   /// Takes a root collection away, with all that is below it.
   func dropFamily(_ root: String) async throws(DatabaseError) {
     let key = LatchKey.family(ExactText(root))
-    await latches.acquire(key)
+    try await latches.acquire(key)
     let family: DroppedFamily?
     do throws(DatabaseError) {
       family = try await letGo(ofFamily: root)

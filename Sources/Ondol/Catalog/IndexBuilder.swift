@@ -52,7 +52,7 @@ struct IndexBuilder: Sendable {
   private func buildInTurn(
     _ progress: (IndexProgress) -> Void
   ) async throws(DatabaseError) -> Bool {
-    await database.latches.acquire(.index(keyspace))
+    try await database.latches.acquire(.index(keyspace))
     defer {
       database.builds.withLock { $0[keyspace] = nil }
       database.latches.release(.index(keyspace))

@@ -37,6 +37,7 @@ struct Footprint: Sendable {
       if query.parts.isEmpty { keys.insert(CatalogKey.family(pattern.root)) }
     case .group:
       ranges.append(KeyRange(prefix: CatalogKey.families))
+      roots.insert(Database.everyGate)
       for part in query.parts { roots.insert(ExactText(part.naming.pattern.root)) }
     }
     for part in query.parts {

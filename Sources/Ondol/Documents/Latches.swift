@@ -4,7 +4,9 @@
 // write path, around its loop.
 //
 // Latches are taken documents first, in the order of their paths, then families by name; so no two
-// writers wait for each other.
+// writers wait for each other. Gates and derivations are held while code of the app runs, which may
+// wait for anything: see Gates and RunningBody. Every wait ends when its task is cancelled, and
+// when the database is closed.
 
 internal import OndolEngine
 
@@ -21,77 +23,149 @@ enum LatchKey: Sendable, Hashable {
   case gate(ExactText)
   /// The making of one content from another, under a name.
   case derivation(BlobDigest, ExactText)
+  /// The writing of a content's bytes.
+  case staging(BlobDigest)
+  /// A pass that gives contents up, or work during which there must be none.
+  case reclaiming
 }
 
 /// First come, first served.
 final class Latches: Sendable {
-  private typealias Waiters = [CheckedContinuation<Void, Never>]
+  fileprivate enum Outcome: Sendable {
+    case isAcquired, isCancelled, isClosed
+  }
 
-  /// A key is present while someone holds it; its value is who waits, the longest first.
-  private let held = Guarded<[LatchKey: Waiters]>([:])
+  fileprivate struct Waiter: Sendable {
+    let number: Int
+    let holder: RunningBody?
+    let continuation: CheckedContinuation<Outcome, Never>
+  }
 
-  /// Returns once nobody else holds `key`. Every call needs a `release`.
-  func acquire(_ key: LatchKey) async {
-    let isFree = held.withLock { held in
-      guard held[key] == nil else { return false }
-      held[key] = []
-      return true
+  fileprivate struct Latch: Sendable {
+    /// In whose name it is held, where that is known.
+    var holder: RunningBody?
+    /// The longest first.
+    var waiters: [Waiter] = []
+  }
+
+  fileprivate struct State: Sendable {
+    /// A key is present while someone holds it.
+    var held: [LatchKey: Latch] = [:]
+    var nextNumber = 0
+    var isClosed = false
+  }
+
+  private let state = Guarded(State())
+
+  /// Returns once nobody else holds `key`. Every call that returns needs a `release`.
+  ///
+  /// - Parameter holder: the body in whose name it is held, when it is for one.
+  /// - Throws: `.cancelled` when the task is cancelled while it waits, `.failedPrecondition` when
+  ///   the database is closed meanwhile; then the latch is not held.
+  func acquire(_ key: LatchKey, for holder: RunningBody? = nil) async throws(DatabaseError) {
+    let number = state.withLock { state -> Int? in
+      if state.take(key, for: holder) { return nil }
+      state.nextNumber += 1
+      return state.nextNumber
     }
-    if isFree { return }
-    await withCheckedContinuation { continuation in
-      let isFree = held.withLock { held in
-        guard held[key] == nil else {
-          held[key]?.append(continuation)
-          return false
+    guard let number else { return }
+    let outcome = await withTaskCancellationHandler {
+      await withCheckedContinuation { continuation in
+        let outcome = state.withLock { state -> Outcome? in
+          if state.take(key, for: holder) { return .isAcquired }
+          if state.isClosed { return .isClosed }
+          // A cancellation from here on finds the waiter.
+          if Task.isCancelled { return .isCancelled }
+          let waiter = Waiter(number: number, holder: holder, continuation: continuation)
+          state.held[key]?.waiters.append(waiter)
+          return nil
         }
-        held[key] = []
-        return true
+        if let outcome { continuation.resume(returning: outcome) }
       }
-      if isFree { continuation.resume() }
+    } onCancel: {
+      leave(key, number)?.resume(returning: .isCancelled)
+    }
+    switch outcome {
+    case .isAcquired: return
+    case .isCancelled: try refuseWhenCancelled("nothing was written")
+    case .isClosed: throw DatabaseError(EngineError.closed)
+    }
+  }
+
+  /// Takes a waiter out of the queue, if it is there.
+  private func leave(
+    _ key: LatchKey, _ number: Int
+  ) -> CheckedContinuation<Outcome, Never>? {
+    state.withLock { state in
+      guard let index = state.held[key]?.waiters.firstIndex(where: { $0.number == number }) else {
+        return nil
+      }
+      return state.held[key]?.waiters.remove(at: index).continuation
     }
   }
 
   /// Takes all of `keys` when nobody holds any of them, and gives them back, each once; otherwise
   /// nil, and none is taken. Nobody waits, so the order of the keys does not matter.
   func acquireAtOnce(_ keys: some Collection<LatchKey>) -> [LatchKey]? {
-    held.withLock { held in
-      if !held.isEmpty, keys.contains(where: { held[$0] != nil }) { return nil }
+    state.withLock { state in
+      if !state.held.isEmpty, keys.contains(where: { state.held[$0] != nil }) { return nil }
       var taken: [LatchKey] = []
       taken.reserveCapacity(keys.count)
-      for key in keys {
-        let known = held.count
-        held[key] = []
-        if held.count > known { taken.append(key) }
-      }
+      for key in keys where state.take(key, for: nil) { taken.append(key) }
       return taken
     }
   }
 
   /// Hands each of `keys` to the one who waits longest for it.
   func release(_ keys: [LatchKey]) {
-    let next = held.withLock { held -> [CheckedContinuation<Void, Never>] in
-      keys.compactMap { Self.release($0, &held) }
+    let next = state.withLock { state -> [CheckedContinuation<Outcome, Never>] in
+      keys.compactMap { state.release($0) }
     }
-    for continuation in next { continuation.resume() }
-  }
-
-  /// Whether someone holds `key`.
-  func isHeld(_ key: LatchKey) -> Bool {
-    held.withLock { $0[key] != nil }
+    for continuation in next { continuation.resume(returning: .isAcquired) }
   }
 
   /// Hands `key` to the one who waits longest.
   func release(_ key: LatchKey) {
-    let next = held.withLock { Self.release(key, &$0) }
-    next?.resume()
+    let next = state.withLock { $0.release(key) }
+    next?.resume(returning: .isAcquired)
   }
 
-  private static func release(
-    _ key: LatchKey, _ held: inout [LatchKey: Waiters]
-  ) -> CheckedContinuation<Void, Never>? {
-    guard var waiters = held.removeValue(forKey: key), !waiters.isEmpty else { return nil }
-    let next = waiters.removeFirst()
-    held[key] = waiters
-    return next
+  /// In whose name `key` is held, where that is known.
+  func holder(of key: LatchKey) -> RunningBody? {
+    state.withLock { $0.held[key]?.holder }
+  }
+
+  /// Ends all waiting for good.
+  func close() {
+    let waiters = state.withLock { state in
+      state.isClosed = true
+      var waiters: [Waiter] = []
+      for key in Array(state.held.keys) {
+        waiters += state.held[key]?.waiters ?? []
+        state.held[key]?.waiters = []
+      }
+      return waiters
+    }
+    for waiter in waiters { waiter.continuation.resume(returning: .isClosed) }
+  }
+}
+
+extension Latches.State {
+  /// Takes the latch, if it is free.
+  fileprivate mutating func take(_ key: LatchKey, for holder: RunningBody?) -> Bool {
+    guard held[key] == nil else { return false }
+    held[key] = Latches.Latch(holder: holder)
+    return true
+  }
+
+  /// Takes the latch from its holder; answers whom it is handed to.
+  fileprivate mutating func release(
+    _ key: LatchKey
+  ) -> CheckedContinuation<Latches.Outcome, Never>? {
+    guard var latch = held.removeValue(forKey: key), !latch.waiters.isEmpty else { return nil }
+    let next = latch.waiters.removeFirst()
+    latch.holder = next.holder
+    held[key] = latch
+    return next.continuation
   }
 }

@@ -51,6 +51,7 @@ public struct LookupQuery: Sendable {
   /// - Complexity: the query's, and one lookup for each different document referred to.
   public func getDocuments() async throws(DatabaseError) -> QuerySnapshot {
     let database = query.database
+    try database.refuseReadInTransaction()
     return try await find(try database.engineSnapshot())
   }
 

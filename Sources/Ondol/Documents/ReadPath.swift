@@ -14,6 +14,12 @@ extension DocumentReference {
   /// - Complexity: O(log n) in the documents of the database, and one pass over the document's
   ///   bytes to copy and check them.
   public func getDocument() async throws(DatabaseError) -> DocumentSnapshot {
+    try database.refuseReadInTransaction(try? place.get().name)
+    return try await readDocument()
+  }
+
+  /// As `getDocument()`, also in the body of a transaction.
+  func readDocument() async throws(DatabaseError) -> DocumentSnapshot {
     let path = try place.get()
     let contents = try await database.read(try database.engineSnapshot()) {
       (rows) throws(DatabaseError) in
@@ -48,6 +54,7 @@ extension CollectionReference {
   /// - Complexity: one lookup an id.
   public func getDocuments(ids: [String]) async throws(DatabaseError) -> [DocumentSnapshot] {
     let collection = try place.get()
+    try database.refuseReadInTransaction("\(collection)")
     var paths: [DocumentPath] = []
     paths.reserveCapacity(ids.count)
     for id in ids {

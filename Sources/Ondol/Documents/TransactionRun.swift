@@ -13,6 +13,33 @@ struct TransactionOutcome: Sendable {
   var roots: Set<ExactText>
 }
 
+/// How long the attempts of one transaction have taken, in microseconds.
+struct AttemptTimes {
+  private var longest: Int64 = 0
+  private var gated: Int64 = 0
+
+  /// Notes an attempt that was overtaken. A clock that was set meanwhile does no harm.
+  mutating func note(_ time: Int64, isGated: Bool) {
+    let time = min(max(time, 0), Gates.longestWait)
+    longest = max(longest, time)
+    if isGated { gated += time }
+  }
+
+  /// For how long writers are to step aside.
+  var wait: Int64 { min(max(2 * longest, Gates.shortestWait), Gates.longestWait) }
+
+  /// Throws when others have stepped aside for long enough.
+  func refuseWhenOver() throws(DatabaseError) {
+    guard gated >= Gates.longestClosure else { return }
+    throw DatabaseError(
+      .aborted,
+      "other writers have stood aside for \(Gates.longestClosure / 1_000_000) seconds, and still"
+        + " the transaction did not come to its commit; its body takes longer than"
+        + " \(Gates.longestWait / 1_000_000) seconds, or waits for a write that stands aside for it"
+    )
+  }
+}
+
 extension Database {
   /// Attempts before the gates are closed.
   private static let freeAttempts = 3
@@ -30,12 +57,18 @@ extension Database {
   /// A transaction that has written nothing commits nothing.
   ///
   /// As Firestore's, but it needs no network, and after three attempts writers to the same root
-  /// collections stand aside for up to 0.1 seconds, so that it is not overtaken for ever.
+  /// collections stand aside for twice as long as an attempt takes, at least 0.1 and at most 5
+  /// seconds; so one whose body ends within 5 seconds is not overtaken for ever.
   ///
-  /// Reads and writes that `body` makes without its transaction are not part of it.
+  /// In `body`, reads and writes of the same database without the transaction throw
+  /// `.failedPrecondition`, and so does another `runTransaction`: they would not be part of it.
+  /// What is meant to be on its own belongs behind the transaction, or into a `Task.detached`;
+  /// `database.snapshot()` reads what need not be the newest. Bytes can be put and read, results
+  /// listened to, and contents derived.
   ///
   /// - Parameters:
-  ///   - attempts: how often `body` may run, at least once; Firestore's five are 100 here.
+  ///   - attempts: how often `body` may run, at least once; Firestore's five are 100 here. It gives
+  ///     up earlier when others have stood aside for 30 seconds in all.
   ///   - durability: what the commit survives; the database's own when nil.
   ///   - body: reads and writes with the transaction it is given. It runs on the caller's actor,
   ///     may suspend, and may use local variables.
@@ -49,7 +82,8 @@ extension Database {
     attempts: Int = 100, durability: Durability? = nil,
     _ body: (Transaction) async throws -> Result
   ) async throws -> Result {
-    try await run(attempts: attempts, durability: durability, body).result
+    try refuseTransactionInTransaction()
+    return try await run(attempts: attempts, durability: durability, body).result
   }
 
   /// As `runTransaction`, and what the commit did.
@@ -60,7 +94,7 @@ extension Database {
       let transaction = Transaction(self, Rows(snapshot, catalog, mayBlock: true))
       defer { transaction.end() }
       do {
-        let result = try await body(transaction)
+        let result = try await runBody { try await body(transaction) }
         return (result, try transaction.finish())
       } catch {
         transaction.abandon(after: error)
@@ -74,18 +108,23 @@ extension Database {
     attempts: Int, durability: Durability?,
     _ derive: (Snapshot) async throws -> (Result, TransactionOutcome)
   ) async throws -> (result: Result, commit: CompletedCommit) {
-    var gates: [LatchKey] = []
+    try refuseWriteInTransaction()
+    var gates = ClosedGates()
     defer { openGates(gates) }
+    var times = AttemptTimes()
     for attempt in 1...max(1, attempts) {
       try refuseWhenCancelled("nothing was written")
+      let start = now()
       let (result, outcome) = try await derive(try engineSnapshot())
-      let commit = try await commit(outcome.prepared, durability, isGated: !gates.isEmpty)
+      let commit = try await commit(outcome.prepared, durability, isGated: gates.isAny)
       if let commit { return (result, commit) }
+      times.note(now() - start, isGated: gates.isAny)
       await pause(after: attempt)
       if attempt >= Self.freeAttempts {
         openGates(gates)
-        gates = []
-        gates = await closeGates(outcome.roots)
+        gates = ClosedGates()
+        try times.refuseWhenOver()
+        gates = try await closeGates(outcome.roots, wait: times.wait)
       }
     }
     throw DatabaseError(

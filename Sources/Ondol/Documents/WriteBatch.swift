@@ -2,6 +2,8 @@
 // once, and handed over when it is committed; so it need not be Sendable, and belongs to whoever
 // fills it.
 
+internal import Logging
+
 /// Writes that happen together or not at all.
 ///
 /// ```swift
@@ -13,7 +15,8 @@
 ///
 /// Writes to one document are applied in the order they were added. The whole commit, index rows
 /// included, may have 64 MiB, however many writes that are; Firestore allows 500. Listeners see it
-/// as one step. A batch can be committed once, and belongs to one task: it is not `Sendable`.
+/// as one step. A batch can be committed once, and belongs to one task: it is not `Sendable`. One
+/// that is let go of with writes that nobody committed says so in the log.
 public final class WriteBatch {
   let database: Database
   private var writes: [DocumentWrite] = []
@@ -25,6 +28,14 @@ public final class WriteBatch {
 
   init(database: Database) {
     self.database = database
+  }
+
+  deinit {
+    guard !isCommitted, !isEmpty else { return }
+    let first = writes.first?.path ?? puts[0].put.document
+    database.options.logger.warning(
+      "a batch was let go of without commit(), and its writes have not happened",
+      metadata: ["writes": "\(count)", "first": "\(first)"])
   }
 
   /// How many writes were added.

@@ -41,10 +41,11 @@ extension Database {
   func commit(
     _ writes: [DocumentWrite], durability: Durability?, bringing contents: [StagedContent] = []
   ) async throws(DatabaseError) -> CompletedCommit {
+    try refuseWriteInTransaction(writes.first.map { "\($0.path)" })
     await passGates(of: Set(writes.map(\.path.segments[0])))
     var queue = WriteQueue(latches)
-    await queue.enterDocuments(of: writes)
     do throws(DatabaseError) {
+      try await queue.enterDocuments(of: writes)
       let commit = try await commitInTurn(
         writes, contents, durability: durability ?? options.durability, &queue)
       queue.leave()
@@ -70,7 +71,7 @@ extension Database {
       // Whoever changes the catalog waits for its turn, and then looks again what there is to
       // change.
       if !prepared.changedFamilies.isEmpty, !queue.hasFamilies {
-        await queue.enterFamilies(of: writes)
+        try await queue.enterFamilies(of: writes)
         continue
       }
       do throws(EngineError) {
@@ -83,7 +84,7 @@ extension Database {
       } catch .stale {
         // The catalog changed under the batch. The change is visible once its writer has left the
         // queue.
-        if !queue.hasFamilies { await queue.enterFamilies(of: writes) }
+        if !queue.hasFamilies { try await queue.enterFamilies(of: writes) }
       } catch {
         throw DatabaseError(error)
       }
@@ -103,28 +104,28 @@ private struct WriteQueue {
 
   /// All at once where nobody else writes any of the documents; otherwise one after the other, in
   /// the order in which all who queue do so.
-  mutating func enterDocuments(of writes: [DocumentWrite]) async {
+  mutating func enterDocuments(of writes: [DocumentWrite]) async throws(DatabaseError) {
     guard writes.count > 1 else {
-      for write in writes { await enter(.document(write.path)) }
+      for write in writes { try await enter(.document(write.path)) }
       return
     }
     if let taken = latches.acquireAtOnce(writes.lazy.map { LatchKey.document($0.path) }) {
       held = taken
       return
     }
-    for path in Set(writes.map(\.path)).sorted() { await enter(.document(path)) }
+    for path in Set(writes.map(\.path)).sorted() { try await enter(.document(path)) }
   }
 
-  mutating func enterFamilies(of writes: [DocumentWrite]) async {
+  mutating func enterFamilies(of writes: [DocumentWrite]) async throws(DatabaseError) {
     hasFamilies = true
     let roots = Set(writes.map { ExactText($0.path.segments[0]) })
     for root in roots.sorted(by: { ValueOrder.compare($0.text, $1.text) < 0 }) {
-      await enter(.family(root))
+      try await enter(.family(root))
     }
   }
 
-  mutating func enter(_ key: LatchKey) async {
-    await latches.acquire(key)
+  mutating func enter(_ key: LatchKey) async throws(DatabaseError) {
+    try await latches.acquire(key)
     held.append(key)
   }
 

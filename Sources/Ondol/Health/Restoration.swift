@@ -314,7 +314,7 @@ package final class Restoration: @unchecked Sendable {
     options.logger.logLevel = .error
     let database = try await Database.open(at: path, options: options, environment: environment)
     self.database = database
-    await database.contents.reclaimer.takeTurn()
+    try await database.contents.reclaimer.takeTurn()
     keepsContents = true
     try await database.orderSalvagedTree()
   }

@@ -16,7 +16,7 @@ extension Database {
     let source = try rethrowing { () throws(EngineError) in
       try ContentSalvage(at: path, environment: environment)
     }
-    await self.contents.reclaimer.takeTurn()
+    try await self.contents.reclaimer.takeTurn()
     defer { self.contents.reclaimer.endTurn() }
     for content in known { try await salvage(content.digest, content.location, source) }
     let lost = try await rebuildHolders()

@@ -30,6 +30,16 @@ struct ObservedChange: Sendable {
   /// The fields it has, with the commit's time wherever that was asked for; nil when it is gone.
   let after: [String: Value]?
   let stamps: DocumentStamps
+  /// About how much memory `before` and `after` take; 0 until somebody is to keep the change.
+  private(set) var bytes = (before: 0, after: 0)
+
+  /// About how much memory it takes.
+  var memoryBytes: Int { bytes.before + bytes.after + 2 * Value.inlineBytes }
+
+  /// Finds out how much memory it takes.
+  mutating func measure() {
+    bytes = (before?.memoryBytes ?? 0, after?.memoryBytes ?? 0)
+  }
 
   /// The document, or its absence, as of the commit.
   func snapshot(in database: Database, _ fields: [String: Value]?) -> DocumentSnapshot {
@@ -40,11 +50,23 @@ struct ObservedChange: Sendable {
 
   /// This change, and a later one to the same document, as one.
   func followed(by later: ObservedChange) -> ObservedChange {
-    ObservedChange(path: path, before: before, after: later.after, stamps: later.stamps)
+    var change = ObservedChange(
+      path: path, before: before, after: later.after, stamps: later.stamps)
+    change.bytes = (bytes.before, later.bytes.after)
+    return change
   }
 }
 
 extension ObservedChange {
+  init(
+    path: DocumentPath, before: [String: Value]?, after: [String: Value]?, stamps: DocumentStamps
+  ) {
+    self.path = path
+    self.before = before
+    self.after = after
+    self.stamps = stamps
+  }
+
   init(_ document: WrittenDocument, _ announcement: Announcement) {
     let time = Timestamp(unchecked: announcement.time)
     path = document.path

@@ -243,12 +243,15 @@ final class Observers: Sendable {
       for document in documents {
         let places = ListeningPlace.all(of: path(document)).compactMap { state.places[$0] }
         guard !places.isEmpty else { continue }
-        let change = makeChange(document)
+        var change = makeChange(document)
+        var isMeasured = false
         var seen: Set<ObjectIdentifier> = []
         for index in places {
           index.visit(change) { listener in
             let identity = ObjectIdentifier(listener)
             guard seen.insert(identity).inserted else { return }
+            if !isMeasured { change.measure() }
+            isMeasured = true
             if let position = positions[identity] {
               concerned[position].changes.append(change)
             } else {

@@ -42,8 +42,10 @@ struct Evaluation<View: LiveView>: Sendable {
 
 /// A view that is kept up to date.
 final class Watch<View: LiveView>: CommitListener {
-  /// Documents in the inbox above which the view is evaluated anew instead.
-  private static var inboxLimit: Int { 2_000 }
+  /// Documents in the inbox, and bytes of memory that they take, above which the view is evaluated
+  /// anew instead.
+  fileprivate static var inboxLimit: Int { 2_000 }
+  fileprivate static var inboxBytes: Int { 4 << 20 }
 
   fileprivate struct State: Sendable {
     var view: View?
@@ -55,9 +57,12 @@ final class Watch<View: LiveView>: CommitListener {
     /// A listener evaluates the view; `isStale` is about what happens meanwhile.
     var isEvaluating = false
     var inbox: [DocumentPath: ObservedChange] = [:]
+    /// Bytes of memory that the inbox takes, about.
+    var inboxBytes = 0
     /// What came while the view is being evaluated, in order.
     var line: [(version: Version, changes: [ObservedChange])] = []
     var lineCount = 0
+    var lineBytes = 0
     var waiters = WaitingListeners()
     var failure: DatabaseError?
     var isFinished = false
@@ -80,10 +85,11 @@ final class Watch<View: LiveView>: CommitListener {
     let woken: [Wakeup] = state.withLock { state in
       guard !state.isFinished, !state.isStale, version > state.version else { return [] }
       if state.isEvaluating {
-        state.lineUp(changes, version, limit: Self.inboxLimit)
+        state.lineUp(changes, version)
         return []
       }
-      state.post(changes, limit: Self.inboxLimit)
+      state.post(changes)
+      state.limitInbox()
       return state.waiters.takeAll()
     }
     wakeups += woken
@@ -101,8 +107,7 @@ final class Watch<View: LiveView>: CommitListener {
   func finish() {
     let woken = state.withLock { state in
       state.isFinished = true
-      state.inbox = [:]
-      state.line = []
+      state.overflow()
       return state.waiters.takeAll()
     }
     for wakeup in woken { wakeup.resume() }
@@ -217,35 +222,51 @@ final class Watch<View: LiveView>: CommitListener {
 
 extension Watch.State {
   /// Lines changes up behind the evaluation that is under way.
-  fileprivate mutating func lineUp(
-    _ changes: [ObservedChange], _ version: Version, limit: Int
-  ) {
+  fileprivate mutating func lineUp(_ changes: [ObservedChange], _ version: Version) {
     line.append((version, changes))
     lineCount += changes.count
-    if lineCount > limit { overflow() }
+    lineBytes += changes.reduce(0) { $0 + $1.memoryBytes }
+    if lineCount > Watch.inboxLimit || lineBytes > Watch.inboxBytes { overflow() }
   }
 
   /// Puts changes into the inbox, one a document.
-  fileprivate mutating func post(_ changes: [ObservedChange], limit: Int) {
+  fileprivate mutating func post(_ changes: [ObservedChange]) {
     for change in changes {
-      inbox[change.path] = inbox[change.path]?.followed(by: change) ?? change
+      let earlier = inbox[change.path]
+      let merged = earlier?.followed(by: change) ?? change
+      inbox[change.path] = merged
+      inboxBytes += merged.memoryBytes - (earlier?.memoryBytes ?? 0)
     }
-    if inbox.count > limit { overflow() }
+  }
+
+  /// Forgets what is in the inbox when that has become too much.
+  fileprivate mutating func limitInbox() {
+    if inbox.count > Watch.inboxLimit || inboxBytes > Watch.inboxBytes { overflow() }
   }
 
   /// Forgets what happened; the view is to be evaluated anew.
   fileprivate mutating func overflow() {
+    clearInbox()
+    clearLine()
+    isStale = true
+  }
+
+  private mutating func clearInbox() {
     inbox = [:]
+    inboxBytes = 0
+  }
+
+  private mutating func clearLine() {
     line = []
     lineCount = 0
-    isStale = true
+    lineBytes = 0
   }
 
   /// Works the inbox into the view.
   fileprivate mutating func empty() {
     guard !isStale, !inbox.isEmpty, view != nil else { return }
     if view?.apply(inbox.values) == true { generation += 1 }
-    inbox = [:]
+    clearInbox()
     if view?.isStale == true { isStale = true }
   }
 
@@ -255,9 +276,8 @@ extension Watch.State {
     if view.map({ !$0.isSame(as: evaluation.view) }) ?? true { generation += 1 }
     view = evaluation.view
     version = evaluation.version
-    for later in line where later.version > version { post(later.changes, limit: .max) }
-    line = []
-    lineCount = 0
+    for later in line where later.version > version { post(later.changes) }
+    clearLine()
   }
 
   /// Whether there is nothing new for a listener that has seen a result, and nothing to be done.

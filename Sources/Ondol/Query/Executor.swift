@@ -68,7 +68,7 @@ struct Executor {
       let family = try rows.catalog.family(pattern.root, in: rows)
       if let entry = family?.collections[pattern] { add(entry, pattern, path) }
     case .group(let id):
-      for family in try rows.catalog.families(in: rows) {
+      for family in try rows.catalog.families(withCollections: id, in: rows) {
         for (pattern, entry) in family.collections where pattern.collectionID == id {
           add(entry, pattern, nil)
         }

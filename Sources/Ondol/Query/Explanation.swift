@@ -164,7 +164,9 @@ extension QuerySource {
   /// - Complexity: see `explain(analyze:)`; with a fitting index O(log n) and the size of the
   ///   result.
   public func getDocuments() async throws(DatabaseError) -> QuerySnapshot {
-    try await query.execute()
+    let query = query
+    try query.database.refuseReadInTransaction()
+    return try await query.execute()
   }
 
   /// How the query is answered: which index, how many ranges, whether the result is sorted

@@ -16,9 +16,10 @@ extension Database {
   func commit(
     tree changes: [TreeChange], durability: Durability?
   ) async throws(DatabaseError) -> TreeWriteResult {
+    try refuseWriteInTransaction(changes.first.map { "\($0.path)" })
     await passGates(of: [Self.treeGate.text])
     let keys = changes.count == 1 ? [LatchKey.node(changes[0].path)] : []
-    for key in keys { await latches.acquire(key) }
+    for key in keys { try await latches.acquire(key) }
     do throws(DatabaseError) {
       let result = try await commitInTurn(durability) { (rows, batch) throws(DatabaseError) in
         var preparation = TreePreparation(rows)
@@ -48,10 +49,12 @@ extension Database {
     _ prepare: @escaping @Sendable (Rows, inout Batch) throws(DatabaseError) -> Void
   ) async throws(DatabaseError) -> TreeWriteResult {
     let durability = OndolEngine.Durability(durability ?? options.durability)
-    var gates: [LatchKey] = []
+    var gates = ClosedGates()
     defer { openGates(gates) }
     var attempts = 0
+    var times = AttemptTimes()
     while true {
+      let start = now()
       try refuseWhenCancelled("nothing was written")
       let snapshot = try engineSnapshot()
       let batch = try await read(snapshot) { (rows) throws(DatabaseError) in
@@ -70,7 +73,10 @@ extension Database {
           commitTime: Timestamp(unchecked: receipt.time))
       } catch .stale {
         attempts += 1
-        if attempts == Self.freeAttempts { gates = await closeGates([Self.treeGate]) }
+        times.note(now() - start, isGated: gates.isAny)
+        if attempts >= Self.freeAttempts, !gates.isAny {
+          gates = try await closeGates([Self.treeGate], wait: times.wait)
+        }
       } catch {
         throw DatabaseError(error)
       }

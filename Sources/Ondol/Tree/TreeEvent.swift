@@ -11,7 +11,8 @@ public enum ChildEventKind: Sendable, Hashable {
   case childChanged
   /// It is not among the children any more.
   case childRemoved
-  /// What it is ordered by has changed. Comes together with `childChanged`.
+  /// What it is ordered by has changed, and it comes together with `childChanged`; or it was added
+  /// behind a child that moves, in the same events, and is where it belongs only now.
   case childMoved
 }
 
@@ -30,7 +31,7 @@ public struct TreeEvent: Sendable, Hashable {
     case childRemoved
     /// A child is among the children and was not.
     case childAdded
-    /// What a child is ordered by has changed.
+    /// What a child is ordered by has changed, or it was added behind one of which that is so.
     case childMoved
     /// A child, or something below it, is another.
     case childChanged
@@ -73,7 +74,10 @@ extension TreeQuerySource {
   ///     for try await event in cars.observe(.childAdded, .childChanged, .childRemoved) { … }
   ///
   /// A listener that is slower than the writers gets the events of several commits as if they had
-  /// been one. Every call, and every iterator, listens for itself; the task's cancellation ends it.
+  /// been one. Whoever applies events to a list one by one, putting each child behind the one that
+  /// `previousSiblingKey` names, has the list as it is at the end of each commit's events; for
+  /// that it needs all four kinds. Every call, and every iterator, listens for itself; the task's
+  /// cancellation ends it.
   ///
   /// What it costs: a commit looks for listeners on the way to each row it changes. The listener
   /// reads the children that changed; in an order other than that of keys, without an index, it

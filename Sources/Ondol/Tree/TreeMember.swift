@@ -2,7 +2,7 @@
 // rows differ, and no others; with a limit also those that enter and leave the window. Events come
 // as the Realtime Database gives them: removed, added, moved, changed, each sort in the query's
 // order, then one value. A child moves when what it is ordered by is another, and is then changed,
-// too; that others came before it is no move.
+// too; that others came before it is no move. Events can be applied to a list one by one.
 
 internal import OndolEngine
 
@@ -184,31 +184,52 @@ struct TreeMember: Sendable {
         events.append(event(.childRemoved, try old.child(position.component), after: nil))
       }
     }
-    let sorts: [(TreeEvent.Kind, [TreePosition])] = [
+    var sorts: [(TreeEvent.Kind, [TreePosition])] = [
       (.childAdded, changes.added), (.childMoved, changes.moved), (.childChanged, changes.changed),
     ]
     guard sorts.contains(where: { kinds.contains($0.0) && !$0.1.isEmpty }) else { return }
     var order = try ChildOrder(selection.order, of: path.rowKey, in: after, list: list)
     list = order.list
+    if kinds.contains(.childAdded), kinds.contains(.childMoved) {
+      sorts[1].1 = try movers(changes, in: &order)
+    }
     for (kind, positions) in sorts where kinds.contains(kind) {
       for position in positions {
-        let sibling = try sibling(before: position, in: &order)
+        let sibling = try sibling(before: position, in: &order).map(Self.key)
         events.append(event(kind, try order.child(position.component), after: sibling))
       }
     }
   }
 
+  /// The children that are told to have moved. Whoever applies events to a list of his own puts a
+  /// child that was added behind its sibling; where that one is yet to move, it takes the other
+  /// along in mind only. So who was added behind one that moves is told to move, too.
+  private func movers(
+    _ changes: ChildChanges, in order: inout ChildOrder
+  ) throws(DatabaseError) -> [TreePosition] {
+    guard !changes.moved.isEmpty, !changes.added.isEmpty else { return changes.moved }
+    var moved = changes
+    var components = Set(changes.moved.map(\.component))
+    for position in changes.added {
+      guard let sibling = try sibling(before: position, in: &order), components.contains(sibling)
+      else { continue }
+      components.insert(position.component)
+      moved.moved.append(position)
+    }
+    moved.sort()
+    return moved.moved
+  }
+
+  /// The component of the child that stands before a position.
   private func sibling(
     before position: TreePosition, in order: inout ChildOrder
-  ) throws(DatabaseError) -> String? {
-    let component: [UInt8]?
-    if let window {
-      let index = window.firstIndex(atOrAfter: position.bytes)
-      component = index > 0 ? window[index - 1].component : nil
-    } else {
-      component = try order.sibling(before: position, in: selection)
-    }
-    guard let component else { return nil }
+  ) throws(DatabaseError) -> [UInt8]? {
+    guard let window else { return try order.sibling(before: position, in: selection) }
+    let index = window.firstIndex(atOrAfter: position.bytes)
+    return index > 0 ? window[index - 1].component : nil
+  }
+
+  private static func key(_ component: [UInt8]) throws(DatabaseError) -> String {
     do throws(MalformedBytes) {
       return try TreeKey.key(component.bytes)
     } catch {

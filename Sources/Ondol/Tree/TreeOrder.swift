@@ -149,8 +149,27 @@ struct TreeIndexDefinition: Sendable, Hashable {
     way = key.extracting((offset + 1)...).array
   }
 
+  /// The rows that declare the indexes of one node's children.
+  static func declarations(of node: [UInt8]) -> KeyRange {
+    KeyRange(prefix: declarations + node.dropFirst(TreeKey.root.count) + [separator])
+  }
+
+  /// The rows that declare indexes at a node or below it.
+  static func declarations(within node: [UInt8]) -> KeyRange {
+    KeyRange(prefix: declarations + node.dropFirst(TreeKey.root.count))
+  }
+
+  private static let declarations = Keyspace.treeIndexes.prefix
+
   /// All that are declared.
   static func all(in rows: Rows) throws(DatabaseError) -> [TreeIndexDefinition] {
+    try all(declaredIn: range, rows)
+  }
+
+  /// Those whose declarations are in a range, in the order of their keys.
+  static func all(
+    declaredIn range: KeyRange, _ rows: Rows
+  ) throws(DatabaseError) -> [TreeIndexDefinition] {
     var found: [TreeIndexDefinition] = []
     try rows.forEachRow(in: range) { (key, _) throws(DatabaseError) in
       do throws(MalformedBytes) {

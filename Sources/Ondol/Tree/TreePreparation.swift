@@ -28,11 +28,11 @@ struct TreePreparation {
   private var pending = PendingRows()
   private var guardedKeys: Set<[UInt8]> = []
   private var guardedRanges: [KeyRange] = []
-  /// Read once, when the first write is applied.
-  private var indexes: [TreeIndexDefinition]?
+  private var indexes: TreeIndexLookup
 
   init(_ rows: Rows) {
     self.rows = rows
+    indexes = TreeIndexLookup(rows)
   }
 
   /// Whether nothing was written.
@@ -43,17 +43,17 @@ struct TreePreparation {
   /// Applies changes that happen at once, behind those before. None of their places may be in
   /// another.
   mutating func apply(_ changes: [TreeChange]) throws(DatabaseError) {
+    // That there are no other indexes is guarded.
+    if isEmpty { guardedRanges.append(TreeIndexDefinition.range) }
     isEmpty = false
-    let indexes = try knownIndexes()
+    try indexes.expect(places: changes.count)
     var moves: [[UInt8]: IndexedChild] = [:]
     for change in changes {
-      for index in indexes { try note(change.path, in: index, &moves) }
+      for index in try indexes.above(change.path) { try note(change.path, in: index, &moves) }
     }
     for change in changes {
       switch change.content {
-      case .replace(let content):
-        let content = indexes.isEmpty ? content : content.resolved(now: rows.catalog.clock())
-        try replace(change.path, by: content)
+      case .replace(let content): try replace(change.path, by: content)
       case .prioritize(let priority):
         try prioritize(change.path, priority)
       }
@@ -72,11 +72,15 @@ struct TreePreparation {
   ) throws(DatabaseError) {
     guardedRanges.append(path.range)
     guard try openAncestors(of: path, forRemoval: content.isEmpty) else { return }
+    let within = try indexes.within(path)
+    let above = try indexes.above(path)
+    let isIndexed = !within.isEmpty || !above.isEmpty
+    let content = isIndexed ? content.resolved(now: rows.catalog.clock()) : content
     let existing = try existingRows(in: path.range)
     let oldPriority = try existing.first.flatMap { (entry) throws(DatabaseError) in
       entry.key == path.rowKey ? try Self.row(entry.row).priority : nil
     }
-    let new = try newRows(at: path, content, over: existing)
+    let new = try newRows(at: path, content, over: existing, within)
     var position = existing.startIndex
     for (key, row) in new {
       while position < existing.endIndex, TreeKey.compare(existing[position].key, key) < 0 {
@@ -190,7 +194,8 @@ struct TreePreparation {
 
   /// The rows of the content, with those that order its nodes, by key.
   private mutating func newRows(
-    at path: TreePath, _ content: TreeContent, over existing: [StoredRow]
+    at path: TreePath, _ content: TreeContent, over existing: [StoredRow],
+    _ indexes: [TreeIndexDefinition]
   ) throws(DatabaseError) -> [(key: [UInt8], row: (row: [UInt8], stamp: Int?))] {
     var new: [(key: [UInt8], row: (row: [UInt8], stamp: Int?))] = []
     var orders: [[UInt8]] = []
@@ -210,7 +215,7 @@ struct TreePreparation {
         orders.append(TreeOrder.priorityKey(priority, of: component, in: parent))
       }
     }
-    for index in try knownIndexes() {
+    for index in indexes {
       orders += index.keys(of: content, at: path, now: rows.catalog.clock())
     }
     guard !orders.isEmpty else { return new }
@@ -283,15 +288,6 @@ struct TreePreparation {
     var index: TreeIndexDefinition
     var component: [UInt8]
     var before: [UInt8]?
-  }
-
-  /// The indexes there are. That there are no others is guarded.
-  private mutating func knownIndexes() throws(DatabaseError) -> [TreeIndexDefinition] {
-    if let indexes { return indexes }
-    let found = try TreeIndexDefinition.all(in: rows)
-    guardedRanges.append(TreeIndexDefinition.range)
-    indexes = found
-    return found
   }
 
   /// Notes the child that a change is in or below, when it stands in the index.

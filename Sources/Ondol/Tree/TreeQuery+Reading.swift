@@ -15,6 +15,7 @@ extension TreeQuerySource {
     let query = treeQuery
     let (path, selection) = try query.resolved()
     let database = query.database
+    try database.refuseReadInTransaction(query.reference.path)
     let node = try await database.read(try database.engineSnapshot(), canBeCancelled: true) {
       (rows) throws(DatabaseError) in
       try rows.node(at: path, selection)

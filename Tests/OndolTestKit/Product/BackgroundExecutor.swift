@@ -5,10 +5,12 @@ internal import OndolEngine
 
 /// Runs tasks one after the other, and tells when there is nothing to run.
 final class BackgroundExecutor: TaskExecutor {
-  private struct State: Sendable {
+  fileprivate struct State: Sendable {
     /// Jobs that wait or run.
     var pending = 0
     var waiters: [CheckedContinuation<Void, Never>] = []
+    /// Who is told when nothing runs and nobody waits for that, so that nothing ever will.
+    var watchers: [CheckedContinuation<Void, Never>] = []
   }
 
   private let state = Guarded(State())
@@ -27,9 +29,7 @@ final class BackgroundExecutor: TaskExecutor {
   private func end() {
     let woken = state.withLock { state in
       state.pending -= 1
-      guard state.pending == 0 else { return [CheckedContinuation<Void, Never>]() }
-      defer { state.waiters = [] }
-      return state.waiters
+      return state.takeWoken()
     }
     for waiter in woken { waiter.resume() }
   }
@@ -44,5 +44,28 @@ final class BackgroundExecutor: TaskExecutor {
       }
       if isIdle { waiter.resume() }
     }
+  }
+  /// Waits until nothing runs, nor will: whoever waits for that goes on first.
+  func waitUntilStill() async {
+    await withCheckedContinuation { watcher in
+      let woken = state.withLock { state in
+        state.watchers.append(watcher)
+        return state.takeWoken()
+      }
+      for waiter in woken { waiter.resume() }
+    }
+  }
+}
+
+extension BackgroundExecutor.State {
+  /// Who goes on now that the last job has ended.
+  fileprivate mutating func takeWoken() -> [CheckedContinuation<Void, Never>] {
+    guard pending == 0 else { return [] }
+    guard waiters.isEmpty else {
+      defer { waiters = [] }
+      return waiters
+    }
+    defer { watchers = [] }
+    return watchers
   }
 }

@@ -72,6 +72,57 @@ public final class ManualClock: Sendable {
     state.withLock { $0.now = max($0.now, end) }
   }
 
+  // MARK: - Watching
+
+  /// A body waits, and nothing is left to run that could end the wait.
+  public struct Stuck: Error, Sendable, CustomStringConvertible {
+    /// What to look for.
+    public var description: String {
+      "the body waits while nothing runs: for something that never comes, for time that nobody lets"
+        + " pass, or for work that is not part of it"
+    }
+  }
+
+  /// Runs a test's body, and ends it with an error when it waits for ever, at once and whatever it
+  /// waits for.
+  ///
+  /// The body, its child tasks and the databases on devices with this clock run on the clock's own
+  /// thread, which knows when nothing is left to run. What runs elsewhere is not seen, and a body
+  /// that waits for it counts as stuck: the main actor, other actors with threads of their own,
+  /// `Task {}`, `Task.sleep`, databases that are on no device.
+  ///
+  /// ```swift
+  /// let database = try await clock.watch {
+  ///   let database = try await Database.open(at: "app.ondol", on: device)
+  ///   try await signUp("minji@example.com", in: database)
+  ///   return database
+  /// }
+  /// ```
+  ///
+  /// - Parameter body: what is to come to its end.
+  /// - Returns: what `body` returns, once nothing runs any more.
+  /// - Throws: what `body` throws; `Stuck` when it waits while nothing runs. It is cancelled then,
+  ///   and may go on waiting.
+  public func watch<Result: Sendable>(
+    _ body: @escaping @Sendable () async throws -> Result
+  ) async throws -> Result {
+    let outcome = Guarded<Swift.Result<Result, any Error>?>(nil)
+    let task = Task(executorPreference: background) {
+      do {
+        let result = try await body()
+        outcome.withLock { $0 = .success(result) }
+      } catch {
+        outcome.withLock { $0 = .failure(error) }
+      }
+    }
+    await background.waitUntilStill()
+    guard let outcome = outcome.withLock({ $0 }) else {
+      task.cancel()
+      throw Stuck()
+    }
+    return try outcome.get()
+  }
+
   /// Moves to the first moment, up to `end`, at which somebody is to wake; nil when nobody is.
   private func wakeNext(until end: Int64) -> [CheckedContinuation<Void, Never>]? {
     state.withLock { state in

@@ -213,16 +213,23 @@ package struct ModelTreeResult: Sendable {
     }
     var added: [String] = []
     var moved: [String] = []
+    /// Those that move, and those that were added behind one of these.
+    var displaced: Set<String> = []
     var changed: [String] = []
     for (index, child) in later.children.enumerated() {
       let previous = index > 0 ? later.children[index - 1].key : nil
       guard let before = old[child.key] else {
         added.append(Self.event("childAdded", child, after: previous))
+        if let previous, displaced.contains(previous) {
+          moved.append(Self.event("childMoved", child, after: previous))
+          displaced.insert(child.key)
+        }
         continue
       }
       guard before.node.exported.description != child.node.exported.description else { continue }
       if ModelRules.compare(values: before.order, child.order) != 0 {
         moved.append(Self.event("childMoved", child, after: previous))
+        displaced.insert(child.key)
       }
       changed.append(Self.event("childChanged", child, after: previous))
     }

@@ -2,6 +2,7 @@
 // decides, and the same history of a naive tree in memory. After each commit queries must give what
 // the model says. Listeners must be told, from one value to the next, exactly what is different
 // between the model's results at two moments, in the order of the rules; the last one in the end.
+// And a list of keys that events are applied to, as the guide does, must be the result's.
 
 internal import Ondol
 internal import OndolEngine
@@ -100,6 +101,9 @@ private final class TreeRecord: Sendable {
     /// Each up to a value.
     var told: [[String]] = []
     var open: [String] = []
+    /// The keys of an app's list, and what it was at each value.
+    var list: [String] = []
+    var lists: [[String]] = []
   }
 
   private let query: ModelTreeQuery
@@ -122,7 +126,8 @@ private final class TreeRecord: Sendable {
       let isLast = event.kind == .value
       state.withLock { state in
         state.open.append(told)
-        guard isLast else { return }
+        guard isLast else { return state.list.apply(event) }
+        state.lists.append(state.list)
         state.told.append(state.open)
         state.open = []
       }
@@ -155,6 +160,13 @@ private final class TreeRecord: Sendable {
           description: "\(query): told \(told), from \(from), which leads to none of"
             + " \(state.results[(place + 1)...].map { seen?.events(to: $0) ?? $0.firstEvents })")
       }
+      let keys = state.results[next].children.map(\.key)
+      guard state.lists[number] == keys else {
+        throw TreeFault(
+          description:
+            "\(query): told \(told), which leads a list to \(state.lists[number]) and not"
+            + " to \(keys)")
+      }
       if number > 0, next > place + 1 { counts.merged += 1 }
       counts.events += told.count
       place = next
@@ -164,5 +176,16 @@ private final class TreeRecord: Sendable {
         description: "\(query): told last \(state.told.last ?? []), then \(state.open), and the"
           + " last result is \(last.value)")
     }
+  }
+}
+
+extension [String] {
+  /// Applies an event to a list of keys as the guide does.
+  fileprivate mutating func apply(_ event: TreeEvent) {
+    guard let key = event.snapshot.key else { return }
+    if event.kind != .childAdded { removeAll { $0 == key } }
+    if event.kind == .childRemoved { return }
+    let previous = firstIndex { $0 == event.previousSiblingKey }
+    insert(key, at: previous.map { $0 + 1 } ?? 0)
   }
 }

@@ -174,6 +174,7 @@ package final class SimulationExecutor: TaskExecutor {
     }
   }
 
+
   /// Steps so far.
   package var steps: Int { state.withLock { $0.steps } }
 }

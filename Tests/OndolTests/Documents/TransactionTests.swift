@@ -188,7 +188,7 @@ import Testing
     let error = await #expect(throws: DatabaseError.self) {
       try await database.runTransaction(attempts: 3) { transaction in
         let n = try transaction.getDocument(document)["n"] as Int? ?? 0
-        try await document.setData(["n": n + 1])
+        try await apart { try await document.setData(["n": n + 1]) }
         try transaction.setData(["n": 0], forDocument: document)
       }
     }

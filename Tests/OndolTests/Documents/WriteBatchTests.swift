@@ -1,11 +1,35 @@
 // Batches: all or nothing, in order, within limits.
 
 import OndolEngine
+import OndolTestKit
 import Testing
 
 @testable import Ondol
 
 @Suite struct WriteBatchTests {
+  // Nothing told that the writes of a forgotten `commit()` had not happened.
+  @Test func `A batch that is let go of without a commit says so in the log, and no other does`()
+    async throws
+  {
+    let log = LogRecorder()
+    var options = Database.Options()
+    log.record(&options)
+    let database = try await Database.inMemory(options: options)
+    do {
+      let committed = database.batch()
+      try committed.setData(["n": 1], forDocument: database.document("c/a"))
+      try await committed.commit()
+      _ = database.batch()
+    }
+    #expect(!log.messages.contains { $0.contains("batch") })
+    do {
+      let forgotten = database.batch()
+      try forgotten.setData(["n": 1], forDocument: database.document("c/b"))
+    }
+    #expect(log.messages.filter { $0.hasPrefix("warning") && $0.contains("commit()") }.count == 1)
+    #expect(try await !database.document("c/b").getDocument().exists)
+  }
+
   @Test func `The writes of a batch have one version, and come in order`() async throws {
     let database = try await Database.inMemory()
     let items = database.collection("items")

@@ -15,7 +15,7 @@ import Testing
     var attempts = 0
     try await database.runTransaction { transaction in
       attempts += 1
-      if attempts == 1 { try await items.document("late").setData(["n": 1]) }
+      if attempts == 1 { try await apart { try await items.document("late").setData(["n": 1]) } }
       try transaction.deleteDocument(items.document("late"))
       try transaction.setData(["n": 2], forDocument: items.document("other"))
     }
@@ -31,7 +31,7 @@ import Testing
     var attempts = 0
     try await database.runTransaction { transaction in
       attempts += 1
-      if attempts == 1 { try await late.setData(["n": 1]) }
+      if attempts == 1 { try await apart { try await late.setData(["n": 1]) } }
       try transaction.deleteDocument(late)
       try transaction.setData(["n": 2], forDocument: database.document("items/other"))
     }
@@ -48,7 +48,7 @@ import Testing
     var attempts = 0
     try await database.runTransaction { transaction in
       attempts += 1
-      if attempts == 1 { try await items.document("same").setData(["n": 7]) }
+      if attempts == 1 { try await apart { try await items.document("same").setData(["n": 7]) } }
       try transaction.setData(["n": 1], forDocument: items.document("same"))
       try transaction.setData(["n": 2], forDocument: items.document("other"))
     }

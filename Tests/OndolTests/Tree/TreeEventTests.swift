@@ -67,7 +67,8 @@ private func listen(
       listener,
       [
         "removed c", "removed f", "added aa after b", "added bb after e", "moved e after aa",
-        "moved a after d", "changed e after aa", "changed a after d", "value x",
+        // Added behind one that moves: only now it is where a list has it.
+        "moved bb after e", "moved a after d", "changed e after aa", "changed a after d", "value x",
       ])
   }
 

@@ -85,7 +85,7 @@ private func withDirectory(_ body: (String) async throws -> Void) async throws {
     try await database.runTransaction { transaction in
       attempts += 1
       let seen = try transaction.getData(tree.child("a").queryOrderedByKey())
-      if attempts == 1 { try await tree.child("a/new").setValue(true) }
+      if attempts == 1 { try await apart { try await tree.child("a/new").setValue(true) } }
       try transaction.setValue(seen.childrenCount, at: tree.child("b"))
     }
     #expect(attempts == 2)

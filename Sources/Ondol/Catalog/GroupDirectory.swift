@@ -1,0 +1,103 @@
+// Which root collections have collections of which id below them, so that a query of a collection
+// group looks at those and not at every root collection there is. Part of the catalog in memory.
+//
+// The directory only leads: whoever asks reads the families it names in his own snapshot. So it may
+// name too many, and never too few. That holds because a collection is entered before the commit
+// that makes it, and because the rows of the catalog are walked once for all that were made before.
+// Snapshots that are older than that walk, and databases that another process writes, do without.
+
+internal import OndolEngine
+
+/// Root collections by the ids of the collections in and below them.
+final class GroupDirectory: Sendable {
+  fileprivate struct State: Sendable {
+    var roots: [ExactText: Set<ExactText>] = [:]
+    /// From which commit on nothing is missing; nil until the catalog was walked.
+    var completeSince: SequenceNumber?
+  }
+
+  private let state = Guarded(State())
+  /// Whether all who make collections enter them here.
+  private let isKept: Bool
+
+  init(isKept: Bool) {
+    self.isKept = isKept
+  }
+
+  /// Enters a collection that a commit is about to make.
+  func enter(_ pattern: CollectionPattern) {
+    guard isKept else { return }
+    state.withLock { $0.enter(pattern) }
+  }
+
+  /// The root collections that may have collections with this id, some of them perhaps no more.
+  ///
+  /// - Complexity: O(roots found); O(rows of the catalog) the first time.
+  func roots(of id: ExactText, in rows: Rows) throws(DatabaseError) -> Set<ExactText> {
+    let sequence = rows.snapshot.sequence
+    let known = state.withLock { state -> Set<ExactText>? in
+      guard let since = state.completeSince, since <= sequence else { return nil }
+      return state.roots[id] ?? []
+    }
+    if let known { return known }
+    var found = State()
+    try rows.forEachPattern { found.enter($0) }
+    if isKept {
+      state.withLock { [found] state in
+        guard state.completeSince == nil else { return }
+        state.roots.merge(found.roots) { $0.union($1) }
+        state.completeSince = sequence
+      }
+    }
+    return found.roots[id] ?? []
+  }
+}
+
+extension GroupDirectory.State {
+  fileprivate mutating func enter(_ pattern: CollectionPattern) {
+    roots[pattern.collectionID, default: []].insert(ExactText(pattern.root))
+  }
+}
+
+extension Catalog {
+  /// The families with collections of this id, as they were when `rows` were taken.
+  ///
+  /// - Complexity: one lookup for each; the first time, O(rows of the catalog).
+  func families(
+    withCollections id: ExactText, in rows: Rows
+  ) throws(DatabaseError) -> [Family] {
+    var families: [Family] = []
+    for root in try directory.roots(of: id, in: rows) {
+      if let family = try family(root.text, in: rows) { families.append(family) }
+    }
+    return families
+  }
+}
+
+extension Rows {
+  /// Shows the pattern of every collection that the catalog knows.
+  fileprivate func forEachPattern(
+    _ visit: (CollectionPattern) -> Void
+  ) throws(DatabaseError) {
+    var walk = RangeWalk(self, [KeyRange(prefix: CatalogKey.keyspaces)])
+    while try walk.next() {
+      let value = try walk.value
+      do throws(MalformedBytes) {
+        if let pattern = try KeyspaceRow.pattern(key: walk.cursor.key, value) { visit(pattern) }
+      } catch {
+        throw DatabaseError(catalog: error)
+      }
+    }
+  }
+
+  /// The pattern of the collection whose documents are in a keyspace; nil when there is none.
+  func pattern(of keyspace: Keyspace) throws(DatabaseError) -> CollectionPattern? {
+    let key = CatalogKey.keyspace(keyspace)
+    guard let value = try row(key) else { return nil }
+    do throws(MalformedBytes) {
+      return try KeyspaceRow.pattern(key: key.bytes, value.bytes)
+    } catch {
+      throw DatabaseError(catalog: error)
+    }
+  }
+}

@@ -1,0 +1,155 @@
+// The app's code that a call of the database runs while it holds something: the body of a
+// transaction, and what makes one content of another. Such code may call the database again, and
+// two things must not come of it. A write that was meant for the transaction must not go past it:
+// it would be in a commit of its own, make the transaction run again, and be there once for each
+// attempt. And nobody must wait for what he holds himself, or for somebody who waits for him.
+//
+// Both are found by the bodies that a task is in, innermost first, which tasks it starts inherit. A
+// body that has ended counts no more, so a task that outlives it is free. Around the write path.
+
+internal import OndolEngine
+internal import Synchronization
+
+/// A body that runs, or has run.
+final class RunningBody: Sendable {
+  /// What it is the body of.
+  enum Work: Sendable {
+    case transaction(of: ObjectIdentifier)
+    case derivation
+  }
+
+  /// What somebody in the body waits for.
+  private struct Wait: Sendable {
+    let latches: Latches
+    let key: LatchKey
+  }
+
+  /// The one that the current task is in.
+  @TaskLocal static var innermost: RunningBody?
+
+  let work: Work
+  private let outer: RunningBody?
+  private let isOver = Atomic(false)
+  private let waits = Guarded<[Wait]>([])
+
+  /// A body that is about to run in the current task.
+  init(_ work: Work) {
+    self.work = work
+    outer = Self.innermost
+  }
+
+  /// Notes that it has ended.
+  func end() {
+    isOver.store(true, ordering: .releasing)
+  }
+
+  /// The bodies the current task is in, innermost first.
+  static var all: [RunningBody] {
+    var bodies: [RunningBody] = []
+    var next = innermost
+    while let body = next {
+      if !body.isOver.load(ordering: .acquiring) { bodies.append(body) }
+      next = body.outer
+    }
+    return bodies
+  }
+
+  // MARK: - Waiting
+
+  /// Runs `body`, which waits for a latch, in the name of these bodies. Answers nil, and runs
+  /// nothing, when the wait could not end: who holds the latch waits for one of these, directly or
+  /// through others. Of several who would close a circle at the same time, at least one is told.
+  static func wait<R>(
+    for key: LatchKey, of latches: Latches, in bodies: [RunningBody],
+    _ body: () async throws(DatabaseError) -> R
+  ) async throws(DatabaseError) -> R? {
+    // Noted first and looked at then, so that of two who close a circle one sees the other.
+    for one in bodies { one.waits.withLock { $0.append(Wait(latches: latches, key: key)) } }
+    defer {
+      for one in bodies {
+        one.waits.withLock { waits in
+          let index = waits.firstIndex { $0.latches === latches && $0.key == key }
+          if let index { waits.remove(at: index) }
+        }
+      }
+    }
+    if let holder = latches.holder(of: key), holder.isHeldUp(by: bodies) { return nil }
+    return try await body()
+  }
+
+  /// Whether this is one of the bodies, or waits for one of them.
+  private func isHeldUp(by bodies: [RunningBody]) -> Bool {
+    var seen: Set<ObjectIdentifier> = []
+    var open = [self]
+    while let body = open.popLast() {
+      if bodies.contains(where: { $0 === body }) { return true }
+      guard seen.insert(ObjectIdentifier(body)).inserted else { continue }
+      for wait in body.waits.withLock({ $0 }) {
+        if let holder = wait.latches.holder(of: wait.key) { open.append(holder) }
+      }
+    }
+    return false
+  }
+}
+
+// MARK: - Transactions
+
+extension Database {
+  /// Runs the body of a transaction, so that calls past the transaction are found.
+  func runBody<Result>(_ body: () async throws -> Result) async rethrows -> Result {
+    let running = RunningBody(.transaction(of: ObjectIdentifier(self)))
+    runningTransactions.add(1, ordering: .relaxed)
+    defer {
+      running.end()
+      runningTransactions.subtract(1, ordering: .relaxed)
+    }
+    return try await RunningBody.$innermost.withValue(running, operation: body)
+  }
+
+  /// Whether the current task is in the body of a transaction of this database.
+  private var isInTransaction: Bool {
+    guard runningTransactions.load(ordering: .relaxed) > 0 else { return false }
+    return RunningBody.all.contains { body in
+      guard case .transaction(let database) = body.work else { return false }
+      return database == ObjectIdentifier(self)
+    }
+  }
+
+  /// Refuses a transaction within the body of another.
+  func refuseTransactionInTransaction() throws(DatabaseError) {
+    guard isInTransaction else { return }
+    throw DatabaseError(
+      .failedPrecondition,
+      "a transaction was begun in the body of another one of the same database, and the two would"
+        + " wait for each other",
+      suggestion: "hand the Transaction on and use it, or run one behind the other")
+  }
+
+  /// Refuses a write that goes past the transaction whose body it is made in.
+  func refuseWriteInTransaction(
+    _ path: @autoclosure () -> String? = nil
+  ) throws(DatabaseError) {
+    guard isInTransaction else { return }
+    throw DatabaseError(
+      .failedPrecondition,
+      "a write in the body of a transaction was made through the database, and would be done at"
+        + " once, and again with every attempt",
+      suggestion: "call the same of the Transaction, or make the write behind it or in a"
+        + " Task.detached when it is not to be part of it",
+      path: path())
+  }
+
+  /// Refuses a read that goes past the transaction whose body it is made in.
+  func refuseReadInTransaction(
+    _ path: @autoclosure () -> String? = nil
+  ) throws(DatabaseError) {
+    guard isInTransaction else { return }
+    throw DatabaseError(
+      .failedPrecondition,
+      "a read in the body of a transaction was made through the database, so that the commit would"
+        + " not notice when others change what it saw",
+      suggestion: "call the same of the Transaction, or read from database.snapshot() what need not"
+        + " be the newest",
+      path: path())
+  }
+}
