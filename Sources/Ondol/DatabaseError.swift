@@ -94,7 +94,8 @@ public struct DatabaseError: Error, Sendable, Hashable {
   /// What was wrong and what helps, for a person.
   public var message: String
   /// What helps where that is a call of this library, such as "setData or create makes one"; nil
-  /// where the message says all. A program that shows errors to people who cannot call it leaves it out.
+  /// where the message says all. A program that shows errors to people who cannot call it leaves it
+  /// out.
   public var suggestion: String?
   /// The path of the document, collection or file it is about.
   public var path: String?
@@ -237,8 +238,8 @@ extension DatabaseError {
     }
   }
 
-  /// Who has a database open, as the line in its LOCK says: "process 7, since 1764000000000000" with
-  /// the moment in microseconds since 1970.
+  /// Who has a database open, as the line in its LOCK says: "process 7, since 1764000000000000"
+  /// with the moment in microseconds since 1970.
   private enum LockHolder {
     static func words(_ line: String) -> String {
       guard !line.isEmpty else { return "" }

@@ -62,10 +62,10 @@ extension Database {
     /// not yet in files come on top of it: each shard gathers a sixteenth of it, within 4 and 64
     /// MiB, and up to three times that while its files are behind.
     public var cacheSize = 64 << 20
-    /// Files that the database has open at once, 64 or more. Nil, the default, takes half of what the
-    /// process may have open, within 64 and 4,096. However large the database is, it gets by with
-    /// what it has: a file that was not read for long is closed, and opened again when it is. Some
-    /// thirty of them are for writing; an upload under way has one more.
+    /// Files that the database has open at once, 64 or more. Nil, the default, takes half of what
+    /// the process may have open, within 64 and 4,096. However large the database is, it gets by
+    /// with what it has: a file that was not read for long is closed, and opened again when it is.
+    /// Some thirty of them are for writing; an upload under way has one more.
     public var fileLimit: Int?
     /// Parts of the storage that are maintained side by side, 1 to 1,024; counts when the database
     /// is created, and stays what it was then.

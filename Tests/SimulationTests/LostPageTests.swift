@@ -4,8 +4,8 @@ import OndolTestKit
 import Testing
 
 @Suite struct `A lost page` {
-  // A log whose first page was lost, with both copies of its header, was once taken for one that was
-  // never used: the database opened with a handful of its commits, and removed the log.
+  // A log whose first page was lost, with both copies of its header, was once taken for one that
+  // was never used: the database opened with a handful of its commits, and removed the log.
   @Test(arguments: LostPageTest.Ending.allCases, LostPageTest.Rest.allCases)
   func `takes no acknowledged commit away in silence`(
     ending: LostPageTest.Ending, rest: LostPageTest.Rest

@@ -1,7 +1,7 @@
-// Something fails once, at any operation, and is well again: no descriptor is free, the disk is full
-// for a moment, a sync fails. What passes leaves a database that goes on writing by itself. What
-// cannot be undone, a failed sync, ends writing for good, and says so: no acknowledgement comes
-// later that hangs on what the device may lack.
+// Something fails once, at any operation, and is well again: no descriptor is free, the disk is
+// full for a moment, a sync fails. What passes leaves a database that goes on writing by itself.
+// What cannot be undone, a failed sync, ends writing for good, and says so: no acknowledgement
+// comes later that hangs on what the device may lack.
 
 import OndolEngine
 import OndolTestKit

@@ -30,6 +30,10 @@ final class TinyStore: CrashSubject {
     var isClosed = false
     /// A write or a sync failed; nothing is written any more.
     var isPoisoned = false
+    /// Whether a commit is being written. Others wait for their turn, because a write lets other
+    /// steps happen in its middle.
+    var isWriting = false
+    var waiting: [CheckedContinuation<Void, Never>] = []
   }
 
   private let state: Guarded<State>
@@ -139,21 +143,46 @@ final class TinyStore: CrashSubject {
   func commit(
     _ changes: [Change], _ durability: Durability
   ) async throws(EngineError) -> CommitPlace {
-    let sequence = try poisoning { () throws(EngineError) in
-      try state.withLock { [log, mistake] (state) throws(EngineError) in
-        let pieces = mistake == .splitsCommits ? changes.map { [$0] } : [changes]
-        for piece in pieces {
-          let frame = Self.frame(sequence: state.sequence + 1, changes: piece)
-          try log.write(frame.bytes, at: state.end)
-          state.end += UInt64(frame.count)
-        }
-        state.sequence += 1
-        for change in changes { state.rows[change.key] = change.value }
-        return state.sequence
-      }
-    }
+    await takeTurn()
+    defer { endTurn() }
+    let sequence = try poisoning { () throws(EngineError) in try write(changes) }
     if durability == .power, mistake != .forgetsToSync { try sync() }
     return CommitPlace(sequence: sequence, time: Int64(sequence))
+  }
+
+  /// Writes a commit, whose turn it is, and makes it visible.
+  private func write(_ changes: [Change]) throws(EngineError) -> UInt64 {
+    let (sequence, start) = state.withLock { ($0.sequence + 1, $0.end) }
+    var end = start
+    let pieces = mistake == .splitsCommits ? changes.map { [$0] } : [changes]
+    for piece in pieces {
+      let frame = Self.frame(sequence: sequence, changes: piece)
+      try log.write(frame.bytes, at: end)
+      end += UInt64(frame.count)
+    }
+    return state.withLock { [sequence, end] state in
+      (state.sequence, state.end) = (sequence, end)
+      for change in changes { state.rows[change.key] = change.value }
+      return sequence
+    }
+  }
+
+  private func takeTurn() async {
+    await withCheckedContinuation { turn in
+      let isFree = state.withLock { state in
+        if state.isWriting { state.waiting.append(turn) }
+        defer { state.isWriting = true }
+        return !state.isWriting
+      }
+      if isFree { turn.resume() }
+    }
+  }
+
+  private func endTurn() {
+    state.withLock { state in
+      state.isWriting = !state.waiting.isEmpty
+      return state.waiting.isEmpty ? nil : state.waiting.removeFirst()
+    }?.resume()
   }
 
   func contents() async throws(EngineError) -> (sequence: UInt64, rows: Rows) {

@@ -5,8 +5,8 @@
 // and finds the other's row.
 //
 // A transaction that reads after it has written may be half-way through a swap of two values. Its
-// rows of the index are of no use then, which is noted instead of thrown, and its queries do without
-// the index.
+// rows of the index are of no use then, which is noted instead of thrown, and its queries do
+// without the index.
 
 internal import OndolEngine
 

@@ -34,8 +34,8 @@ extension DocumentReference {
   ///   - type: what the fields are to fit. One that is optional gives nil where there is no
   ///     document.
   ///   - decoder: how names and dates were stored, and defaults for fields that are missing.
-  /// - Throws: as `DocumentSnapshot.data(as:decoder:)` when there is no document or it does not fit;
-  ///   otherwise as `getDocument()`.
+  /// - Throws: as `DocumentSnapshot.data(as:decoder:)` when there is no document or it does not
+  ///   fit; otherwise as `getDocument()`.
   /// - Complexity: as `getDocument()`, and O(size of the fields `type` asks for).
   public func getDocument<Content: Decodable>(
     as type: Content.Type, decoder: DocumentDecoder = DocumentDecoder()

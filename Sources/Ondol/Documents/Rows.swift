@@ -2,8 +2,8 @@
 // derived from. What is in memory is read on the caller, which keeps its actor; when a block must
 // come from disk, the whole read is begun again on one of the engine's threads for cold reads, so
 // that no thread of the pool ever waits for a disk, and there once more when it takes long while
-// others wait. So what reads rows changes nothing. Whoever must not suspend (a `DatabaseSnapshot`, a
-// transaction) blocks instead.
+// others wait. So what reads rows changes nothing. Whoever must not suspend (a `DatabaseSnapshot`,
+// a transaction) blocks instead.
 
 internal import OndolEngine
 
@@ -35,8 +35,8 @@ struct Rows: Sendable {
   /// Rows that a walk goes over between two steps.
   static let rowsOfStep = 64
 
-  /// To be called by a walk every `rowsOfStep` rows. Throws `DatabaseError.cold` when the walk is to
-  /// be begun again because others come first, and `.cancelled` when nobody wants it any more.
+  /// To be called by a walk every `rowsOfStep` rows. Throws `DatabaseError.cold` when the walk is
+  /// to be begun again because others come first, and `.cancelled` when nobody wants it any more.
   @inline(never)
   func step() throws(DatabaseError) {
     guard let turn else {

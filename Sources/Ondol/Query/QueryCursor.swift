@@ -2,9 +2,10 @@
 // among them, so that it says where to go on even when the document is gone. Keyset pages are made
 // of it, and it survives a restart as one text.
 //
-//   text   base 64 of: 1, the orders' digest (8 bytes), the keys' count (2), a bit a key that is there
-//          (low bits first), then a document's fields in the form D1, without its envelope: the keys
-//          that are there, as an array
+//   text   base 64 of: 1, the orders' digest (8 bytes), the keys' count (2), a bit a key that is
+//   there
+//          (low bits first), then a document's fields in the form D1, without its envelope: the
+//          keys that are there, as an array
 //
 // The alphabet is that of URLs and names of files, without padding.
 

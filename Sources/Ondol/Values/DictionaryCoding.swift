@@ -36,8 +36,8 @@ extension Dictionary: EncodableDictionary where Key: Encodable, Value: Encodable
     }
   }
 
-  /// What the key is called as a field; nil when it encodes as something else than a text or a whole
-  /// number.
+  /// What the key is called as a field; nil when it encodes as something else than a text or a
+  /// whole number.
   private static func name(
     of key: Key, _ strategies: DocumentEncoder, _ path: CodingPath
   ) throws -> String? {

@@ -1,5 +1,5 @@
-// Texts by their bytes. Swift's `==` on texts is Unicode's canonical equivalence, and so is what its
-// dictionaries and sets do: "é" as one scalar and as two are one text there. Here they are two,
+// Texts by their bytes. Swift's `==` on texts is Unicode's canonical equivalence, and so is what
+// its dictionaries and sets do: "é" as one scalar and as two are one text there. Here they are two,
 // because keys on disk, index rows and every comparison of values go by UTF-8. So whatever compares
 // names or texts of documents does it with what is in this file or in ValueOrder.
 //
@@ -86,8 +86,8 @@ extension Dictionary where Key == String {
     guard let index = index(forKey: name), isSame(keys[index], name) else {
       throw DatabaseError(
         .invalidArgument,
-        "the name \"\(name)\" is there in two spellings that Unicode takes for one, and a map cannot"
-          + " hold both; use one of them, as composed() makes it",
+        "the name \"\(name)\" is there in two spellings that Unicode takes for one, and a map"
+          + " cannot hold both; use one of them, as composed() makes it",
         field: FieldPath.quoted(name))
     }
     return former

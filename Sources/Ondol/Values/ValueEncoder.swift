@@ -232,8 +232,8 @@ extension ValueEncoder {
   }
 
   /// Gives every name a symbol, or none of them one where the table has no room for all: the map
-  /// has its own names then, and what room there is stays for others. In the order of the names, not
-  /// the dictionary's, so that the same writes give the same bytes in every run.
+  /// has its own names then, and what room there is stays for others. In the order of the names,
+  /// not the dictionary's, so that the same writes give the same bytes in every run.
   private mutating func addNames(of fields: [String: Value]) throws(DatabaseError) -> Bool {
     var room = symbols.room
     if room < fields.count {

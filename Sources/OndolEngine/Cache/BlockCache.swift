@@ -47,8 +47,8 @@ package final class BlockCache: Sendable {
   /// Blocks that were looked at to find those since the start.
   package var examinationCount: Int { examinations.load(ordering: .relaxed) }
 
-  /// Charges bytes that live elsewhere and cannot be evicted, such as a memtable's. Blocks make room
-  /// as others come.
+  /// Charges bytes that live elsewhere and cannot be evicted, such as a memtable's. Blocks make
+  /// room as others come.
   ///
   /// - Complexity: O(1); takes no lock.
   package func reserve(_ bytes: Int) {

@@ -2,7 +2,8 @@
 // where memory is short, the arithmetic of one that is read in parts, which lie in slots of their
 // own and come and go like blocks. A part has as many lines as fit into a page.
 
-/// A loaded filter, or the measure of one in parts. A plain reference: its owner calls `free` at the end.
+/// A loaded filter, or the measure of one in parts. A plain reference: its owner calls `free` at
+/// the end.
 @safe struct FilterBits: BitwiseCopyable, @unchecked Sendable {
   // Safe to share: not written after init.
   private let base: UnsafeMutableRawPointer?
@@ -11,8 +12,8 @@
   /// No filter: every key may be there.
   static var none: FilterBits { unsafe FilterBits(base: nil, lines: 0) }
 
-  /// A filter in parts, which are asked by `mayContain(_:in:)`; by itself it says that every key may
-  /// be there.
+  /// A filter in parts, which are asked by `mayContain(_:in:)`; by itself it says that every key
+  /// may be there.
   init(linesInParts lines: Int) {
     unsafe self.init(base: nil, lines: lines)
   }

@@ -1,7 +1,7 @@
-// What a commit takes for the time. Times only go up from commit to commit, so one that is far ahead
-// of the truth stays with the database for as long as it takes the world to catch up: every later
-// commit must be later still. A clock that jumps ahead for a moment, while a device looks for the
-// network or somebody turns the year, must not do that. So a jump is believed only when it has
+// What a commit takes for the time. Times only go up from commit to commit, so one that is far
+// ahead of the truth stays with the database for as long as it takes the world to catch up: every
+// later commit must be later still. A clock that jumps ahead for a moment, while a device looks for
+// the network or somebody turns the year, must not do that. So a jump is believed only when it has
 // lasted; until then time goes on from before as a clock counts it that nobody sets.
 //
 // A value without a lock, which the sequencer keeps. Asked for every commit, it looks at the second

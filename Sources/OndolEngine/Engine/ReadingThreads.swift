@@ -2,12 +2,12 @@
 // once, and so that a short read never stands behind a long one.
 //
 // Nobody knows beforehand how long a read will take, so every read begins as a short one. One that
-// goes on for longer than its allowance is a long one from there on, and only so many long reads run
-// at once that threads are left for short ones. Where there are more, they take turns: a read whose
-// allowance is used up while others wait is given up, goes to the end of the line, and is begun
-// again from the beginning with twice the allowance. That is sound because a read changes nothing;
-// it had to be possible anyway, since a read that finds a block missing is begun again here. What is
-// done twice is at most as much as what is done once.
+// goes on for longer than its allowance is a long one from there on, and only so many long reads
+// run at once that threads are left for short ones. Where there are more, they take turns: a read
+// whose allowance is used up while others wait is given up, goes to the end of the line, and is
+// begun again from the beginning with twice the allowance. That is sound because a read changes
+// nothing; it had to be possible anyway, since a read that finds a block missing is begun again
+// here. What is done twice is at most as much as what is done once.
 //
 // A read whose task is cancelled ends at its next step, or before it has begun.
 
@@ -176,8 +176,8 @@ package final class ReadingTurn: Sendable {
 
   /// To be called by the read every some dozen rows.
   ///
-  /// - Throws: `.wouldBlock` when others come first: the read ends, and is begun again. `.cancelled`
-  ///   when its task was cancelled and it `canBeCancelled`.
+  /// - Throws: `.wouldBlock` when others come first: the read ends, and is begun again.
+  ///   `.cancelled` when its task was cancelled and it `canBeCancelled`.
   package func step(canBeCancelled: Bool) throws(EngineError) {
     if canBeCancelled, isCancelled.load(ordering: .relaxed) { throw .cancelled }
     let taken = steps.load(ordering: .relaxed) + 1
@@ -210,24 +210,23 @@ package final class ReadingTurn: Sendable {
   }
 }
 
-/// Those who wait, first come, first served.
+/// Those who wait, first come, first served. Who was taken out is held no longer: a read holds a
+/// snapshot, and what it sees cannot be given up.
 private struct Line<Element: Sendable>: Sendable {
-  private var elements: [Element] = []
-  private var first = 0
+  /// Who comes next, last first.
+  private var front: [Element] = []
+  /// Who came since `front` was filled.
+  private var back: [Element] = []
 
-  var isEmpty: Bool { first == elements.count }
+  var isEmpty: Bool { front.isEmpty && back.isEmpty }
 
-  mutating func append(_ element: Element) { elements.append(element) }
+  mutating func append(_ element: Element) { back.append(element) }
 
   mutating func popFirst() -> Element? {
-    guard first < elements.count else { return nil }
-    defer {
-      first += 1
-      if first > 64, 2 * first > elements.count {
-        elements.removeFirst(first)
-        first = 0
-      }
+    if front.isEmpty {
+      front = back.reversed()
+      back = []
     }
-    return elements[first]
+    return front.popLast()
   }
 }

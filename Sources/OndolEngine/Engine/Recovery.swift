@@ -2,10 +2,10 @@
 // are read in order and their rows put into memtables; a torn tail is told from damage as LogFormat
 // says.
 //
-// A log that the manifest names is read whatever has become of its header: the manifest has the salt,
-// and the rest follows from the log before. So the page with the header can be lost like any other
-// and takes nothing with it. Of a log that was written as a whole before it was named, nothing may be
-// missing at all.
+// A log that the manifest names is read whatever has become of its header: the manifest has the
+// salt, and the rest follows from the log before. So the page with the header can be lost like any
+// other and takes nothing with it. Of a log that was written as a whole before it was named,
+// nothing may be missing at all.
 //
 // After an unclean end nothing that was read is trusted to be on the device. Readers need not wait
 // for that, but whoever writes does, see LogReplacement.
@@ -141,8 +141,8 @@ struct Recovery {
     try refuseDamage(claims: [frames.furthestClaim(), mark])
   }
 
-  /// Reads a log whose header is not there. When its first frame goes on where the log before ended,
-  /// what stood in the header is known.
+  /// Reads a log whose header is not there. When its first frame goes on where the log before
+  /// ended, what stood in the header is known.
   private mutating func readHeadless(
     _ bytes: [UInt8], _ number: FileNumber, _ name: String
   ) throws(EngineError) {

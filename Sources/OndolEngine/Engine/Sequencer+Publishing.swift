@@ -122,8 +122,8 @@ extension Sequencer {
   }
 
   /// Writes the frames put off so far and answers with the end of everything placed by then. The
-  /// two are of one moment: what is placed up to there is written, or somebody is writing it. Frames
-  /// put off a moment later may stay where they are, and nobody must wait for them.
+  /// two are of one moment: what is placed up to there is written, or somebody is writing it.
+  /// Frames put off a moment later may stay where they are, and nobody must wait for them.
   private func writeDeferred() throws(EngineError) -> LogPosition {
     let (write, end) = state.withLock { (self.takeDeferred(&$0), $0.commits.placedEnd) }
     guard let write else { return end }

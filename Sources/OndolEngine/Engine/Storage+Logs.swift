@@ -72,7 +72,8 @@ extension Storage {
 
   /// Makes sure that the log handed out by `makeLog()` is found after a power cut. Done on the
   /// maintenance thread, without a task: commits that try again and again may keep the pool busy
-  /// until this is done. `tryAgain` is asked where it fails for the moment; true when it is to come.
+  /// until this is done. `tryAgain` is asked where it fails for the moment; true when it is to
+  /// come.
   func secureFirstLog(tryAgain: @escaping @Sendable () -> Bool) {
     maintenance.enqueue { [self] in
       guard let newest = sequencer.newestLog, newest.number > manifest.state.newestLog

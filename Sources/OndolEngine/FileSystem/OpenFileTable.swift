@@ -1,7 +1,8 @@
-// How many files a database keeps open. It has a file for every few megabytes of rows, and a process
-// may have some hundred files open in all, so descriptors are lent: a file that is read has one, and
-// when there are as many as there may be, the one that was used longest ago goes. Whoever is reading
-// through a descriptor keeps it until that read is done, whatever the table does meanwhile.
+// How many files a database keeps open. It has a file for every few megabytes of rows, and a
+// process may have some hundred files open in all, so descriptors are lent: a file that is read has
+// one, and when there are as many as there may be, the one that was used longest ago goes. Whoever
+// is reading through a descriptor keeps it until that read is done, whatever the table does
+// meanwhile.
 //
 // Only reads that go to a file come here, never one whose block is in memory.
 //

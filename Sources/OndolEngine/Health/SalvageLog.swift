@@ -72,8 +72,8 @@ struct SalvageLogs {
     sources.insert(try SalvageMemtable(commits, number), at: 0)
   }
 
-  /// The salt of a log that begins with `page`: what its header says, or else the manifest. Nil where
-  /// there is nothing to be read.
+  /// The salt of a log that begins with `page`: what its header says, or else the manifest. Nil
+  /// where there is nothing to be read.
   private func salt(of number: FileNumber, _ page: RawSpan) throws(EngineError) -> UInt64? {
     let known = named[number]?.salt
     switch try LogHeader.read(page, file: number.logName) {

@@ -100,8 +100,8 @@ struct FrameReader {
 }
 
 /// The frames at the beginning of a log of which neither the header nor the salt is known, as a
-/// database has that an older version wrote. What looks like a frame counts when its payload has the
-/// checksum that it says; rows are never read from such.
+/// database has that an older version wrote. What looks like a frame counts when its payload has
+/// the checksum that it says; rows are never read from such.
 struct UnsaltedFrames {
   /// The furthest position that one of them vouches for.
   private(set) var furthestClaim: LogPosition?

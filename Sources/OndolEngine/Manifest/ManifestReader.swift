@@ -1,6 +1,6 @@
 // Reads a manifest: whole edits from its frames, one behind the other, and what they add up to. The
-// end is where the next edit is not whole. That it was never written whole is told from damage as in
-// the log: each frame vouches for the bytes before the edit that it belongs to.
+// end is where the next edit is not whole. That it was never written whole is told from damage as
+// in the log: each frame vouches for the bytes before the edit that it belongs to.
 
 /// Steps through the edits of a manifest that is in memory.
 struct ManifestEdits {

@@ -1,14 +1,14 @@
 // What the manifest says of a log that recovery needs, beside where the first one begins: enough to
-// read its frames when its own header is lost. A log's header is one page of the device, and with it
-// would go all that was acknowledged behind it.
+// read its frames when its own header is lost. A log's header is one page of the device, and with
+// it would go all that was acknowledged behind it.
 
 /// A log as the manifest names it.
 struct NamedLog: Sendable, Equatable {
   var number: FileNumber
   /// What its frames' checksums begin with.
   var salt: UInt64
-  /// Bytes that hold commits and were on the device when it was named: all of them in a log that was
-  /// written as a whole, none in one that commits go into.
+  /// Bytes that hold commits and were on the device when it was named: all of them in a log that
+  /// was written as a whole, none in one that commits go into.
   var length: UInt64
 }
 

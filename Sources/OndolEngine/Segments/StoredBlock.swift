@@ -6,8 +6,9 @@
 //    4   1  codec: 0 none, 1 LZ4              7   1  eighths of the spare bytes at the stored end
 //    5   1  kind                              8   8  checksum
 //
-// What is encrypted needs room for more than its bytes: the spare bytes, which count as stored ones. A
-// block with a codec, kind or cipher that is unknown here, or with spare bytes, is a newer version's.
+// What is encrypted needs room for more than its bytes: the spare bytes, which count as stored
+// ones. A block with a codec, kind or cipher that is unknown here, or with spare bytes, is a newer
+// version's.
 
 /// What stands behind a block's stored bytes, and the ways through it.
 enum StoredBlock {

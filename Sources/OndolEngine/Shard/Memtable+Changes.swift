@@ -1,9 +1,9 @@
 // Whether commits after some one changed anything in a range of keys, as the guards of optimistic
 // commits ask. There are two ways through a memtable that both tell: the rows of the range in the
-// order of their keys, and the rows that came since in the order of their commits. Either can be the
-// long one, a collection of many rows or a transaction that took long, and nobody knows beforehand
-// which. So both are gone at once, a row of each in turn, and whichever ends first has the answer: at
-// most twice the shorter way.
+// order of their keys, and the rows that came since in the order of their commits. Either can be
+// the long one, a collection of many rows or a transaction that took long, and nobody knows
+// beforehand which. So both are gone at once, a row of each in turn, and whichever ends first has
+// the answer: at most twice the shorter way.
 
 extension Memtable {
   /// A place behind which are all nodes of commits after `sequence`, with few of earlier ones. For

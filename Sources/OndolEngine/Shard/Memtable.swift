@@ -61,7 +61,8 @@ final class Memtable: @unchecked Sendable {
   private(set) var sequences: ClosedRange<SequenceNumber>?
   /// The log that holds the first commit in it.
   private(set) var firstLog: FileNumber?
-  /// Where the nodes of some of the commits begin, in their order; no two nearer than so many bytes.
+  /// Where the nodes of some of the commits begin, in their order; no two nearer than so many
+  /// bytes.
   private(set) var marks: [(sequence: SequenceNumber, place: Int)] = []
   private var markDistance: Int { max(1 << 10, capacity >> 8) }
 

@@ -148,7 +148,8 @@ struct AggregateCommand: AsyncParsableCommand {
         [.count()] + wanted.map(\.field))
       var rows = RowWriter(
         globals, .report(schema: "agg/1", columns: groupBy + ["count"] + wanted.map(\.name)))
-      // Sources of which no row has told anything, because nobody has them or they add up to nothing.
+      // Sources of which no row has told anything, because nobody has them or they add up to
+      // nothing.
       var untold = Set(wanted.map(\.source) + groupBy)
       func write(_ result: AggregateQuerySnapshot, of key: [Cell] = []) throws {
         let cells = wanted.map { ($0.name, result[$0.field] ?? .null) }

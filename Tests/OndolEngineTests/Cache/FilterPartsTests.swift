@@ -1,6 +1,7 @@
 // Filters of which there is no room for the whole: their parts come and go like blocks, answer as
 // the whole would, and are read only where that is likely to spare something. What it was: filters
-// could not be evicted, and those of a hundred million rows have twice the bytes of the usual cache.
+// could not be evicted, and those of a hundred million rows have twice the bytes of the usual
+// cache.
 
 import Testing
 

@@ -34,8 +34,8 @@ private let start = 50 * year
     }
   }
 
-  // A device that took the next year for this one for a moment, and committed, has stamped that year
-  // on everything since, because times only go up.
+  // A device that took the next year for this one for a moment, and committed, has stamped that
+  // year on everything since, because times only go up.
   @Test func `A jump ahead for a moment is not believed`() {
     var clocks = Clocks()
     _ = clocks.time(after: 10 * second)

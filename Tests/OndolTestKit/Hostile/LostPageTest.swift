@@ -1,7 +1,7 @@
 // Loses one page of one file, as a device does when a block of it goes bad, at every place of every
-// file of a database that was killed, and counts the acknowledged commits afterwards. Either all are
-// there, or opening or reading says that something is damaged. What is never right is fewer of them
-// without a word.
+// file of a database that was killed, and counts the acknowledged commits afterwards. Either all
+// are there, or opening or reading says that something is damaged. What is never right is fewer of
+// them without a word.
 
 internal import OndolEngine
 

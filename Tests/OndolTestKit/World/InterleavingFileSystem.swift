@@ -1,5 +1,5 @@
-// Files whose writes take a while: around each, others get on, as they do while a thread waits for a
-// device. Without it whatever a step does would happen at once, and what goes wrong between two
+// Files whose writes take a while: around each, others get on, as they do while a thread waits for
+// a device. Without it whatever a step does would happen at once, and what goes wrong between two
 // looks at shared state with a write between them would never be seen.
 
 internal import OndolEngine

@@ -3,10 +3,10 @@
 // called `run`. The same seed gives the same interleaving, another seed another one. What escapes
 // it: unstructured tasks, actors with an executor of their own, and threads.
 //
-// A call that blocks does not end a step, and yet others get on meanwhile: `interleave()`, which the
-// world's files call around every write, runs some of their steps in the middle of one. When nothing
-// is left to run and the task has not ended somebody waits for ever; what was said to be waited for
-// is told then.
+// A call that blocks does not end a step, and yet others get on meanwhile: `interleave()`, which
+// the world's files call around every write, runs some of their steps in the middle of one. When
+// nothing is left to run and the task has not ended somebody waits for ever; what was said to be
+// waited for is told then.
 
 package import OndolEngine
 

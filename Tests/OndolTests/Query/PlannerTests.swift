@@ -229,8 +229,8 @@ private let expectations: [Expectation] = [
   }
 
   /// Two numbers typed into a form the wrong way round: the last alternative was one that nothing
-  /// can meet, so it was exact, and was taken for all of them. Counts and ids were of documents that
-  /// the first alternative does not let through.
+  /// can meet, so it was exact, and was taken for all of them. Counts and ids were of documents
+  /// that the first alternative does not let through.
   @Test func `An "or" is only as exact as the least exact of its parts`() async throws {
     let items = try await Database.inMemory().collection("items")
     for (id, status, price, other) in [("1", "y", 1, 3), ("2", "y", 2, 4), ("3", "x", 7, 5)] {
