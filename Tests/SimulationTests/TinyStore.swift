@@ -30,8 +30,8 @@ final class TinyStore: CrashSubject {
     var isClosed = false
     /// A write or a sync failed; nothing is written any more.
     var isPoisoned = false
-    /// Whether a commit is being written. Others wait for their turn, because a write lets other
-    /// steps happen in its middle.
+    /// Whether somebody writes or syncs. Others wait for their turn, because either lets other steps
+    /// happen in its middle, and a sync behind one that failed would succeed without having saved.
     var isWriting = false
     var waiting: [CheckedContinuation<Void, Never>] = []
   }
@@ -143,10 +143,8 @@ final class TinyStore: CrashSubject {
   func commit(
     _ changes: [Change], _ durability: Durability
   ) async throws(EngineError) -> CommitPlace {
-    await takeTurn()
-    defer { endTurn() }
-    let sequence = try poisoning { () throws(EngineError) in try write(changes) }
-    if durability == .power, mistake != .forgetsToSync { try sync() }
+    let sequence = try await inTurn { () throws(EngineError) in try write(changes) }
+    if durability == .power, mistake != .forgetsToSync { try await sync() }
     return CommitPlace(sequence: sequence, time: Int64(sequence))
   }
 
@@ -189,22 +187,22 @@ final class TinyStore: CrashSubject {
     state.withLock { ($0.sequence, $0.rows) }
   }
 
-  func synchronize() async throws(EngineError) { try sync() }
+  func synchronize() async throws(EngineError) { try await sync() }
 
-  func flush() async throws(EngineError) { try sync() }
+  func flush() async throws(EngineError) { try await sync() }
 
-  func settle() async throws(EngineError) { try sync() }
+  func settle() async throws(EngineError) { try await sync() }
 
   func close() async throws(EngineError) {
     defer {
       state.withLock { $0.isClosed = true }
       lock.release()
     }
-    try sync()
+    try await sync()
   }
 
-  private func sync() throws(EngineError) {
-    try poisoning { () throws(EngineError) in
+  private func sync() async throws(EngineError) {
+    try await inTurn { () throws(EngineError) in
       do throws(EngineError) {
         try log.sync()
       } catch {
@@ -214,8 +212,12 @@ final class TinyStore: CrashSubject {
     }
   }
 
-  /// Refuses what comes after a failure.
-  private func poisoning<R>(_ work: () throws(EngineError) -> R) throws(EngineError) -> R {
+  /// Does `work` when nobody else does any, and refuses what comes after a failure.
+  private func inTurn<R>(
+    _ work: () throws(EngineError) -> R
+  ) async throws(EngineError) -> R {
+    await takeTurn()
+    defer { endTurn() }
     let (isClosed, isPoisoned) = state.withLock { ($0.isClosed, $0.isPoisoned) }
     if isClosed { throw .closed }
     if isPoisoned { throw .poisoned(reason: "an earlier failure") }

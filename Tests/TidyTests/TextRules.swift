@@ -19,11 +19,17 @@ extension Rule {
       guard file.hasTexts else { return [] }
       return file.findings(
         of:
-          /\b(?:name|names|text|segments|documentID|collectionIDs|root|prefix)(?:\[\w+\])? [!=]= (?![.\d"\-]|nil\b)/,
+          #/
+          \b(?:name|names|text|segments|documentID|collectionIDs|root|prefix)(?:\[\w+\])?
+          \s[!=]=\s(?![.\d"\-]|nil\b)
+          /#,
         "compare texts with `isSame`, `ExactText` or `ValueOrder`")
         + file.findings(
           of:
-            /[\w\])] [!=]= (?:\w+\.)*(?:name|names|text|segments|documentID|collectionIDs|root)\b(?![.(])/,
+            #/
+            [\w\])]\s[!=]=\s(?:\w+\.)*
+            (?:name|names|text|segments|documentID|collectionIDs|root)\b(?![.(])
+            /#,
           "compare texts with `isSame`, `ExactText` or `ValueOrder`")
     },
 

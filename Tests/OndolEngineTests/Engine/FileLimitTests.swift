@@ -26,7 +26,7 @@ import Testing
 
   private func key(_ number: Int) -> [UInt8] { rowKey("\(number)", group: UInt32(1 + number % 2)) }
 
-  private static let rows = 480
+  private static let rows = 800
 
   /// Writes and overwrites rows until there are some hundred files.
   private func fill(_ engine: Engine, round: Int) async throws {
