@@ -61,19 +61,41 @@ struct UniqueClaims {
     }
   }
 
+  /// Values of the commit that another document holds, which the commit does not take them from.
+  struct Conflict {
+    var holder: DocumentPath
+    var error: DatabaseError
+  }
+
+  /// Looks up who holds the values that the commit takes.
+  func conflicts(in rows: Rows) throws(DatabaseError) -> [Conflict] {
+    var conflicts: [Conflict] = []
+    for (key, claim) in taken where !released.contains(key) {
+      guard let row = try rows.row(key), row != claim.row.value else { continue }
+      let holder = try claim.neighbour(row)
+      conflicts.append(
+        Conflict(
+          holder: holder, error: Self.conflict(claim.index, holder: holder).at(path: "\(claim.path)")
+        ))
+    }
+    return conflicts
+  }
+
+  /// Puts the unique rows into the batch, to be called when there is no conflict.
+  func put(into batch: inout Batch) {
+    for key in released where taken[key] == nil { batch.delete(key.bytes) }
+    for (key, claim) in taken {
+      batch.guardUnchanged(key.bytes)
+      batch.put(key.bytes, claim.row.value.bytes)
+    }
+  }
+
   /// Puts the unique rows into the batch.
   ///
   /// Throws `.alreadyExists` naming the holder when another document has the same values.
   func settle(into batch: inout Batch, _ rows: Rows) throws(DatabaseError) {
-    for key in released where taken[key] == nil { batch.delete(key.bytes) }
-    for (key, claim) in taken {
-      batch.guardUnchanged(key.bytes)
-      if !released.contains(key), let holder = try rows.row(key), holder != claim.row.value {
-        throw Self.conflict(claim.index, holder: try claim.neighbour(holder))
-          .at(path: "\(claim.path)")
-      }
-      batch.put(key.bytes, claim.row.value.bytes)
-    }
+    if let conflict = try conflicts(in: rows).first { throw conflict.error }
+    put(into: &batch)
   }
 
   private static func conflict(

@@ -63,21 +63,36 @@ public struct LookupQuery: Sendable {
 
   func find(in rows: Rows) throws(DatabaseError) -> QuerySnapshot {
     var executor = try Executor(try query.shape.get(), in: query.database, rows)
-    return QuerySnapshot(
-      query: query, documents: try complete(executor.documents(), rows).documents)
+    let found = try complete(&executor)
+    return QuerySnapshot(query: query, documents: found.documents, unreadable: found.unreadable)
   }
 
-  /// The documents with their fields added, and all that they refer to.
+  /// The documents with their fields added, all that they refer to, and what could not be upgraded
+  /// of either.
   func complete(
-    _ documents: [DocumentSnapshot], _ rows: Rows
-  ) throws(DatabaseError) -> (documents: [DocumentSnapshot], referred: Set<DocumentPath>) {
-    var (documents, referred) = (documents, Set<DocumentPath>())
+    _ executor: inout Executor
+  ) throws(DatabaseError) -> CompletedDocuments {
+    var found = CompletedDocuments(documents: try executor.documents())
+    var unreadable = Set(executor.unreadable)
     for step in try steps.get() {
-      referred.formUnion(step.paths(in: documents))
-      documents = try step.complete(documents, from: rows)
+      found.referred.formUnion(step.paths(in: found.documents))
+      let (documents, left) = try step.complete(found.documents, from: executor.rows)
+      found.documents = documents
+      for path in left {
+        unreadable.insert(DocumentReference(database: query.database, place: .success(path)))
+      }
     }
-    return (documents, referred)
+    found.unreadable = unreadable.sorted { ValueOrder.compare($0.path, $1.path) < 0 }
+    return found
   }
+}
+
+/// Documents with fields added from others.
+struct CompletedDocuments {
+  var documents: [DocumentSnapshot]
+  /// All that they refer to.
+  var referred: Set<DocumentPath> = []
+  var unreadable: [DocumentReference] = []
 }
 
 /// One field to be added.
@@ -89,15 +104,22 @@ struct LookupStep: Sendable, Hashable {
   /// The field to be added.
   var name: String
 
+  /// The documents with the field added, and what they refer to that could not be upgraded.
   func complete(
     _ documents: [DocumentSnapshot], from rows: Rows
-  ) throws(DatabaseError) -> [DocumentSnapshot] {
+  ) throws(DatabaseError) -> (documents: [DocumentSnapshot], unreadable: [DocumentPath]) {
     let reader = DocumentReader(rows: rows)
     var found: [DocumentPath: Value] = [:]
+    var unreadable: [DocumentPath] = []
     for path in paths(in: documents).sorted() {
-      if let contents = try reader.contents(of: path) { found[path] = .map(contents.fields) }
+      do throws(DatabaseError) {
+        if let contents = try reader.contents(of: path) { found[path] = .map(contents.fields) }
+      } catch {
+        guard error.isUnreadable else { throw error }
+        unreadable.append(path)
+      }
     }
-    return documents.map { document in
+    let results = documents.map { document in
       guard let contents = document.contents, let value = contents.value(at: field) else {
         return document
       }
@@ -107,6 +129,7 @@ struct LookupStep: Sendable, Hashable {
         reference: document.reference,
         contents: DocumentSnapshot.Contents(stamps: contents.stamps, fields: fields))
     }
+    return (results, unreadable)
   }
 
   /// What the documents refer to.

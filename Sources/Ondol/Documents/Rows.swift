@@ -14,11 +14,29 @@ struct Rows: Sendable {
   /// Whether a read may block the thread while a block is read from disk. Otherwise it throws
   /// `DatabaseError.cold`.
   let mayBlock: Bool
+  private let fixedMoment: Int64?
 
-  init(_ snapshot: Snapshot, _ catalog: Catalog, mayBlock: Bool) {
+  /// - Parameter moment: what `moment` is; the present whenever it is asked for when nil.
+  init(_ snapshot: Snapshot, _ catalog: Catalog, mayBlock: Bool, asOf moment: Int64? = nil) {
     self.snapshot = snapshot
     self.catalog = catalog
     self.mayBlock = mayBlock
+    fixedMoment = moment
+  }
+
+  /// The moment that decides which documents are over, in microseconds since 1970.
+  var moment: Int64 { fixedMoment ?? catalog.clock() }
+
+  /// The same rows, at one moment: for whoever looks at several documents.
+  var atOneMoment: Rows {
+    fixedMoment == nil
+      ? Rows(snapshot, catalog, mayBlock: mayBlock, asOf: catalog.clock()) : self
+  }
+
+  /// How documents of the pattern must be upgraded; nil when none has an earlier schema, or the app
+  /// has not said how.
+  func pendingUpgrade(of pattern: CollectionPattern, _ entry: CollectionEntry) -> PendingUpgrade? {
+    catalog.schemas.pendingUpgrade(of: pattern, entry.schema, at: snapshot.sequence)
   }
 
   /// The value at `key`, or nil.
@@ -37,17 +55,19 @@ struct Rows: Sendable {
 extension Database {
   /// Runs `body`, which reads rows of `snapshot`: here when they are in memory, otherwise on the
   /// thread for cold reads.
+  ///
+  /// - Parameter moment: see `Rows`.
   func read<R: Sendable>(
-    _ snapshot: Snapshot,
+    _ snapshot: Snapshot, asOf moment: Int64? = nil,
     _ body: @escaping @Sendable (Rows) throws(DatabaseError) -> R
   ) async throws(DatabaseError) -> R {
     do throws(DatabaseError) {
-      return try body(Rows(snapshot, catalog, mayBlock: false))
+      return try body(Rows(snapshot, catalog, mayBlock: false, asOf: moment))
     } catch {
       guard error.isCold else { throw error }
     }
     return try await snapshot.readBlocking { [catalog] () throws(DatabaseError) in
-      try body(Rows(snapshot, catalog, mayBlock: true))
+      try body(Rows(snapshot, catalog, mayBlock: true, asOf: moment))
     }
   }
 }

@@ -30,7 +30,7 @@ public final class Transaction {
   /// Reads `rows`, blocking when they may.
   init(_ database: Database, _ rows: Rows) {
     self.database = database
-    base = rows
+    base = rows.atOneMoment
     preparation = WritePreparation(base)
     tree = TreePreparation(base)
   }
@@ -86,17 +86,16 @@ public final class Transaction {
       else { return document }
       return DocumentSnapshot(reference: document.reference, contents: contents(written))
     }
-    return QuerySnapshot(query: query, documents: documents)
+    return QuerySnapshot(query: query, documents: documents, unreadable: executor.unreadable)
   }
 
   /// The documents below `path`.
   func readDescendants(of path: DocumentPath) throws(DatabaseError) -> [DocumentPath] {
     let rows = try currentRows()
     var paths: [DocumentPath] = []
-    for collection in try rows.collections(below: path) {
-      footprint.add(collection.range)
-      paths += try rows.documents(in: collection)
-    }
+    let collections = try rows.collections(below: path)
+    footprint.add(below: path, collections)
+    for collection in collections { paths += try rows.documents(in: collection) }
     return paths
   }
 
@@ -107,7 +106,7 @@ public final class Transaction {
     let prepared = try preparation.finish(with: tree)
     let snapshot = base.snapshot.overlaid(by: prepared.batch, time: database.now())
     let catalog = Catalog(copying: base.catalog, adding: prepared.changedFamilies)
-    let rows = Rows(snapshot, catalog, mayBlock: base.mayBlock)
+    let rows = Rows(snapshot, catalog, mayBlock: base.mayBlock, asOf: base.moment)
     overlay = rows
     return rows
   }

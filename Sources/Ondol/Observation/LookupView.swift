@@ -62,8 +62,10 @@ extension LookupQuery {
     let collections = try Set(steps.get().map(\.collection))
     while true {
       let evaluation = try await plan.evaluate { [self] (executor) throws(DatabaseError) in
-        let found = try complete(try executor.documents(), executor.rows)
-        return LookupView(ResultView(plan, found.documents, isComplete: false), found.referred)
+        let found = try complete(&executor)
+        var result = ResultView(plan, found.documents, isComplete: false)
+        result.unreadable = found.unreadable
+        return LookupView(result, found.referred)
       }
       // References lead anywhere, not only into the collections where ids are looked up.
       let elsewhere = evaluation.view.referred.filter { !collections.contains($0.collection) }

@@ -21,18 +21,12 @@ final class QueryPart: Sendable {
   let plan: Plan
   /// The names of indexes that are being built and that the plan would use.
   let awaited: [String]
-  /// How documents of an earlier schema are upgraded on their way out.
-  let pending: PendingUpgrade?
 
-  init(
-    naming: DocumentNaming, matcher: Matcher, plan: Plan, awaited: [String],
-    pending: PendingUpgrade?
-  ) {
+  init(naming: DocumentNaming, matcher: Matcher, plan: Plan, awaited: [String]) {
     self.naming = naming
     self.matcher = matcher
     self.plan = plan
     self.awaited = awaited
-    self.pending = pending
   }
 }
 
@@ -43,6 +37,8 @@ struct Executor {
   let shape: QueryShape
   private(set) var query: NormalQuery
   private(set) var parts: [QueryPart] = []
+  /// For each part what shows its rows where some may be of an earlier schema.
+  private var upgraders: [RowUpgrader?] = []
   private(set) var counts = ExecutionCounts()
 
   /// Plans `shape` with what the catalog knew when `rows` were taken. With `start`, begins behind a
@@ -51,7 +47,7 @@ struct Executor {
     _ shape: QueryShape, in database: Database, _ rows: Rows, behind start: [Value?]? = nil
   ) throws(DatabaseError) {
     self.database = database
-    self.rows = rows
+    self.rows = rows.atOneMoment
     self.shape = shape
     query = try NormalQuery(shape)
     if let start { query.start = NormalQuery.Bound(keys: start, isIncluded: false) }
@@ -59,40 +55,60 @@ struct Executor {
     case .collection(let path):
       let pattern = CollectionPattern(path)
       let family = try rows.catalog.family(pattern.root, in: rows)
-      if let entry = family?.collections[pattern] { add(entry, pattern, path) }
+      if let entry = family?.collections[pattern] { try add(entry, pattern, path) }
     case .group(let id):
+      var found: [(entry: CollectionEntry, pattern: CollectionPattern)] = []
       for family in try rows.catalog.families(in: rows) {
         for (pattern, entry) in family.collections where pattern.collectionID == id {
-          add(entry, pattern, nil)
+          found.append((entry, pattern))
         }
       }
-      parts.sort { $0.naming.keyspace.rawValue < $1.naming.keyspace.rawValue }
+      for (entry, pattern) in found.sorted(by: { $0.entry.keyspace < $1.entry.keyspace }) {
+        try add(entry, pattern, nil)
+      }
     }
   }
 
   private mutating func add(
     _ entry: CollectionEntry, _ pattern: CollectionPattern, _ path: CollectionPath?
-  ) {
+  ) throws(DatabaseError) {
     let naming = DocumentNaming(pattern, entry.keyspace, collection: path)
+    let pending = rows.pendingUpgrade(of: pattern, entry)
+    // Indexes hold what is stored, and conditions ask what it is upgraded to.
+    let holdsUpgraded = pending.map { $0.leftovers != nil } ?? true
     var planner = Planner(
-      query: query, naming: naming, indexes: entry.indexes.filter { $0.state == .ready },
+      query: query, naming: naming,
+      indexes: holdsUpgraded ? entry.indexes.filter { $0.state == .ready } : [],
       statistics: database.statistics.withLock { $0 })
     var matcher = Matcher(query, naming, symbols: entry.symbols)
     var plan = planner.plan()
     var awaited: [String] = []
-    if planner.indexes.count < entry.indexes.count {
+    if holdsUpgraded, planner.indexes.count < entry.indexes.count {
       planner.indexes = entry.indexes
       awaited = planner.plan().unfinishedIndexes
       if !awaited.isEmpty { plan.suggestion = nil }
     }
     if let field = entry.timeToLive {
-      matcher.leaveOut(endedBy: rows.catalog.clock(), field)
+      matcher.leaveOut(endedBy: rows.moment, field)
       plan.isExact = false
     }
-    parts.append(
-      QueryPart(
-        naming: naming, matcher: matcher, plan: plan, awaited: awaited,
-        pending: rows.catalog.pendingUpgrade(of: pattern, entry)))
+    var upgrader: RowUpgrader?
+    if let pending {
+      plan.isExact = false
+      plan.suggestion = nil
+      let made = RowUpgrader(pending, naming, matcher)
+      try pending.meetLeftovers(behind: naming.prefix, in: rows, made)
+      upgrader = made
+    }
+    parts.append(QueryPart(naming: naming, matcher: matcher, plan: plan, awaited: awaited))
+    upgraders.append(upgrader)
+  }
+
+  /// Documents met that could not be upgraded, in the order of their paths.
+  var unreadable: [DocumentReference] {
+    var paths: Set<DocumentPath> = []
+    for upgrader in upgraders { paths.formUnion(upgrader?.unreadable ?? []) }
+    return paths.sorted().map { DocumentReference(database: database, place: .success($0)) }
   }
 
   // MARK: - Ways
@@ -106,7 +122,7 @@ struct Executor {
   private func makeWays() -> [Way] {
     parts.indices.flatMap { part in
       parts[part].plan.ways.map {
-        Way(part: part, walk: CandidateWalk($0, parts[part].naming, rows))
+        Way(part: part, walk: CandidateWalk($0, parts[part].naming, rows, upgraders[part]))
       }
     }
   }
@@ -313,7 +329,8 @@ struct Executor {
         documents.append(try shaper.name(document.key.bytes))
         continue
       }
-      _ = try rows.show(document.key) { (key, row) throws(DatabaseError) in
+      let upgrader = upgraders[document.source]
+      _ = try rows.show(document.key, upgrader) { (key, row) throws(DatabaseError) in
         documents.append(try shaper.snapshot(shaper.view(row, key), row, key))
       }
     }

@@ -149,8 +149,7 @@ extension QuerySource {
   ///   result.
   public func getDocuments() async throws(DatabaseError) -> QuerySnapshot {
     let query = query
-    let documents = try await query.execute()
-    return QuerySnapshot(query: query, documents: documents)
+    return try await query.execute()
   }
 
   /// How the query is answered: which index, how many ranges, whether the result is sorted
@@ -165,14 +164,14 @@ extension QuerySource {
 
 extension Query {
   @concurrent
-  fileprivate func execute() async throws(DatabaseError) -> [DocumentSnapshot] {
+  fileprivate func execute() async throws(DatabaseError) -> QuerySnapshot {
     let shape = try shape.get()
     return try await database.read(try database.engineSnapshot()) {
-      [database] (rows) throws(DatabaseError) in
+      [self] (rows) throws(DatabaseError) in
       var executor = try Executor(shape, in: database, rows)
-      let documents = try executor.documents()
-      database.suggestIndex(after: executor, returned: documents.count)
-      return documents
+      let snapshot = try QuerySnapshot(query: self, &executor)
+      database.suggestIndex(after: executor, returned: snapshot.count)
+      return snapshot
     }
   }
 

@@ -4,7 +4,7 @@
 /// The documents a query found, all as they were at one moment.
 public struct QuerySnapshot: Sendable {
   private enum Storage: Sendable {
-    case list([DocumentSnapshot])
+    case list([DocumentSnapshot], unreadable: [DocumentReference])
     /// A live result, and the one that the listener has seen before.
     case live(ResultView, before: ResultView?)
   }
@@ -13,9 +13,17 @@ public struct QuerySnapshot: Sendable {
   public let query: Query
   private let storage: Storage
 
-  init(query: Query, documents: [DocumentSnapshot]) {
+  init(
+    query: Query, documents: [DocumentSnapshot], unreadable: [DocumentReference] = []
+  ) {
     self.query = query
-    storage = .list(documents)
+    storage = .list(documents, unreadable: unreadable)
+  }
+
+  /// What the executor finds.
+  init(query: Query, _ executor: inout Executor) throws(DatabaseError) {
+    let documents = try executor.documents()
+    self.init(query: query, documents: documents, unreadable: executor.unreadable)
   }
 
   init(query: Query, _ view: ResultView, before: ResultView?) {
@@ -28,8 +36,18 @@ public struct QuerySnapshot: Sendable {
   /// - Complexity: O(1); O(n) at each call when a listener has the snapshot.
   public var documents: [DocumentSnapshot] {
     switch storage {
-    case .list(let documents): documents
+    case .list(let documents, _): documents
     case .live(let view, _): view.documents
+    }
+  }
+
+  /// Documents met that could not be upgraded to the schema their collection has, in the order of
+  /// their paths: the result does without them, whether they would be in it or not. See
+  /// `CollectionReference.setSchema`.
+  public var unreadable: [DocumentReference] {
+    switch storage {
+    case .list(_, let unreadable): unreadable
+    case .live(let view, _): view.unreadable
     }
   }
 
@@ -43,7 +61,7 @@ public struct QuerySnapshot: Sendable {
   /// - Complexity: O(c log n) for c changes, at each call.
   public var documentChanges: [DocumentChange] {
     switch storage {
-    case .list(let documents):
+    case .list(let documents, _):
       documents.enumerated().map { index, document in
         DocumentChange(type: .added, document: document, oldIndex: nil, newIndex: index)
       }
@@ -67,7 +85,7 @@ public struct QuerySnapshot: Sendable {
   /// How many documents were found.
   public var count: Int {
     switch storage {
-    case .list(let documents): documents.count
+    case .list(let documents, _): documents.count
     case .live(let view, _): view.result.count
     }
   }
@@ -77,6 +95,7 @@ extension QuerySnapshot: Hashable {
   /// Whether both have the same documents, in the same states, of the same query.
   public static func == (left: QuerySnapshot, right: QuerySnapshot) -> Bool {
     left.query == right.query && left.documents == right.documents
+      && left.unreadable == right.unreadable
   }
 
   /// Feeds the query and the number of documents.

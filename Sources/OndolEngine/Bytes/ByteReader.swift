@@ -7,10 +7,20 @@ package struct MalformedBytes: Error, Sendable, Equatable {
   /// Where in the bytes given.
   package var offset: Int
   package var reason: String
+  /// Whether the bytes are sound as far as can be told, and say something that only a later version
+  /// knows.
+  package var isFromNewerVersion = false
 
   package init(at offset: Int, _ reason: String) {
     self.offset = offset
     self.reason = reason
+  }
+
+  /// What a later version of the format wrote.
+  package static func newer(at offset: Int, _ reason: String) -> MalformedBytes {
+    var error = MalformedBytes(at: offset, reason)
+    error.isFromNewerVersion = true
+    return error
   }
 }
 
