@@ -18,6 +18,7 @@ struct Main: AsyncParsableCommand {
       CrashCommand.self, FaultsCommand.self, KillCommand.self, HostileCommand.self,
       ModelCommand.self,
       ScheduleCommand.self, HistoryCommand.self, ObservationCommand.self, DeclarationsCommand.self,
-      TreeCommand.self, SabotageCommand.self, LoadCommand.self, YCSBCommand.self, SoakCommand.self, BenchCommand.self,
+      TreeCommand.self, SabotageCommand.self, LoadCommand.self, YCSBCommand.self, SoakCommand.self,
+      BenchCommand.self,
     ])
 }

@@ -117,8 +117,10 @@ struct CatalogEdit: Sendable {
     let kind = field.map { IndexKind.ends($0) }
     let dropped = entry.ends.filter { $0.kind != kind }
     for index in dropped { drop(index, from: pattern) }
-    return (try kind.map { (kind) throws(DatabaseError) in try declareIndex(kind, of: pattern) },
-      dropped)
+    return (
+      try kind.map { (kind) throws(DatabaseError) in try declareIndex(kind, of: pattern) },
+      dropped
+    )
   }
 
   private mutating func putTimeToLive(

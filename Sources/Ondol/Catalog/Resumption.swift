@@ -65,7 +65,8 @@ extension Database {
                 .init(pattern: pattern, kind: index.kind, remedy: .build(index.keyspace)))
             }
           }
-          if let field = entry.timeToLive, !entry.ends.contains(where: { $0.kind == .ends(field) }) {
+          if let field = entry.timeToLive, !entry.ends.contains(where: { $0.kind == .ends(field) })
+          {
             // An earlier version of the format had none.
             found.append(.init(pattern: pattern, kind: .ends(field), remedy: .create))
           }

@@ -75,7 +75,8 @@ struct UniqueClaims {
       let holder = try claim.neighbour(row)
       conflicts.append(
         Conflict(
-          holder: holder, error: Self.conflict(claim.index, holder: holder).at(path: "\(claim.path)")
+          holder: holder,
+          error: Self.conflict(claim.index, holder: holder).at(path: "\(claim.path)")
         ))
     }
     return conflicts

@@ -38,8 +38,10 @@ struct DeclarationDraw: Sendable {
     for _ in 0..<random.below(3) { query.filters.append(filter(inGroup: query.group != nil)) }
     for _ in 0..<random.below(3) {
       query.orders.append(
-        ([random.pick(Self.fields)], random.chance(1, in: 2),
-          random.pick([.excluded, .excluded, .first, .last])))
+        (
+          [random.pick(Self.fields)], random.chance(1, in: 2),
+          random.pick([.excluded, .excluded, .first, .last])
+        ))
     }
     if random.chance(1, in: 3) {
       query.limit = 1 + random.below(5)
@@ -54,7 +56,8 @@ struct DeclarationDraw: Sendable {
     switch random.below(7) {
     case 0: return .compare(field: ["a"], sign: "==", operand: number)
     case 1:
-      return .compare(field: ["a"], sign: random.pick(["<", "<=", ">", ">=", "!="]), operand: number)
+      return .compare(
+        field: ["a"], sign: random.pick(["<", "<=", ">", ">=", "!="]), operand: number)
     case 2: return .compare(field: ["b"], sign: "==", operand: .string(random.pick(["p", "q"])))
     case 3: return .compare(field: ["t"], sign: "contains", operand: number)
     case 4 where !inGroup:

@@ -101,7 +101,9 @@ struct DeclarationModel: Sendable {
     }
     let collection = path.split(separator: "/").dropLast()
     return documents.keys.first { other in
-      guard other != path, other.split(separator: "/").dropLast() == collection else { return false }
+      guard other != path, other.split(separator: "/").dropLast() == collection else {
+        return false
+      }
       if case .absent = sight(of: other) { return false }
       return documents[other]?.fields["u"] == value
     }

@@ -201,7 +201,8 @@ private struct DeclarationHistory {
     default: after = fields
     }
     if let after, model.holder(of: after, for: path) != nil { isRefused = .alreadyExists }
-    steps.append("write \(kind) of \(path): \(after.map { Value.map($0).description } ?? "nothing")")
+    steps.append(
+      "write \(kind) of \(path): \(after.map { Value.map($0).description } ?? "nothing")")
     do {
       switch kind {
       case 0: try await document.delete(durability: .memory)
@@ -324,8 +325,10 @@ extension DeclarationHistory {
     let values = documents.compactMap { $0.fields["a"]?.integer }
     try expect(
       [numbers.count, numbers[.sum("a")] as Int?, numbers[.minimum("a")], numbers[.maximum("a")]],
-      [documents.count, Int(values.reduce(0, +)), values.min().map { Int($0) },
-        values.max().map { Int($0) }], "numbers", model)
+      [
+        documents.count, Int(values.reduce(0, +)), values.min().map { Int($0) },
+        values.max().map { Int($0) },
+      ], "numbers", model)
     let extremes = try await query.aggregate([.minimum("a")]).getAggregation()
     try expect(extremes[.minimum("a")] as Int?, values.min().map { Int($0) }, "least", model)
     let groups = try await query.count.group(by: "b").getAggregation()

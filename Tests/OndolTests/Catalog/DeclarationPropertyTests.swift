@@ -17,7 +17,8 @@ import Testing
     }
     print(
       "Declarations: \(counts.schemas) schemas, \(counts.drops) drops, \(counts.answers) answers,"
-        + " \(counts.pastAnswers) from earlier snapshots, \(counts.unreadable) documents unreadable")
+        + " \(counts.pastAnswers) from earlier snapshots, \(counts.unreadable) documents unreadable"
+    )
     guard seeds.count > 1 else { return }
     #expect(min(counts.schemas, counts.drops) > seeds.count)
     #expect(counts.unreadable > seeds.count)
