@@ -21,6 +21,6 @@ import Testing
     )
     guard seeds.count > 1 else { return }
     #expect(min(counts.schemas, counts.drops) > seeds.count)
-    #expect(counts.unreadable > seeds.count)
+    #expect(counts.unreadable > seeds.count / 4)
   }
 }

@@ -46,7 +46,7 @@ import Testing
     }
     #expect(error?.code == .alreadyExists)
     try await database.document("items/a/posts/1").setData(
-      ["end": .timestamp(try Timestamp(microsecondsSince1970: 1))])
+      ["end": try Timestamp(microsecondsSince1970: 1)])
     #expect(try await database.document("items/a/posts/1").getDocument().exists == false)
     try await auditIndexes(of: items)
     try await database.close()

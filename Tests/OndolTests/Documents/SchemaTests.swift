@@ -115,7 +115,7 @@ import Testing
     for number in 0..<count {
       let isPoisoned = poisoned && number % 100 == 3
       try await items.document("d\(1_000 + number)").setData(
-        ["price": isPoisoned ? .string("?") : .integer(Int64(number)), "state": "old"],
+        ["price": isPoisoned ? Value.string("?") : .integer(Int64(number)), "state": "old"],
         durability: .memory)
     }
   }
