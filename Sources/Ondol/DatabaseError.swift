@@ -2,6 +2,11 @@
 // to a person which document or file it was and what to change. The lower floor's errors become
 // these in one initialiser, at the end.
 
+#if canImport(FoundationEssentials)
+  public import FoundationEssentials
+#else
+  public import Foundation
+#endif
 internal import OndolEngine
 
 /// What a call throws when it cannot do as it was asked.
@@ -79,6 +84,9 @@ public struct DatabaseError: Error, Sendable, Hashable {
   public var code: Code
   /// What was wrong and what helps, for a person.
   public var message: String
+  /// What helps where that is a call of this library, such as "setData or create makes one"; nil
+  /// where the message says all. A program that shows errors to people who cannot call it leaves it out.
+  public var suggestion: String?
   /// The path of the document, collection or file it is about.
   public var path: String?
   /// The field inside the document, as a field path.
@@ -95,15 +103,17 @@ public struct DatabaseError: Error, Sendable, Hashable {
   /// - Parameters:
   ///   - code: what kind of failure it is.
   ///   - message: what was wrong and what helps, for a person.
+  ///   - suggestion: what helps where that is a call of this library.
   ///   - path: the document, collection or file it is about.
   ///   - field: the field inside the document, as a field path.
   ///   - conflict: the two documents, when a precondition on a version failed.
   public init(
-    _ code: Code, _ message: String, path: String? = nil, field: String? = nil,
-    conflict: Conflict? = nil
+    _ code: Code, _ message: String, suggestion: String? = nil, path: String? = nil,
+    field: String? = nil, conflict: Conflict? = nil
   ) {
     self.code = code
     self.message = message
+    self.suggestion = suggestion
     self.path = path
     self.field = field
     self.conflict = conflict
@@ -119,12 +129,21 @@ extension DatabaseError {
   }
 }
 
-extension DatabaseError: CustomStringConvertible {
-  /// The code, the message and the place, in one line.
-  public var description: String {
+extension DatabaseError: CustomStringConvertible, LocalizedError {
+  /// The code, the message, what helps and the place, in one line.
+  public var description: String { "\(code): \(sentence(suggestion))" }
+
+  /// The message and the place: what `localizedDescription` says.
+  public var errorDescription: String? { sentence(nil) }
+
+  /// What helps, where that is a call of this library.
+  public var recoverySuggestion: String? { suggestion }
+
+  private func sentence(_ suggestion: String?) -> String {
+    let text = [message, suggestion].compactMap(\.self).joined(separator: "; ")
     let unnamed = path.flatMap { message.contains($0) ? nil : $0 }
     let place = [unnamed, field.map { "field \($0)" }].compactMap(\.self).joined(separator: ", ")
-    return place.isEmpty ? "\(code): \(message)" : "\(code): \(message) (\(place))"
+    return place.isEmpty ? text : "\(text) (\(place))"
   }
 }
 
@@ -161,24 +180,30 @@ extension DatabaseError {
       self.init(Self.code(ofSystemError: errno), error.description, path: file)
     case .noSpace(let file, _):
       self.init(
-        .resourceExhausted, "\(error); delete documents, drop collections or make room, and repeat",
-        path: file)
+        .resourceExhausted, error.description,
+        suggestion: "delete documents, drop collections or make room, and repeat", path: file)
     case .corrupt(let file, _, _):
-      self.init(.dataLoss, "\(error); restore a backup or salvage what is left", path: file)
+      self.init(
+        .dataLoss, error.description, suggestion: "restore a backup or salvage what is left",
+        path: file)
     case .notADatabase(let path, _):
-      self.init(.dataLoss, "\(error); name the directory of a database, or a new one", path: path)
+      self.init(
+        .dataLoss, error.description, suggestion: "name the directory of a database, or a new one",
+        path: path)
     case .needsNewerVersion(let file, _):
       self.init(.unimplemented, "\(error); open it with that version", path: file)
     case .notEmpty(let path):
       self.init(.alreadyExists, "\(error); name a new directory", path: path)
-    case .inUse(let path, _):
+    case .inUse(let path, let holder):
       self.init(
-        .failedPrecondition, "\(error); close it there, or open it here with read-only access",
-        path: path)
+        .failedPrecondition, "\(path) is open already\(LockHolder.words(holder))",
+        suggestion: "close it there, or open it here with read-only access", path: path)
     case .closed:
       self.init(.failedPrecondition, error.description)
     case .readOnly:
-      self.init(.failedPrecondition, "\(error); open it with read-write access to write")
+      self.init(
+        .failedPrecondition, error.description,
+        suggestion: "open it with read-write access to write")
     case .poisoned:
       self.init(.unavailable, error.description)
     case .wouldBlock:
@@ -193,6 +218,21 @@ extension DatabaseError {
       self.init(.invalidArgument, reason)
     case .notInHistory(let reason):
       self.init(.outOfRange, "\(reason); read everything anew and go on from there")
+    }
+  }
+
+  /// Who has a database open, as the line in its LOCK says: "process 7, since 1764000000000000" with
+  /// the moment in microseconds since 1970.
+  private enum LockHolder {
+    static func words(_ line: String) -> String {
+      guard !line.isEmpty else { return "" }
+      let parts = line.split(separator: ", since ", maxSplits: 1)
+      guard parts.count == 2, let moment = Int64(parts[1]),
+        (0..<253_402_300_800_000_000).contains(moment)
+      else { return " (\(line))" }
+      let date = Date(timeIntervalSince1970: Double(moment / 1_000_000))
+      let text = date.formatted(Date.ISO8601FormatStyle(dateTimeSeparator: .space))
+      return " in \(parts[0]), since \(text.dropLast()) UTC"
     }
   }
 

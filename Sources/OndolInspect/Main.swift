@@ -62,6 +62,20 @@ struct Main: AsyncParsableCommand {
     return names
   }
 
+  /// The long options of the command that the words begin with, as its help tells them.
+  static func options(of words: [String]) -> [String] {
+    var command: any ParsableCommand.Type = Main.self
+    for word in words {
+      guard
+        let next = command.configuration.subcommands.first(where: { $0._commandName == word })
+      else { break }
+      command = next
+    }
+    let help = helpMessage(for: command)
+    let names = help.split { !($0.isLetter || $0.isNumber || $0 == "-") }
+    return Set(names.filter { $0.hasPrefix("--") && $0.count > 2 }.map(String.init)).sorted()
+  }
+
   /// Runs the command that the words name, says what went wrong, and gives back the status.
   static func run(_ words: [String]) async -> ExitStatus {
     do {

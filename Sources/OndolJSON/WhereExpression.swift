@@ -71,6 +71,14 @@ extension WhereExpression {
     }
   }
 
+  /// The fields it names, as often as it does.
+  package var fields: [FieldPath] {
+    switch self {
+    case .and(let left, let right), .or(let left, let right): left.fields + right.fields
+    case .field(let field, _): [field]
+    }
+  }
+
   /// Documents that have the fields and do not meet the condition; nil where there is no such
   /// condition.
   var negated: WhereExpression? {

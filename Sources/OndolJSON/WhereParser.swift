@@ -10,7 +10,8 @@
 //             | "array-contains" | "array-contains-any" | "starts-with"
 //
 // A field is a path as the library reads it; a name with other characters stands in backquotes. A
-// value is JSON, with Extended JSON's objects for what JSON has no word for.
+// value is JSON, with Extended JSON's objects for what JSON has no word for; a text may stand in
+// single quotes, too, which need no escapes within the double quotes of a shell.
 
 package import Ondol
 
@@ -121,7 +122,7 @@ package struct WhereParser {
       skipSpace()
       let place = position
       guard case .string(let prefix) = try readValue() else {
-        throw error("\"starts-with\" needs a text in double quotes", at: place)
+        throw error("\"starts-with\" needs a text in quotes", at: place)
       }
       return .startsWith(prefix)
     case "not":
@@ -197,16 +198,16 @@ package struct WhereParser {
     switch next {
     case nil: throw error("a value is missing")
     case UInt8(ascii: "{"), UInt8(ascii: "["): skipNested()
-    case UInt8(ascii: "\""): skipString()
+    case let quote? where Self.isQuote(quote): skipString(quote)
     default:
       while let byte = next, !Self.endsWord(byte) { position += 1 }
     }
     position = min(position, bytes.count)
     do throws(JSONError) {
-      return try JSONReader.read(Array(bytes[start..<position]))
+      return try JSONReader.read(Self.doubleQuoted(bytes[start..<position]))
     } catch {
       if let byte = bytes[start...].first, Self.isName(byte), byte > UInt8(ascii: "9") {
-        throw self.error("this is no value; texts stand in double quotes", at: start)
+        throw self.error("this is no value; texts stand in quotes", at: start)
       }
       let place = min(start + error.column - 1, bytes.count)
       throw self.error("this is no value: \(error.reason)", at: place)
@@ -217,8 +218,8 @@ package struct WhereParser {
     var open = 0
     while let byte = next {
       switch byte {
-      case UInt8(ascii: "\""):
-        skipString()
+      case _ where Self.isQuote(byte):
+        skipString(byte)
         continue
       case UInt8(ascii: "{"), UInt8(ascii: "["): open += 1
       case UInt8(ascii: "}"), UInt8(ascii: "]"): open -= 1
@@ -229,12 +230,34 @@ package struct WhereParser {
     }
   }
 
-  private mutating func skipString() {
+  private mutating func skipString(_ quote: UInt8) {
     position += 1
-    while let byte = next, byte != UInt8(ascii: "\"") {
+    while let byte = next, byte != quote {
       position += byte == UInt8(ascii: "\\") ? 2 : 1
     }
     position += 1
+  }
+
+  /// A value whose texts in single quotes are as JSON has them.
+  private static func doubleQuoted(_ value: ArraySlice<UInt8>) -> [UInt8] {
+    let (double, backslash) = (UInt8(ascii: "\""), UInt8(ascii: "\\"))
+    var json: [UInt8] = []
+    json.reserveCapacity(value.count)
+    var quote: UInt8?
+    var rest = value
+    while let byte = rest.popFirst() {
+      if byte == backslash, quote != nil, let escaped = rest.popFirst() {
+        // JSON knows no escape for a single quote, and needs none.
+        json += escaped == UInt8(ascii: "'") ? [escaped] : [byte, escaped]
+      } else if byte == quote || quote == nil && isQuote(byte) {
+        quote = quote == nil ? byte : nil
+        json.append(double)
+      } else {
+        if byte == double { json.append(backslash) }
+        json.append(byte)
+      }
+    }
+    return json
   }
 
   // MARK: - Bytes
@@ -274,6 +297,10 @@ package struct WhereParser {
     guard let found = peekedWord(), found.lowercased() == word else { return false }
     position += found.utf8.count
     return true
+  }
+
+  private static func isQuote(_ byte: UInt8) -> Bool {
+    byte == UInt8(ascii: "\"") || byte == UInt8(ascii: "'")
   }
 
   private static func isSpace(_ byte: UInt8) -> Bool {

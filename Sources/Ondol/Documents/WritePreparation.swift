@@ -252,10 +252,12 @@ struct WritePreparation {
       try condition.check(document.after, at: document.path.name)
     case .exists(true):
       guard !exists else { return }
-      throw DatabaseError(.notFound, "there is no document to update; setData or create makes one")
+      throw DatabaseError(
+        .notFound, "there is no document to update", suggestion: "setData or create makes one")
     case .exists(false):
       guard exists else { return }
-      throw DatabaseError(.alreadyExists, "there is a document already; setData replaces it")
+      throw DatabaseError(
+        .alreadyExists, "there is a document already", suggestion: "setData replaces it")
     case .version(let version):
       let stored = document.before?.stamps.version ?? .missing
       guard stored != version else { return }

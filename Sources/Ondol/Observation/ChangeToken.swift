@@ -86,7 +86,8 @@ extension Database {
     guard engine.keepsHistory else {
       throw DatabaseError(
         .failedPrecondition,
-        "changes are not kept; open the database for writing with Options.changeRetention")
+        "changes are not kept",
+        suggestion: "open the database for writing with Options.changeRetention")
     }
   }
 

@@ -45,8 +45,12 @@ struct IndexesCommand: AsyncParsableCommand {
     try await database.withDatabase { database in
       let columns = ["collection", "index", "state", "entries", "bytes"]
       var rows = RowWriter(globals, .report(schema: "indexes/1", columns: columns))
-      for entry in try await database.contents().collections
-      where collection == nil || entry.pattern == collection {
+      let all = try await database.contents().collections
+      let found = collection.map { name in all.filter { $0.pattern == name } } ?? all
+      if let collection, found.isEmpty {
+        throw CommandFailure(.notFound, "there is no collection \(collection)")
+      }
+      for entry in found {
         for index in entry.indexes {
           try rows.write([
             ("collection", .string(entry.pattern)), ("index", .string(index.name)),

@@ -47,7 +47,10 @@ struct ListCommand: AsyncParsableCommand {
       var pages = Pages(
         database.collection(collection), prefix: prefix, isDescending: desc, offset: offset,
         limit: limit)
-      if ids { return try await listIDs(&pages) }
+      if ids {
+        try await listIDs(&pages)
+        return try await refuseUnknown(collection, pages, in: database)
+      }
       var rows = RowWriter(globals, long ? Self.longKind : .documents)
       while let page = try await pages.next() {
         for document in page {
@@ -55,7 +58,18 @@ struct ListCommand: AsyncParsableCommand {
         }
       }
       try rows.finish()
+      try await refuseUnknown(collection, pages, in: database)
     }
+  }
+
+  /// Throws status 3 when nothing was listed because nobody has the collection.
+  private func refuseUnknown(
+    _ collection: String, _ pages: Pages, in database: Database
+  ) async throws {
+    guard !pages.hasShown else { return }
+    try await UnknownNames(
+      documents: database.collection(collection).query, collection: collection
+    ).refuse(fields: [])
   }
 
   /// Ids alone are lines of text, unless a format was asked for.

@@ -13,6 +13,8 @@ struct Pages {
   private var offset: Int
   private var rest: Int
   private var lastID: String?
+  /// Whether there was any document.
+  private(set) var hasShown = false
 
   init(
     _ collection: CollectionReference, prefix: String? = nil, isDescending: Bool = false,
@@ -43,7 +45,10 @@ struct Pages {
       let shown = Array(page.dropFirst(offset).prefix(rest))
       offset -= min(offset, page.count)
       rest -= shown.count
-      if !shown.isEmpty { return shown }
+      guard shown.isEmpty else {
+        hasShown = true
+        return shown
+      }
     }
     return nil
   }

@@ -31,12 +31,20 @@ struct QueryCommand: AsyncParsableCommand {
         return try print(try await query.explain(analyze: analyze))
       }
       var rows = RowWriter(globals, .documents)
-      // Ids alone do not say which of a group's documents it is.
+      var isEmpty = true
+      var unseen = try result.selected() ?? []
       for try await document in query.documents {
+        // Ids alone do not say which of a group's documents it is.
         try rows.write(
           id: documents.group ? document.reference.path : document.documentID, document.data())
+        isEmpty = false
+        unseen.removeAll { document.get($0) != nil }
       }
       try rows.finish()
+      // An offset behind the last document says nothing about names, and neither does a limit of 0.
+      guard isEmpty || !unseen.isEmpty, result.limit != 0 else { return }
+      let orders = isEmpty ? try result.orders().map(\.field) : []
+      try await documents.refuseUnknownNames(in: database, and: orders + unseen)
     }
   }
 
@@ -99,6 +107,7 @@ struct CountCommand: AsyncParsableCommand {
       var rows = RowWriter(plain, .report(schema: "count/1", columns: ["count"]))
       try rows.write([("count", .integer(Int64(count)))])
       try rows.finish()
+      if count == 0 { try await documents.refuseUnknownNames(in: database) }
     }
   }
 }
@@ -130,26 +139,41 @@ struct AggregateCommand: AsyncParsableCommand {
 
   func run() async throws {
     try await database.withDatabase { database in
-      let fields: [(name: String, field: AggregateField)] =
-        [("count", .count())]
-        + sum.map { ("sum(\($0))", .sum(FieldPath($0))) }
-        + avg.map { ("avg(\($0))", .average(FieldPath($0))) }
-        + min.map { ("min(\($0))", .minimum(FieldPath($0))) }
-        + max.map { ("max(\($0))", .maximum(FieldPath($0))) }
-      let query = try documents.source(in: database).aggregate(fields.map(\.field))
+      let wanted: [(name: String, source: String, field: AggregateField)] =
+        sum.map { ("sum(\($0))", $0, .sum(FieldPath($0))) }
+        + avg.map { ("avg(\($0))", $0, .average(FieldPath($0))) }
+        + min.map { ("min(\($0))", $0, .minimum(FieldPath($0))) }
+        + max.map { ("max(\($0))", $0, .maximum(FieldPath($0))) }
+      let query = try documents.source(in: database).aggregate(
+        [.count()] + wanted.map(\.field))
       var rows = RowWriter(
-        globals, .report(schema: "agg/1", columns: groupBy + fields.map(\.name)))
-      func cells(_ result: AggregateQuerySnapshot) -> [Cell] {
-        fields.map { ($0.name, result[$0.field] ?? .null) }
+        globals, .report(schema: "agg/1", columns: groupBy + ["count"] + wanted.map(\.name)))
+      // Sources of which no row has told anything, because nobody has them or they add up to nothing.
+      var untold = Set(wanted.map(\.source) + groupBy)
+      func write(_ result: AggregateQuerySnapshot, of key: [Cell] = []) throws {
+        let cells = wanted.map { ($0.name, result[$0.field] ?? .null) }
+        try rows.write(key + [("count", .integer(Int64(result.count)))] + cells)
+        for (wanted, cell) in zip(wanted, cells) where ![.null, .integer(0)].contains(cell.1) {
+          untold.remove(wanted.source)
+        }
       }
+      var isEmpty = false
       if groupBy.isEmpty {
-        try rows.write(cells(try await query.getAggregation()))
+        let result = try await query.getAggregation()
+        isEmpty = result.count == 0
+        try write(result)
       } else {
-        for group in try await query.grouped(by: groupBy.map { FieldPath($0) }).getAggregation() {
-          try rows.write(zip(groupBy, group.key).map { ($0, $1) } + cells(group.aggregation))
+        let groups = try await query.grouped(by: groupBy.map { FieldPath($0) }).getAggregation()
+        isEmpty = groups.isEmpty
+        if !isEmpty { untold.subtract(groupBy) }
+        for group in groups {
+          try write(group.aggregation, of: zip(groupBy, group.key).map { ($0, $1) })
         }
       }
       try rows.finish()
+      guard isEmpty || !untold.isEmpty else { return }
+      try await documents.refuseUnknownNames(
+        in: database, and: untold.sorted().map { FieldPath($0) })
     }
   }
 }

@@ -15,14 +15,28 @@ struct QueryOptions: ParsableArguments {
   @Flag(help: "All collections with this id, wherever they are.")
   var group = false
 
+  /// The documents that meet the conditions.
   func source(in database: Database) throws(CommandFailure) -> Query {
-    let all =
-      group ? database.collectionGroup(collection).query : database.collection(collection).query
-    guard let condition else { return all }
-    return all.whereFilter(
-      try Self.read { () throws(WhereError) in
-        try WhereExpression(condition)
-      }.filter)
+    let all = all(in: database)
+    return try expression().map { all.whereFilter($0.filter) } ?? all
+  }
+
+  /// Throws status 3 when nobody has the collection, or a field of the conditions or of `others`.
+  func refuseUnknownNames(
+    in database: Database, and others: [FieldPath] = []
+  ) async throws {
+    let fields = try expression()?.fields ?? []
+    try await UnknownNames(documents: all(in: database), collection: collection)
+      .refuse(fields: fields + others)
+  }
+
+  private func all(in database: Database) -> Query {
+    group ? database.collectionGroup(collection).query : database.collection(collection).query
+  }
+
+  private func expression() throws(CommandFailure) -> WhereExpression? {
+    guard let condition else { return nil }
+    return try Self.read { () throws(WhereError) in try WhereExpression(condition) }
   }
 
   /// A text that makes no sense is wrong usage, and says where.
@@ -58,20 +72,24 @@ struct ResultOptions: ParsableArguments {
 
   func apply(to query: Query) throws(CommandFailure) -> Query {
     var query = query
-    if let order {
-      let orders = try QueryOptions.read { () throws(WhereError) in
-        try WhereParser.orders(order)
-      }
-      for (field, isDescending) in orders {
-        query = query.order(by: field, descending: isDescending)
-      }
+    for (field, isDescending) in try orders() {
+      query = query.order(by: field, descending: isDescending)
     }
-    if let select {
-      query = query.select(
-        try QueryOptions.read { () throws(WhereError) in try WhereParser.fields(select) })
-    }
+    if let fields = try selected() { query = query.select(fields) }
     if let limit { query = query.limit(to: limit) }
     if let offset { query = query.offset(offset) }
     return query
+  }
+
+  /// The fields to sort by, and whether from the greatest on.
+  func orders() throws(CommandFailure) -> [(field: FieldPath, isDescending: Bool)] {
+    guard let order else { return [] }
+    return try QueryOptions.read { () throws(WhereError) in try WhereParser.orders(order) }
+  }
+
+  /// The fields to print; nil for all.
+  func selected() throws(CommandFailure) -> [FieldPath]? {
+    guard let select else { return nil }
+    return try QueryOptions.read { () throws(WhereError) in try WhereParser.fields(select) }
   }
 }

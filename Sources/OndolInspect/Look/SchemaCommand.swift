@@ -40,6 +40,10 @@ struct SchemaCommand: AsyncParsableCommand {
         while let page = try await pages.next() {
           for document in page { fields.add(document.data()) }
         }
+        if !pages.hasShown {
+          try await UnknownNames(documents: collection.query, collection: collection.path)
+            .refuse(fields: [])
+        }
         for row in fields.rows { try rows.write([("collection", .string(collection.path))] + row) }
       }
       try rows.finish()

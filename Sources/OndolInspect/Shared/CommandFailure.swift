@@ -49,7 +49,8 @@ struct CommandFailure: Error {
 }
 
 extension CommandFailure {
-  /// What the database threw while it was open.
+  /// What the database threw while it was open. What it suggests is for programs that call it;
+  /// whoever types commands is told of commands.
   init(_ error: DatabaseError) {
     let status: ExitStatus =
       switch error.code {
@@ -61,13 +62,19 @@ extension CommandFailure {
       case .failedPrecondition where error.conflict != nil: .conflict
       default: .failed
       }
-    self.init(status, "\(error)")
+    let hint =
+      switch status {
+      case .corrupt: "; `ondol check` finds all damage, `ondol recover` saves what can be read"
+      default: ""
+      }
+    self.init(status, error.localizedDescription + hint)
   }
 
   /// What `Database.open` threw. Only there do these codes mean the lock and the format.
   init(opening path: String, _ error: DatabaseError) {
     switch error.code {
-    case .failedPrecondition: self.init(.locked, error.message)
+    case .failedPrecondition:
+      self.init(.locked, "\(error.message); a command that writes needs it closed there")
     case .unimplemented: self.init(.newerFormat, error.message)
     case .alreadyExists: self.init(.failed, error.message)
     default: self.init(error)

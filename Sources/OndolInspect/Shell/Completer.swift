@@ -1,4 +1,5 @@
-// What the word at the cursor may become: commands, then collections, then fields of documents.
+// What the word at the cursor may become: commands, then collections, then fields of documents, and
+// behind a dash the options of the command.
 
 import Ondol
 
@@ -15,6 +16,9 @@ struct Completer {
 
   /// What the last of the words may become.
   func candidates(_ words: [String]) async -> [String] {
+    if let word = words.last, words.count > 1, word.hasPrefix("-") {
+      return Main.options(of: words)
+    }
     switch words.count {
     case ...1: return Main.commandNames + Self.own
     case 2:

@@ -171,7 +171,7 @@ struct LineEditor {
     let before = String(line[..<cursor])
     var words = before.split(separator: " ", omittingEmptySubsequences: true).map(String.init)
     if before.isEmpty || before.hasSuffix(" ") { words.append("") }
-    let word = words.last ?? ""
+    let word = Self.name(endingWord: words.last ?? "")
     let found = await candidates(words).filter { $0.hasPrefix(word) }.sorted()
     guard let first = found.first, let last = found.last else { return }
     let common = String(zip(first, last).prefix { $0.0 == $0.1 }.map(\.0))
@@ -181,6 +181,12 @@ struct LineEditor {
     } else {
       Terminal.write("\r\n" + found.prefix(100).joined(separator: "  ") + "\r\n")
     }
+  }
+
+  /// The name that the last word ends with: within quotes and behind a sign, that of a field.
+  static func name(endingWord word: String) -> String {
+    let start = word.lastIndex { "'\"([,=<>!".contains($0) }.map { word.index(after: $0) }
+    return String(word[(start ?? word.startIndex)...])
   }
 
   // MARK: - Showing

@@ -53,6 +53,46 @@ import Testing
     #expect(result.messages.contains("\n  kind == even\n          ^"), "\(result.messages)")
   }
 
+  // An empty answer looks the same whether nothing matches or a name was mistyped.
+  @Test(arguments: [
+    (["query", "itms"], "", "collection itms"), (["ls", "itms"], "", "collection itms"),
+    (["ls", "itms", "--ids"], "", "collection itms"),
+    (["count", "itms"], "0\n", "collection itms"),
+    (["schema", "itms"], "", "collection itms"), (["indexes", "itms"], "", "collection itms"),
+    (["query", "psts", "--group"], "", "collection psts"),
+    (["query", "items", "m = 3 or n > 99"], "", "field m"),
+    (["query", "items", "--order", "kid"], "", "field kid"),
+    (
+      ["query", "items", "n = 1", "--select", "kid, n"], #"{"__name__":"i1","n":1}"# + "\n",
+      "field kid"
+    ),
+    (
+      ["agg", "items", "--sum", "m"], #"{"schema":"agg/1","count":10,"sum(m)":0}"# + "\n", "field m"
+    ),
+    (["agg", "items", "--sum", "n", "--group-by", "kid"], "", "field kid"),
+  ])
+  func `A name that nobody has is said, and is status 3`(
+    words: [String], output: String, name: String
+  ) async throws {
+    let result = try await scratch.ondol([words[0], shop] + words.dropFirst())
+    #expect(result.status == 3)
+    #expect(result.output == output)
+    #expect(result.messages.contains(name), "\(result.messages)")
+  }
+
+  @Test(arguments: [
+    ["query", "items", "n > 99"], ["query", "items", "n > 99", "--order", "kind"],
+    ["query", "items", "--limit", "0"], ["query", "items", "__name__ = \"x\""],
+    ["query", "items", "--offset", "50", "--select", "tags"], ["count", "items", "n > 99"],
+    ["agg", "items", "n = 0", "--sum", "n"], ["agg", "items", "n > 99", "--min", "kind"],
+    ["ls", "items", "--offset", "50"], ["indexes", "users/posts"],
+  ])
+  func `An empty answer about names that somebody has is status 0`(words: [String]) async throws {
+    let result = try await scratch.ondol([words[0], shop] + words.dropFirst())
+    #expect(result.status == 0, "\(result.messages)")
+    #expect(result.messages == "")
+  }
+
   @Test func `A query explains itself, with its cost when it is carried out`() async throws {
     let plan = try await scratch.ondol(
       "query", shop, "items", "kind = \"odd\"", "--explain", "--format", "table")

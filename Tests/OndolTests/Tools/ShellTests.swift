@@ -91,4 +91,15 @@ import Testing
     let history = try String(contentsOfFile: scratch.path("history"), encoding: .utf8)
     #expect(history == "count items \n.quit\n")
   }
+
+  @Test(.enabled(if: FileManager.default.isExecutableFile(atPath: "/usr/bin/script")))
+  func `Fields are completed within quotes, and options behind a dash`() async throws {
+    // "query items 'nam" becomes 'name ', "--sel" becomes "--select ".
+    let keys = "query items 'nam\t= \"x y\" and n>3' --sel\tn\r.quit\r"
+    let result = try await scratch.typing(keys, into: [shop])
+    let answers = result.output.split(whereSeparator: \.isNewline)
+    #expect(
+      answers.contains { $0.contains(#"'name = "x y" and n>3' --select n"#) }, "\(result.output)")
+    #expect(result.output.contains("i4"))
+  }
 }

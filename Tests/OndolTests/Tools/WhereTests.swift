@@ -22,6 +22,12 @@ import Testing
     ("이름 = \"온돌\"", "`이름` = \"온돌\""),
     ("__name__ > \"a\"", "__name__ > \"a\""),
     ("size.width<=1.5", "size.width <= 1.5"),
+    (#"kind in ['a', "b's"]"#, #"kind in ["a","b's"]"#),
+    (#"name = 'say "온돌", \'방\' \n'"#, #"name = "say \"온돌\", '방' \n""#),
+    (
+      #"name starts-with '한' and not (m = {'x': ['}', "'"]})"#,
+      #"(name starts-with "한" and m != {"x":["}","'"]})"#
+    ),
     (
       "text = \"a ) or ( \\\" b\" and map = {\"x\": [1, {\"y\": \"]\"}]}",
       "(text = \"a ) or ( \\\" b\" and map = {\"x\":[1,{\"y\":\"]\"}]})"
@@ -35,12 +41,13 @@ import Testing
 
   @Test(arguments: [
     ("", 0, "a field is missing"), ("price", 5, "operator"), ("price >=", 8, "a value is missing"),
-    ("price >= ten", 9, "double quotes"), ("price >= 1x", 10, "no value"),
+    ("price >= ten", 9, "quotes"), ("price >= 1x", 10, "no value"),
     ("(a = 1", 6, "\")\""), ("a = 1)", 5, "must follow"), ("a = 1 b = 2", 6, "must follow"),
     ("and = 1", 0, "backquotes"), ("a in 1", 5, "array"), ("a not 1", 6, "\"in\""),
     ("`a = 1", 0, "not closed"), ("a. = 1", 2, "name"), ("a starts-with 1", 14, "text"),
     ("x = 1 and not a array-contains 1", 10, "negated"), ("a = [1, }", 8, "no value"),
-    ("a = \"x", 6, "no value"), ("a ~ 1", 2, "operator"),
+    ("a = \"x", 6, "no value"), ("a = 'x", 6, "no value"),
+    ("a = 'x\"", 7, "no value"), ("a ~ 1", 2, "operator"),
   ])
   func `A mistake is pointed at`(text: String, offset: Int, reason: String) {
     do throws(WhereError) {

@@ -190,6 +190,31 @@ import Testing
     }
   }
 
+  // Foundation's text for an error without one of its own is "The operation could not be completed.
+  // (Ondol.DatabaseError error 1.)", which is what people saw in alerts.
+  @Test func `Its localized description says what happened, and what helps stands apart`() {
+    let error = DatabaseError(
+      .notFound, "there is no document to update", suggestion: "setData makes one", path: "a/b")
+    #expect(error.localizedDescription == "there is no document to update (a/b)")
+    #expect(error.recoverySuggestion == "setData makes one")
+    #expect(
+      "\(error)" == "notFound: there is no document to update; setData makes one (a/b)")
+  }
+
+  @Test func `A database that is open elsewhere says where, and since when in words`() {
+    func message(_ holder: String) -> String {
+      DatabaseError(EngineError.inUse(path: "p", holder: holder)).message
+    }
+    #expect(
+      message("process 7, since 1795321231181338")
+        == "p is open already in process 7, since 2026-11-22 04:20:31 UTC")
+    // Whatever stands in the file: it is another program's.
+    for text in ["this process", "process 7, since noon", "x, since -1", "x, since 9\(Int64.max)"] {
+      #expect(message(text) == "p is open already (\(text))")
+    }
+    #expect(message("") == "p is open already")
+  }
+
   @Test func `An error's place grows from the inside out`() {
     let error = DatabaseError(.invalidArgument, "no").within(index: 2).within(field: "a.b")
       .within(index: 0).within(field: "c")
