@@ -25,7 +25,6 @@ package enum PlantedFault: Sendable, Hashable {
     case .task(.unguardedReads): "reads that nothing guards (write skew)"
     case .task(.unguardedQueries): "queries that nothing guards (write skew)"
     case .task(.staleSnapshots): "stale reads"
-    case .task(.unguardedDrops): "drops that nothing guards against"
     case .task(.lostTransfers): "lost updates"
     }
   }
