@@ -199,6 +199,37 @@ import Testing
     try await close(database, later)
   }
 
+  @Test func `A transaction reads what it has written with unique values of what is over`()
+    async throws
+  {
+    let clock = Clock()
+    let database = try await open(clock)
+    let codes = database.collection("codes")
+    try await codes.setTimeToLive(field: "at")
+    try await codes.createIndex(on: ["code"], unique: true)
+    try await suspendRemoval(codes)
+    try await codes.document("old").setData(["at": try moment(2_000_000), "code": 7])
+    clock.turn(by: 5_000_000)
+    let sevens = codes.whereField("code", isEqualTo: 7)
+    try await database.runTransaction { transaction in
+      try transaction.setData(["code": 7], forDocument: codes.document("new"))
+      #expect(try transaction.getDocuments(sevens).documents.map(\.documentID) == ["new"])
+    }
+    #expect(try await sevens.getDocuments().documents.map(\.documentID) == ["new"])
+    #expect(try rowCount(codes) == 1)
+    try await auditIndexes(of: codes)
+    // One that is not over may be in the way until the end of the transaction, and no longer.
+    let error = await #expect(throws: DatabaseError.self) {
+      try await database.runTransaction { transaction in
+        try transaction.setData(["code": 7], forDocument: codes.document("third"))
+        let found = try transaction.getDocuments(sevens).documents.map(\.documentID)
+        #expect(found == ["new", "third"])
+      }
+    }
+    #expect(error?.code == .alreadyExists)
+    try await close(database, clock)
+  }
+
   // A document that nobody could see kept its unique values until it was removed.
   @Test func `What is over gives its unique values up at once`() async throws {
     let clock = Clock()

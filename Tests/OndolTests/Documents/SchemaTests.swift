@@ -279,4 +279,56 @@ import Testing
     #expect(try await items.document("a").getDocument().data() == ["price": 5])
     try await database.close()
   }
+
+  // A cursor was made of the stored form, which lacks what the query is ordered by; and what only
+  // upgrades make was said to be a field that nobody has.
+  @Test func `A page of selected fields ends where the upgraded document stands`() async throws {
+    let database = try await Database.inMemory()
+    let items = database.collection("items")
+    for number in 0..<6 { try await items.document("\(number)").setData(["price": number]) }
+    // Still to be rewritten: the collection is kept from it.
+    let latch = LatchKey.schema(CollectionPattern(["items"]))
+    try await database.latches.acquire(latch)
+    try await declare(items, version: 1)
+    let query = items.order(by: "cents").select("price").limit(to: 2)
+    let first = try await query.getDocuments()
+    #expect(first.documents.map(\.documentID) == ["0", "1"])
+    #expect(!first.isLastPage)
+    let cursor: QueryCursor = try #require(first.cursor)
+    let next = try await query.start(after: cursor).getDocuments()
+    #expect(next.documents.map(\.documentID) == ["2", "3"])
+    #expect(try await query.explain().unknownFields == [])
+    database.latches.release(latch)
+    try await waitUntilUpgraded(items)
+    #expect(try await query.getDocuments().cursor == cursor)
+    try await database.close()
+  }
+
+  @Test func `A live lookup names what it refers to and cannot be upgraded, as long as it does`()
+    async throws
+  {
+    let database = try await Database.inMemory()
+    let (posts, users) = (database.collection("posts"), database.collection("users"))
+    for id in ["u", "v"] {
+      try await users.document(id).setData(["name": id])
+      try await posts.document("by \(id)").setData(["user": id])
+    }
+    try await users.setSchema(version: 1) { _, _ in throw Broken() }
+    let lookup = posts.lookup("user", in: "users", as: "who")
+    var lists = lookup.snapshots.makeAsyncIterator()
+    func check(_ unreadable: [String], _ names: [String?]) async throws {
+      let list = try #require(try await lists.next())
+      #expect(list.unreadable.map(\.documentID) == unreadable)
+      #expect(list.documents.map { $0["who.name"] as String? } == names)
+      let asked = try await lookup.getDocuments()
+      #expect(asked.unreadable == list.unreadable)
+      #expect(asked.documents.map { $0["who.name"] as String? } == names)
+    }
+    try await check(["u", "v"], [nil, nil])
+    try await posts.document("by v").delete()
+    try await check(["u"], [nil])
+    try await users.document("u").setData(["name": "new"])
+    try await check([], ["new"])
+    try await database.close()
+  }
 }
