@@ -110,6 +110,8 @@ public struct DatabaseError: Error, Sendable, Hashable {
   var cause: Cause?
   /// Whether this only says that a block must be read from disk; see `Rows`.
   private(set) var isCold = false
+  /// Whether this says that a document could not be upgraded to today's schema.
+  var isUnreadable = false
 
   /// An error with its place.
   ///

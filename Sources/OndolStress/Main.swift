@@ -17,7 +17,8 @@ struct Main: AsyncParsableCommand {
     subcommands: [
       CrashCommand.self, FaultsCommand.self, KillCommand.self, HostileCommand.self,
       ModelCommand.self,
-      ScheduleCommand.self, HistoryCommand.self, ObservationCommand.self, TreeCommand.self,
-      SabotageCommand.self, LoadCommand.self, YCSBCommand.self, SoakCommand.self, BenchCommand.self,
+      ScheduleCommand.self, HistoryCommand.self, ObservationCommand.self, DeclarationsCommand.self,
+      TreeCommand.self, SabotageCommand.self, LoadCommand.self, YCSBCommand.self, SoakCommand.self,
+      BenchCommand.self,
     ])
 }

@@ -900,7 +900,8 @@ class Catalog:
                     self.groups[decoded(fields.rest(), "the catalog")] = definitions
         for keyspace, definition in indexes:
             require(keyspace in self.collections, "the catalog: an index is of no collection")
-            self.collections[keyspace].indexes.append(definition)
+            if definition is not None:
+                self.collections[keyspace].indexes.append(definition)
 
     def add_keyspace(self, keyspace, body, indexes):
         kind = body.number(1)
@@ -923,7 +924,7 @@ class Catalog:
 
 
 def read_index(body):
-    """The bytes that say what an index is."""
+    """The bytes that say what an index is; None for one of the moments at which documents end."""
     start = body.place
     for _ in range(body.varint()):
         require(body.number(1) in (0, 1), "the catalog: an index cannot be read")
@@ -933,6 +934,9 @@ def read_index(body):
         read_condition(body, 0)
     if flags & 16:
         body.texts()
+    require(flags < 64, "the catalog: a newer version wrote an index")
+    if flags & 32:
+        return None
     return body.data[start : body.place]
 
 

@@ -8,9 +8,11 @@
 //   row in his own snapshot, and gets the picture of that generation.
 // - Every write guards the family's row. A write that was prepared before an index was declared is
 //   refused and prepared again, so no document is ever missing from an index.
-// - Reading one document by its id needs only its keyspace's number, which never changes, and the
-//   names in it, which are only ever added. A document with a name the picture lacks has the family
-//   loaded again.
+// - Reading one document by its id needs only what says how documents are read: the keyspace, the
+//   schema, when they end, and names, which are only ever added. A picture says from which commit on
+//   it is right about that, and is not asked while a commit that changes it is on its way: then,
+//   and for an older snapshot, the family's row is read as well. A document with a name the picture
+//   lacks has the family loaded again.
 
 internal import OndolEngine
 
@@ -22,6 +24,8 @@ struct CollectionEntry: Sendable {
   private(set) var indexes: [IndexDefinition] = []
   /// What says which storage paths documents keep.
   private(set) var links: [IndexDefinition] = []
+  /// What says which documents end next.
+  private(set) var ends: [IndexDefinition] = []
   /// The field with the moment from which on a document is no more, if there is one.
   var timeToLive: FieldNames?
   /// Which documents have which schema.
@@ -32,18 +36,32 @@ struct CollectionEntry: Sendable {
   }
 
   /// Everything that has rows of each document.
-  var allIndexes: [IndexDefinition] { links.isEmpty ? indexes : indexes + links }
-
-  /// Adds an index or a link, in the place of the one in its keyspace.
-  mutating func put(_ index: IndexDefinition) {
-    remove(index)
-    if index.kind.isLink { links.append(index) } else { indexes.append(index) }
+  var allIndexes: [IndexDefinition] {
+    links.isEmpty && ends.isEmpty ? indexes : indexes + links + ends
   }
 
-  /// Takes an index or a link away.
+  /// Whether anything has been declared that a collection without documents keeps.
+  var isDeclared: Bool {
+    timeToLive != nil || schema.current > 0 || allIndexes.contains { !$0.kind.isOfGroup }
+  }
+
+  /// Adds an index of whatever kind, in the place of the one in its keyspace.
+  mutating func put(_ index: IndexDefinition) {
+    remove(index)
+    if index.kind.isLink {
+      links.append(index)
+    } else if index.kind.isOfEnds {
+      ends.append(index)
+    } else {
+      indexes.append(index)
+    }
+  }
+
+  /// Takes an index of whatever kind away.
   mutating func remove(_ index: IndexDefinition) {
     indexes.removeAll { $0.keyspace == index.keyspace }
     links.removeAll { $0.keyspace == index.keyspace }
+    ends.removeAll { $0.keyspace == index.keyspace }
   }
 }
 
@@ -57,18 +75,40 @@ struct Family: Sendable {
   /// Rows that the last change brought, and that the next commit has yet to repeat in the mirror:
   /// a log that loses the change would lose its rows in both copies.
   var repeats: [CatalogRow] = []
+  /// The commit from which on documents are read as this says; nil while that commit is not known,
+  /// and then only the family's own row tells.
+  var readsSince: SequenceNumber?
+
+  /// Whether documents end in one of its collections.
+  var hasEnds: Bool { collections.values.contains { $0.timeToLive != nil } }
 }
 
 /// The pictures of all families met so far.
 final class Catalog: Sendable {
-  private let pictures: Guarded<[ExactText: Family]>
+  private struct Pictures: Sendable {
+    var newest: [ExactText: Family] = [:]
+    /// Some that snapshots still in use have asked for, the last one met last.
+    var earlier: [Family] = []
+    /// Families for which a commit is on its way that changes how documents are read, with how many.
+    var changing: [ExactText: Int] = [:]
+    /// The families in which documents end.
+    var ending: Set<ExactText> = []
 
-  /// How documents of earlier schemas are upgraded, as the app has said since it opened the
-  /// database.
-  private let upgrades: Guarded<[CollectionPattern: SchemaUpgrade]>
+    mutating func put(_ family: Family, at key: ExactText) {
+      newest[key] = family
+      if family.hasEnds { ending.insert(key) } else { ending.remove(key) }
+    }
+  }
 
-  /// What the moments are compared with from which on documents are no more: microseconds since
-  /// 1970.
+  /// Pictures kept for snapshots that are older than the newest.
+  private static let earlierLimit = 8
+
+  private let pictures: Guarded<Pictures>
+
+  /// What the app has said of schemas since it opened the database.
+  let schemas: DeclaredSchemas
+
+  /// Microseconds since 1970: at some moment documents are no more.
   let clock: @Sendable () -> Int64
 
   /// Whether commits say in the log what they changed, see ChangeRecord.
@@ -84,30 +124,20 @@ final class Catalog: Sendable {
     clock: @escaping @Sendable () -> Int64, keepsChanges: Bool = false, isReadOnly: Bool = false
   ) {
     directory = GroupDirectory(isKept: !isReadOnly)
-    pictures = Guarded([:])
-    upgrades = Guarded([:])
+    pictures = Guarded(Pictures())
+    schemas = DeclaredSchemas()
     self.clock = clock
     self.keepsChanges = keepsChanges
     unsettledIndexes = []
-  }
-
-  /// The same pictures, at another time.
-  init(copying catalog: Catalog, at time: Int64) {
-    pictures = Guarded(catalog.pictures.withLock { $0 })
-    upgrades = catalog.upgrades
-    clock = { time }
-    keepsChanges = catalog.keepsChanges
-    unsettledIndexes = []
-    directory = catalog.directory
   }
 
   /// The same pictures, which others who install theirs do not change; with `families` as a
   /// transaction that is not committed would leave them, and `indexes` not to be used.
   init(copying catalog: Catalog, adding families: [Family], without indexes: Set<Keyspace> = []) {
     var copy = catalog.pictures.withLock { $0 }
-    for family in families { copy[ExactText(family.root)] = family }
+    for family in families { copy.put(family, at: ExactText(family.root)) }
     pictures = Guarded(copy)
-    upgrades = catalog.upgrades
+    schemas = catalog.schemas
     clock = catalog.clock
     keepsChanges = catalog.keepsChanges
     unsettledIndexes = indexes
@@ -120,12 +150,36 @@ final class Catalog: Sendable {
   /// The newest picture of the family, which may be newer or older than any snapshot. Nil when none
   /// is known.
   func picture(of root: String) -> Family? {
-    pictures.withLock { $0[ExactText(root)] }
+    pictures.withLock { $0.newest[ExactText(root)] }
   }
 
-  /// What the newest picture of the pattern's family knows of it.
-  func pictured(_ pattern: CollectionPattern) -> CollectionEntry? {
-    pictures.withLock { $0[ExactText(pattern.root)]?.collections[pattern] }
+  /// What the newest picture of the pattern's family knows of it, when documents are read in a
+  /// snapshot of `sequence` as it says.
+  func pictured(_ pattern: CollectionPattern, at sequence: SequenceNumber) -> CollectionEntry? {
+    let root = ExactText(pattern.root)
+    return pictures.withLock { pictures in
+      guard let family = pictures.newest[root], let since = family.readsSince, since <= sequence,
+        pictures.changing.isEmpty || pictures.changing[root] == nil
+      else { return nil }
+      return family.collections[pattern]
+    }
+  }
+
+  /// The families in which documents end, as far as pictures know.
+  var endingRoots: [String] { pictures.withLock { $0.ending.map(\.text) } }
+
+  /// To be called around a commit that changes how documents of a family are read: until the
+  /// picture is that of the commit, it is not asked.
+  func beginChange(of root: String) {
+    pictures.withLock { $0.changing[ExactText(root), default: 0] += 1 }
+  }
+
+  func endChange(of root: String) {
+    let root = ExactText(root)
+    pictures.withLock { pictures in
+      let left = (pictures.changing[root] ?? 1) - 1
+      pictures.changing[root] = left == 0 ? nil : left
+    }
   }
 
   /// The family as it was when `rows` were taken. Nil when there was none.
@@ -139,21 +193,18 @@ final class Catalog: Sendable {
     } catch {
       throw DatabaseError(catalog: error)
     }
-    if let picture = picture(of: root), picture.row == row { return picture }
+    if let picture = known(root, row) { return picture }
     return try load(root, row, in: rows)
   }
 
-  /// Notes how documents of the pattern are upgraded.
-  func register(_ upgrade: @escaping SchemaUpgrade, for pattern: CollectionPattern) {
-    upgrades.withLock { $0[pattern] = upgrade }
-  }
-
-  /// How documents of the pattern must be upgraded; nil when none has an earlier schema, or the app
-  /// has not said how.
-  func pendingUpgrade(of pattern: CollectionPattern, _ entry: CollectionEntry) -> PendingUpgrade? {
-    guard !entry.schema.epochs.isEmpty else { return nil }
-    return upgrades.withLock { $0[pattern] }
-      .map { PendingUpgrade(history: entry.schema, upgrade: $0) }
+  /// A picture of exactly this state.
+  private func known(_ root: String, _ row: FamilyRow) -> Family? {
+    let key = ExactText(root)
+    return pictures.withLock { pictures in
+      if let newest = pictures.newest[key], newest.row == row { return newest }
+      guard !pictures.earlier.isEmpty else { return nil }
+      return pictures.earlier.last { $0.row == row && ExactText($0.root) == key }
+    }
   }
 
   /// Every family as it was when `rows` were taken.
@@ -172,7 +223,7 @@ final class Catalog: Sendable {
     }
     var families: [Family] = []
     for (root, row) in found {
-      if let picture = picture(of: root), picture.row == row {
+      if let picture = known(root, row) {
         families.append(picture)
       } else {
         families.append(try load(root, row, in: rows))
@@ -181,12 +232,15 @@ final class Catalog: Sendable {
     return families
   }
 
-  /// Makes `family`, which was just committed, the picture, unless a newer one is there.
-  func install(_ family: Family) {
+  /// Makes `family`, which the commit with this number has just made, the picture, unless a newer
+  /// one is there.
+  func install(_ family: Family, at sequence: SequenceNumber) {
+    var family = family
+    if family.readsSince == nil { family.readsSince = sequence }
     pictures.withLock { pictures in
       let key = ExactText(family.root)
-      if let known = pictures[key], family.row.isOlder(than: known.row) { return }
-      pictures[key] = family
+      if let known = pictures.newest[key], family.row.isOlder(than: known.row) { return }
+      pictures.put(family, at: key)
     }
   }
 
@@ -195,8 +249,13 @@ final class Catalog: Sendable {
   private func installLoaded(_ family: Family) {
     pictures.withLock { pictures in
       let key = ExactText(family.root)
-      if let known = pictures[key], !known.row.isOlder(than: family.row) { return }
-      pictures[key] = family
+      if let known = pictures.newest[key], !known.row.isOlder(than: family.row) {
+        guard known.row != family.row else { return }
+        if pictures.earlier.count == Self.earlierLimit { pictures.earlier.removeFirst() }
+        pictures.earlier.append(family)
+      } else {
+        pictures.put(family, at: key)
+      }
     }
   }
 
@@ -206,8 +265,8 @@ final class Catalog: Sendable {
   func follow(_ rows: Rows) throws(DatabaseError) -> [Family] {
     let families = try families(in: rows)
     let present = Set(families.map { ExactText($0.root) })
-    let gone = pictures.withLock { $0.filter { !present.contains($0.key) } }
-    for family in gone.values { forget(family) }
+    let gone = pictures.withLock { $0.newest.filter { !present.contains($0.key) } }
+    for family in gone.values { forget(family, at: rows.snapshot.sequence) }
     return families
   }
 
@@ -226,7 +285,8 @@ final class Catalog: Sendable {
         throw DatabaseError(catalog: error)
       }
     }
-    let family = reader.family
+    var family = reader.family
+    family.readsSince = rows.snapshot.sequence
     installLoaded(family)
     return family
   }
@@ -305,6 +365,12 @@ func rethrowing<R>(_ body: () throws(EngineError) -> R) throws(DatabaseError) ->
 extension DatabaseError {
   /// A row of the catalog that cannot be read.
   init(catalog error: MalformedBytes) {
+    if error.isOfNewerVersion {
+      self.init(
+        .unimplemented,
+        "a newer version wrote the catalog: \(error.reason); open the database with that version")
+      return
+    }
     self.init(
       .dataLoss,
       "the catalog is damaged: \(error.reason) at \(error.offset); restore a backup or salvage"

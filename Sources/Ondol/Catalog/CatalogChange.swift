@@ -38,11 +38,17 @@ extension Database {
       var batch = Batch()
       batch.basis = snapshot.sequence
       edit.write(to: &batch)
+      let changesReading = edit.changesReading
+      if changesReading {
+        batch.note = CommitNote(.readAnew(root: root))
+        catalog.beginChange(of: root)
+      }
+      defer { if changesReading { catalog.endChange(of: root) } }
       do throws(EngineError) {
         let receipt = try await engine.commit(
           batch, durability: OndolEngine.Durability(options.durability))
         edit.resolve(receipt.sequence)
-        catalog.install(edit.family)
+        catalog.install(edit.family, at: receipt.sequence)
         return result
       } catch .stale {
         // Another root collection was made at the same moment and took its number.

@@ -23,6 +23,8 @@ struct CatalogEdit: Sendable {
   private var repeats: [CatalogRow] = []
   /// Whether the commit leaves another picture of the family.
   private(set) var changesPicture = false
+  /// Whether documents are read in another way after the commit.
+  private(set) var changesReading = false
 
   /// Begins with the family as it is.
   init(_ family: Family, in rows: Rows) {
@@ -58,6 +60,7 @@ struct CatalogEdit: Sendable {
     family = Family(
       root: root, row: FamilyRow(number: number, generation: 0, nextMember: Keyspace.firstMember))
     isNewFamily = true
+    changesReading = true
     guardedKeys = [CatalogKey.family(root), key]
   }
 
@@ -70,6 +73,10 @@ struct CatalogEdit: Sendable {
     rows.catalog.directory.enter(pattern)
     family.collections[pattern] = CollectionEntry(keyspace: keyspace)
     change(CatalogKey.keyspace(keyspace), KeyspaceRow.documents(pattern).bytes)
+    // What is written here is of the schema that the app has declared.
+    if let version = rows.catalog.schemas.version(of: pattern), version > 0 {
+      put(SchemaHistory(base: version), of: pattern, keyspace)
+    }
     let group = CatalogKey.group(pattern.collectionID.text)
     guardedKeys.append(group)
     for kind in try rows.groupIndexes(group) {
@@ -101,27 +108,85 @@ struct CatalogEdit: Sendable {
     putRow(CatalogKey.keyspace(index.keyspace), KeyspaceRow.index(index).bytes)
   }
 
-  /// Says which field has the moment a document ends, or that none has.
+  /// Says which field has the moment a document ends, or that none has. Answers with the index of
+  /// these moments, if there is to be one, and with those that serve no more.
   mutating func setTimeToLive(
     _ field: FieldNames?, of pattern: CollectionPattern
-  ) throws(DatabaseError) {
+  ) throws(DatabaseError) -> (index: IndexDefinition?, dropped: [IndexDefinition]) {
     let entry = try collection(pattern)
-    guard entry.timeToLive != field else { return }
+    if entry.timeToLive != field { try putTimeToLive(field, of: pattern) }
+    let kind = field.map { IndexKind.ends($0) }
+    let dropped = entry.ends.filter { $0.kind != kind }
+    for index in dropped { drop(index, from: pattern) }
+    return (
+      try kind.map { (kind) throws(DatabaseError) in try declareIndex(kind, of: pattern) },
+      dropped
+    )
+  }
+
+  private mutating func putTimeToLive(
+    _ field: FieldNames?, of pattern: CollectionPattern
+  ) throws(DatabaseError) {
+    let keyspace = try collection(pattern).keyspace
     isChanged = true
     family.collections[pattern]?.timeToLive = field
     var value: [UInt8] = []
     value.append(texts: field ?? [])
-    change(CatalogKey.timeToLive(entry.keyspace), value)
+    change(CatalogKey.timeToLive(keyspace), value)
+    changeReading(of: pattern, keyspace)
   }
 
   /// Says which documents have which schema.
+  ///
+  /// - Parameter changesReading: whether documents are read in another way from now on.
   mutating func setSchema(
-    _ schema: SchemaHistory, of pattern: CollectionPattern
+    _ schema: SchemaHistory, of pattern: CollectionPattern, changesReading: Bool
   ) throws(DatabaseError) {
-    let entry = try collection(pattern)
+    let keyspace = try collection(pattern).keyspace
+    put(schema, of: pattern, keyspace)
+    if changesReading { changeReading(of: pattern, keyspace) }
+  }
+
+  private mutating func put(
+    _ schema: SchemaHistory, of pattern: CollectionPattern, _ keyspace: Keyspace
+  ) {
     isChanged = true
     family.collections[pattern]?.schema = schema
-    schemaRows.append((CatalogKey.schema(entry.keyspace), schema))
+    // Older snapshots may have documents that this says nothing of.
+    family.readsSince = nil
+    let key = CatalogKey.schema(keyspace)
+    if schema.isResolved {
+      change(key, schema.bytes.value)
+    } else {
+      schemaRows.append((key, schema))
+    }
+  }
+
+  /// Notes that documents are read in another way after the commit: their keyspace's row is written
+  /// anew, so that whoever has read documents and guards that row is refused.
+  private mutating func changeReading(of pattern: CollectionPattern, _ keyspace: Keyspace) {
+    changesReading = true
+    family.readsSince = nil
+    change(CatalogKey.keyspace(keyspace), KeyspaceRow.documents(pattern).bytes)
+  }
+
+  /// Declares everything that is declared in an earlier life of the family, which has no documents
+  /// any more.
+  mutating func declare(asIn earlier: Family) throws(DatabaseError) {
+    let declared = earlier.collections.filter(\.value.isDeclared)
+    for (pattern, entry) in declared.sorted(by: { $0.value.keyspace < $1.value.keyspace }) {
+      let keyspace = try collection(pattern).keyspace
+      for index in entry.allIndexes where !index.kind.isOfGroup {
+        put(
+          IndexDefinition(
+            keyspace: try takeKeyspace(), documents: keyspace, kind: index.kind, state: .ready),
+          in: pattern)
+      }
+      if let field = entry.timeToLive { try putTimeToLive(field, of: pattern) }
+      if entry.schema.current > 0 {
+        put(SchemaHistory(base: entry.schema.current), of: pattern, keyspace)
+      }
+    }
   }
 
   /// Fills in what only the commit of this change could say.

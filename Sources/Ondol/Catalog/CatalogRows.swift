@@ -121,8 +121,11 @@ enum CatalogKey {
     var reader = ByteReader(key)
     _ = try reader.take(5)
     let keyspace = Keyspace(rawValue: UInt32(bigEndian: try reader.littleEndian()))
-    guard try reader.byte() == 0x01 else { return (keyspace, nil) }
-    return (keyspace, UInt32(bigEndian: try reader.littleEndian()))
+    switch try reader.byte() {
+    case 0x00: return (keyspace, nil)
+    case 0x01: return (keyspace, UInt32(bigEndian: try reader.littleEndian()))
+    case let mark: throw .newer(at: reader.offset, "a row of the unknown kind \(mark)")
+    }
   }
 }
 
@@ -200,7 +203,7 @@ extension KeyspaceRow {
     case Kind.dropped:
       self = .dropped
     case let kind:
-      throw MalformedBytes(at: 0, "a keyspace of the unknown kind \(kind)")
+      throw .newer(at: 0, "a keyspace of the unknown kind \(kind)")
     }
   }
 
@@ -215,7 +218,7 @@ extension KeyspaceRow {
     case State.buildingFromStart: state = .building(through: nil)
     case State.building: state = .building(through: try reader.take(reader.remaining).array)
     case let other:
-      throw MalformedBytes(at: reader.offset, "an index in the unknown state \(other)")
+      throw .newer(at: reader.offset, "an index in the unknown state \(other)")
     }
     return IndexDefinition(keyspace: keyspace, documents: documents, kind: kind, state: state)
   }

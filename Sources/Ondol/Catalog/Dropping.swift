@@ -26,13 +26,14 @@ extension Database {
     try await removeRow(CatalogKey.keyspace(keyspace))
   }
 
-  /// Takes a root collection away, with all that is below it.
-  func dropFamily(_ root: String) async throws(DatabaseError) {
+  /// Takes all documents of a root collection away, with all that is below it, and what is declared
+  /// of it only when asked to.
+  func dropFamily(_ root: String, includingDeclarations: Bool) async throws(DatabaseError) {
     let key = LatchKey.family(ExactText(root))
     try await latches.acquire(key)
     let family: DroppedFamily?
     do throws(DatabaseError) {
-      family = try await letGo(ofFamily: root)
+      family = try await letGo(ofFamily: root, includingDeclarations: includingDeclarations)
       latches.release(key)
     } catch {
       latches.release(key)
@@ -41,28 +42,35 @@ extension Database {
     if let family { try await removeRows(of: family) }
   }
 
-  private func letGo(ofFamily root: String) async throws(DatabaseError) -> DroppedFamily? {
+  /// Has nothing be in the family's keyspaces any more. What stays declared is declared in a new
+  /// family, in the same commit, so that the numbers of keyspaces are not used again.
+  private func letGo(
+    ofFamily root: String, includingDeclarations: Bool
+  ) async throws(DatabaseError) -> DroppedFamily? {
     while true {
       let snapshot = try engineSnapshot()
       let found = try await read(snapshot) { (rows) throws(DatabaseError) in
-        try rows.catalogRows(ofFamily: root)
+        try rows.farewell(toFamily: root, includingDeclarations: includingDeclarations)
       }
-      guard let (family, keys) = found else { return nil }
+      guard var found else { return nil }
+      let dropped = DroppedFamily(found.family)
       var batch = Batch()
       batch.basis = snapshot.sequence
-      let key = CatalogKey.family(root)
-      batch.guardUnchanged(key.bytes)
-      batch.deleteCatalogRow(key)
-      for key in keys { batch.deleteCatalogRow(key) }
-      let mark = CatalogKey.droppedFamily(family.row.number)
-      let dropped = DroppedFamily(family)
-      batch.putCatalogRow(mark, dropped.bytes)
-      batch.note = CommitNote(.dropped(root: root))
+      batch.dropsKeyspaces = true
+      found.write(to: &batch)
+      batch.putCatalogRow(CatalogKey.droppedFamily(dropped.number), dropped.bytes)
+      batch.note = CommitNote(.readAnew(root: root))
       if catalog.keepsChanges { batch.remark(ChangeRecord.dropped(root: root).bytes) }
+      catalog.beginChange(of: root)
+      defer { catalog.endChange(of: root) }
       do throws(EngineError) {
-        _ = try await engine.commit(
+        let receipt = try await engine.commit(
           batch, durability: OndolEngine.Durability(options.durability))
-        catalog.forget(family)
+        if let successor = found.successor?.family {
+          catalog.install(successor, at: receipt.sequence)
+        } else {
+          catalog.forget(found.family, at: receipt.sequence)
+        }
         contents.reclaimer.noteRelease()
         return dropped
       } catch .stale {
@@ -137,27 +145,61 @@ struct DroppedFamily: Sendable {
   }
 }
 
+/// A family that is to go.
+private struct Farewell: Sendable {
+  var family: Family
+  /// The keys of its rows in the catalog but the first.
+  var keys: [[UInt8]]
+  /// What comes in its place.
+  var successor: CatalogEdit?
+
+  mutating func write(to batch: inout Batch) {
+    for key in keys { batch.deleteCatalogRow(key) }
+    if successor != nil {
+      successor?.write(to: &batch)
+    } else {
+      let key = CatalogKey.family(family.root)
+      batch.guardUnchanged(key.bytes)
+      batch.deleteCatalogRow(key)
+    }
+  }
+}
+
 extension Rows {
-  /// A family, and the keys of its rows in the catalog but the first. Nil when there is none.
-  fileprivate func catalogRows(
-    ofFamily root: String
-  ) throws(DatabaseError) -> (family: Family, keys: [[UInt8]])? {
+  /// What there is to do to let go of a family. Nil when there is none, or when all of it stays.
+  fileprivate func farewell(
+    toFamily root: String, includingDeclarations: Bool
+  ) throws(DatabaseError) -> Farewell? {
     guard let family = try catalog.family(root, in: self) else { return nil }
+    var successor: CatalogEdit?
+    if !includingDeclarations, family.collections.values.contains(where: \.isDeclared) {
+      guard try hasDocument(in: family) else { return nil }
+      successor = try CatalogEdit(newFamily: root, following: nil, in: self)
+      try successor?.declare(asIn: family)
+    }
     let (lower, upper) = CatalogKey.keyspaces(ofFamily: family.row.number)
     var walk = RangeWalk(self, [KeyRange(lower: lower, upper: upper)])
     var keys: [[UInt8]] = []
     while try walk.next() { keys.append(walk.cursor.key.array) }
-    return (family, keys)
+    return Farewell(family: family, keys: keys, successor: successor)
+  }
+
+  private func hasDocument(in family: Family) throws(DatabaseError) -> Bool {
+    for entry in family.collections.values {
+      var walk = RangeWalk(self, [KeyRange(prefix: entry.keyspace.prefix)])
+      if try walk.next() { return true }
+    }
+    return false
   }
 }
 
 extension Catalog {
   /// Puts a picture without anything in the place of a family that was dropped, so that an old
   /// picture of it never comes back.
-  func forget(_ family: Family) {
+  func forget(_ family: Family, at sequence: SequenceNumber) {
     var row = family.row
     row.generation = .max
-    install(Family(root: family.root, row: row))
+    install(Family(root: family.root, row: row), at: sequence)
   }
 }
 
@@ -216,29 +258,43 @@ extension CollectionReference {
   }
 
   /// Removes all documents of the collection and everything below them, which Firestore's clients
-  /// cannot.
+  /// cannot. What is declared stays: indexes, unique ones and those of fields that hold arrays,
+  /// links, times to live and schemas, here and below; what is written afterwards keeps to it.
   ///
-  /// A collection at the top goes in one commit, with its indexes, and its space comes back; what a
-  /// crash leaves of that is done after the next opening.
+  /// A collection at the top goes in one commit, and its space comes back; what a crash leaves of
+  /// that is done after the next opening.
   ///
   /// A collection below a document goes some hundred documents a commit, so that it may be larger
   /// than a commit: others see it shrink, and documents written meanwhile may go or stay. When this
   /// throws, or a crash ends it, some documents are gone and the others are whole; call it again
-  /// for the rest. Its indexes stay, since they serve others. Where all must go at once and fits
-  /// into one commit, `DocumentReference.delete(recursive:)` of the document above does that.
+  /// for the rest. Where all must go at once and fits into one commit,
+  /// `DocumentReference.delete(recursive:)` of the document above does that.
   ///
-  /// - Throws: `.invalidArgument` when the path is wrong; as writes do; `.cancelled` when the task
-  ///   was cancelled between two commits.
+  /// - Parameter includingDeclarations: forgets what is declared, too, as though there had never
+  ///   been such a collection, but for the indexes of collection groups; only for a collection at
+  ///   the top. A schema that was declared since the database was opened is that of what is written
+  ///   afterwards all the same, because it is written by the app that declared it.
+  /// - Throws: `.invalidArgument` when the path is wrong, or when declarations are to go that
+  ///   collections below other documents share; as writes do; `.cancelled` when the task was
+  ///   cancelled between two commits.
   /// - Complexity: O(segments) at the top, O(documents) below.
-  public func drop() async throws(DatabaseError) {
+  public func drop(includingDeclarations: Bool = false) async throws(DatabaseError) {
     let path = try place.get()
     if path.parent == nil {
-      try await database.dropFamily(path.collectionID)
-    } else {
-      while case let paths = try await database.someDocuments(below: path), !paths.isEmpty {
-        let writes = paths.map { DocumentWrite(path: $0, intent: WriteCompiler.delete()) }
-        _ = try await database.commit(writes, durability: nil)
-      }
+      try await database.dropFamily(
+        path.collectionID, includingDeclarations: includingDeclarations)
+      return
+    }
+    guard !includingDeclarations else {
+      throw DatabaseError(
+        .invalidArgument,
+        "what is declared of '\(path)' is declared of the collections with the same names below"
+          + " other documents, too; drop the documents alone, or the collection at the top",
+        path: "\(path)")
+    }
+    while case let paths = try await database.someDocuments(below: path), !paths.isEmpty {
+      let writes = paths.map { DocumentWrite(path: $0, intent: WriteCompiler.delete()) }
+      _ = try await database.commit(writes, durability: nil)
     }
   }
 }

@@ -94,8 +94,17 @@ struct IndexBuilder: Sendable {
     while true {
       try refuseWhenCancelled(
         "the index goes on being built when the database is opened, or when it is created again")
-      let step = try await database.read(try database.engineSnapshot()) {
-        (rows) throws(DatabaseError) in try nextStep(in: rows)
+      let step: Step?
+      do throws(DatabaseError) {
+        step = try await database.read(try database.engineSnapshot()) {
+          (rows) throws(DatabaseError) in try nextStep(in: rows)
+        }
+      } catch {
+        // One of two that agree may be over, which nobody sees any more.
+        guard error.code == .alreadyExists, try await database.removeEnded() > 0 else {
+          throw error
+        }
+        continue
       }
       guard let step else { return nil }
       do throws(EngineError) {

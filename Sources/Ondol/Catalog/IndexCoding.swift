@@ -10,6 +10,7 @@ private enum Flag {
   static let group: UInt8 = 4
   static let partial: UInt8 = 8
   static let link: UInt8 = 16
+  static let lifetime: UInt8 = 32
 }
 
 private enum Node {
@@ -37,7 +38,7 @@ extension [UInt8] {
     append(
       (kind.isOfElements ? Flag.elements : 0) | (kind.isUnique ? Flag.unique : 0)
         | (kind.isOfGroup ? Flag.group : 0) | (kind.condition == nil ? 0 : Flag.partial)
-        | (kind.isLink ? Flag.link : 0))
+        | (kind.isLink ? Flag.link : 0) | (kind.isOfEnds ? Flag.lifetime : 0))
     if let condition = kind.condition { append(condition) }
     if let folder = kind.linkedFolder { append(texts: [folder]) }
   }
@@ -81,9 +82,10 @@ extension ByteReader {
       kind.fields.append(IndexField(try texts(), descending: descending))
     }
     let flags = try byte()
-    guard flags < 2 * Flag.link, !kind.fields.isEmpty else {
-      throw MalformedBytes(at: offset, "an index of an unknown kind \(flags)")
+    guard flags < 2 * Flag.lifetime else {
+      throw .newer(at: offset, "an index of the unknown kind \(flags)")
     }
+    guard !kind.fields.isEmpty else { throw MalformedBytes(at: offset, "an index of no field") }
     kind.isOfElements = flags & Flag.elements != 0
     kind.isUnique = flags & Flag.unique != 0
     kind.isOfGroup = flags & Flag.group != 0
@@ -94,6 +96,12 @@ extension ByteReader {
         throw MalformedBytes(at: offset, "a link that is an index, too")
       }
       kind.linkedFolder = folder[0]
+    }
+    if flags & Flag.lifetime != 0 {
+      guard flags == Flag.lifetime, kind.fields.count == 1, !kind.fields[0].descending else {
+        throw MalformedBytes(at: offset, "an index of documents' ends that is another, too")
+      }
+      kind.isOfEnds = true
     }
     return kind
   }
@@ -114,9 +122,12 @@ extension ByteReader {
     let names = try texts()
     var operands: [Value] = []
     for _ in 0..<(try count(atMost: operandLimit)) { operands.append(try operand()) }
-    guard node >= Node.firstCondition, !names.isEmpty,
+    guard FieldFilter.Condition.knows(code: node) else {
+      throw .newer(at: offset, "the unknown condition \(node)")
+    }
+    guard !names.isEmpty,
       let condition = FieldFilter.Condition(code: node - Node.firstCondition, operands)
-    else { throw MalformedBytes(at: offset, "an unknown condition \(node)") }
+    else { throw MalformedBytes(at: offset, "the condition \(node) of nothing") }
     return .field(FieldFilter(field: .field(names), condition: condition))
   }
 
@@ -178,6 +189,11 @@ extension FieldFilter.Condition {
     case .isIn(let operands), .notIn(let operands), .arrayContainsAny(let operands): operands
     case .hasPrefix(let prefix): [.string(prefix.text)]
     }
+  }
+
+  /// Whether there is a condition of this number behind `Node.firstCondition`.
+  fileprivate static func knows(code node: UInt8) -> Bool {
+    node >= Node.firstCondition && node <= Node.firstCondition + 10
   }
 
   fileprivate init?(code: UInt8, _ operands: [Value]) {

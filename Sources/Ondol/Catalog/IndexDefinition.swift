@@ -82,6 +82,9 @@ struct IndexKind: Sendable, Hashable {
   /// For a link the folder below which the field's texts are storage paths: see BlobLink. Nil for
   /// an index that serves queries.
   var linkedFolder: String?
+  /// Whether it serves the removal of documents whose time is over: there is a row for each moment
+  /// in the one field, and what ends first comes first whatever collection it is in.
+  var isOfEnds = false
 
   init(
     _ fields: [IndexField], isOfElements: Bool = false, isUnique: Bool = false,
@@ -96,7 +99,14 @@ struct IndexKind: Sendable, Hashable {
 
   var isLink: Bool { linkedFolder != nil }
   /// Whether the components come first and the ids of ancestors behind them.
-  var putsAncestorsBehind: Bool { isOfGroup || isLink }
+  var putsAncestorsBehind: Bool { isOfGroup || isLink || isOfEnds }
+
+  /// The index of the moments at which documents end.
+  static func ends(_ field: FieldNames) -> IndexKind {
+    var kind = IndexKind([IndexField(field)])
+    kind.isOfEnds = true
+    return kind
+  }
 
   /// The fields with `-` before the descending ones, separated by commas, then what is special.
   /// Different indexes of a pattern have different names.
@@ -106,6 +116,7 @@ struct IndexKind: Sendable, Hashable {
       return "\(field) linked" + (linkedFolder.isEmpty ? "" : " under \(linkedFolder)")
     }
     var name = fields.map(\.description).joined(separator: ",")
+    if isOfEnds { name += " ends" }
     if isOfElements { name += "[]" }
     if isUnique { name += " unique" }
     if isOfGroup { name += " group" }

@@ -5,6 +5,7 @@
 //   of a group:       keyspace ++ components ++ ids of the ancestors ++ id
 //   unique:           keyspace ++ ids of the ancestors ++ components  ->  id
 //   link:             keyspace ++ storage path, never cut ++ ids of the ancestors ++ id
+//   ends:             as of a group; of documents whose field is a timestamp
 //
 // The ids behind the components are the row's tail: ascending, they are the very bytes that the
 // document's key ends with. They have the direction of the last field.
@@ -50,6 +51,9 @@ extension IndexDefinition {
     if let condition = kind.condition, !condition.matches(fields, name: .null) { return [] }
     guard let first = self.fields.first, let value = lookUp(first.names[...], in: fields) else {
       return []
+    }
+    if kind.isOfEnds {
+      guard case .timestamp = value else { return [] }
     }
     guard kind.isOfElements else {
       return [row(of: fields, ancestors: ancestors, id: id)]

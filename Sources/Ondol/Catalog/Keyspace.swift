@@ -13,7 +13,7 @@
 internal import OndolEngine
 
 /// The number of a keyspace. Numbers are never used twice.
-struct Keyspace: Sendable, Hashable {
+struct Keyspace: Sendable, Hashable, Comparable {
   let rawValue: UInt32
 
   static let catalog = Keyspace(rawValue: 0)
@@ -29,6 +29,8 @@ struct Keyspace: Sendable, Hashable {
   init(family: UInt32, member: UInt32) {
     rawValue = family * Self.familyCapacity + member
   }
+
+  static func < (left: Keyspace, right: Keyspace) -> Bool { left.rawValue < right.rawValue }
 
   /// What every key in this keyspace begins with.
   var prefix: [UInt8] {

@@ -23,7 +23,10 @@ extension Database {
       }
       for keyspace in families.flatMap(\.dropped) { try await removeRows(of: keyspace) }
       for family in try await droppedFamilies() { try await removeRows(of: family) }
-      for unfinished in try await unfinishedIndexes() { try await finish(unfinished) }
+      for unfinished in try await unfinishedIndexes() {
+        try await finish(unfinished)
+        if unfinished.kind.isOfEnds { reap(by: now()) }
+      }
       _ = try await contents.reclaimer.reclaim()
     } catch {
       guard !error.isEndOfWork else { return }
@@ -61,6 +64,11 @@ extension Database {
               found.append(
                 .init(pattern: pattern, kind: index.kind, remedy: .build(index.keyspace)))
             }
+          }
+          if let field = entry.timeToLive, !entry.ends.contains(where: { $0.kind == .ends(field) })
+          {
+            // An earlier version of the format had none.
+            found.append(.init(pattern: pattern, kind: .ends(field), remedy: .create))
           }
           for kind in wanted where !entry.indexes.contains(where: { $0.kind == kind }) {
             found.append(.init(pattern: pattern, kind: kind, remedy: .create))

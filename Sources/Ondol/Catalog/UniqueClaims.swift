@@ -30,7 +30,7 @@ struct UniqueClaims {
   }
 
   /// Adds a document's changes of an index to the batch; those of unique rows are kept until
-  /// `settle`.
+  /// `put` or `settle`.
   ///
   /// Throws `.alreadyExists` when another document of the commit takes the same values, and
   /// `.invalidArgument` when values cannot be unique.
@@ -85,19 +85,47 @@ struct UniqueClaims {
     }
   }
 
+  /// Values of the commit that another document holds, which the commit does not take them from.
+  struct Conflict {
+    var holder: DocumentPath
+    fileprivate var index: IndexDefinition
+    fileprivate var error: DatabaseError
+  }
+
+  /// Looks up who holds the values that the commit takes.
+  func conflicts(in rows: Rows) throws(DatabaseError) -> [Conflict] {
+    var conflicts: [Conflict] = []
+    for (key, claim) in taken where !released.contains(key) {
+      guard let row = try rows.row(key), row != claim.row.value else { continue }
+      let holder = try claim.neighbour(row)
+      conflicts.append(
+        Conflict(
+          holder: holder, index: claim.index,
+          error: Self.conflict(claim.index, holder: holder).at(path: "\(claim.path)")))
+    }
+    return conflicts
+  }
+
+  /// Throws `.alreadyExists` naming the holder, or notes the conflict where there may be some.
+  mutating func refuse(_ conflict: Conflict) throws(DatabaseError) {
+    try refuse(conflict.error, conflict.index)
+  }
+
+  /// Puts the unique rows into the batch, to be called when conflicts have been seen to.
+  func put(into batch: inout Batch) {
+    for key in released where taken[key] == nil { batch.delete(key.bytes) }
+    for (key, claim) in taken {
+      batch.guardUnchanged(key.bytes)
+      batch.put(key.bytes, claim.row.value.bytes)
+    }
+  }
+
   /// Puts the unique rows into the batch.
   ///
   /// Throws `.alreadyExists` naming the holder when another document has the same values.
   mutating func settle(into batch: inout Batch, _ rows: Rows) throws(DatabaseError) {
-    for key in released where taken[key] == nil { batch.delete(key.bytes) }
-    for (key, claim) in taken {
-      batch.guardUnchanged(key.bytes)
-      if !released.contains(key), let holder = try rows.row(key), holder != claim.row.value {
-        let conflict = Self.conflict(claim.index, holder: try claim.neighbour(holder))
-        try refuse(conflict.at(path: "\(claim.path)"), claim.index)
-      }
-      batch.put(key.bytes, claim.row.value.bytes)
-    }
+    for conflict in try conflicts(in: rows) { try refuse(conflict) }
+    put(into: &batch)
   }
 
   private static func conflict(

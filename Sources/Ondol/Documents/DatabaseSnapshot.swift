@@ -7,8 +7,8 @@ internal import OndolEngine
 /// All documents as they were at one moment.
 ///
 /// Reads are synchronous, from any actor, and never wait for writers. Of each commit a snapshot
-/// shows everything or nothing. As long as it is kept it keeps the files it reads, so do not keep
-/// it for hours.
+/// shows everything or nothing, and a document whose time was not over when it was taken is in it
+/// for as long as it is kept. It keeps the files it reads, so do not keep it for hours.
 public struct DatabaseSnapshot: Sendable {
   /// The database this is a moment of.
   public let database: Database
@@ -99,7 +99,7 @@ extension Database {
   /// - Complexity: O(1).
   public func snapshot() -> DatabaseSnapshot {
     let rows = Result { () throws(DatabaseError) in
-      Rows(try engineSnapshot(), catalog, mayBlock: true)
+      Rows(try engineSnapshot(), catalog, mayBlock: true, asOf: now())
     }
     return DatabaseSnapshot(database: self, rows: rows)
   }

@@ -1,10 +1,12 @@
 // Documents that end at a moment one of their fields says. From that moment on no read returns
-// them, whether their row is still there or not: every read compares the field with the clock. The
-// rows are removed soon after by ordinary deletes, so that indexes shrink and listeners hear of it.
+// them, whether their row is still there or not: every read compares the field with its own moment.
+// The rows are removed soon after by ordinary deletes, so that indexes shrink and listeners hear of
+// it; and at once by a commit that takes unique values from them.
 //
 // Removal is a timer for the earliest moment known: set after a database was opened, when a field
 // is declared, and by writes. When it goes off, what is over is deleted, some hundred documents a
-// commit, and it is set for the next moment.
+// commit, and it is set for the next moment. An index of the moments, over all collections of a
+// pattern, leads to it: nobody but removal uses it, and nobody can take it away.
 
 internal import Logging
 internal import OndolEngine
@@ -29,14 +31,19 @@ extension CollectionEntry {
 
 extension CollectionReference {
   /// Makes `field` say when documents end: one whose field is a timestamp is no more from that
-  /// moment on. No read, query or snapshot returns it; it is removed in the background soon after,
-  /// in an ordinary commit. A document whose field is missing or something else stays. Collections
-  /// below a document stay.
+  /// moment on. No read, query or snapshot begun afterwards returns it; it is removed in the
+  /// background soon after, in an ordinary commit, of which listeners are told. A document whose
+  /// field is missing or something else stays. Collections below a document stay. Unique values are
+  /// free from that moment on.
+  ///
+  /// A `DatabaseSnapshot`, a query and a transaction look at one moment: a document that is there
+  /// for one of its reads is there for all.
   ///
   /// Firestore's policy is the same, but returns documents for up to a day after their end.
   ///
   /// The rule belongs to this collection and those with the same names below other documents, and
-  /// is kept with the database. It comes with an ascending index on the field.
+  /// is kept with the database; `drop()` keeps it. It comes with an index of its own, which serves
+  /// no queries and is not listed.
   ///
   /// - Parameter field: a field or a path into maps; nil takes the rule back.
   /// - Throws: `.invalidArgument` when the field is no path; otherwise as `createIndex(on:)`.
@@ -44,17 +51,17 @@ extension CollectionReference {
   public func setTimeToLive(field: FieldPath?) async throws(DatabaseError) {
     let pattern = CollectionPattern(try place.get())
     let names = try field?.names()
-    if let field { try await createIndex(on: ["\(field)"]) }
-    try await database.changeCatalog(of: pattern.root) { (edit) throws(DatabaseError) in
-      try edit.setTimeToLive(names, of: pattern)
+    let (index, dropped) = try await database.changeCatalog(of: pattern.root) {
+      (edit) throws(DatabaseError) in try edit.setTimeToLive(names, of: pattern)
     }
-    if names != nil { database.reap(by: database.now()) }
+    for index in dropped { try await database.removeRows(of: index.keyspace) }
+    guard let index else { return }
+    try await database.createIndex(index.kind, of: pattern) { _ in }
+    database.reap(by: database.now())
   }
 }
 
 extension Database {
-  /// Documents removed in one commit.
-  private static let reapedTogether = 200
   /// Microseconds until the next attempt after a failure.
   private static let pauseAfterFailure: Int64 = 1_000_000
 
@@ -85,13 +92,7 @@ extension Database {
     }
     guard isMine, !Task.isCancelled else { return }
     do throws(DatabaseError) {
-      while let found = try await findEnded() {
-        if !found.isOver.isEmpty { _ = try await commit(found.isOver, durability: nil) }
-        guard found.hasMore else {
-          if let next = found.next { reap(by: next) }
-          return
-        }
-      }
+      try await removeEnded()
     } catch {
       guard error.code != .cancelled, error.code != .failedPrecondition else { return }
       options.logger.error(
@@ -100,90 +101,100 @@ extension Database {
     }
   }
 
-  private struct Ended: Sendable {
-    var isOver: [DocumentWrite] = []
-    var hasMore = false
-    var next: Int64?
+  /// Removes all documents whose time is over, and has the timer go off when the next one ends.
+  /// Answers how many there were.
+  @discardableResult
+  package func removeEnded() async throws(DatabaseError) -> Int {
+    var walk = EndWalk()
+    var count = 0
+    repeat {
+      walk = try await findEnded(behind: walk)
+      guard !walk.ended.isEmpty else { continue }
+      let commit = try await commit(walk.ended, durability: nil)
+      count += commit.documents.count { $0.isChanged }
+    } while walk.hasMore
+    if let next = walk.next { reap(by: next) }
+    return count
   }
 
-  /// Deletes of some documents whose time is over, and the moment the next one ends; nil when no
-  /// collection's documents end.
-  private func findEnded() async throws(DatabaseError) -> Ended? {
-    try await read(try engineSnapshot()) { (rows) throws(DatabaseError) -> Ended? in
-      var ended: Ended?
-      for family in try rows.catalog.families(in: rows) {
-        for (pattern, entry) in family.collections {
-          guard let field = entry.timeToLive,
-            let index = entry.indexes.first(where: { $0.kind == IndexKind([IndexField(field)]) })
-          else { continue }
-          var found = ended ?? Ended()
-          try Self.find(pattern, index.keyspace, rows, &found)
-          ended = found
-        }
-      }
-      return ended
-    }
-  }
-
-  /// Walks an index: below each ancestor the earliest moments come first.
-  private static func find(
-    _ pattern: CollectionPattern, _ keyspace: Keyspace, _ rows: Rows, _ ended: inout Ended
-  ) throws(DatabaseError) {
-    let now = rows.catalog.clock()
-    var lower = keyspace.prefix
-    let upper = keyspace.prefix + [KeyCoding.afterAll]
-    while true {
-      var walk = RangeWalk(rows, [KeyRange(lower: lower, upper: upper)])
-      var behind: [UInt8]?
-      while behind == nil, try walk.next() {
-        guard ended.isOver.count < reapedTogether else {
-          ended.hasMore = true
-          return
-        }
-        let entry = try EndEntry(walk.cursor.key, pattern)
-        guard let end = entry.end, end <= now else {
-          if let end = entry.end { ended.next = min(ended.next ?? end, end) }
-          // Values that sort before timestamps, or behind them.
-          let isBefore = entry.end == nil && walk.cursor.key.compare(entry.firstMoment.bytes) < 0
-          behind = isBefore ? entry.firstMoment : entry.ancestors + [KeyCoding.afterAll]
-          break
-        }
-        ended.isOver.append(
-          DocumentWrite(
-            path: entry.path, intent: WriteIntent(change: .delete, precondition: .isOver)))
-      }
-      guard let next = behind else { return }
-      lower = next
+  /// Finds some documents whose time is over, behind those found before.
+  private func findEnded(behind walk: EndWalk) async throws(DatabaseError) -> EndWalk {
+    try await read(try engineSnapshot(), asOf: now()) { (rows) throws(DatabaseError) in
+      var walk = walk
+      try walk.goOn(in: rows)
+      return walk
     }
   }
 }
 
-/// A row of the index on the field that says when documents end.
-private struct EndEntry {
-  var path: DocumentPath
-  /// What all rows below the same ancestors begin with.
-  var ancestors: [UInt8]
-  /// Nil when the field is no timestamp.
-  var end: Int64?
+/// A walk over the documents that end, by when they do. What is over is the first part of each
+/// index, so that the walk looks at nothing else but the first row behind it.
+private struct EndWalk: Sendable {
+  /// Documents removed in one commit.
+  private static let removedTogether = 200
 
-  /// Before the rows of all timestamps below the same ancestors.
-  var firstMoment: [UInt8] {
-    var writer = KeyWriter(ancestors)
-    writer.append(.timestamp(.minimum))
-    return writer.bytes
+  /// Deletes of documents that the last step found.
+  var ended: [DocumentWrite] = []
+  /// Whether the next step finds more.
+  var hasMore = false
+  /// The moment the next document ends.
+  var next: Int64?
+  /// The last row of each index that was looked at: what is still there may have a reason to stay,
+  /// such as an upgrade that gives it more time.
+  private var last: [Keyspace: [UInt8]] = [:]
+
+  mutating func goOn(in rows: Rows) throws(DatabaseError) {
+    (ended, hasMore, next) = ([], false, nil)
+    for root in rows.catalog.endingRoots {
+      for (pattern, entry) in try rows.catalog.family(root, in: rows)?.collections ?? [:] {
+        guard let field = entry.timeToLive else { continue }
+        for index in entry.ends where index.kind == .ends(field) && index.state == .ready {
+          try walk(index, pattern, in: rows)
+          if hasMore { return }
+        }
+      }
+    }
   }
+
+  private mutating func walk(
+    _ index: IndexDefinition, _ pattern: CollectionPattern, in rows: Rows
+  ) throws(DatabaseError) {
+    var range = KeyRange(prefix: index.keyspace.prefix)
+    if let last = last[index.keyspace] { range.lower = last + [0] }
+    var walk = RangeWalk(rows, [range])
+    while try walk.next() {
+      let entry = try EndEntry(walk.cursor.key, pattern)
+      guard entry.end <= rows.moment else {
+        next = min(next ?? entry.end, entry.end)
+        return
+      }
+      guard ended.count < Self.removedTogether else {
+        hasMore = true
+        return
+      }
+      last[index.keyspace] = walk.cursor.key.array
+      ended.append(
+        DocumentWrite(
+          path: entry.path, intent: WriteIntent(change: .delete, precondition: .isOver)))
+    }
+  }
+}
+
+/// A row of the index of the moments at which documents end.
+private struct EndEntry {
+  var end: Int64
+  var path: DocumentPath
 
   init(_ key: RawSpan, _ pattern: CollectionPattern) throws(DatabaseError) {
     do throws(MalformedBytes) {
       var reader = KeyReader(key)
       try reader.skip(raw: 4)
-      var ids: [String] = []
-      for _ in 0..<pattern.ancestorCount { ids.append(try reader.id()) }
-      ancestors = key.extracting(first: reader.offset).array
-      if case .value(.timestamp(let moment)) = try reader.component() {
-        end = moment.microsecondsSince1970
+      guard case .value(.timestamp(let moment)) = try reader.component() else {
+        throw MalformedBytes(at: reader.offset, "no timestamp")
       }
-      ids.append(try reader.id())
+      end = moment.microsecondsSince1970
+      var ids: [String] = []
+      for _ in 0...pattern.ancestorCount { ids.append(try reader.id()) }
       path = DocumentPath(unchecked: zip(pattern.collectionIDs, ids).flatMap { [$0, $1] })
     } catch {
       throw DatabaseError(.dataLoss, "a row of an index is damaged: \(error.reason)")

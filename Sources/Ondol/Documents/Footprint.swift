@@ -14,7 +14,8 @@ struct Footprint: Sendable {
 
   /// Adds a read of the document at `path`.
   ///
-  /// Where the catalog knows no such collection, the family's row is what would change first.
+  /// Where the catalog knows no such collection, the family's row is what would change first. Where
+  /// it does, the collection's own row changes when it is dropped, or read in another way.
   mutating func add(_ path: DocumentPath, in rows: Rows) throws(DatabaseError) {
     let pattern = CollectionPattern(path.collection)
     roots.insert(ExactText(pattern.root))
@@ -23,6 +24,7 @@ struct Footprint: Sendable {
       keys.insert(CatalogKey.family(pattern.root))
       return
     }
+    keys.insert(CatalogKey.keyspace(entry.keyspace))
     keys.insert(DocumentKey.key(entry.keyspace, path))
   }
 
@@ -41,12 +43,19 @@ struct Footprint: Sendable {
       for part in query.parts { roots.insert(ExactText(part.naming.pattern.root)) }
     }
     for part in query.parts {
+      keys.insert(CatalogKey.keyspace(part.naming.keyspace))
       if part.plan.ways.count == 1, case .lookups(let found) = part.plan.ways[0] {
         keys.formUnion(found)
       } else {
         ranges.append(KeyRange(prefix: part.naming.prefix))
       }
     }
+  }
+
+  /// Adds all documents below one, in the collections that there are and in those that may come.
+  mutating func add(below path: DocumentPath, _ collections: [DocumentRange]) {
+    keys.insert(CatalogKey.family(path.segments[0]))
+    for collection in collections { ranges.append(collection.range) }
   }
 
   /// Adds a row, whether it is there or not.

@@ -19,6 +19,8 @@ enum LatchKey: Sendable, Hashable {
   case family(ExactText)
   /// The building of an index.
   case index(Keyspace)
+  /// The rewriting of documents that have an earlier schema.
+  case schema(CollectionPattern)
   /// A transaction over a root collection that has lost its races: all who write there step aside.
   case gate(ExactText)
   /// The making of one content from another, under a name.

@@ -68,27 +68,51 @@ public struct LookupQuery: Sendable {
     let found = try executor.documents()
     // A field that is added may stand in the place of one that the result is ordered by.
     let end = try executor.end(of: found, keepsKeys: true)
-    return QuerySnapshot(query: query, documents: try complete(found, rows).documents, end)
+    let completed = try complete(found, executor.rows)
+    return QuerySnapshot(
+      query: query, documents: completed.documents, end,
+      unreadable: executor.unreadable.adding(completed.unreadable, in: query.database))
   }
 
-  /// The documents with their fields added, and what they refer to.
+  /// The documents with their fields added, what they refer to, and what of that could not be
+  /// upgraded.
   func complete(
     _ documents: [DocumentSnapshot], _ rows: Rows
-  ) throws(DatabaseError) -> (documents: [DocumentSnapshot], referred: ReferredDocuments) {
-    var (documents, referred) = (documents, ReferredDocuments())
+  ) throws(DatabaseError) -> CompletedDocuments {
+    var found = CompletedDocuments(documents: documents)
     let reader = DocumentReader(rows: rows)
     for step in try steps.get() {
       var wanted: Set<DocumentPath> = []
-      for document in documents { wanted.formUnion(step.paths(in: document)) }
-      for path in wanted.sorted() where referred[path] == nil {
-        let contents = try reader.contents(of: path)
-        referred.updateValue(contents.map { .map($0.fields) }, forKey: path)
+      for document in found.documents { wanted.formUnion(step.paths(in: document)) }
+      for path in wanted.sorted() where found.referred.index(forKey: path) == nil {
+        try found.read(path, with: reader)
       }
-      for index in documents.indices {
-        documents[index] = try step.complete(documents[index], with: referred)
+      for index in found.documents.indices {
+        found.documents[index] = try step.complete(found.documents[index], with: found.referred)
       }
     }
-    return (documents, referred)
+    return found
+  }
+}
+
+/// Documents with fields added from others.
+struct CompletedDocuments {
+  var documents: [DocumentSnapshot]
+  var referred: ReferredDocuments = [:]
+  /// Those that they refer to and that could not be upgraded: they count as not there.
+  var unreadable: Set<DocumentPath> = []
+
+  fileprivate mutating func read(
+    _ path: DocumentPath, with reader: DocumentReader
+  ) throws(DatabaseError) {
+    var contents: DocumentSnapshot.Contents?
+    do throws(DatabaseError) {
+      contents = try reader.contents(of: path)
+    } catch {
+      guard error.isUnreadable else { throw error }
+      unreadable.insert(path)
+    }
+    referred.updateValue(contents.map { .map($0.fields) }, forKey: path)
   }
 }
 

@@ -94,17 +94,29 @@ struct DocumentReader {
         throw DatabaseError(error, documentAt: path)
       }
     }
-    guard let living = evenOver ? contents : living(contents, entry) else { return nil }
-    let pending = rows.catalog.pendingUpgrade(of: pattern, entry)
-    return try pending?.apply(living, at: path) ?? living
+    return try shown(contents, entry, pattern, path, evenOver: evenOver)
   }
 
-  /// Nil when the document's time is over.
-  private func living(
-    _ contents: DocumentSnapshot.Contents, _ entry: CollectionEntry
-  ) -> DocumentSnapshot.Contents? {
-    guard entry.timeToLive != nil else { return contents }
-    return entry.isOver(contents, at: rows.catalog.clock()) ? nil : contents
+  /// The document as reads show it; nil when its time is over.
+  private func shown(
+    _ stored: DocumentSnapshot.Contents, _ entry: CollectionEntry, _ pattern: CollectionPattern,
+    _ path: DocumentPath, evenOver: Bool
+  ) throws(DatabaseError) -> DocumentSnapshot.Contents? {
+    var contents = stored
+    do throws(DatabaseError) {
+      if let pending = rows.pendingUpgrade(of: pattern, entry) {
+        contents = try pending.apply(stored, at: path)
+      }
+    } catch {
+      // What is over is no more, readable or not.
+      guard error.isUnreadable, !evenOver, isOver(stored, entry) else { throw error }
+      return nil
+    }
+    return !evenOver && isOver(contents, entry) ? nil : contents
+  }
+
+  private func isOver(_ contents: DocumentSnapshot.Contents, _ entry: CollectionEntry) -> Bool {
+    entry.timeToLive != nil && entry.isOver(contents, at: rows.moment)
   }
 
   /// The documents at the paths, in this order; snapshots that do not `exist` where there is none.
@@ -113,16 +125,18 @@ struct DocumentReader {
   ) throws(DatabaseError) -> [DocumentSnapshot] {
     var documents: [DocumentSnapshot] = []
     documents.reserveCapacity(paths.count)
+    let reader = DocumentReader(rows: rows.atOneMoment)
     for path in paths {
       let reference = DocumentReference(database: database, place: .success(path))
-      documents.append(DocumentSnapshot(reference: reference, contents: try contents(of: path)))
+      let contents = try reader.contents(of: path)
+      documents.append(DocumentSnapshot(reference: reference, contents: contents))
     }
     return documents
   }
 
-  /// What the catalog knows of the pattern, from the picture if that has it.
+  /// What the catalog knows of the pattern, from the picture if that is right for these rows.
   private func entry(_ pattern: CollectionPattern) throws(DatabaseError) -> CollectionEntry? {
-    if let entry = rows.catalog.pictured(pattern) { return entry }
+    if let entry = rows.catalog.pictured(pattern, at: rows.snapshot.sequence) { return entry }
     return try exactEntry(pattern)
   }
 

@@ -20,16 +20,36 @@ struct Rows: Sendable {
   /// Whether a long walk ends when its task is cancelled. Not where others wait for what comes of
   /// it.
   private let canBeCancelled: Bool
+  private let fixedMoment: Int64?
 
+  /// - Parameter moment: what `moment` is; the present whenever it is asked for when nil.
   init(
-    _ snapshot: Snapshot, _ catalog: Catalog, mayBlock: Bool, turn: ReadingTurn? = nil,
-    canBeCancelled: Bool = false
+    _ snapshot: Snapshot, _ catalog: Catalog, mayBlock: Bool, asOf moment: Int64? = nil,
+    turn: ReadingTurn? = nil, canBeCancelled: Bool = false
   ) {
     self.snapshot = snapshot
     self.catalog = catalog
     self.mayBlock = mayBlock
     self.turn = turn
     self.canBeCancelled = canBeCancelled
+    fixedMoment = moment
+  }
+
+  /// The moment that decides which documents are over, in microseconds since 1970.
+  var moment: Int64 { fixedMoment ?? catalog.clock() }
+
+  /// The same rows, at one moment: for whoever looks at several documents.
+  var atOneMoment: Rows {
+    fixedMoment == nil
+      ? Rows(
+        snapshot, catalog, mayBlock: mayBlock, asOf: catalog.clock(), turn: turn,
+        canBeCancelled: canBeCancelled) : self
+  }
+
+  /// How documents of the pattern must be upgraded; nil when none has an earlier schema, or the app
+  /// has not said how.
+  func pendingUpgrade(of pattern: CollectionPattern, _ entry: CollectionEntry) -> PendingUpgrade? {
+    catalog.schemas.pendingUpgrade(of: pattern, entry.schema, at: snapshot.sequence)
   }
 
   /// Rows that a walk goes over between two steps.
@@ -67,21 +87,26 @@ extension Database {
   /// Runs `body`, which reads rows of `snapshot` and changes nothing: here when they are in memory,
   /// otherwise on a thread for cold reads, where it may be begun again when it takes long.
   ///
-  /// - Parameter canBeCancelled: whether it ends with `.cancelled` when the task is cancelled.
+  /// - Parameters:
+  ///   - moment: see `Rows`.
+  ///   - canBeCancelled: whether it ends with `.cancelled` when the task is cancelled.
   func read<R: Sendable>(
-    _ snapshot: Snapshot, canBeCancelled: Bool = false,
+    _ snapshot: Snapshot, asOf moment: Int64? = nil, canBeCancelled: Bool = false,
     _ body: @escaping @Sendable (Rows) throws(DatabaseError) -> R
   ) async throws(DatabaseError) -> R {
     do throws(DatabaseError) {
       return try body(
-        Rows(snapshot, catalog, mayBlock: false, canBeCancelled: canBeCancelled))
+        Rows(
+          snapshot, catalog, mayBlock: false, asOf: moment, canBeCancelled: canBeCancelled))
     } catch {
       guard error.isCold else { throw error }
     }
     if canBeCancelled { try refuseWhenCancelled() }
     return try await snapshot.readInTurns { [catalog] (turn) throws(DatabaseError) in
       try body(
-        Rows(snapshot, catalog, mayBlock: true, turn: turn, canBeCancelled: canBeCancelled))
+        Rows(
+          snapshot, catalog, mayBlock: true, asOf: moment, turn: turn,
+          canBeCancelled: canBeCancelled))
     }
   }
 }

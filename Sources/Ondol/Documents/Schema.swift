@@ -1,17 +1,14 @@
 // Documents of an earlier schema. An app that changes what its documents look like says so, with a
 // number and a function that turns a document of an earlier number into today's. From then on a
 // document of an earlier schema is upgraded whenever it is met, by a read for the reader, by a
-// write for good; and in the background all of them are rewritten, with ordinary commits.
+// write for good (PendingUpgrade); and in the background all of them are rewritten, with ordinary
+// commits (SchemaRewrite).
 //
 // A document does not store its schema. The catalog stores from which commit on documents have
 // which, and a document knows the commit that wrote it. An upgrade is resumed after a crash simply
 // by looking for documents that are still older.
 
-internal import Logging
 internal import OndolEngine
-
-/// Turns the fields of a document of an earlier schema into today's.
-typealias SchemaUpgrade = @Sendable (inout [String: Value], Int) throws -> Void
 
 /// Which documents of a pattern have which schema.
 struct SchemaHistory: Sendable, Hashable {
@@ -29,33 +26,26 @@ struct SchemaHistory: Sendable, Hashable {
 
   var current: Int { epochs.last?.version ?? base }
 
+  /// Whether it is known with which commit each epoch begins.
+  var isResolved: Bool { epochs.allSatisfy { $0.since != 0 } }
+
   /// The schema of a document that commit `version` wrote.
   func schema(of version: Version) -> Int {
     epochs.last { version.rawValue > $0.since }?.version ?? base
   }
 }
 
-/// An upgrade under way, as it concerns readers.
-struct PendingUpgrade: Sendable {
-  let history: SchemaHistory
-  let upgrade: SchemaUpgrade
-
-  /// The document as today's schema has it.
-  func apply(
-    _ contents: DocumentSnapshot.Contents, at path: @autoclosure () -> DocumentPath
-  ) throws(DatabaseError) -> DocumentSnapshot.Contents {
-    let schema = history.schema(of: contents.stamps.version)
-    guard schema < history.current else { return contents }
-    var fields = contents.fields
-    do {
-      try upgrade(&fields, schema)
-    } catch {
-      throw DatabaseError(
-        .failedPrecondition, "the document could not be upgraded from schema \(schema): \(error)",
-        path: "\(path())")
-    }
-    return DocumentSnapshot.Contents(stamps: contents.stamps, fields: fields)
-  }
+/// How far the rewriting of documents is that an earlier schema wrote.
+public struct SchemaProgress: Sendable, Hashable {
+  /// Documents looked at so far.
+  public var documents = 0
+  /// Those among them that were written anew.
+  public var rewritten = 0
+  /// Those among them that could not be: the upgrade throws, or what it makes cannot be stored.
+  /// They stay as they are.
+  public var failures = 0
+  /// Whether all documents have been looked at.
+  public var isComplete = false
 }
 
 extension CollectionReference {
@@ -63,34 +53,49 @@ extension CollectionReference {
   /// becomes one of this. Documents written before the first call have schema 0. Call it whenever
   /// the database was opened, before documents are used.
   ///
-  /// From then on reads, queries and writes see documents upgraded, and in the background all are
+  /// From then on everything sees documents upgraded: reads, conditions and orders of queries,
+  /// aggregates, listeners and writes, all from one moment on. In the background the documents are
   /// rewritten, with ordinary commits; an upgrade that a crash interrupts goes on at the next call.
-  /// Until a document is rewritten, the conditions and orders of queries see its fields as they are
-  /// stored.
+  /// Until they are, queries walk the whole collection, because indexes hold what is stored.
+  ///
+  /// A document that cannot be upgraded stays as it is and holds up no other. Reading it by its id
+  /// throws; queries answer without it, and their snapshots name it in `unreadable`. It can be
+  /// replaced or deleted. It is tried again after the next opening.
   ///
   /// The schema belongs to this collection and those with the same names below other documents.
+  /// `drop()` keeps it.
   ///
   /// - Parameters:
   ///   - version: 0 or more, and more than that of the app before. The same number again goes on
   ///     with an upgrade under way.
   ///   - upgrade: changes the fields of a document of the schema it is given. It must not depend on
   ///     anything else. What it throws, reads of that document throw.
+  ///   - progress: called in the background each time some documents were looked at, and at the end.
   /// - Throws: `.failedPrecondition` when documents have a later schema already; otherwise as a
   ///   write.
   /// - Complexity: O(1); the rewriting afterwards O(documents), a hundred at a time.
   public func setSchema(
     version: Int,
-    _ upgrade: @escaping @Sendable (inout [String: Value], Int) throws -> Void
+    _ upgrade: @escaping @Sendable (inout [String: Value], Int) throws -> Void,
+    progress: @escaping @Sendable (SchemaProgress) -> Void = { _ in }
   ) async throws(DatabaseError) {
     let pattern = CollectionPattern(try place.get())
-    database.catalog.register(upgrade, for: pattern)
-    let history = try await database.changeCatalog(of: pattern.root) {
-      (edit) throws(DatabaseError) in try edit.beginSchema(version, of: pattern)
+    let schemas = database.catalog.schemas
+    let former = schemas.declare(.init(version: version, upgrade: upgrade), of: pattern)
+    let history: SchemaHistory
+    do throws(DatabaseError) {
+      history = try await database.changeCatalog(of: pattern.root) {
+        (edit) throws(DatabaseError) in try edit.beginSchema(version, of: pattern)
+      }
+    } catch {
+      schemas.withdraw(version, of: pattern, for: former)
+      throw error
     }
-    // What listeners have seen was not upgraded.
-    if !history.epochs.isEmpty { database.observers.invalidate(below: pattern.root) }
-    guard !history.epochs.isEmpty, !database.engine.isReadOnly else { return }
-    let rewrite = SchemaRewrite(pattern: pattern)
+    guard !history.epochs.isEmpty else { return }
+    // Where the schema had begun before, what listeners have seen was not upgraded.
+    database.observers.invalidate(below: pattern.root)
+    guard !database.engine.isReadOnly else { return }
+    let rewrite = SchemaRewrite(pattern: pattern, progress: progress)
     database.engine.startInBackground { [weak database] in
       if let database { await rewrite.run(in: database) }
     }
@@ -111,90 +116,8 @@ extension CatalogEdit {
     }
     guard version > history.current, version >= 0 else { return history }
     history.epochs.append(.init(version: version, since: 0))
-    try setSchema(history, of: pattern)
+    try setSchema(history, of: pattern, changesReading: true)
     return history
-  }
-}
-
-/// Rewrites the documents of one pattern that have an earlier schema.
-struct SchemaRewrite: Sendable {
-  let pattern: CollectionPattern
-
-  /// Documents rewritten for one look at them.
-  private static let batchCount = 100
-  /// Documents looked at together: as long as that others may wait who must read from disk, too.
-  private static let lookedAtTogether = 1_000
-
-  func run(in database: Database) async {
-    do throws(DatabaseError) {
-      var through: [UInt8]?
-      repeat {
-        if Task.isCancelled { return }
-        let (writes, last) = try await next(behind: through, in: database)
-        for write in writes {
-          do throws(DatabaseError) {
-            _ = try await database.commit([write], durability: .memory)
-          } catch {
-            // Written meanwhile, and so upgraded.
-            guard error.code == .aborted else { throw error }
-          }
-        }
-        through = last
-      } while through != nil
-      try await database.changeCatalog(of: pattern.root) { (edit) throws(DatabaseError) in
-        let history = try edit.collection(pattern).schema
-        try edit.setSchema(SchemaHistory(base: history.current), of: pattern)
-      }
-    } catch {
-      guard error.code != .failedPrecondition || error.path != nil else { return }
-      database.options.logger.error(
-        "documents could not be upgraded", metadata: ["error": "\(error)"])
-    }
-  }
-
-  /// Writes for some documents behind a key that have an earlier schema, and the last key looked
-  /// at; nil at the end.
-  private func next(
-    behind through: [UInt8]?, in database: Database
-  ) async throws(DatabaseError) -> (writes: [DocumentWrite], last: [UInt8]?) {
-    try await database.read(try database.engineSnapshot()) {
-      (rows) throws(DatabaseError) -> (writes: [DocumentWrite], last: [UInt8]?) in
-      guard let entry = try rows.catalog.family(pattern.root, in: rows)?.collections[pattern],
-        let pending = rows.catalog.pendingUpgrade(of: pattern, entry)
-      else { return ([], nil) }
-      let prefix = entry.keyspace.prefix
-      let range = KeyRange(
-        lower: through.map { $0 + [0] } ?? prefix, upper: prefix + [KeyCoding.afterAll])
-      var walk = RangeWalk(rows, [range])
-      var last: [UInt8]?
-      var writes: [DocumentWrite] = []
-      var count = 0
-      while try walk.next() {
-        if writes.count == Self.batchCount || count == Self.lookedAtTogether {
-          return (writes, last)
-        }
-        count += 1
-        last = walk.cursor.key.array
-        let ids = try DocumentKey.ids(
-          in: walk.cursor.key, ancestorCount: pattern.ancestorCount)
-        let path = DocumentPath(unchecked: zip(pattern.collectionIDs, ids).flatMap { [$0, $1] })
-        let row = try walk.value.array
-        let contents: DocumentSnapshot.Contents
-        do throws(MalformedBytes) {
-          contents = try .init(row: row, symbols: entry.symbols)
-        } catch {
-          throw DatabaseError(error, documentAt: path)
-        }
-        let version = contents.stamps.version
-        guard pending.history.schema(of: version) < pending.history.current else { continue }
-        let fields = try pending.apply(contents, at: path).fields
-        writes.append(
-          DocumentWrite(
-            path: path,
-            intent: WriteIntent(change: .replace(fields: fields), precondition: .version(version))))
-      }
-      return (writes, nil)
-    }
   }
 }
 

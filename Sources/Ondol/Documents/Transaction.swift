@@ -30,7 +30,7 @@ public final class Transaction {
   /// Reads `rows`, blocking when they may.
   init(_ database: Database, _ rows: Rows) {
     self.database = database
-    base = rows
+    base = rows.atOneMoment
     preparation = WritePreparation(base)
     tree = TreePreparation(base)
   }
@@ -88,17 +88,18 @@ public final class Transaction {
       return shape.shown(
         DocumentSnapshot(reference: document.reference, contents: contents(written)))
     }
-    return QuerySnapshot(query: query, documents: documents, try executor.end(of: found))
+    return QuerySnapshot(
+      query: query, documents: documents, try executor.end(of: found),
+      unreadable: executor.unreadable)
   }
 
   /// The documents below `path`.
   func readDescendants(of path: DocumentPath) throws(DatabaseError) -> [DocumentPath] {
     let rows = try currentRows()
     var paths: [DocumentPath] = []
-    for collection in try rows.collections(below: path) {
-      footprint.add(collection.range)
-      paths += try rows.documents(in: collection)
-    }
+    let collections = try rows.collections(below: path)
+    footprint.add(below: path, collections)
+    for collection in collections { paths += try rows.documents(in: collection) }
     return paths
   }
 
@@ -110,7 +111,7 @@ public final class Transaction {
     let snapshot = base.snapshot.overlaid(by: prepared.batch, time: database.now())
     let catalog = Catalog(
       copying: base.catalog, adding: prepared.changedFamilies, without: prepared.unsettledIndexes)
-    let rows = Rows(snapshot, catalog, mayBlock: base.mayBlock)
+    let rows = Rows(snapshot, catalog, mayBlock: base.mayBlock, asOf: base.moment)
     overlay = rows
     return rows
   }

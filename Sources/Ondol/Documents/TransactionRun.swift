@@ -170,7 +170,7 @@ extension Database {
       let receipt = try await engine.commit(
         prepared.takeBatch(),
         durability: OndolEngine.Durability(durability ?? options.durability))
-      for family in prepared.changedFamilies { catalog.install(family) }
+      for family in prepared.changedFamilies { catalog.install(family, at: receipt.sequence) }
       if let end = prepared.firstEnd { reap(by: end) }
       if prepared.releasesContents { contents.reclaimer.noteRelease() }
       return CompletedCommit(documents: prepared.documents, receipt: receipt, now: 0)

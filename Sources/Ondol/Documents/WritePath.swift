@@ -77,7 +77,7 @@ extension Database {
       do throws(EngineError) {
         let receipt = try await engine.commit(
           prepared.takeBatch(), durability: OndolEngine.Durability(durability))
-        for family in prepared.changedFamilies { catalog.install(family) }
+        for family in prepared.changedFamilies { catalog.install(family, at: receipt.sequence) }
         if let end = prepared.firstEnd { reap(by: end) }
         if prepared.releasesContents { self.contents.reclaimer.noteRelease() }
         return CompletedCommit(documents: prepared.documents, receipt: receipt, now: 0)

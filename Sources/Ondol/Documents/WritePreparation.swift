@@ -22,6 +22,14 @@ struct WrittenDocument: Sendable {
   var storedStamps: DocumentStamps?
   /// The fields of `before`, which are those stored unless they were upgraded.
   var visible: [String: Value]?
+  /// The fields as reads would show them were the document's time not over; nil when it is
+  /// unreadable.
+  var shown: [String: Value]?
+  /// Why the document could not be upgraded, if so: it can be replaced and deleted, and not be
+  /// changed.
+  var obstacle: DatabaseError?
+  /// Whether the document has an earlier schema.
+  var isOutdated = false
   /// With `Timestamp.pending` where the commit's time will be.
   var after: [String: Value]?
   /// Found out once all writes are applied. A write that changes nothing leaves the version as it
@@ -30,15 +38,23 @@ struct WrittenDocument: Sendable {
 
   /// Whether there is a row of a document whose time is over.
   var isOver: Bool { before == nil && stored != nil }
+  /// Whether there is a document that could not be upgraded.
+  var isUnreadable: Bool { obstacle != nil }
 
+  /// What is the same as stored is changed all the same where reads have shown it upgraded.
   fileprivate mutating func findWhetherChanged() {
     isChanged =
       switch (stored, after) {
       case (nil, nil): false
-      case (let stored?, let after?): !stored.isIdentical(to: after)
+      case (let stored?, let after?):
+        !stored.isIdentical(to: after)
+          || isOutdated && !isUntouched && !(shown?.isIdentical(to: after) ?? false)
       default: true
       }
   }
+
+  /// Whether no write of the commit has come to the document yet.
+  fileprivate(set) var isUntouched = true
 }
 
 /// A batch, and what it stands for.
@@ -91,7 +107,7 @@ struct WritePreparation {
   private(set) var staged: [StagedContent] = []
 
   init(_ rows: Rows) {
-    self.rows = rows
+    self.rows = rows.atOneMoment
   }
 
   /// Prepares a commit of `writes`, several of which may be to one document.
@@ -131,14 +147,29 @@ struct WritePreparation {
     }
     do throws(DatabaseError) {
       let position = try position(of: write.path)
-      if write.intent.precondition == .isOver, !documents[position].isOver { return }
+      guard isWanted(write.intent.precondition, documents[position]) else { return }
+      if let obstacle = documents[position].obstacle, documents[position].isUntouched,
+        case .patch = write.intent.change
+      {
+        throw obstacle
+      }
       let after = try write.intent.apply(to: documents[position].after)
       if write.intent.precondition != .none {
         try check(write.intent.precondition, documents[position], attempted: after)
       }
       documents[position].after = after
+      documents[position].isUntouched = false
     } catch {
       throw error.at(path: write.path.name)
+    }
+  }
+
+  /// Whether a write that is passed over in some states is not to be in this one.
+  private func isWanted(_ precondition: Precondition, _ document: WrittenDocument) -> Bool {
+    switch precondition {
+    case .isOver: document.isOver
+    case .isOutdated: document.before != nil && document.isOutdated && !document.isUnreadable
+    default: true
     }
   }
 
@@ -163,7 +194,7 @@ struct WritePreparation {
     let collection = path.collection
     let pattern = CollectionPattern(collection)
     let entry = try edit(pattern.root)?.family.collections[pattern]
-    let upgrade = entry.flatMap { rows.catalog.pendingUpgrade(of: pattern, $0) }
+    let upgrade = entry.flatMap { rows.pendingUpgrade(of: pattern, $0) }
     return collections.add(collection, pattern, entry, upgrade)
   }
 
@@ -183,16 +214,23 @@ struct WritePreparation {
     }
     document.stored = contents.fields
     document.storedStamps = contents.stamps
-    if entry.timeToLive != nil, entry.isOver(contents, at: rows.catalog.clock()) {
-      return document
+    document.shown = document.stored
+    var shown = contents
+    if let upgrade = collections.upgrade(of: collection), upgrade.concerns(contents.stamps.version)
+    {
+      document.isOutdated = true
+      do throws(DatabaseError) {
+        shown = try upgrade.apply(contents, at: path)
+        document.shown = shown.fields
+      } catch {
+        guard error.isUnreadable else { throw error }
+        document.obstacle = error
+        document.shown = nil
+      }
     }
-    document.before = contents
-    document.visible = document.stored
-    if let upgrade = collections.upgrade(of: collection) {
-      let upgraded = try upgrade.apply(contents, at: path)
-      document.before = upgraded
-      document.visible = upgraded.fields
-    }
+    if entry.timeToLive != nil, entry.isOver(shown, at: rows.moment) { return document }
+    document.before = shown
+    document.visible = document.shown ?? document.stored
     document.after = document.visible
     return document
   }
@@ -211,7 +249,7 @@ struct WritePreparation {
   ) throws(DatabaseError) {
     let exists = document.after != nil
     switch precondition {
-    case .none, .isOver, .isUnlinked:
+    case .none, .isOver, .isOutdated, .isUnlinked:
       break
     case .object(let condition):
       try condition.check(document.after, at: document.path.name)
@@ -265,9 +303,10 @@ struct WritePreparation {
         throw error.at(path: document.path.name)
       }
     }
-    let documents = documents + (try removeUnlinkedPaths(&batch, &claims, &holders))
+    var documents = documents + (try removeUnlinkedPaths(&batch, &claims, &holders))
+    documents += try removeEndedHolders(&batch, &claims, &holders)
     addNewNames()
-    try claims.settle(into: &batch, rows)
+    claims.put(into: &batch)
     try holders.settleContents(rows, in: &batch)
     let nodes = tree?.finish(into: &batch) ?? []
     guard !batch.isEmpty else {
@@ -332,13 +371,33 @@ struct WritePreparation {
     return gone
   }
 
+  /// Takes the documents out whose time is over and that hold values which this commit takes: nobody
+  /// sees them, so they hold up nobody.
+  private mutating func removeEndedHolders(
+    _ batch: inout Batch, _ claims: inout UniqueClaims, _ holders: inout HolderChanges
+  ) throws(DatabaseError) -> [WrittenDocument] {
+    var gone: [WrittenDocument] = []
+    for conflict in try claims.conflicts(in: rows) {
+      var document = try read(conflict.holder, in: try collection(of: conflict.holder))
+      guard document.isOver, positions[conflict.holder] == nil else {
+        try claims.refuse(conflict)
+        continue
+      }
+      if gone.contains(where: { $0.path == document.path }) { continue }
+      document.isChanged = true
+      try add(document, to: &batch, &claims, &holders)
+      gone.append(document)
+    }
+    return gone
+  }
+
   private mutating func add(
     _ document: WrittenDocument, to batch: inout Batch, _ claims: inout UniqueClaims,
     _ holders: inout HolderChanges
   ) throws(DatabaseError) {
     let entry = try entry(of: document.collection)
     if entry.timeToLive != nil,
-      let end = entry.end(of: document.after, now: rows.catalog.clock())
+      let end = entry.end(of: document.after, now: rows.moment)
     {
       firstEnd = min(firstEnd ?? end, end)
     }
@@ -349,7 +408,7 @@ struct WritePreparation {
     }
     let ancestors = collections.ancestorIDs(of: document.collection)
     let id = document.path.documentID
-    for index in entry.indexes {
+    for index in entry.ends.isEmpty ? entry.indexes : entry.indexes + entry.ends {
       let changes = index.changes(
         from: document.stored, to: document.after, ancestors: ancestors, id: id)
       try claims.apply(changes, of: index, for: document.path, to: &batch)

@@ -35,7 +35,10 @@ struct CatalogCheck: Sendable {
         do throws(MalformedBytes) {
           try take(key, value)
         } catch {
-          note("a row of the catalog is damaged: \(error.reason)")
+          note(
+            error.isOfNewerVersion
+              ? "a newer version wrote a row of the catalog: \(error.reason)"
+              : "a row of the catalog is damaged: \(error.reason)")
         }
       }
     } catch {
@@ -81,7 +84,7 @@ struct CatalogCheck: Sendable {
       dropped.insert(UInt32(bigEndian: try number.littleEndian()))
       _ = try reader.count(atMost: Int(Keyspace.familyCapacity))
     case let mark:
-      throw MalformedBytes(at: 4, "a row of the unknown kind \(mark)")
+      throw .newer(at: 4, "a row of the unknown kind \(mark)")
     }
   }
 

@@ -10,17 +10,19 @@ internal import OndolEngine
 package struct DumpReader: Sendable {
   private let database: Database
   private let snapshot: Snapshot
+  private let moment: Int64
 
   /// Takes the moment.
   package init(_ database: Database) throws(DatabaseError) {
     self.database = database
     snapshot = try database.engineSnapshot()
+    moment = database.now()
   }
 
   private func read<R: Sendable>(
     _ body: @escaping @Sendable (Rows) throws(DatabaseError) -> R
   ) async throws(DatabaseError) -> R {
-    try await database.read(snapshot, body)
+    try await database.read(snapshot, asOf: moment, body)
   }
 
   // MARK: - What is declared
@@ -32,7 +34,8 @@ package struct DumpReader: Sendable {
       for family in try rows.catalog.families(in: rows) {
         for (pattern, entry) in family.collections {
           var collection = DumpedCollection(pattern: pattern.collectionIDs)
-          collection.indexes = entry.allIndexes.map { DumpedIndex($0.kind) }
+          collection.indexes = entry.allIndexes.filter { !$0.kind.isOfEnds }
+            .map { DumpedIndex($0.kind) }
             .sorted { $0.name.utf8Bytes.compare($1.name.utf8Bytes) < 0 }
           collection.timeToLive = entry.timeToLive
           if entry.schema != SchemaHistory() { collection.schema = entry.schema.bytes.value }
@@ -82,7 +85,6 @@ package struct DumpReader: Sendable {
       var (last, count): ([UInt8]?, Int) = (nil, 0)
       var range = KeyRange(prefix: entry.keyspace.prefix)
       if let after { range.lower = after + [0] }
-      let now = rows.catalog.clock()
       try rows.forEachRow(in: range) { (key, row) throws(DatabaseError) in
         count += 1
         last = key.array
@@ -93,7 +95,7 @@ package struct DumpReader: Sendable {
         } catch {
           throw DatabaseError(error, documentAt: path)
         }
-        if entry.timeToLive == nil || !entry.isOver(contents, at: now) {
+        if entry.timeToLive == nil || !entry.isOver(contents, at: rows.moment) {
           var document = DumpedDocument(path, contents)
           document.order = Array(key.array.dropFirst(entry.keyspace.prefix.count))
           documents.append(document)

@@ -59,7 +59,7 @@ struct SalvageCatalog {
       noteUse(
         of: Keyspace(family: UInt32(bigEndian: try number.littleEndian()) & 0xfffff, member: 0))
     case let mark:
-      throw MalformedBytes(at: 4, "of the unknown kind \(mark)")
+      throw .newer(at: 4, "of the unknown kind \(mark)")
     }
   }
 

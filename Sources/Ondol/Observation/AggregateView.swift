@@ -9,15 +9,23 @@ private struct AggregateView: LiveView {
   let plan: LiveQueryPlan
   let fields: [QueryField?]
   private(set) var aggregators: [Aggregator]
+  /// What could not be upgraded when the query was asked.
+  let unreadable: [DocumentReference]
   private(set) var isStale = false
 
-  init(_ plan: LiveQueryPlan, _ fields: [QueryField?], _ aggregators: [Aggregator]) {
+  init(
+    _ plan: LiveQueryPlan, _ fields: [QueryField?], _ aggregators: [Aggregator],
+    unreadable: [DocumentReference]
+  ) {
     self.plan = plan
     self.fields = fields
     self.aggregators = aggregators
+    self.unreadable = unreadable
   }
 
-  func isSame(as other: AggregateView) -> Bool { values == other.values }
+  func isSame(as other: AggregateView) -> Bool {
+    values == other.values && unreadable == other.unreadable
+  }
 
   private var values: [Value?] { aggregators.map(\.result) }
 
@@ -73,12 +81,13 @@ extension AggregateQuery {
         return database.observers.attach(key, plan.subscriptions) { [fields] in
           Watch { () throws(DatabaseError) in
             try await plan.evaluate { (executor, _) throws(DatabaseError) in
-              AggregateView(plan, fields, try aggregate.aggregators(&executor))
+              let aggregators = try aggregate.aggregators(&executor)
+              return AggregateView(plan, fields, aggregators, unreadable: executor.unreadable)
             }
           }
         }
       } element: { (view: AggregateView, _) in
-        AggregateQuerySnapshot(query: aggregate, view.aggregators)
+        AggregateQuerySnapshot(query: aggregate, view.aggregators, unreadable: view.unreadable)
       }
     }
   }

@@ -117,7 +117,7 @@ private struct ChangeRecordWriter {
 
   mutating func add(_ document: WrittenDocument) throws(DatabaseError) {
     // A document whose time is over is still there for those who listen, until it is removed.
-    let before = document.visible ?? document.stored
+    let before = document.shown ?? document.stored
     let after = document.after
     count += 1
     documents.append(texts: document.path.segments)

@@ -149,10 +149,18 @@ extension RankedDocument {
 }
 
 extension DocumentSnapshot {
-  /// Whether a listener that has seen one has seen the other.
-  fileprivate func showsSame(as other: DocumentSnapshot, comparesFields: Bool) -> Bool {
+  /// Whether a listener that has seen one has seen the other. Documents of one version can differ
+  /// where a schema has been declared between them.
+  ///
+  /// - Parameter comparesFields: whether documents of different versions can be the same.
+  func showsSame(as other: DocumentSnapshot, comparesFields: Bool = false) -> Bool {
     guard let contents, let others = other.contents else { return exists == other.exists }
-    guard comparesFields else { return contents.stamps.version == others.stamps.version }
+    guard comparesFields || contents.stamps.version == others.stamps.version else { return false }
+    if case .row(let row) = contents.form, case .row(let other) = others.form,
+      row.bytes == other.bytes
+    {
+      return true
+    }
     return Value.map(contents.fields).isIdentical(to: .map(others.fields))
   }
 }

@@ -13,6 +13,8 @@ private struct LookupView: LiveView {
   private var completed: RankedTree
   /// What documents hold that results refer to.
   private var referred: ReferredDocuments
+  /// Those of them that could not be upgraded. A change of one of them has all asked anew.
+  private var unreadable: Set<DocumentPath>
   /// The results that refer to a document, by their paths.
   private var referrers: [DocumentPath: [DocumentPath: RankedDocument]] = [:]
   /// What each result refers to.
@@ -23,11 +25,12 @@ private struct LookupView: LiveView {
 
   /// Throws what completing a document throws.
   init(
-    _ found: ResultView, _ steps: [LookupStep], _ referred: ReferredDocuments, _ point: CommitPoint
+    _ found: ResultView, _ steps: [LookupStep], _ known: CompletedDocuments, _ point: CommitPoint
   ) throws(DatabaseError) {
     self.steps = steps
     self.found = found
-    self.referred = referred
+    referred = known.referred
+    unreadable = known.unreadable
     self.point = point
     completed = RankedTree(found.plan.query.orders)
     var documents: [RankedDocument] = []
@@ -40,7 +43,13 @@ private struct LookupView: LiveView {
   }
 
   /// The completed result.
-  var result: ResultView { found.showing(completed, asOf: point) }
+  var result: ResultView {
+    var result = found.showing(completed, asOf: point)
+    if !unreadable.isEmpty {
+      result.unreadable = result.unreadable.adding(unreadable, in: found.plan.database)
+    }
+    return result
+  }
 
   /// What results refer to.
   var places: Dictionary<DocumentPath, Value?>.Keys { referred.keys }
@@ -133,6 +142,7 @@ private struct LookupView: LiveView {
       guard referrers[place]?.isEmpty == true else { continue }
       referrers[place] = nil
       referred.removeValue(forKey: place)
+      unreadable.remove(place)
     }
   }
 }
@@ -176,8 +186,8 @@ extension LookupQuery {
     let collections = Set(steps.map(\.collection))
     while true {
       let evaluation = try await plan.evaluateResult { [self] (found, rows) throws(DatabaseError) in
-        let referred = try complete(found.result.documents, rows).referred
-        return try LookupView(found, steps, referred, found.point)
+        let completed = try complete(found.result.documents, rows)
+        return try LookupView(found, steps, completed, found.point)
       }
       // References lead anywhere, not only into the collections where ids are looked up.
       let elsewhere = Set(evaluation.view.places.filter { !collections.contains($0.collection) })

@@ -8,8 +8,9 @@ internal import OndolEngine
 final class CommitNote: Sendable {
   enum Content: Sendable {
     case documents([WrittenDocument])
-    /// A root collection was taken away, with all that was below it.
-    case dropped(root: String)
+    /// A root collection was dropped with all that was below it, or its documents are read in
+    /// another way from now on.
+    case readAnew(root: String)
   }
 
   let content: Content
@@ -25,7 +26,7 @@ final class CommitNote: Sendable {
 /// A document that a commit changed.
 struct ObservedChange: Sendable {
   let path: DocumentPath
-  /// The fields it had, as reads showed them; nil when there was none.
+  /// The fields it had, as reads showed them; nil when there was none, or it was unreadable.
   let before: [String: Value]?
   /// The fields it has, with the commit's time wherever that was asked for; nil when it is gone.
   let after: [String: Value]?
@@ -40,6 +41,8 @@ struct ObservedChange: Sendable {
   mutating func measure() {
     bytes = (before?.memoryBytes ?? 0, after?.memoryBytes ?? 0)
   }
+  /// Whether results had named it as one that could not be upgraded.
+  var wasUnreadable = false
 
   /// The document, or its absence, as of the commit.
   func snapshot(in database: Database, _ fields: [String: Value]?) -> DocumentSnapshot {
@@ -51,7 +54,8 @@ struct ObservedChange: Sendable {
   /// This change, and a later one to the same document, as one.
   func followed(by later: ObservedChange) -> ObservedChange {
     var change = ObservedChange(
-      path: path, before: before, after: later.after, stamps: later.stamps)
+      path: path, before: before, after: later.after, stamps: later.stamps,
+      wasUnreadable: wasUnreadable)
     change.bytes = (bytes.before, later.bytes.after)
     return change
   }
@@ -71,7 +75,8 @@ extension ObservedChange {
     let time = Timestamp(unchecked: announcement.time)
     path = document.path
     // A document whose time is over may still be in a result until it is removed.
-    before = document.visible ?? document.stored
+    before = document.shown
+    wasUnreadable = document.isUnreadable
     after = document.after?.mapValues { $0.resolved(at: time) }
     stamps = DocumentStamps(
       version: Version(rawValue: announcement.sequence.rawValue), updateTime: time,

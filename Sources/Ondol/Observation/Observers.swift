@@ -192,7 +192,10 @@ final class Observers: Sendable {
       for concerned in concerned {
         concerned.listener.take(concerned.changes, version, &wakeups)
       }
-    case .dropped(let root):
+      for document in changed where document.isUnreadable {
+        invalidate(at: document.path, version, &wakeups)
+      }
+    case .readAnew(let root):
       for listener in listeners(below: root) { listener.invalidate(version, &wakeups) }
     }
     wakeups += tree.announce(note.tree, announcement.sequence)
@@ -208,7 +211,25 @@ final class Observers: Sendable {
     for concerned in concerned(by: changes.documents, \.path, { $0 }) {
       concerned.listener.take(concerned.changes, version, &wakeups)
     }
+    for change in changes.documents where change.wasUnreadable {
+      invalidate(at: change.path, version, &wakeups)
+    }
     wake(wakeups + tree.invalidate())
+  }
+
+  /// Has everything evaluated anew that may have named the document as unreadable: nobody knows
+  /// whom it concerned.
+  private func invalidate(
+    at path: DocumentPath, _ version: Version, _ wakeups: inout [Wakeup]
+  ) {
+    let listeners = state.withLock { state in
+      var listeners: [any CommitListener] = []
+      for place in ListeningPlace.all(of: path) {
+        state.places[place]?.visitAll { listeners.append($0) }
+      }
+      return listeners
+    }
+    for listener in listeners { listener.invalidate(version, &wakeups) }
   }
 
   /// Has everything below a root collection evaluated anew, because documents are read in another

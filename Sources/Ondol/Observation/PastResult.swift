@@ -71,11 +71,9 @@ extension LiveQueryPlan {
         return overflow ? .max : wider
       }
     }
-    let present = try await database.read(snapshot) {
+    let present = try await database.read(snapshot, asOf: token.point.time) {
       [database, wide] (rows) throws(DatabaseError) in
-      let catalog = Catalog(copying: rows.catalog, at: token.point.time)
-      let past = Rows(rows.snapshot, catalog, mayBlock: rows.mayBlock)
-      var executor = try Executor(wide, in: database, past)
+      var executor = try Executor(wide, in: database, rows)
       return try executor.documents()
     }
     let old = take(back: undone, from: present, asOf: token.point.time)

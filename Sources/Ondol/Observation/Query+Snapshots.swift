@@ -112,7 +112,7 @@ private struct DocumentState: LiveView {
   private(set) var document: DocumentSnapshot
   let isStale = false
 
-  func isSame(as other: DocumentState) -> Bool { document.version == other.document.version }
+  func isSame(as other: DocumentState) -> Bool { document.showsSame(as: other.document) }
 
   mutating func apply(_ changes: some Collection<ObservedChange>) -> Bool {
     guard let change = changes.first else { return false }

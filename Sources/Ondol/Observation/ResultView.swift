@@ -9,8 +9,7 @@ struct LiveQueryPlan: Sendable {
   let database: Database
   let shape: QueryShape
   let query: NormalQuery
-  /// Whether documents of one version can differ, or be the same in two: where fields are left out
-  /// or added.
+  /// Whether a document can be the same in two versions: where fields are left out or added.
   let comparesFields: Bool
 
   init(
@@ -64,6 +63,8 @@ struct ResultView: LiveView {
   /// Whether every document that matches is in one of the two.
   private var isComplete: Bool
   private(set) var isStale = false
+  /// What could not be upgraded when the query was asked. A change of one of them has it asked anew.
+  var unreadable: [DocumentReference] = []
   /// The last commit that is known to be in it.
   fileprivate(set) var point = CommitPoint(sequence: .zero, time: 0)
 
@@ -79,7 +80,7 @@ struct ResultView: LiveView {
   }
 
   func isSame(as other: ResultView) -> Bool {
-    DocumentChanges(from: other, to: self).isEmpty
+    unreadable == other.unreadable && DocumentChanges(from: other, to: self).isEmpty
   }
 
   mutating func apply(_ changes: some Collection<ObservedChange>) -> Bool {
@@ -199,6 +200,7 @@ extension LiveQueryPlan {
     return try await evaluate(wide) { [wanted] (executor, point) throws(DatabaseError) in
       let documents = try executor.documents()
       var result = ResultView(self, documents, isComplete: documents.count < wanted)
+      result.unreadable = executor.unreadable
       result.point = point
       return try make(result, executor.rows)
     }

@@ -80,16 +80,31 @@ final class StepReader: Sendable {
   private func change(
     at path: DocumentPath, _ before: Rows, _ after: Rows, _ point: CommitPoint
   ) throws(DatabaseError) -> ObservedChange? {
-    let old = try DocumentReader(rows: before).contents(of: path, evenOver: true)
-    let new = try DocumentReader(rows: after).contents(of: path, evenOver: true)
-    guard old?.stamps.version != new?.stamps.version else { return nil }
+    let (old, wasUnreadable) = try Self.readable(path, before)
+    let (new, isUnreadable) = try Self.readable(path, after)
+    guard wasUnreadable || isUnreadable || old?.stamps.version != new?.stamps.version else {
+      return nil
+    }
     let time = Timestamp(unchecked: point.time)
     return ObservedChange(
       path: path, before: old?.fields, after: new?.fields,
       stamps: new?.stamps
         ?? DocumentStamps(
           version: Version(rawValue: point.sequence.rawValue), updateTime: time,
-          createTime: old?.stamps.createTime ?? time))
+          createTime: old?.stamps.createTime ?? time),
+      wasUnreadable: wasUnreadable || isUnreadable)
+  }
+
+  /// The document even when its time is over; nothing when it cannot be upgraded.
+  private static func readable(
+    _ path: DocumentPath, _ rows: Rows
+  ) throws(DatabaseError) -> (contents: DocumentSnapshot.Contents?, isUnreadable: Bool) {
+    do throws(DatabaseError) {
+      return (try DocumentReader(rows: rows).contents(of: path, evenOver: true), false)
+    } catch {
+      guard error.isUnreadable else { throw error }
+      return (nil, true)
+    }
   }
 
   /// Root collections whose documents are read in another way than before, or are others.

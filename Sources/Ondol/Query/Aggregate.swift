@@ -76,7 +76,8 @@ public struct AggregateQuery: Sendable, Hashable {
   func aggregate(
     _ executor: inout Executor
   ) throws(DatabaseError) -> AggregateQuerySnapshot {
-    AggregateQuerySnapshot(query: self, try aggregators(&executor))
+    let aggregators = try aggregators(&executor)
+    return AggregateQuerySnapshot(query: self, aggregators, unreadable: executor.unreadable)
   }
 
   /// The aggregates, as they come to be.
@@ -169,10 +170,16 @@ private struct FieldReader {
 public struct AggregateQuerySnapshot: Sendable, Hashable {
   /// What was asked.
   public let query: AggregateQuery
+  /// Documents met that could not be upgraded to the schema their collection has: the numbers do
+  /// without them. See `QuerySnapshot.unreadable`.
+  public let unreadable: [DocumentReference]
   private let values: [Value?]
 
-  init(query: AggregateQuery, _ aggregators: [Aggregator]) {
+  init(
+    query: AggregateQuery, _ aggregators: [Aggregator], unreadable: [DocumentReference]
+  ) {
     self.query = query
+    self.unreadable = unreadable
     values = aggregators.map(\.result)
   }
 
@@ -243,10 +250,12 @@ public struct GroupedAggregateQuery: Sendable, Hashable {
         groups[key, default: fresh][index].add(values[index])
       }
     }
+    let unreadable = executor.unreadable
     return groups.map { key, aggregators in
       AggregateGroup(
         fields: groupFields, key: key,
-        aggregation: AggregateQuerySnapshot(query: aggregate, aggregators))
+        aggregation: AggregateQuerySnapshot(
+          query: aggregate, aggregators, unreadable: unreadable))
     }.sorted { ValueOrder.compare(.array($0.key), .array($1.key)) < 0 }
   }
 }

@@ -16,6 +16,8 @@ final class CandidateWalk {
   }
 
   private let rows: Rows
+  /// What shows rows where some may be of an earlier schema.
+  private let upgrader: RowUpgrader?
   private var way: Way
   private let documentPrefix: [UInt8]
   /// Rows and documents a cursor stood on, or lookups, apart from those of indexes.
@@ -26,8 +28,11 @@ final class CandidateWalk {
   /// Documents that are looked up together at most.
   private static let batchCount = 32
 
-  init(_ access: Plan.Access, _ naming: DocumentNaming, _ rows: Rows) {
+  init(
+    _ access: Plan.Access, _ naming: DocumentNaming, _ rows: Rows, _ upgrader: RowUpgrader? = nil
+  ) {
     self.rows = rows
+    self.upgrader = upgrader
     documentPrefix = naming.prefix
     switch access {
     case .lookups(let keys): way = .lookups(keys, next: 0)
@@ -56,9 +61,18 @@ final class CandidateWalk {
     if case .index(let index) = way { index.scan } else { nil }
   }
 
-  /// Moves on by some candidates, at most `count` and perhaps none, and shows their keys and rows;
-  /// false when there are no more.
+  /// Moves on by some candidates, at most `count` and perhaps none, and shows their keys and rows,
+  /// as today's schema has them; false when there are no more.
   func next(
+    atMost count: Int, _ visit: (RawSpan, RawSpan) throws(DatabaseError) -> Void
+  ) throws(DatabaseError) -> Bool {
+    guard let upgrader else { return try nextStored(atMost: count, visit) }
+    return try nextStored(atMost: count) { (key, row) throws(DatabaseError) in
+      try upgrader.show(key, row, visit)
+    }
+  }
+
+  private func nextStored(
     atMost count: Int, _ visit: (RawSpan, RawSpan) throws(DatabaseError) -> Void
   ) throws(DatabaseError) -> Bool {
     let wanted = min(count, Self.batchCount)
@@ -148,6 +162,17 @@ private final class ScanWalk {
 }
 
 extension Rows {
+  /// Shows the row at `key` as `upgrader` has it; false when there is none.
+  func show(
+    _ key: [UInt8], _ upgrader: RowUpgrader?,
+    _ visit: (RawSpan, RawSpan) throws(DatabaseError) -> Void
+  ) throws(DatabaseError) -> Bool {
+    guard let upgrader else { return try show(key, visit) }
+    return try show(key) { (key, row) throws(DatabaseError) in
+      try upgrader.show(key, row, visit)
+    }
+  }
+
   /// Shows the row at `key`; false when there is none.
   func show(
     _ key: [UInt8], _ visit: (RawSpan, RawSpan) throws(DatabaseError) -> Void

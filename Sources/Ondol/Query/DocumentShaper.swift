@@ -8,14 +8,12 @@ final class DocumentShaper: Sendable {
   private let database: Database
   private let naming: DocumentNaming
   private let symbols: SymbolTable
-  private let pending: PendingUpgrade?
   /// The fields asked for, and where they are; nil for all.
   private let selection: (fields: FieldSelection, paths: [ResolvedPath])?
 
   init(_ database: Database, _ part: QueryPart, _ selection: FieldSelection?) {
     self.database = database
     naming = part.naming
-    pending = part.pending
     let symbols = part.matcher.symbols
     self.symbols = symbols
     self.selection = selection.map { selection in
@@ -59,9 +57,7 @@ final class DocumentShaper: Sendable {
       throw DatabaseError(error, documentAt: path)
     }
     let reference = DocumentReference(database: database, place: .success(path))
-    let isWhole = selection == nil
-    let shown = isWhole ? try pending?.apply(contents, at: path) ?? contents : contents
-    return DocumentSnapshot(reference: reference, contents: shown)
+    return DocumentSnapshot(reference: reference, contents: contents)
   }
 
   private func selected(

@@ -23,19 +23,16 @@ final class QueryPart: Sendable {
   let awaited: [String]
   /// The indexes there are, finished or not.
   let indexes: [IndexDefinition]
-  /// How documents of an earlier schema are upgraded on their way out.
-  let pending: PendingUpgrade?
 
   init(
     naming: DocumentNaming, matcher: Matcher, plan: Plan, awaited: [String],
-    indexes: [IndexDefinition], pending: PendingUpgrade?
+    indexes: [IndexDefinition]
   ) {
     self.naming = naming
     self.matcher = matcher
     self.plan = plan
     self.awaited = awaited
     self.indexes = indexes
-    self.pending = pending
   }
 }
 
@@ -46,6 +43,8 @@ struct Executor {
   let shape: QueryShape
   private(set) var query: NormalQuery
   private(set) var parts: [QueryPart] = []
+  /// For each part what shows its rows where some may be of an earlier schema.
+  private var upgraders: [RowUpgrader?] = []
   private(set) var counts = ExecutionCounts()
   /// Fields at the top of documents that the query is about and that nobody has.
   private(set) var unknownFields: [String] = []
@@ -58,7 +57,7 @@ struct Executor {
     _ shape: QueryShape, in database: Database, _ rows: Rows, behind start: [Value?]? = nil
   ) throws(DatabaseError) {
     self.database = database
-    self.rows = rows
+    self.rows = rows.atOneMoment
     self.shape = shape
     query = try NormalQuery(shape)
     if let start { query.start = NormalQuery.Bound(keys: start, isIncluded: false) }
@@ -66,20 +65,25 @@ struct Executor {
     case .collection(let path):
       let pattern = CollectionPattern(path)
       let family = try rows.catalog.family(pattern.root, in: rows)
-      if let entry = family?.collections[pattern] { add(entry, pattern, path) }
+      if let entry = family?.collections[pattern] { try add(entry, pattern, path) }
     case .group(let id):
+      var found: [(entry: CollectionEntry, pattern: CollectionPattern)] = []
       for family in try rows.catalog.families(withCollections: id, in: rows) {
         for (pattern, entry) in family.collections where pattern.collectionID == id {
-          add(entry, pattern, nil)
+          found.append((entry, pattern))
         }
       }
-      parts.sort { $0.naming.keyspace.rawValue < $1.naming.keyspace.rawValue }
+      for (entry, pattern) in found.sorted(by: { $0.entry.keyspace < $1.entry.keyspace }) {
+        try add(entry, pattern, nil)
+      }
     }
     noteFields(query.orders.map(\.field) + query.conjuncts.flatMap(\.fieldFilters).map(\.field))
   }
 
   /// Notes which of the fields are unknown, and warns of them.
   mutating func noteFields(_ fields: [QueryField]) {
+    // What an upgrade makes of documents has fields of its own.
+    guard upgraders.allSatisfy({ $0 == nil }) else { return }
     for name in parts.unknownNames(among: fields) where !unknownFields.contains(exactly: name) {
       unknownFields.append(name)
       database.warnOnce(ofUnknownField: name, in: shape.source)
@@ -88,28 +92,47 @@ struct Executor {
 
   private mutating func add(
     _ entry: CollectionEntry, _ pattern: CollectionPattern, _ path: CollectionPath?
-  ) {
+  ) throws(DatabaseError) {
     let naming = DocumentNaming(pattern, entry.keyspace, collection: path)
+    let pending = rows.pendingUpgrade(of: pattern, entry)
+    // Indexes hold what is stored, and conditions ask what it is upgraded to.
+    let holdsUpgraded = pending.map { $0.leftovers != nil } ?? true
     var planner = Planner(
       query: query, naming: naming,
-      indexes: entry.indexes.filter { $0.state == .ready && rows.catalog.mayUse($0) },
+      indexes: holdsUpgraded
+        ? entry.indexes.filter { $0.state == .ready && rows.catalog.mayUse($0) } : [],
       statistics: database.statistics.withLock { $0 })
     var matcher = Matcher(query, naming, symbols: entry.symbols)
     var plan = planner.plan()
     var awaited: [String] = []
-    if entry.indexes.contains(where: { $0.state != .ready }) {
+    if holdsUpgraded, entry.indexes.contains(where: { $0.state != .ready }) {
       planner.indexes = entry.indexes
       awaited = planner.plan().unfinishedIndexes
       if !awaited.isEmpty { plan.suggestion = nil }
     }
     if let field = entry.timeToLive {
-      matcher.leaveOut(endedBy: rows.catalog.clock(), field)
+      matcher.leaveOut(endedBy: rows.moment, field)
       plan.isExact = false
+    }
+    var upgrader: RowUpgrader?
+    if let pending {
+      plan.isExact = false
+      plan.suggestion = nil
+      let made = RowUpgrader(pending, naming, matcher)
+      try pending.meetLeftovers(behind: naming.prefix, in: rows, made)
+      upgrader = made
     }
     parts.append(
       QueryPart(
-        naming: naming, matcher: matcher, plan: plan, awaited: awaited, indexes: entry.indexes,
-        pending: rows.catalog.pendingUpgrade(of: pattern, entry)))
+        naming: naming, matcher: matcher, plan: plan, awaited: awaited, indexes: entry.indexes))
+    upgraders.append(upgrader)
+  }
+
+  /// Documents met that could not be upgraded, in the order of their paths.
+  var unreadable: [DocumentReference] {
+    var paths: Set<DocumentPath> = []
+    for upgrader in upgraders { paths.formUnion(upgrader?.unreadable ?? []) }
+    return [].adding(paths, in: database)
   }
 
   // MARK: - Ways
@@ -123,7 +146,7 @@ struct Executor {
   private func makeWays() -> [Way] {
     parts.indices.flatMap { part in
       parts[part].plan.ways.map {
-        Way(part: part, walk: CandidateWalk($0, parts[part].naming, rows))
+        Way(part: part, walk: CandidateWalk($0, parts[part].naming, rows, upgraders[part]))
       }
     }
   }
@@ -152,7 +175,8 @@ struct Executor {
   /// The result.
   mutating func snapshot(of query: Query) throws(DatabaseError) -> QuerySnapshot {
     let documents = try documents()
-    return QuerySnapshot(query: query, documents: documents, try end(of: documents))
+    return QuerySnapshot(
+      query: query, documents: documents, try end(of: documents), unreadable: unreadable)
   }
 
   /// What is known of the end of the result that `documents()` has found.
@@ -163,10 +187,13 @@ struct Executor {
   ) throws(DatabaseError) -> ResultEnd {
     var end = ResultEnd(isLast: isLast)
     guard keepsKeys || shape.selection != nil, let path = try documents.last?.reference.place.get(),
-      let part = parts.first(where: { $0.naming.pattern == CollectionPattern(path.collection) })
+      let index = parts.firstIndex(where: {
+        $0.naming.pattern == CollectionPattern(path.collection)
+      })
     else { return end }
+    let part = parts[index]
     // Left out of the documents, perhaps, so the last one is looked up again.
-    _ = try rows.show(DocumentKey.key(part.naming.keyspace, path)) {
+    _ = try rows.show(DocumentKey.key(part.naming.keyspace, path), upgraders[index]) {
       (key, row) throws(DatabaseError) in
       end.keys = try part.matcher.sortKeys(of: DocumentShaper.view(row, key, part.naming), key)
     }
@@ -373,7 +400,8 @@ struct Executor {
         documents.append(try shaper.name(document.key.bytes))
         continue
       }
-      _ = try rows.show(document.key) { (key, row) throws(DatabaseError) in
+      let upgrader = upgraders[document.source]
+      _ = try rows.show(document.key, upgrader) { (key, row) throws(DatabaseError) in
         documents.append(try shaper.snapshot(shaper.view(row, key), row, key))
       }
     }

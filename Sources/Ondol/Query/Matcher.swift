@@ -65,6 +65,17 @@ struct Matcher: Sendable {
     lifetime = (ResolvedPath(field, in: symbols), now)
   }
 
+  /// Whether the document's time is over.
+  func isOver(
+    _ view: borrowing DocumentView, _ key: RawSpan
+  ) throws(DatabaseError) -> Bool {
+    do throws(MalformedBytes) {
+      return try isOver(view)
+    } catch {
+      throw DatabaseError(error, documentAt: try naming.path(of: key))
+    }
+  }
+
   private func isOver(_ view: borrowing DocumentView) throws(MalformedBytes) -> Bool {
     guard let lifetime, let field = try view.field(lifetime.path),
       case .timestamp(let end) = try field.value(symbols)

@@ -4,7 +4,7 @@
 /// The documents a query found, all as they were at one moment.
 public struct QuerySnapshot: Sendable {
   private enum Storage: Sendable {
-    case list([DocumentSnapshot], ResultEnd)
+    case list([DocumentSnapshot], ResultEnd, unreadable: [DocumentReference])
     /// A live result, and the one that the listener has seen before.
     case live(ResultView, before: ResultView?)
   }
@@ -13,9 +13,12 @@ public struct QuerySnapshot: Sendable {
   public let query: Query
   private let storage: Storage
 
-  init(query: Query, documents: [DocumentSnapshot], _ end: ResultEnd) {
+  init(
+    query: Query, documents: [DocumentSnapshot], _ end: ResultEnd,
+    unreadable: [DocumentReference]
+  ) {
     self.query = query
-    storage = .list(documents, end)
+    storage = .list(documents, end, unreadable: unreadable)
   }
 
   init(query: Query, _ view: ResultView, before: ResultView?) {
@@ -28,7 +31,7 @@ public struct QuerySnapshot: Sendable {
   /// - Complexity: O(1); O(n) at each call when a listener has the snapshot.
   public var documents: [DocumentSnapshot] {
     switch storage {
-    case .list(let documents, _): documents
+    case .list(let documents, _, _): documents
     case .live(let view, _): view.documents
     }
   }
@@ -39,7 +42,7 @@ public struct QuerySnapshot: Sendable {
     guard let orders = try? query.shape.get().completeOrders else { return nil }
     let keys: [Value?]? =
       switch storage {
-      case .list(let documents, let end):
+      case .list(let documents, let end, _):
         end.keys ?? documents.last.flatMap { try? query.keys(at: $0) }
       case .live(let view, _): view.lastKeys
       }
@@ -50,8 +53,18 @@ public struct QuerySnapshot: Sendable {
   /// or with `limit(toLast:)` in front of them. So this is the last of its pages.
   public var isLastPage: Bool {
     switch storage {
-    case .list(_, let end): end.isLast
+    case .list(_, let end, _): end.isLast
     case .live(let view, _): view.isLastPage
+    }
+  }
+
+  /// Documents met that could not be upgraded to the schema their collection has, in the order of
+  /// their paths: the result does without them, whether they would be in it or not. See
+  /// `CollectionReference.setSchema`.
+  public var unreadable: [DocumentReference] {
+    switch storage {
+    case .list(_, _, let unreadable): unreadable
+    case .live(let view, _): view.unreadable
     }
   }
 
@@ -65,7 +78,7 @@ public struct QuerySnapshot: Sendable {
   /// - Complexity: O(c log n) for c changes, at each call.
   public var documentChanges: [DocumentChange] {
     switch storage {
-    case .list(let documents, _):
+    case .list(let documents, _, _):
       documents.enumerated().map { index, document in
         DocumentChange(type: .added, document: document, oldIndex: nil, newIndex: index)
       }
@@ -89,7 +102,7 @@ public struct QuerySnapshot: Sendable {
   /// How many documents were found.
   public var count: Int {
     switch storage {
-    case .list(let documents, _): documents.count
+    case .list(let documents, _, _): documents.count
     case .live(let view, _): view.result.count
     }
   }
@@ -103,10 +116,19 @@ struct ResultEnd: Sendable {
   var isLast: Bool
 }
 
+extension [DocumentReference] {
+  /// These and others, each once, in the order of their paths.
+  func adding(_ others: some Sequence<DocumentPath>, in database: Database) -> [DocumentReference] {
+    let paths = Set(compactMap { try? $0.place.get() }).union(others)
+    return paths.sorted().map { DocumentReference(database: database, place: .success($0)) }
+  }
+}
+
 extension QuerySnapshot: Hashable {
   /// Whether both have the same documents, in the same states, of the same query.
   public static func == (left: QuerySnapshot, right: QuerySnapshot) -> Bool {
     left.query == right.query && left.documents == right.documents
+      && left.unreadable == right.unreadable
   }
 
   /// Feeds the query and the number of documents.

@@ -30,6 +30,12 @@ public struct QueryDocuments: AsyncSequence, Sendable {
       self.pages = pages
     }
 
+    /// Documents met so far that could not be upgraded, in the order of their paths; they are passed
+    /// over. See `QuerySnapshot.unreadable`.
+    public var unreadable: [DocumentReference] {
+      pages.unreadable.sorted { ValueOrder.compare($0.path, $1.path) < 0 }
+    }
+
     /// The next document; nil at the end.
     ///
     /// - Throws: as `getDocuments()`, and `.cancelled` when the task was cancelled.
@@ -58,12 +64,16 @@ extension QuerySource {
 struct QueryPages: Sendable {
   private let query: Query
   private var snapshot: Snapshot?
+  /// The moment of the first page.
+  private var moment: Int64?
   /// Sorted documents that are not read yet.
   private var ranked: ArraySlice<Ranked> = []
   /// Where the last page ended.
   private var last: [Value?]?
   private var returned = 0
   private var isAtEnd = false
+  /// Documents met so far that could not be upgraded.
+  private(set) var unreadable: Set<DocumentReference> = []
 
   init(_ query: Query) {
     self.query = query
@@ -83,10 +93,12 @@ struct QueryPages: Sendable {
     } else {
       snapshot = try query.database.engineSnapshot()
     }
-    return try await query.database.read(snapshot, canBeCancelled: true) {
+    let moment = moment ?? query.database.now()
+    return try await query.database.read(snapshot, asOf: moment, canBeCancelled: true) {
       [self] (rows) throws(DatabaseError) in
       var rest = self
       rest.snapshot = snapshot
+      rest.moment = moment
       let documents = try rest.read(shape, rows)
       rest.returned += documents.count
       if documents.isEmpty { rest.isAtEnd = true }
@@ -101,6 +113,7 @@ struct QueryPages: Sendable {
     if shape.isLimitToLast {
       isAtEnd = true
       var executor = try Executor(shape, in: query.database, rows)
+      defer { note(executor.unreadable) }
       return try executor.documents()
     }
     let left = (shape.limit ?? .max) - returned - ranked.count
@@ -114,6 +127,11 @@ struct QueryPages: Sendable {
     }
     let page = ranked.prefix(Self.pageCount)
     ranked = ranked.dropFirst(page.count)
+    defer { note(executor.unreadable) }
     return try executor.shaped(page)
+  }
+
+  private mutating func note(_ found: [DocumentReference]) {
+    if !found.isEmpty { unreadable.formUnion(found) }
   }
 }

@@ -7,13 +7,20 @@ package struct MalformedBytes: Error, Sendable, Equatable {
   /// Where in the bytes given.
   package var offset: Int
   package var reason: String
-  /// The bytes are as they were written, by a version that knows more.
-  package var isOfNewerVersion: Bool
+  /// Whether the bytes are sound as far as can be told, and say something that only a later version
+  /// knows.
+  package var isOfNewerVersion = false
 
-  package init(at offset: Int, _ reason: String, isOfNewerVersion: Bool = false) {
+  package init(at offset: Int, _ reason: String) {
     self.offset = offset
     self.reason = reason
-    self.isOfNewerVersion = isOfNewerVersion
+  }
+
+  /// What a later version of the format wrote.
+  package static func newer(at offset: Int, _ reason: String) -> MalformedBytes {
+    var error = MalformedBytes(at: offset, reason)
+    error.isOfNewerVersion = true
+    return error
   }
 }
 

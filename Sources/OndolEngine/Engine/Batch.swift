@@ -115,9 +115,14 @@ package struct Batch: Sendable {
 
   var isGuarded: Bool { !guardedKeys.isEmpty || !guardedRanges.isEmpty }
   package var isEmpty: Bool { operationCount == 0 }
+  /// Whether rows go because of it that it does not name one by one.
+  package var dropsKeyspaces = false
+
   /// Whether it takes out at least as many rows as it puts in: such a batch may use the space that
   /// is kept for when there is no other.
-  package var freesSpace: Bool { deletionCount > 0 && 2 * deletionCount >= operationCount }
+  package var freesSpace: Bool {
+    dropsKeyspaces || deletionCount > 0 && 2 * deletionCount >= operationCount
+  }
   /// Bytes this batch takes in the log, without frame headers.
   package var payloadLength: Int { max(0, frame.count - FrameHeader.length) }
   /// Bytes of its rows in the log.

@@ -102,7 +102,7 @@ enum ManifestChange: Sendable, Equatable {
       var body = ByteReader(try reader.lengthPrefixed())
       guard let change = try decode(tag, &body) else {
         if tag & 1 == 1 { continue }
-        throw MalformedBytes(at: start, "change \(tag) is unknown", isOfNewerVersion: true)
+        throw .newer(at: start, "change \(tag) is unknown")
       }
       guard body.isAtEnd else { throw MalformedBytes(at: start, "change \(tag) is too long") }
       changes.append(change)

@@ -68,8 +68,7 @@ struct ManifestHeader: Equatable {
       throw MalformedBytes(at: 16, "it belongs to another database")
     }
     guard let version = Version(rawValue: version) else {
-      throw MalformedBytes(
-        at: 8, "the manifest's version \(version) is unknown", isOfNewerVersion: true)
+      throw .newer(at: 8, "the manifest's version \(version) is unknown")
     }
     return ManifestHeader(version: version, number: number, identity: identity, salt: salt)
   }

@@ -71,8 +71,7 @@ struct ManifestEdits {
     guard frames.offset <= frames.bytes.count else { return }
     let rest = frames.bytes.bytes.extracting(droppingFirst: frames.offset)
     if FrameHeader.isOfNewerVersion(rest, salt: header.salt, offset: UInt64(frames.offset)) {
-      throw MalformedBytes(
-        at: frames.offset, "a frame of an unknown kind", isOfNewerVersion: true)
+      throw .newer(at: frames.offset, "a frame of an unknown kind")
     }
   }
 

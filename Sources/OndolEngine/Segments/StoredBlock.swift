@@ -64,7 +64,7 @@ enum StoredBlock {
           cipherAndSpare == 0
           ? "a block of codec \(codec) and kind \(storedKind)"
           : "a block with cipher \(cipherAndSpare & 0xff)"
-        throw MalformedBytes(at: storedLength, reason, isOfNewerVersion: true)
+        throw .newer(at: storedLength, reason)
       }
       guard storedKind == kind.rawValue else {
         throw MalformedBytes(at: storedLength, "a block of kind \(storedKind)")

@@ -134,11 +134,10 @@ struct ValueRecord: Equatable {
   /// Throws when only a newer version can have written the record, whose checksum is right.
   private func refuseNewer() throws(MalformedBytes) {
     guard codec <= ValueFileFormat.codecLZ4 else {
-      throw MalformedBytes(at: 8, "a value of codec \(codec)", isOfNewerVersion: true)
+      throw .newer(at: 8, "a value of codec \(codec)")
     }
     guard extras == 0 else {
-      throw MalformedBytes(
-        at: 9, "a value with cipher \(extras & 0xff)", isOfNewerVersion: true)
+      throw .newer(at: 9, "a value with cipher \(extras & 0xff)")
     }
   }
 

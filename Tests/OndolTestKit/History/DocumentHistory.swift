@@ -1,6 +1,8 @@
 // Many tasks over few documents, doing all that can be done to them at once: transactions, batches
-// and single writes, reads of snapshots, queries, transfers between accounts, upkeep. What each saw
-// and wrote goes into a history, of which TransactionHistory tells whether it is serializable.
+// and single writes, reads of snapshots, queries, transfers between accounts, upkeep; and once in a
+// history a collection is dropped that many look at. What each saw and wrote goes into a history, of
+// which TransactionHistory tells whether it is serializable: there the drop is one that appends to a
+// list, too, and whoever finds nothing has read it.
 
 package import Ondol
 internal import OndolEngine
@@ -37,11 +39,20 @@ package struct DocumentHistory: Sendable {
 
   var collection: CollectionReference { database.collection("keys") }
   var bank: CollectionReference { database.collection("bank") }
+  /// There until it is dropped.
+  var pool: CollectionReference { database.collection("pool") }
+
+  /// The transactions that make the pool and drop it.
+  private static let (pooling, dropping) = (900_001, 900_002)
 
   /// Runs all tasks to their end. Throws `BrokenInvariant` when accounts do not add up.
   package func run() async throws -> TransactionHistory {
     let recorder = TransactionRecorder()
     let early = database.snapshot()
+    try await record(Self.pooling, recorder) {
+      try await pool.document("a").setData(["n": 1])
+      return TransactionRecord(number: Self.pooling, appends: ["pool"])
+    }
     try await withThrowingTaskGroup(of: Void.self) { group in
       for task in 0..<tasks {
         group.addTask {
@@ -52,10 +63,12 @@ package struct DocumentHistory: Sendable {
           }
         }
       }
+      group.addTask { try await drop(recorder) }
       try await group.waitForAll()
     }
     try checkAccounts(try database.snapshot().getDocuments(bank))
-    let lists = lists(of: try database.snapshot().getDocuments(collection))
+    var lists = lists(of: try database.snapshot().getDocuments(collection))
+    lists["pool"] = [Self.pooling, Self.dropping]
     return recorder.history(finalLists: lists)
   }
 
@@ -74,8 +87,12 @@ package struct DocumentHistory: Sendable {
     case 13, 14:
       let snapshot = mistake == .staleSnapshots ? early : nil
       try await record(number, recorder) {
-        let found = try (snapshot ?? database.snapshot()).getDocuments(collection)
-        return TransactionRecord(number: number, reads: lists(of: found))
+        let moment = snapshot ?? database.snapshot()
+        var reads = lists(of: try moment.getDocuments(collection))
+        if snapshot == nil {
+          reads["pool"] = Self.pool(try moment.getDocument(pool.document("a")).exists)
+        }
+        return TransactionRecord(number: number, reads: reads)
       }
     case 15:
       let query = collection.order(by: "count")
@@ -110,7 +127,21 @@ package struct DocumentHistory: Sendable {
     return lists
   }
 
+  /// The list of the pool, from whether it is there.
+  private static func pool(_ isThere: Bool) -> [Int] {
+    isThere ? [pooling] : [pooling, dropping]
+  }
+
   // MARK: - Writing
+
+  private func drop(_ recorder: TransactionRecorder) async throws {
+    var random = SeededRandom(seed: SeededRandom.derive(seed, tasks))
+    for _ in 0..<random.below(20 * rounds) { await Task.yield() }
+    try await record(Self.dropping, recorder) {
+      try await pool.drop(includingDeclarations: random.chance(1, in: 2))
+      return TransactionRecord(number: Self.dropping, appends: ["pool"])
+    }
+  }
 
   private func entry(_ number: Int) -> [String: (any FieldContent)?] {
     ["list": FieldValue.arrayUnion([number]), "count": FieldValue.increment(1)]
@@ -134,12 +165,26 @@ package struct DocumentHistory: Sendable {
     try await database.runTransaction(attempts: 1_000, durability: .memory) { transaction in
       var record = TransactionRecord(number: number)
       let past = database.snapshot()
+      if number % 3 == 0 { try lookAtPool(transaction, &record) }
       for step in plan.steps {
         try perform(step, transaction, past, &record)
         await Task.yield()
       }
       return record
     }
+  }
+
+  private func lookAtPool(
+    _ transaction: Transaction, _ record: inout TransactionRecord
+  ) throws {
+    let document = pool.document("a")
+    let isThere =
+      if record.number % 2 == 0 {
+        try transaction.getDocument(document).exists
+      } else {
+        try !transaction.getDocuments(pool).isEmpty
+      }
+    try note(Self.pool(isThere), "pool", &record)
   }
 
   private func perform(

@@ -7,16 +7,18 @@ internal import Ondol
 struct ObservationDraw {
   var random: SeededRandom
   private let database: Database
+  /// What documents' ends are drawn by; they have none without.
+  private let clock: TurnedClock?
 
-  init(seed: UInt64, _ database: Database) {
-    random = SeededRandom(seed: seed)
-    self.database = database
+  init(seed: UInt64, _ database: Database, _ clock: TurnedClock? = nil) {
+    self.init(SeededRandom(seed: seed), database, clock)
   }
 
   /// Goes on drawing for another open.
-  init(_ random: SeededRandom, _ database: Database) {
+  init(_ random: SeededRandom, _ database: Database, _ clock: TurnedClock? = nil) {
     self.random = random
     self.database = database
+    self.clock = clock
   }
 
   private static let collections = ["c", "c/x/c", "d"]
@@ -30,6 +32,10 @@ struct ObservationDraw {
     if random.chance(5, in: 6) { fields["b"] = random.pick(["p", "q", "r", "pq"]) }
     if random.chance(1, in: 2) { fields["t"] = (0..<random.below(3)).map { _ in random.below(4) } }
     fields["n"] = random.below(3)
+    if random.chance(1, in: 6) { fields[TrialSchema.poison] = random.below(4) }
+    if let clock, random.chance(1, in: 4) {
+      fields["end"] = clock.moment(in: random.below(8) - 1)
+    }
     return fields
   }
 
@@ -38,8 +44,17 @@ struct ObservationDraw {
     return database.collection(collection).document("d\(random.below(14))")
   }
 
-  /// Makes one commit of one write, or of several.
+  /// Makes one commit of one write, or of several; none when that changes a document which cannot be
+  /// upgraded.
   mutating func write(durability: Durability = .process) async throws {
+    do {
+      try await writeAtOnce(durability: durability)
+    } catch let error as DatabaseError {
+      guard error.code == .failedPrecondition, error.path != nil else { throw error }
+    }
+  }
+
+  private mutating func writeAtOnce(durability: Durability) async throws {
     switch random.below(8) {
     case 0: try await document().delete(durability: durability)
     case 1...4: try await document().setData(fields(), durability: durability)

@@ -3,8 +3,10 @@
 // such a result, never an older one than before, and the last one in the end; and applying the
 // changes it was told of to what it was shown before must give what it is shown now.
 //
-// The listeners are in the database that is written, or in another open of its files that only
-// reads. Then the writer also flushes, merges, drops, closes and opens again, with files so small
+// The listeners are in the database that is written: then schemas are declared meanwhile, some of
+// whose upgrades fail, documents end by a clock that the trial turns, and collections are dropped,
+// with what is declared of them and without. Or they are in another open of its files that only
+// reads: then the writer also flushes, merges, drops, closes and opens again, with files so small
 // that this happens all the time.
 
 internal import Ondol
@@ -22,6 +24,9 @@ package struct ObservationCounts: Sendable {
   package var withSeveral = 0
   /// Histories with listeners beside the writer.
   package var beside = 0
+  /// Schemas declared, and collections dropped.
+  package var schemas = 0
+  package var drops = 0
 
   package init() {}
 
@@ -32,6 +37,8 @@ package struct ObservationCounts: Sendable {
     left.changes += right.changes
     left.withSeveral += right.withSeveral
     left.beside += right.beside
+    left.schemas += right.schemas
+    left.drops += right.drops
   }
 }
 
@@ -103,6 +110,8 @@ package enum ObservationTrial {
       counts.histories = 1
       counts.commits = commitCount
       counts.beside = writer.place == .besideWriter ? 1 : 0
+      counts.schemas = writer.schemaCount
+      counts.drops = writer.dropCount
       for (record, results) in zip(records, results) {
         try record.check(against: results, &counts)
       }
@@ -147,12 +156,20 @@ private struct ObservedWriter {
   private(set) var database: Database
   var draw: ObservationDraw
   private let environment: Environment
+  /// What documents end by, where the trial turns it.
+  private let clock: TurnedClock?
+  /// The last schema of each collection.
+  private var versions: [String: Int] = [:]
+  private(set) var schemaCount = 0
+  private(set) var dropCount = 0
 
   init(seed: UInt64, _ place: ObservationTrial.Place, _ environment: Environment) async throws {
     self.place = place
-    self.environment = environment
-    database = try await Self.open(place, environment, .readWrite)
-    draw = ObservationDraw(seed: seed, database)
+    clock = place == .inWriter ? TurnedClock() : nil
+    self.environment = clock.map { environment.going(by: $0) } ?? environment
+    database = try await Self.open(place, self.environment, .readWrite)
+    draw = ObservationDraw(seed: seed, database, clock)
+    if clock != nil { try await database.collection("c").setTimeToLive(field: "end") }
   }
 
   private static func open(
@@ -184,7 +201,7 @@ private struct ObservedWriter {
 
   /// Makes a commit, and sometimes something else before.
   mutating func goOn() async throws {
-    guard place == .besideWriter else { return try await draw.write() }
+    guard place == .besideWriter else { return try await goOnAlone() }
     switch draw.random.below(40) {
     case 0, 1: try await database.engine.flush()
     case 2: try await database.compact()
@@ -192,12 +209,39 @@ private struct ObservedWriter {
     case 4:
       try await database.close()
       database = try await Self.open(place, environment, .readWrite)
-      draw = ObservationDraw(draw.random, database)
+      draw = ObservationDraw(draw.random, database, clock)
     case 5: return try await database.collection(draw.random.pick(["c", "d"])).drop()
     default: break
     }
     try await draw.write(
       durability: draw.random.pick([.memory, .process, .process, .power] as [Ondol.Durability]))
+  }
+}
+
+extension ObservedWriter {
+  /// Makes a commit, or declares or drops something, or lets time pass.
+  private mutating func goOnAlone() async throws {
+    guard let clock else { return }
+    switch draw.random.below(24) {
+    case 0, 1:
+      // The patterns `c`, `c/c` and `d`.
+      let path = draw.random.pick(["c", "c", "c/x/c", "d"])
+      versions[path, default: 0] += 1 + draw.random.below(2)
+      schemaCount += 1
+      try await TrialSchema.declare(versions[path] ?? 0, of: database.collection(path))
+    case 2, 3:
+      // What is over is taken out before the next result is asked for, as listeners see it.
+      clock.turn(bySeconds: draw.random.below(3))
+      try await database.removeEnded()
+    case 4:
+      dropCount += 1
+      try await database.collection("c").drop(includingDeclarations: draw.random.chance(1, in: 2))
+    case 5:
+      try await database.collection("c").setTimeToLive(
+        field: draw.random.chance(1, in: 4) ? nil : "end")
+    case 6: try await database.collection("c").createIndex(on: [draw.random.pick(["a", "-b"])])
+    default: try await draw.write()
+    }
   }
 }
 
@@ -209,14 +253,17 @@ extension DocumentSnapshot {
 /// What one listener was shown.
 private final class ListenerRecord: Sendable {
   let query: Query
-  private let snapshots = Guarded<[(shown: Shown, changes: Int)]>([])
+  private let snapshots = Guarded<[(shown: Shown, changes: Int, unreadable: Shown)]>([])
 
   init(_ query: Query) {
     self.query = query
   }
 
   func add(_ snapshot: QuerySnapshot) {
-    let entry = (snapshot.documents.map(\.shown), snapshot.documentChanges.count)
+    let entry = (
+      snapshot.documents.map(\.shown), snapshot.documentChanges.count,
+      snapshot.unreadable.map(\.path)
+    )
     snapshots.withLock { $0.append(entry) }
   }
 
@@ -234,7 +281,10 @@ private final class ListenerRecord: Sendable {
       }
       if number > 0 {
         // A document may change in a field that a selection leaves out and the order goes by.
-        guard found > place || snapshot.changes > 0 else {
+        guard
+          found > place || snapshot.changes > 0
+            || snapshot.unreadable != snapshots[number - 1].unreadable
+        else {
           throw ObservationFault(
             description: "\(query): snapshot \(number) is the one before it again")
         }

@@ -174,7 +174,6 @@ package final class SimulationExecutor: TaskExecutor {
     }
   }
 
-
   /// Steps so far.
   package var steps: Int { state.withLock { $0.steps } }
 }

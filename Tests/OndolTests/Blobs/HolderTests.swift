@@ -250,7 +250,7 @@ import Testing
       await code { try await storage.reference(withPath: "p/599").delete() } == .failedPrecondition)
     try await items.document("d7").delete()
     #expect(try await !storage.reference(withPath: "p/7").exists())
-    try await items.drop()
+    try await items.drop(includingDeclarations: true)
     #expect(try await storage.reference(withPath: "p").listAll().items.isEmpty)
 
     try await items.document("a").setData(["path": "p/none"])

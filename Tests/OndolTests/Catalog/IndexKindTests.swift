@@ -237,7 +237,7 @@ import Testing
     try await database.document("other/d").setData(["n": 1])
     try await items.createIndex(on: ["n"])
     let before = try database.engineSnapshot()
-    try await items.drop()
+    try await items.drop(includingDeclarations: true)
     #expect(try await items.getDocuments().isEmpty)
     #expect(try await !items.document("d1").getDocument().exists)
     #expect(try await database.collection("items/d1/sub").getDocuments().isEmpty)

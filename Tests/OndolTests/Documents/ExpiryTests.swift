@@ -103,9 +103,13 @@ import Testing
     let view = database.snapshot()
     #expect(try view.getDocuments(codes).count == 5)
     clock.turn(by: 4_000_000)
-    // The clock stands at the very moment; the old snapshot looks at the clock, too.
-    #expect(try view.getDocument(codes.document("a")).exists == false)
-    #expect(try view.getDocuments(codes).documents.map(\.documentID) == ["b", "c", "d", "e"])
+    // The clock stands at the very moment; the old snapshot keeps to its own.
+    #expect(try view.getDocument(codes.document("a")).exists)
+    #expect(try view.getDocuments(codes).count == 5)
+    #expect(try view.getDocuments(codes, ids: ["a", "b"]).map(\.exists) == [true, true])
+    let later = database.snapshot()
+    #expect(try later.getDocument(codes.document("a")).exists == false)
+    #expect(try later.getDocuments(codes).documents.map(\.documentID) == ["b", "c", "d", "e"])
     #expect(try await codes.document("a").getDocument().exists == false)
     #expect(try await codes.getDocuments(ids: ["a", "b"]).map(\.exists) == [false, true])
     #expect(try await codes.count.getAggregation().count == 4)
@@ -193,5 +197,163 @@ import Testing
     later.turn(by: 50_000_000)
     #expect(try await codes.document("b").getDocument().exists)
     try await close(database, later)
+  }
+
+  @Test func `A transaction reads what it has written with unique values of what is over`()
+    async throws
+  {
+    let clock = Clock()
+    let database = try await open(clock)
+    let codes = database.collection("codes")
+    try await codes.setTimeToLive(field: "at")
+    try await codes.createIndex(on: ["code"], unique: true)
+    try await suspendRemoval(codes)
+    try await codes.document("old").setData(["at": try moment(2_000_000), "code": 7])
+    clock.turn(by: 5_000_000)
+    let sevens = codes.whereField("code", isEqualTo: 7)
+    try await database.runTransaction { transaction in
+      try transaction.setData(["code": 7], forDocument: codes.document("new"))
+      #expect(try transaction.getDocuments(sevens).documents.map(\.documentID) == ["new"])
+    }
+    #expect(try await sevens.getDocuments().documents.map(\.documentID) == ["new"])
+    #expect(try rowCount(codes) == 1)
+    try await auditIndexes(of: codes)
+    // One that is not over may be in the way until the end of the transaction, and no longer.
+    let error = await #expect(throws: DatabaseError.self) {
+      try await database.runTransaction { transaction in
+        try transaction.setData(["code": 7], forDocument: codes.document("third"))
+        let found = try transaction.getDocuments(sevens).documents.map(\.documentID)
+        #expect(found == ["new", "third"])
+      }
+    }
+    #expect(error?.code == .alreadyExists)
+    try await close(database, clock)
+  }
+
+  // A document that nobody could see kept its unique values until it was removed.
+  @Test func `What is over gives its unique values up at once`() async throws {
+    let clock = Clock()
+    let database = try await open(clock)
+    let codes = database.collection("codes")
+    try await codes.setTimeToLive(field: "at")
+    try await codes.createIndex(on: ["code"], unique: true)
+    // Not removed meanwhile: the rows of the moments are as those of an index that is being built.
+    try await suspendRemoval(codes)
+    try await codes.document("old").setData(["at": try moment(2_000_000), "code": 7, "other": 1])
+    var changes = codes.snapshots.makeAsyncIterator()
+    #expect(try await changes.next()?.count == 1)
+    clock.turn(by: 5_000_000)
+    try await codes.document("new").create(["code": 7])
+    #expect(try await changes.next()?.documents.map(\.documentID) == ["new"])
+    #expect(try rowCount(codes) == 1)
+    try await auditIndexes(of: codes)
+    let error = await #expect(throws: DatabaseError.self) {
+      try await codes.document("third").create(["code": 7])
+    }
+    #expect(error?.code == .alreadyExists)
+
+    try await codes.dropIndex(named: "code unique")
+    try await codes.document("again").setData(["at": try moment(7_000_000), "code": 7])
+    clock.turn(by: 5_000_000)
+    try await resumeRemoval(codes)
+    try await codes.createIndex(on: ["code"], unique: true)
+    #expect(try rowCount(codes) == 1)
+    try await close(database, clock)
+  }
+
+  /// Has the index of the moments be one that is not ready, or one that is.
+  private func setState(
+    _ state: IndexDefinition.State, _ collection: CollectionReference
+  ) async throws {
+    let pattern = CollectionPattern(try collection.place.get())
+    try await collection.database.changeCatalog(of: pattern.root) { edit in
+      for var index in edit.family.collections[pattern]?.ends ?? [] {
+        index.state = state
+        edit.put(index, in: pattern)
+      }
+    }
+  }
+
+  private func suspendRemoval(_ collection: CollectionReference) async throws {
+    try await setState(.building(through: nil), collection)
+  }
+
+  private func resumeRemoval(_ collection: CollectionReference) async throws {
+    try await setState(.ready, collection)
+  }
+
+  // Removal went by an index that could be dropped, and then nothing was removed any more.
+  @Test func `Removal needs no index that anybody can drop`() async throws {
+    let clock = Clock()
+    let database = try await open(clock)
+    let codes = database.collection("codes")
+    try await codes.createIndex(on: ["at"])
+    try await codes.setTimeToLive(field: "at")
+    try await codes.document("a").setData(["at": try moment(2_000_000)])
+    for index in try await codes.listIndexes() { try await codes.dropIndex(named: index.name) }
+    #expect(try await codes.listIndexes().isEmpty)
+    clock.turn(by: 5_000_000)
+    try await waitUntil { try rowCount(codes) == 0 }
+    try await codes.setTimeToLive(field: nil)
+    let family = try #require(try await database.family("codes"))
+    #expect(family.collections.values.allSatisfy { $0.ends.isEmpty })
+    try await close(database, clock)
+  }
+
+  // A database of an earlier version has the rule and no index of the moments.
+  @Test func `An index of the moments that is missing is made when the database is opened`()
+    async throws
+  {
+    let clock = Clock()
+    let fileSystem = MemoryFileSystem()
+    var database = try await open(clock, fileSystem)
+    var codes = database.collection("codes")
+    try await codes.setTimeToLive(field: "at")
+    try await codes.document("a").setData(["at": try moment(2_000_000)])
+    let entry = try await database.family("codes")?.collections.values.first
+    let index = try #require(entry?.ends.first)
+    try await database.dropIndex(index.keyspace, of: CollectionPattern(["codes"]))
+    try await close(database, clock)
+
+    let later = Clock()
+    later.turn(by: 5_000_000)
+    database = try await open(later, fileSystem)
+    codes = database.collection("codes")
+    try await waitUntil { try rowCount(codes) == 0 }
+    try await close(database, later)
+  }
+
+  // Each removal walked all documents above those that end: now what ends first comes first,
+  // wherever it is, so that the first rows are all that a removal needs.
+  @Test func `What ends first comes first, whatever it is below`() async throws {
+    let clock = Clock()
+    let database = try await open(clock)
+    try await database.collection("users/u/codes").setTimeToLive(field: "at")
+    var random = SeededRandom(seed: 7)
+    for user in 0..<60 {
+      for code in 0..<2 {
+        try await database.document("users/u\(user)/codes/\(code)").setData(
+          ["at": try moment(2_000_000 + Int64(random.below(50))), "n": user], durability: .memory)
+      }
+    }
+    try await database.document("users/u1/codes/none").setData(["at": "never"])
+    let family = try #require(try await database.family("users"))
+    let index = try #require(family.collections.values.lazy.compactMap(\.ends.first).first)
+    let rows = Rows(try database.engineSnapshot(), database.catalog, mayBlock: true)
+    var walk = RangeWalk(rows, [KeyRange(prefix: index.keyspace.prefix)])
+    var moments: [Timestamp] = []
+    while try walk.next() {
+      var reader = KeyReader(walk.cursor.key)
+      try reader.skip(raw: 4)
+      guard case .value(.timestamp(let moment)) = try reader.component() else { continue }
+      moments.append(moment)
+    }
+    #expect(moments.count == 120)
+    #expect(moments == moments.sorted())
+    clock.turn(by: 1_000_025)
+    try await database.removeEnded()
+    let left = moments.count { $0.microsecondsSince1970 > clock.now }
+    #expect(try rowCount(database.collection("users/u/codes")) == 1 + left)
+    try await close(database, clock)
   }
 }

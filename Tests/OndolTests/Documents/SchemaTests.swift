@@ -96,4 +96,239 @@ import Testing
     #expect(try await database.document("items/a").getDocument().data() == ["cents": 100])
     try await database.close()
   }
+
+  /// An upgrade that changes what is asked for, and that one document cannot have.
+  private func declareDoubling(
+    _ items: CollectionReference, progress: @escaping @Sendable (SchemaProgress) -> Void = { _ in }
+  ) async throws {
+    try await items.setSchema(version: 1) { fields, _ in
+      guard let price = fields["price"]?.integer else { throw Broken() }
+      fields["price"] = .integer(-price)
+      fields["state"] = "new"
+    } progress: {
+      progress($0)
+    }
+  }
+
+  /// Fills the collection; one document in 100 cannot be upgraded when there are to be such.
+  private func fill(_ items: CollectionReference, _ count: Int, poisoned: Bool) async throws {
+    for number in 0..<count {
+      let isPoisoned = poisoned && number % 100 == 3
+      try await items.document("d\(1_000 + number)").setData(
+        ["price": isPoisoned ? Value.string("?") : .integer(Int64(number)), "state": "old"],
+        durability: .memory)
+    }
+  }
+
+  // A listener ordered by a field that an upgrade changes showed twice as many documents as there
+  // were, and sums and counts stayed at what they had been.
+  @Test func `Listeners are shown what queries answer, at every step of an upgrade`() async throws {
+    let database = try await Database.inMemory()
+    let items = database.collection("items")
+    try await items.createIndex(on: ["price"])
+    try await fill(items, 300, poisoned: false)
+    var lists = items.order(by: "price").snapshots.makeAsyncIterator()
+    let numbers = items.whereField("state", isEqualTo: "new")
+      .aggregate([.count(), .sum("price"), .minimum("price")])
+    var aggregates = numbers.snapshots.makeAsyncIterator()
+    #expect(try await lists.next()?.count == 300)
+    #expect(try await aggregates.next()?.count == 0)
+    try await declareDoubling(items)
+    let aggregate = try #require(try await aggregates.next())
+    #expect(aggregate.count == 300)
+    #expect(aggregate[.sum("price")] == -44_850)
+    #expect(aggregate[.minimum("price")] == -299)
+    let list = try #require(try await lists.next())
+    #expect(list.documents.map { $0["price"] as Int? } == (0..<300).map { $0 - 299 })
+    try await waitUntilUpgraded(items)
+    try await items.document("d1000").updateData(["price": 7])
+    while let list = try await lists.next() {
+      #expect(Set(list.documents.map(\.documentID)).count == 300)
+      if list.documents.last?.documentID == "d1000" { break }
+    }
+    #expect(try await numbers.getAggregation()[.sum("price")] == -44_843)
+    try await database.close()
+  }
+
+  @Test func `Everything sees an upgrade at once, whatever is rewritten yet`() async throws {
+    let database = try await Database.inMemory()
+    let items = database.collection("items")
+    try await items.createIndex(on: ["price"])
+    try await fill(items, 500, poisoned: false)
+    let old = database.snapshot()
+    try await declareDoubling(items)
+    let cheap = items.whereField("price", isLessThan: -497)
+    #expect(try await cheap.getDocuments().documents.map(\.documentID) == ["d1499", "d1498"])
+    #expect(try await cheap.count.getAggregation().count == 2)
+    #expect(try await cheap.select([]).getDocuments().count == 2)
+    let selected = try await cheap.select(["state"]).getDocuments().documents
+    #expect(selected.map { $0.data() } == [["state": "new"], ["state": "new"]])
+    let groups = try await items.count.group(by: "state").getAggregation()
+    #expect(groups.map { $0["state"] as String? } == ["new"])
+    var streamed = 0
+    for try await document in items.order(by: "price").documents {
+      #expect(document["state"] == "new")
+      streamed += 1
+    }
+    #expect(streamed == 500)
+    try await database.runTransaction { transaction in
+      try transaction.setData(["price": -1_000], forDocument: items.document("mine"))
+      #expect(try transaction.getDocuments(cheap).count == 3)
+    }
+    // A snapshot taken before keeps to its moment.
+    #expect(try old.getDocument(items.document("d1007"))["price"] as Int? == 7)
+    #expect(try old.getDocuments(items.whereField("price", isEqualTo: 7)).count == 1)
+    try await waitUntilUpgraded(items)
+    #expect(try old.getDocument(items.document("d1007"))["price"] as Int? == 7)
+    #expect(try old.getDocuments(items.whereField("price", isEqualTo: 7)).count == 1)
+    try await auditIndexes(of: items)
+    try await database.close()
+  }
+
+  // One document that could not be upgraded made every query throw, and stopped the rewriting.
+  @Test func `A document that cannot be upgraded holds up no other`() async throws {
+    let database = try await Database.inMemory()
+    let items = database.collection("items")
+    try await items.createIndex(on: ["price"])
+    try await fill(items, 250, poisoned: true)
+    let bad = ["items/d1003", "items/d1103", "items/d1203"]
+    var lists = items.snapshots.makeAsyncIterator()
+    #expect(try await lists.next()?.count == 250)
+    let done = Guarded<SchemaProgress?>(nil)
+    try await declareDoubling(items) { progress in
+      if progress.isComplete { done.withLock { $0 = progress } }
+    }
+    func check() async throws {
+      let found = try await items.getDocuments()
+      #expect(found.count == 247)
+      #expect(found.unreadable.map(\.path) == bad)
+      let numbers = try await items.whereField("state", isEqualTo: "new").count.getAggregation()
+      #expect(numbers.count == 247)
+      #expect(numbers.unreadable.map(\.path) == bad)
+      #expect(try await items.whereField("price", isEqualTo: -9).getDocuments().count == 1)
+      var stream = items.documents.makeAsyncIterator()
+      var streamed = 0
+      while try await stream.next() != nil { streamed += 1 }
+      #expect(streamed == 247)
+      #expect(stream.unreadable.map(\.path) == bad)
+      let error = await #expect(throws: DatabaseError.self) {
+        try await items.document("d1003").getDocument()
+      }
+      #expect(error?.path == bad[0])
+    }
+    try await check()
+    let list = try #require(try await lists.next())
+    #expect(list.count == 247)
+    #expect(list.unreadable.map(\.path) == bad)
+    while done.withLock({ $0 == nil }) { await Task.yield() }
+    #expect(
+      done.withLock { $0 }
+        == SchemaProgress(documents: 250, rewritten: 247, failures: 3, isComplete: true))
+    try await check()
+    // Indexes hold what they should, so they are used again.
+    let plan = try await items.whereField("price", isEqualTo: -9).explain()
+    guard case .index = plan.access else {
+      Issue.record("\(plan)")
+      return
+    }
+    let error = await #expect(throws: DatabaseError.self) {
+      try await items.document("d1003").updateData(["state": "newer"])
+    }
+    #expect(error?.code == .failedPrecondition)
+    try await items.document("d1003").setData(["price": -3, "state": "new"])
+    try await items.document("d1103").delete()
+    #expect(try await items.getDocuments().unreadable.map(\.path) == [bad[2]])
+    while let list = try await lists.next() {
+      if list.unreadable.map(\.path) == [bad[2]], list.count == 248 { break }
+    }
+    try await database.close()
+  }
+
+  @Test func `A second upgrade that begins during the first leaves no document behind`()
+    async throws
+  {
+    let database = try await Database.inMemory()
+    let items = database.collection("items")
+    for number in 0..<600 {
+      try await items.document("\(number)").setData(["price": number], durability: .memory)
+    }
+    try await declare(items, version: 1)
+    try await declare(items, version: 2)
+    try await waitUntilUpgraded(items)
+    #expect(
+      try await items.whereField("currency", isEqualTo: "KRW").count.getAggregation().count == 600)
+    #expect(try await items.document("599").getDocument()["cents"] as Int? == 59_900)
+    try await database.close()
+  }
+
+  // What an app writes has the schema that it has declared, whatever the stored form was before: a
+  // document set to what it had been was taken for one of the earlier schema.
+  @Test func `What is written is of the schema declared, also when it is what was stored`()
+    async throws
+  {
+    let database = try await Database.inMemory()
+    let items = database.collection("items")
+    try await items.document("a").setData(["price": 5])
+    // Still to be rewritten: the collection is kept from it.
+    try await database.latches.acquire(.schema(CollectionPattern(["items"])))
+    try await declare(items, version: 1)
+    try await items.document("a").setData(["price": 5])
+    #expect(try await items.document("a").getDocument().data() == ["price": 5])
+    database.latches.release(.schema(CollectionPattern(["items"])))
+    try await waitUntilUpgraded(items)
+    #expect(try await items.document("a").getDocument().data() == ["price": 5])
+    try await database.close()
+  }
+
+  // A cursor was made of the stored form, which lacks what the query is ordered by; and what only
+  // upgrades make was said to be a field that nobody has.
+  @Test func `A page of selected fields ends where the upgraded document stands`() async throws {
+    let database = try await Database.inMemory()
+    let items = database.collection("items")
+    for number in 0..<6 { try await items.document("\(number)").setData(["price": number]) }
+    // Still to be rewritten: the collection is kept from it.
+    let latch = LatchKey.schema(CollectionPattern(["items"]))
+    try await database.latches.acquire(latch)
+    try await declare(items, version: 1)
+    let query = items.order(by: "cents").select("price").limit(to: 2)
+    let first = try await query.getDocuments()
+    #expect(first.documents.map(\.documentID) == ["0", "1"])
+    #expect(!first.isLastPage)
+    let cursor: QueryCursor = try #require(first.cursor)
+    let next = try await query.start(after: cursor).getDocuments()
+    #expect(next.documents.map(\.documentID) == ["2", "3"])
+    #expect(try await query.explain().unknownFields == [])
+    database.latches.release(latch)
+    try await waitUntilUpgraded(items)
+    #expect(try await query.getDocuments().cursor == cursor)
+    try await database.close()
+  }
+
+  @Test func `A live lookup names what it refers to and cannot be upgraded, as long as it does`()
+    async throws
+  {
+    let database = try await Database.inMemory()
+    let (posts, users) = (database.collection("posts"), database.collection("users"))
+    for id in ["u", "v"] {
+      try await users.document(id).setData(["name": id])
+      try await posts.document("by \(id)").setData(["user": id])
+    }
+    try await users.setSchema(version: 1) { _, _ in throw Broken() }
+    let lookup = posts.lookup("user", in: "users", as: "who")
+    var lists = lookup.snapshots.makeAsyncIterator()
+    func check(_ unreadable: [String], _ names: [String?]) async throws {
+      let list = try #require(try await lists.next())
+      #expect(list.unreadable.map(\.documentID) == unreadable)
+      #expect(list.documents.map { $0["who.name"] as String? } == names)
+      let asked = try await lookup.getDocuments()
+      #expect(asked.unreadable == list.unreadable)
+      #expect(asked.documents.map { $0["who.name"] as String? } == names)
+    }
+    try await check(["u", "v"], [nil, nil])
+    try await posts.document("by v").delete()
+    try await check(["u"], [nil])
+    try await users.document("u").setData(["name": "new"])
+    try await check([], ["new"])
+    try await database.close()
+  }
 }

@@ -21,8 +21,10 @@ import Testing
     print(
       "Observation \(place): \(counts.histories) histories, \(counts.commits) commits,"
         + " \(counts.snapshots) snapshots, \(counts.changes) changes,"
-        + " \(counts.withSeveral) snapshots with several")
+        + " \(counts.withSeveral) snapshots with several, \(counts.schemas) schemas,"
+        + " \(counts.drops) drops")
     #expect(counts.snapshots > 5 * counts.histories)
     #expect(counts.withSeveral > counts.histories)
+    #expect(place == .besideWriter || min(counts.schemas, counts.drops) > counts.histories / 2)
   }
 }

@@ -1,0 +1,170 @@
+// The rewriting of documents that an earlier schema wrote, in the background and with ordinary
+// commits. Nobody sees it but by versions, since what is written is what reads have shown. It walks
+// all documents of a pattern once; what it could not rewrite is left, and told to whoever asks
+// queries. When nothing is left the catalog forgets that there were earlier schemas.
+
+internal import Logging
+internal import OndolEngine
+
+/// Rewrites the documents of one pattern that have an earlier schema.
+struct SchemaRewrite: Sendable {
+  let pattern: CollectionPattern
+  let progress: @Sendable (SchemaProgress) -> Void
+
+  /// Documents rewritten in one commit.
+  private static let batchCount = 100
+  /// Bytes of documents after which a commit is not made longer.
+  private static let batchBytes = 1 << 20
+  /// Documents looked at together: as long as that others may wait who must read from disk, too.
+  private static let lookedAtTogether = 1_000
+
+  /// Some documents behind a key.
+  private struct Step: Sendable {
+    /// Those that have an earlier schema.
+    var outdated: [DocumentPath] = []
+    var count = 0
+    /// The last key looked at; nil at the end.
+    var last: [UInt8]?
+  }
+
+  /// What could not be rewritten.
+  private struct Remainder {
+    /// The keys of documents that cannot be upgraded.
+    var unreadable: [[UInt8]] = []
+    /// Others, that can be upgraded and not be stored.
+    var refusal: DatabaseError?
+  }
+
+  func run(in database: Database) async {
+    do throws(DatabaseError) {
+      try await database.latches.acquire(.schema(pattern))
+    } catch {
+      // The task was cancelled or the database closed: the next open goes on.
+      return
+    }
+    defer { database.latches.release(.schema(pattern)) }
+    do throws(DatabaseError) {
+      try await rewriteAll(in: database)
+    } catch {
+      guard error.code != .cancelled, error.code != .failedPrecondition || error.path != nil else {
+        return
+      }
+      note(error, in: database)
+    }
+  }
+
+  private func rewriteAll(in database: Database) async throws(DatabaseError) {
+    guard let entry = try await database.family(pattern.root)?.collections[pattern],
+      !entry.schema.epochs.isEmpty
+    else { return }
+    var state = SchemaProgress()
+    var remainder = Remainder()
+    var through: [UInt8]?
+    repeat {
+      try refuseWhenCancelled()
+      let step = try await next(behind: through, in: database)
+      let failures = try await rewrite(step.outdated, entry.keyspace, in: database, &remainder)
+      state.documents += step.count
+      state.rewritten += step.outdated.count - failures
+      state.failures += failures
+      through = step.last
+      if through != nil { progress(state) }
+    } while through != nil
+    try await end(entry, remainder, in: database)
+    state.isComplete = true
+    progress(state)
+  }
+
+  /// Forgets the earlier schemas, or says what is left of them.
+  private func end(
+    _ entry: CollectionEntry, _ remainder: Remainder, in database: Database
+  ) async throws(DatabaseError) {
+    if let refusal = remainder.refusal { return note(refusal, in: database) }
+    guard remainder.unreadable.isEmpty else {
+      let snapshot = try database.engineSnapshot()
+      database.catalog.schemas.note(
+        .init(
+          history: entry.schema, since: snapshot.sequence,
+          keys: remainder.unreadable.sorted { $0.bytes.compare($1.bytes) < 0 }), of: pattern)
+      return database.options.logger.error(
+        "documents could not be upgraded, and stay as they are",
+        metadata: ["collection": "\(pattern)", "documents": "\(remainder.unreadable.count)"])
+    }
+    try await database.changeCatalog(of: pattern.root) { (edit) throws(DatabaseError) in
+      // Another schema may have been declared, or the collection dropped, since.
+      guard let now = edit.family.collections[pattern], now.keyspace == entry.keyspace,
+        now.schema == entry.schema
+      else { return }
+      try edit.setSchema(
+        SchemaHistory(base: now.schema.current), of: pattern, changesReading: false)
+    }
+  }
+
+  private func note(_ error: DatabaseError, in database: Database) {
+    database.options.logger.error(
+      "documents could not be upgraded",
+      metadata: ["collection": "\(pattern)", "error": "\(error)"])
+  }
+
+  // MARK: - Steps
+
+  /// Looks at some documents behind a key.
+  private func next(
+    behind through: [UInt8]?, in database: Database
+  ) async throws(DatabaseError) -> Step {
+    try await database.read(try database.engineSnapshot()) { (rows) throws(DatabaseError) in
+      var step = Step()
+      guard let entry = try rows.catalog.family(pattern.root, in: rows)?.collections[pattern],
+        let pending = rows.pendingUpgrade(of: pattern, entry)
+      else { return step }
+      var range = KeyRange(prefix: entry.keyspace.prefix)
+      if let through { range.lower = through + [0] }
+      let naming = DocumentNaming(pattern, entry.keyspace, collection: nil)
+      var bytes = 0
+      var walk = RangeWalk(rows, [range])
+      while try walk.next() {
+        let key = walk.cursor.key
+        let row = try walk.value
+        let view = try DocumentShaper.view(row, key, naming)
+        step.count += 1
+        if pending.concerns(Version(rawValue: view.version.rawValue)) {
+          step.outdated.append(try naming.path(of: key))
+          bytes += row.byteCount
+        }
+        if step.outdated.count == Self.batchCount || bytes >= Self.batchBytes
+          || step.count == Self.lookedAtTogether
+        {
+          step.last = key.array
+          break
+        }
+      }
+      return step
+    }
+  }
+
+  /// Rewrites documents, all in one commit, or each for itself when one of them cannot be stored.
+  /// Answers how many were left.
+  private func rewrite(
+    _ paths: [DocumentPath], _ keyspace: Keyspace, in database: Database,
+    _ remainder: inout Remainder
+  ) async throws(DatabaseError) -> Int {
+    guard !paths.isEmpty else { return 0 }
+    let intent = WriteIntent(change: .patch(fields: [:], mask: []), precondition: .isOutdated)
+    do throws(DatabaseError) {
+      let commit = try await database.commit(
+        paths.map { DocumentWrite(path: $0, intent: intent) }, durability: .memory)
+      let left = commit.documents.filter { $0.isUnreadable && !$0.isOver }
+      remainder.unreadable += left.map { DocumentKey.key(keyspace, $0.path) }
+      return left.count
+    } catch {
+      guard error.isOfDocument else { throw error }
+      guard paths.count > 1 else {
+        remainder.refusal = error.at(path: "\(paths[0])")
+        return 1
+      }
+    }
+    var failures = 0
+    for path in paths { failures += try await rewrite([path], keyspace, in: database, &remainder) }
+    return failures
+  }
+}
