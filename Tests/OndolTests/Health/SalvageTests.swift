@@ -127,7 +127,7 @@ import Testing
     let again = try await sample.open()
     try await sample.fill(again, count: 40)
     try await sample.declareIndexes(again)
-    try await again.collection("items").drop()
+    try await again.collection("items").drop(includingDeclarations: true)
     try await again.collection("others").document("a").setData(["n": 1])
     try await again.close()
     let report = try await salvage(to: "second")
