@@ -143,8 +143,11 @@ final class TinyStore: CrashSubject {
   func commit(
     _ changes: [Change], _ durability: Durability
   ) async throws(EngineError) -> CommitPlace {
-    let sequence = try await inTurn { () throws(EngineError) in try write(changes) }
-    if durability == .power, mistake != .forgetsToSync { try await sync() }
+    let sequence = try await inTurn { () throws(EngineError) in
+      let sequence = try write(changes)
+      if durability == .power, mistake != .forgetsToSync { try syncLog() }
+      return sequence
+    }
     return CommitPlace(sequence: sequence, time: Int64(sequence))
   }
 
@@ -202,13 +205,15 @@ final class TinyStore: CrashSubject {
   }
 
   private func sync() async throws(EngineError) {
-    try await inTurn { () throws(EngineError) in
-      do throws(EngineError) {
-        try log.sync()
-      } catch {
-        guard mistake == .retriesSync else { throw error }
-        try log.sync()
-      }
+    try await inTurn { () throws(EngineError) in try syncLog() }
+  }
+
+  private func syncLog() throws(EngineError) {
+    do throws(EngineError) {
+      try log.sync()
+    } catch {
+      guard mistake == .retriesSync else { throw error }
+      try log.sync()
     }
   }
 

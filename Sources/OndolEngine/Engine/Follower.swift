@@ -213,7 +213,8 @@ final class Follower: Sendable {
       do throws(EngineError) {
         return try body()
       } catch {
-        guard error.mayBeFleeting, error != last else { throw error }
+        guard error.mayBeFleeting else { throw error }
+        if error == last { throw error.lasting }
         last = error
       }
     }
@@ -227,6 +228,13 @@ private final class NoLock: DirectoryLock {
 }
 
 extension EngineError {
+  /// What it comes to when it is the same twice: a file that nobody has put another in the place of
+  /// is missing.
+  fileprivate var lasting: EngineError {
+    guard case .superseded(let file) = self else { return self }
+    return .io(operation: "openat", file: file, offset: nil, errno: SystemFailure.missingFile)
+  }
+
   /// Whether a writer at work beside the reader can be the reason.
   var mayBeFleeting: Bool {
     switch self {

@@ -37,6 +37,9 @@ package enum SystemFailure: Sendable {
   /// What the system says of a full disk.
   package static var fullDisk: Int32 { ENOSPC }
 
+  /// What the system says of a file that is not there.
+  static var missingFile: Int32 { ENOENT }
+
   /// Whether the process or the system has as many files open as it may.
   static func isLackOfDescriptors(_ errno: Int32) -> Bool { errno == EMFILE || errno == ENFILE }
 

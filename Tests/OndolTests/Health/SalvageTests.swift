@@ -256,8 +256,15 @@ import Testing
 
   /// The segment of the catalog, which is alone in its shard.
   private func catalogFile() throws -> String {
-    try #require(
-      try sample.files(".seg").min { try sample.bytes(of: $0).count < sample.bytes(of: $1).count })
+    let directory = try sample.directory()
+    let superblock = try Superblock.read(
+      from: try directory.open(Superblock.name, access: .readOnly))
+    let manifest = try Manifest.load(
+      superblock, directory: directory, environment: sample.environment, rotationSize: 1 << 20,
+      access: .readOnly)
+    let segments = manifest.state.shards.flatMap(\.segments)
+    let found = segments.first { $0.minKey.starts(with: Keyspace.catalog.prefix) }
+    return try #require(found).number.segmentName
   }
 
   @Test func `A catalog that cannot be read costs no document its collection or names`()
