@@ -138,6 +138,9 @@ struct ContentCheck: SteppedCheck {
       try note(digest, reason, file: file, offset: offset)
     case .io(_, let file, let offset, _):
       try note(digest, error.description, file: file, offset: offset)
+    case .superseded(let file):
+      // Nothing newer is known, so nothing has taken its place.
+      try note(digest, "its file is missing", file: file)
     default:
       try note(digest, error.description)
     }
