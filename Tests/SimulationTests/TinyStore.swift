@@ -30,8 +30,9 @@ final class TinyStore: CrashSubject {
     var isClosed = false
     /// A write or a sync failed; nothing is written any more.
     var isPoisoned = false
-    /// Whether somebody writes or syncs. Others wait for their turn, because either lets other steps
-    /// happen in its middle, and a sync behind one that failed would succeed without having saved.
+    /// Whether somebody writes or syncs. Others wait for their turn, because either lets other
+    /// steps happen in its middle, and a sync behind one that failed would succeed without having
+    /// saved.
     var isWriting = false
     var waiting: [CheckedContinuation<Void, Never>] = []
   }

@@ -9,8 +9,8 @@
 // - Every write guards the family's row. A write that was prepared before an index was declared is
 //   refused and prepared again, so no document is ever missing from an index.
 // - Reading one document by its id needs only what says how documents are read: the keyspace, the
-//   schema, when they end, and names, which are only ever added. A picture says from which commit on
-//   it is right about that, and is not asked while a commit that changes it is on its way: then,
+//   schema, when they end, and names, which are only ever added. A picture says from which commit
+//   on it is right about that, and is not asked while a commit that changes it is on its way: then,
 //   and for an older snapshot, the family's row is read as well. A document with a name the picture
 //   lacks has the family loaded again.
 
@@ -89,7 +89,8 @@ final class Catalog: Sendable {
     var newest: [ExactText: Family] = [:]
     /// Some that snapshots still in use have asked for, the last one met last.
     var earlier: [Family] = []
-    /// Families for which a commit is on its way that changes how documents are read, with how many.
+    /// Families for which a commit is on its way that changes how documents are read, with how
+    /// many.
     var changing: [ExactText: Int] = [:]
     /// The families in which documents end.
     var ending: Set<ExactText> = []

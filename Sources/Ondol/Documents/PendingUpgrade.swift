@@ -136,8 +136,8 @@ extension DatabaseError {
   static func unreadable(_ path: String, schema: Int, reason: String) -> DatabaseError {
     var error = DatabaseError(
       .failedPrecondition,
-      "the document could not be upgraded from schema \(schema): \(reason); replace or delete it, or"
-        + " declare an upgrade that can", path: path)
+      "the document could not be upgraded from schema \(schema): \(reason); replace or delete it,"
+        + " or declare an upgrade that can", path: path)
     error.isUnreadable = true
     return error
   }

@@ -70,7 +70,8 @@ extension CollectionReference {
   ///     with an upgrade under way.
   ///   - upgrade: changes the fields of a document of the schema it is given. It must not depend on
   ///     anything else. What it throws, reads of that document throw.
-  ///   - progress: called in the background each time some documents were looked at, and at the end.
+  ///   - progress: called in the background each time some documents were looked at, and at the
+  ///     end.
   /// - Throws: `.failedPrecondition` when documents have a later schema already; otherwise as a
   ///   write.
   /// - Complexity: O(1); the rewriting afterwards O(documents), a hundred at a time.

@@ -40,8 +40,8 @@ enum Precondition: Sendable, Hashable {
   case updateTime(Timestamp)
   /// The document is there, and its time is over; otherwise the write is passed over.
   case isOver
-  /// The document is there, has an earlier schema and can be upgraded; otherwise the write is passed
-  /// over. One whose time is over goes.
+  /// The document is there, has an earlier schema and can be upgraded; otherwise the write is
+  /// passed over. One whose time is over goes.
   case isOutdated
   /// The document is a storage path, and its object is as the condition says.
   case object(StorageCondition)

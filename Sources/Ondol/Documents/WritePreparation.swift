@@ -371,8 +371,8 @@ struct WritePreparation {
     return gone
   }
 
-  /// Takes the documents out whose time is over and that hold values which this commit takes: nobody
-  /// sees them, so they hold up nobody.
+  /// Takes the documents out whose time is over and that hold values which this commit takes:
+  /// nobody sees them, so they hold up nobody.
   private mutating func removeEndedHolders(
     _ batch: inout Batch, _ claims: inout UniqueClaims, _ holders: inout HolderChanges
   ) throws(DatabaseError) -> [WrittenDocument] {

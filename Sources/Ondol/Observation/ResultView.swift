@@ -63,7 +63,8 @@ struct ResultView: LiveView {
   /// Whether every document that matches is in one of the two.
   private var isComplete: Bool
   private(set) var isStale = false
-  /// What could not be upgraded when the query was asked. A change of one of them has it asked anew.
+  /// What could not be upgraded when the query was asked. A change of one of them has it asked
+  /// anew.
   var unreadable: [DocumentReference] = []
   /// The last commit that is known to be in it.
   fileprivate(set) var point = CommitPoint(sequence: .zero, time: 0)

@@ -30,8 +30,8 @@ public struct QueryDocuments: AsyncSequence, Sendable {
       self.pages = pages
     }
 
-    /// Documents met so far that could not be upgraded, in the order of their paths; they are passed
-    /// over. See `QuerySnapshot.unreadable`.
+    /// Documents met so far that could not be upgraded, in the order of their paths; they are
+    /// passed over. See `QuerySnapshot.unreadable`.
     public var unreadable: [DocumentReference] {
       pages.unreadable.sorted { ValueOrder.compare($0.path, $1.path) < 0 }
     }

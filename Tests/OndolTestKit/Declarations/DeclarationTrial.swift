@@ -1,9 +1,9 @@
 // One history of a database in which what is declared of collections changes all the time: schemas
 // whose upgrades change what queries ask for, and of which some documents cannot be made; times to
 // live, by a clock that the trial turns; unique values; drops, with what is declared and without;
-// openings. After each step every form of answer is compared with the model: documents by their ids,
-// queries, selections, counts, sums, groups, streams, what a transaction sees behind its own writes,
-// snapshots taken earlier, and what listeners were shown.
+// openings. After each step every form of answer is compared with the model: documents by their
+// ids, queries, selections, counts, sums, groups, streams, what a transaction sees behind its own
+// writes, snapshots taken earlier, and what listeners were shown.
 
 internal import Ondol
 internal import OndolEngine

@@ -1,8 +1,8 @@
 // Many tasks over few documents, doing all that can be done to them at once: transactions, batches
 // and single writes, reads of snapshots, queries, transfers between accounts, upkeep; and once in a
-// history a collection is dropped that many look at. What each saw and wrote goes into a history, of
-// which TransactionHistory tells whether it is serializable: there the drop is one that appends to a
-// list, too, and whoever finds nothing has read it.
+// history a collection is dropped that many look at. What each saw and wrote goes into a history,
+// of which TransactionHistory tells whether it is serializable: there the drop is one that appends
+// to a list, too, and whoever finds nothing has read it.
 
 package import Ondol
 internal import OndolEngine

@@ -44,8 +44,8 @@ struct ObservationDraw {
     return database.collection(collection).document("d\(random.below(14))")
   }
 
-  /// Makes one commit of one write, or of several; none when that changes a document which cannot be
-  /// upgraded.
+  /// Makes one commit of one write, or of several; none when that changes a document which cannot
+  /// be upgraded.
   mutating func write(durability: Durability = .process) async throws {
     do {
       try await writeAtOnce(durability: durability)

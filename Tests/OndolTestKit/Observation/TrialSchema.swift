@@ -1,6 +1,6 @@
 // Schemas for histories: what each version makes of a document follows from its number. Documents
-// come that one of the versions cannot be made of, values change that conditions and orders ask for,
-// and names come up that no document had.
+// come that one of the versions cannot be made of, values change that conditions and orders ask
+// for, and names come up that no document had.
 
 package import Ondol
 

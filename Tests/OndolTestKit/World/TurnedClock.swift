@@ -1,5 +1,6 @@
-// A clock that stands until a history turns it, for databases in a world whose steps a seed decides.
-// Whoever sleeps by it is one of these steps again once it was turned far enough, or is cancelled.
+// A clock that stands until a history turns it, for databases in a world whose steps a seed
+// decides. Whoever sleeps by it is one of these steps again once it was turned far enough, or is
+// cancelled.
 
 package import Ondol
 package import OndolEngine
@@ -45,7 +46,7 @@ package final class TurnedClock: Sendable {
     for sleeper in woken { sleeper.resume() }
   }
 
-  fileprivate func sleep(microseconds: Int64) async {
+  fileprivate func rest(microseconds: Int64) async {
     let number = state.withLock { state in
       state.lastSleeper += 1
       return state.lastSleeper
@@ -79,7 +80,7 @@ extension Environment {
   package func going(by clock: TurnedClock) -> Environment {
     var environment = self
     environment.now = { clock.now }
-    environment.sleep = { await clock.sleep(microseconds: $0) }
+    environment.sleep = { await clock.rest(microseconds: $0) }
     return environment
   }
 }
