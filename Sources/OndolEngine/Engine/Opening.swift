@@ -246,7 +246,7 @@ struct Opening: Sendable {
     let sequencer = Sequencer(
       recovered: recovered, views: views, environment: environment, options: options,
       identity: manifest.superblock.identity, syncWorker: logWorker, cache: cache)
-    directory.observeFailure { _ = sequencer.fail($0) }
+    directory.observeFailure { [weak sequencer] in _ = sequencer?.fail($0) }
     let storage = Storage(
       directory: directory, lock: lock, environment: environment, options: options,
       manifest: manifest, views: views, sequencer: sequencer, cache: cache,
