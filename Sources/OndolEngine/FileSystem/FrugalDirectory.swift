@@ -5,8 +5,8 @@
 // is no other.
 
 /// A directory that keeps few files open.
-final class FrugalDirectory: Directory {
-  private let base: any Directory
+final class FrugalDirectory: ForwardingDirectory {
+  let base: any Directory
   private let table: OpenFileTable
   /// Whether somebody else writes in the directory, and may remove what is read.
   private let isShared: Bool
@@ -20,7 +20,6 @@ final class FrugalDirectory: Directory {
     self.isShared = isShared
   }
 
-  var path: String { base.path }
   var heldRoom: Int { table.heldRoom }
 
   func openForReads(_ name: String, held: Bool) throws(EngineError) -> any File {
@@ -41,22 +40,12 @@ final class FrugalDirectory: Directory {
     try table.withDescriptors { () throws(EngineError) in try base.create(name) }
   }
 
-  func remove(_ name: String) throws(EngineError) { try base.remove(name) }
-
-  func freeBytes() -> UInt64? { base.freeBytes() }
-
-  func sync() throws(EngineError) { try base.sync() }
-
   func syncName() throws(EngineError) {
     try table.withDescriptors { () throws(EngineError) in try base.syncName() }
   }
 
   func lock(owner: String) throws(EngineError) -> any DirectoryLock {
     try table.withDescriptors { () throws(EngineError) in try base.lock(owner: owner) }
-  }
-
-  func watch(_ concerns: @escaping @Sendable (String) -> Bool) -> (any DirectoryWatch)? {
-    base.watch(concerns)
   }
 }
 

@@ -5,13 +5,13 @@
 // it.
 
 /// A directory that fails to sync once at most.
-final class SyncedDirectory: Directory {
+final class SyncedDirectory: ForwardingDirectory {
   private struct State {
     var failure: EngineError?
     var observer: (@Sendable (EngineError) -> Void)?
   }
 
-  private let base: any Directory
+  let base: any Directory
   private let state = Guarded(State())
 
   init(_ base: any Directory) {
@@ -36,33 +36,5 @@ final class SyncedDirectory: Directory {
       observer?(failure)
       throw error
     }
-  }
-
-  var path: String { base.path }
-
-  func list() throws(EngineError) -> [String] { try base.list() }
-
-  func open(_ name: String, access: FileAccess) throws(EngineError) -> any File {
-    try base.open(name, access: access)
-  }
-
-  func openForReads(_ name: String, held: Bool) throws(EngineError) -> any File {
-    try base.openForReads(name, held: held)
-  }
-
-  var heldRoom: Int { base.heldRoom }
-
-  func create(_ name: String) throws(EngineError) -> any File { try base.create(name) }
-
-  func freeBytes() -> UInt64? { base.freeBytes() }
-
-  func remove(_ name: String) throws(EngineError) { try base.remove(name) }
-
-  func syncName() throws(EngineError) { try base.syncName() }
-
-  func lock(owner: String) throws(EngineError) -> any DirectoryLock { try base.lock(owner: owner) }
-
-  func watch(_ concerns: @escaping @Sendable (String) -> Bool) -> (any DirectoryWatch)? {
-    base.watch(concerns)
   }
 }

@@ -28,8 +28,8 @@ extension SimulationExecutor {
   }
 }
 
-private final class InterleavingDirectory: Directory {
-  private let base: any Directory
+private final class InterleavingDirectory: ForwardingDirectory {
+  let base: any Directory
   private let executor: SimulationExecutor
 
   init(_ base: any Directory, _ executor: SimulationExecutor) {
@@ -37,31 +37,25 @@ private final class InterleavingDirectory: Directory {
     self.executor = executor
   }
 
-  var path: String { base.path }
-
-  func list() throws(EngineError) -> [String] { try base.list() }
-
   func open(_ name: String, access: FileAccess) throws(EngineError) -> any File {
     InterleavingFile(try base.open(name, access: access), executor)
+  }
+
+  func openForReads(_ name: String, held: Bool) throws(EngineError) -> any File {
+    InterleavingFile(try base.openForReads(name, held: held), executor)
   }
 
   func create(_ name: String) throws(EngineError) -> any File {
     InterleavingFile(try base.create(name), executor)
   }
 
-  func remove(_ name: String) throws(EngineError) { try base.remove(name) }
-
   func sync() throws(EngineError) {
     try executor.blocking { () throws(EngineError) in try base.sync() }
   }
-
-  func syncName() throws(EngineError) { try base.syncName() }
-
-  func lock(owner: String) throws(EngineError) -> any DirectoryLock { try base.lock(owner: owner) }
 }
 
-private final class InterleavingFile: File {
-  private let base: any File
+private final class InterleavingFile: ForwardingFile {
+  let base: any File
   private let executor: SimulationExecutor
 
   init(_ base: any File, _ executor: SimulationExecutor) {
@@ -69,19 +63,11 @@ private final class InterleavingFile: File {
     self.executor = executor
   }
 
-  var name: String { base.name }
-
-  func read(at offset: UInt64, count: Int) throws(EngineError) -> [UInt8] {
-    try base.read(at: offset, count: count)
-  }
-
   func write(_ bytes: RawSpan, at offset: UInt64) throws(EngineError) {
     executor.interleave()
     defer { executor.interleave() }
     try base.write(bytes, at: offset)
   }
-
-  func reserve(_ range: Range<UInt64>) throws(EngineError) -> Bool { try base.reserve(range) }
 
   func sync() throws(EngineError) {
     try executor.blocking { () throws(EngineError) in try base.sync() }
@@ -92,8 +78,4 @@ private final class InterleavingFile: File {
     defer { executor.interleave() }
     try base.writeSynced(bytes, at: offset)
   }
-
-  func size() throws(EngineError) -> UInt64 { try base.size() }
-
-  func giveBack(behind length: UInt64) { base.giveBack(behind: length) }
 }

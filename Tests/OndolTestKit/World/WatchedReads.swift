@@ -86,8 +86,8 @@ private final class WatchedFileSystem: FileSystem {
   }
 }
 
-private final class WatchedDirectory: Directory {
-  private let base: any Directory
+private final class WatchedDirectory: ForwardingDirectory {
+  let base: any Directory
   private let watch: WatchedReads
 
   init(_ base: any Directory, by watch: WatchedReads) {
@@ -95,29 +95,21 @@ private final class WatchedDirectory: Directory {
     self.watch = watch
   }
 
-  var path: String { base.path }
-
-  func list() throws(EngineError) -> [String] { try base.list() }
-
   func open(_ name: String, access: FileAccess) throws(EngineError) -> any File {
     WatchedFile(try base.open(name, access: access), by: watch)
+  }
+
+  func openForReads(_ name: String, held: Bool) throws(EngineError) -> any File {
+    WatchedFile(try base.openForReads(name, held: held), by: watch)
   }
 
   func create(_ name: String) throws(EngineError) -> any File {
     WatchedFile(try base.create(name), by: watch)
   }
-
-  func remove(_ name: String) throws(EngineError) { try base.remove(name) }
-
-  func sync() throws(EngineError) { try base.sync() }
-
-  func syncName() throws(EngineError) { try base.syncName() }
-
-  func lock(owner: String) throws(EngineError) -> any DirectoryLock { try base.lock(owner: owner) }
 }
 
-private final class WatchedFile: File {
-  private let base: any File
+private final class WatchedFile: ForwardingFile {
+  let base: any File
   private let watch: WatchedReads
 
   init(_ base: any File, by watch: WatchedReads) {
@@ -125,24 +117,12 @@ private final class WatchedFile: File {
     self.watch = watch
   }
 
-  var name: String { base.name }
-
   func read(at offset: UInt64, count: Int) throws(EngineError) -> [UInt8] {
     watch.note()
     return try base.read(at: offset, count: count)
   }
-
-  func write(_ bytes: RawSpan, at offset: UInt64) throws(EngineError) {
-    try base.write(bytes, at: offset)
+  /// Counts like any other: on a simulated disk every read is answered at once.
+  func readAtOnce(at offset: UInt64, count: Int) throws(EngineError) -> [UInt8]? {
+    try read(at: offset, count: count)
   }
-
-  func reserve(_ range: Range<UInt64>) throws(EngineError) -> Bool { try base.reserve(range) }
-
-  func sync() throws(EngineError) { try base.sync() }
-
-  func writeSynced(_ bytes: RawSpan, at offset: UInt64) throws(EngineError) {
-    try base.writeSynced(bytes, at: offset)
-  }
-
-  func size() throws(EngineError) -> UInt64 { try base.size() }
 }
