@@ -175,15 +175,17 @@ import Testing
     try await database.close()
   }
 
-  @Test func `A read that fails throws once, and the next one reads anew`() async throws {
+  @Test func `Reads that fail throw, and the next one after a repair reads anew`() async throws {
     let device = SimulatedDevice()
     var database = try await Database.open(at: Self.path, on: device)
     #expect(await count(to: 100, in: database) == 100)
     try await database.compact()
     try await database.close()
     database = try await Database.open(at: Self.path, on: device)
-    device.fail(.read)
+    // For good, because reads in the background would take a single failure for themselves.
+    device.fail(.read, forGood: true)
     await #expect(throws: DatabaseError.self) { _ = try await counters(in: database) }
+    device.repair()
     #expect(try await counters(in: database).count == 100)
     try await database.close()
   }

@@ -7,7 +7,7 @@ struct DeclarationDraw: Sendable {
 
   private static let fields = ["a", "b", "t", "n", "step1"]
 
-  mutating func fields(_ clock: TurnedClock) -> [String: Value] {
+  mutating func fields(_ clock: StandingClock) -> [String: Value] {
     var fields: [String: Value] = ["n": .integer(Int64(random.below(3)))]
     if random.chance(5, in: 6) { fields["a"] = .integer(Int64(random.below(5))) }
     if random.chance(5, in: 6) { fields["b"] = .string(random.pick(["p", "q", "r"])) }

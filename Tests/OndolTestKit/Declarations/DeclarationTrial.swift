@@ -35,7 +35,7 @@ package enum DeclarationTrial {
     try SimulationExecutor.run(seed: seed) { executor in
       let world = SimulatedWorld(seed: seed, threads: executor)
       defer { withExtendedLifetime(world) {} }
-      let clock = TurnedClock()
+      let clock = StandingClock()
       var history = try await DeclarationHistory(
         seed: seed, clock, world.environment.going(by: clock), executor)
       for _ in 0..<stepCount {
@@ -53,7 +53,7 @@ package enum DeclarationTrial {
 
 /// A database and its model.
 private struct DeclarationHistory {
-  let clock: TurnedClock
+  let clock: StandingClock
   let environment: Environment
   let executor: SimulationExecutor
   var database: Database
@@ -67,7 +67,7 @@ private struct DeclarationHistory {
   var steps: [String] = []
 
   init(
-    seed: UInt64, _ clock: TurnedClock, _ environment: Environment,
+    seed: UInt64, _ clock: StandingClock, _ environment: Environment,
     _ executor: SimulationExecutor
   ) async throws {
     self.clock = clock

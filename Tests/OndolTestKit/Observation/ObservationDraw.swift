@@ -8,14 +8,14 @@ struct ObservationDraw {
   var random: SeededRandom
   private let database: Database
   /// What documents' ends are drawn by; they have none without.
-  private let clock: TurnedClock?
+  private let clock: StandingClock?
 
-  init(seed: UInt64, _ database: Database, _ clock: TurnedClock? = nil) {
+  init(seed: UInt64, _ database: Database, _ clock: StandingClock? = nil) {
     self.init(SeededRandom(seed: seed), database, clock)
   }
 
   /// Goes on drawing for another open.
-  init(_ random: SeededRandom, _ database: Database, _ clock: TurnedClock? = nil) {
+  init(_ random: SeededRandom, _ database: Database, _ clock: StandingClock? = nil) {
     self.random = random
     self.database = database
     self.clock = clock

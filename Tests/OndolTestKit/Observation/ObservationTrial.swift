@@ -157,7 +157,7 @@ private struct ObservedWriter {
   var draw: ObservationDraw
   private let environment: Environment
   /// What documents end by, where the trial turns it.
-  private let clock: TurnedClock?
+  private let clock: StandingClock?
   /// The last schema of each collection.
   private var versions: [String: Int] = [:]
   private(set) var schemaCount = 0
@@ -165,7 +165,7 @@ private struct ObservedWriter {
 
   init(seed: UInt64, _ place: ObservationTrial.Place, _ environment: Environment) async throws {
     self.place = place
-    clock = place == .inWriter ? TurnedClock() : nil
+    clock = place == .inWriter ? StandingClock() : nil
     self.environment = clock.map { environment.going(by: $0) } ?? environment
     database = try await Self.open(place, self.environment, .readWrite)
     draw = ObservationDraw(seed: seed, database, clock)

@@ -22,20 +22,7 @@ internal import OndolEngine
 /// A database elsewhere can look at the clock through `Database.Options.clock`; it sleeps by the
 /// system's, so what it does in the background comes by real time.
 public final class ManualClock: Sendable {
-  private struct Sleeper: Sendable {
-    var end: Int64
-    var continuation: CheckedContinuation<Void, Never>
-  }
-
-  private struct State: Sendable {
-    var now: Int64
-    var sleepers: [Int: Sleeper] = [:]
-    var nextSleeper = 0
-    /// Sleepers that were cancelled before they fell asleep.
-    var cancelled: Set<Int> = []
-  }
-
-  private let state: Guarded<State>
+  let time: StandingClock
   /// Where the background tasks of those run who sleep by this clock.
   let background = BackgroundExecutor()
 
@@ -44,11 +31,11 @@ public final class ManualClock: Sendable {
   /// - Parameter microseconds: the moment it shows, in microseconds since 1970; the first moment of
   ///   2026 in UTC unless said otherwise.
   public init(microsecondsSince1970 microseconds: Int64 = 1_767_225_600_000_000) {
-    state = Guarded(State(now: microseconds))
+    time = StandingClock(microsecondsSince1970: microseconds)
   }
 
   /// The moment the clock shows, in microseconds since 1970.
-  public var microsecondsSince1970: Int64 { state.withLock { $0.now } }
+  public var microsecondsSince1970: Int64 { time.now }
 
   /// Lets time pass, and waits until all work is done that a database on a simulated device does in
   /// the background by then. What is due at several moments happens in their order, each with the
@@ -60,16 +47,14 @@ public final class ManualClock: Sendable {
   /// - Parameter duration: how far the clock goes, to the microsecond. With nothing or less the
   ///   clock stays, and only what is under way is waited for.
   public func advance(by duration: Duration) async {
-    let end = state.withLock { state in
-      let (end, overflow) = state.now.addingReportingOverflow(max(0, duration.microseconds))
-      return overflow ? .max : end
-    }
+    let (sum, isOver) = time.now.addingReportingOverflow(max(0, duration.microseconds))
+    let end = isOver ? .max : sum
     await background.waitUntilIdle()
-    while let due = wakeNext(until: end) {
-      for sleeper in due { sleeper.resume() }
+    while let alarm = time.firstAlarm, alarm <= end {
+      time.turn(to: alarm)
       await background.waitUntilIdle()
     }
-    state.withLock { $0.now = max($0.now, end) }
+    time.turn(to: end)
   }
 
   // MARK: - Watching
@@ -121,49 +106,6 @@ public final class ManualClock: Sendable {
       throw Stuck()
     }
     return try outcome.get()
-  }
-
-  /// Moves to the first moment, up to `end`, at which somebody is to wake; nil when nobody is.
-  private func wakeNext(until end: Int64) -> [CheckedContinuation<Void, Never>]? {
-    state.withLock { state in
-      guard let first = state.sleepers.values.map(\.end).min(), first <= end else { return nil }
-      state.now = max(state.now, first)
-      let due = state.sleepers.filter { $0.value.end <= first }.sorted { $0.key < $1.key }
-      for (number, _) in due { state.sleepers[number] = nil }
-      return due.map(\.value.continuation)
-    }
-  }
-
-  /// Returns when the clock has moved on by as much, or the task is cancelled.
-  func doze(microseconds: Int64) async {
-    guard microseconds > 0 else { return }
-    let number = state.withLock { state in
-      state.nextSleeper += 1
-      return state.nextSleeper
-    }
-    await withTaskCancellationHandler {
-      await withCheckedContinuation { continuation in
-        let mustSleep = state.withLock { state in
-          if state.cancelled.remove(number) != nil { return false }
-          let (end, overflow) = state.now.addingReportingOverflow(microseconds)
-          state.sleepers[number] = Sleeper(
-            end: overflow ? .max : end, continuation: continuation)
-          return true
-        }
-        if !mustSleep { continuation.resume() }
-      }
-      // A cancellation that came too late for the sleep.
-      state.withLock { _ = $0.cancelled.remove(number) }
-    } onCancel: {
-      let sleeper = state.withLock { state in
-        guard let sleeper = state.sleepers.removeValue(forKey: number) else {
-          state.cancelled.insert(number)
-          return nil as Sleeper?
-        }
-        return sleeper
-      }
-      sleeper?.continuation.resume()
-    }
   }
 }
 

@@ -1,11 +1,10 @@
-// A clock that stands until a history turns it, for databases in a world whose steps a seed
-// decides. Whoever sleeps by it is one of these steps again once it was turned far enough, or is
-// cancelled.
+// A clock that stands until somebody turns it. Whoever sleeps by it goes on once it was turned far
+// enough, or when its task is cancelled.
 
 package import Ondol
 package import OndolEngine
 
-package final class TurnedClock: Sendable {
+package final class StandingClock: Sendable {
   private struct Sleeper: Sendable {
     var end: Int64
     var continuation: CheckedContinuation<Void, Never>
@@ -27,17 +26,14 @@ package final class TurnedClock: Sendable {
 
   package var now: Int64 { state.withLock { $0.now } }
 
-  /// The moment so many seconds from now, or before.
-  package func moment(in seconds: Int) -> Timestamp {
-    guard let moment = try? Timestamp(microsecondsSince1970: now + Int64(seconds) * 1_000_000)
-    else { preconditionFailure("a history does not last for thousands of years") }
-    return moment
-  }
+  /// The first moment at which somebody wakes; nil when nobody sleeps.
+  var firstAlarm: Int64? { state.withLock { $0.sleepers.values.map(\.end).min() } }
 
-  /// Turns the clock on, and wakes who has slept long enough.
-  package func turn(bySeconds seconds: Int) {
+  /// Turns the clock on to `moment`, or leaves it where it is when that is over, and wakes who has
+  /// slept long enough, in the order in which they fell asleep.
+  func turn(to moment: Int64) {
     let woken = state.withLock { state in
-      state.now += Int64(seconds) * 1_000_000
+      state.now = max(state.now, moment)
       let now = state.now
       let due = state.sleepers.filter { $0.value.end <= now }.sorted { $0.key < $1.key }
       for (number, _) in due { state.sleepers[number] = nil }
@@ -46,7 +42,9 @@ package final class TurnedClock: Sendable {
     for sleeper in woken { sleeper.resume() }
   }
 
-  fileprivate func rest(microseconds: Int64) async {
+  /// Returns when the clock was turned on by as much, or the task is cancelled.
+  func sleep(microseconds: Int64) async {
+    guard microseconds > 0 else { return }
     let number = state.withLock { state in
       state.lastSleeper += 1
       return state.lastSleeper
@@ -54,7 +52,7 @@ package final class TurnedClock: Sendable {
     await withTaskCancellationHandler {
       await withCheckedContinuation { continuation in
         let mustSleep = state.withLock { state in
-          guard state.cancelled.remove(number) == nil, microseconds > 0 else { return false }
+          if state.cancelled.remove(number) != nil { return false }
           let (end, overflow) = state.now.addingReportingOverflow(microseconds)
           state.sleepers[number] = Sleeper(
             end: overflow ? .max : end, continuation: continuation)
@@ -62,6 +60,8 @@ package final class TurnedClock: Sendable {
         }
         if !mustSleep { continuation.resume() }
       }
+      // A cancellation that came too late for the sleep.
+      state.withLock { _ = $0.cancelled.remove(number) }
     } onCancel: {
       let sleeper = state.withLock { state in
         guard let sleeper = state.sleepers.removeValue(forKey: number) else {
@@ -75,12 +75,28 @@ package final class TurnedClock: Sendable {
   }
 }
 
+// MARK: - Histories
+
+extension StandingClock {
+  /// The moment so many seconds from now, or before.
+  package func moment(in seconds: Int) -> Timestamp {
+    guard let moment = try? Timestamp(microsecondsSince1970: now + Int64(seconds) * 1_000_000)
+    else { preconditionFailure("a history does not last for thousands of years") }
+    return moment
+  }
+
+  /// Turns the clock on, and wakes who has slept long enough.
+  package func turn(bySeconds seconds: Int) {
+    turn(to: now + Int64(seconds) * 1_000_000)
+  }
+}
+
 extension Environment {
   /// The same world, whose time is that of a clock.
-  package func going(by clock: TurnedClock) -> Environment {
+  package func going(by clock: StandingClock) -> Environment {
     var environment = self
     environment.now = { clock.now }
-    environment.sleep = { await clock.rest(microseconds: $0) }
+    environment.sleep = { await clock.sleep(microseconds: $0) }
     return environment
   }
 }
