@@ -11,14 +11,14 @@ struct ChildOrder: ~Copyable {
     case priorities
     /// Rows that begin so, behind the node's key.
     case index([UInt8])
-    case list([TreePosition])
+    case list(KeyedTree<TreePosition>)
   }
 
   private var cursor: TreeCursor
   private let way: Way
 
   init(
-    _ order: TreeOrder, of node: [UInt8], in rows: Rows, list: [TreePosition]? = nil
+    _ order: TreeOrder, of node: [UInt8], in rows: Rows, list: KeyedTree<TreePosition>? = nil
   ) throws(DatabaseError) {
     cursor = TreeCursor(rows, node: node)
     switch order {
@@ -41,14 +41,14 @@ struct ChildOrder: ~Copyable {
   }
 
   /// The list of all positions, when that is the way.
-  var list: [TreePosition]? { if case .list(let list) = way { list } else { nil } }
+  var list: KeyedTree<TreePosition>? { if case .list(let list) = way { list } else { nil } }
 
   /// All positions, sorted.
   ///
   /// - Complexity: O(n log n) in the children.
   static func list(
     _ order: TreeOrder, _ cursor: inout TreeCursor
-  ) throws(DatabaseError) -> [TreePosition] {
+  ) throws(DatabaseError) -> KeyedTree<TreePosition> {
     var positions: [TreePosition] = []
     var bound: [UInt8] = []
     while let component = try cursor.component(atOrAfter: bound) {
@@ -56,7 +56,7 @@ struct ChildOrder: ~Copyable {
       bound = component + [KeyCoding.afterAll]
     }
     positions.sort { TreeKey.compare($0.bytes, $1.bytes) < 0 }
-    return positions
+    return KeyedTree(sorted: positions)
   }
 
   // MARK: - Steps
@@ -69,8 +69,7 @@ struct ChildOrder: ~Copyable {
     case .index(let prefix):
       return try cursor.ordering(prefix, atOrAfter: bound)
     case .list(let list):
-      let index = list.firstIndex(atOrAfter: bound)
-      return index < list.count ? list[index] : nil
+      return list.first(atOrAfter: bound)
     case .priorities:
       let null = TreeOrder.bytes(nil)
       if TreeKey.compare(bound, null + [KeyCoding.afterAll]) < 0 {
@@ -94,8 +93,7 @@ struct ChildOrder: ~Copyable {
     case .index(let prefix):
       return try cursor.ordering(prefix, before: bound)
     case .list(let list):
-      let index = list.firstIndex(atOrAfter: bound)
-      return index > 0 ? list[index - 1] : nil
+      return list.last(before: bound)
     case .priorities:
       if let position = try cursor.ordering([TreeKey.Tag.priorities], before: bound) {
         return position
@@ -170,12 +168,7 @@ struct ChildOrder: ~Copyable {
 
   /// The child with a key, with all below it.
   mutating func child(_ component: [UInt8]) throws(DatabaseError) -> TreeChild {
-    let node = try cursor.child(component)
-    do throws(MalformedBytes) {
-      return TreeChild(key: try TreeKey.key(component.bytes), component: component, node: node)
-    } catch {
-      throw DatabaseError(tree: error)
-    }
+    try TreeChild(component, try cursor.child(component))
   }
 }
 
@@ -197,18 +190,5 @@ extension TreeCursor {
 
   fileprivate mutating func hasPriority(_ component: [UInt8]) throws(DatabaseError) -> Bool {
     try row(component)?.priority != nil
-  }
-}
-
-extension [TreePosition] {
-  /// The place of the first position at or behind `bound`, in a sorted list.
-  func firstIndex(atOrAfter bound: [UInt8]) -> Int {
-    var low = 0
-    var high = count
-    while low < high {
-      let middle = (low + high) / 2
-      if TreeKey.compare(self[middle].bytes, bound) < 0 { low = middle + 1 } else { high = middle }
-    }
-    return low
   }
 }

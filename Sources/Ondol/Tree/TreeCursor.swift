@@ -59,6 +59,45 @@ struct TreeCursor: ~Copyable {
     return TreeOrder.bytes(nil, isObject: try hasNode(suffix))
   }
 
+  /// The node behind `suffix`, of which `old` is what it was before the rows with these keys were
+  /// written. They are sorted, and all in the node's range.
+  ///
+  /// - Complexity: O(rows written), each with a seek and the logarithm of its siblings.
+  mutating func updated(
+    _ old: TreeNode, behind suffix: [UInt8], _ keys: ArraySlice<[UInt8]>
+  ) throws(DatabaseError) -> TreeNode {
+    var updated = old
+    var rest = keys
+    let length = node.count + suffix.count
+    if let first = rest.first, first.count == length {
+      updated.take(try row(suffix))
+      rest = rest.dropFirst()
+    }
+    while let first = rest.first {
+      guard let end = TreeKey.end(of: first.bytes, from: length) else {
+        // A row that orders the children.
+        rest = rest.dropFirst()
+        continue
+      }
+      let component = Array(first[length..<end])
+      let below = rest.prefix { $0.starts(with: first[..<end]) }
+      rest = rest.dropFirst(below.count)
+      let way = suffix + component
+      let child =
+        if let known = old.child(component) {
+          try self.updated(known, behind: way, below)
+        } else {
+          try child(way)
+        }
+      if child.exists {
+        updated.children.insert(try TreeChild(component, child))
+      } else {
+        updated.children.remove(component)
+      }
+    }
+    return updated.exists ? updated : .nothing
+  }
+
   // MARK: - Children
 
   /// The child with a key; one that does not exist when there is none.
@@ -79,12 +118,7 @@ struct TreeCursor: ~Copyable {
       if let upper, TreeKey.compare(component, upper) >= 0 { break }
       let content = try readNode(behind: node + component)
       guard content.exists else { continue }
-      do throws(MalformedBytes) {
-        let key = try TreeKey.key(component.bytes)
-        found.append(TreeChild(key: key, component: component, node: content))
-      } catch {
-        throw DatabaseError(tree: error)
-      }
+      found.append(try TreeChild(component, content))
     }
     return found
   }

@@ -9,22 +9,17 @@ struct TreeDifference: Sendable {
   private(set) var isOwn = false
   /// In order, each once.
   private(set) var components: [[UInt8]] = []
+  /// The keys of the rows that differ, sorted; nil where two pictures were walked, because there may
+  /// be any number of them.
+  private(set) var keys: ArraySlice<[UInt8]>?
 
   var isEmpty: Bool { !isOwn && components.isEmpty }
 
   /// Of the rows with these keys, sorted, which differ.
   init(of node: [UInt8], keys: [[UInt8]]) {
-    let range = KeyRange(prefix: node)
-    var low = 0
-    var high = keys.count
-    while low < high {
-      let middle = (low + high) / 2
-      if TreeKey.compare(keys[middle], node) < 0 { low = middle + 1 } else { high = middle }
-    }
-    for key in keys[low...] {
-      guard TreeKey.compare(key, range.upper) < 0 else { break }
-      note(key, of: node)
-    }
+    let own = keys[...].beginning(with: node)
+    for key in own { note(key, of: node) }
+    self.keys = own
   }
 
   /// Of two pictures, row by row.
@@ -63,6 +58,18 @@ struct TreeDifference: Sendable {
     }
     let component = key[node.count..<end]
     if components.last?.elementsEqual(component) != true { components.append(Array(component)) }
+  }
+}
+
+extension ArraySlice<[UInt8]> {
+  /// Of keys that are sorted those that begin so.
+  func beginning(with prefix: [UInt8]) -> Self {
+    var (low, high) = (startIndex, endIndex)
+    while low < high {
+      let middle = low + (high - low) / 2
+      if TreeKey.compare(self[middle], prefix) < 0 { low = middle + 1 } else { high = middle }
+    }
+    return self[low...].prefix { $0.starts(with: prefix) }
   }
 }
 

@@ -97,7 +97,9 @@ extension TreeQuerySource {
   ///     for try await snapshot in cars.observe(.value) { … }
   ///
   /// - Parameter kind: `.value`, the only one there is.
-  /// - Complexity: reading the node, for each element.
+  /// - Complexity: reading the node, for the first element; for each one after it, reading what
+  ///   changed. The listener keeps the node as it told it last, in memory that it shares with the
+  ///   snapshot it gave.
   public func observe(_ kind: ValueEventKind) -> Updates<TreeSnapshot> {
     let query = treeQuery
     return Updates { TreeListener(query.database, [(query, [.value])]) { $0.snapshot } }

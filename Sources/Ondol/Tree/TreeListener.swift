@@ -169,12 +169,14 @@ final class TreeListener<Element: Sendable>: Listener {
       return []
     }
     let member = state.members[beginning.member]
-    let (next, events) = try await database.read(beginning.snapshot) {
+    let (next, told, events) = try await database.read(beginning.snapshot) {
       (rows) throws(DatabaseError) in
       var next = beginning
-      let events = try next.page(of: member, in: rows)
-      return (next, events)
+      var member = member
+      let events = try next.page(of: &member, in: rows)
+      return (next, member, events)
     }
+    state.members[beginning.member] = told
     state.beginning = next
     return events
   }
@@ -213,7 +215,7 @@ final class TreeListener<Element: Sendable>: Listener {
 extension TreeListener.Beginning {
   /// The next events of the member whose turn it is: children that were there, then the value.
   fileprivate mutating func page(
-    of member: TreeMember, in rows: Rows
+    of member: inout TreeMember, in rows: Rows
   ) throws(DatabaseError) -> [TreeEvent] {
     var events: [TreeEvent] = []
     if var source = sources[self.member] {
@@ -225,7 +227,7 @@ extension TreeListener.Beginning {
       }
       if !children.isEmpty { return events }
     }
-    if member.kinds.contains(.value) { events.append(try member.valueEvent(in: rows)) }
+    if member.kinds.contains(.value) { events.append(try member.firstValue(in: rows)) }
     self.member += 1
     previous = nil
     return events

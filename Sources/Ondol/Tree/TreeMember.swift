@@ -13,9 +13,12 @@ struct TreeMember: Sendable {
   let selection: TreeSelection
   let kinds: Set<TreeEvent.Kind>
   /// Where all children stand, when no row tells it.
-  private var list: [TreePosition]?
+  private var list: KeyedTree<TreePosition>?
   /// The children within the limit, as the listener has seen them; nil without a limit.
-  private var window: [TreePosition]?
+  private var window: KeyedTree<TreePosition>?
+  /// What the last value was, which the next one shares all but the changes with; nil where no
+  /// values are told.
+  private var told: TreeNode?
 
   init(
     _ query: TreeQuery, _ kinds: Set<TreeEvent.Kind>
@@ -39,7 +42,7 @@ struct TreeMember: Sendable {
     list = order.list
     guard isTold || selection.limit != nil else { return nil }
     let positions = try order.positions(selection)
-    if selection.limit != nil { window = positions }
+    if selection.limit != nil { window = KeyedTree(sorted: positions) }
     guard isTold else { return nil }
     return TreePageSource(node: path.rowKey, order: selection.order, positions: positions)
   }
@@ -53,9 +56,13 @@ struct TreeMember: Sendable {
       previousSiblingKey: previous, query: query)
   }
 
-  /// The node as a whole.
-  func valueEvent(in rows: Rows) throws(DatabaseError) -> TreeEvent {
-    let node = try rows.node(at: path, selection)
+  /// The node as a whole, read anew.
+  mutating func firstValue(in rows: Rows) throws(DatabaseError) -> TreeEvent {
+    valueEvent(try rows.node(at: path, selection))
+  }
+
+  private mutating func valueEvent(_ node: TreeNode) -> TreeEvent {
+    told = node
     return TreeEvent(
       kind: .value,
       snapshot: TreeSnapshot(reference: query.reference, node: node, order: selection.order),
@@ -76,8 +83,34 @@ struct TreeMember: Sendable {
     var events: [TreeEvent] = []
     if hasChildEvents { try tell(&events, changes, from: before, to: after) }
     let isVisible = !changes.isEmpty || selection.isWhole && difference.isOwn
-    if kinds.contains(.value), isVisible { events.append(try valueEvent(in: after)) }
+    if kinds.contains(.value), isVisible {
+      events.append(valueEvent(try current(difference, changes, in: after)))
+    }
     return events
+  }
+
+  /// The node as a whole, from what was told last: only what changed is read.
+  private func current(
+    _ difference: TreeDifference, _ changes: ChildChanges, in rows: Rows
+  ) throws(DatabaseError) -> TreeNode {
+    guard var node = told, let keys = difference.keys else {
+      return try rows.node(at: path, selection)
+    }
+    var cursor = TreeCursor(rows, node: path.rowKey)
+    if selection.isWhole { return try cursor.updated(node, behind: [], keys) }
+    for position in changes.removed { node.children.remove(position.component) }
+    for position in changes.added + changes.changed {
+      let component = position.component
+      let child =
+        if let known = node.child(component) {
+          try cursor.updated(
+            known, behind: component, keys.beginning(with: path.rowKey + component))
+        } else {
+          try cursor.child(component)
+        }
+      node.children.insert(try TreeChild(component, child))
+    }
+    return node
   }
 
   /// What happened to children, each sort in order.
@@ -129,7 +162,7 @@ struct TreeMember: Sendable {
     if let seen = window {
       var order = try ChildOrder(selection.order, of: path.rowKey, in: after, list: list)
       list = order.list
-      let current = try order.positions(selection)
+      let current = KeyedTree(sorted: try order.positions(selection))
       window = current
       compare(seen, current, Set(components), &changes)
     } else {
@@ -147,20 +180,16 @@ struct TreeMember: Sendable {
     _ moves: [(before: TreePosition?, after: TreePosition?)]
   ) {
     guard var list else { return }
-    self.list = nil
     for (before, after) in moves where before != after {
-      if let before {
-        let index = list.firstIndex(atOrAfter: before.bytes)
-        if index < list.count, list[index] == before { list.remove(at: index) }
-      }
-      if let after { list.insert(after, at: list.firstIndex(atOrAfter: after.bytes)) }
+      if let before { list.remove(before.bytes) }
+      if let after { list.insert(after) }
     }
     self.list = list
   }
 
   /// What is different between two windows.
   private func compare(
-    _ seen: [TreePosition], _ current: [TreePosition], _ touched: Set<[UInt8]>,
+    _ seen: KeyedTree<TreePosition>, _ current: KeyedTree<TreePosition>, _ touched: Set<[UInt8]>,
     _ changes: inout ChildChanges
   ) {
     var old: [[UInt8]: TreePosition] = [:]
@@ -225,8 +254,7 @@ struct TreeMember: Sendable {
     before position: TreePosition, in order: inout ChildOrder
   ) throws(DatabaseError) -> [UInt8]? {
     guard let window else { return try order.sibling(before: position, in: selection) }
-    let index = window.firstIndex(atOrAfter: position.bytes)
-    return index > 0 ? window[index - 1].component : nil
+    return window.last(before: position.bytes)?.component
   }
 
   private static func key(_ component: [UInt8]) throws(DatabaseError) -> String {

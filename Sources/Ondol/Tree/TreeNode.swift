@@ -10,7 +10,7 @@ struct TreeNode: Sendable, Hashable {
   var priority: Value?
   /// How many elements there were when it was written as an array.
   var arrayLength: Int?
-  var children: [TreeChild] = []
+  var children = KeyedTree<TreeChild>()
 
   /// Whether there is such a node.
   var exists: Bool { leaf != nil || !children.isEmpty }
@@ -37,15 +37,14 @@ struct TreeNode: Sendable, Hashable {
   ///
   /// - Complexity: O(log n) in the children.
   func child(_ component: [UInt8]) -> TreeNode? {
-    var low = 0
-    var high = children.count
-    while low < high {
-      let middle = (low + high) / 2
-      let order = TreeKey.compare(children[middle].component, component)
-      if order == 0 { return children[middle].node }
-      if order < 0 { low = middle + 1 } else { high = middle }
-    }
-    return nil
+    children.entry(component)?.node
+  }
+
+  /// Takes over what the node's own row says.
+  mutating func take(_ row: TreeRow?) {
+    leaf = row?.leaf?.value()
+    priority = row?.priority
+    arrayLength = row?.arrayLength
   }
 
   /// The node so many components further down.
@@ -64,10 +63,25 @@ struct TreeNode: Sendable, Hashable {
 }
 
 /// A child in a node.
-struct TreeChild: Sendable, Hashable {
+struct TreeChild: Sendable, Hashable, KeyedEntry {
   var key: String
   var component: [UInt8]
   var node: TreeNode
+
+  init(key: String, component: [UInt8], node: TreeNode) {
+    self.key = key
+    self.component = component
+    self.node = node
+  }
+
+  /// The child whose key is in a component of a row's key.
+  init(_ component: [UInt8], _ node: TreeNode) throws(DatabaseError) {
+    do throws(MalformedBytes) {
+      self.init(key: try TreeKey.key(component.bytes), component: component, node: node)
+    } catch {
+      throw DatabaseError(tree: error)
+    }
+  }
 
   static func == (left: TreeChild, right: TreeChild) -> Bool {
     left.component == right.component && left.node == right.node
@@ -77,6 +91,9 @@ struct TreeChild: Sendable, Hashable {
     hasher.combine(component)
     hasher.combine(node)
   }
+
+  /// Siblings are kept in the order of their keys.
+  var orderedBy: [UInt8] { component }
 
   /// Where it stands among its siblings.
   func position(in order: TreeOrder) -> TreePosition {
@@ -160,6 +177,15 @@ struct TreeNodeBuilder {
     var key: String
     var component: [UInt8]
     var node = TreeNode()
+    var children: [TreeChild] = []
+
+    /// The node with its children.
+    var whole: TreeNode {
+      var whole = node
+      whole.children = KeyedTree(sorted: children)
+      // A row that says something about a node, and nothing below: there is none.
+      return whole.exists ? whole : .nothing
+    }
   }
 
   /// Adds a row, whose key behind that of the top is `newSuffix`. When it is not a node's, but one
@@ -184,30 +210,26 @@ struct TreeNodeBuilder {
       ends.append(end)
       offset = end
     }
-    let row = try TreeRow(value)
-    let last = frames.count - 1
-    frames[last].node.leaf = row.leaf?.value()
-    frames[last].node.priority = row.priority
-    frames[last].node.arrayLength = row.arrayLength
+    frames[frames.count - 1].node.take(try TreeRow(value))
     return nil
   }
 
   /// The node at the top, when all rows have been added.
   mutating func finish() -> TreeNode {
     while !ends.isEmpty { closeFrame() }
-    let node = frames[0].node
+    let node = frames[0].whole
     frames = [Frame(key: "", component: [])]
-    // A row that says something about a node, and nothing below: there is none.
-    return node.exists ? node : .nothing
+    return node
   }
 
   private mutating func closeFrame() {
     let frame = frames.removeLast()
     ends.removeLast()
     suffix.removeSubrange((ends.last ?? 0)...)
-    guard frame.node.exists else { return }
-    frames[frames.count - 1].node.children.append(
-      TreeChild(key: frame.key, component: frame.component, node: frame.node))
+    let node = frame.whole
+    guard node.exists else { return }
+    frames[frames.count - 1].children.append(
+      TreeChild(key: frame.key, component: frame.component, node: node))
   }
 
   private func commonLength(with other: RawSpan) -> Int {

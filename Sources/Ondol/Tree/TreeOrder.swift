@@ -60,7 +60,7 @@ enum TreeOrder: Sendable, Hashable {
 }
 
 /// Where a child stands in an order.
-struct TreePosition: Sendable, Hashable {
+struct TreePosition: Sendable, Hashable, KeyedEntry {
   /// What it is ordered by, and its key.
   var bytes: [UInt8]
   /// Bytes of the first of the two.
@@ -80,6 +80,7 @@ struct TreePosition: Sendable, Hashable {
     orderLength = length
   }
 
+  var orderedBy: [UInt8] { bytes }
   /// The child's key.
   var component: [UInt8] { Array(bytes[orderLength...]) }
   /// What it is ordered by.

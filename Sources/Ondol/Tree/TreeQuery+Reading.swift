@@ -45,7 +45,7 @@ extension Rows {
     if selection.order != .key {
       children.sort { TreeKey.compare($0.component, $1.component) < 0 }
     }
-    return TreeNode(children: children)
+    return TreeNode(children: KeyedTree(sorted: children))
   }
 }
 

@@ -8,22 +8,14 @@ public struct TreeSnapshot: Sendable {
   /// Where the node is.
   public let reference: TreeReference
   let node: TreeNode
-  /// The places of the children in the query's order; nil where that is the order of their keys.
-  private let order: [Int]?
+  /// What the children are given in. They are sorted when they are asked for, so that a listener's
+  /// snapshot of a large node costs no more than what changed.
+  private let order: TreeOrder
 
   init(reference: TreeReference, node: TreeNode, order: TreeOrder = .priority) {
     self.reference = reference
     self.node = node
-    let isByKey =
-      order == .key
-      || order == .priority
-        && node.children.allSatisfy { $0.node.priority == nil }
-    guard !isByKey else {
-      self.order = nil
-      return
-    }
-    let positions = node.children.map { $0.position(in: order).bytes }
-    self.order = positions.indices.sorted { TreeKey.compare(positions[$0], positions[$1]) < 0 }
+    self.order = order
   }
 
   /// The last key of the path; nil for the root.
@@ -61,10 +53,16 @@ public struct TreeSnapshot: Sendable {
 
   /// The children, in the order of the query they were read with.
   ///
-  /// - Complexity: O(n), at each call.
+  /// - Complexity: O(n) in the order of keys, otherwise O(n log n), at each call.
   public var children: [TreeSnapshot] {
-    guard let order else { return node.children.map { snapshot(of: $0) } }
-    return order.map { snapshot(of: node.children[$0]) }
+    let isByKey =
+      order == .key
+      || order == .priority
+        && node.children.allSatisfy { $0.node.priority == nil }
+    if isByKey { return node.children.map { snapshot(of: $0) } }
+    var placed = node.children.map { (child: $0, bytes: $0.position(in: order).bytes) }
+    placed.sort { TreeKey.compare($0.bytes, $1.bytes) < 0 }
+    return placed.map { snapshot(of: $0.child) }
   }
 
   private func snapshot(of child: TreeChild) -> TreeSnapshot {
