@@ -126,9 +126,14 @@ final class SnapshotWalk {
     try settleBackward()
   }
 
+  // Deletions are passed over within the range only: behind its end there may be any number.
+
   private func settleForward() throws(EngineError) {
-    while merge.isValid, merge.kind == .delete { try merge.next() }
     let upper = upper
+    while merge.isValid, merge.kind == .delete {
+      guard upper.isEmpty || merge.compare(upper.bytes) < 0 else { return }
+      try merge.next()
+    }
     var window = merge.window
     guard window.isValid, upper.isEmpty || window.cut(from: upper.bytes) else { return }
     window.cutInFront()
@@ -137,8 +142,11 @@ final class SnapshotWalk {
   }
 
   private func settleBackward() throws(EngineError) {
-    while merge.isValid, merge.kind == .delete { try merge.previous() }
     let lower = lower
+    while merge.isValid, merge.kind == .delete {
+      guard merge.compare(lower.bytes) >= 0 else { return }
+      try merge.previous()
+    }
     var window = merge.window
     guard window.isValid, window.cut(below: lower.bytes) else { return }
     window.cutBehind()
