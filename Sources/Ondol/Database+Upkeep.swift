@@ -77,6 +77,7 @@ extension Database {
   public func compact(
     bytesPerSecond: Int? = nil, progress: (CompactionProgress) -> Void = { _ in }
   ) async throws(DatabaseError) {
+    try refuseInTransaction("compact")
     if let bytesPerSecond, bytesPerSecond <= 0 {
       throw DatabaseError(.invalidArgument, "bytesPerSecond must be positive")
     }

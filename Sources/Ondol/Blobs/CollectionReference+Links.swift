@@ -33,6 +33,7 @@ extension CollectionReference {
     field: String, under folder: String = "", progress: (IndexProgress) -> Void = { _ in }
   ) async throws(DatabaseError) {
     let path = try place.get()
+    try database.refuseInTransaction("linkBlobs", "\(path)")
     let kind = try IndexKind(linking: field, under: folder)
     try await database.createIndex(kind, of: CollectionPattern(path), progress)
   }
@@ -49,6 +50,7 @@ extension CollectionReference {
     field: String, under folder: String = ""
   ) async throws(DatabaseError) {
     let pattern = CollectionPattern(try place.get())
+    try database.refuseInTransaction("unlinkBlobs", "\(pattern)")
     let kind = try IndexKind(linking: field, under: folder)
     let family = try await database.family(pattern.root)
     guard let link = family?.collections[pattern]?.links.first(where: { $0.kind == kind }) else {

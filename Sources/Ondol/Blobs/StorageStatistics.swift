@@ -58,6 +58,7 @@ extension Storage {
   /// - Complexity: O(contents given up), and O(bytes) of the files that become smaller.
   @discardableResult
   public func reclaim() async throws(DatabaseError) -> (contents: Int, bytes: Int) {
+    try database.refuseInTransaction("reclaim")
     let report = try await database.contents.reclaimer.reclaim()
     return (report.contents, Int(clamping: report.bytes))
   }

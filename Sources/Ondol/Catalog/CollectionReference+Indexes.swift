@@ -73,6 +73,7 @@ extension CollectionReference {
     progress: (IndexProgress) -> Void = { _ in }
   ) async throws(DatabaseError) -> String {
     let path = try place.get()
+    try database.refuseInTransaction("createIndex", "\(path)")
     let kind = try IndexKind(
       validating: IndexKind(IndexField.fields(fields, at: "\(path)"), isUnique: unique), condition)
     try await database.createIndex(kind, of: CollectionPattern(path), progress)
@@ -95,6 +96,7 @@ extension CollectionReference {
     progress: (IndexProgress) -> Void = { _ in }
   ) async throws(DatabaseError) -> String {
     let path = try place.get()
+    try database.refuseInTransaction("createIndex", "\(path)")
     let kind = try IndexKind(
       validating: IndexKind([IndexField(FieldPath(field).names())], isOfElements: true), condition)
     try await database.createIndex(kind, of: CollectionPattern(path), progress)
@@ -156,6 +158,7 @@ extension CollectionGroup {
     _ kind: IndexKind, _ condition: Filter?, _ progress: (IndexProgress) -> Void
   ) async throws(DatabaseError) -> String {
     _ = try source.get()
+    try database.refuseInTransaction("createIndex", collectionID)
     var kind = kind
     kind.isOfGroup = true
     let valid = try IndexKind(validating: kind, condition)
@@ -186,6 +189,7 @@ extension CollectionGroup {
   /// - Complexity: O(rows of the index).
   public func dropIndex(named name: String) async throws(DatabaseError) {
     _ = try source.get()
+    try database.refuseInTransaction("dropIndex", collectionID)
     let wanted = ExactText(name)
     try await database.changeGroup(collectionID) { $0.removeAll { ExactText($0.name) == wanted } }
     for pattern in try await database.patterns(ofGroup: collectionID) {

@@ -242,6 +242,7 @@ extension CollectionReference {
   /// - Throws: `.failedPrecondition` when the index is a collection group's; otherwise as a write.
   /// - Complexity: O(segments): the rows are left out when what they lie among is next written.
   public func dropIndex(named name: String) async throws(DatabaseError) {
+    try database.refuseInTransaction("dropIndex", path)
     let pattern = CollectionPattern(try place.get())
     let family = try await database.family(pattern.root)
     let indexes = family?.collections[pattern]?.indexes ?? []
@@ -280,6 +281,7 @@ extension CollectionReference {
   /// - Complexity: O(segments) at the top, O(documents) below.
   public func drop(includingDeclarations: Bool = false) async throws(DatabaseError) {
     let path = try place.get()
+    try database.refuseInTransaction("drop", "\(path)")
     if path.parent == nil {
       try await database.dropFamily(
         path.collectionID, includingDeclarations: includingDeclarations)

@@ -50,6 +50,7 @@ extension CollectionReference {
   /// - Complexity: as `createIndex(on:)`.
   public func setTimeToLive(field: FieldPath?) async throws(DatabaseError) {
     let pattern = CollectionPattern(try place.get())
+    try database.refuseInTransaction("setTimeToLive", "\(pattern)")
     let names = try field?.names()
     let (index, dropped) = try await database.changeCatalog(of: pattern.root) {
       (edit) throws(DatabaseError) in try edit.setTimeToLive(names, of: pattern)

@@ -125,6 +125,21 @@ extension Database {
       suggestion: "hand the Transaction on and use it, or run one behind the other")
   }
 
+  /// Refuses a call that no transaction can have as a part, in the body of one.
+  ///
+  /// - Parameter call: what the app called.
+  func refuseInTransaction(
+    _ call: String, _ path: @autoclosure () -> String? = nil
+  ) throws(DatabaseError) {
+    guard isInTransaction else { return }
+    throw DatabaseError(
+      .failedPrecondition,
+      "\(call) was called in the body of a transaction, which cannot have it as a part: it would be"
+        + " done at once, and again with every attempt, or wait for the transaction",
+      suggestion: "call it before the transaction or behind it",
+      path: path())
+  }
+
   /// Refuses a write that goes past the transaction whose body it is made in.
   func refuseWriteInTransaction(
     _ path: @autoclosure () -> String? = nil

@@ -81,6 +81,7 @@ extension CollectionReference {
     progress: @escaping @Sendable (SchemaProgress) -> Void = { _ in }
   ) async throws(DatabaseError) {
     let pattern = CollectionPattern(try place.get())
+    try database.refuseInTransaction("setSchema", "\(pattern)")
     let schemas = database.catalog.schemas
     let former = schemas.declare(.init(version: version, upgrade: upgrade), of: pattern)
     let history: SchemaHistory

@@ -39,6 +39,7 @@ extension Database {
   public func backup(
     to path: String, progress: (BackupProgress) -> Void = { _ in }
   ) async throws(DatabaseError) {
+    try refuseInTransaction("backup")
     let isInMemory = environment.fileSystem is MemoryFileSystem
     try await backup(
       to: path, in: isInMemory ? DiskFileSystem() : environment.fileSystem, progress: progress)
@@ -73,6 +74,7 @@ extension Database {
   public func backup(
     into receive: ([UInt8]) async throws -> Void, progress: (BackupProgress) -> Void = { _ in }
   ) async throws {
+    try refuseInTransaction("backup")
     let backup = try rethrowing { () throws(EngineError) in try engine.beginBackup() }
     do {
       var archive = TarArchive(time: now() / 1_000_000)

@@ -40,6 +40,7 @@ extension Database {
     _ durability: Durability?,
     _ prepare: @escaping @Sendable (Rows, inout Batch) throws(DatabaseError) -> Void
   ) async throws(DatabaseError) -> TreeWriteResult {
+    try refuseWriteInTransaction()
     await passGates(of: [Self.treeGate.text])
     return try await commitInTurn(durability, prepare)
   }

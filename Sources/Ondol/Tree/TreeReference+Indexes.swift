@@ -23,6 +23,7 @@ extension TreeReference {
     byChild path: String, durability: Durability? = nil
   ) async throws(DatabaseError) {
     let index = try index(byChild: path)
+    try database.refuseInTransaction("createIndex", self.path)
     _ = try await database.commitTree(durability) { (rows, batch) throws(DatabaseError) in
       guard try rows.row(index.declarationKey) == nil else { return }
       index.guardUnchanged(in: &batch)
@@ -46,6 +47,7 @@ extension TreeReference {
   ) async throws(DatabaseError) {
     let index = try index(byChild: path)
     let place = self.path
+    try database.refuseInTransaction("dropIndex", place)
     _ = try await database.commitTree(durability) { (rows, batch) throws(DatabaseError) in
       guard try rows.row(index.declarationKey) != nil else {
         throw DatabaseError(

@@ -98,7 +98,51 @@ private func refusal(
     ("lookup", { _ = try await $0.collection("c").lookup("n", in: "c", as: "x").getDocuments() }),
     ("get from the tree", { _ = try await $0.tree.child("a").getData() }),
     ("metadata", { _ = try await $0.storage.reference(withPath: "o").getMetadata() }),
+    ("on close", { try await $0.tree.child("a").onCloseRemoveValue() }),
   ]
+
+  /// Calls that no transaction can have as a part. `drop()` once waited for the gates that the
+  /// transaction itself had closed; others were done at once, and with every attempt.
+  private static let declarations:
+    [(name: String, call: @Sendable (Database) async throws -> Void)] = [
+      ("drop", { try await $0.collection("c").drop() }),
+      ("drop", { try await $0.collection("c/d/below").drop() }),
+      ("setSchema", { try await $0.collection("c").setSchema(version: 1) { _, _ in } }),
+      ("setTimeToLive", { try await $0.collection("c").setTimeToLive(field: "end") }),
+      ("createIndex", { try await $0.collection("c").createIndex(on: ["n"]) }),
+      ("createIndex", { try await $0.collection("c").createIndex(onArray: "n") }),
+      ("createIndex", { try await $0.collectionGroup("c").createIndex(on: ["n"]) }),
+      ("createIndex", { try await $0.tree.child("a").createIndex(byChild: "n") }),
+      ("dropIndex", { try await $0.collection("c").dropIndex(named: "x") }),
+      ("dropIndex", { try await $0.collectionGroup("c").dropIndex(named: "x") }),
+      ("dropIndex", { try await $0.tree.child("a").dropIndex(byChild: "n") }),
+      ("linkBlobs", { try await $0.collection("c").linkBlobs(field: "photo") }),
+      ("unlinkBlobs", { try await $0.collection("c").unlinkBlobs(field: "photo") }),
+      ("compact", { try await $0.compact() }),
+      ("backup", { try await $0.backup(into: { _ in }) }),
+      ("reclaim", { try await $0.storage.reclaim() }),
+    ]
+
+  @Test func `What cannot be a part of a transaction is refused in its body, and named`() throws {
+    try WatchedWorld.run(seed: 1) { world in
+      let database = world.database
+      try await database.document("c/d").setData(["n": 1])
+      let version = database.snapshot().version
+      for (name, call) in Self.declarations {
+        var attempts = 0
+        let error = await #expect(throws: DatabaseError.self) {
+          try await database.runTransaction { transaction in
+            attempts += 1
+            _ = try transaction.getDocument(database.document("c/d"))
+            try await call(database)
+          }
+        }
+        #expect(error?.code == .failedPrecondition && attempts == 1, "\(name)")
+        #expect(error?.message.hasPrefix("\(name) was called in the body") == true, "\(name)")
+      }
+      #expect(database.snapshot().version == version)
+    }
+  }
 
   // Forgetting `transaction.` was seen by nobody: the write was done with every attempt, made
   // the transaction lose its race against itself, and after a hundred attempts it gave up.
