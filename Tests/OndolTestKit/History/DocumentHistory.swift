@@ -1,8 +1,8 @@
 // Many tasks over few documents, doing all that can be done to them at once: transactions, batches
-// and single writes, reads of snapshots, queries, transfers between accounts, upkeep; and once in a
-// history a collection is dropped that many look at. What each saw and wrote goes into a history,
-// of which TransactionHistory tells whether it is serializable: there the drop is one that appends
-// to a list, too, and whoever finds nothing has read it.
+// and single writes, reads of snapshots, queries, transfers between accounts, upkeep. Beside them
+// collections are dropped and made again, and a schema is declared, version after version, that all
+// look at (CatalogHistory). What each saw and wrote goes into a history, of which TransactionHistory
+// tells whether it is serializable.
 
 package import Ondol
 internal import OndolEngine
@@ -39,20 +39,11 @@ package struct DocumentHistory: Sendable {
 
   var collection: CollectionReference { database.collection("keys") }
   var bank: CollectionReference { database.collection("bank") }
-  /// There until it is dropped.
-  var pool: CollectionReference { database.collection("pool") }
-
-  /// The transactions that make the pool and drop it.
-  private static let (pooling, dropping) = (900_001, 900_002)
-
   /// Runs all tasks to their end. Throws `BrokenInvariant` when accounts do not add up.
   package func run() async throws -> TransactionHistory {
     let recorder = TransactionRecorder()
     let early = database.snapshot()
-    try await record(Self.pooling, recorder) {
-      try await pool.document("a").setData(["n": 1])
-      return TransactionRecord(number: Self.pooling, appends: ["pool"])
-    }
+    try await beginCatalogHistory(recorder)
     try await withThrowingTaskGroup(of: Void.self) { group in
       for task in 0..<tasks {
         group.addTask {
@@ -63,12 +54,14 @@ package struct DocumentHistory: Sendable {
           }
         }
       }
-      group.addTask { try await drop(recorder) }
+      group.addTask { try await dropPools(recorder) }
+      group.addTask { try await declareSchemas(recorder) }
       try await group.waitForAll()
     }
     try checkAccounts(try database.snapshot().getDocuments(bank))
     var lists = lists(of: try database.snapshot().getDocuments(collection))
-    lists["pool"] = [Self.pooling, Self.dropping]
+    lists.merge(Self.finalCatalogLists) { $1 }
+    try await checkStyled(recorder)
     return recorder.history(finalLists: lists)
   }
 
@@ -76,11 +69,12 @@ package struct DocumentHistory: Sendable {
     _ number: Int, _ random: inout SeededRandom, _ recorder: TransactionRecorder,
     _ early: DatabaseSnapshot
   ) async throws {
-    let choice = random.below(20)
+    let choice = random.below(21)
     switch choice {
     case 0..<11:
       let plan = TransactionPlan(keys: Self.keys, using: &random)
-      try await record(number, recorder) { try await perform(plan, number) }
+      let looks = (0..<random.below(3)).map { _ in random.below(1_000) }
+      try await record(number, recorder) { try await perform(plan, looks, number) }
     case 11, 12:
       let keys = Set([random.pick(Self.keys), random.pick(Self.keys)])
       try await record(number, recorder) { try await append(number, to: keys) }
@@ -89,9 +83,7 @@ package struct DocumentHistory: Sendable {
       try await record(number, recorder) {
         let moment = snapshot ?? database.snapshot()
         var reads = lists(of: try moment.getDocuments(collection))
-        if snapshot == nil {
-          reads["pool"] = Self.pool(try moment.getDocument(pool.document("a")).exists)
-        }
+        if snapshot == nil { try readCatalogLists(moment, &reads) }
         return TransactionRecord(number: number, reads: reads)
       }
     case 15:
@@ -106,11 +98,12 @@ package struct DocumentHistory: Sendable {
         return TransactionRecord(number: number, reads: [key: document["list"] ?? []])
       }
     case 17, 18: try await transfer(&random)
+    case 19: try await changeStyled(number, recorder)
     default: try await keepHouse(&random)
     }
   }
 
-  private func record(
+  func record(
     _ number: Int, _ recorder: TransactionRecorder, _ act: () async throws -> TransactionRecord
   ) async throws {
     let began = recorder.tick()
@@ -121,27 +114,13 @@ package struct DocumentHistory: Sendable {
   }
 
   /// All lists; those of absent documents are empty.
-  private func lists(of found: QuerySnapshot) -> [String: [Int]] {
+  func lists(of found: QuerySnapshot) -> [String: [Int]] {
     var lists = Dictionary(uniqueKeysWithValues: Self.keys.map { ($0, [Int]()) })
     for document in found.documents { lists[document.documentID] = document["list"] ?? [] }
     return lists
   }
 
-  /// The list of the pool, from whether it is there.
-  private static func pool(_ isThere: Bool) -> [Int] {
-    isThere ? [pooling] : [pooling, dropping]
-  }
-
   // MARK: - Writing
-
-  private func drop(_ recorder: TransactionRecorder) async throws {
-    var random = SeededRandom(seed: SeededRandom.derive(seed, tasks))
-    for _ in 0..<random.below(20 * rounds) { await Task.yield() }
-    try await record(Self.dropping, recorder) {
-      try await pool.drop(includingDeclarations: random.chance(1, in: 2))
-      return TransactionRecord(number: Self.dropping, appends: ["pool"])
-    }
-  }
 
   private func entry(_ number: Int) -> [String: (any FieldContent)?] {
     ["list": FieldValue.arrayUnion([number]), "count": FieldValue.increment(1)]
@@ -161,30 +140,19 @@ package struct DocumentHistory: Sendable {
     return TransactionRecord(number: number, appends: keys)
   }
 
-  private func perform(_ plan: TransactionPlan, _ number: Int) async throws -> TransactionRecord {
+  private func perform(
+    _ plan: TransactionPlan, _ looks: [Int], _ number: Int
+  ) async throws -> TransactionRecord {
     try await database.runTransaction(attempts: 1_000, durability: .memory) { transaction in
       var record = TransactionRecord(number: number)
       let past = database.snapshot()
-      if number % 3 == 0 { try lookAtPool(transaction, &record) }
+      for look in looks { try lookAtCatalog(look, transaction, &record) }
       for step in plan.steps {
         try perform(step, transaction, past, &record)
         await Task.yield()
       }
       return record
     }
-  }
-
-  private func lookAtPool(
-    _ transaction: Transaction, _ record: inout TransactionRecord
-  ) throws {
-    let document = pool.document("a")
-    let isThere =
-      if record.number % 2 == 0 {
-        try transaction.getDocument(document).exists
-      } else {
-        try !transaction.getDocuments(pool).isEmpty
-      }
-    try note(Self.pool(isThere), "pool", &record)
   }
 
   private func perform(
@@ -212,7 +180,7 @@ package struct DocumentHistory: Sendable {
   }
 
   /// Writes down what was read, and that it fits what this transaction has read and written before.
-  private func note(_ list: [Int], _ key: String, _ record: inout TransactionRecord) throws {
+  func note(_ list: [Int], _ key: String, _ record: inout TransactionRecord) throws {
     var list = list
     if record.appends.contains(key), list.popLast() != record.number {
       throw BrokenInvariant("transaction \(record.number) does not read back what it wrote")

@@ -37,6 +37,7 @@ package final class TransactionRecorder: Sendable {
   private struct State {
     var clock = 0
     var records: [TransactionRecord] = []
+    var count = 0
   }
 
   private let state = Guarded(State())
@@ -54,6 +55,13 @@ package final class TransactionRecorder: Sendable {
   package func add(_ record: TransactionRecord) {
     state.withLock { $0.records.append(record) }
   }
+
+  /// Notes a write that counts up beside the lists.
+  func countUp() {
+    state.withLock { $0.count += 1 }
+  }
+
+  var countedUp: Int { state.withLock { $0.count } }
 
   package func history(finalLists: [String: [Int]]) -> TransactionHistory {
     TransactionHistory(transactions: state.withLock { $0.records }, finalLists: finalLists)
