@@ -62,6 +62,15 @@ struct IndexDefinition: Sendable, Hashable {
   var name: String { kind.name }
   var fields: [IndexField] { kind.fields }
 
+  /// The fields that its rows are made of, with all that is in them.
+  var read: [FieldNames] {
+    if kind.isLink { return fields.prefix(1).map(\.names) }
+    return fields.map(\.names)
+      + (kind.condition?.fieldFilters ?? []).compactMap { filter in
+        if case .field(let names) = filter.field { names } else { nil }
+      }
+  }
+
   /// The direction of the document's id behind the components: that of the last field, because that
   /// is the direction in which a query that orders by it takes the ids.
   var idDescending: Bool { fields.last?.descending ?? false }

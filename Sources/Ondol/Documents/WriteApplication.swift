@@ -3,6 +3,29 @@
 // encoder turns into a stamp and which equals nothing that is stored.
 
 extension WriteIntent {
+  /// The document's fields after this write; nil when there is no document then. A large document
+  /// is decoded only where the write is not one of few fields.
+  ///
+  /// Throws as `apply(to:)` of decoded fields.
+  func apply(to before: WrittenFields?) throws(DatabaseError) -> WrittenFields? {
+    if case .patch(let patch, let mask) = change, let before {
+      var removed: [FieldNames] = []
+      var put: [(FieldNames, Value)] = []
+      if case .row = before {
+        for place in mask {
+          if let value = lookUp(place[...], in: patch) {
+            put.append((place, value))
+          } else {
+            removed.append(place)
+          }
+        }
+        let edited = try before.edited(removing: removed, putting: put, transforms)
+        if let edited { return edited }
+      }
+    }
+    return try apply(to: before?.all).map { .decoded($0) }
+  }
+
   /// The document's fields after this write; nil when there is no document then.
   ///
   /// Preconditions are not looked at here. Throws `.invalidArgument` when the document would have a

@@ -159,8 +159,7 @@ package struct CompletedCommit: Sendable {
       after: returning.contains(.after)
         ? DocumentSnapshot(reference: reference, contents: contents(document, stamps)) : nil,
       change: FieldChange(
-        before: document.visible,
-        after: document.after?.mapValues { $0.resolved(at: stamps.updateTime) }))
+        before: document.visible, after: document.after, time: stamps.updateTime))
   }
 
   private func stamps(of document: WrittenDocument) -> DocumentStamps {
@@ -181,7 +180,7 @@ package struct CompletedCommit: Sendable {
   ) -> DocumentSnapshot.Contents? {
     document.after.map { after in
       DocumentSnapshot.Contents(
-        stamps: stamps, fields: after.mapValues { $0.resolved(at: stamps.updateTime) })
+        stamps: stamps, fields: after.all.mapValues { $0.resolved(at: stamps.updateTime) })
     }
   }
 }

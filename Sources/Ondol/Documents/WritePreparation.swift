@@ -17,21 +17,21 @@ struct WrittenDocument: Sendable {
   var collection: Int
   var before: DocumentSnapshot.Contents?
   /// The fields of the row that is there: those of `before`, or of a document whose time is over.
-  var stored: [String: Value]?
+  var stored: WrittenFields?
   /// What is beside `stored`.
   var storedStamps: DocumentStamps?
   /// The fields of `before`, which are those stored unless they were upgraded.
-  var visible: [String: Value]?
+  var visible: WrittenFields?
   /// The fields as reads would show them were the document's time not over; nil when it is
   /// unreadable.
-  var shown: [String: Value]?
+  var shown: WrittenFields?
   /// Why the document could not be upgraded, if so: it can be replaced and deleted, and not be
   /// changed.
   var obstacle: DatabaseError?
   /// Whether the document has an earlier schema.
   var isOutdated = false
   /// With `Timestamp.pending` where the commit's time will be.
-  var after: [String: Value]?
+  var after: WrittenFields?
   /// Found out once all writes are applied. A write that changes nothing leaves the version as it
   /// is.
   fileprivate(set) var isChanged = false
@@ -51,6 +51,17 @@ struct WrittenDocument: Sendable {
           || isOutdated && !isUntouched && !(shown?.isIdentical(to: after) ?? false)
       default: true
       }
+  }
+
+  /// Of the fields that an index has rows of what is stored and what will be, or more; nil when
+  /// none of them changes.
+  fileprivate func parts(
+    of index: IndexDefinition
+  ) -> (before: [String: Value]?, after: [String: Value]?)? {
+    guard case .row? = stored else { return (stored?.all, after?.all) }
+    let fields = index.read
+    if let after, !after.mayChange(fields) { return nil }
+    return (stored?.part(fields), after?.part(fields))
   }
 
   /// Whether no write of the commit has come to the document yet.
@@ -212,7 +223,7 @@ struct WritePreparation {
     } catch {
       throw DatabaseError(error, documentAt: path)
     }
-    document.stored = contents.fields
+    document.stored = WrittenFields(contents)
     document.storedStamps = contents.stamps
     document.shown = document.stored
     var shown = contents
@@ -221,7 +232,7 @@ struct WritePreparation {
       document.isOutdated = true
       do throws(DatabaseError) {
         shown = try upgrade.apply(contents, at: path)
-        document.shown = shown.fields
+        document.shown = .decoded(shown.fields)
       } catch {
         guard error.isUnreadable else { throw error }
         document.obstacle = error
@@ -245,14 +256,14 @@ struct WritePreparation {
   }
 
   private func check(
-    _ precondition: Precondition, _ document: WrittenDocument, attempted: [String: Value]?
+    _ precondition: Precondition, _ document: WrittenDocument, attempted: WrittenFields?
   ) throws(DatabaseError) {
     let exists = document.after != nil
     switch precondition {
     case .none, .isOver, .isOutdated, .isUnlinked:
       break
     case .object(let condition):
-      try condition.check(document.after, at: document.path.name)
+      try condition.check(document.after?.all, at: document.path.name)
     case .exists(true):
       guard !exists else { return }
       throw DatabaseError(
@@ -267,12 +278,12 @@ struct WritePreparation {
       throw DatabaseError(
         .aborted,
         "the document has version \(stored) and not \(version): another write came first",
-        conflict: .init(stored: document.visible, attempted: attempted))
+        conflict: .init(stored: document.visible?.all, attempted: attempted?.all))
     case .updateTime(let time):
       guard document.before?.stamps.updateTime != time else { return }
       throw DatabaseError(
         .failedPrecondition, "the document was not updated at \(time)",
-        conflict: .init(stored: document.visible, attempted: attempted))
+        conflict: .init(stored: document.visible?.all, attempted: attempted?.all))
     }
   }
 
@@ -396,27 +407,29 @@ struct WritePreparation {
     _ holders: inout HolderChanges
   ) throws(DatabaseError) {
     let entry = try entry(of: document.collection)
-    if entry.timeToLive != nil,
-      let end = entry.end(of: document.after, now: rows.moment)
+    if let field = entry.timeToLive,
+      let end = entry.end(of: document.after?.part([field]), now: rows.moment)
     {
       firstEnd = min(firstEnd ?? end, end)
     }
     let (key, contents) = try collections.add(document, to: &batch)
-    let contentsBefore = document.stored?.contents ?? []
-    if !contents.isEmpty || !contentsBefore.isEmpty {
-      holders.change(from: contentsBefore, to: contents, of: document.path, at: key)
+    if let contents {
+      let contentsBefore = document.stored?.all.contents ?? []
+      if !contents.isEmpty || !contentsBefore.isEmpty {
+        holders.change(from: contentsBefore, to: contents, of: document.path, at: key)
+      }
     }
     let ancestors = collections.ancestorIDs(of: document.collection)
     let id = document.path.documentID
     for index in entry.ends.isEmpty ? entry.indexes : entry.indexes + entry.ends {
-      let changes = index.changes(
-        from: document.stored, to: document.after, ancestors: ancestors, id: id)
+      guard let (before, after) = document.parts(of: index) else { continue }
+      let changes = index.changes(from: before, to: after, ancestors: ancestors, id: id)
       try claims.apply(changes, of: index, for: document.path, to: &batch)
     }
     for link in entry.links {
+      guard let (before, after) = document.parts(of: link) else { continue }
       holders.change(
-        link, from: document.stored, to: document.after, of: document.path, ancestors: ancestors,
-        in: &batch)
+        link, from: before, to: after, of: document.path, ancestors: ancestors, in: &batch)
     }
   }
 

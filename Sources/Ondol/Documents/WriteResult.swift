@@ -42,16 +42,35 @@ public struct WriteResult: Sendable, Hashable {
   public var changedFields: [FieldPath] { change.paths.map { FieldPath($0) } }
 }
 
-/// Two states of a document's fields.
+/// Two states of a document's fields. Decoded when somebody asks.
 struct FieldChange: Sendable, Hashable {
-  var before: [String: Value]?
-  var after: [String: Value]?
+  private let written: (before: WrittenFields?, after: WrittenFields?)
+  /// The commit's, wherever a field is to have it.
+  private let time: Timestamp
+
+  init(before: WrittenFields?, after: WrittenFields?, time: Timestamp) {
+    written = (before, after)
+    self.time = time
+  }
+
+  private var before: [String: Value]? { written.before?.all }
+  private var after: [String: Value]? {
+    written.after?.all.mapValues { $0.resolved(at: time) }
+  }
 
   /// Where the two differ, in the order of the names.
   var paths: [FieldNames] {
     var paths: [FieldNames] = []
     Self.compare(before ?? [:], after ?? [:], below: [], &paths)
     return paths
+  }
+
+  static func == (left: FieldChange, right: FieldChange) -> Bool {
+    left.before == right.before && left.after == right.after
+  }
+
+  func hash(into hasher: inout Hasher) {
+    hasher.combine(time)
   }
 
   private static func compare(

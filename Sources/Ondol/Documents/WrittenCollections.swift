@@ -100,21 +100,21 @@ struct WrittenCollections {
   }
 
   /// Puts the document as it is to be into the batch. Its collection is not new any more. Answers
-  /// its key, and the contents that it refers to.
+  /// its key, and the contents that it refers to; nil for those it referred to before.
   mutating func add(
     _ document: WrittenDocument, to batch: inout Batch
-  ) throws(DatabaseError) -> (key: [UInt8], contents: Set<BlobDigest>) {
+  ) throws(DatabaseError) -> (key: [UInt8], contents: Set<BlobDigest>?) {
     guard let key = key(of: document.path, in: document.collection) else {
       preconditionFailure("a collection has a keyspace before it has documents")
     }
-    var contents: Set<BlobDigest> = []
+    var contents: Set<BlobDigest>? = []
     if let after = document.after {
       let pattern = collections[document.collection].pattern
-      try patterns[pattern].encoder.encode(
+      let isSpliced = try patterns[pattern].encoder.encode(
         after, createTime: document.before?.stamps.createTime)
       let bytes = patterns[pattern].encoder.bytes
       batch.put(key.bytes, bytes.bytes, stamps: patterns[pattern].encoder.stamps)
-      contents.formUnion(patterns[pattern].encoder.contents)
+      contents = isSpliced ? nil : Set(patterns[pattern].encoder.contents)
     } else {
       batch.delete(key.bytes)
     }

@@ -117,8 +117,8 @@ private struct ChangeRecordWriter {
 
   mutating func add(_ document: WrittenDocument) throws(DatabaseError) {
     // A document whose time is over is still there for those who listen, until it is removed.
-    let before = document.shown ?? document.stored
-    let after = document.after
+    let before = (document.shown ?? document.stored)?.all
+    let after = document.after?.all
     count += 1
     documents.append(texts: document.path.segments)
     documents.append(

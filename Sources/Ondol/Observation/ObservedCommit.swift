@@ -75,9 +75,9 @@ extension ObservedChange {
     let time = Timestamp(unchecked: announcement.time)
     path = document.path
     // A document whose time is over may still be in a result until it is removed.
-    before = document.shown
+    before = document.shown?.all
     wasUnreadable = document.isUnreadable
-    after = document.after?.mapValues { $0.resolved(at: time) }
+    after = document.after?.all.mapValues { $0.resolved(at: time) }
     stamps = DocumentStamps(
       version: Version(rawValue: announcement.sequence.rawValue), updateTime: time,
       createTime: document.before?.stamps.createTime ?? time)

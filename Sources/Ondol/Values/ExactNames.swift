@@ -18,6 +18,9 @@ internal import OndolEngine
 /// Whether two texts have the same bytes.
 func isSame(_ left: String, _ right: String) -> Bool { ValueOrder.compare(left, right) == 0 }
 
+/// Whether two names are one for a Swift dictionary: the same, or spellings of one.
+func isOneName(_ left: String, _ right: String) -> Bool { left == right }
+
 /// A text that equals another only when the bytes do.
 struct ExactText: Hashable, Sendable {
   let text: String

@@ -13,13 +13,13 @@ struct EncodedDocument: Sendable {
 /// Writes documents of one collection, one after the other.
 struct ValueEncoder {
   /// The row of the document encoded last.
-  private(set) var bytes: [UInt8] = []
+  var bytes: [UInt8] = []
   /// The places in it that the sequencer fills in.
   private(set) var stamps: [(offset: Int, form: StampForm)] = []
   /// The contents that the document encoded last refers to, each as often as it does.
   private(set) var contents: [BlobDigest] = []
   /// The names of fields, those of the documents so far included.
-  private(set) var symbols: SymbolTable
+  var symbols: SymbolTable
   private var familiar = FamiliarNames()
 
   init(_ symbols: consuming SymbolTable) {
@@ -49,11 +49,21 @@ struct ValueEncoder {
   mutating func encode(
     _ fields: [String: Value], createTime: Timestamp?
   ) throws(DatabaseError) {
+    begin(createTime: createTime, expecting: 512)
+    try append(fields, depth: 0)
+    try checkLength()
+  }
+
+  /// Lets go of the document before, and appends the envelope.
+  mutating func begin(createTime: Timestamp?, expecting length: Int) {
     bytes.removeAll(keepingCapacity: true)
     stamps.removeAll(keepingCapacity: true)
     if !contents.isEmpty { contents = [] }
+    bytes.reserveCapacity(length)
     appendEnvelope(createTime: createTime)
-    try append(fields, depth: 0)
+  }
+
+  func checkLength() throws(DatabaseError) {
     guard bytes.count <= ValueCoding.maximumLength else {
       throw DatabaseError(
         .resourceExhausted,
@@ -63,7 +73,6 @@ struct ValueEncoder {
   }
 
   private mutating func appendEnvelope(createTime: Timestamp?) {
-    bytes.reserveCapacity(512)
     stamps.append((0, .sequence))
     stamps.append((8, .time))
     if createTime == nil { stamps.append((16, .time)) }
@@ -173,7 +182,7 @@ extension ValueEncoder {
     append(name: text)
   }
 
-  private mutating func append(name: String) {
+  mutating func append(name: String) {
     let octets = name.utf8Bytes
     bytes.appendVarint(octets.byteCount)
     bytes.append(octets)
@@ -273,7 +282,7 @@ extension ValueEncoder {
     }
   }
 
-  private func checkDepth(_ depth: Int) throws(DatabaseError) {
+  func checkDepth(_ depth: Int) throws(DatabaseError) {
     guard depth < ValueCoding.maximumDepth else {
       throw DatabaseError(
         .invalidArgument, "arrays and maps may be nested \(ValueCoding.maximumDepth) deep")
@@ -291,7 +300,7 @@ extension ValueEncoder {
   }
 
   /// Appends an element of a container, or puts it into its slot.
-  private mutating func append(
+  mutating func append(
     _ value: Value, at index: Int, in layout: inout ContainerLayout, depth: Int
   ) throws(DatabaseError) {
     if let code = ValueCoding.inlineCode(value) {
@@ -309,7 +318,7 @@ extension ValueEncoder {
 
 extension ValueEncoder {
   /// Appends a container's header and room for its tables.
-  private mutating func begin(_ proposed: ContainerLayout) -> ContainerLayout {
+  mutating func begin(_ proposed: ContainerLayout) -> ContainerLayout {
     var layout = proposed
     layout.isWide = layout.contentStart - layout.base >= ValueCoding.firstInline
     bytes.append(layout.tag)
@@ -323,19 +332,23 @@ extension ValueEncoder {
     return layout
   }
 
-  private mutating func set(symbol: UInt32, at index: Int, in layout: ContainerLayout) {
+  mutating func set(symbol: UInt32, at index: Int, in layout: ContainerLayout) {
     let width = layout.hasShortSymbols ? 1 : 2
     bytes.set(bits: Int(symbol), width: width, at: layout.symbolsStart + width * index)
   }
 
-  private mutating func set(slot: Int, at offset: Int, _ layout: ContainerLayout) {
+  mutating func set(slot: Int, at offset: Int, _ layout: ContainerLayout) {
     bytes.set(bits: slot, width: layout.slotWidth, at: offset)
   }
 
   /// Makes a narrow container wide when what is appended next would be too far away for its slot.
   /// `names` and `values` are how many slots of each kind have been set.
-  private mutating func widenIfNeeded(_ layout: inout ContainerLayout, names: Int, values: Int) {
+  mutating func widenIfNeeded(_ layout: inout ContainerLayout, names: Int, values: Int) {
     guard !layout.isWide, bytes.count - layout.base >= ValueCoding.firstInline else { return }
+    widen(&layout, names: names, values: values)
+  }
+
+  mutating func widen(_ layout: inout ContainerLayout, names: Int, values: Int) {
     let narrow = layout
     layout.isWide = true
     let shift = layout.contentStart - narrow.contentStart

@@ -1,0 +1,100 @@
+// The fields of a document on the write path: what is stored, and what a commit makes of it. Those
+// of an ordinary document are decoded. A large one stays the bytes of its row with what is put over
+// them, so that an update of one field copies the bytes of all others, and neither decodes nor
+// encodes them (ValueEncoder+Splicing).
+
+/// A document's fields.
+enum WrittenFields: Sendable {
+  case decoded([String: Value])
+  /// Those of a row, with edits over them.
+  case row(StoredRow, FieldEdits)
+
+  /// Rows from this length on stay bytes. For shorter ones decoding is cheap, and what asks for all
+  /// fields asks for them more than once.
+  static let largeLength = 32 << 10
+
+  /// Edits above which fields are decoded: each is looked for among the others.
+  private static let editLimit = 64
+
+  /// What is stored.
+  init(_ contents: DocumentSnapshot.Contents) {
+    if case .row(let row) = contents.form, row.bytes.count >= Self.largeLength,
+      !row.symbols.hasTwoSpellings
+    {
+      self = .row(row, FieldEdits())
+    } else {
+      self = .decoded(contents.fields)
+    }
+  }
+
+  /// All fields, decoded.
+  ///
+  /// - Complexity: O(size of the document) at each call, where they are a row's.
+  var all: [String: Value] {
+    switch self {
+    case .decoded(let fields): return fields
+    case .row(let row, let edits):
+      var fields = FieldSource(documentIn: row).value.map ?? [:]
+      edits.apply(to: &fields)
+      return fields
+    }
+  }
+
+  /// Of these fields what is there: asked for any of them, it answers as all would.
+  ///
+  /// - Complexity: O(size of the fields named), where they are a row's.
+  func part(_ fields: [FieldNames]) -> [String: Value] {
+    guard case .row(let row, let edits) = self, let map = StoredMap(documentIn: row) else {
+      return all
+    }
+    var part: [String: Value] = [:]
+    for names in fields {
+      guard let value = edits.value(at: names[...], over: map) else { continue }
+      do throws(DatabaseError) {
+        try assign(value, at: names[...], in: &part)
+      } catch {
+        // Two spellings of one name, only one of which a document can have.
+        return all
+      }
+    }
+    return part
+  }
+
+  /// Whether any of these fields may be another than what is stored.
+  func mayChange(_ fields: [FieldNames]) -> Bool {
+    guard case .row(_, let edits) = self else { return true }
+    return fields.contains { edits.concern($0[...]) }
+  }
+
+  /// Whether the fields are the same as others to the last bit.
+  func isIdentical(to other: WrittenFields) -> Bool {
+    if case .row(let row, let edits) = other, case .row(let stored, let former) = self,
+      row === stored, former.isEmpty, let map = StoredMap(documentIn: row)
+    {
+      return !edits.differ(from: map)
+    }
+    return all.isIdentical(to: other.all)
+  }
+
+  /// The fields with these edits; nil when they must be decoded for it.
+  ///
+  /// Throws as `WriteIntent.apply(to:)`.
+  func edited(
+    removing removed: [FieldNames], putting put: [(FieldNames, Value)],
+    _ transforms: [FieldTransform]
+  ) throws(DatabaseError) -> WrittenFields? {
+    guard case .row(let row, var edits) = self, let map = StoredMap(documentIn: row),
+      edits.count + removed.count + put.count + transforms.count <= Self.editLimit
+    else { return nil }
+    for names in removed where !edits.remove(names[...], over: map) { return nil }
+    for (names, value) in put {
+      guard try edits.assign(value, at: names[...], over: map) else { return nil }
+    }
+    for transform in transforms {
+      let names = transform.path[...]
+      let result = transform.operation.result(for: edits.value(at: names, over: map))
+      guard try edits.assign(result, at: names, over: map) else { return nil }
+    }
+    return .row(row, edits)
+  }
+}
