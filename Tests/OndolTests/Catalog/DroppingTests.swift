@@ -115,7 +115,7 @@ import Testing
           case "group": try !transaction.getDocuments(database.collectionGroup("parts")).isEmpty
           default: try !transaction.readDescendants(of: items.document("a").place.get()).isEmpty
           }
-        if runs == 1 { try await items.drop() }
+        if runs == 1 { try await Task.detached { try await items.drop() }.value }
         try transaction.setData(["exists": exists], forDocument: other.document("b"))
         return exists
       }
@@ -132,7 +132,12 @@ import Testing
       try await database.runTransaction { transaction in
         runs += 1
         let value: Int = try transaction.getDocument(items.document("a"))["v"] ?? 0
-        if runs == 1 { try await items.setSchema(version: 1) { fields, _ in fields["v"] = 2 } }
+        if runs == 1 {
+          let task = Task.detached {
+            try await items.setSchema(version: 1) { fields, _ in fields["v"] = 2 }
+          }
+          try await task.value
+        }
         try transaction.setData(["v": value], forDocument: other.document("b"))
       }
       #expect(try await other.document("b").getDocument()["v"] as Int? == 2)
