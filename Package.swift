@@ -176,3 +176,12 @@ for target in package.targets where target.type != .system && target.name != "CO
     target.swiftSettings?.append(.strictMemorySafety())
   }
 }
+
+// Scripts/test sets it: what is tested is optimised there, with its checks left in, because the
+// suites run for minutes and the compiler does not. Nobody who depends on the package has these flags.
+if Context.environment["OPTIMIZE"] != nil {
+  let tested = ["OndolEngine", "Ondol", "OndolJSON", "OndolTestKit"]
+  for target in package.targets where tested.contains(target.name) {
+    target.swiftSettings?.append(.unsafeFlags(["-O", "-assert-config", "Debug"]))
+  }
+}

@@ -6,6 +6,7 @@ package import OndolEngine
 package final class SimulatedWorld: Sendable {
   package let fileSystem: SimulatedFileSystem
   package let environment: Environment
+  private let clock: Guarded<Int64>
 
   /// - Parameters:
   ///   - clockStep: microseconds that pass from one look at the clock to the next.
@@ -17,6 +18,7 @@ package final class SimulatedWorld: Sendable {
   ) {
     self.fileSystem = fileSystem
     let clock = Guarded(startTime)
+    self.clock = clock
     let random = Guarded(SeededRandom(seed: seed))
     let executor = threads as? SimulationExecutor
     environment = Environment(
@@ -28,9 +30,27 @@ package final class SimulatedWorld: Sendable {
         }
       },
       sleep: { microseconds in
-        await executor?.doze()
+        if let executor {
+          await executor.doze()
+        } else if microseconds > Self.longestNap {
+          return await Self.sleepUntilCancelled()
+        }
         clock.withLock { $0 += microseconds }
       },
       random: { random.withLock { $0.next() } }, threads: threads, executor: executor)
+  }
+
+  /// Lets so many seconds pass.
+  package func pass(seconds: Int64) {
+    clock.withLock { $0 += seconds * 1_000_000 }
+  }
+
+  /// Where no executor decides when who goes on, real threads do, and a sleep that ended at once
+  /// would let a day pass between two lines of a test: what was put there is given up before it is
+  /// used. So only naps end, those of whoever looks again and again.
+  private static let longestNap: Int64 = 1_000_000
+
+  private static func sleepUntilCancelled() async {
+    while !Task.isCancelled { try? await Task.sleep(for: .seconds(3_600)) }
   }
 }

@@ -33,14 +33,9 @@ struct ContentFixture {
     var options = Database.Options(changeRetention: changes)
     options.blobGracePeriod = grace
     options.blobLease = lease
-    // Passes of the reclaimer are the test's own: timers do not go off.
-    var environment = world.environment
-    let wait = environment.sleep
-    environment.sleep = { microseconds in
-      if microseconds < 1_000_000 { await wait(microseconds) } else { await waitForCancellation() }
-    }
+    // Passes of the reclaimer are the test's own: its timers do not go off in such a world.
     database = try await Database.open(
-      at: "/db", options: options, environment: environment, engineOptions: limits)
+      at: "/db", options: options, environment: world.environment, engineOptions: limits)
     try await database.document("holders/none").setData([:])
     let family = try #require(try await database.families().first { $0.root == "holders" })
     keyspace = try #require(family.collections[CollectionPattern(["holders"])]?.keyspace)
@@ -125,29 +120,8 @@ struct ContentFixture {
     }
   }
 
-  /// Lets so many seconds pass.
-  func pass(seconds: Int64) async {
-    let wait = world.environment.sleep
-    await wait(seconds * 1_000_000)
-  }
-
   /// The files of contents.
   func files() throws -> [ContentFile] {
     try store.contents.listFiles().sorted { $0.number < $1.number }
-  }
-}
-
-/// Returns when the task is cancelled.
-private func waitForCancellation() async {
-  let waiter = Guarded<CheckedContinuation<Void, Never>?>(nil)
-  let isOver = Guarded(false)
-  await withTaskCancellationHandler {
-    await withCheckedContinuation { continuation in
-      waiter.withLock { $0 = continuation }
-      if isOver.withLock({ $0 }) { waiter.withLock { $0.take() }?.resume() }
-    }
-  } onCancel: {
-    isOver.withLock { $0 = true }
-    waiter.withLock { $0.take() }?.resume()
   }
 }

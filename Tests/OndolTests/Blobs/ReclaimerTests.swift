@@ -65,7 +65,7 @@ import Testing
       let digest = try await fixture.put(ContentFixture.noise(5_000, seed: 1), "a")
       try await fixture.release(digest, "a")
       #expect(try await fixture.reclaim().contents == 0)
-      await fixture.pass(seconds: 61)
+      fixture.world.pass(seconds: 61)
       #expect(try await fixture.reclaim().contents == 1)
     }
   }
@@ -81,7 +81,7 @@ import Testing
       try await fixture.hold(staged.digest, "a")
       #expect(try await fixture.store.statistics().leases == 1)
       #expect(try await fixture.reclaim().contents == 0)
-      await fixture.pass(seconds: 61)
+      fixture.world.pass(seconds: 61)
       #expect(try await fixture.reclaim().contents == 0, "it is staged still")
       withExtendedLifetime((staged, other)) {}
     }
@@ -90,7 +90,7 @@ import Testing
         let staged = try await fixture.store.stage(ContentFixture.noise(5_000, seed: 2))
         try await fixture.store.lease(staged)
       }
-      await fixture.pass(seconds: 61)
+      fixture.world.pass(seconds: 61)
       #expect(try await fixture.reclaim().contents == 1)
       #expect(try fixture.files().isEmpty)
     }
@@ -189,7 +189,7 @@ import Testing
     let digest = try await fixture.put(ContentFixture.noise(5_000, seed: 1), "a")
     try await fixture.release(digest, "a")
     try await fixture.database.close()
-    await fixture.pass(seconds: 11)
+    fixture.world.pass(seconds: 11)
     let again = try await ContentFixture(world, grace: .seconds(10))
     try await again.reclaim()
     #expect(try await again.store.statistics().contents == 0)

@@ -39,17 +39,13 @@ struct GoldenMaking {
   {
     let moment: Int64 = 1_790_000_000_000_000
     world = SimulatedWorld(fileSystem: files, seed: seed, startTime: moment)
-    var environment = world.environment
-    // What waits for long belongs to nobody's life here.
-    let wait = environment.sleep
-    environment.sleep = { if $0 < 1_000_000 { await wait($0) } else { await sleepForever() } }
     var engineOptions = Self.engineOptions
     if keepsChanges { engineOptions.packedContentSize = 1_500 }
     database = try await Database.open(
       at: Self.place,
       options: Database.Options(
         shardCount: 2, changeRetention: keepsChanges ? Database.ChangeRetention() : nil),
-      environment: environment, engineOptions: engineOptions)
+      environment: world.environment, engineOptions: engineOptions)
   }
 
   private static let place = "/golden"
@@ -245,15 +241,5 @@ struct GoldenMaking {
       "-0": 1, "-00": 2, "7": 3, "007": 4, "-12": 5, "2147483647": 6, "2147483648": 7, "온돌": 8,
     ])
     try await tree.child("empty text").setValue("")
-  }
-}
-
-/// Returns when its task is cancelled.
-private func sleepForever() async {
-  let (stream, continuation) = AsyncStream.makeStream(of: Void.self)
-  await withTaskCancellationHandler {
-    for await _ in stream {}
-  } onCancel: {
-    continuation.finish()
   }
 }

@@ -256,7 +256,10 @@ import Testing
       let bytes = try sample.bytes(of: name)
       try sample.replace(name, with: Array(bytes.prefix(bytes.count / 2)))
       let findings = try await sample.verify()
-      #expect(findings.contains { $0.kind == kind && $0.file == name }, "\(name): \(findings)")
+      // Cut between two edits a manifest is an older one, which names files that are gone.
+      let isOlder = kind == .manifest && findings.contains { $0.kind == .log }
+      #expect(
+        isOlder || findings.contains { $0.kind == kind && $0.file == name }, "\(name): \(findings)")
     }
   }
 }
