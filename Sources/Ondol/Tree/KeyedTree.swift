@@ -1,6 +1,6 @@
 // Entries in the order of bytes that each has, as an immutable tree: whoever holds one keeps it as
-// it was, while the next one shares all but the way to what changed. So a listener keeps the node it
-// told last, and where children stand, at O(log n) a change, and hands either out at no cost.
+// it was, while the next one shares all but the way to what changed. So a listener keeps the node
+// it told last, and where children stand, at O(log n) a change, and hands either out at no cost.
 
 internal import OndolEngine
 

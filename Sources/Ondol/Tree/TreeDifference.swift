@@ -9,8 +9,8 @@ struct TreeDifference: Sendable {
   private(set) var isOwn = false
   /// In order, each once.
   private(set) var components: [[UInt8]] = []
-  /// The keys of the rows that differ, sorted; nil where two pictures were walked, because there may
-  /// be any number of them.
+  /// The keys of the rows that differ, sorted; nil where two pictures were walked, because there
+  /// may be any number of them.
   private(set) var keys: ArraySlice<[UInt8]>?
 
   var isEmpty: Bool { !isOwn && components.isEmpty }

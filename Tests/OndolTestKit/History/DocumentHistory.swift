@@ -1,7 +1,7 @@
 // Many tasks over few documents, doing all that can be done to them at once: transactions, batches
 // and single writes, reads of snapshots, queries, transfers between accounts, upkeep. Beside them
 // collections are dropped and made again, and a schema is declared, version after version, that all
-// look at (CatalogHistory). What each saw and wrote goes into a history, of which TransactionHistory
+// look at (CatalogHistory). What each saw and wrote goes into a history, and TransactionHistory
 // tells whether it is serializable.
 
 package import Ondol

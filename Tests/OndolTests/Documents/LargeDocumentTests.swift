@@ -1,6 +1,6 @@
 // Documents that are large enough to stay bytes when a few of their fields are written. Whatever is
-// written, they must be what decoding, writing and encoding everything gives, to the byte; and their
-// indexes, links and listeners must not tell the two ways apart.
+// written, they must be what decoding, writing and encoding everything gives, to the byte; and
+// their indexes, links and listeners must not tell the two ways apart.
 
 import OndolEngine
 import OndolTestKit
