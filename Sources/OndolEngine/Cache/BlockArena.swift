@@ -93,7 +93,8 @@
   /// The first slab has small pages until there is a second: a small database should not take, and
   /// its first read not wait for, a large one.
   private mutating func mapSlab() -> Bool {
-    guard let memory = unsafe SystemMemory.map(Self.slabSize) else { return false }
+    guard let memory = unsafe SystemMemory.map(Self.slabSize, alignedTo: Self.slabSize)
+    else { return false }
     let slab = UInt(bitPattern: memory)
     if slabCount == 0 {
       plainSlab = slab

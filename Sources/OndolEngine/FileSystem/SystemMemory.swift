@@ -1,5 +1,7 @@
-// Memory by the large page, straight from the system, for what fills megabytes and is read all
-// over: there a lookup of the address costs as much as the memory itself, unless pages are large.
+// Memory straight from the system, for what fills megabytes. What is read all over wants large
+// pages: there a lookup of the address costs as much as the memory itself, unless pages are large.
+// And what is freed goes back at once: the allocator keeps it between pieces that are not free, a
+// heap for every thread, until a loading database has four times the memory it uses.
 
 #if canImport(Glibc)
   internal import Glibc
@@ -11,15 +13,18 @@
 
 /// Maps memory.
 enum SystemMemory {
-  /// `size` bytes of zeros that begin at a multiple of `size`, a power of two, or nil when the
-  /// system has none.
-  static func map(_ size: Int) -> UnsafeMutableRawPointer? {
-    // Twice as much holds an aligned part; what is around it goes back.
-    guard let start = unsafe anonymous(2 * size) else { return nil }
-    let misfit = Int(UInt(bitPattern: start) & UInt(size - 1))
-    let front = misfit == 0 ? 0 : size - misfit
+  /// `size` bytes of zeros that begin at a multiple of `alignment`, which is a power of two and at
+  /// least a page, or nil when the system has none.
+  static func map(_ size: Int, alignedTo alignment: Int) -> UnsafeMutableRawPointer? {
+    // So much more holds an aligned part; what is around it goes back.
+    let (whole, isTooLong) = size.addingReportingOverflow(alignment)
+    guard !isTooLong, let start = unsafe anonymous(whole) else { return nil }
+    let misfit = Int(UInt(bitPattern: start) & UInt(alignment - 1))
+    let front = misfit == 0 ? 0 : alignment - misfit
     if front > 0 { unsafe munmap(start, front) }
-    if front < size { unsafe munmap(start + front + size, size - front) }
+    let page = Int(getpagesize())
+    let end = front + (size + page - 1) / page * page
+    if end < whole { unsafe munmap(start + end, whole - end) }
     return unsafe start + front
   }
 

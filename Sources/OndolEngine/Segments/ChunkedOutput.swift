@@ -20,6 +20,17 @@ struct ChunkedOutput {
   /// Where the next byte goes.
   var position: UInt64 { written + UInt64(bytes.count) }
 
+  /// Adds bytes, which go to the file as they are when they are a chunk by themselves.
+  mutating func append(_ piece: [UInt8]) throws(EngineError) {
+    if piece.count < Self.chunkBytes {
+      bytes += piece
+      return try flushChunk()
+    }
+    try flush()
+    try file.write(piece.bytes, at: written)
+    written += UInt64(piece.count)
+  }
+
   /// Gives the file what has gathered, once it is a chunk.
   mutating func flushChunk() throws(EngineError) {
     if bytes.count >= Self.chunkBytes { try flush() }

@@ -37,10 +37,10 @@ enum Filter {
   }
 
   /// The filter over `hashes`, as it is stored.
-  static func build(_ hashes: [UInt64], bitsPerKey: Int) -> [UInt8] {
+  static func build(_ hashes: KeyHashes, bitsPerKey: Int) -> [UInt8] {
     let lines = lineCount(keys: hashes.count, bitsPerKey: bitsPerKey)
     var bytes = [UInt8](repeating: 0, count: lines * lineBytes)
-    for hash in hashes {
+    hashes.forEach { hash in
       let start = line(hash, of: lines) * lineBytes
       let mixed = mix(hash)
       for probe in 0..<probes {

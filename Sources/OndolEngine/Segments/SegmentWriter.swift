@@ -14,7 +14,7 @@ package final class SegmentWriter {
   private var block = BlockBuilder()
   private var raw: [UInt8] = []
   private var index = SegmentIndexBuilder()
-  private var hashes: [UInt64] = []
+  private var hashes = KeyHashes()
 
   private var output: ChunkedOutput
 
@@ -174,8 +174,7 @@ package final class SegmentWriter {
     _ kind: SegmentSection.Kind, flags: UInt32, _ bytes: [UInt8]
   ) throws(EngineError) -> SegmentSection {
     let offset = output.position
-    output.bytes += bytes
-    try output.flushChunk()
+    try output.append(bytes)
     return SegmentSection(
       kind: kind.rawValue, flags: flags, offset: offset, length: UInt64(bytes.count),
       checksum: seededChecksum(contextSeed(salt: salt, offset: offset), bytes.bytes))

@@ -69,7 +69,10 @@ import Testing
       let key = Array("key \(number)".utf8)
       return KeyHash.hash(key.bytes)
     }
-    let bytes = Filter.build((0..<count).map(hash), bitsPerKey: 10)
+    var hashes = KeyHashes()
+    for number in 0..<count { hashes.append(hash(number)) }
+    #expect(hashes.count == count)
+    let bytes = Filter.build(hashes, bitsPerKey: 10)
     #expect(bytes.count <= count * 10 / 8 + Filter.lineBytes)
     let filter = FilterBits(bytes.bytes)
     defer { filter.free() }

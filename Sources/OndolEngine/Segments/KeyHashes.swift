@@ -1,0 +1,27 @@
+// Hashes of a segment's keys, gathered until the segment is written and its filter can be made. In
+// pieces of one size: a list that doubles again and again would be copied as often, and leaves
+// holes of all sizes behind.
+
+/// A list of hashes that only grows.
+struct KeyHashes {
+  private static let pieceLength = 8_192
+
+  private var full: [[UInt64]] = []
+  private var last: [UInt64] = []
+
+  var count: Int { full.count * Self.pieceLength + last.count }
+
+  mutating func append(_ hash: UInt64) {
+    if last.count == Self.pieceLength {
+      full.append(last)
+      last = []
+    }
+    if last.isEmpty, !full.isEmpty { last.reserveCapacity(Self.pieceLength) }
+    last.append(hash)
+  }
+
+  func forEach(_ body: (UInt64) -> Void) {
+    for piece in full { for hash in piece { body(hash) } }
+    for hash in last { body(hash) }
+  }
+}
