@@ -178,7 +178,8 @@ for target in package.targets where target.type != .system && target.name != "CO
 }
 
 // Scripts/test sets it: what is tested is optimised there, with its checks left in, because the
-// suites run for minutes and the compiler does not. Nobody who depends on the package has these flags.
+// suites run for minutes and the compiler does not. Nobody who depends on the package has these
+// flags.
 if Context.environment["OPTIMIZE"] != nil {
   let tested = ["OndolEngine", "Ondol", "OndolJSON", "OndolTestKit"]
   for target in package.targets where tested.contains(target.name) {

@@ -24,6 +24,8 @@ final class OndolEngineAdapter: KeyValueEngine {
   static func open(_ options: OpenOptions) async throws -> OndolEngineAdapter {
     var engineOptions = EngineOptions()
     engineOptions.cacheSize = options.cacheBytes
+    // Where little memory is to do, few descriptors are.
+    if options.cacheIsAll { engineOptions.fileLimit = 200 }
     return OndolEngineAdapter(
       try await Engine.open(at: options.directory, options: engineOptions),
       options.durability == .process ? .process : .power)

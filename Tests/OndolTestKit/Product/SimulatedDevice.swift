@@ -166,7 +166,7 @@ public final class SimulatedDevice: Sendable {
     let random = Guarded(SeededRandom(seed: seed))
     let environment = Environment(
       fileSystem: fileSystem, now: { [clock] in clock.microsecondsSince1970 },
-      sleep: { [clock] in await clock.time.sleep(microseconds: $0) },
+      sleep: { [clock] in await clock.time.doze(microseconds: $0) },
       rest: { _ in await Task.yield() },
       random: { random.withLock { $0.next() } }, threads: InlineWorkers(),
       executor: clock.background)

@@ -33,7 +33,7 @@ package final class SimulatedWorld: Sendable {
         if let executor {
           await executor.doze()
         } else if microseconds > Self.longestNap {
-          return await Self.sleepUntilCancelled()
+          return await Self.dozeUntilCancelled()
         }
         clock.withLock { $0 += microseconds }
       },
@@ -50,7 +50,12 @@ package final class SimulatedWorld: Sendable {
   /// used. So only naps end, those of whoever looks again and again.
   private static let longestNap: Int64 = 1_000_000
 
-  private static func sleepUntilCancelled() async {
-    while !Task.isCancelled { try? await Task.sleep(for: .seconds(3_600)) }
+  private static func dozeUntilCancelled() async {
+    let (stream, continuation) = AsyncStream.makeStream(of: Void.self)
+    await withTaskCancellationHandler {
+      for await _ in stream {}
+    } onCancel: {
+      continuation.finish()
+    }
   }
 }

@@ -43,7 +43,7 @@ package final class StandingClock: Sendable {
   }
 
   /// Returns when the clock was turned on by as much, or the task is cancelled.
-  func sleep(microseconds: Int64) async {
+  func doze(microseconds: Int64) async {
     guard microseconds > 0 else { return }
     let number = state.withLock { state in
       state.lastSleeper += 1
@@ -96,7 +96,7 @@ extension Environment {
   package func going(by clock: StandingClock) -> Environment {
     var environment = self
     environment.now = { clock.now }
-    environment.sleep = { await clock.sleep(microseconds: $0) }
+    environment.sleep = { await clock.doze(microseconds: $0) }
     return environment
   }
 }
