@@ -90,7 +90,8 @@ extension Rows {
   /// All links there are, with the patterns they belong to.
   func links() throws(DatabaseError) -> [(pattern: CollectionPattern, link: IndexDefinition)] {
     var links: [(CollectionPattern, IndexDefinition)] = []
-    for family in try catalog.families(in: self) {
+    for root in try catalog.directory.linkingRoots(in: self) {
+      guard let family = try catalog.family(root.text, in: self) else { continue }
       for (pattern, entry) in family.collections {
         for link in entry.links { links.append((pattern, link)) }
       }

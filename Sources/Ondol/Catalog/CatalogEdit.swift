@@ -104,6 +104,7 @@ struct CatalogEdit: Sendable {
   /// Adds an index, or replaces the one in its keyspace.
   mutating func put(_ index: IndexDefinition, in pattern: CollectionPattern) {
     isChanged = true
+    if index.kind.isLink { rows.catalog.directory.enterLinks(in: pattern.root) }
     family.collections[pattern]?.put(index)
     putRow(CatalogKey.keyspace(index.keyspace), KeyspaceRow.index(index).bytes)
   }

@@ -193,6 +193,17 @@ extension KeyspaceRow {
     return CollectionPattern(try reader.texts())
   }
 
+  /// Whether the row is of a link, or cannot be read: then whoever reads it for its own sake says
+  /// so.
+  static func mayLink(_ value: RawSpan, of keyspace: Keyspace) -> Bool {
+    do throws(MalformedBytes) {
+      guard case .index(let index) = try KeyspaceRow(value, of: keyspace) else { return false }
+      return index.kind.isLink
+    } catch {
+      return true
+    }
+  }
+
   init(_ bytes: RawSpan, of keyspace: Keyspace) throws(MalformedBytes) {
     var reader = ByteReader(bytes)
     switch try reader.byte() {

@@ -1,5 +1,6 @@
-// Which root collections have collections of which id below them, so that a query of a collection
-// group looks at those and not at every root collection there is. Part of the catalog in memory.
+// Which root collections have collections of which id below them, and in which documents may link
+// storage paths: so that a query of a collection group, and a storage path that is to go, look at
+// those and not at every root collection there is. Part of the catalog in memory.
 //
 // The directory only leads: whoever asks reads the families it names in his own snapshot. So it may
 // name too many, and never too few. That holds because a collection is entered before the commit
@@ -12,6 +13,8 @@ internal import OndolEngine
 final class GroupDirectory: Sendable {
   fileprivate struct State: Sendable {
     var roots: [ExactText: Set<ExactText>] = [:]
+    /// Those in which documents may link storage paths.
+    var linking: Set<ExactText> = []
     /// From which commit on nothing is missing; nil until the catalog was walked.
     var completeSince: SequenceNumber?
   }
@@ -30,26 +33,45 @@ final class GroupDirectory: Sendable {
     state.withLock { $0.enter(pattern) }
   }
 
+  /// Enters a root collection in which a commit is about to link storage paths.
+  func enterLinks(in root: String) {
+    guard isKept else { return }
+    state.withLock { _ = $0.linking.insert(ExactText(root)) }
+  }
+
+  /// The root collections in which documents may link storage paths, some of them perhaps no more.
+  ///
+  /// - Complexity: O(roots found); O(rows of the catalog) the first time.
+  func linkingRoots(in rows: Rows) throws(DatabaseError) -> Set<ExactText> {
+    try answer(in: rows) { $0.linking }
+  }
+
   /// The root collections that may have collections with this id, some of them perhaps no more.
   ///
   /// - Complexity: O(roots found); O(rows of the catalog) the first time.
   func roots(of id: ExactText, in rows: Rows) throws(DatabaseError) -> Set<ExactText> {
+    try answer(in: rows) { $0.roots[id] ?? [] }
+  }
+
+  private func answer(
+    in rows: Rows, _ read: (State) -> Set<ExactText>
+  ) throws(DatabaseError) -> Set<ExactText> {
     let sequence = rows.snapshot.sequence
     let known = state.withLock { state -> Set<ExactText>? in
       guard let since = state.completeSince, since <= sequence else { return nil }
-      return state.roots[id] ?? []
+      return read(state)
     }
     if let known { return known }
-    var found = State()
-    try rows.forEachPattern { found.enter($0) }
+    let found = try rows.walkDirectory()
     if isKept {
-      state.withLock { [found] state in
+      state.withLock { state in
         guard state.completeSince == nil else { return }
         state.roots.merge(found.roots) { $0.union($1) }
+        state.linking.formUnion(found.linking)
         state.completeSince = sequence
       }
     }
-    return found.roots[id] ?? []
+    return read(found)
   }
 }
 
@@ -75,19 +97,29 @@ extension Catalog {
 }
 
 extension Rows {
-  /// Shows the pattern of every collection that the catalog knows.
-  fileprivate func forEachPattern(
-    _ visit: (CollectionPattern) -> Void
-  ) throws(DatabaseError) {
+  /// What the catalog's rows say.
+  fileprivate func walkDirectory() throws(DatabaseError) -> GroupDirectory.State {
+    var found = GroupDirectory.State()
+    var roots: [UInt32: ExactText] = [:]
+    var linking: Set<UInt32> = []
     var walk = RangeWalk(self, [KeyRange(prefix: CatalogKey.keyspaces)])
     while try walk.next() {
       let value = try walk.value
+      let key = walk.cursor.key
       do throws(MalformedBytes) {
-        if let pattern = try KeyspaceRow.pattern(key: walk.cursor.key, value) { visit(pattern) }
+        guard let keyspace = try CatalogKey.keyspace(of: CatalogKey.kindMark, key) else { continue }
+        if let pattern = try KeyspaceRow.pattern(key: key, value) {
+          found.enter(pattern)
+          roots[keyspace.family] = ExactText(pattern.root)
+        } else if KeyspaceRow.mayLink(value, of: keyspace) {
+          linking.insert(keyspace.family)
+        }
       } catch {
         throw DatabaseError(catalog: error)
       }
     }
+    found.linking = Set(linking.compactMap { roots[$0] })
+    return found
   }
 
   /// The pattern of the collection whose documents are in a keyspace; nil when there is none.

@@ -30,6 +30,9 @@ struct Keyspace: Sendable, Hashable, Comparable {
     rawValue = family * Self.familyCapacity + member
   }
 
+  /// The number of the family it is in.
+  var family: UInt32 { rawValue / Self.familyCapacity }
+
   static func < (left: Keyspace, right: Keyspace) -> Bool { left.rawValue < right.rawValue }
 
   /// What every key in this keyspace begins with.

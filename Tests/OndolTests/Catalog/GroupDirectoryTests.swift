@@ -105,4 +105,37 @@ import Testing
     try await reader.close()
     try await writer.close()
   }
+
+  /// A path that was to go was looked up in every root collection there is, links or none.
+  @Test func `A linked path stays, whenever its link was made and wherever`() async throws {
+    let device = SimulatedDevice()
+    var database = try await Database.open(at: "app.ondol", on: device)
+    for root in ["a", "b", "c"] { try await database.document("\(root)/d").setData(["n": 1]) }
+    // The directory is made before there is any link, and again after each opening.
+    try await database.storage.reference(withPath: "none").putData([1])
+    try await database.storage.reference(withPath: "none").delete()
+    for (round, collection) in ["b", "c", "a/d/below", "new"].enumerated() {
+      let name = "image\(round)"
+      try await database.storage.reference(withPath: name).putData([1])
+      try await database.collection(collection).linkBlobs(field: "image")
+      try await database.collection(collection).document("x").setData(["image": name])
+      for isOpenedAnew in [false, true] {
+        if isOpenedAnew {
+          try await database.close()
+          database = try await Database.open(at: "app.ondol", on: device)
+        }
+        for earlier in 0...round {
+          let error = await #expect(throws: DatabaseError.self) {
+            try await database.storage.reference(withPath: "image\(earlier)").delete()
+          }
+          #expect(error?.code == .failedPrecondition, "image\(earlier) in round \(round)")
+        }
+      }
+    }
+    try await database.collection("c").document("x").delete()
+    #expect(
+      try await database.storage.reference().listAll().items.map(\.name)
+        == ["image0", "image2", "image3"])
+    try await database.close()
+  }
 }
