@@ -43,7 +43,11 @@ final class Interrupt {
       }
       if isFirst { handler() } else { exit(130) }
     }
+    // Until the source is registered an interrupt would be lost: what is ignored does not wait.
+    let isRegistered = DispatchSemaphore(value: 0)
+    source.setRegistrationHandler { isRegistered.signal() }
     source.resume()
+    isRegistered.wait()
   }
 
   /// Whether there has been one.

@@ -262,12 +262,18 @@ extension Watch.State {
     lineBytes = 0
   }
 
-  /// Works the inbox into the view.
+  /// Works the inbox into the view. One that comes out stale has some changes in it and others
+  /// not: it is not kept, because the next evaluation is compared with what was told last.
   fileprivate mutating func empty() {
-    guard !isStale, !inbox.isEmpty, view != nil else { return }
-    if view?.apply(inbox.values) == true { generation += 1 }
+    guard !isStale, !inbox.isEmpty, var changed = view else { return }
+    let isAnother = changed.apply(inbox.values)
     clearInbox()
-    if view?.isStale == true { isStale = true }
+    if changed.isStale {
+      isStale = true
+      return
+    }
+    view = changed
+    if isAnother { generation += 1 }
   }
 
   /// Takes a new view over, and what came while it was evaluated.

@@ -28,11 +28,15 @@ enum Interruption {
   static func install() {
     signal(SIGPIPE, SIG_IGN)
     signal(SIGINT, SIG_IGN)
+    // Until the source is registered an interrupt would be lost: what is ignored does not wait.
+    let isRegistered = DispatchSemaphore(value: 0)
     state.withLock { state in
       state.source = DispatchSource.makeSignalSource(signal: SIGINT, queue: .global())
       state.source?.setEventHandler { interrupt() }
+      state.source?.setRegistrationHandler { isRegistered.signal() }
       state.source?.resume()
     }
+    isRegistered.wait()
   }
 
   /// Has interrupts end commands only, from here on.
