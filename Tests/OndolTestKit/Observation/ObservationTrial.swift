@@ -86,9 +86,11 @@ package enum ObservationTrial {
     return try await withThrowingTaskGroup(of: Void.self) { group in
       for record in records { group.addTask { try await listen(record) } }
       var results = try querySeeds.map { [try writer.shown($0)] }
-      for _ in 0..<commitCount {
+      var endings: Set<Int> = []
+      for number in 1...commitCount {
         for _ in 0..<writer.draw.random.below(6) { await Task.yield() }
         try await writer.goOn()
+        if writer.mayHaveEnded { endings.insert(number) }
         for (index, seed) in querySeeds.enumerated() {
           results[index].append(try writer.shown(seed))
         }
@@ -113,7 +115,7 @@ package enum ObservationTrial {
       counts.schemas = writer.schemaCount
       counts.drops = writer.dropCount
       for (record, results) in zip(records, results) {
-        try record.check(against: results, &counts)
+        try record.check(against: results, endings, &counts)
       }
       return counts
     }
@@ -160,6 +162,8 @@ private struct ObservedWriter {
   private let clock: StandingClock?
   /// The last schema of each collection.
   private var versions: [String: Int] = [:]
+  /// Whether documents may have ended in the last step.
+  private(set) var mayHaveEnded = false
   private(set) var schemaCount = 0
   private(set) var dropCount = 0
 
@@ -222,6 +226,7 @@ extension ObservedWriter {
   /// Makes a commit, or declares or drops something, or lets time pass.
   private mutating func goOnAlone() async throws {
     guard let clock else { return }
+    mayHaveEnded = false
     switch draw.random.below(24) {
     case 0, 1:
       // The patterns `c`, `c/c` and `d`.
@@ -231,12 +236,14 @@ extension ObservedWriter {
       try await TrialSchema.declare(versions[path] ?? 0, of: database.collection(path))
     case 2, 3:
       // What is over is taken out before the next result is asked for, as listeners see it.
+      mayHaveEnded = true
       clock.turn(bySeconds: draw.random.below(3))
       try await database.removeEnded()
     case 4:
       dropCount += 1
       try await database.collection("c").drop(includingDeclarations: draw.random.chance(1, in: 2))
     case 5:
+      mayHaveEnded = true
       try await database.collection("c").setTimeToLive(
         field: draw.random.chance(1, in: 4) ? nil : "end")
     case 6: try await database.collection("c").createIndex(on: [draw.random.pick(["a", "-b"])])
@@ -270,11 +277,21 @@ private final class ListenerRecord: Sendable {
   var last: Shown? { snapshots.withLock { $0.last?.shown } }
 
   /// Throws unless the snapshots are some of `results`, in their order, the last one included.
-  func check(against results: [Shown], _ counts: inout ObservationCounts) throws {
+  ///
+  /// - Parameter endings: results before which documents may have ended. They are removed one after
+  ///   the other, and listeners may see some of them gone and others not.
+  func check(
+    against results: [Shown], _ endings: Set<Int>, _ counts: inout ObservationCounts
+  ) throws {
     let snapshots = snapshots.withLock { $0 }
     var place = 0
     for (number, snapshot) in snapshots.enumerated() {
-      guard let found = results[place...].firstIndex(of: snapshot.shown) else {
+      let shown = snapshot.shown
+      let between = results.indices.dropFirst(place).first { index in
+        endings.contains(index + 1) && results[index + 1].isPart(of: shown)
+          && shown.isPart(of: results[index])
+      }
+      guard let found = results[place...].firstIndex(of: shown) ?? between else {
         throw ObservationFault(
           description: "\(query): snapshot \(number) is no result from commit \(place) on:"
             + " \(snapshot.shown)")
@@ -299,5 +316,17 @@ private final class ListenerRecord: Sendable {
         description: "\(query): the last snapshot, of \(snapshots.count), is"
           + " \(snapshots.last?.shown ?? []) and not \(results.last ?? [])")
     }
+  }
+}
+
+extension [String] {
+  /// Whether this is `whole` with some elements left out.
+  fileprivate func isPart(of whole: [String]) -> Bool {
+    var rest = whole[...]
+    for element in self {
+      guard let index = rest.firstIndex(of: element) else { return false }
+      rest = rest[(index + 1)...]
+    }
+    return true
   }
 }
