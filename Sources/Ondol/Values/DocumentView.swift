@@ -158,6 +158,15 @@ extension Span<UInt8> {
 
   /// Finds a symbol in a map's table.
   func index(ofSymbol symbol: Int, in layout: ContainerLayout) -> Int? {
+    let place = place(ofSymbol: symbol, in: layout)
+    return place.isThere ? place.index : nil
+  }
+
+  /// Where a symbol is in a map's table, or the first one behind it, and whether it is there.
+  @inline(__always)
+  func place(
+    ofSymbol symbol: Int, in layout: ContainerLayout
+  ) -> (index: Int, isThere: Bool) {
     var low = 0
     var high = layout.count
     while high - low > 8 {
@@ -166,14 +175,22 @@ extension Span<UInt8> {
     }
     while low < high {
       let found = self.symbol(low, of: layout)
-      if found >= symbol { return found == symbol ? low : nil }
+      if found >= symbol { return (low, found == symbol) }
       low += 1
     }
-    return nil
+    return (low, false)
   }
 
   /// Finds a name in a map that has its own.
   func index(ofName name: String, in layout: ContainerLayout) throws(MalformedBytes) -> Int? {
+    let place = try place(ofName: name, in: layout)
+    return place.isThere ? place.index : nil
+  }
+
+  /// Where a name is in a map that has its own, or the first name behind it.
+  func place(
+    ofName name: String, in layout: ContainerLayout
+  ) throws(MalformedBytes) -> (index: Int, isThere: Bool) {
     var low = 0
     var high = layout.count
     while low < high {
@@ -183,10 +200,10 @@ extension Span<UInt8> {
         throw MalformedBytes(at: layout.base, "a document has a name out of bounds")
       }
       let order = text.compare(name.utf8Bytes)
-      if order == 0 { return middle }
+      if order == 0 { return (middle, true) }
       if order < 0 { low = middle + 1 } else { high = middle }
     }
-    return nil
+    return (low, false)
   }
 
   /// The text whose tag is at `offset`; nil when there is none.

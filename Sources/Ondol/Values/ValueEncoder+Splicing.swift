@@ -173,16 +173,14 @@ extension ValueEncoder {
     var field = EditedField(
       name: entry.name, symbol: 0, place: 0, isStored: false, edit: entry.edit)
     if stored.isNamed {
-      guard let found = octets.firstName(atOrBehind: entry.name, of: stored) else { return nil }
+      guard let found = try? octets.place(ofName: entry.name, in: stored) else { return nil }
       (field.place, field.isStored) = found
       return field
     }
     if case .removed = entry.edit, symbols.symbol(entry.name) == nil { return field }
     guard let symbol = try symbols.symbol(adding: entry.name) else { return nil }
     field.symbol = symbol
-    field.place = octets.firstSymbol(atOrBehind: Int(symbol), of: stored)
-    field.isStored =
-      field.place < stored.count && octets.symbol(field.place, of: stored) == Int(symbol)
+    (field.place, field.isStored) = octets.place(ofSymbol: Int(symbol), in: stored)
     return field
   }
 
@@ -260,31 +258,5 @@ extension Span<UInt8> {
       if slot < layout.firstInline { return layout.base + slot }
     }
     return nil
-  }
-
-  fileprivate func firstSymbol(atOrBehind symbol: Int, of layout: ContainerLayout) -> Int {
-    var (low, high) = (0, layout.count)
-    while low < high {
-      let middle = (low + high) / 2
-      if self.symbol(middle, of: layout) < symbol { low = middle + 1 } else { high = middle }
-    }
-    return low
-  }
-
-  /// The place of a name, or of the first behind it, and whether it is the name's.
-  fileprivate func firstName(
-    atOrBehind name: String, of layout: ContainerLayout
-  ) -> (place: Int, isThere: Bool)? {
-    var (low, high) = (0, layout.count)
-    while low < high {
-      let middle = (low + high) / 2
-      guard let text = lengthPrefixed(at: layout.base + symbol(middle, of: layout)) else {
-        return nil
-      }
-      let order = text.compare(name.utf8Bytes)
-      if order == 0 { return (middle, true) }
-      if order < 0 { low = middle + 1 } else { high = middle }
-    }
-    return (low, false)
   }
 }
