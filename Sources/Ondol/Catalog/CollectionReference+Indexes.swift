@@ -231,7 +231,8 @@ extension IndexKind {
           field: "\(filter.field)")
       }
       // The time of a commit is not known when its index rows are made.
-      guard !filter.condition.operands.contains(where: \.hasTimestamp) else {
+      guard !filter.condition.operands.contains(where: { $0.hasLeaf { $0.timestamp != nil } })
+      else {
         throw DatabaseError(
           .invalidArgument, "an index cannot depend on a time; leave it to the query",
           field: "\(filter.field)")
@@ -247,18 +248,6 @@ extension IndexKind {
       }
     }
     self.condition = tree
-  }
-}
-
-extension Value {
-  /// Whether there is a timestamp in it.
-  fileprivate var hasTimestamp: Bool {
-    switch self {
-    case .timestamp: true
-    case .array(let elements): elements.contains(where: \.hasTimestamp)
-    case .map(let fields): fields.values.contains(where: \.hasTimestamp)
-    default: false
-    }
   }
 }
 

@@ -257,12 +257,5 @@ struct FieldEdits: Sendable {
 
 extension Value {
   /// Whether the value refers to contents, at any depth.
-  fileprivate var hasBlobs: Bool {
-    switch self {
-    case .blob: true
-    case .array(let elements): elements.contains(where: \.hasBlobs)
-    case .map(let fields): fields.values.contains(where: \.hasBlobs)
-    default: false
-    }
-  }
+  fileprivate var hasBlobs: Bool { hasLeaf { $0.blob != nil } }
 }

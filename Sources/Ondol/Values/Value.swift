@@ -78,6 +78,17 @@ extension Value {
 
   /// The value of a field of a map; nil when it is missing or when this is not a map.
   public subscript(name: String) -> Value? { map?[name] }
+
+  /// Whether what is sought is this value or, where it holds others, anywhere in it.
+  ///
+  /// - Parameter isSought: asked of values that hold no others.
+  func hasLeaf(_ isSought: (Value) -> Bool) -> Bool {
+    switch self {
+    case .array(let elements): elements.contains { $0.hasLeaf(isSought) }
+    case .map(let fields): fields.values.contains { $0.hasLeaf(isSought) }
+    default: isSought(self)
+    }
+  }
 }
 
 // MARK: - Literals
