@@ -64,12 +64,7 @@ struct TreeDifference: Sendable {
 extension ArraySlice<[UInt8]> {
   /// Of keys that are sorted those that begin so.
   func beginning(with prefix: [UInt8]) -> Self {
-    var (low, high) = (startIndex, endIndex)
-    while low < high {
-      let middle = low + (high - low) / 2
-      if TreeKey.compare(self[middle], prefix) < 0 { low = middle + 1 } else { high = middle }
-    }
-    return self[low...].prefix { $0.starts(with: prefix) }
+    self[partition { TreeKey.compare($0, prefix) < 0 }...].prefix { $0.starts(with: prefix) }
   }
 }
 

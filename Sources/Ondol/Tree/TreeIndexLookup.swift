@@ -59,21 +59,7 @@ struct TreeIndexLookup {
 
   private func find(in range: KeyRange) throws(DatabaseError) -> [TreeIndexDefinition] {
     guard let all else { return try TreeIndexDefinition.all(declaredIn: range, rows) }
-    var low = 0
-    var high = all.count
-    while low < high {
-      let middle = (low + high) / 2
-      if TreeKey.compare(all[middle].key, range.lower) < 0 {
-        low = middle + 1
-      } else {
-        high = middle
-      }
-    }
-    var found: [TreeIndexDefinition] = []
-    while low < all.count, TreeKey.compare(all[low].key, range.upper) < 0 {
-      found.append(all[low].index)
-      low += 1
-    }
-    return found
+    let start = all.partition { TreeKey.compare($0.key, range.lower) < 0 }
+    return all[start...].prefix { TreeKey.compare($0.key, range.upper) < 0 }.map(\.index)
   }
 }

@@ -37,7 +37,7 @@ struct TreeNode: Sendable, Hashable {
   ///
   /// - Complexity: O(log n) in the children.
   func child(_ component: [UInt8]) -> TreeNode? {
-    children.entry(component)?.node
+    children.find(component).entry?.node
   }
 
   /// Takes over what the node's own row says.
@@ -68,21 +68,6 @@ struct TreeChild: Sendable, Hashable, KeyedEntry {
   var component: [UInt8]
   var node: TreeNode
 
-  init(key: String, component: [UInt8], node: TreeNode) {
-    self.key = key
-    self.component = component
-    self.node = node
-  }
-
-  /// The child whose key is in a component of a row's key.
-  init(_ component: [UInt8], _ node: TreeNode) throws(DatabaseError) {
-    do throws(MalformedBytes) {
-      self.init(key: try TreeKey.key(component.bytes), component: component, node: node)
-    } catch {
-      throw DatabaseError(tree: error)
-    }
-  }
-
   static func == (left: TreeChild, right: TreeChild) -> Bool {
     left.component == right.component && left.node == right.node
   }
@@ -104,6 +89,17 @@ struct TreeChild: Sendable, Hashable, KeyedEntry {
     case .child(let way):
       TreePosition(
         order: node.descendant(way)?.orderBytes ?? TreeOrder.bytes(nil), component: component)
+    }
+  }
+}
+
+extension TreeChild {
+  /// The child whose key is in a component of a row's key.
+  init(_ component: [UInt8], _ node: TreeNode) throws(DatabaseError) {
+    do throws(MalformedBytes) {
+      self.init(key: try TreeKey.key(component.bytes), component: component, node: node)
+    } catch {
+      throw DatabaseError(tree: error)
     }
   }
 }

@@ -54,7 +54,7 @@ private struct Entry: KeyedEntry {
       let bound = Entry(number, 0).orderedBy
       while rank < sorted.count, sorted[rank].key < number { rank += 1 }
       let next = rank < sorted.count ? sorted[rank].value : nil
-      guard tree.entry(bound) == model[number], tree.first(atOrAfter: bound) == next,
+      guard tree.find(bound) == (rank, model[number]), tree.first(atOrAfter: bound) == next,
         tree.last(before: bound) == (rank > 0 ? sorted[rank - 1].value : nil)
       else {
         Issue.record("another answer at \(number)")
