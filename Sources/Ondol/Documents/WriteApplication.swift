@@ -8,20 +8,18 @@ extension WriteIntent {
   ///
   /// Throws as `apply(to:)` of decoded fields.
   func apply(to before: WrittenFields?) throws(DatabaseError) -> WrittenFields? {
-    if case .patch(let patch, let mask) = change, let before {
+    if case .patch(let patch, let mask) = change, let before, case .row = before {
       var removed: [FieldNames] = []
       var put: [(FieldNames, Value)] = []
-      if case .row = before {
-        for place in mask {
-          if let value = lookUp(place[...], in: patch) {
-            put.append((place, value))
-          } else {
-            removed.append(place)
-          }
+      for place in mask {
+        if let value = lookUp(place[...], in: patch) {
+          put.append((place, value))
+        } else {
+          removed.append(place)
         }
-        let edited = try before.edited(removing: removed, putting: put, transforms)
-        if let edited { return edited }
       }
+      let edited = try before.edited(removing: removed, putting: put, transforms)
+      if let edited { return edited }
     }
     return try apply(to: before?.all).map { .decoded($0) }
   }

@@ -66,7 +66,7 @@ struct FieldChange: Sendable, Hashable {
   }
 
   static func == (left: FieldChange, right: FieldChange) -> Bool {
-    left.before == right.before && left.after == right.after
+    left.time == right.time && left.before == right.before && left.after == right.after
   }
 
   func hash(into hasher: inout Hasher) {

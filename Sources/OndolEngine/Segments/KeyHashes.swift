@@ -15,8 +15,8 @@ struct KeyHashes {
     if last.count == Self.pieceLength {
       full.append(last)
       last = []
+      last.reserveCapacity(Self.pieceLength)
     }
-    if last.isEmpty, !full.isEmpty { last.reserveCapacity(Self.pieceLength) }
     last.append(hash)
   }
 
