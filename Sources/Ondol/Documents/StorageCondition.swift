@@ -10,37 +10,6 @@ struct StorageCondition: Sendable, Hashable {
   /// The metageneration it must have.
   var metageneration: Int64?
 
-  /// Throws unless it holds of the object's fields, nil when there is none.
-  ///
-  /// `.notFound` where there must be an object and is none, `.alreadyExists` where there must be
-  /// none and is one, `.aborted` when another has come meanwhile.
-  func check(_ fields: [String: Value]?, at path: String) throws(DatabaseError) {
-    guard let fields, let found = StorageMetadata(path: path, fields, updated: .pending) else {
-      if exists == true { throw Self.missing(path) }
-      if let generation, generation != 0 {
-        throw DatabaseError(
-          .aborted, "the object has been deleted, and generation \(generation) was wanted",
-          path: path)
-      }
-      return
-    }
-    if exists == false || generation == 0 {
-      throw DatabaseError(.alreadyExists, "there is an object already", path: path)
-    }
-    if let generation, generation != found.generation {
-      throw DatabaseError(
-        .aborted,
-        "the object has generation \(found.generation) and not \(generation): another put came"
-          + " first", path: path)
-    }
-    if let metageneration, metageneration != found.metageneration {
-      throw DatabaseError(
-        .aborted,
-        "the object has metageneration \(found.metageneration) and not \(metageneration): another"
-          + " update came first", path: path)
-    }
-  }
-
   static func missing(_ path: String) -> DatabaseError {
     DatabaseError(.notFound, "there is no object at this path", path: path)
   }
