@@ -1,27 +1,7 @@
-// What listeners are told of a commit: the documents it changed, each as it was and as it is. The
-// note travels with the commit's batch; once the commit is visible, its sequence and time complete
-// it. Stage 6 of the write path.
+// What listeners are told of a commit: the documents it changed, each as it was and as it is. Made in
+// stage 6 of the write path, when the commit is visible and its sequence and time are known.
 
 internal import OndolEngine
-
-/// The note of a commit.
-final class CommitNote: Sendable {
-  enum Content: Sendable {
-    case documents([WrittenDocument])
-    /// A root collection was dropped with all that was below it, or its documents are read in
-    /// another way from now on.
-    case readAnew(root: String)
-  }
-
-  let content: Content
-  /// Rows of the tree that it changed.
-  let tree: [TreeRowChange]
-
-  init(_ content: Content, tree: [TreeRowChange] = []) {
-    self.content = content
-    self.tree = tree
-  }
-}
 
 /// A document that a commit changed.
 struct ObservedChange: Sendable {

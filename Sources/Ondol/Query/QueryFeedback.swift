@@ -4,11 +4,21 @@
 internal import Logging
 internal import OndolEngine
 
+/// What the queries of a database have told so far.
+final class QueryFeedback: Sendable {
+  /// What they found out about the indexes they used.
+  let statistics = Guarded(IndexStatistics())
+  /// Indexes that are being made because they were slow.
+  fileprivate let indexesUnderway = Guarded<Set<ExactText>>([])
+  /// Fields that the log was told nobody has, each with its collection.
+  fileprivate let warnedFields = Guarded<Set<ExactText>>([])
+}
+
 extension Database {
   /// Notes how many rows an index had for what was asked of it. The walk must have come to its end.
   func note(_ walk: CandidateWalk) {
     guard let scan = walk.wholeScan else { return }
-    statistics.withLock {
+    feedback.statistics.withLock {
       $0.note(walk.visited, of: scan.ranges.count, in: scan.index.keyspace, fixed: scan.fixed)
     }
   }
@@ -30,7 +40,7 @@ extension Database {
       let pattern = part.naming.pattern
       let kind = IndexKind(fields, isOfGroup: part.naming.collection == nil)
       let name = "\(pattern) \(kind.name)"
-      guard indexesUnderway.withLock({ $0.insert(ExactText(name)).inserted }) else { continue }
+      guard feedback.indexesUnderway.withLock({ $0.insert(ExactText(name)).inserted }) else { continue }
       engine.startInBackground { [self] in
         do throws(DatabaseError) {
           try await createIndex(kind, of: pattern) { _ in }
@@ -38,7 +48,7 @@ extension Database {
         } catch {
           options.logger.warning("an index for slow queries was not made: \(error)")
         }
-        indexesUnderway.withLock { _ = $0.remove(ExactText(name)) }
+        feedback.indexesUnderway.withLock { _ = $0.remove(ExactText(name)) }
       }
     }
   }
@@ -81,7 +91,7 @@ extension Database {
   /// Says in the log, once for each, that a query names a field that nobody has.
   func warnOnce(ofUnknownField name: String, in source: QueryShape.Source) {
     let place = ExactText("\(source)/\(name)")
-    guard warnedFields.withLock({ $0.insert(place).inserted }) else { return }
+    guard feedback.warnedFields.withLock({ $0.insert(place).inserted }) else { return }
     options.logger.warning(
       "a query of '\(source)' names the field '\(name)', which no document and no index there has")
   }
