@@ -20,11 +20,13 @@ let package = Package(
   targets: [
     // C only where Swift cannot say it: checksum instructions and missing constants.
     .target(name: "COndol"),
+    // The platform's C library, under one name.
+    .target(name: "OndolPlatform"),
     .systemLibrary(
       name: "CLZ4", pkgConfig: "liblz4", providers: [.apt(["liblz4-dev"]), .brew(["lz4"])]),
 
     // The lower floor: ordered bytes that survive a crash.
-    .target(name: "OndolEngine", dependencies: ["COndol", "CLZ4"]),
+    .target(name: "OndolEngine", dependencies: ["COndol", "CLZ4", "OndolPlatform"]),
     // The upper floor, the product: values, collections, indexes, queries.
     .target(
       name: "Ondol",
@@ -39,7 +41,7 @@ let package = Package(
     .executableTarget(
       name: "OndolInspect",
       dependencies: [
-        "Ondol", "OndolEngine", "OndolJSON",
+        "Ondol", "OndolEngine", "OndolJSON", "OndolPlatform",
         .product(name: "ArgumentParser", package: "swift-argument-parser"),
       ]),
     // The suites of SimulationTests for hours instead of seconds.
@@ -52,17 +54,22 @@ let package = Package(
     .executableTarget(
       name: "OndolDemo",
       dependencies: [
-        "Ondol", .product(name: "ArgumentParser", package: "swift-argument-parser"),
+        "Ondol", "OndolPlatform",
+        .product(name: "ArgumentParser", package: "swift-argument-parser"),
       ]),
 
     .target(
       name: "OndolTestKit",
       dependencies: ["Ondol", "OndolEngine", .product(name: "Logging", package: "swift-log")],
       path: "Tests/OndolTestKit"),
-    .testTarget(name: "OndolEngineTests", dependencies: ["OndolEngine", "OndolTestKit"]),
     .testTarget(
-      name: "OndolTests", dependencies: ["Ondol", "OndolEngine", "OndolJSON", "OndolTestKit"]),
-    .testTarget(name: "SimulationTests", dependencies: ["OndolEngine", "Ondol", "OndolTestKit"]),
+      name: "OndolEngineTests", dependencies: ["OndolEngine", "OndolPlatform", "OndolTestKit"]),
+    .testTarget(
+      name: "OndolTests",
+      dependencies: ["Ondol", "OndolEngine", "OndolJSON", "OndolPlatform", "OndolTestKit"]),
+    .testTarget(
+      name: "SimulationTests",
+      dependencies: ["OndolEngine", "Ondol", "OndolPlatform", "OndolTestKit"]),
     // What an app's tests see of the test kit, through public calls alone.
     .testTarget(name: "TestKitTests", dependencies: ["Ondol", "OndolTestKit"]),
     .testTarget(name: "TidyTests"),
@@ -103,17 +110,19 @@ if let bench = Context.environment["BENCH"] {
       linkerSettings: linkedCxxLibraries.map { .linkedLibrary($0) }),
     .target(
       name: "Peers",
-      dependencies: ["CPeers"] + systemLibraries.map { .target(name: $0) }
+      dependencies: ["CPeers", "OndolPlatform"] + systemLibraries.map { .target(name: $0) }
         + (hasGRDB ? [.product(name: "GRDB", package: "GRDB.swift")] : []),
       path: "Benchmarks/Peers", swiftSettings: defines.map { .define($0) }),
     .target(
       name: "BenchmarkKit",
-      dependencies: [.product(name: "ArgumentParser", package: "swift-argument-parser")],
+      dependencies: [
+        "OndolPlatform", .product(name: "ArgumentParser", package: "swift-argument-parser"),
+      ],
       path: "Benchmarks/BenchmarkKit"),
     .executableTarget(
       name: "EngineBenchmarks",
       dependencies: [
-        "BenchmarkKit", "CPeers", "Peers", "OndolEngine",
+        "BenchmarkKit", "CPeers", "Peers", "OndolEngine", "OndolPlatform",
         .product(name: "ArgumentParser", package: "swift-argument-parser"),
       ], path: "Benchmarks/EngineBenchmarks", swiftSettings: defines.map { .define($0) }),
     .executableTarget(
