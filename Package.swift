@@ -38,17 +38,19 @@ let package = Package(
 
     // Values as JSON and back, and the tool's dumps: a library, so that tests and fuzzers reach it.
     .target(name: "OndolJSON", dependencies: ["Ondol", "OndolEngine"]),
+    // What the programs have in common at a terminal.
+    .target(name: "OndolConsole", dependencies: ["OndolEngine"]),
     .executableTarget(
       name: "OndolInspect",
       dependencies: [
-        "Ondol", "OndolEngine", "OndolJSON", "OndolPlatform",
+        "Ondol", "OndolConsole", "OndolEngine", "OndolJSON", "OndolPlatform",
         .product(name: "ArgumentParser", package: "swift-argument-parser"),
       ]),
     // The suites of SimulationTests for hours instead of seconds.
     .executableTarget(
       name: "OndolStress",
       dependencies: [
-        "Ondol", "OndolEngine", "OndolTestKit",
+        "Ondol", "OndolConsole", "OndolEngine", "OndolTestKit",
         .product(name: "ArgumentParser", package: "swift-argument-parser"),
       ]),
     .executableTarget(
