@@ -9,7 +9,6 @@ let package = Package(
     // For apps' own tests: devices that lose power, fail and fill up; Tests/OndolTestKit/Product.
     .library(name: "OndolTestKit", targets: ["OndolTestKit"]),
     .executable(name: "ondol", targets: ["OndolInspect"]),
-    .executable(name: "ondol-demo", targets: ["OndolDemo"]),
     .executable(name: "ondol-stress", targets: ["OndolStress"]),
   ],
   dependencies: [
@@ -53,12 +52,13 @@ let package = Package(
         "Ondol", "OndolConsole", "OndolEngine", "OndolTestKit",
         .product(name: "ArgumentParser", package: "swift-argument-parser"),
       ]),
+    // The example apps, for whoever has the sources: no product, and so called as it is run.
     .executableTarget(
-      name: "OndolDemo",
+      name: "ondol-demo",
       dependencies: [
         "Ondol", "OndolPlatform",
         .product(name: "ArgumentParser", package: "swift-argument-parser"),
-      ]),
+      ], path: "Sources/OndolDemo"),
 
     .target(
       name: "OndolTestKit",
