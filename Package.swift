@@ -9,7 +9,6 @@ let package = Package(
     // For apps' own tests: devices that lose power, fail and fill up; Tests/OndolTestKit/Product.
     .library(name: "OndolTestKit", targets: ["OndolTestKit"]),
     .executable(name: "ondol", targets: ["OndolInspect"]),
-    .executable(name: "ondol-demo", targets: ["OndolDemo"]),
     .executable(name: "ondol-stress", targets: ["OndolStress"]),
   ],
   dependencies: [
@@ -20,11 +19,13 @@ let package = Package(
   targets: [
     // C only where Swift cannot say it: checksum instructions and missing constants.
     .target(name: "COndol"),
+    // The platform's C library, under one name.
+    .target(name: "OndolPlatform"),
     .systemLibrary(
       name: "CLZ4", pkgConfig: "liblz4", providers: [.apt(["liblz4-dev"]), .brew(["lz4"])]),
 
     // The lower floor: ordered bytes that survive a crash.
-    .target(name: "OndolEngine", dependencies: ["COndol", "CLZ4"]),
+    .target(name: "OndolEngine", dependencies: ["COndol", "CLZ4", "OndolPlatform"]),
     // The upper floor, the product: values, collections, indexes, queries.
     .target(
       name: "Ondol",
@@ -36,33 +37,41 @@ let package = Package(
 
     // Values as JSON and back, and the tool's dumps: a library, so that tests and fuzzers reach it.
     .target(name: "OndolJSON", dependencies: ["Ondol", "OndolEngine"]),
+    // What the programs have in common at a terminal.
+    .target(name: "OndolConsole", dependencies: ["OndolEngine"]),
     .executableTarget(
       name: "OndolInspect",
       dependencies: [
-        "Ondol", "OndolEngine", "OndolJSON",
+        "Ondol", "OndolConsole", "OndolEngine", "OndolJSON", "OndolPlatform",
         .product(name: "ArgumentParser", package: "swift-argument-parser"),
       ]),
     // The suites of SimulationTests for hours instead of seconds.
     .executableTarget(
       name: "OndolStress",
       dependencies: [
-        "Ondol", "OndolEngine", "OndolTestKit",
+        "Ondol", "OndolConsole", "OndolEngine", "OndolTestKit",
         .product(name: "ArgumentParser", package: "swift-argument-parser"),
       ]),
+    // The example apps, for whoever has the sources: no product, and so called as it is run.
     .executableTarget(
-      name: "OndolDemo",
+      name: "ondol-demo",
       dependencies: [
-        "Ondol", .product(name: "ArgumentParser", package: "swift-argument-parser"),
-      ]),
+        "Ondol", "OndolPlatform",
+        .product(name: "ArgumentParser", package: "swift-argument-parser"),
+      ], path: "Sources/OndolDemo"),
 
     .target(
       name: "OndolTestKit",
       dependencies: ["Ondol", "OndolEngine", .product(name: "Logging", package: "swift-log")],
       path: "Tests/OndolTestKit"),
-    .testTarget(name: "OndolEngineTests", dependencies: ["OndolEngine", "OndolTestKit"]),
     .testTarget(
-      name: "OndolTests", dependencies: ["Ondol", "OndolEngine", "OndolJSON", "OndolTestKit"]),
-    .testTarget(name: "SimulationTests", dependencies: ["OndolEngine", "Ondol", "OndolTestKit"]),
+      name: "OndolEngineTests", dependencies: ["OndolEngine", "OndolPlatform", "OndolTestKit"]),
+    .testTarget(
+      name: "OndolTests",
+      dependencies: ["Ondol", "OndolEngine", "OndolJSON", "OndolPlatform", "OndolTestKit"]),
+    .testTarget(
+      name: "SimulationTests",
+      dependencies: ["OndolEngine", "Ondol", "OndolPlatform", "OndolTestKit"]),
     // What an app's tests see of the test kit, through public calls alone.
     .testTarget(name: "TestKitTests", dependencies: ["Ondol", "OndolTestKit"]),
     .testTarget(name: "TidyTests"),
@@ -103,17 +112,19 @@ if let bench = Context.environment["BENCH"] {
       linkerSettings: linkedCxxLibraries.map { .linkedLibrary($0) }),
     .target(
       name: "Peers",
-      dependencies: ["CPeers"] + systemLibraries.map { .target(name: $0) }
+      dependencies: ["CPeers", "OndolPlatform"] + systemLibraries.map { .target(name: $0) }
         + (hasGRDB ? [.product(name: "GRDB", package: "GRDB.swift")] : []),
       path: "Benchmarks/Peers", swiftSettings: defines.map { .define($0) }),
     .target(
       name: "BenchmarkKit",
-      dependencies: [.product(name: "ArgumentParser", package: "swift-argument-parser")],
+      dependencies: [
+        "OndolPlatform", .product(name: "ArgumentParser", package: "swift-argument-parser"),
+      ],
       path: "Benchmarks/BenchmarkKit"),
     .executableTarget(
       name: "EngineBenchmarks",
       dependencies: [
-        "BenchmarkKit", "CPeers", "Peers", "OndolEngine",
+        "BenchmarkKit", "CPeers", "Peers", "OndolEngine", "OndolPlatform",
         .product(name: "ArgumentParser", package: "swift-argument-parser"),
       ], path: "Benchmarks/EngineBenchmarks", swiftSettings: defines.map { .define($0) }),
     .executableTarget(

@@ -2,12 +2,7 @@
 // process holds, and that nothing one engine left behind is written while the next one is timed.
 
 import Foundation
-
-#if canImport(Glibc)
-  import Glibc
-#else
-  import Darwin
-#endif
+import OndolPlatform
 
 /// The blocks that the files below `directory` take on the device, in bytes.
 package func allocatedBytes(below directory: String) -> Int {

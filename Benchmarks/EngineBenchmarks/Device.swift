@@ -6,12 +6,7 @@ import BenchmarkKit
 import CPeers
 import Foundation
 import Peers
-
-#if canImport(Glibc)
-  import Glibc
-#else
-  import Darwin
-#endif
+import OndolPlatform
 
 /// Writes to files that were filled before, so that no file system has to allocate or to grow.
 final class Device {
@@ -31,7 +26,7 @@ final class Device {
     bytes = [UInt8](repeating: 0xA5, count: lengthBytes)
     self.directory = directory
     ways = [Way(file: try fill("device-1", times, flags: 0), syncsApart: true)]
-    #if canImport(Glibc)
+    #if os(Linux)
       ways.append(Way(file: try fill("device-2", times, flags: O_DSYNC), syncsApart: false))
     #endif
   }
@@ -74,7 +69,7 @@ final class Device {
   }
 
   private static func synchronize(_ file: CInt) -> Bool {
-    #if canImport(Glibc)
+    #if os(Linux)
       fdatasync(file) == 0
     #else
       fcntl(file, F_FULLFSYNC) == 0

@@ -3,12 +3,7 @@
 // and a row for each content in SQLite.
 
 import Foundation
-
-#if canImport(Glibc)
-  import Glibc
-#else
-  import Darwin
-#endif
+import OndolPlatform
 
 /// A file for each content.
 package final class FileBlobs {

@@ -4,15 +4,11 @@
 import ArgumentParser
 import Ondol
 
-struct Cars: AsyncParsableCommand {
+struct Cars: DemoApp {
   static let configuration = CommandConfiguration(
     abstract: "A live list of cars in the tree: child events, setValue, updateChildValues.")
 
   @OptionGroup var options: DemoOptions
-
-  func run() async throws {
-    try await Self.tell(options)
-  }
 }
 
 /// What the list shows of a car.

@@ -38,6 +38,17 @@ struct Everything: AsyncParsableCommand {
   }
 }
 
+/// A small app that tells what it does.
+protocol DemoApp: AsyncParsableCommand {
+  var options: DemoOptions { get }
+
+  static func tell(_ options: DemoOptions) async throws
+}
+
+extension DemoApp {
+  func run() async throws { try await Self.tell(options) }
+}
+
 /// What all the apps are asked.
 struct DemoOptions: ParsableArguments {
   @Option(name: .customLong("at"), help: "The database's directory.")

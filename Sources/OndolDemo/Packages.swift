@@ -5,22 +5,16 @@ import ArgumentParser
 import Foundation
 import Ondol
 
-struct Packages: AsyncParsableCommand {
+struct Packages: DemoApp {
   static let configuration = CommandConfiguration(
     abstract: "This machine's own package list: `in`, ranges, prefixes.")
 
   @OptionGroup var options: DemoOptions
-
-  func run() async throws {
-    try await Self.tell(options)
-  }
 }
 
 /// An installed package.
 struct Package: Codable, Equatable {
-  var name: String
-  var version: String
-  var section: String
+  var name, version, section: String
   /// In KiB; nil where the system does not say.
   var size: Int?
   var summary: String

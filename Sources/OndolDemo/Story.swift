@@ -2,14 +2,7 @@
 // that is about to be killed has no later.
 
 import Foundation
-
-#if canImport(Glibc)
-  import Glibc
-#elseif canImport(Musl)
-  import Musl
-#else
-  import Darwin
-#endif
+import OndolPlatform
 
 /// Prints the story.
 enum Story {

@@ -5,16 +5,12 @@
 import ArgumentParser
 import Ondol
 
-struct WorkDiary: AsyncParsableCommand {
+struct WorkDiary: DemoApp {
   static let configuration = CommandConfiguration(
     commandName: "workdiary",
     abstract: "A diary of working hours: subcollections, an index, merges, write results.")
 
   @OptionGroup var options: DemoOptions
-
-  func run() async throws {
-    try await Self.tell(options)
-  }
 }
 
 /// One day in the diary.

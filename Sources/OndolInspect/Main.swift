@@ -4,6 +4,7 @@
 
 import ArgumentParser
 import Foundation
+import OndolConsole
 import OndolEngine
 
 @main
@@ -89,7 +90,7 @@ struct Main: AsyncParsableCommand {
       }
       return .succeeded
     } catch let failure as CommandFailure {
-      if !failure.message.isEmpty { Output.say("ondol: \(failure.message)") }
+      if !failure.message.isEmpty { Console.say("ondol: \(failure.message)") }
       return failure.status
     } catch {
       let isHelp = exitCode(for: error) == .success
@@ -97,7 +98,7 @@ struct Main: AsyncParsableCommand {
       if isHelp {
         try? Output.write(Data((message + "\n").utf8))
       } else {
-        Output.say(message)
+        Console.say(message)
       }
       return isHelp ? .succeeded : .usage
     }

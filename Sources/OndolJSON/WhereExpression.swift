@@ -6,23 +6,17 @@ package import Ondol
 
 /// A condition on documents.
 package indirect enum WhereExpression: Sendable, Equatable {
-  /// What a field is compared with, and how.
-  package enum Condition: Sendable, Equatable {
-    case equal(Value)
-    case notEqual(Value)
-    case less(Value)
-    case lessOrEqual(Value)
-    case greater(Value)
-    case greaterOrEqual(Value)
-    case isIn([Value])
-    case notIn([Value])
-    case arrayContains(Value)
-    case arrayContainsAny([Value])
-    case startsWith(String)
+  /// How a field is compared, by the word for it.
+  package enum Comparison: String, Sendable, CaseIterable {
+    case equal = "=", notEqual = "!=", isIn = "in", notIn = "not in"
+    case less = "<", lessOrEqual = "<=", greater = ">", greaterOrEqual = ">="
+    case arrayContains = "array-contains", arrayContainsAny = "array-contains-any"
+    case startsWith = "starts-with"
   }
 
-  /// One field; the names lead to it.
-  case field(FieldPath, Condition)
+  /// One field, and what it is compared with: an array of values where the word asks for one, a
+  /// text behind `startsWith`.
+  case field(FieldPath, Comparison, Value)
   /// Both.
   case and(WhereExpression, WhereExpression)
   /// At least one.
@@ -67,7 +61,7 @@ extension WhereExpression {
     switch self {
     case .and(let left, let right): .andFilter([left.filter, right.filter])
     case .or(let left, let right): .orFilter([left.filter, right.filter])
-    case .field(let field, let condition): condition.filter(of: field)
+    case .field(let field, let comparison, let operand): comparison.filter(of: field, operand)
     }
   }
 
@@ -75,7 +69,7 @@ extension WhereExpression {
   package var fields: [FieldPath] {
     switch self {
     case .and(let left, let right), .or(let left, let right): left.fields + right.fields
-    case .field(let field, _): [field]
+    case .field(let field, _, _): [field]
     }
   }
 
@@ -89,58 +83,34 @@ extension WhereExpression {
     case .or(let left, let right):
       guard let left = left.negated, let right = right.negated else { return nil }
       return .and(left, right)
-    case .field(let field, let condition):
-      return condition.negated.map { .field(field, $0) }
+    case .field(let field, let comparison, let operand):
+      return comparison.negated.map { .field(field, $0, operand) }
     }
   }
 }
 
-extension WhereExpression.Condition {
-  fileprivate func filter(of field: FieldPath) -> Filter {
+extension WhereExpression.Comparison {
+  fileprivate func filter(of field: FieldPath, _ operand: Value) -> Filter {
     switch self {
-    case .equal(let value): .whereField(field, isEqualTo: value)
-    case .notEqual(let value): .whereField(field, isNotEqualTo: value)
-    case .less(let value): .whereField(field, isLessThan: value)
-    case .lessOrEqual(let value): .whereField(field, isLessThanOrEqualTo: value)
-    case .greater(let value): .whereField(field, isGreaterThan: value)
-    case .greaterOrEqual(let value): .whereField(field, isGreaterThanOrEqualTo: value)
-    case .isIn(let values): .whereField(field, in: values)
-    case .notIn(let values): .whereField(field, notIn: values)
-    case .arrayContains(let value): .whereField(field, arrayContains: value)
-    case .arrayContainsAny(let values): .whereField(field, arrayContainsAny: values)
-    case .startsWith(let prefix): .whereField(field, hasPrefix: prefix)
+    case .equal: .whereField(field, isEqualTo: operand)
+    case .notEqual: .whereField(field, isNotEqualTo: operand)
+    case .less: .whereField(field, isLessThan: operand)
+    case .lessOrEqual: .whereField(field, isLessThanOrEqualTo: operand)
+    case .greater: .whereField(field, isGreaterThan: operand)
+    case .greaterOrEqual: .whereField(field, isGreaterThanOrEqualTo: operand)
+    case .isIn: .whereField(field, in: operand.array ?? [])
+    case .notIn: .whereField(field, notIn: operand.array ?? [])
+    case .arrayContains: .whereField(field, arrayContains: operand)
+    case .arrayContainsAny: .whereField(field, arrayContainsAny: operand.array ?? [])
+    case .startsWith: .whereField(field, hasPrefix: operand.string ?? "")
     }
   }
 
   fileprivate var negated: Self? {
-    switch self {
-    case .equal(let value): .notEqual(value)
-    case .notEqual(let value): .equal(value)
-    case .less(let value): .greaterOrEqual(value)
-    case .lessOrEqual(let value): .greater(value)
-    case .greater(let value): .lessOrEqual(value)
-    case .greaterOrEqual(let value): .less(value)
-    case .isIn(let values): .notIn(values)
-    case .notIn(let values): .isIn(values)
-    case .arrayContains, .arrayContainsAny, .startsWith: nil
-    }
-  }
-
-  /// The operator's word and its operand.
-  fileprivate var parts: (word: String, operand: Value) {
-    switch self {
-    case .equal(let value): ("=", value)
-    case .notEqual(let value): ("!=", value)
-    case .less(let value): ("<", value)
-    case .lessOrEqual(let value): ("<=", value)
-    case .greater(let value): (">", value)
-    case .greaterOrEqual(let value): (">=", value)
-    case .isIn(let values): ("in", .array(values))
-    case .notIn(let values): ("not in", .array(values))
-    case .arrayContains(let value): ("array-contains", value)
-    case .arrayContainsAny(let values): ("array-contains-any", .array(values))
-    case .startsWith(let prefix): ("starts-with", .string(prefix))
-    }
+    let opposites: [(Self, Self)] = [
+      (.equal, .notEqual), (.less, .greaterOrEqual), (.lessOrEqual, .greater), (.isIn, .notIn),
+    ]
+    return opposites.first { $0.0 == self }?.1 ?? opposites.first { $0.1 == self }?.0
   }
 }
 
@@ -148,8 +118,8 @@ extension WhereExpression: CustomStringConvertible {
   /// The expression as text that reads back as the same.
   package var description: String {
     switch self {
-    case .field(let field, let condition):
-      "\(Self.text(field)) \(condition.parts.word) \(JSONWriter.line(condition.parts.operand))"
+    case .field(let field, let comparison, let operand):
+      "\(Self.text(field)) \(comparison.rawValue) \(JSONWriter.line(operand))"
     case .and(let left, let right): "(\(left) and \(right))"
     case .or(let left, let right): "(\(left) or \(right))"
     }

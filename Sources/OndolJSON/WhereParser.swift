@@ -106,41 +106,43 @@ package struct WhereParser {
 
   private mutating func readComparison() throws(WhereError) -> WhereExpression {
     let field = try readField()
-    return .field(field, try readCondition())
-  }
-
-  private mutating func readCondition() throws(WhereError) -> WhereExpression.Condition {
+    let comparison = try readOperator()
     skipSpace()
-    for (sign, make) in Self.signs where skip(sign) { return make(try readValue()) }
-    let start = position
-    let name = readOperatorName()
-    switch name.lowercased() {
-    case "in": return .isIn(try readList())
-    case "array-contains": return .arrayContains(try readValue())
-    case "array-contains-any": return .arrayContainsAny(try readList())
-    case "starts-with":
-      skipSpace()
-      let place = position
-      guard case .string(let prefix) = try readValue() else {
+    let place = position
+    let operand = try readValue()
+    switch comparison {
+    case .isIn, .notIn, .arrayContainsAny:
+      guard operand.array != nil else {
+        throw error("an array is needed here, as [1, 2]", at: place)
+      }
+    case .startsWith:
+      guard operand.string != nil else {
         throw error("\"starts-with\" needs a text in quotes", at: place)
       }
-      return .startsWith(prefix)
-    case "not":
+    default: break
+    }
+    return .field(field, comparison, operand)
+  }
+
+  private mutating func readOperator() throws(WhereError) -> WhereExpression.Comparison {
+    skipSpace()
+    // Longer signs first.
+    for sign in ["==", "!=", "<=", ">=", "=", "<", ">"] where skip(sign) {
+      return WhereExpression.Comparison(rawValue: sign) ?? .equal
+    }
+    let start = position
+    let name = readOperatorName().lowercased()
+    if name == "not" {
       guard skip(word: "in") else { throw error("only \"in\" can follow \"not\" here") }
-      return .notIn(try readList())
-    default:
+      return .notIn
+    }
+    guard let comparison = WhereExpression.Comparison(rawValue: name) else {
       throw error(
         "an operator is missing: = != < <= > >= in, not in, array-contains, array-contains-any"
           + " or starts-with", at: start)
     }
+    return comparison
   }
-
-  /// Longer signs first.
-  private static let signs: [(String, @Sendable (Value) -> WhereExpression.Condition)] = [
-    ("==", { .equal($0) }), ("!=", { .notEqual($0) }), ("<=", { .lessOrEqual($0) }),
-    (">=", { .greaterOrEqual($0) }), ("=", { .equal($0) }), ("<", { .less($0) }),
-    (">", { .greater($0) }),
-  ]
 
   private mutating func readOperatorName() -> String {
     let start = position
@@ -181,15 +183,6 @@ package struct WhereParser {
   }
 
   // MARK: - Values
-
-  private mutating func readList() throws(WhereError) -> [Value] {
-    skipSpace()
-    let start = position
-    guard case .array(let values) = try readValue() else {
-      throw error("an array is needed here, as [1, 2]", at: start)
-    }
-    return values
-  }
 
   /// Finds where the value ends and has it read as JSON.
   private mutating func readValue() throws(WhereError) -> Value {

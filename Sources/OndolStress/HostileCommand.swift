@@ -3,6 +3,7 @@
 
 import ArgumentParser
 import Foundation
+import OndolConsole
 import OndolEngine
 import OndolTestKit
 
@@ -48,7 +49,7 @@ struct HostileCommand: AsyncParsableCommand {
   private func runAll(_ test: HostileTest, _ sample: UInt64) async throws {
     var options = options
     options.seed = sample
-    try? FileHandle.standardError.write(contentsOf: Data((test.inventory + "\n").utf8))
+    Console.say(test.inventory)
     let totals = Guarded(HostileReport())
     defer { print(totals.withLock { $0 }) }
     let run = StressRun(

@@ -16,9 +16,10 @@ struct Main: AsyncParsableCommand {
       """,
     subcommands: [
       CrashCommand.self, FaultsCommand.self, KillCommand.self, HostileCommand.self,
-      ModelCommand.self,
-      ScheduleCommand.self, HistoryCommand.self, ObservationCommand.self, DeclarationsCommand.self,
-      TreeCommand.self, SabotageCommand.self, LoadCommand.self, YCSBCommand.self, SoakCommand.self,
+      TrialCommand<ModelSuite>.self, TrialCommand<ScheduleSuite>.self,
+      TrialCommand<HistorySuite>.self, TrialCommand<ObservationSuite>.self,
+      TrialCommand<DeclarationSuite>.self, TrialCommand<TreeSuite>.self, SabotageCommand.self,
+      LoadCommand.self, YCSBCommand.self, SoakCommand.self,
       BenchCommand.self,
     ])
 }

@@ -2,6 +2,7 @@
 // violation.
 
 import ArgumentParser
+import OndolConsole
 import OndolTestKit
 
 struct SabotageCommand: AsyncParsableCommand {
@@ -29,7 +30,7 @@ struct SabotageCommand: AsyncParsableCommand {
 
   func run() async throws {
     let seed = seed ?? UInt64.random(in: 1..<1 << 32)
-    let interrupt = Interrupt {}
+    let interrupt = Interrupt(first: {})
     defer { interrupt.end() }
     var unnoticed = 0
     var planted = 0

@@ -3,6 +3,7 @@
 
 import ArgumentParser
 import Foundation
+import OndolConsole
 import OndolEngine
 import OndolTestKit
 
@@ -77,7 +78,7 @@ struct StressRun: Sendable {
     replaying replay: (UInt64) async -> Void
   ) async throws {
     // An interrupt is no failure of the suite: it ends with the verdict so far.
-    let interrupt = Interrupt {
+    let interrupt = Interrupt { _ in
       print(verdict)
       exit(130)
     }

@@ -2,14 +2,7 @@
 
 import Foundation
 import Testing
-
-#if canImport(Glibc)
-  import Glibc
-#elseif canImport(Musl)
-  import Musl
-#else
-  import Darwin
-#endif
+import OndolPlatform
 
 /// A program of this package that runs beside the test.
 struct Child {

@@ -4,14 +4,7 @@
 import Foundation
 import OndolTestKit
 import Testing
-
-#if canImport(Glibc)
-  import Glibc
-#elseif canImport(Musl)
-  import Musl
-#else
-  import Darwin
-#endif
+import OndolPlatform
 
 @Suite struct `A load on documents` {
   private struct Report: Decodable {

@@ -19,8 +19,8 @@ extension Rule {
 
     Rule(
       "Ondol imports neither the C library nor the C targets",
-      planted: Sample("Sources/Ondol/A.swift", "#if os(Linux)\n  import Glibc\n#endif\n", line: 2),
-      innocent: [Sample("Sources/OndolDemo/A.swift", "import Glibc\n")]
+      planted: Sample("Sources/Ondol/A.swift", "#if os(Linux)\n  import Musl\n#endif\n", line: 2),
+      innocent: [Sample("Sources/OndolDemo/A.swift", "import OndolPlatform\n")]
     ) { file, _ in
       guard file.isIn("Sources/Ondol/") else { return [] }
       return file.imports.filter {
@@ -31,10 +31,11 @@ extension Rule {
 
     Rule(
       "Inside OndolEngine only FileSystem/ and the guard import the C library",
-      planted: Sample("Sources/OndolEngine/Log/A.swift", "internal import Darwin\n", line: 1),
+      planted: Sample(
+        "Sources/OndolEngine/Log/A.swift", "internal import OndolPlatform\n", line: 1),
       innocent: [
-        Sample("Sources/OndolEngine/FileSystem/A.swift", "internal import Glibc\n"),
-        Sample("Sources/OndolEngine/Bytes/Guarded.swift", "import Glibc\n"),
+        Sample("Sources/OndolEngine/FileSystem/A.swift", "internal import OndolPlatform\n"),
+        Sample("Sources/OndolEngine/Bytes/Guarded.swift", "import OndolPlatform\n"),
       ]
     ) { file, _ in
       guard file.isIn("Sources/OndolEngine/"), !file.isIn("Sources/OndolEngine/FileSystem/"),
@@ -42,6 +43,21 @@ extension Rule {
       else { return [] }
       return file.imports.filter { systemModules.contains($0.module) }
         .map { file.finding(line: $0.line, "\($0.module) belongs to FileSystem/") }
+    },
+
+    Rule(
+      "Only OndolPlatform knows what the C library is called here",
+      planted: Sample("Tests/SimulationTests/A.swift", "import Glibc\n", line: 1),
+      innocent: [
+        Sample("Sources/OndolPlatform/A.swift", "@_exported public import Glibc\n"),
+        Sample("Tests/SimulationTests/A.swift", "import OndolPlatform\n"),
+      ]
+    ) { file, _ in
+      guard !file.isIn("Sources/OndolPlatform/") else { return [] }
+      return file.imports.filter {
+        $0.module != "OndolPlatform" && systemModules.contains($0.module)
+      }
+      .map { file.finding(line: $0.line, "\($0.module) is called OndolPlatform") }
     },
 
     Rule(
@@ -58,7 +74,7 @@ extension Rule {
     },
   ]
 
-  private static let systemModules: Set = ["Glibc", "Darwin", "Musl", "Android"]
+  private static let systemModules: Set = ["Glibc", "Darwin", "Musl", "Android", "OndolPlatform"]
   private static let cTargets: Set = ["COndol", "CLZ4"]
 }
 

@@ -41,7 +41,8 @@ extension StorageReference {
   }
 
   private static func place(of path: String, in database: Database) -> String {
-    "\(database.identityText)/\(percentEncoded(path))"
+    let path = PercentCoding.encoded(path) { _, byte in ".~/".utf8.contains(byte) }
+    return "\(database.identityText)/\(path)"
   }
 
   /// The reference in the part of a URL behind the scheme; nil when it is another database's.
@@ -49,9 +50,9 @@ extension StorageReference {
     for place: Substring, in database: Database
   ) -> StorageReference? {
     let prefix = database.identityText + "/"
-    guard place.hasPrefix(prefix), let path = percentDecoded(place.dropFirst(prefix.count)) else {
-      return nil
-    }
+    guard place.hasPrefix(prefix),
+      let path = PercentCoding.decoded(place.dropFirst(prefix.count))
+    else { return nil }
     return database.storage.reference(withPath: path)
   }
 
@@ -64,39 +65,6 @@ extension StorageReference {
       }
     }
     return nil
-  }
-
-  /// The path with everything but letters, digits, `-._~` and `/` as `%` and two digits.
-  private static func percentEncoded(_ path: String) -> String {
-    let digits = Array("0123456789ABCDEF".utf8)
-    var text: [UInt8] = []
-    for byte in path.utf8 {
-      switch byte {
-      case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
-        UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "-"), UInt8(ascii: "."),
-        UInt8(ascii: "_"), UInt8(ascii: "~"), UInt8(ascii: "/"):
-        text.append(byte)
-      default:
-        text += [UInt8(ascii: "%"), digits[Int(byte >> 4)], digits[Int(byte & 15)]]
-      }
-    }
-    return String(decoding: text, as: UTF8.self)
-  }
-
-  private static func percentDecoded(_ text: Substring) -> String? {
-    var bytes: [UInt8] = []
-    var rest = Array(text.utf8)[...]
-    while let byte = rest.popFirst() {
-      guard byte == UInt8(ascii: "%") else {
-        bytes.append(byte)
-        continue
-      }
-      let digits = String(decoding: rest.prefix(2), as: UTF8.self)
-      guard digits.utf8.count == 2, let decoded = UInt8(digits, radix: 16) else { return nil }
-      bytes.append(decoded)
-      rest = rest.dropFirst(2)
-    }
-    return String(utf8: bytes.bytes)
   }
 }
 

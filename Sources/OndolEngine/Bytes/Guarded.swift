@@ -3,13 +3,7 @@
 // races that are none.
 
 #if THREAD_SANITIZER
-  #if canImport(Glibc)
-    import Glibc
-  #elseif canImport(Musl)
-    import Musl
-  #else
-    import Darwin
-  #endif
+  import OndolPlatform
 
   /// A value that only one thread at a time can touch.
   @safe package final class Guarded<State: ~Copyable>: @unchecked Sendable {

@@ -15,12 +15,7 @@ package protocol DirectoryWatch: AnyObject, Sendable {
 
 #if os(Linux)
   internal import COndol
-
-  #if canImport(Glibc)
-    internal import Glibc
-  #else
-    internal import Musl
-  #endif
+  internal import OndolPlatform
 
   extension DiskDirectory {
     package func watch(_ concerns: @escaping @Sendable (String) -> Bool) -> (any DirectoryWatch)? {

@@ -3,14 +3,7 @@
 // descriptor, never through a symbolic link, and only when they are regular.
 
 internal import COndol
-
-#if canImport(Glibc)
-  internal import Glibc
-#elseif canImport(Musl)
-  internal import Musl
-#else
-  internal import Darwin
-#endif
+internal import OndolPlatform
 
 /// The file system of the machine.
 package struct DiskFileSystem: FileSystem {

@@ -2,14 +2,7 @@
 // file at once or not at all.
 
 internal import COndol
-
-#if canImport(Glibc)
-  internal import Glibc
-#elseif canImport(Musl)
-  internal import Musl
-#else
-  internal import Darwin
-#endif
+internal import OndolPlatform
 
 extension DiskFileSystem {
   /// Has the file at `path` take the place of whatever is at `target`, in one step (`rename`).

@@ -2,14 +2,7 @@
 // that sleep in the kernel stop every task of the program; here they stop nobody.
 
 internal import COndol
-
-#if canImport(Glibc)
-  internal import Glibc
-#elseif canImport(Musl)
-  internal import Musl
-#else
-  internal import Darwin
-#endif
+internal import OndolPlatform
 
 /// Makes real threads.
 package struct IOThreads: ThreadSource {

@@ -1,13 +1,7 @@
 // Files in memory, for databases that need no disk: the same engine, format and rules, and nothing
 // left when the process ends.
 
-#if canImport(Glibc)
-  internal import Glibc
-#elseif canImport(Musl)
-  internal import Musl
-#else
-  internal import Darwin
-#endif
+internal import OndolPlatform
 
 /// Directories that exist as long as this value does.
 package final class MemoryFileSystem: FileSystem {

@@ -2,14 +2,7 @@
 
 // The C target's header declares the system's types, too, and may be where the compiler finds them.
 internal import COndol
-
-#if canImport(Glibc)
-  internal import Glibc
-#elseif canImport(Musl)
-  internal import Musl
-#else
-  internal import Darwin
-#endif
+internal import OndolPlatform
 
 extension Environment {
   /// The disk, the wall clock, the system's randomness and real threads.

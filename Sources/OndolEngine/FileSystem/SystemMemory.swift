@@ -3,13 +3,7 @@
 // And what is freed goes back at once: the allocator keeps it between pieces that are not free, a
 // heap for every thread, until a loading database has four times the memory it uses.
 
-#if canImport(Glibc)
-  internal import Glibc
-#elseif canImport(Musl)
-  internal import Musl
-#else
-  internal import Darwin
-#endif
+internal import OndolPlatform
 
 /// Maps memory.
 enum SystemMemory {

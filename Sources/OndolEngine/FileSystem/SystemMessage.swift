@@ -1,12 +1,6 @@
 // The operating system's words for an error number, and the comparison of bytes it does best.
 
-#if canImport(Glibc)
-  internal import Glibc
-#elseif canImport(Musl)
-  internal import Musl
-#else
-  internal import Darwin
-#endif
+internal import OndolPlatform
 
 /// "No space left on device (28)".
 func systemMessage(_ errno: Int32) -> String {

@@ -13,30 +13,30 @@ struct BlobCommand: AsyncParsableCommand {
       BlobStatisticsCommand.self,
     ])
 
-  /// A digest as people give it.
-  static func digest(_ text: String) throws(CommandFailure) -> BlobDigest {
-    guard let digest = BlobDigest(hex: text) else {
-      throw CommandFailure(.usage, "\(text) is no digest: 64 hexadecimal digits")
+  /// What is known of a content, which has to be there.
+  static func content(
+    _ digest: BlobDigest, in database: Database, holderLimit: Int
+  ) async throws -> ListedContent {
+    guard let content = try await database.listedContent(digest, holderLimit: holderLimit) else {
+      throw CommandFailure(.notFound, "there is no content \(digest)")
     }
-    return digest
+    return content
   }
 
   /// Visits all contents in the order of their digests.
   static func forEach(
-    in database: Database, holderLimit: Int = 8, _ visit: (ListedContent) async throws -> Void
+    in database: Database, _ visit: (ListedContent) async throws -> Void
   ) async throws {
     var last: BlobDigest?
-    while true {
-      let page = try await database.listContents(
-        after: last, limit: 500, holderLimit: holderLimit)
+    repeat {
+      let page = try await database.listContents(after: last, limit: 500, holderLimit: 8)
       for content in page { try await visit(content) }
-      guard let end = page.last else { return }
-      last = end.digest
-    }
+      last = page.last?.digest
+    } while last != nil
   }
 }
 
-struct BlobListCommand: AsyncParsableCommand {
+struct BlobListCommand: DatabaseCommand {
   static let configuration = CommandConfiguration(
     commandName: "ls", abstract: "Lists the contents, with what they are and who holds them.")
 
@@ -50,24 +50,22 @@ struct BlobListCommand: AsyncParsableCommand {
 
   @OptionGroup var globals: GlobalOptions
 
-  func run() async throws {
-    try await database.withDatabase { database in
-      let columns = ["digest", "length", "what", "file", "holders", "derived", "isLeased"]
-      var rows = RowWriter(globals, .report(schema: "blob-ls/1", columns: columns))
+  func run(in database: Database) async throws {
+    let columns = ["digest", "length", "what", "file", "holders", "derived", "isLeased"]
+    try await globals.report("blob-ls/1", columns) { rows in
       try await BlobCommand.forEach(in: database) { content in
         guard !unreferenced || content.holders.isEmpty, content.length > larger ?? -1 else {
           return
         }
         try rows.write([
-          ("digest", .string(content.digest.hex)), ("length", .integer(Int64(content.length))),
+          ("digest", .string(content.digest.hex)), ("length", .number(content.length)),
           ("what", .string(try await Self.describe(content, database))),
           ("file", content.file.map { .string($0) } ?? .null),
-          ("holders", .array(content.holders.map { .string($0) })),
-          ("derived", .array(content.derived.keys.sorted().map { .string($0) })),
+          ("holders", .strings(content.holders)),
+          ("derived", .strings(content.derived.keys.sorted())),
           ("isLeased", .boolean(content.isLeased)),
         ])
       }
-      try rows.finish()
     }
   }
 
@@ -93,7 +91,7 @@ struct BlobListCommand: AsyncParsableCommand {
   }
 }
 
-struct BlobReferencesCommand: AsyncParsableCommand {
+struct BlobReferencesCommand: DatabaseCommand {
   static let configuration = CommandConfiguration(
     commandName: "refs", abstract: "Prints who holds a content, and what was derived from it.")
 
@@ -104,28 +102,23 @@ struct BlobReferencesCommand: AsyncParsableCommand {
 
   @OptionGroup var globals: GlobalOptions
 
-  func run() async throws {
-    try await database.withDatabase { database in
-      let digest = try BlobCommand.digest(digest)
-      guard let content = try await database.listedContent(digest, holderLimit: 100_000) else {
-        throw CommandFailure(.notFound, "there is no content \(digest)")
-      }
-      var rows = RowWriter(
-        globals, .report(schema: "blob-refs/1", columns: ["kind", "name", "digest"]))
-      for holder in content.holders {
-        try rows.write([("kind", "holder"), ("name", .string(holder))])
-      }
-      for (name, child) in content.derived.sorted(by: { $0.key < $1.key }) {
-        try rows.write([
-          ("kind", "derived"), ("name", .string(name)), ("digest", .string(child.digest.hex)),
-        ])
-      }
-      try rows.finish()
+  func run(in database: Database) async throws {
+    guard let digest = BlobDigest(hex: digest) else {
+      throw CommandFailure(.usage, "\(digest) is no digest: 64 hexadecimal digits")
     }
+    let content = try await BlobCommand.content(digest, in: database, holderLimit: 100_000)
+    let holders = content.holders.map { [Cell("kind", "holder"), Cell("name", .string($0))] }
+    let derived = content.derived.sorted { $0.key < $1.key }.map { name, child in
+      [
+        Cell("kind", "derived"), Cell("name", .string(name)),
+        Cell("digest", .string(child.digest.hex)),
+      ]
+    }
+    try globals.report("blob-refs/1", ["kind", "name", "digest"], holders + derived)
   }
 }
 
-struct BlobBytesCommand: AsyncParsableCommand {
+struct BlobBytesCommand: DatabaseCommand {
   static let configuration = CommandConfiguration(
     commandName: "cat", abstract: "Writes the bytes of a content.")
 
@@ -142,33 +135,27 @@ struct BlobBytesCommand: AsyncParsableCommand {
 
   @OptionGroup var globals: GlobalOptions
 
-  func run() async throws {
-    try await database.withDatabase { database in
-      let blob = try await find(in: database)
-      let bytes = database.storage.bytes(of: blob, in: try bounds(of: blob))
-      guard let output else {
-        for try await piece in bytes { try Output.write(Data(piece)) }
-        return
-      }
-      guard FileManager.default.createFile(atPath: output, contents: nil),
-        let file = FileHandle(forWritingAtPath: output)
-      else { throw CommandFailure(.failed, "cannot write \(output)") }
-      do {
-        for try await piece in bytes { try file.write(contentsOf: Data(piece)) }
-        try file.close()
-      } catch let error as DatabaseError {
-        throw CommandFailure(error)
-      } catch {
-        throw CommandFailure(.failed, "cannot write \(output): \(error.localizedDescription)")
-      }
+  func run(in database: Database) async throws {
+    let blob = try await find(in: database)
+    let bytes = database.storage.bytes(of: blob, in: try bounds(of: blob))
+    guard let output else {
+      for try await piece in bytes { try Output.write(Data(piece)) }
+      return
+    }
+    let file = try FileHandle.creating(output)
+    do {
+      for try await piece in bytes { try file.write(contentsOf: Data(piece)) }
+      try file.close()
+    } catch let error as DatabaseError {
+      throw error
+    } catch {
+      throw CommandFailure(.failed, "cannot write \(output): \(error.localizedDescription)")
     }
   }
 
   private func find(in database: Database) async throws -> BlobReference {
     if let digest = BlobDigest(hex: content) {
-      guard let found = try await database.listedContent(digest, holderLimit: 1) else {
-        throw CommandFailure(.notFound, "there is no content \(digest)")
-      }
+      let found = try await BlobCommand.content(digest, in: database, holderLimit: 1)
       return try BlobReference(digest: digest, length: found.length)
     }
     let metadata = try await database.storage.reference(withPath: content).getMetadata()
@@ -215,22 +202,20 @@ struct BlobPutCommand: AsyncParsableCommand {
       throw CommandFailure(.failed, "cannot read \(file)")
     }
     try await database.withDatabase(writing: true) { database in
-      let blob: BlobReference
-      if let path {
-        let metadata = StorageMetadata(contentType: contentType)
-        let stored = try await database.storage.reference(withPath: path)
-          .putData(bytes, metadata: metadata)
-        guard let reference = stored.blob else {
-          throw CommandFailure(.failed, "\(path) has no content")
-        }
-        blob = reference
-      } else {
-        blob = try await database.storage.put(bytes, contentType: contentType)
-      }
-      var rows = RowWriter(globals, .report(schema: "blob-put/1", columns: ["digest", "blob"]))
-      try rows.write([("digest", .string(blob.digest.hex)), ("blob", .blob(blob))])
-      try rows.finish()
+      let blob = try await put(bytes, in: database.storage)
+      try globals.report(
+        "blob-put/1", [("digest", .string(blob.digest.hex)), ("blob", .blob(blob))])
     }
+  }
+
+  private func put(_ bytes: Data, in storage: Storage) async throws -> BlobReference {
+    guard let path else { return try await storage.put(bytes, contentType: contentType) }
+    let metadata = StorageMetadata(contentType: contentType)
+    let stored = try await storage.reference(withPath: path).putData(bytes, metadata: metadata)
+    guard let blob = stored.blob else {
+      throw CommandFailure(.failed, "\(path) has no content")
+    }
+    return blob
   }
 }
 
@@ -255,14 +240,11 @@ struct BlobVerifyCommand: AsyncParsableCommand {
     let findings = try await database.withDatabase {
       try await $0.verifyContents(share: sample / 100)
     }
-    try CheckCommand.print(findings, globals)
-    let errors = findings.count { $0.severity == .error }
-    globals.say("\(errors) errors, \(findings.count - errors) warnings")
-    if errors > 0 { throw CommandFailure(.corrupt, "contents are damaged") }
+    try CheckCommand.report(findings, globals, damaged: "contents are damaged")
   }
 }
 
-struct BlobCollectCommand: AsyncParsableCommand {
+struct BlobCollectCommand: DatabaseCommand {
   static let configuration = CommandConfiguration(
     commandName: "gc", abstract: "Gives up contents that nobody holds and whose time is over.")
 
@@ -273,31 +255,31 @@ struct BlobCollectCommand: AsyncParsableCommand {
 
   @OptionGroup var globals: GlobalOptions
 
-  func run() async throws {
-    let columns = ["contents", "bytes", "isDryRun"]
-    var rows = RowWriter(globals, .report(schema: "blob-gc/1", columns: columns))
-    let (contents, bytes) = try await database.withDatabase(writing: !dryRun) { database in
-      guard dryRun else { return try await database.storage.reclaim() }
-      let statistics = try await database.storage.statistics()
-      return (statistics.unheldContents, statistics.unheldBytes)
-    }
-    try rows.write([
-      ("contents", .integer(Int64(contents))), ("bytes", .integer(Int64(bytes))),
-      ("isDryRun", .boolean(dryRun)),
-    ])
-    try rows.finish()
+  var isWriting: Bool { !dryRun }
+
+  func run(in database: Database) async throws {
+    let (contents, bytes) = try await given(by: database.storage)
+    try globals.report(
+      "blob-gc/1",
+      [("contents", .number(contents)), ("bytes", .number(bytes)), ("isDryRun", .boolean(dryRun))])
+  }
+
+  private func given(by storage: Storage) async throws -> (contents: Int, bytes: Int) {
+    guard dryRun else { return try await storage.reclaim() }
+    let statistics = try await storage.statistics()
+    return (statistics.unheldContents, statistics.unheldBytes)
   }
 }
 
-struct BlobStatisticsCommand: AsyncParsableCommand {
+struct BlobStatisticsCommand: DatabaseCommand {
   static let configuration = CommandConfiguration(
     commandName: "stats", abstract: "Prints how many contents there are, and how many bytes.")
 
   @OptionGroup var database: DatabaseArgument
   @OptionGroup var globals: GlobalOptions
 
-  func run() async throws {
-    let statistics = try await database.withDatabase { try await $0.storage.statistics() }
+  func run(in database: Database) async throws {
+    let statistics = try await database.storage.statistics()
     let numbers = [
       ("contents", statistics.contents), ("bytes", statistics.bytes),
       ("storedBytes", statistics.storedBytes), ("paths", statistics.paths),
@@ -305,9 +287,6 @@ struct BlobStatisticsCommand: AsyncParsableCommand {
       ("heldBytes", statistics.heldBytes), ("unheldContents", statistics.unheldContents),
       ("unheldBytes", statistics.unheldBytes),
     ]
-    var rows = RowWriter(
-      globals, .report(schema: "blob-stats/1", columns: numbers.map(\.0)))
-    try rows.write(numbers.map { ($0.0, .integer(Int64($0.1))) })
-    try rows.finish()
+    try globals.report("blob-stats/1", numbers.map { ($0.0, .number($0.1)) })
   }
 }

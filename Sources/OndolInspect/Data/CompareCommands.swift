@@ -7,7 +7,7 @@ import Foundation
 import Ondol
 import OndolJSON
 
-struct DigestCommand: AsyncParsableCommand {
+struct DigestCommand: DatabaseCommand {
   static let configuration = CommandConfiguration(
     commandName: "digest",
     abstract: "Prints the SHA-256 of what is in a database or in some collections.",
@@ -23,12 +23,10 @@ struct DigestCommand: AsyncParsableCommand {
 
   @OptionGroup var globals: GlobalOptions
 
-  func run() async throws {
-    try await database.withDatabase { database in
-      let reader = try DumpReader(database)
-      var rows = RowWriter(
-        globals, .report(schema: "digest/1", columns: ["name", "documents", "sha256"]))
-      let all = try await reader.collections()
+  func run(in database: Database) async throws {
+    let reader = try DumpReader(database)
+    let all = try await reader.collections()
+    try await globals.report("digest/1", ["name", "documents", "sha256"]) { rows in
       if collections.isEmpty {
         var sum = ContentSum()
         for collection in all { try await sum.add(collection, reader) }
@@ -36,14 +34,21 @@ struct DigestCommand: AsyncParsableCommand {
         try rows.write(sum.row(named: self.database.directory))
       }
       for name in collections {
-        guard let collection = all.first(where: { $0.pattern.joined(separator: "/") == name })
-        else { throw CommandFailure(.notFound, "there is no collection \(name)") }
         var sum = ContentSum()
-        try await sum.add(collection, reader)
+        try await sum.add(try all.collection(named: name), reader)
         try rows.write(sum.row(named: name))
       }
-      try rows.finish()
     }
+  }
+}
+
+extension [DumpedCollection] {
+  /// The one that a person calls so.
+  func collection(named name: String) throws(CommandFailure) -> DumpedCollection {
+    guard let found = first(where: { $0.pattern.joined(separator: "/") == name }) else {
+      throw CommandFailure(.notFound, "there is no collection \(name)")
+    }
+    return found
   }
 }
 
@@ -109,13 +114,13 @@ private struct ContentSum {
 
   func row(named name: String) -> [Cell] {
     [
-      Cell("name", .string(name)), Cell("documents", .integer(Int64(documents))),
+      Cell("name", .string(name)), Cell("documents", .number(documents)),
       Cell("sha256", .string(hasher.digest().hex)),
     ]
   }
 }
 
-struct DiffCommand: AsyncParsableCommand {
+struct DiffCommand: DatabaseCommand {
   static let configuration = CommandConfiguration(
     commandName: "diff",
     abstract: "Prints which documents are different in two databases.",
@@ -134,17 +139,13 @@ struct DiffCommand: AsyncParsableCommand {
 
   @OptionGroup var globals: GlobalOptions
 
-  func run() async throws {
-    try await database.withDatabase { left in
-      var second = try DatabaseArgument.parse([other])
-      second.directory = other
-      try await second.withDatabase { right in
-        var rows = RowWriter(
-          globals, .report(schema: "diff/1", columns: ["change", "document", "fields"]))
-        let count = try await compare(left, right, &rows)
-        try rows.finish()
-        guard count == 0 else { throw CommandFailure(.failed, "\(count) documents differ") }
+  func run(in database: Database) async throws {
+    try await DatabaseArgument(at: other).withDatabase { other in
+      var count = 0
+      try await globals.report("diff/1", ["change", "document", "fields"]) { rows in
+        count = try await compare(database, other, &rows)
       }
+      guard count == 0 else { throw CommandFailure(.failed, "\(count) documents differ") }
     }
   }
 
@@ -208,7 +209,7 @@ struct DiffCommand: AsyncParsableCommand {
   private static func row(_ change: String, _ name: String, _ fields: [String]) -> [Cell] {
     [
       Cell("change", .string(change)), Cell("document", .string(name)),
-      Cell("fields", .array(fields.map { .string($0) })),
+      Cell("fields", .strings(fields)),
     ]
   }
 }

@@ -7,7 +7,7 @@ import Foundation
 import Ondol
 import OndolJSON
 
-struct DumpCommand: AsyncParsableCommand {
+struct DumpCommand: DatabaseCommand {
   static let configuration = CommandConfiguration(
     commandName: "dump",
     abstract:
@@ -24,32 +24,29 @@ struct DumpCommand: AsyncParsableCommand {
 
   @OptionGroup var globals: GlobalOptions
 
-  func run() async throws {
-    try await database.withDatabase { database in
-      let bar = SharedProgressBar(.things("documents"), globals)
+  func run(in database: Database) async throws {
+    try await failing {
       let sink: any DumpSink =
-        output == "-"
-        ? DumpStream { try Output.write(Data($0)) } : try Self.directory(output)
-      do {
+        output == "-" ? DumpStream { try Output.write(Data($0)) } : try DumpDirectory(output)
+      try await globals.showing(.things("documents")) { bar in
         var writer = DumpWriter(try DumpReader(database), to: sink) { progress in
           try Interruption.check()
-          bar.show(Int64(progress.documents), note: "\(progress.contents) contents")
+          bar.show(progress.documents, note: "\(progress.contents) contents")
         }
         try await writer.write()
-      } catch let error as DumpError {
-        bar.clear()
-        throw CommandFailure(.failed, "\(error)")
       }
-      bar.clear()
     }
   }
+}
 
-  private static func directory(_ path: String) throws(CommandFailure) -> DumpDirectory {
-    do throws(DumpError) {
-      return try DumpDirectory(path)
-    } catch {
-      throw CommandFailure(.failed, "\(error)")
-    }
+/// Says what is wrong with a dump as commands say it.
+private func failing(_ body: () async throws -> Void) async throws {
+  do {
+    try await body()
+  } catch let error as DumpError {
+    throw CommandFailure(.failed, "\(error)")
+  } catch let error as DatabaseError {
+    throw CommandFailure(error)
   }
 }
 
@@ -71,27 +68,22 @@ struct LoadCommand: AsyncParsableCommand {
   @OptionGroup var globals: GlobalOptions
 
   func run() async throws {
-    do {
+    try await failing {
       let source: any DumpSource =
         source == "-"
         ? DumpText { count in
           Array(try FileHandle.standardInput.read(upToCount: count) ?? Data())
         } : try DumpFiles(source)
       let restoration = try await begin()
-      let bar = SharedProgressBar(.things("documents"), globals)
-      defer { bar.clear() }
-      let done = try await Interruption.whileWriting {
-        try await DumpLoader.load(source, into: restoration) { progress in
-          try Interruption.check()
-          bar.show(Int64(progress.documents), note: "\(progress.contents) contents")
+      let done = try await globals.showing(.things("documents")) { bar in
+        try await Interruption.whileWriting {
+          try await DumpLoader.load(source, into: restoration) { progress in
+            try Interruption.check()
+            bar.show(progress.documents, note: "\(progress.contents) contents")
+          }
         }
       }
-      bar.clear()
       globals.say("Loaded \(done.documents) documents and \(done.contents) contents.")
-    } catch let error as DumpError {
-      throw CommandFailure(.failed, "\(error)")
-    } catch let error as DatabaseError {
-      throw CommandFailure(error)
     }
   }
 
@@ -102,19 +94,4 @@ struct LoadCommand: AsyncParsableCommand {
       throw CommandFailure(opening: directory, error)
     }
   }
-}
-
-/// A bar that closures share.
-final class SharedProgressBar {
-  private var bar: ProgressBar
-
-  init(_ unit: ProgressBar.Unit, of total: Int64? = nil, _ globals: GlobalOptions) {
-    bar = ProgressBar(unit, of: total, isQuiet: !globals.showsProgress)
-  }
-
-  func show(_ done: Int64, note: @autoclosure () -> String = "") {
-    bar.show(done, note: note())
-  }
-
-  func clear() { bar.clear() }
 }

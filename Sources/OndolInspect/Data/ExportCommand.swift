@@ -6,7 +6,7 @@ import Foundation
 import Ondol
 import OndolJSON
 
-struct ExportCommand: AsyncParsableCommand {
+struct ExportCommand: DatabaseCommand {
   static let configuration = CommandConfiguration(
     commandName: "export",
     abstract: "Writes collections as plain JSON Lines or CSV.",
@@ -46,22 +46,21 @@ struct ExportCommand: AsyncParsableCommand {
     }
   }
 
-  func run() async throws {
-    try await database.withDatabase { database in
-      let reader = try DumpReader(database)
-      let chosen = try await chosenCollections(reader)
-      guard output != "-" || globals.format != .csv || chosen.count == 1 else {
-        throw CommandFailure(.usage, "CSV of several collections needs a directory")
-      }
-      let form: JSONForm = typed ? globals.ejson == .canonical ? .canonical : .relaxed : .plain
-      let bar = SharedProgressBar(.things("documents"), globals)
-      let run = ExportRun(
-        reader: reader, target: try ExportTarget(output), isCSV: globals.format == .csv, form: form,
-        blobs: blobs, takesIDs: output != "-" || chosen.count == 1, bar: bar)
-      for collection in chosen { try await run.export(collection) }
-      bar.clear()
-      globals.say("Exported \(run.documents) documents.")
+  func run(in database: Database) async throws {
+    let reader = try DumpReader(database)
+    let chosen = try await chosenCollections(reader)
+    guard output != "-" || globals.format != .csv || chosen.count == 1 else {
+      throw CommandFailure(.usage, "CSV of several collections needs a directory")
     }
+    let form: JSONForm = typed ? globals.ejson == .canonical ? .canonical : .relaxed : .plain
+    let count = try await globals.showing(.things("documents")) { bar in
+      let run = ExportRun(
+        reader: reader, target: try ExportTarget(output), isCSV: globals.format == .csv,
+        form: form, blobs: blobs, takesIDs: output != "-" || chosen.count == 1, bar: bar)
+      for collection in chosen { try await run.export(collection) }
+      return run.documents
+    }
+    globals.say("Exported \(count) documents.")
   }
 
   private func chosenCollections(_ reader: DumpReader) async throws -> [DumpedCollection] {
@@ -74,12 +73,7 @@ struct ExportCommand: AsyncParsableCommand {
       }
       return filled
     }
-    return try collections.map { name in
-      guard let found = all.first(where: { $0.pattern.joined(separator: "/") == name }) else {
-        throw CommandFailure(.notFound, "there is no collection \(name)")
-      }
-      return found
-    }
+    return try collections.map { try all.collection(named: $0) }
   }
 }
 
@@ -112,10 +106,7 @@ final class ExportTarget {
     let path = directory + "/" + file
     try Self.create(URL(filePath: path).deletingLastPathComponent().path(percentEncoded: false))
     try? handle?.close()
-    guard FileManager.default.createFile(atPath: path, contents: nil),
-      let file = FileHandle(forWritingAtPath: path)
-    else { throw CommandFailure(.failed, "cannot write \(path)") }
-    handle = file
+    handle = try FileHandle.creating(path)
   }
 
   func write(_ bytes: [UInt8]) throws(CommandFailure) {
@@ -180,7 +171,7 @@ final class ExportRun {
         }
       }
       documents += page.count
-      bar.show(Int64(documents))
+      bar.show(documents)
       try target.write(writer.bytes)
       writer.removeAll()
     }

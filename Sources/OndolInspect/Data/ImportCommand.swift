@@ -58,7 +58,7 @@ struct ImportCommand: AsyncParsableCommand {
   var jobs: Int?
 
   @Option(help: "What a commit survives: power, process or memory.")
-  var durability: DurabilityOption = .power
+  var durability = DurabilityOption.power
 
   @Flag(help: "Print the number of documents imported so far after each commit.")
   var acknowledge = false
@@ -74,27 +74,25 @@ struct ImportCommand: AsyncParsableCommand {
 
   func run() async throws {
     let files = try ImportFiles(source, into: into)
-    try await Interruption.whileWriting {
-      try await database.withDatabase(writing: true) { database in
-        let place = checkpoint ?? Self.place(beside: self.database.directory)
-        var run = ImportRun(
-          database: database, durability: durability.level,
-          jobs: jobs ?? ProcessInfo.processInfo.activeProcessorCount, stopsOnError: stopOnError,
-          checkpoint: resume ? try ImportCheckpoint(path: place) : nil,
-          report: ImportReport(
-            isAcknowledging: acknowledge, stopsOnError: stopOnError, isQuiet: globals.quiet,
-            showsProgress: globals.showsProgress, bytes: files.bytes))
-        do {
-          for file in files.all { try await run.run(file.path, parser(file, database)) }
-        } catch {
-          run.report.finish(into: into)
-          throw error
-        }
+    try await database.withDatabase(writing: true) { database in
+      let place = checkpoint ?? Self.place(beside: self.database.directory)
+      var run = ImportRun(
+        database: database, durability: durability.level,
+        jobs: jobs ?? ProcessInfo.processInfo.activeProcessorCount, stopsOnError: stopOnError,
+        checkpoint: resume ? try ImportCheckpoint(path: place) : nil,
+        report: ImportReport(
+          isAcknowledging: acknowledge, stopsOnError: stopOnError, isQuiet: globals.quiet,
+          showsProgress: globals.showsProgress, bytes: files.bytes))
+      do {
+        for file in files.all { try await run.run(file.path, parser(file, database)) }
+      } catch {
         run.report.finish(into: into)
-        run.checkpoint?.remove()
-        guard run.report.badLines == 0 else {
-          throw CommandFailure(.failed, "\(run.report.badLines) lines were no documents")
-        }
+        throw error
+      }
+      run.report.finish(into: into)
+      run.checkpoint?.remove()
+      guard run.report.badLines == 0 else {
+        throw CommandFailure(.failed, "\(run.report.badLines) lines were no documents")
       }
     }
   }

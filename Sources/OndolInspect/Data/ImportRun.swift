@@ -5,6 +5,7 @@
 
 import Foundation
 import Ondol
+import OndolConsole
 import OndolJSON
 
 /// What the pieces of all files have in common, and what came of them.
@@ -146,8 +147,8 @@ struct ImportReport {
       guard badLines <= Self.shownLines, !isQuiet else { continue }
       bar.clear()
       let place = file == "-" ? "" : "\(file): "
-      Output.say("ondol: \(place)line \(line.line): \(line.reason)")
-      if badLines == Self.shownLines { Output.say("ondol: further bad lines are only counted") }
+      Console.say("ondol: \(place)line \(line.line): \(line.reason)")
+      if badLines == Self.shownLines { Console.say("ondol: further bad lines are only counted") }
     }
   }
 
@@ -172,6 +173,6 @@ struct ImportReport {
     let time = "\((seconds * 100).rounded() / 100)"
     let place = collection.map { " into \($0)" } ?? ""
     let skipped = badLines == 0 ? "" : " \(badLines) bad lines were left out."
-    Output.say("Imported \(documents) documents\(place) in \(time) s.\(skipped)")
+    Console.say("Imported \(documents) documents\(place) in \(time) s.\(skipped)")
   }
 }

@@ -1,11 +1,11 @@
-// `ondol backup`: a copy of a database, beside whoever has it open. `ondol verify-backup` is
-// `check` at full depth by a name that one finds.
+// `ondol backup`: a copy of a database, beside whoever has it open; `ondol restore`: the way back.
+// `ondol verify-backup` is `check` at full depth by a name that one finds.
 
 import ArgumentParser
 import Foundation
 import Ondol
 
-struct BackupCommand: AsyncParsableCommand {
+struct BackupCommand: DatabaseCommand {
   static let configuration = CommandConfiguration(
     commandName: "backup",
     abstract: "Copies a database as it is now into a new directory, or as a tar archive to -.",
@@ -21,31 +21,48 @@ struct BackupCommand: AsyncParsableCommand {
 
   @OptionGroup var globals: GlobalOptions
 
-  func run() async throws {
-    try await database.withDatabase { database in
-      var bar: SharedProgressBar?
-      let progress = { (progress: BackupProgress) in
-        let total = Int64(clamping: progress.totalBytes)
-        bar = bar ?? SharedProgressBar(.bytes, of: total, globals)
-        bar?.show(Int64(clamping: progress.completedBytes))
+  func run(in database: Database) async throws {
+    guard target == "-" else { return try await database.backup(to: target, globals) }
+    try await globals.showing(.bytes) { bar in
+      try await database.backup(into: { try Output.write(Data($0)) }) { progress in
+        bar.show(progress.completedBytes, of: progress.totalBytes)
       }
-      if target == "-" {
-        try await database.backup(into: write, progress: progress)
-      } else {
-        do throws(DatabaseError) {
-          try await database.backup(to: target, progress: progress)
-        } catch {
-          // Here nothing is in conflict: the directory is just not empty.
-          guard error.code == .alreadyExists else { throw error }
-          throw CommandFailure(.failed, error.message)
-        }
-      }
-      bar?.clear()
     }
   }
+}
 
-  private func write(_ bytes: [UInt8]) throws(CommandFailure) {
-    try Output.write(Data(bytes))
+extension Database {
+  /// Copies the database into a new or empty directory, which a person can watch.
+  fileprivate func backup(to target: String, _ globals: GlobalOptions) async throws {
+    try await globals.showing(.bytes) { bar in
+      do throws(DatabaseError) {
+        try await backup(to: target) { bar.show($0.completedBytes, of: $0.totalBytes) }
+      } catch {
+        // Here nothing is in conflict: the directory is just not empty.
+        guard error.code == .alreadyExists else { throw error }
+        throw CommandFailure(.failed, error.message)
+      }
+    }
+  }
+}
+
+struct RestoreCommand: AsyncParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "restore", abstract: "Makes a database from a backup, checking every byte.",
+    discussion: "A backup is a database, too: it can also be opened where it is.")
+
+  @Argument(help: "The backup's directory.", completion: .directory)
+  var backup: String
+
+  @Argument(help: "A new or empty directory.")
+  var target: String
+
+  @OptionGroup var globals: GlobalOptions
+
+  func run() async throws {
+    try await DatabaseArgument(at: backup).withDatabase { database in
+      try await database.backup(to: target, globals)
+    }
   }
 }
 

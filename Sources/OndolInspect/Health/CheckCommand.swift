@@ -40,28 +40,30 @@ struct CheckCommand: AsyncParsableCommand {
   }
 
   func run() async throws {
-    guard FileManager.default.fileExists(atPath: database.directory) else {
-      throw CommandFailure(.notFound, "there is no database at \(database.directory)")
-    }
+    try database.check()
     let all: [Finding]
-    let bar = SharedProgressBar(.bytes, globals)
     do throws(DatabaseError) {
-      all = try await Database.verify(
-        at: database.directory, depth: depth
-      ) { progress in
-        bar.show(
-          Int64(clamping: progress.completedBytes),
-          note: "of \(progress.totalBytes >> 20) MiB, \(progress.documents) documents")
+      all = try await globals.showing(.bytes) { (bar) throws(DatabaseError) in
+        try await Database.verify(at: database.directory, depth: depth) { progress in
+          bar.show(
+            progress.completedBytes,
+            note: "of \(progress.totalBytes >> 20) MiB, \(progress.documents) documents")
+        }
       }
     } catch {
       throw CommandFailure(opening: database.directory, error)
     }
-    bar.clear()
-    let findings = all.filter(isWanted)
-    try Self.print(findings, globals)
+    try Self.report(all.filter(isWanted), globals, damaged: "the database is damaged")
+  }
+
+  /// Prints findings and how many there are; errors are status 4.
+  static func report(
+    _ findings: [Finding], _ globals: GlobalOptions, damaged message: String
+  ) throws(CommandFailure) {
+    try print(findings, globals)
     let errors = findings.count { $0.severity == .error }
     globals.say("\(errors) errors, \(findings.count - errors) warnings")
-    if errors > 0 { throw CommandFailure(.corrupt, "the database is damaged") }
+    if errors > 0 { throw CommandFailure(.corrupt, message) }
   }
 
   private var depth: VerificationDepth {
@@ -89,9 +91,7 @@ struct CheckCommand: AsyncParsableCommand {
       }
       return try output.flush()
     }
-    var rows = RowWriter(globals, .report(schema: "check/1", columns: columns))
-    for finding in findings { try rows.write(row(finding)) }
-    try rows.finish()
+    try globals.report("check/1", columns, findings.map(row))
   }
 
   private static let columns = [
@@ -102,7 +102,7 @@ struct CheckCommand: AsyncParsableCommand {
     let cells: [(String, Value?)] = [
       ("severity", .string(finding.severity.rawValue)), ("kind", .string(finding.kind.rawValue)),
       ("message", .string(finding.message)), ("file", finding.file.map { .string($0) }),
-      ("offset", finding.offset.map { .integer(Int64(clamping: $0)) }),
+      ("offset", finding.offset.map { .number($0) }),
       ("collection", finding.collection.map { .string($0) }),
       ("id", finding.id.map { .string($0) }),
       ("storagePath", finding.storagePath.map { .string($0) }),

@@ -26,19 +26,15 @@ struct RecoverCommand: AsyncParsableCommand {
   @OptionGroup var globals: GlobalOptions
 
   func run() async throws {
-    guard FileManager.default.fileExists(atPath: source) else {
-      throw CommandFailure(.notFound, "there is no database at \(source)")
-    }
+    try DatabaseArgument(at: source).check()
     let report: SalvageReport
-    let bar = SharedProgressBar(.things("documents"), globals)
     do throws(DatabaseError) {
-      report = try await Database.salvage(from: source, to: target) { progress in
-        bar.show(Int64(progress.documents))
+      report = try await globals.showing(.things("documents")) { (bar) throws(DatabaseError) in
+        try await Database.salvage(from: source, to: target) { bar.show($0.documents) }
       }
     } catch {
       throw CommandFailure(opening: source, error)
     }
-    bar.clear()
     if let file = self.report {
       do {
         try Data((Self.json(report) + "\n").utf8).write(to: URL(filePath: file))
@@ -75,15 +71,15 @@ struct RecoverCommand: AsyncParsableCommand {
   private static func json(_ report: SalvageReport) -> String {
     let collections = report.collections.map { collection in
       Value.map([
-        "name": .string(collection.name), "saved": .integer(Int64(collection.saved)),
-        "lost": .integer(Int64(collection.lost)),
-        "indexes": .array(collection.indexes.map { .string($0) }),
+        "name": .string(collection.name), "saved": .number(collection.saved),
+        "lost": .number(collection.lost),
+        "indexes": .strings(collection.indexes),
       ])
     }
     let losses = report.losses.map { loss in
       var fields: [String: Value] = ["reason": .string(loss.reason)]
       fields["file"] = loss.file.map { .string($0) }
-      fields["offset"] = loss.offset.map { .integer(Int64(clamping: $0)) }
+      fields["offset"] = loss.offset.map { .number($0) }
       fields["after"] = loss.after.map { .string($0) }
       fields["before"] = loss.before.map { .string($0) }
       return Value.map(fields)
@@ -91,10 +87,10 @@ struct RecoverCommand: AsyncParsableCommand {
     return JSONWriter.line(
       .map([
         "schema": "recover/1", "isComplete": report.isComplete ? true : false,
-        "lastVersion": .integer(Int64(clamping: report.lastVersion)),
-        "lossCount": .integer(Int64(report.lossCount)), "collections": .array(collections),
-        "storagePaths": .integer(Int64(report.storagePaths)),
-        "lostStoragePaths": .integer(Int64(report.lostStoragePaths)),
+        "lastVersion": .number(report.lastVersion),
+        "lossCount": .number(report.lossCount), "collections": .array(collections),
+        "storagePaths": .number(report.storagePaths),
+        "lostStoragePaths": .number(report.lostStoragePaths),
         "losses": .array(losses),
       ]))
   }

@@ -1,11 +1,10 @@
-// `ondol repair`, `ondol compact` and `ondol restore`: what makes a database sound, small, or what
-// it was.
+// `ondol repair` and `ondol compact`: what makes a database sound, or small.
 
 import ArgumentParser
 import Foundation
 import Ondol
 
-struct RepairCommand: AsyncParsableCommand {
+struct RepairCommand: DatabaseCommand {
   static let configuration = CommandConfiguration(
     commandName: "repair", abstract: "Builds indexes anew that disagree with their documents.",
     discussion: """
@@ -27,26 +26,23 @@ struct RepairCommand: AsyncParsableCommand {
     guard rebuildIndex else { throw ValidationError("say what to repair: --rebuild-index") }
   }
 
-  func run() async throws {
-    try await database.withDatabase(writing: true) { database in
-      let bar = SharedProgressBar(.things("documents"), globals)
-      var rows = RowWriter(
-        globals, .report(schema: "repair/1", columns: ["collection", "index"]))
+  var isWriting: Bool { true }
+
+  func run(in database: Database) async throws {
+    var rows: [[Cell]] = []
+    try await globals.showing(.things("documents")) { bar in
       for entry in try await database.contents().collections
       where !entry.indexes.isEmpty && (collection == nil || entry.pattern == collection) {
         try Interruption.check()
         // Any ids will do between the names: an index belongs to all collections of a pattern.
         let path = entry.pattern.split(separator: "/").joined(separator: "/any/")
         let built = try await database.rebuildIndexes(of: try CollectionPath(path), named: nil) {
-          bar.show(Int64($0.documents))
+          bar.show($0.documents)
         }
-        for name in built {
-          try rows.write([("collection", .string(entry.pattern)), ("index", .string(name))])
-        }
+        rows += built.map { [("collection", .string(entry.pattern)), ("index", .string($0))] }
       }
-      bar.clear()
-      try rows.finish()
     }
+    try globals.report("repair/1", ["collection", "index"], rows)
   }
 }
 
@@ -76,66 +72,22 @@ struct CompactCommand: AsyncParsableCommand {
   }
 
   func run() async throws {
-    func bytes() throws -> Int {
-      try FileListing.files(in: database.directory).reduce(0) { $0 + $1.bytes }
-    }
-    guard FileManager.default.fileExists(atPath: database.directory) else {
-      throw CommandFailure(.notFound, "there is no database at \(database.directory)")
-    }
-    let before = try bytes()
+    try database.check()
+    let before = try FileListing.bytes(in: database.directory)
     try await database.withDatabase(writing: true) { database in
       let metrics = database.metrics
       guard
         Double(metrics.reclaimableBytes) >= targetRatio * Double(max(1, metrics.fileBytes))
       else { return }
-      var bar: SharedProgressBar?
       let bytesPerSecond = maxMBS.map { max(1, Int($0 * 1e6)) }
-      try await database.compact(bytesPerSecond: bytesPerSecond) { progress in
-        let total = Int64(clamping: progress.totalBytes)
-        bar = bar ?? SharedProgressBar(.bytes, of: total, globals)
-        bar?.show(Int64(clamping: progress.completedBytes))
-      }
-      bar?.clear()
-    }
-    var rows = RowWriter(
-      globals, .report(schema: "compact/1", columns: ["bytesBefore", "bytesAfter"]))
-    try rows.write([
-      ("bytesBefore", .integer(Int64(before))), ("bytesAfter", .integer(Int64(try bytes()))),
-    ])
-    try rows.finish()
-  }
-}
-
-struct RestoreCommand: AsyncParsableCommand {
-  static let configuration = CommandConfiguration(
-    commandName: "restore", abstract: "Makes a database from a backup, checking every byte.",
-    discussion: "A backup is a database, too: it can also be opened where it is.")
-
-  @Argument(help: "The backup's directory.", completion: .directory)
-  var backup: String
-
-  @Argument(help: "A new or empty directory.")
-  var target: String
-
-  @OptionGroup var globals: GlobalOptions
-
-  func run() async throws {
-    var source = DatabaseArgument()
-    source.directory = backup
-    try await source.withDatabase { database in
-      var bar: SharedProgressBar?
-      do throws(DatabaseError) {
-        try await database.backup(to: target) { progress in
-          let total = Int64(clamping: progress.totalBytes)
-          bar = bar ?? SharedProgressBar(.bytes, of: total, globals)
-          bar?.show(Int64(clamping: progress.completedBytes))
+      try await globals.showing(.bytes) { bar in
+        try await database.compact(bytesPerSecond: bytesPerSecond) { progress in
+          bar.show(progress.completedBytes, of: progress.totalBytes)
         }
-      } catch {
-        bar?.clear()
-        guard error.code == .alreadyExists else { throw error }
-        throw CommandFailure(.failed, error.message)
       }
-      bar?.clear()
     }
+    let after = try FileListing.bytes(in: database.directory)
+    try globals.report(
+      "compact/1", [("bytesBefore", .number(before)), ("bytesAfter", .number(after))])
   }
 }

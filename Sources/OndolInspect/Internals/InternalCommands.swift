@@ -6,36 +6,46 @@ import Foundation
 import Ondol
 import OndolEngine
 
-/// Opens the files of a database.
-private func inspector(_ database: DatabaseArgument) throws -> FileInspector {
-  guard FileManager.default.fileExists(atPath: database.directory) else {
-    throw CommandFailure(.notFound, "there is no database at \(database.directory)")
-  }
-  return try failing { () throws(EngineError) in
-    try FileInspector(at: database.directory, environment: .live())
-  }
+/// A command that looks at the files of a database, whether or not they make one.
+protocol FileCommand: AsyncParsableCommand {
+  var database: DatabaseArgument { get }
+
+  func run(in files: FileInspector) throws
 }
 
-/// Says what the engine threw as commands say it.
-func failing<Result>(
-  _ body: () throws(EngineError) -> Result
-) throws(CommandFailure) -> Result {
-  do throws(EngineError) {
-    return try body()
-  } catch {
-    switch error {
-    case .corrupt, .notADatabase: throw CommandFailure(.corrupt, "\(error)")
-    case .needsNewerVersion: throw CommandFailure(.newerFormat, "\(error)")
-    case .io(_, _, _, 2): throw CommandFailure(.notFound, "\(error)")
-    default: throw CommandFailure(.failed, "\(error)")
+extension FileCommand {
+  func run() async throws {
+    try database.check()
+    do {
+      try run(in: FileInspector(at: database.directory, environment: .live()))
+    } catch let error as EngineError {
+      throw CommandFailure(error)
     }
   }
 }
 
-/// A moment in microseconds since 1970 as commands show it.
-func time(_ microseconds: Int64) -> Value {
-  (try? Timestamp(microsecondsSince1970: microseconds)).map { .timestamp($0) }
-    ?? .integer(microseconds)
+extension CommandFailure {
+  /// What the engine threw, as commands say it.
+  init(_ error: EngineError) {
+    let status: ExitStatus =
+      switch error {
+      case .corrupt, .notADatabase: .corrupt
+      case .needsNewerVersion: .newerFormat
+      case .io(_, _, _, 2): .notFound
+      default: .failed
+      }
+    self.init(status, "\(error)")
+  }
+}
+
+extension Value {
+  /// A moment in microseconds since 1970 as commands show it.
+  static func moment(_ microseconds: Int64) -> Value {
+    (try? Timestamp(microsecondsSince1970: microseconds)).map { .timestamp($0) }
+      ?? .integer(microseconds)
+  }
+
+  static func hexadecimal(_ bytes: [UInt8]) -> Value { .string(HexText.digits(bytes)) }
 }
 
 struct LogCommand: AsyncParsableCommand {
@@ -43,7 +53,7 @@ struct LogCommand: AsyncParsableCommand {
     commandName: "log", abstract: "Looks into the logs.", subcommands: [LogDumpCommand.self])
 }
 
-struct LogDumpCommand: AsyncParsableCommand {
+struct LogDumpCommand: FileCommand {
   static let configuration = CommandConfiguration(
     commandName: "dump", abstract: "Prints the frames of all logs.",
     discussion: "A log is read up to the first frame that cannot be read.")
@@ -61,32 +71,33 @@ struct LogDumpCommand: AsyncParsableCommand {
 
   @OptionGroup var globals: GlobalOptions
 
-  func run() async throws {
-    let inspector = try inspector(database)
+  func run(in files: FileInspector) throws {
     let columns = ["log", "offset", "length", "kind", "sequence", "time", "rows"]
     var rows = RowWriter(globals, .report(schema: "log-dump/1", columns: columns))
-    for name in try failing({ () throws(EngineError) in try inspector.logs() }) {
-      let frames = try failing { () throws(EngineError) in try inspector.frames(ofLog: name) }
-      for frame in frames where frame.sequence >= from && frame.sequence <= to {
-        var row: [Cell] = [
-          ("log", .string(name)), ("offset", .integer(Int64(clamping: frame.offset))),
-          ("length", .integer(Int64(frame.length))), ("kind", .string(frame.kind)),
-          ("sequence", .integer(Int64(clamping: frame.sequence))), ("time", time(frame.time)),
-          ("rows", .integer(Int64(frame.operations.count))),
-        ]
-        if hex {
-          let operations = frame.operations.map { operation in
-            Value.map([
-              "key": .string(HexText.digits(operation.key)),
-              "value": operation.isDeletion ? .null : .string(HexText.digits(operation.value)),
-            ])
-          }
-          row.append(("operations", .array(operations)))
-        }
-        try rows.write(row)
+    for log in try files.logs() {
+      for frame in try files.frames(ofLog: log)
+      where frame.sequence >= from && frame.sequence <= to {
+        try rows.write(row(frame, of: log))
       }
     }
     try rows.finish()
+  }
+
+  private func row(_ frame: FileInspector.LoggedFrame, of log: String) -> [Cell] {
+    let row: [Cell] = [
+      ("log", .string(log)), ("offset", .number(frame.offset)),
+      ("length", .number(frame.length)), ("kind", .string(frame.kind)),
+      ("sequence", .number(frame.sequence)), ("time", .moment(frame.time)),
+      ("rows", .number(frame.operations.count)),
+    ]
+    guard hex else { return row }
+    let operations = frame.operations.map { operation in
+      Value.map([
+        "key": .hexadecimal(operation.key),
+        "value": operation.isDeletion ? .null : .hexadecimal(operation.value),
+      ])
+    }
+    return row + [("operations", .array(operations))]
   }
 }
 
@@ -98,91 +109,86 @@ struct SegmentCommand: AsyncParsableCommand {
     ])
 }
 
-struct SegmentListCommand: AsyncParsableCommand {
+struct SegmentListCommand: FileCommand {
   static let configuration = CommandConfiguration(
     commandName: "ls", abstract: "Lists the files of rows, as the manifest names them.")
 
   @OptionGroup var database: DatabaseArgument
   @OptionGroup var globals: GlobalOptions
 
-  func run() async throws {
-    let inspector = try inspector(database)
+  func run(in files: FileInspector) throws {
     let columns = [
       "file", "shard", "level", "rows", "tombstones", "bytes", "rawBytes", "first", "last",
     ]
-    var rows = RowWriter(globals, .report(schema: "segment-ls/1", columns: columns))
-    for segment in try failing({ () throws(EngineError) in try inspector.segments() }) {
+    let rows: [[Cell]] = try files.segments().map { segment in
       let metadata = segment.metadata
-      try rows.write([
-        ("file", .string(segment.file)), ("shard", .integer(Int64(segment.shard))),
-        ("level", .integer(Int64(segment.level))),
-        ("rows", .integer(Int64(clamping: metadata.entries))),
-        ("tombstones", .integer(Int64(clamping: metadata.tombstones))),
-        ("bytes", .integer(Int64(clamping: metadata.sizeBytes))),
-        ("rawBytes", .integer(Int64(clamping: metadata.rawBytes))),
-        ("first", .string(HexText.digits(metadata.minKey))),
-        ("last", .string(HexText.digits(metadata.maxKey))),
-      ])
+      return [
+        ("file", .string(segment.file)), ("shard", .number(segment.shard)),
+        ("level", .number(segment.level)), ("rows", .number(metadata.entries)),
+        ("tombstones", .number(metadata.tombstones)), ("bytes", .number(metadata.sizeBytes)),
+        ("rawBytes", .number(metadata.rawBytes)), ("first", .hexadecimal(metadata.minKey)),
+        ("last", .hexadecimal(metadata.maxKey)),
+      ]
     }
-    try rows.finish()
+    try globals.report("segment-ls/1", columns, rows)
   }
 }
 
-struct SegmentDumpCommand: AsyncParsableCommand {
+struct SegmentDumpCommand: FileCommand {
   static let configuration = CommandConfiguration(
     commandName: "dump", abstract: "Prints the rows of a file, keys and values as bytes.")
 
-  @OptionGroup var database: DatabaseArgument
-
-  @Argument(help: "The file, as segment ls prints it.")
-  var file: String
+  @OptionGroup var place: SegmentArgument
 
   @Option(help: "At most so many rows.")
   var limit = Int.max
 
   @OptionGroup var globals: GlobalOptions
 
-  func run() async throws {
-    let inspector = try inspector(database)
+  var database: DatabaseArgument { place.database }
+
+  func run(in files: FileInspector) throws {
     let columns = ["kind", "key", "value"]
     var rows = RowWriter(globals, .report(schema: "segment-dump/1", columns: columns))
     var count = 0
-    do {
-      try inspector.forEachRow(ofSegment: file) { kind, key, value in
+    // What could be read before the damage is shown, too.
+    let result = Result {
+      try files.forEachRow(ofSegment: place.file) { kind, key, value in
         guard count < limit else { return false }
         count += 1
         try rows.write([
-          ("kind", .string(kind)), ("key", .string(HexText.digits(key))),
-          ("value", .string(HexText.digits(value))),
+          ("kind", .string(kind)), ("key", .hexadecimal(key)), ("value", .hexadecimal(value)),
         ])
         return true
       }
-    } catch let error as EngineError {
-      try rows.finish()
-      try failing { () throws(EngineError) in throw error }
     }
     try rows.finish()
+    try result.get()
   }
 }
 
-struct SegmentVerifyCommand: AsyncParsableCommand {
-  static let configuration = CommandConfiguration(
-    commandName: "verify", abstract: "Reads a file of rows through and checks it.")
-
+/// A file of rows.
+struct SegmentArgument: ParsableArguments {
   @OptionGroup var database: DatabaseArgument
 
   @Argument(help: "The file, as segment ls prints it.")
   var file: String
+}
+
+struct SegmentVerifyCommand: FileCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "verify", abstract: "Reads a file of rows through and checks it.")
+
+  @OptionGroup var place: SegmentArgument
 
   @OptionGroup var globals: GlobalOptions
 
-  func run() async throws {
-    let inspector = try inspector(database)
-    let findings = try failing { () throws(EngineError) in
-      try inspector.findings(ofSegment: file)
-    }
+  var database: DatabaseArgument { place.database }
+
+  func run(in files: FileInspector) throws {
+    let findings = try files.findings(ofSegment: place.file)
     try CheckCommand.print(findings.map(Finding.init(stored:)), globals)
-    if !findings.isEmpty { throw CommandFailure(.corrupt, "\(file) is damaged") }
+    if !findings.isEmpty { throw CommandFailure(.corrupt, "\(place.file) is damaged") }
   }
 }
 
@@ -192,28 +198,25 @@ struct ManifestCommand: AsyncParsableCommand {
     subcommands: [ManifestDumpCommand.self])
 }
 
-struct ManifestDumpCommand: AsyncParsableCommand {
+struct ManifestDumpCommand: FileCommand {
   static let configuration = CommandConfiguration(
     commandName: "dump", abstract: "Prints the edits of the manifest.")
 
   @OptionGroup var database: DatabaseArgument
   @OptionGroup var globals: GlobalOptions
 
-  func run() async throws {
-    let inspector = try inspector(database)
-    let columns = ["file", "offset", "ordinal", "time", "change"]
-    var rows = RowWriter(globals, .report(schema: "manifest-dump/1", columns: columns))
-    let name = try failing { () throws(EngineError) in try inspector.manifestName() }
-    for edit in try failing({ () throws(EngineError) in try inspector.manifestEdits() }) {
-      for change in edit.changes {
-        try rows.write([
-          ("file", .string(name)), ("offset", .integer(Int64(clamping: edit.offset))),
-          ("ordinal", .integer(Int64(clamping: edit.ordinal))), ("time", time(edit.time)),
-          ("change", .string(change)),
-        ])
+  func run(in files: FileInspector) throws {
+    let name = try files.manifestName()
+    let rows = try files.manifestEdits().flatMap { edit in
+      edit.changes.map { change in
+        [
+          Cell("file", .string(name)), Cell("offset", .number(edit.offset)),
+          Cell("ordinal", .number(edit.ordinal)), Cell("time", .moment(edit.time)),
+          Cell("change", .string(change)),
+        ]
       }
     }
-    try rows.finish()
+    try globals.report("manifest-dump/1", ["file", "offset", "ordinal", "time", "change"], rows)
   }
 }
 
@@ -263,7 +266,7 @@ struct HexdumpCommand: AsyncParsableCommand {
   }
 }
 
-struct SnapshotsCommand: AsyncParsableCommand {
+struct SnapshotsCommand: FileCommand {
   static let configuration = CommandConfiguration(
     commandName: "snapshots", abstract: "Says what keeps files that compaction has replaced.",
     discussion: """
@@ -275,20 +278,19 @@ struct SnapshotsCommand: AsyncParsableCommand {
   @OptionGroup var database: DatabaseArgument
   @OptionGroup var globals: GlobalOptions
 
-  func run() async throws {
-    let inspector = try inspector(database)
-    let named = Set(
-      try failing { () throws(EngineError) in try inspector.segments() }.map(\.file))
-    let columns = ["file", "bytes", "reason"]
-    var rows = RowWriter(globals, .report(schema: "snapshots/1", columns: columns))
-    for file in try FileListing.files(in: database.directory)
-    where file.name.hasSuffix(".seg") && !named.contains(file.name) {
-      try rows.write([
-        ("file", .string(file.name)), ("bytes", .integer(Int64(file.bytes))),
-        ("reason", "the manifest does not name it: in use by a reader, or left by a crash"),
-      ])
+  func run(in files: FileInspector) throws {
+    let named = Set(try files.segments().map(\.file))
+    let left = try FileListing.files(in: database.directory).filter { file in
+      file.name.hasSuffix(".seg") && !named.contains(file.name)
     }
-    try rows.finish()
+    let reason = "the manifest does not name it: in use by a reader, or left by a crash"
+    try globals.report(
+      "snapshots/1", ["file", "bytes", "reason"],
+      left.map { file in
+        [
+          ("file", .string(file.name)), ("bytes", .number(file.bytes)), ("reason", .string(reason)),
+        ]
+      })
     globals.say("Who holds a snapshot is known only to the process that took it.")
   }
 }

@@ -5,7 +5,7 @@ import ArgumentParser
 import Ondol
 import OndolJSON
 
-struct CollectionsCommand: AsyncParsableCommand {
+struct CollectionsCommand: DatabaseCommand {
   static let configuration = CommandConfiguration(
     commandName: "colls", abstract: "Prints the collections and how much is in each.",
     discussion: "users/posts stands for the collections posts of all users.")
@@ -13,24 +13,19 @@ struct CollectionsCommand: AsyncParsableCommand {
   @OptionGroup var database: DatabaseArgument
   @OptionGroup var globals: GlobalOptions
 
-  func run() async throws {
-    try await database.withDatabase { database in
-      let columns = ["collection", "documents", "bytes", "indexes"]
-      var rows = RowWriter(globals, .report(schema: "colls/1", columns: columns))
-      for collection in try await database.contents().collections {
-        try rows.write([
-          ("collection", .string(collection.pattern)),
-          ("documents", .integer(Int64(collection.documents))),
-          ("bytes", .integer(Int64(collection.bytes))),
-          ("indexes", .integer(Int64(collection.indexes.count))),
-        ])
-      }
-      try rows.finish()
+  func run(in database: Database) async throws {
+    let rows: [[Cell]] = try await database.contents().collections.map { collection in
+      [
+        ("collection", .string(collection.pattern)),
+        ("documents", .number(collection.documents)), ("bytes", .number(collection.bytes)),
+        ("indexes", .number(collection.indexes.count)),
+      ]
     }
+    try globals.report("colls/1", ["collection", "documents", "bytes", "indexes"], rows)
   }
 }
 
-struct IndexesCommand: AsyncParsableCommand {
+struct IndexesCommand: DatabaseCommand {
   static let configuration = CommandConfiguration(
     commandName: "indexes", abstract: "Prints the indexes of a collection, or of all.")
 
@@ -41,26 +36,22 @@ struct IndexesCommand: AsyncParsableCommand {
 
   @OptionGroup var globals: GlobalOptions
 
-  func run() async throws {
-    try await database.withDatabase { database in
-      let columns = ["collection", "index", "state", "entries", "bytes"]
-      var rows = RowWriter(globals, .report(schema: "indexes/1", columns: columns))
-      let all = try await database.contents().collections
-      let found = collection.map { name in all.filter { $0.pattern == name } } ?? all
-      if let collection, found.isEmpty {
-        throw CommandFailure(.notFound, "there is no collection \(collection)")
-      }
-      for entry in found {
-        for index in entry.indexes {
-          try rows.write([
-            ("collection", .string(entry.pattern)), ("index", .string(index.name)),
-            ("state", .string(index.isReady ? "ready" : "building")),
-            ("entries", .integer(Int64(index.entries))), ("bytes", .integer(Int64(index.bytes))),
-          ])
-        }
-      }
-      try rows.finish()
+  func run(in database: Database) async throws {
+    let all = try await database.contents().collections
+    let found = collection.map { name in all.filter { $0.pattern == name } } ?? all
+    if let collection, found.isEmpty {
+      throw CommandFailure(.notFound, "there is no collection \(collection)")
     }
+    let rows = found.flatMap { entry in
+      entry.indexes.map { index in
+        [
+          Cell("collection", .string(entry.pattern)), Cell("index", .string(index.name)),
+          Cell("state", .string(index.isReady ? "ready" : "building")),
+          Cell("entries", .number(index.entries)), Cell("bytes", .number(index.bytes)),
+        ]
+      }
+    }
+    try globals.report("indexes/1", ["collection", "index", "state", "entries", "bytes"], rows)
   }
 }
 
@@ -99,23 +90,22 @@ struct IndexDumpCommand: AsyncParsableCommand {
   func run() async throws {
     let bounds = (least: try from.map(Self.value), greatest: try to.map(Self.value))
     try await database.withDatabase { database in
-      var rows = RowWriter(
-        globals, .report(schema: "index-dump/1", columns: Self.columns))
-      var left = limit
-      var next: [UInt8]?
-      repeat {
-        try Interruption.check()
-        guard
-          let page = try await database.listIndex(
-            index, of: collection, bounds: bounds, from: next, limit: 500)
-        else { throw CommandFailure(.notFound, "\(collection) has no index '\(index)'") }
-        for row in page.rows.prefix(left) {
-          try rows.write(Self.cells(of: row, page.fields))
-        }
-        left -= min(left, page.rows.count)
-        next = left > 0 ? page.next : nil
-      } while next != nil
-      try rows.finish()
+      try await globals.report("index-dump/1", ["values", "missing", "cut", "document"]) { rows in
+        var left = limit
+        var next: [UInt8]?
+        repeat {
+          try Interruption.check()
+          guard
+            let page = try await database.listIndex(
+              index, of: collection, bounds: bounds, from: next, limit: 500)
+          else { throw CommandFailure(.notFound, "\(collection) has no index '\(index)'") }
+          for row in page.rows.prefix(left) {
+            try rows.write(Self.cells(of: row, page.fields))
+          }
+          left -= min(left, page.rows.count)
+          next = left > 0 ? page.next : nil
+        } while next != nil
+      }
     }
   }
 
@@ -126,8 +116,6 @@ struct IndexDumpCommand: AsyncParsableCommand {
       throw CommandFailure(.usage, "\(text) is no value: \(error.reason)")
     }
   }
-
-  private static let columns = ["values", "missing", "cut", "document"]
 
   private static func cells(of row: ListedIndexRow, _ fields: [String]) -> [Cell] {
     var values: [Value] = []

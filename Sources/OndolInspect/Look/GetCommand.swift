@@ -4,7 +4,7 @@ import ArgumentParser
 import Ondol
 import OndolJSON
 
-struct GetCommand: AsyncParsableCommand {
+struct GetCommand: DatabaseCommand {
   static let configuration = CommandConfiguration(
     commandName: "get", abstract: "Prints the fields of documents.",
     discussion: """
@@ -25,51 +25,48 @@ struct GetCommand: AsyncParsableCommand {
 
   @OptionGroup var globals: GlobalOptions
 
-  func run() async throws {
-    try await database.withDatabase { database in
-      var missing: [String] = []
-      var rows = RowWriter(globals, .documents)
-      for path in paths {
-        let document = try await database.document(DocumentPath(path)).getDocument()
-        guard document.exists else {
-          missing.append("there is no document at \(path)")
-          continue
-        }
-        if !field.isEmpty {
-          let cells = field.compactMap { name in
-            document.get(FieldPath(name)).map { Cell(name, $0) }
-          }
-          for name in field where !cells.contains(where: { $0.name == name }) {
-            missing.append("there is no field \(name) at \(path)")
-          }
-          try rows.write(revision(of: document) + cells)
-        } else if globals.chosenFormat == .table {
-          // A person reads one document from top to bottom.
-          for (name, value) in revision(of: document) + Self.sorted(document.data()) {
-            let kind = Value.string(ValueText.kind(value))
-            let cells = [Cell("field", .string(name)), Cell("kind", kind), Cell("value", value)]
-            try rows.write(paths.count > 1 ? [Cell("document", .string(path))] + cells : cells)
-          }
-        } else if paths.count > 1 {
-          let id = Cell(JSONWriter.documentIDName, .string(document.documentID))
-          try rows.write([id] + revision(of: document) + Self.sorted(document.data()))
-        } else {
-          try rows.write(revision(of: document) + Self.sorted(document.data()))
-        }
+  func run(in database: Database) async throws {
+    var missing: [String] = []
+    var rows = RowWriter(globals, .documents)
+    for path in paths {
+      let document = try await database.document(DocumentPath(path)).getDocument()
+      guard document.exists else {
+        missing.append("there is no document at \(path)")
+        continue
       }
-      try rows.finish()
-      guard missing.isEmpty else {
-        throw CommandFailure(.notFound, missing.joined(separator: "\nondol: "))
+      if !field.isEmpty {
+        let cells = field.compactMap { name in
+          document.get(FieldPath(name)).map { Cell(name, $0) }
+        }
+        for name in field where !cells.contains(where: { $0.name == name }) {
+          missing.append("there is no field \(name) at \(path)")
+        }
+        try rows.write(revision(of: document) + cells)
+      } else if globals.chosenFormat == .table {
+        // A person reads one document from top to bottom.
+        for (name, value) in revision(of: document) + Self.sorted(document.data()) {
+          let kind = Value.string(ValueText.kind(value))
+          let cells = [Cell("field", .string(name)), Cell("kind", kind), Cell("value", value)]
+          try rows.write(paths.count > 1 ? [Cell("document", .string(path))] + cells : cells)
+        }
+      } else if paths.count > 1 {
+        let id = Cell(JSONWriter.documentIDName, .string(document.documentID))
+        try rows.write([id] + revision(of: document) + Self.sorted(document.data()))
+      } else {
+        try rows.write(revision(of: document) + Self.sorted(document.data()))
       }
+    }
+    try rows.finish()
+    guard missing.isEmpty else {
+      throw CommandFailure(.notFound, missing.joined(separator: "\nondol: "))
     }
   }
 
   /// With `--rev`, what the database knows of a document besides its fields.
   private func revision(of document: DocumentSnapshot) -> [Cell] {
     guard rev else { return [] }
-    let version = Int64(clamping: document.version.rawValue)
     return [
-      (Dump.Member.version, .integer(version)),
+      (Dump.Member.version, .number(document.version.rawValue)),
       (Dump.Member.created, document.createTime.map { .timestamp($0) } ?? .null),
       (Dump.Member.updated, document.updateTime.map { .timestamp($0) } ?? .null),
     ]

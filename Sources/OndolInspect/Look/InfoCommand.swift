@@ -24,16 +24,9 @@ struct InfoCommand: AsyncParsableCommand {
     if globals.chosenFormat == .table {
       try print(contents, metrics, files, end)
     } else {
-      var rows = RowWriter(globals, .report(schema: "info/1", columns: Self.names))
-      try rows.write(Self.object(contents, metrics, files, end))
-      try rows.finish()
+      try globals.report("info/1", Self.object(contents, metrics, files, end))
     }
   }
-
-  private static let names = [
-    "format", "sequence", "lastCommit", "isClosed", "shards", "bytes", "reclaimableBytes",
-    "pinnedBytes", "collections", "files",
-  ]
 
   private static func object(
     _ contents: DatabaseContents, _ metrics: EngineMetrics, _ files: [FileListing],
@@ -42,28 +35,28 @@ struct InfoCommand: AsyncParsableCommand {
     let collections = contents.collections.map { collection in
       Value.map([
         "collection": .string(collection.pattern),
-        "documents": .integer(Int64(collection.documents)),
-        "bytes": .integer(Int64(collection.bytes)),
+        "documents": .number(collection.documents),
+        "bytes": .number(collection.bytes),
         "indexes": .array(
           collection.indexes.map { index in
             .map([
-              "index": .string(index.name), "entries": .integer(Int64(index.entries)),
-              "bytes": .integer(Int64(index.bytes)), "isReady": .boolean(index.isReady),
+              "index": .string(index.name), "entries": .number(index.entries),
+              "bytes": .number(index.bytes), "isReady": .boolean(index.isReady),
             ])
           }),
       ])
     }
     let listed = files.map { file in
-      Value.map(["file": .string(file.name), "bytes": .integer(Int64(file.bytes))])
+      Value.map(["file": .string(file.name), "bytes": .number(file.bytes)])
     }
     return [
       ("format", .string(contents.format)),
-      ("sequence", .integer(Int64(clamping: contents.sequence))),
+      ("sequence", .number(contents.sequence)),
       ("lastCommit", end.lastCommit), ("isClosed", .boolean(end.isClosed)),
-      ("shards", .integer(Int64(contents.shards))),
-      ("bytes", .integer(Int64(files.reduce(0) { $0 + $1.bytes }))),
-      ("reclaimableBytes", .integer(Int64(clamping: metrics.reclaimableBytes))),
-      ("pinnedBytes", .integer(Int64(clamping: metrics.pins.bytes))),
+      ("shards", .number(contents.shards)),
+      ("bytes", .number(files.reduce(0) { $0 + $1.bytes })),
+      ("reclaimableBytes", .number(metrics.reclaimableBytes)),
+      ("pinnedBytes", .number(metrics.pins.bytes)),
       ("collections", .array(collections)), ("files", .array(listed)),
     ]
   }
@@ -116,18 +109,17 @@ private struct LogEnd {
   /// Whether the database was closed after it, and nobody has it open.
   var isClosed = false
 
-  init(of directory: String) throws {
-    let inspector = try failing { () throws(EngineError) in
-      try FileInspector(at: directory, environment: .live())
-    }
-    let frame = try failing { () throws(EngineError) in
-      try inspector.logs().last.flatMap { (name) throws(EngineError) in
-        try inspector.frames(ofLog: name).last
+  init(of directory: String) throws(CommandFailure) {
+    do throws(EngineError) {
+      let files = try FileInspector(at: directory, environment: .live())
+      guard let log = try files.logs().last, let frame = try files.frames(ofLog: log).last else {
+        return
       }
+      isClosed = frame.kind == "seal"
+      if frame.sequence > 0 { lastCommit = .moment(frame.time) }
+    } catch {
+      throw CommandFailure(error)
     }
-    guard let frame else { return }
-    isClosed = frame.kind == "seal"
-    if frame.sequence > 0 { lastCommit = time(frame.time) }
   }
 }
 
@@ -135,6 +127,11 @@ private struct LogEnd {
 struct FileListing {
   var name: String
   var bytes: Int
+
+  /// The bytes of all files.
+  static func bytes(in directory: String) throws(CommandFailure) -> Int {
+    try files(in: directory).reduce(0) { $0 + $1.bytes }
+  }
 
   /// All files, in the order of their names.
   static func files(in directory: String) throws(CommandFailure) -> [FileListing] {

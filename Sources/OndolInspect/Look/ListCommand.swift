@@ -5,21 +5,13 @@ import ArgumentParser
 import Ondol
 import OndolJSON
 
-struct ListCommand: AsyncParsableCommand {
+struct ListCommand: DatabaseCommand {
   static let configuration = CommandConfiguration(
     commandName: "ls", abstract: "Lists a collection's documents in the order of their ids.",
     discussion: "Without a collection, lists the collections at the top.")
 
-  @OptionGroup var database: DatabaseArgument
-
-  @Argument(help: "The collection, a path as upload or users/alice/posts.")
-  var collection: String?
-
-  @Option(help: "At most so many documents.")
-  var limit: Int?
-
-  @Option(help: "Leave out so many documents first.")
-  var offset = 0
+  @OptionGroup var place: CollectionArgument
+  @OptionGroup var part: PartOptions
 
   @Option(help: "Only ids that begin so.")
   var prefix: String?
@@ -35,31 +27,29 @@ struct ListCommand: AsyncParsableCommand {
 
   @OptionGroup var globals: GlobalOptions
 
+  var database: DatabaseArgument { place.database }
+
   func validate() throws {
-    guard offset >= 0 else { throw ValidationError("--offset must not be negative") }
-    guard limit ?? 0 >= 0 else { throw ValidationError("--limit must not be negative") }
     guard !(ids && long) else { throw ValidationError("--ids and --long exclude each other") }
   }
 
-  func run() async throws {
-    try await database.withDatabase { database in
-      guard let collection else { return try await listCollections(of: database) }
-      var pages = Pages(
-        database.collection(collection), prefix: prefix, isDescending: desc, offset: offset,
-        limit: limit)
-      if ids {
-        try await listIDs(&pages)
-        return try await refuseUnknown(collection, pages, in: database)
-      }
-      var rows = RowWriter(globals, long ? Self.longKind : .documents)
-      while let page = try await pages.next() {
-        for document in page {
-          try long ? rows.write(Self.longRow(document)) : rows.write(document)
-        }
-      }
-      try rows.finish()
-      try await refuseUnknown(collection, pages, in: database)
+  func run(in database: Database) async throws {
+    guard let collection = place.collection else { return try await listCollections(of: database) }
+    var pages = Pages(
+      database.collection(collection), prefix: prefix, isDescending: desc,
+      offset: part.offset, limit: part.limit)
+    if ids {
+      try await listIDs(&pages)
+      return try await refuseUnknown(collection, pages, in: database)
     }
+    var rows = RowWriter(globals, long ? Self.longKind : .documents)
+    while let page = try await pages.next() {
+      for document in page {
+        try long ? rows.write(Self.longRow(document)) : rows.write(document)
+      }
+    }
+    try rows.finish()
+    try await refuseUnknown(collection, pages, in: database)
   }
 
   /// Throws status 3 when nothing was listed because nobody has the collection.
@@ -74,9 +64,7 @@ struct ListCommand: AsyncParsableCommand {
 
   /// Ids alone are lines of text, unless a format was asked for.
   private func listIDs(_ pages: inout Pages) async throws {
-    var plain = globals
-    plain.format = globals.format ?? .raw
-    var rows = RowWriter(plain, .report(schema: "ls/1", columns: ["id"]))
+    var rows = RowWriter(globals.forPlainText, .report(schema: "ls/1", columns: ["id"]))
     while let page = try await pages.next() {
       for document in page { try rows.write([("id", .string(document.documentID))]) }
     }
@@ -84,11 +72,9 @@ struct ListCommand: AsyncParsableCommand {
   }
 
   private func listCollections(of database: Database) async throws {
-    var rows = RowWriter(globals, .report(schema: "ls/1", columns: ["collection"]))
-    for collection in try await database.listCollections() {
-      try rows.write([("collection", .string(collection.path))])
-    }
-    try rows.finish()
+    let collections = try await database.listCollections()
+    try globals.report(
+      "ls/1", ["collection"], collections.map { [("collection", .string($0.path))] })
   }
 
   private static let longKind = RowWriter.Kind.report(
@@ -99,10 +85,10 @@ struct ListCommand: AsyncParsableCommand {
     let bytes = JSONWriter.line(.map(fields)).utf8.count
     return [
       ("id", .string(document.documentID)),
-      ("version", .integer(Int64(clamping: document.version.rawValue))),
+      ("version", .number(document.version.rawValue)),
       ("updated", document.updateTime.map { .timestamp($0) } ?? .null),
       ("created", document.createTime.map { .timestamp($0) } ?? .null),
-      ("fields", .integer(Int64(fields.count))), ("bytes", .integer(Int64(bytes))),
+      ("fields", .number(fields.count)), ("bytes", .number(bytes)),
     ]
   }
 }

@@ -18,12 +18,12 @@ struct Pages {
 
   init(
     _ collection: CollectionReference, prefix: String? = nil, isDescending: Bool = false,
-    offset: Int = 0, limit: Int? = nil
+    offset: Int? = nil, limit: Int? = nil
   ) {
     self.collection = collection
     self.prefix = prefix
     self.isDescending = isDescending
-    self.offset = offset
+    self.offset = offset ?? 0
     rest = limit ?? .max
   }
 

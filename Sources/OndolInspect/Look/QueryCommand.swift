@@ -3,7 +3,7 @@
 import ArgumentParser
 import Ondol
 
-struct QueryCommand: AsyncParsableCommand {
+struct QueryCommand: DatabaseCommand {
   static let configuration = CommandConfiguration(
     commandName: "query", abstract: "Prints the documents that meet conditions.",
     discussion: """
@@ -24,28 +24,26 @@ struct QueryCommand: AsyncParsableCommand {
 
   @OptionGroup var globals: GlobalOptions
 
-  func run() async throws {
-    try await database.withDatabase { database in
-      let query = try result.apply(to: try documents.source(in: database))
-      if explain || analyze {
-        return try print(try await query.explain(analyze: analyze))
-      }
-      var rows = RowWriter(globals, .documents)
-      var isEmpty = true
-      var unseen = try result.selected() ?? []
-      for try await document in query.documents {
-        // Ids alone do not say which of a group's documents it is.
-        try rows.write(
-          id: documents.group ? document.reference.path : document.documentID, document.data())
-        isEmpty = false
-        unseen.removeAll { document.get($0) != nil }
-      }
-      try rows.finish()
-      // An offset behind the last document says nothing about names, and neither does a limit of 0.
-      guard isEmpty || !unseen.isEmpty, result.limit != 0 else { return }
-      let orders = isEmpty ? try result.orders().map(\.field) : []
-      try await documents.refuseUnknownNames(in: database, and: orders + unseen)
+  func run(in database: Database) async throws {
+    let query = try result.apply(to: try documents.source(in: database))
+    if explain || analyze {
+      return try print(try await query.explain(analyze: analyze))
     }
+    var rows = RowWriter(globals, .documents)
+    var isEmpty = true
+    var unseen = try result.selected() ?? []
+    for try await document in query.documents {
+      // Ids alone do not say which of a group's documents it is.
+      try rows.write(
+        id: documents.group ? document.reference.path : document.documentID, document.data())
+      isEmpty = false
+      unseen.removeAll { document.get($0) != nil }
+    }
+    try rows.finish()
+    // An offset behind the last document says nothing about names, and neither does a limit of 0.
+    guard isEmpty || !unseen.isEmpty, result.part.limit != 0 else { return }
+    let orders = isEmpty ? try result.orders().map(\.field) : []
+    try await documents.refuseUnknownNames(in: database, and: orders + unseen)
   }
 
   private func print(_ explanation: QueryExplanation) throws {
@@ -58,7 +56,6 @@ struct QueryCommand: AsyncParsableCommand {
       "query", "access", "sorts", "index", "needsNoDocuments", "suggestedIndex",
       "entriesVisited", "documentsExamined", "documentsReturned", "microseconds",
     ]
-    var rows = RowWriter(globals, .report(schema: "query/1", columns: names))
     var row: [Cell] = [
       ("query", .string(explanation.query)), ("access", .string(Self.access(explanation))),
       ("sorts", .boolean(explanation.sorts)),
@@ -66,7 +63,7 @@ struct QueryCommand: AsyncParsableCommand {
     ]
     if let index = explanation.indexName { row.append(("index", .string(index))) }
     if let fields = explanation.suggestedIndex {
-      row.append(("suggestedIndex", .array(fields.map { .string($0) })))
+      row.append(("suggestedIndex", .strings(fields)))
     }
     let counts = [
       ("entriesVisited", explanation.entriesVisited),
@@ -75,8 +72,7 @@ struct QueryCommand: AsyncParsableCommand {
       ("microseconds", explanation.duration.map { Int($0 / .microseconds(1)) }),
     ]
     row += counts.compactMap { name, count in count.map { (name, .integer(Int64($0))) } }
-    try rows.write(row)
-    try rows.finish()
+    try globals.report("query/1", names, [row])
   }
 }
 
@@ -89,7 +85,7 @@ extension QueryCommand {
 }
 
 /// `ondol count`: how many documents meet conditions.
-struct CountCommand: AsyncParsableCommand {
+struct CountCommand: DatabaseCommand {
   static let configuration = CommandConfiguration(
     commandName: "count", abstract: "Prints how many documents meet conditions.")
 
@@ -97,23 +93,17 @@ struct CountCommand: AsyncParsableCommand {
   @OptionGroup var documents: QueryOptions
   @OptionGroup var globals: GlobalOptions
 
-  func run() async throws {
-    try await database.withDatabase { database in
-      let query = try documents.source(in: database)
-      let count = try await query.count.getAggregation().count
-      // A number alone, so that a script need not take anything apart.
-      var plain = globals
-      plain.format = globals.format ?? .raw
-      var rows = RowWriter(plain, .report(schema: "count/1", columns: ["count"]))
-      try rows.write([("count", .integer(Int64(count)))])
-      try rows.finish()
-      if count == 0 { try await documents.refuseUnknownNames(in: database) }
-    }
+  func run(in database: Database) async throws {
+    let query = try documents.source(in: database)
+    let count = try await query.count.getAggregation().count
+    // A number alone, so that a script need not take anything apart.
+    try globals.forPlainText.report("count/1", [("count", .number(count))])
+    if count == 0 { try await documents.refuseUnknownNames(in: database) }
   }
 }
 
 /// `ondol agg`: sums and the like, of all or of each group.
-struct AggregateCommand: AsyncParsableCommand {
+struct AggregateCommand: DatabaseCommand {
   static let configuration = CommandConfiguration(
     commandName: "agg", abstract: "Prints counts, sums, averages, least and greatest values.")
 
@@ -137,44 +127,42 @@ struct AggregateCommand: AsyncParsableCommand {
 
   @OptionGroup var globals: GlobalOptions
 
-  func run() async throws {
-    try await database.withDatabase { database in
-      let wanted: [(name: String, source: String, field: AggregateField)] =
-        sum.map { ("sum(\($0))", $0, .sum(FieldPath($0))) }
-        + avg.map { ("avg(\($0))", $0, .average(FieldPath($0))) }
-        + min.map { ("min(\($0))", $0, .minimum(FieldPath($0))) }
-        + max.map { ("max(\($0))", $0, .maximum(FieldPath($0))) }
-      let query = try documents.source(in: database).aggregate(
-        [.count()] + wanted.map(\.field))
-      var rows = RowWriter(
-        globals, .report(schema: "agg/1", columns: groupBy + ["count"] + wanted.map(\.name)))
-      // Sources of which no row has told anything, because nobody has them or they add up to
-      // nothing.
-      var untold = Set(wanted.map(\.source) + groupBy)
-      func write(_ result: AggregateQuerySnapshot, of key: [Cell] = []) throws {
-        let cells = wanted.map { ($0.name, result[$0.field] ?? .null) }
-        try rows.write(key + [("count", .integer(Int64(result.count)))] + cells)
-        for (wanted, cell) in zip(wanted, cells) where ![.null, .integer(0)].contains(cell.1) {
-          untold.remove(wanted.source)
-        }
+  func run(in database: Database) async throws {
+    let wanted: [(name: String, source: String, field: AggregateField)] =
+      sum.map { ("sum(\($0))", $0, .sum(FieldPath($0))) }
+      + avg.map { ("avg(\($0))", $0, .average(FieldPath($0))) }
+      + min.map { ("min(\($0))", $0, .minimum(FieldPath($0))) }
+      + max.map { ("max(\($0))", $0, .maximum(FieldPath($0))) }
+    let query = try documents.source(in: database).aggregate(
+      [.count()] + wanted.map(\.field))
+    var rows = RowWriter(
+      globals, .report(schema: "agg/1", columns: groupBy + ["count"] + wanted.map(\.name)))
+    // Sources of which no row has told anything, because nobody has them or they add up to
+    // nothing.
+    var untold = Set(wanted.map(\.source) + groupBy)
+    func write(_ result: AggregateQuerySnapshot, of key: [Cell] = []) throws {
+      let cells = wanted.map { ($0.name, result[$0.field] ?? .null) }
+      try rows.write(key + [("count", .integer(Int64(result.count)))] + cells)
+      for (wanted, cell) in zip(wanted, cells) where ![.null, .integer(0)].contains(cell.1) {
+        untold.remove(wanted.source)
       }
-      var isEmpty = false
-      if groupBy.isEmpty {
-        let result = try await query.getAggregation()
-        isEmpty = result.count == 0
-        try write(result)
-      } else {
-        let groups = try await query.group(by: groupBy.map { FieldPath($0) }).getAggregation()
-        isEmpty = groups.isEmpty
-        if !isEmpty { untold.subtract(groupBy) }
-        for group in groups {
-          try write(group.aggregation, of: zip(groupBy, group.key).map { ($0, $1) })
-        }
-      }
-      try rows.finish()
-      guard isEmpty || !untold.isEmpty else { return }
-      try await documents.refuseUnknownNames(
-        in: database, and: untold.sorted().map { FieldPath($0) })
     }
+    var isEmpty = false
+    if groupBy.isEmpty {
+      let result = try await query.getAggregation()
+      isEmpty = result.count == 0
+      try write(result)
+    } else {
+      let groups = try await query.group(by: groupBy.map { FieldPath($0) }).getAggregation()
+      isEmpty = groups.isEmpty
+      if !isEmpty { untold.subtract(groupBy) }
+      for group in groups {
+        try write(group.aggregation, of: zip(groupBy, group.key).map { ($0, $1) })
+      }
+    }
+    try rows.finish()
+    guard isEmpty || !untold.isEmpty else { return }
+    try await documents.refuseUnknownNames(
+      in: database, and: untold.sorted().map { FieldPath($0) })
   }
 }

@@ -39,6 +39,11 @@ struct QueryOptions: ParsableArguments {
     return try Self.read { () throws(WhereError) in try WhereExpression(condition) }
   }
 
+  /// The filter that a text is.
+  static func filter(_ condition: String) throws(CommandFailure) -> Filter {
+    try read { () throws(WhereError) in try WhereExpression(condition) }.filter
+  }
+
   /// A text that makes no sense is wrong usage, and says where.
   static func read<Result>(
     _ body: () throws(WhereError) -> Result
@@ -51,24 +56,40 @@ struct QueryOptions: ParsableArguments {
   }
 }
 
+/// A collection of a database.
+struct CollectionArgument: ParsableArguments {
+  @OptionGroup var database: DatabaseArgument
+
+  @Argument(help: "The collection, a path as upload or users/alice/posts.")
+  var collection: String?
+}
+
+/// How many documents, and from which on.
+struct PartOptions: ParsableArguments {
+  @Option(help: "At most so many documents.", transform: wholeNumber)
+  var limit: Int?
+
+  @Option(help: "Leave out so many documents first.", transform: wholeNumber)
+  var offset: Int?
+}
+
+/// A number from 0 on.
+func wholeNumber(_ text: String) throws -> Int {
+  guard let number = Int(text), number >= 0 else {
+    throw ValidationError("'\(text)' is no whole number from 0 on")
+  }
+  return number
+}
+
 /// Which part of a result, in which order.
 struct ResultOptions: ParsableArguments {
   @Option(help: "Fields to sort by, as 'price desc, name'.")
   var order: String?
 
-  @Option(help: "At most so many documents.")
-  var limit: Int?
-
-  @Option(help: "Leave out so many documents first.")
-  var offset: Int?
+  @OptionGroup var part: PartOptions
 
   @Option(help: "These fields only, as 'name, size.width'.")
   var select: String?
-
-  func validate() throws {
-    guard limit ?? 0 >= 0 else { throw ValidationError("--limit must not be negative") }
-    guard offset ?? 0 >= 0 else { throw ValidationError("--offset must not be negative") }
-  }
 
   func apply(to query: Query) throws(CommandFailure) -> Query {
     var query = query
@@ -76,8 +97,8 @@ struct ResultOptions: ParsableArguments {
       query = query.order(by: field, descending: isDescending)
     }
     if let fields = try selected() { query = query.select(fields) }
-    if let limit { query = query.limit(to: limit) }
-    if let offset { query = query.offset(offset) }
+    if let limit = part.limit { query = query.limit(to: limit) }
+    if let offset = part.offset { query = query.offset(offset) }
     return query
   }
 

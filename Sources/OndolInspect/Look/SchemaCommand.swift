@@ -5,49 +5,51 @@ import ArgumentParser
 import Ondol
 import OndolJSON
 
-struct SchemaCommand: AsyncParsableCommand {
+struct SchemaCommand: DatabaseCommand {
   static let configuration = CommandConfiguration(
     commandName: "schema", abstract: "Prints the fields of a collection, as documents have them.",
     discussion: "Without a collection, of all collections at the top.")
 
-  @OptionGroup var database: DatabaseArgument
-
-  @Argument(help: "The collection, a path as upload or users/alice/posts.")
-  var collection: String?
+  @OptionGroup var place: CollectionArgument
 
   @Option(help: "Look at so many documents of a collection at most.")
   var sample = 100_000
 
   @OptionGroup var globals: GlobalOptions
 
+  var database: DatabaseArgument { place.database }
+
   func validate() throws {
     guard sample > 0 else { throw ValidationError("--sample must be positive") }
   }
 
-  func run() async throws {
-    try await database.withDatabase { database in
-      let columns = ["collection", "field", "kinds", "documents", "share", "examples"]
-      var rows = RowWriter(globals, .report(schema: "schema/1", columns: columns))
-      let collections =
-        if let collection {
-          [database.collection(collection)]
-        } else {
-          try await database.listCollections()
-        }
+  func run(in database: Database) async throws {
+    let columns = ["collection", "field", "kinds", "documents", "share", "examples"]
+    let collections =
+      if let collection = place.collection {
+        [database.collection(collection)]
+      } else {
+        try await database.listCollections()
+      }
+    try await globals.report("schema/1", columns) { rows in
       for collection in collections {
-        var fields = FieldCensus()
-        var pages = Pages(collection, limit: sample)
-        while let page = try await pages.next() {
-          for document in page { fields.add(document.data()) }
-        }
-        if !pages.hasShown {
-          try await UnknownNames(documents: collection.query, collection: collection.path)
-            .refuse(fields: [])
-        }
+        let fields = try await census(of: collection)
         for row in fields.rows { try rows.write([("collection", .string(collection.path))] + row) }
       }
-      try rows.finish()
     }
+  }
+
+  private func census(of collection: CollectionReference) async throws -> FieldCensus {
+    var fields = FieldCensus()
+    var pages = Pages(collection, limit: sample)
+    while let page = try await pages.next() {
+      for document in page { fields.add(document.data()) }
+    }
+    if !pages.hasShown {
+      try await UnknownNames(documents: collection.query, collection: collection.path)
+        .refuse(fields: [])
+    }
+    return fields
   }
 }
 
@@ -112,9 +114,9 @@ struct FieldCensus {
       let share = Double(field.documents) / Double(max(1, documents))
       return [
         ("field", .string(path)), ("kinds", .string(kinds.map(\.key).joined(separator: " | "))),
-        ("documents", .integer(Int64(field.documents))),
+        ("documents", .number(field.documents)),
         ("share", .double((share * 1_000).rounded() / 1_000)),
-        ("examples", .array(field.examples.map { .string($0) })),
+        ("examples", .strings(field.examples)),
       ]
     }
   }

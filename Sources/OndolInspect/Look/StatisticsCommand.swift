@@ -6,7 +6,7 @@ import Foundation
 import Ondol
 import OndolEngine
 
-struct StatisticsCommand: AsyncParsableCommand {
+struct StatisticsCommand: DatabaseCommand {
   static let configuration = CommandConfiguration(
     commandName: "stats", abstract: "Prints sizes and counts, once or every so often.")
 
@@ -20,70 +20,55 @@ struct StatisticsCommand: AsyncParsableCommand {
 
   @OptionGroup var globals: GlobalOptions
 
-  func run() async throws {
-    try await database.withDatabase { database in
-      var globals = globals
-      if watch != nil, globals.chosenFormat == .json { globals.format = .jsonl }
-      var rows = RowWriter(
-        globals, .report(schema: "stats/1", columns: Self.names(of: Self.numbers(database, 0))))
-      while true {
-        let files = try FileListing.files(in: self.database.directory)
-        let numbers = Self.numbers(database, files.reduce(0) { $0 + $1.bytes })
-        if prom {
-          try Self.printMetrics(numbers)
-        } else if globals.chosenFormat == .table {
-          try printLines(numbers)
-        } else {
-          try rows.write(numbers.map { ($0.name, .integer($0.value)) })
-          try rows.flush()
-        }
-        guard let watch else { break }
-        try await Task.sleep(for: watch.duration)
-        try await database.refresh()
+  func run(in database: Database) async throws {
+    let globals = watch == nil ? globals : globals.written(as: .jsonl, insteadOf: [.json])
+    var rows = RowWriter(
+      globals, .report(schema: "stats/1", columns: Self.numbers(database, 0).map(\.name)))
+    while true {
+      let bytes = try FileListing.bytes(in: self.database.directory)
+      let numbers = Self.numbers(database, bytes)
+      if prom {
+        try Self.printMetrics(numbers)
+      } else if globals.chosenFormat == .table {
+        try printLines(numbers)
+      } else {
+        try rows.write(numbers.map { ($0.name, .number($0.value)) })
+        try rows.flush()
       }
-      if !prom, globals.chosenFormat != .table { try rows.finish() }
+      guard let watch else { break }
+      try await Task.sleep(for: watch.duration)
+      try await database.refresh()
     }
+    if !prom, globals.chosenFormat != .table { try rows.finish() }
   }
 
   private struct Number {
     var name: String
-    var value: Int64
+    var value: Int
     var help: String
-  }
 
-  private static func names(of numbers: [Number]) -> [String] { numbers.map(\.name) }
+    init(_ name: String, _ value: some BinaryInteger, _ help: String) {
+      self.name = name
+      self.value = Int(clamping: value)
+      self.help = help
+    }
+  }
 
   private static func numbers(_ database: Database, _ bytes: Int) -> [Number] {
     let engine = database.engine.metrics
     let metrics = database.metrics
     let levels = engine.shards.flatMap(\.levels)
     return [
-      Number(
-        name: "sequence", value: Int64(clamping: engine.sequence.rawValue),
-        help: "Number of the newest commit"),
-      Number(name: "directoryBytes", value: Int64(bytes), help: "Bytes of all files"),
-      Number(
-        name: "rowBytes", value: Int64(clamping: metrics.fileBytes),
-        help: "Bytes of files of rows and large values"),
-      Number(
-        name: "memoryBytes", value: Int64(metrics.memoryBytes),
-        help: "Bytes of rows that are in logs only"),
-      Number(
-        name: "reclaimableBytes", value: Int64(clamping: metrics.reclaimableBytes),
-        help: "Bytes that compaction would free"),
-      Number(
-        name: "rows", value: Int64(clamping: levels.reduce(0) { $0 + $1.rows }),
-        help: "Rows in files, deletions among them"),
-      Number(
-        name: "tombstones", value: Int64(clamping: levels.reduce(0) { $0 + $1.tombstones }),
-        help: "Deletions in files"),
-      Number(
-        name: "segments", value: Int64(levels.reduce(0) { $0 + $1.segments }),
-        help: "Files of rows"),
-      Number(
-        name: "runs", value: Int64(metrics.runs),
-        help: "Sorted runs of the shard that has most"),
-      Number(name: "shards", value: Int64(engine.shards.count), help: "Parts of the database"),
+      Number("sequence", engine.sequence.rawValue, "Number of the newest commit"),
+      Number("directoryBytes", bytes, "Bytes of all files"),
+      Number("rowBytes", metrics.fileBytes, "Bytes of files of rows and large values"),
+      Number("memoryBytes", metrics.memoryBytes, "Bytes of rows that are in logs only"),
+      Number("reclaimableBytes", metrics.reclaimableBytes, "Bytes that compaction would free"),
+      Number("rows", levels.reduce(0) { $0 + $1.rows }, "Rows in files, deletions among them"),
+      Number("tombstones", levels.reduce(0) { $0 + $1.tombstones }, "Deletions in files"),
+      Number("segments", levels.reduce(0) { $0 + $1.segments }, "Files of rows"),
+      Number("runs", metrics.runs, "Sorted runs of the shard that has most"),
+      Number("shards", engine.shards.count, "Parts of the database"),
     ]
   }
 
@@ -92,7 +77,7 @@ struct StatisticsCommand: AsyncParsableCommand {
     for number in numbers {
       let name = number.name.padding(toLength: 18, withPad: " ", startingAt: 0)
       let isBytes = number.name.hasSuffix("Bytes")
-      let text = isBytes ? ByteCount.text(Int(number.value)) : "\(number.value)"
+      let text = isBytes ? ByteCount.text(number.value) : "\(number.value)"
       try output.print("\(name)\(text)")
     }
     if watch != nil { try output.print("") }

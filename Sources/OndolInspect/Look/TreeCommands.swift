@@ -10,95 +10,79 @@ struct TreeCommand: AsyncParsableCommand {
     subcommands: [TreeGetCommand.self, TreeListCommand.self, TreeWatchCommand.self])
 }
 
-struct TreeGetCommand: AsyncParsableCommand {
+struct TreeGetCommand: DatabaseCommand {
   static let configuration = CommandConfiguration(
     commandName: "get", abstract: "Prints what is at a path of the tree, as JSON.")
 
-  @OptionGroup var database: DatabaseArgument
-
-  @Argument(help: "The path, as scores/kim; / is the root.")
-  var path: String
+  @OptionGroup var place: NodeArgument
 
   @Flag(help: "With priorities, as .priority and .value.")
   var priorities = false
 
   @OptionGroup var globals: GlobalOptions
 
-  func run() async throws {
-    try await database.withDatabase { database in
-      let node = try await TreeCommand.reference(path, database).getData()
-      guard node.exists else { throw CommandFailure(.notFound, "there is nothing at \(path)") }
-      var output = Output()
-      let value = priorities ? node.exportedValue : node.value
-      try output.print(
-        globals.format == .raw
-          ? ValueText.plain(value, globals.ejson) : ValueText.json(value, globals.ejson))
-      try output.flush()
-    }
+  var database: DatabaseArgument { place.database }
+
+  func run(in database: Database) async throws {
+    let node = try await place.node(in: database).getData()
+    guard node.exists else { throw CommandFailure(.notFound, "there is nothing at \(place.path)") }
+    var output = Output()
+    let value = priorities ? node.exportedValue : node.value
+    try output.print(
+      globals.format == .raw
+        ? ValueText.plain(value, globals.ejson) : ValueText.json(value, globals.ejson))
+    try output.flush()
   }
 }
 
-struct TreeListCommand: AsyncParsableCommand {
+struct TreeListCommand: DatabaseCommand {
   static let configuration = CommandConfiguration(
     commandName: "ls", abstract: "Lists the children of a node of the tree.")
 
-  @OptionGroup var database: DatabaseArgument
+  @OptionGroup var place: NodeArgument
 
-  @Argument(help: "The path, as scores; the root when not given.")
-  var path = "/"
-
-  @Option(help: "At most so many children.")
+  @Option(help: "At most so many children.", transform: wholeNumber)
   var limit: Int?
 
   @OptionGroup var globals: GlobalOptions
 
-  func validate() throws {
-    guard limit ?? 0 >= 0 else { throw ValidationError("--limit must not be negative") }
-  }
+  var database: DatabaseArgument { place.database }
 
-  func run() async throws {
-    try await database.withDatabase { database in
-      let columns = ["key", "kind", "children", "value", "priority"]
-      var rows = RowWriter(globals, .report(schema: "tree-ls/1", columns: columns))
+  func run(in database: Database) async throws {
+    let columns = ["key", "kind", "children", "value", "priority"]
+    try await globals.report("tree-ls/1", columns) { rows in
       var count = 0
-      for try await child in TreeCommand.reference(path, database).treeQuery.children {
+      for try await child in place.node(in: database).treeQuery.children {
         if count == limit ?? .max { break }
         count += 1
         var row: [Cell] = [
           ("key", .string(child.key ?? "")), ("kind", .string(ValueText.kind(child.value))),
-          ("children", .integer(Int64(child.childrenCount))),
+          ("children", .number(child.childrenCount)),
         ]
         if !child.hasChildren { row.append(("value", child.value)) }
         if let priority = child.priority { row.append(("priority", priority)) }
         try rows.write(row)
       }
-      try rows.finish()
     }
   }
 }
 
-struct TreeWatchCommand: AsyncParsableCommand {
+struct TreeWatchCommand: DatabaseCommand {
   static let configuration = CommandConfiguration(
     commandName: "watch", abstract: "Prints what happens to a node and its children.",
     discussion: "Begins with the children that are there, as added.")
 
-  @OptionGroup var database: DatabaseArgument
-
-  @Argument(help: "The path, as scores; the root when not given.")
-  var path = "/"
+  @OptionGroup var place: NodeArgument
 
   @OptionGroup var globals: GlobalOptions
 
-  func run() async throws {
-    try await database.withDatabase { database in
-      var globals = globals
-      if globals.chosenFormat == .table || globals.chosenFormat == .json {
-        globals.format = .jsonl
-      }
-      let columns = ["type", "path", "value", "previous"]
-      var rows = RowWriter(globals, .report(schema: "tree-watch/1", columns: columns))
+  var database: DatabaseArgument { place.database }
+
+  func run(in database: Database) async throws {
+    let columns = ["type", "path", "value", "previous"]
+    try await globals.forEvents.report("tree-watch/1", columns) { rows in
       let kinds = Set(TreeEvent.Kind.allCases)
-      for try await event in TreeCommand.reference(path, database).observe(kinds) {
+      for try await event in place.node(in: database).observe(kinds) {
         var row: [Cell] = [
           ("type", .string("\(event.kind)")), ("path", .string(event.snapshot.reference.path)),
           ("value", event.snapshot.value),
@@ -109,14 +93,19 @@ struct TreeWatchCommand: AsyncParsableCommand {
         try rows.write(row)
         try rows.flush()
       }
-      try rows.finish()
     }
   }
 }
 
-extension TreeCommand {
-  /// The node at a path; slashes at its ends count for nothing.
-  static func reference(_ path: String, _ database: Database) -> TreeReference {
+/// A node of the tree.
+struct NodeArgument: ParsableArguments {
+  @OptionGroup var database: DatabaseArgument
+
+  @Argument(help: "The path, as scores/kim; the root when not given.")
+  var path = "/"
+
+  /// The node; slashes at its ends count for nothing.
+  func node(in database: Database) -> TreeReference {
     let path = path.split(separator: "/").joined(separator: "/")
     return path.isEmpty ? database.tree : database.tree.child(path)
   }

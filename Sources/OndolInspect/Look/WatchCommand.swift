@@ -5,14 +5,6 @@
 import ArgumentParser
 import Ondol
 
-/// Events, a line each; a table would show nothing before its end.
-private func eventRows(_ globals: GlobalOptions, _ schema: String, _ columns: [String]) -> RowWriter
-{
-  var globals = globals
-  if globals.chosenFormat == .table || globals.chosenFormat == .json { globals.format = .jsonl }
-  return RowWriter(globals, .report(schema: schema, columns: columns))
-}
-
 /// A token as people give it.
 private func token(_ text: String) throws(CommandFailure) -> ChangeToken {
   guard let token = ChangeToken(text) else {
@@ -21,7 +13,7 @@ private func token(_ text: String) throws(CommandFailure) -> ChangeToken {
   return token
 }
 
-struct WatchCommand: AsyncParsableCommand {
+struct WatchCommand: DatabaseCommand {
   static let configuration = CommandConfiguration(
     commandName: "watch", abstract: "Prints what changes in a query's result, as it happens.",
     discussion: """
@@ -47,24 +39,23 @@ struct WatchCommand: AsyncParsableCommand {
     }
   }
 
-  func run() async throws {
-    try await database.withDatabase { database in
-      let query = try result.apply(to: try documents.source(in: database))
-      var rows = eventRows(globals, "watch/1", Self.columns)
-      let updates = try since.map { query.snapshots(since: try token($0)) } ?? query.snapshots
-      var isFirst = true
-      for try await state in updates {
-        if !isFirst || snapshot || since != nil {
-          for change in state.documentChanges { try rows.write(Self.row(change)) }
-        }
-        isFirst = false
-        var current: [Cell] = [("type", "current"), ("count", .integer(Int64(state.count)))]
-        if let token = state.changeToken { current.append(("token", .string("\(token)"))) }
-        try rows.write(current)
-        try rows.flush()
+  func run(in database: Database) async throws {
+    let query = try result.apply(to: try documents.source(in: database))
+    var rows = RowWriter(
+      globals.forEvents, .report(schema: "watch/1", columns: Self.columns))
+    let updates = try since.map { query.snapshots(since: try token($0)) } ?? query.snapshots
+    var isFirst = true
+    for try await state in updates {
+      if !isFirst || snapshot || since != nil {
+        for change in state.documentChanges { try rows.write(Self.row(change)) }
       }
-      try rows.finish()
+      isFirst = false
+      var current: [Cell] = [("type", "current"), ("count", .integer(Int64(state.count)))]
+      if let token = state.changeToken { current.append(("token", .string("\(token)"))) }
+      try rows.write(current)
+      try rows.flush()
     }
+    try rows.finish()
   }
 
   private static let columns = [
@@ -90,7 +81,7 @@ struct WatchCommand: AsyncParsableCommand {
   }
 }
 
-struct TailCommand: AsyncParsableCommand {
+struct TailCommand: DatabaseCommand {
   static let configuration = CommandConfiguration(
     commandName: "tail", abstract: "Prints every change of every commit, as it happens.",
     discussion: """
@@ -108,25 +99,23 @@ struct TailCommand: AsyncParsableCommand {
 
   @OptionGroup var globals: GlobalOptions
 
-  func run() async throws {
-    try await database.withDatabase { database in
-      var rows = eventRows(globals, "tail/1", Self.columns)
-      let start = try since.map(token) ?? database.changeToken()
-      // Says from where on nothing is missed.
-      try rows.write([("type", "begin"), ("token", .string("\(start)"))])
-      try rows.flush()
-      for try await commit in database.changes(since: start) {
-        for row in self.rows(of: commit) {
-          let place: [Cell] = [
-            ("commit", .integer(Int64(clamping: commit.version.rawValue))),
-            ("time", .timestamp(commit.time)), ("token", .string("\(commit.token)")),
-          ]
-          try rows.write(row + place)
-        }
-        try rows.flush()
+  func run(in database: Database) async throws {
+    var rows = RowWriter(globals.forEvents, .report(schema: "tail/1", columns: Self.columns))
+    let start = try since.map(token) ?? database.changeToken()
+    // Says from where on nothing is missed.
+    try rows.write([("type", "begin"), ("token", .string("\(start)"))])
+    try rows.flush()
+    for try await commit in database.changes(since: start) {
+      for row in self.rows(of: commit) {
+        let place: [Cell] = [
+          ("commit", .integer(Int64(clamping: commit.version.rawValue))),
+          ("time", .timestamp(commit.time)), ("token", .string("\(commit.token)")),
+        ]
+        try rows.write(row + place)
       }
-      try rows.finish()
+      try rows.flush()
     }
+    try rows.finish()
   }
 
   private static let columns = ["type", "path", "fields", "before", "commit", "time", "token"]

@@ -4,6 +4,7 @@
 
 import ArgumentParser
 import Foundation
+import OndolConsole
 
 /// How data is written to standard output.
 enum OutputFormat: String, ExpressibleByArgument, CaseIterable {
@@ -65,15 +66,66 @@ struct GlobalOptions: ParsableArguments {
   }
 
   /// Whether a bar that moves is wanted.
-  var showsProgress: Bool { !quiet && !noProgress && Output.messagesGoToTerminal }
+  var showsProgress: Bool { !quiet && !noProgress && Console.isTerminal }
+
+  /// Writes a report: objects of one shape, "<command>/<version>", with these columns.
+  func report(
+    _ schema: String, _ columns: [String], _ write: (inout RowWriter) async throws -> Void
+  ) async throws {
+    var rows = RowWriter(self, .report(schema: schema, columns: columns))
+    try await write(&rows)
+    try rows.finish()
+  }
+
+  /// Writes a report whose rows are known.
+  func report(
+    _ schema: String, _ columns: [String], _ rows: [[Cell]]
+  ) throws(CommandFailure) {
+    var writer = RowWriter(self, .report(schema: schema, columns: columns))
+    for row in rows { try writer.write(row) }
+    try writer.finish()
+  }
+
+  /// Writes a report of one row, whose names are the columns.
+  func report(_ schema: String, _ row: [Cell]) throws(CommandFailure) {
+    try report(schema, row.map(\.name), [row])
+  }
+
+  /// These options for a command whose events come one at a time: a table or an array would show
+  /// nothing before its end.
+  var forEvents: GlobalOptions { written(as: .jsonl, insteadOf: [.table, .json]) }
+
+  /// These options with another format in the place of some.
+  func written(as format: OutputFormat, insteadOf others: [OutputFormat]) -> GlobalOptions {
+    var options = self
+    if others.contains(chosenFormat) { options.format = format }
+    return options
+  }
+
+  /// These options for what is a line of plain text unless a format was asked for.
+  var forPlainText: GlobalOptions {
+    var options = self
+    options.format = format ?? .raw
+    return options
+  }
+
+  /// Runs `body` beside a bar, which is gone when it ends.
+  func showing<Result, Failure: Error>(
+    _ unit: ProgressBar.Unit, of total: Int64? = nil,
+    _ body: (SharedProgressBar) async throws(Failure) -> Result
+  ) async throws(Failure) -> Result {
+    let bar = SharedProgressBar(unit, of: total, self)
+    defer { bar.clear() }
+    return try await body(bar)
+  }
 
   /// Says something to the person, unless they want quiet.
   func say(_ message: String) {
-    if !quiet { Output.say(message) }
+    if !quiet { Console.say(message) }
   }
 
   /// Says something that only who asks for more wants to hear.
   func explain(_ message: @autoclosure () -> String) {
-    if verbose, !quiet { Output.say(message()) }
+    if verbose, !quiet { Console.say(message()) }
   }
 }

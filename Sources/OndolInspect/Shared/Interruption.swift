@@ -3,8 +3,8 @@
 // 130; whoever presses ^C again does not want to wait, and a database survives that, too. In the
 // shell ^C ends the command, not the shell.
 
-import Dispatch
 import Foundation
+import OndolConsole
 import Synchronization
 
 /// The interrupt from the keyboard, and what is to end when it comes.
@@ -16,7 +16,7 @@ enum Interruption {
     var writers = 0
     /// Whether something goes on when the command has ended.
     var isInShell = false
-    var source: (any DispatchSourceSignal)?
+    var source: Interrupt?
   }
 
   private static let state = Mutex(State())
@@ -27,16 +27,7 @@ enum Interruption {
   /// Takes over the signal. A closed pipe, too, becomes an error of the one who writes.
   static func install() {
     signal(SIGPIPE, SIG_IGN)
-    signal(SIGINT, SIG_IGN)
-    // Until the source is registered an interrupt would be lost: what is ignored does not wait.
-    let isRegistered = DispatchSemaphore(value: 0)
-    state.withLock { state in
-      state.source = DispatchSource.makeSignalSource(signal: SIGINT, queue: .global())
-      state.source?.setEventHandler { interrupt() }
-      state.source?.setRegistrationHandler { isRegistered.signal() }
-      state.source?.resume()
-    }
-    isRegistered.wait()
+    state.withLock { $0.source = Interrupt { _ in interrupt() } }
   }
 
   /// Has interrupts end commands only, from here on.

@@ -4,14 +4,7 @@
 
 import Foundation
 import Synchronization
-
-#if canImport(Glibc)
-  import Glibc
-#elseif canImport(Musl)
-  import Musl
-#else
-  import Darwin
-#endif
+import OndolPlatform
 
 /// Standard output.
 struct Output {
@@ -29,13 +22,9 @@ struct Output {
   /// Sends data to a file, or back to standard output.
   static func redirect(to path: String?) throws(CommandFailure) {
     guard let path else { return redirection.withLock { $0 = nil } }
-    guard FileManager.default.createFile(atPath: path, contents: nil) else {
-      throw CommandFailure(.failed, "cannot write \(path)")
-    }
-    redirection.withLock { $0 = FileHandle(forWritingAtPath: path) }
+    let file = try FileHandle.creating(path)
+    redirection.withLock { $0 = file }
   }
-  /// True when messages go to a person.
-  static var messagesGoToTerminal: Bool { isatty(STDERR_FILENO) == 1 }
 
   mutating func print(_ line: String) throws(CommandFailure) {
     buffer.append(contentsOf: line.utf8)
@@ -67,9 +56,14 @@ struct Output {
     let inner = (error as NSError).userInfo[NSUnderlyingErrorKey] as? NSError ?? error as NSError
     return inner.domain == NSPOSIXErrorDomain ? Int32(clamping: inner.code) : nil
   }
+}
 
-  /// Says something to the person. Not being heard is no failure.
-  static func say(_ message: String, terminator: String = "\n") {
-    try? FileHandle.standardError.write(contentsOf: Data((message + terminator).utf8))
+extension FileHandle {
+  /// A new file to write, in the place of what is there.
+  static func creating(_ path: String) throws(CommandFailure) -> FileHandle {
+    guard FileManager.default.createFile(atPath: path, contents: nil),
+      let file = FileHandle(forWritingAtPath: path)
+    else { throw CommandFailure(.failed, "cannot write \(path)") }
+    return file
   }
 }

@@ -4,6 +4,7 @@
 // enough to be asked for with every step, because most calls only look at a clock.
 
 import Ondol
+import OndolConsole
 
 /// A line that says how much is done, of how much, how fast, and when it will be over.
 struct ProgressBar {
@@ -20,7 +21,7 @@ struct ProgressBar {
 
   private let unit: Unit
   /// All there is to do; nil when nobody knows, as with a pipe.
-  private let total: Int64?
+  private var total: Int64?
   private let isShown: Bool
   private let start = ContinuousClock.now
   private var lastShown: ContinuousClock.Instant?
@@ -30,32 +31,55 @@ struct ProgressBar {
   init(_ unit: Unit, of total: Int64? = nil, isQuiet: Bool = false) {
     self.unit = unit
     self.total = total
-    isShown = !isQuiet && Output.messagesGoToTerminal
+    isShown = !isQuiet && Console.isTerminal
   }
 
-  /// Shows that `done` are done. `note` stands behind, such as a count of something else.
-  mutating func show(_ done: Int64, note: @autoclosure () -> String = "") {
+  /// Shows that `done` are done, of `total` where only the caller knows by now. `note` stands
+  /// behind, such as a count of something else.
+  mutating func show(
+    _ done: Int64, of total: Int64? = nil, note: @autoclosure () -> String = ""
+  ) {
     guard isShown else { return }
+    self.total = total ?? self.total
     let now = ContinuousClock.now
     if let lastShown, lastShown.duration(to: now) < Self.interval { return }
     lastShown = now
     let seconds = start.duration(to: now) / .seconds(1)
-    write(Self.line(done, of: total, unit, seconds: seconds, note: note()))
+    write(Self.line(done, of: self.total, unit, seconds: seconds, note: note()))
   }
 
   /// Wipes the line, before anything else is written and at the end.
   mutating func clear() {
     guard isShown, lastWidth > 0 else { return }
-    Output.say("\r" + String(repeating: " ", count: lastWidth) + "\r", terminator: "")
+    Console.say("\r" + String(repeating: " ", count: lastWidth) + "\r", terminator: "")
     lastWidth = 0
   }
 
   private mutating func write(_ line: String) {
     let width = TextTable.width(line)
     let rest = String(repeating: " ", count: max(0, lastWidth - width))
-    Output.say("\r" + line + rest, terminator: "")
+    Console.say("\r" + line + rest, terminator: "")
     lastWidth = width
   }
+}
+
+/// A bar that closures share.
+final class SharedProgressBar {
+  private var bar: ProgressBar
+
+  init(_ unit: ProgressBar.Unit, of total: Int64? = nil, _ globals: GlobalOptions) {
+    bar = ProgressBar(unit, of: total, isQuiet: !globals.showsProgress)
+  }
+
+  func show(_ done: some BinaryInteger, note: @autoclosure () -> String = "") {
+    bar.show(Int64(clamping: done), note: note())
+  }
+
+  func show(_ done: UInt64, of total: UInt64) {
+    bar.show(Int64(clamping: done), of: Int64(clamping: total))
+  }
+
+  func clear() { bar.clear() }
 }
 
 // MARK: - The line

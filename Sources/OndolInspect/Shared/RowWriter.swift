@@ -155,6 +155,13 @@ struct RowWriter {
   }
 }
 
+extension Value {
+  /// A count, a place or a number of bytes.
+  static func number(_ number: some BinaryInteger) -> Value { .integer(Int64(clamping: number)) }
+
+  static func strings(_ texts: [String]) -> Value { .array(texts.map { .string($0) }) }
+}
+
 /// Values as text.
 enum ValueText {
   /// An object in one line, its names in the given order.

@@ -46,8 +46,6 @@ struct Completer {
 
   /// Nothing, where the database cannot be looked at: a key must not end the shell.
   private func looking(_ body: (Database) async throws -> [String]) async -> [String] {
-    var database = DatabaseArgument()
-    database.directory = directory
-    return (try? await database.withDatabase(body)) ?? []
+    (try? await DatabaseArgument(at: directory).withDatabase(body)) ?? []
   }
 }

@@ -5,6 +5,7 @@
 import ArgumentParser
 import Foundation
 import Ondol
+import OndolConsole
 
 struct ShellCommand: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
@@ -20,9 +21,7 @@ struct ShellCommand: AsyncParsableCommand {
   @OptionGroup var globals: GlobalOptions
 
   func run() async throws {
-    guard FileManager.default.fileExists(atPath: database.directory) else {
-      throw CommandFailure(.notFound, "there is no database at \(database.directory)")
-    }
+    try database.check()
     Interruption.enterShell()
     ShellSession.begin(directory: database.directory, mayWrite: write)
     var shell = Shell(directory: database.directory, format: globals.format)
@@ -90,12 +89,12 @@ struct Shell {
     if result != .succeeded { status = result }
     if isTimed {
       let milliseconds = start.duration(to: .now) / .milliseconds(1)
-      Output.say("\((milliseconds * 10).rounded() / 10) ms")
+      Console.say("\((milliseconds * 10).rounded() / 10) ms")
     }
   }
 
   private mutating func fail(_ failure: CommandFailure) {
-    Output.say("ondol: \(failure.message)")
+    Console.say("ondol: \(failure.message)")
     status = failure.status
   }
 

@@ -35,13 +35,8 @@ enum ShellSession {
   static func hold() async throws {
     try await release()
     guard let directory = state.withLock({ $0.directory }) else { return }
-    do throws(DatabaseError) {
-      let options = Database.Options(access: .readOnly)
-      let database = try await Database.open(at: directory, options: options)
-      state.withLock { $0.held = database }
-    } catch {
-      throw CommandFailure(opening: directory, error)
-    }
+    let database = try await Database.open(at: directory, for: .readOnly)
+    state.withLock { $0.held = database }
   }
 
   /// Looks at the newest again.

@@ -2,14 +2,7 @@
 // tool that speaks to the system in its own words.
 
 import Foundation
-
-#if canImport(Glibc)
-  import Glibc
-#elseif canImport(Musl)
-  import Musl
-#else
-  import Darwin
-#endif
+import OndolPlatform
 
 /// The terminal at standard input.
 enum Terminal {

@@ -13,10 +13,7 @@ struct MakeIndexCommand: AsyncParsableCommand {
       unique and two documents agree.
       """)
 
-  @OptionGroup var database: DatabaseArgument
-
-  @Argument(help: "The collection, a path as upload; with --group a collection id.")
-  var collection: String
+  @OptionGroup var place: IndexedCollection
 
   @Argument(help: "Fields, as 'status, workDate desc'.")
   var fields: String?
@@ -26,9 +23,6 @@ struct MakeIndexCommand: AsyncParsableCommand {
 
   @Flag(help: "On the elements of the field, which is an array.")
   var array = false
-
-  @Flag(help: "Over all collections with this id, wherever they are.")
-  var group = false
 
   @Option(name: .customLong("where"), help: "Only documents that meet this, as 'price >= 10'.")
   var condition: String?
@@ -43,42 +37,38 @@ struct MakeIndexCommand: AsyncParsableCommand {
       throw ValidationError("say which fields, or --ttl FIELD, which makes no index")
     }
     if array, unique { throw ValidationError("--array and --unique exclude each other") }
-    if group, unique || ttl != nil {
+    if place.group, unique || ttl != nil {
       throw ValidationError("--group excludes --unique and --ttl")
     }
   }
 
   func run() async throws {
-    let condition = try condition.map { text in
-      try QueryOptions.read { () throws(WhereError) in try WhereExpression(text) }.filter
-    }
+    let condition = try condition.map { try QueryOptions.filter($0) }
     let fields = try fieldNames()
-    try await Interruption.whileWriting {
-      try await database.withDatabase(writing: true) { database in
-        let bar = SharedProgressBar(.things("documents"), globals)
-        let progress = { (progress: IndexProgress) in bar.show(Int64(progress.documents)) }
-        var name: String?
-        if let ttl {
-          try await database.collection(collection).setTimeToLive(field: FieldPath(ttl))
-        } else if group {
-          let group = database.collectionGroup(collection)
-          name =
-            array
-            ? try await group.createIndex(
-              onArray: fields[0], where: condition, progress: progress)
-            : try await group.createIndex(on: fields, where: condition, progress: progress)
-        } else {
-          let collection = database.collection(collection)
-          name =
-            array
-            ? try await collection.createIndex(
-              onArray: fields[0], where: condition, progress: progress)
-            : try await collection.createIndex(
-              on: fields, unique: unique, where: condition, progress: progress)
-        }
-        bar.clear()
-        if let name { try IndexReport.write([name], collection, "mkindex/1", globals) }
+    try await place.database.withDatabase(writing: true) { database in
+      if let ttl {
+        return try await database.collection(place.collection)
+          .setTimeToLive(field: FieldPath(ttl))
       }
+      let name = try await globals.showing(.things("documents")) { bar in
+        let progress = { (progress: IndexProgress) in bar.show(progress.documents) }
+        if place.group {
+          let group = database.collectionGroup(place.collection)
+          guard array else {
+            return try await group.createIndex(on: fields, where: condition, progress: progress)
+          }
+          return try await group.createIndex(
+            onArray: fields[0], where: condition, progress: progress)
+        }
+        let collection = database.collection(place.collection)
+        guard array else {
+          return try await collection.createIndex(
+            on: fields, unique: unique, where: condition, progress: progress)
+        }
+        return try await collection.createIndex(
+          onArray: fields[0], where: condition, progress: progress)
+      }
+      try report("mkindex/1", [name], place.collection, globals)
     }
   }
 
@@ -93,22 +83,16 @@ struct MakeIndexCommand: AsyncParsableCommand {
   }
 }
 
-struct RemoveIndexCommand: AsyncParsableCommand {
+struct RemoveIndexCommand: DatabaseCommand {
   static let configuration = CommandConfiguration(
     commandName: "rmindex",
     abstract: "Removes indexes, by the names that `ondol indexes` prints.",
     discussion: "Status 3 when there is none of that name.")
 
-  @OptionGroup var database: DatabaseArgument
-
-  @Argument(help: "The collection, a path as upload; with --group a collection id.")
-  var collection: String
+  @OptionGroup var place: IndexedCollection
 
   @Argument(help: "The indexes' names; behind -- when one begins with -.")
   var names: [String] = []
-
-  @Flag(help: "Indexes over all collections with this id.")
-  var group = false
 
   @Flag(help: "Documents do not end by themselves any more.")
   var ttl = false
@@ -119,31 +103,30 @@ struct RemoveIndexCommand: AsyncParsableCommand {
     guard !names.isEmpty || ttl else { throw ValidationError("say which index") }
   }
 
-  func run() async throws {
-    try await Interruption.whileWriting {
-      try await database.withDatabase(writing: true) { database in
-        if ttl { try await database.collection(collection).setTimeToLive(field: nil) }
-        for name in names {
-          try Interruption.check()
-          let listed =
-            group
-            ? try await database.collectionGroup(collection).listIndexes()
-            : try await database.collection(collection).listIndexes()
-          guard listed.contains(where: { $0.name == name }) else {
-            throw CommandFailure(.notFound, "there is no index \(name) of \(collection)")
-          }
-          if group {
-            try await database.collectionGroup(collection).dropIndex(named: name)
-          } else {
-            try await database.collection(collection).dropIndex(named: name)
-          }
-        }
+  var database: DatabaseArgument { place.database }
+  var isWriting: Bool { true }
+
+  func run(in database: Database) async throws {
+    let collection = database.collection(place.collection)
+    let group = database.collectionGroup(place.collection)
+    if ttl { try await collection.setTimeToLive(field: nil) }
+    for name in names {
+      try Interruption.check()
+      let listed =
+        place.group ? try await group.listIndexes() : try await collection.listIndexes()
+      guard listed.contains(where: { $0.name == name }) else {
+        throw CommandFailure(.notFound, "there is no index \(name) of \(place.collection)")
+      }
+      if place.group {
+        try await group.dropIndex(named: name)
+      } else {
+        try await collection.dropIndex(named: name)
       }
     }
   }
 }
 
-struct ReindexCommand: AsyncParsableCommand {
+struct ReindexCommand: DatabaseCommand {
   static let configuration = CommandConfiguration(
     commandName: "reindex",
     abstract: "Builds indexes anew from the documents.",
@@ -159,33 +142,38 @@ struct ReindexCommand: AsyncParsableCommand {
 
   @OptionGroup var globals: GlobalOptions
 
-  func run() async throws {
-    try await Interruption.whileWriting {
-      try await database.withDatabase(writing: true) { database in
-        let bar = SharedProgressBar(.things("documents"), globals)
-        let built = try await database.rebuildIndexes(
-          of: try CollectionPath(collection), named: names.isEmpty ? nil : names
-        ) { bar.show(Int64($0.documents)) }
-        bar.clear()
-        for name in names where !built.contains(name) {
-          throw CommandFailure(.notFound, "there is no index \(name) of \(collection)")
-        }
-        try IndexReport.write(built, collection, "reindex/1", globals)
-      }
+  var isWriting: Bool { true }
+
+  func run(in database: Database) async throws {
+    let built = try await globals.showing(.things("documents")) { bar in
+      try await database.rebuildIndexes(
+        of: try CollectionPath(collection), named: names.isEmpty ? nil : names
+      ) { bar.show($0.documents) }
     }
+    for name in names where !built.contains(name) {
+      throw CommandFailure(.notFound, "there is no index \(name) of \(collection)")
+    }
+    try report("reindex/1", built, collection, globals)
   }
 }
 
-/// Indexes that were made.
-private enum IndexReport {
-  static func write(
-    _ names: [String], _ collection: String, _ schema: String, _ globals: GlobalOptions
-  ) throws(CommandFailure) {
-    if globals.quiet { return }
-    var rows = RowWriter(globals, .report(schema: schema, columns: ["collection", "index"]))
-    for name in names {
-      try rows.write([Cell("collection", .string(collection)), Cell("index", .string(name))])
-    }
-    try rows.finish()
-  }
+/// What indexes are declared for.
+struct IndexedCollection: ParsableArguments {
+  @OptionGroup var database: DatabaseArgument
+
+  @Argument(help: "The collection, a path as upload; with --group a collection id.")
+  var collection: String
+
+  @Flag(help: "Over all collections with this id, wherever they are.")
+  var group = false
+}
+
+/// Says which indexes were made.
+private func report(
+  _ schema: String, _ names: [String], _ collection: String, _ globals: GlobalOptions
+) throws(CommandFailure) {
+  if globals.quiet { return }
+  try globals.report(
+    schema, ["collection", "index"],
+    names.map { [("collection", .string(collection)), ("index", .string($0))] })
 }

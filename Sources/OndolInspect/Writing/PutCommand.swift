@@ -4,6 +4,7 @@
 import ArgumentParser
 import Foundation
 import Ondol
+import OndolConsole
 import OndolJSON
 
 struct PutCommand: AsyncParsableCommand {
@@ -16,10 +17,7 @@ struct PutCommand: AsyncParsableCommand {
       --if-version says; 3 when it is not there with --update.
       """)
 
-  @OptionGroup var database: DatabaseArgument
-
-  @Argument(help: "The document's path, as upload/lamp.")
-  var path: String
+  @OptionGroup var place: DocumentArgument
 
   @Argument(help: "The fields as a JSON object, or -.")
   var fields: String
@@ -43,20 +41,19 @@ struct PutCommand: AsyncParsableCommand {
 
   func run() async throws {
     let fields = try DocumentText.fields(fields)
-    try await database.withDatabase(writing: true) { database in
-      let document = database.document(try DocumentPath(path))
+    try await place.database.withDatabase(writing: true) { database in
+      let document = database.document(try DocumentPath(place.path))
       let result: WriteResult
       if create {
         result = try await document.create(fields)
-      } else if update {
-        let old = try await document.getDocument()
-        guard old.exists else { throw CommandFailure(.notFound, "there is no document at \(path)") }
-        result = try await document.setData(fields, ifVersion: old.version)
       } else {
-        result = try await document.setData(
-          fields, ifVersion: ifVersion.map { Version(rawValue: $0) })
+        let version =
+          update
+          ? try await place.existing(in: database).version
+          : ifVersion.map { Version(rawValue: $0) }
+        result = try await document.setData(fields, ifVersion: version)
       }
-      try DocumentText.report("put/1", path, result, globals)
+      try place.report("put/1", result, globals)
     }
   }
 }
@@ -70,10 +67,7 @@ struct PatchCommand: AsyncParsableCommand {
       standard input. Status 3 when there is no document.
       """)
 
-  @OptionGroup var database: DatabaseArgument
-
-  @Argument(help: "The document's path, as upload/lamp.")
-  var path: String
+  @OptionGroup var place: DocumentArgument
 
   @Argument(help: "The fields as a JSON object, or -.")
   var fields: String?
@@ -98,10 +92,10 @@ struct PatchCommand: AsyncParsableCommand {
       for (name, value) in try DocumentText.fields(fields) { changes[name] = value }
     }
     for name in delete { changes[name] = FieldValue.delete() }
-    try await database.withDatabase(writing: true) { database in
-      let result = try await database.document(try DocumentPath(path))
+    try await place.database.withDatabase(writing: true) { database in
+      let result = try await database.document(try DocumentPath(place.path))
         .updateData(changes, ifVersion: ifVersion.map { Version(rawValue: $0) })
-      try DocumentText.report("patch/1", path, result, globals)
+      try place.report("patch/1", result, globals)
     }
   }
 }
@@ -115,18 +109,13 @@ struct EditCommand: AsyncParsableCommand {
       somebody else; what was edited is kept in a file then, and also when it is no JSON.
       """)
 
-  @OptionGroup var database: DatabaseArgument
-
-  @Argument(help: "The document's path, as upload/lamp.")
-  var path: String
+  @OptionGroup var place: DocumentArgument
 
   @OptionGroup var globals: GlobalOptions
 
   func run() async throws {
-    let path = try documentPath()
     // The database is not held while a person thinks.
-    let old = try await database.withDatabase { try await $0.document(path).getDocument() }
-    guard old.exists else { throw CommandFailure(.notFound, "there is no document at \(path)") }
+    let old = try await place.database.withDatabase { try await place.existing(in: $0) }
     let file = FileManager.default.temporaryDirectory
       .appending(path: "ondol-\(UUID().uuidString).json")
     let text = JSONWriter.page(old.data())
@@ -139,22 +128,15 @@ struct EditCommand: AsyncParsableCommand {
     }
     do {
       let fields = try DocumentText.parse(Array(edited.utf8))
-      try await database.withDatabase(writing: true) { database in
-        let result = try await database.document(path).setData(fields, ifVersion: old.version)
-        try DocumentText.report("edit/1", self.path, result, globals)
+      try await place.database.withDatabase(writing: true) { database in
+        let result = try await database.document(try DocumentPath(place.path))
+          .setData(fields, ifVersion: old.version)
+        try place.report("edit/1", result, globals)
       }
       try FileManager.default.removeItem(at: file)
     } catch {
-      Output.say("ondol: what was edited is in \(file.path(percentEncoded: false))")
+      Console.say("ondol: what was edited is in \(file.path(percentEncoded: false))")
       throw error
-    }
-  }
-
-  private func documentPath() throws(CommandFailure) -> DocumentPath {
-    do throws(DatabaseError) {
-      return try DocumentPath(path)
-    } catch {
-      throw CommandFailure(error)
     }
   }
 
@@ -172,6 +154,36 @@ struct EditCommand: AsyncParsableCommand {
   }
 }
 
+/// A document of a database.
+struct DocumentArgument: ParsableArguments {
+  @OptionGroup var database: DatabaseArgument
+
+  @Argument(help: "The document's path, as upload/lamp.")
+  var path: String
+
+  /// The document, which has to be there.
+  func existing(in database: Database) async throws -> DocumentSnapshot {
+    let document = try await database.document(try DocumentPath(path)).getDocument()
+    guard document.exists else {
+      throw CommandFailure(.notFound, "there is no document at \(path)")
+    }
+    return document
+  }
+
+  /// Says what a write did.
+  func report(
+    _ schema: String, _ result: WriteResult, _ globals: GlobalOptions
+  ) throws(CommandFailure) {
+    if globals.quiet { return }
+    try globals.report(
+      schema,
+      [
+        ("document", .string(path)), ("version", .number(result.version.rawValue)),
+        ("time", .timestamp(result.commitTime)),
+      ])
+  }
+}
+
 /// Fields on the command line and in files.
 enum DocumentText {
   /// The fields of an argument, or of standard input when it is "-".
@@ -186,20 +198,5 @@ enum DocumentText {
     } catch {
       throw CommandFailure(.failed, "column \(error.column): \(error.reason)")
     }
-  }
-
-  /// Says what a write did.
-  static func report(
-    _ schema: String, _ path: String, _ result: WriteResult, _ globals: GlobalOptions
-  ) throws(CommandFailure) {
-    if globals.quiet { return }
-    var rows = RowWriter(
-      globals, .report(schema: schema, columns: ["document", "version", "time"]))
-    try rows.write([
-      Cell("document", .string(path)),
-      Cell("version", .integer(Int64(clamping: result.version.rawValue))),
-      Cell("time", .timestamp(result.commitTime)),
-    ])
-    try rows.finish()
   }
 }

@@ -4,9 +4,10 @@
 import ArgumentParser
 import Foundation
 import Ondol
+import OndolConsole
 import OndolJSON
 
-struct RemoveCommand: AsyncParsableCommand {
+struct RemoveCommand: DatabaseCommand {
   static let configuration = CommandConfiguration(
     commandName: "rm",
     abstract: "Removes documents.",
@@ -25,7 +26,7 @@ struct RemoveCommand: AsyncParsableCommand {
   @Option(name: .customLong("where"), help: "Conditions, as 'price >= 10'.")
   var condition: String?
 
-  @Option(help: "At most so many documents.")
+  @Option(help: "At most so many documents.", transform: wholeNumber)
   var limit: Int?
 
   @Flag(help: "Also everything below the document.")
@@ -47,7 +48,6 @@ struct RemoveCommand: AsyncParsableCommand {
   }
 
   func validate() throws {
-    guard limit ?? 0 >= 0 else { throw ValidationError("--limit must not be negative") }
     if isDocument, condition != nil || limit != nil {
       throw ValidationError("--where and --limit are for collections")
     }
@@ -56,71 +56,51 @@ struct RemoveCommand: AsyncParsableCommand {
     }
   }
 
-  func run() async throws {
-    if isDocument { return try await removeDocument() }
-    try await Interruption.whileWriting {
-      try await database.withDatabase(writing: !dryRun) { try await removeDocuments(of: $0) }
-    }
+  var isWriting: Bool { !dryRun }
+
+  func run(in database: Database) async throws {
+    try await isDocument ? removeDocument(of: database) : removeDocuments(of: database)
   }
 
-  private func removeDocument() async throws {
-    try await database.withDatabase(writing: !dryRun) { database in
-      let document = database.document(try DocumentPath(path))
-      let old = try await document.getDocument()
-      guard old.exists || recursive else {
-        throw CommandFailure(.notFound, "there is no document at \(path)")
-      }
-      if dryRun {
-        return try report([old])
-      }
-      if recursive { try confirm("\(path) and everything below it") }
-      _ = try await document.delete(
-        recursive: recursive, ifVersion: ifVersion.map { Version(rawValue: $0) })
+  private func removeDocument(of database: Database) async throws {
+    let document = database.document(try DocumentPath(path))
+    let old = try await document.getDocument()
+    guard old.exists || recursive else {
+      throw CommandFailure(.notFound, "there is no document at \(path)")
     }
+    if dryRun { return try report([old]) }
+    if recursive { try confirm("\(path) and everything below it") }
+    _ = try await document.delete(
+      recursive: recursive, ifVersion: ifVersion.map { Version(rawValue: $0) })
   }
 
   private func removeDocuments(of database: Database) async throws {
-    let query = try self.query(database)
+    let all = database.collection(path).query
+    let query = try condition.map { all.whereFilter(try QueryOptions.filter($0)) } ?? all
     let count = min(try await query.count.getAggregation().count, limit ?? .max)
-    if dryRun {
-      var rows = RowWriter(globals, .report(schema: "rm/1", columns: ["document"]))
-      for document in try await query.limit(to: count).getDocuments().documents {
-        try rows.write([Cell("document", .string(document.reference.path))])
-      }
-      return try rows.finish()
-    }
+    if dryRun { return try report(await query.limit(to: count).getDocuments().documents) }
     guard count > 0 else { throw CommandFailure(.notFound, "no document meets the condition") }
     try confirm("\(count) documents of \(path)")
     var removed = 0
-    let bar = SharedProgressBar(.things("documents"), of: Int64(count), globals)
-    while removed < count {
-      try Interruption.check()
-      let page = try await query.limit(to: min(Self.batchDocuments, count - removed))
-        .getDocuments().documents
-      if page.isEmpty { break }
-      let batch = database.batch()
-      for document in page { batch.deleteDocument(document.reference) }
-      try await batch.commit()
-      removed += page.count
-      bar.show(Int64(removed))
+    try await globals.showing(.things("documents"), of: Int64(count)) { bar in
+      while removed < count {
+        try Interruption.check()
+        let page = try await query.limit(to: min(Self.batchDocuments, count - removed))
+          .getDocuments().documents
+        if page.isEmpty { break }
+        let batch = database.batch()
+        for document in page { batch.deleteDocument(document.reference) }
+        try await batch.commit()
+        removed += page.count
+        bar.show(removed)
+      }
     }
-    bar.clear()
     globals.say("Removed \(removed) documents.")
   }
 
-  private func query(_ database: Database) throws(CommandFailure) -> Query {
-    let all = database.collection(path).query
-    guard let condition else { return all }
-    return all.whereFilter(
-      try QueryOptions.read { () throws(WhereError) in try WhereExpression(condition) }.filter)
-  }
-
   private func report(_ documents: [DocumentSnapshot]) throws(CommandFailure) {
-    var rows = RowWriter(globals, .report(schema: "rm/1", columns: ["document"]))
-    for document in documents {
-      try rows.write([Cell("document", .string(document.reference.path))])
-    }
-    try rows.finish()
+    try globals.report(
+      "rm/1", ["document"], documents.map { [("document", .string($0.reference.path))] })
   }
 
   /// Asks the person, or wants `--yes` where there is none.
@@ -133,10 +113,10 @@ struct RemoveCommand: AsyncParsableCommand {
 enum Confirmation {
   static func ask(_ question: String, yes: Bool) throws(CommandFailure) {
     if yes { return }
-    guard Output.messagesGoToTerminal else {
+    guard Console.isTerminal else {
       throw CommandFailure(.usage, "\(question) Say --yes.")
     }
-    Output.say("\(question) [y/N] ", terminator: "")
+    Console.say("\(question) [y/N] ", terminator: "")
     guard let answer = readLine(), ["y", "yes"].contains(answer.lowercased()) else {
       throw CommandFailure(.failed, "nothing was removed")
     }

@@ -4,11 +4,12 @@
 import ArgumentParser
 import Foundation
 import Ondol
+import OndolConsole
 import OndolEngine
 import OndolTestKit
 
-/// What `load` and `ycsb` can be told.
-struct LoadOptions: ParsableArguments {
+/// Where a run is, what it draws from, and where its report goes.
+struct PlaceOptions: ParsableArguments {
   @Option(help: "The seed of everything drawn; drawn itself when not given.")
   var seed: UInt64?
 
@@ -19,6 +20,31 @@ struct LoadOptions: ParsableArguments {
     help: "The directory of the database, which must be new or empty; a passing one when not given."
   )
   var at: String?
+
+  /// Makes the directory, and removes what is only for the run when `body` has run.
+  func use<Report: Encodable>(
+    _ body: (_ seed: UInt64, _ path: String) async throws -> Report
+  ) async throws -> Report {
+    let place = try LoadPlace(at)
+    defer { place.remove() }
+    let result = try await body(seed ?? UInt64.random(in: 1..<1 << 32), place.path)
+    guard let report else { return result }
+    let encoder = JSONEncoder()
+    encoder.outputFormatting = [.prettyPrinted, .sortedKeys, .withoutEscapingSlashes]
+    try (try encoder.encode(result) + Data("\n".utf8)).write(to: URL(filePath: report))
+    return result
+  }
+}
+
+/// Ends the process's command with what a run came to.
+func endCommand(isSound: Bool, isInterrupted: Bool) throws {
+  if !isSound { throw ExitCode(1) }
+  if isInterrupted { throw ExitCode(130) }
+}
+
+/// What `load` and `ycsb` can be told.
+struct LoadOptions: ParsableArguments {
+  @OptionGroup var place: PlaceOptions
 
   @Option(
     help: "Operations a second, whether or not they are answered; 0 for as many as there can be.")
@@ -43,15 +69,23 @@ struct LoadOptions: ParsableArguments {
 
   /// Loads a database and runs the scenario in it.
   func run(_ scenario: Scenario) async throws {
-    let seed = seed ?? UInt64.random(in: 1..<1 << 32)
-    let place = try LoadPlace(at)
-    defer { place.remove() }
-    let database = try await Database.open(at: place.path)
+    let report = try await place.use { seed, path in
+      try await run(scenario, seed: seed, at: path)
+    }
+    for line in report.table + report.faults { Console.say(line) }
+    print(report.verdict)
+    try endCommand(isSound: report.isSound, isInterrupted: report.isInterrupted)
+  }
+
+  private func run(
+    _ scenario: Scenario, seed: UInt64, at path: String
+  ) async throws -> LoadReport {
+    let database = try await Database.open(at: path)
     let target = LoadDatabase(database, scenario)
     let run = LoadRun(target, seed: seed)
-    let interrupt = Interrupt { run.stop() }
+    let interrupt = Interrupt(first: run.stop)
     defer { interrupt.end() }
-    Console.say("\(scenario.name): seed \(seed), \(scenario.documents) documents in \(place.path)")
+    Console.say("\(scenario.name): seed \(seed), \(scenario.documents) documents in \(path)")
     let beginning = ContinuousClock.now
     try await target.load(seed: seed) { count in
       if count % 10_000 == 0 { Console.progress("loading: \(count)", number: count / 10_000) }
@@ -64,12 +98,7 @@ struct LoadOptions: ParsableArguments {
     await run.run { progress.show($0) }
     Console.endProgress()
     try await database.close()
-    let report = LoadReport(run, isInterrupted: interrupt.hasCome)
-    try write(report, to: self.report)
-    for line in report.table + report.faults { Console.say(line) }
-    print(report.verdict)
-    if !report.isSound { throw ExitCode(1) }
-    if interrupt.hasCome { throw ExitCode(130) }
+    return LoadReport(run, isInterrupted: interrupt.hasCome)
   }
 }
 
@@ -102,12 +131,7 @@ struct LoadCommand: AsyncParsableCommand {
 struct YCSBCommand: AsyncParsableCommand {
   /// The mixes of the core package.
   enum Workload: String, ExpressibleByArgument, CaseIterable {
-    case a = "A"
-    case b = "B"
-    case c = "C"
-    case d = "D"
-    case e = "E"
-    case f = "F"
+    case a, b, c, d, e, f
 
     var operations: [OperationKind: Double] {
       switch self {
@@ -134,7 +158,7 @@ struct YCSBCommand: AsyncParsableCommand {
   @Argument(
     help: "A, B, C, D, E or F.",
     transform: { text in
-      guard let workload = Workload(rawValue: text.uppercased()) else {
+      guard let workload = Workload(rawValue: text.lowercased()) else {
         throw ValidationError("there is no workload '\(text)'; there are A to F")
       }
       return workload
@@ -151,7 +175,7 @@ struct YCSBCommand: AsyncParsableCommand {
 
   func run() async throws {
     var scenario = Scenario()
-    scenario.name = "ycsb \(workload.rawValue)"
+    scenario.name = "ycsb \(workload.rawValue.uppercased())"
     scenario.documents = documents
     scenario.operations = workload.operations
     scenario.keys = workload.keys

@@ -7,13 +7,7 @@ import OndolTestKit
 struct LoadReport: Encodable {
   /// Microseconds.
   struct Latency: Encodable {
-    var mean: Double
-    var p50: Double
-    var p90: Double
-    var p99: Double
-    var p999: Double
-    var p9999: Double
-    var maximum: Double
+    var mean, p50, p90, p99, p999, p9999, maximum: Double
 
     init(_ histogram: LatencyHistogram) {
       func microseconds(_ percent: Double) -> Double {
@@ -31,13 +25,10 @@ struct LoadReport: Encodable {
 
   struct Operation: Encodable {
     var count: UInt64
-    /// Documents that were not there.
-    var missed: Int
-    var failed: Int
-    /// From the moment the operation was due.
-    var latency: Latency
-    /// From its beginning.
-    var service: Latency
+    /// Documents that were not there; operations that threw.
+    var missed, failed: Int
+    /// From the moment the operation was due; from its beginning.
+    var latency, service: Latency
 
     init(_ entry: LoadTally.Entry) {
       count = entry.latency.count
@@ -50,8 +41,7 @@ struct LoadReport: Encodable {
 
   var scenario: Scenario
   var seed: UInt64
-  var seconds: Double
-  var operationsPerSecond: Double
+  var seconds, operationsPerSecond: Double
   var isInterrupted: Bool
   /// Answers that cannot be.
   var wrong: Int
@@ -100,12 +90,4 @@ struct LoadReport: Encodable {
   static func number(_ value: Double) -> String {
     String(format: value < 10 ? "%.2f" : value < 100 ? "%.1f" : "%.0f", value)
   }
-}
-
-/// Writes a report to `path`, if there is one.
-func write(_ report: some Encodable, to path: String?) throws {
-  guard let path else { return }
-  let encoder = JSONEncoder()
-  encoder.outputFormatting = [.prettyPrinted, .sortedKeys, .withoutEscapingSlashes]
-  try (try encoder.encode(report) + Data("\n".utf8)).write(to: URL(filePath: path))
 }

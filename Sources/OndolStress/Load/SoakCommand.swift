@@ -5,6 +5,7 @@
 import ArgumentParser
 import Foundation
 import Ondol
+import OndolConsole
 import OndolTestKit
 
 struct SoakCommand: AsyncParsableCommand {
@@ -30,16 +31,7 @@ struct SoakCommand: AsyncParsableCommand {
   @Option(help: "Operations a second; 0 for as many as there can be.")
   var rate = 0.0
 
-  @Option(help: "The seed of everything drawn; drawn itself when not given.")
-  var seed: UInt64?
-
-  @Option(help: "Where the report goes, as JSON.")
-  var report: String?
-
-  @Option(
-    help: "The directory of the database, which must be new or empty; a passing one when not given."
-  )
-  var at: String?
+  @OptionGroup var place: PlaceOptions
 
   func validate() throws {
     guard hours > 0, hours.isFinite, verifyEvery > 0, verifyEvery.isFinite, documents > 0 else {
@@ -48,17 +40,14 @@ struct SoakCommand: AsyncParsableCommand {
   }
 
   func run() async throws {
-    let seed = seed ?? UInt64.random(in: 1..<1 << 32)
-    let place = try LoadPlace(at)
-    defer { place.remove() }
-    var soak = Soak(scenario: scenario, seed: seed, path: place.path)
-    let result = try await soak.run(
-      for: .seconds(hours * 3_600), verifyingEvery: .seconds(verifyEvery * 60))
-    try write(result, to: report)
+    let result = try await place.use { seed, path in
+      var soak = Soak(scenario: scenario, seed: seed, path: path)
+      return try await soak.run(
+        for: .seconds(hours * 3_600), verifyingEvery: .seconds(verifyEvery * 60))
+    }
     for fault in result.faults { Console.say(fault) }
     print(result.verdict)
-    if !result.isSound { throw ExitCode(1) }
-    if result.isInterrupted { throw ExitCode(130) }
+    try endCommand(isSound: result.isSound, isInterrupted: result.isInterrupted)
   }
 
   private var scenario: Scenario {
@@ -81,8 +70,7 @@ struct SoakResult: Encodable {
   var seed: UInt64
   var seconds: Double
   var operations: UInt64
-  var verifications: Int
-  var openings: Int
+  var verifications, openings: Int
   var isInterrupted: Bool
   /// What is wrong, in the order of finding.
   var faults: [String]
@@ -121,7 +109,7 @@ struct Soak {
     for duration: Duration, verifyingEvery interval: Duration
   ) async throws -> SoakResult {
     let stop = StopSign()
-    let interrupt = Interrupt { stop.raise() }
+    let interrupt = Interrupt(first: stop.raise)
     defer { interrupt.end() }
     Console.say(
       "soak: seed \(seed), \(LoadReport.number(duration / .seconds(3_600))) hours,"

@@ -19,6 +19,16 @@ func tableSegment(
     minSequence: SequenceNumber(rawValue: number), maxSequence: SequenceNumber(rawValue: number))
 }
 
+/// A policy with numbers that fit on a line.
+func tablePolicy(runLimit: Int = 2, baseSize: UInt64 = 10_000) -> CompactionPolicy {
+  var policy = CompactionPolicy(EngineOptions())
+  policy.runLimit = runLimit
+  policy.baseSize = baseSize
+  policy.smallSize = 0
+  policy.segmentSize = 1_000
+  return policy
+}
+
 /// Each segment's rows: a key's sequence, and whether it is a tombstone.
 struct ShardModel {
   struct Row: Equatable {

@@ -2,16 +2,9 @@
 
 import Foundation
 import Testing
+import OndolPlatform
 
 @testable import OndolEngine
-
-#if canImport(Glibc)
-  import Glibc
-#elseif canImport(Musl)
-  import Musl
-#else
-  import Darwin
-#endif
 
 @Suite struct `The lock of a directory` {
   #if os(Linux)

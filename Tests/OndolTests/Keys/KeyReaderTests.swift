@@ -172,23 +172,6 @@ import Testing
     }
   }
 
-  @Test func `Bytes that are no key are refused`() {
-    let malformed: [[UInt8]] = [
-      [], [0x05], [0xff], [0x24], [0x24, 0x00], [0x24, 0x3f], [0x24, 0x3f, 0xf1, 0x00],
-      [0x24, 0xff, 0xfe], [0x38, 0x61], [0x38, 0x61, 0], [0x38, 0, 2], [0x38, 0x80, 0, 1],
-      [0x30, 1, 2], [0x30, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff], [0x48, 5],
-      [0x48, 0x49, 0x63, 0, 1, 5], [0x50, 0, 0, 0, 0, 0, 0, 0, 0], [0x58, 0x10],
-      [0x60, 0, 0, 0, 1], [0x68, 0x10], [0x70],
-      [UInt8](repeating: 0x58, count: 400),
-    ]
-    for bytes in malformed {
-      #expect(throws: MalformedBytes.self, "\(bytes)") {
-        var reader = KeyReader(bytes.bytes)
-        _ = try reader.component()
-      }
-    }
-  }
-
   @Test func `Values are read as deep as they may be nested, and no deeper`() throws {
     for (depth, isReadable) in [
       (KeyCoding.maximumDepth, true), (KeyCoding.maximumDepth + 1, false),

@@ -3,14 +3,7 @@
 
 import Foundation
 import Testing
-
-#if canImport(Glibc)
-  import Glibc
-#elseif canImport(Musl)
-  import Musl
-#else
-  import Darwin
-#endif
+import OndolPlatform
 
 /// What a run of a tool left behind.
 struct ToolResult {

@@ -139,18 +139,15 @@ import Testing
     let names = ["a", "and", "NOT", "a b", "5", "한", "`", "a.b", "\\", "in", "desc"]
     let count = Int.random(in: 1...3, using: &random)
     let field = FieldPath((0..<count).map { _ in names.randomElement(using: &random) ?? "a" })
-    return .field(field, condition(&random))
-  }
-
-  private static func condition(_ random: inout SeededRandom) -> WhereExpression.Condition {
-    let value = value(&random)
-    let values = (0..<Int.random(in: 0...3, using: &random)).map { _ in Self.value(&random) }
-    let all: [WhereExpression.Condition] = [
-      .equal(value), .notEqual(value), .less(value), .lessOrEqual(value), .greater(value),
-      .greaterOrEqual(value), .isIn(values), .notIn(values), .arrayContains(value),
-      .arrayContainsAny(values), .startsWith("(\"한\\"),
-    ]
-    return all.randomElement(using: &random) ?? .equal(value)
+    let comparison = WhereExpression.Comparison.allCases.randomElement(using: &random) ?? .equal
+    let operand: Value =
+      switch comparison {
+      case .isIn, .notIn, .arrayContainsAny:
+        .array((0..<Int.random(in: 0...3, using: &random)).map { _ in value(&random) })
+      case .startsWith: .string("(\"한\\")
+      default: value(&random)
+      }
+    return .field(field, comparison, operand)
   }
 
   private static func value(_ random: inout SeededRandom) -> Value {

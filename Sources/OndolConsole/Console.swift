@@ -1,0 +1,47 @@
+// What the programs of this package have in common at a terminal: what they say goes to standard
+// error, and an interrupt from the keyboard is an event and not the end.
+
+import Dispatch
+import Foundation
+import OndolEngine
+
+/// Standard error.
+package enum Console {
+  /// True when a person reads what is said.
+  package static var isTerminal: Bool { isatty(STDERR_FILENO) == 1 }
+
+  /// Says something to the person. Not being heard is no failure.
+  package static func say(_ message: String, terminator: String = "\n") {
+    try? FileHandle.standardError.write(contentsOf: Data((message + terminator).utf8))
+  }
+}
+
+/// Calls a function at each SIGINT for as long as it lives.
+package final class Interrupt {
+  private let count = Guarded(0)
+  private let source: any DispatchSourceSignal
+
+  /// - Parameter handler: gets the number of the interrupt, from 1; runs on a thread of its own.
+  package init(_ handler: @escaping @Sendable (Int) -> Void) {
+    signal(SIGINT, SIG_IGN)
+    source = DispatchSource.makeSignalSource(signal: SIGINT, queue: .global())
+    source.setEventHandler { [count] in
+      let number = count.withLock { count in
+        count += 1
+        return count
+      }
+      handler(number)
+    }
+    // Until the source is registered an interrupt would be lost: what is ignored does not wait.
+    let isRegistered = DispatchSemaphore(value: 0)
+    source.setRegistrationHandler { isRegistered.signal() }
+    source.resume()
+    isRegistered.wait()
+  }
+
+  /// Whether there has been one.
+  package var hasCome: Bool { count.withLock { $0 > 0 } }
+
+  /// Ends it: the next interrupt is ignored.
+  package func end() { source.cancel() }
+}

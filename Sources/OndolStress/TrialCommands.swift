@@ -1,0 +1,154 @@
+// `model`, `schedule`, `history`, `observation`, `declarations` and `tree`: answers that could be
+// wrong without any crash. A unit is one trial.
+
+import ArgumentParser
+import OndolEngine
+import OndolTestKit
+
+/// A suite of trials, each with a seed.
+protocol TrialSuite: Sendable {
+  static var configuration: CommandConfiguration { get }
+  /// How many trials there are unless the person says so, and the option to say it.
+  static var count: Int { get }
+  static var option: String { get }
+  /// What a trial is called in the verdict.
+  static var cases: String { get }
+
+  init()
+
+  func run(seed: UInt64) async throws -> UnitResult
+
+  /// Said behind the verdict.
+  var summary: String? { get }
+}
+
+extension TrialSuite {
+  static var option: String { "histories" }
+  static var cases: String { "histories" }
+  var summary: String? { nil }
+}
+
+/// Runs the trials of a suite.
+struct TrialCommand<Suite: TrialSuite>: AsyncParsableCommand {
+  static var configuration: CommandConfiguration { Suite.configuration }
+
+  @Option(name: .customLong(Suite.option), help: "How many.")
+  var count = Suite.count
+
+  @OptionGroup var options: StressOptions
+
+  func run() async throws {
+    let suite = Suite()
+    let name = Self.configuration.commandName ?? Suite.cases
+    try await StressRun(name, Suite.cases, target: count, options).run(suite.run)
+    if let summary = suite.summary { print("\(name): \(summary)") }
+  }
+}
+
+struct ModelSuite: TrialSuite {
+  static let configuration = CommandConfiguration(
+    commandName: "model", abstract: "Compares the engine with an ordered map.")
+  static let count = 1_000
+  static let option = "seeds"
+  static let cases = "trials"
+
+  func run(seed: UInt64) throws -> UnitResult {
+    _ = try ModelTrial.run(seed: seed)
+    return UnitResult(cases: 1)
+  }
+}
+
+struct ScheduleSuite: TrialSuite {
+  static let configuration = CommandConfiguration(
+    commandName: "schedule",
+    abstract: "Interleaves tasks over documents step by step, and checks that they are in a row.",
+    discussion: "Strictly serializable: as if all had happened one after the other, in real time.")
+  static let count = 1_000
+  static let option = "seeds"
+  static let cases = "schedules"
+
+  func run(seed: UInt64) throws -> UnitResult {
+    UnitResult(cases: 1, violation: try HistoryTrial.runInOrder(seed: seed))
+  }
+}
+
+struct HistorySuite: TrialSuite {
+  static let configuration = CommandConfiguration(
+    commandName: "history",
+    abstract: "Runs tasks over documents on real threads, and checks that they are in a row.")
+  static let count = 1_000
+
+  func run(seed: UInt64) async throws -> UnitResult {
+    UnitResult(cases: 1, violation: try await HistoryTrial.runOnThreads(seed: seed))
+  }
+}
+
+struct TreeSuite: TrialSuite {
+  static let configuration = CommandConfiguration(
+    commandName: "tree",
+    abstract: "Compares the realtime tree, its queries and events, with a naive one.")
+  static let count = 20_000
+
+  func run(seed: UInt64) throws -> UnitResult {
+    UnitResult(cases: try TreeTrial.run(seed: seed).histories)
+  }
+}
+
+/// Listeners that could be told too much, too little, or half of a commit: in the database that is
+/// written, or beside its writer.
+final class ObservationSuite: TrialSuite {
+  static let configuration = CommandConfiguration(
+    commandName: "observation",
+    abstract: "Listens to histories of commits, and compares with queries asked afresh.",
+    discussion: """
+      After each of 32 commits all queries are asked afresh. Every snapshot must be such a result, \
+      none older than the one before, the changes told must lead from each to the next, and the \
+      last must be the last. One history in four has its listeners in an open that only reads, \
+      beside a writer that also flushes, merges, drops collections, closes and opens again.
+      """)
+  static let count = 20_000
+
+  private let counts = Guarded(ObservationCounts())
+
+  func run(seed: UInt64) throws -> UnitResult {
+    let place = seed.isMultiple(of: 4) ? ObservationTrial.Place.besideWriter : .inWriter
+    let found = try ObservationTrial.run(seed: seed, place)
+    counts.withLock { $0 += found }
+    return UnitResult(cases: 1)
+  }
+
+  var summary: String? {
+    let sum = counts.withLock { $0 }
+    return "\(sum.commits) commits, \(sum.snapshots) snapshots with \(sum.changes) changes,"
+      + " \(sum.beside) histories beside the writer"
+  }
+}
+
+/// Schemas, times to live, unique values and drops, and answers that could be those of another
+/// moment, or different from each other.
+final class DeclarationSuite: TrialSuite {
+  static let configuration = CommandConfiguration(
+    commandName: "declarations",
+    abstract: "Declares and drops, and compares every form of answer with a model.",
+    discussion: """
+      After each of 40 steps (writes, schemas with upgrades that may fail, ends by a clock that is \
+      turned, unique indexes, drops with declarations and without, openings) documents, queries, \
+      selections, aggregates, streams, transactions, snapshots taken earlier and listeners must \
+      show what a model does.
+      """)
+  static let count = 10_000
+
+  private let counts = Guarded(DeclarationCounts())
+
+  func run(seed: UInt64) throws -> UnitResult {
+    let found = try DeclarationTrial.run(seed: seed)
+    counts.withLock { $0 += found }
+    return UnitResult(cases: 1)
+  }
+
+  var summary: String? {
+    let sum = counts.withLock { $0 }
+    return "\(sum.schemas) schemas, \(sum.drops) drops, \(sum.answers) answers,"
+      + " \(sum.pastAnswers) from earlier snapshots, \(sum.unreadable) documents unreadable"
+  }
+}
