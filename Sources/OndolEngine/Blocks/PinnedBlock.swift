@@ -81,6 +81,16 @@ package struct PinnedRow: ~Copyable, ~Escapable {
   }
 }
 
+/// What a search for a key in one run or segment came to.
+package enum Lookup: ~Copyable, ~Escapable {
+  /// The row, which may be a tombstone.
+  case found(PinnedRow)
+  case absent
+  /// The answer is in a block that is not in memory, and the caller did not want to wait for the
+  /// file.
+  case wouldBlock
+}
+
 extension Lookup {
   /// The same, for an owner that holds the owner it was made for.
   @inline(__always)

@@ -12,6 +12,7 @@
 
 /// What stands behind a block's stored bytes, and the ways through it.
 enum StoredBlock {
+  static let trailerLength = 16
   private static let codecNone: UInt8 = 0
   private static let codecLZ4: UInt8 = 1
 
@@ -46,7 +47,7 @@ enum StoredBlock {
     init(
       _ bytes: RawSpan, kind: BlockKind, salt: UInt64, offset: UInt64
     ) throws(MalformedBytes) {
-      let storedLength = bytes.byteCount - SegmentFormat.trailerLength
+      let storedLength = bytes.byteCount - trailerLength
       guard storedLength >= 0 else { throw MalformedBytes(at: 0, "ends within a block") }
       var reader = ByteReader(bytes)
       stored = try reader.take(storedLength)

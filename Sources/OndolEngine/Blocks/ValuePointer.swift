@@ -19,9 +19,6 @@ struct ValuePointer: Sendable, Equatable {
   /// How many records stand before this one: its slot when the value is in memory.
   var ordinal: UInt32
 
-  /// Bytes that the record takes in its file.
-  var recordLength: UInt64 { UInt64(ValueFileFormat.recordHeaderLength) + UInt64(storedLength) }
-
   func encode() -> [UInt8] {
     var bytes: [UInt8] = []
     bytes.reserveCapacity(Self.length)
@@ -44,32 +41,5 @@ extension ValuePointer {
     rawLength = try reader.littleEndian()
     checksum = try reader.littleEndian()
     ordinal = try reader.littleEndian()
-  }
-}
-
-/// What a segment holds of a value file. All segments together hold what of the file is alive.
-package struct ValueReference: Sendable, Equatable {
-  package var file: FileNumber
-  /// Bytes of the records that the segment's pointers lead to.
-  package var bytes: UInt64
-
-  package init(file: FileNumber, bytes: UInt64) {
-    self.file = file
-    self.bytes = bytes
-  }
-}
-
-/// Adds up the references of a segment being written, or read to be verified.
-struct ValueReferenceSums {
-  private var bytes: [FileNumber: UInt64] = [:]
-
-  mutating func add(_ pointer: ValuePointer) {
-    // Wraps only in files that cannot be; the sum is compared, nothing rests on it.
-    bytes[pointer.file, default: 0] &+= pointer.recordLength
-  }
-
-  /// By number of file.
-  var references: [ValueReference] {
-    bytes.sorted { $0.key < $1.key }.map { ValueReference(file: $0.key, bytes: $0.value) }
   }
 }

@@ -82,14 +82,3 @@ extension Sequencer {
     state.withLock { $0.announcements.isDone(through: sequence) }
   }
 }
-
-extension Engine {
-  /// Returns once whoever follows has been told of all commits up to `sequence`, which are visible:
-  /// between the two there is a moment, in which their committers are woken.
-  package func finishAnnouncing(through sequence: SequenceNumber) async {
-    while !storage.sequencer.hasAnnounced(through: sequence) {
-      storage.sequencer.deliverAnnouncements()
-      await Task.yield()
-    }
-  }
-}

@@ -173,6 +173,15 @@ package final class Engine: Sendable {
     storage.sequencer.setFollower(follower)
   }
 
+  /// Returns once whoever follows has been told of all commits up to `sequence`, which are visible:
+  /// between the two there is a moment, in which their committers are woken.
+  package func finishAnnouncing(through sequence: SequenceNumber) async {
+    while !storage.sequencer.hasAnnounced(through: sequence) {
+      storage.sequencer.deliverAnnouncements()
+      await Task.yield()
+    }
+  }
+
   /// In an engine that only reads, has `observer` told of every refresh that shows more commits,
   /// one after the other, before the refresh returns; on a thread of its own, so it may block. Set
   /// once, before the first refresh.
@@ -239,6 +248,19 @@ package final class Engine: Sendable {
   package func flush() async throws(EngineError) {
     try refuseWhenReadOnly()
     try await upkeep.flush()
+  }
+
+  /// Writes the rows of one shard, the one `key` is in, from memory into sorted files.
+  package func flush(shardOf key: [UInt8]) async throws(EngineError) {
+    let shard = storage.views.current.shardIndex(of: key.bytes)
+    try await upkeep.flush(shard: shard)
+  }
+
+  /// The newest commit of which nobody can see an older state of the shard that `key` is in: it is
+  /// in files that the manifest names, and every view that lives was made afterwards.
+  package func retainedThrough(shardOf key: [UInt8]) -> SequenceNumber {
+    let shard = storage.views.current.shardIndex(of: key.bytes)
+    return storage.views.live.flushedThrough(shard: shard)
   }
 
   /// Writes every row from memory and merges every shard into one run, which is what reads like

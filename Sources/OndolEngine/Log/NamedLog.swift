@@ -2,6 +2,19 @@
 // read its frames when its own header is lost. A log's header is one page of the device, and with
 // it would go all that was acknowledged behind it.
 
+/// Where a log stands in the one line of commits.
+struct LogStart: Sendable, Equatable {
+  var number: FileNumber
+  /// The position of its first byte.
+  var base: LogPosition
+  /// The last commit before it, and that commit's time.
+  var sequence: SequenceNumber
+  var time: Int64
+
+  /// That commit.
+  var before: CommitPoint { CommitPoint(sequence: sequence, time: time) }
+}
+
 /// A log as the manifest names it.
 struct NamedLog: Sendable, Equatable {
   var number: FileNumber
@@ -10,15 +23,6 @@ struct NamedLog: Sendable, Equatable {
   /// Bytes that hold commits and were on the device when it was named: all of them in a log that
   /// was written as a whole, none in one that commits go into.
   var length: UInt64
-}
-
-extension LogHeader {
-  /// The header that a log has lost which goes on where `line` ends.
-  init(lostBy log: NamedLog, of identity: DatabaseIdentity, behind line: RecoveredLog) {
-    self.init(
-      number: log.number, identity: identity, salt: log.salt, kind: .normal, base: line.end,
-      previous: line.number, previousLength: line.length, firstSequence: line.sequence.next)
-  }
 }
 
 extension NamedLog {

@@ -99,15 +99,6 @@ extension ShardState {
   }
 }
 
-extension ManifestState {
-  /// The changes that drop value files which no segment names.
-  var dropsOfUnreferencedValueFiles: [ManifestChange] {
-    shards.enumerated().flatMap { index, shard in
-      shard.values.unreferenced.map { .dropValueFile(shard: index, number: $0) }
-    }
-  }
-}
-
 extension ValueFileMetadata {
   func encode(into bytes: inout [UInt8]) {
     bytes.appendVarint(number.rawValue)
@@ -123,7 +114,7 @@ extension ValueFileMetadata {
     let size = try reader.varint()
     let values = try reader.varint()
     // Every record has a header, so a file has fewer values than bytes.
-    guard size >= UInt64(ValueFileFormat.headerLength), size <= ManifestState.largestAmount,
+    guard size >= UInt64(ValueFileFormat.headerLength), size <= ManifestBounds.largestAmount,
       values <= UInt64(UInt32.max), values <= size / UInt64(ValueFileFormat.recordHeaderLength)
     else { throw MalformedBytes(at: start, "a value file of \(size) bytes with \(values) values") }
     self.init(number: number, salt: salt, sizeBytes: size, values: values)

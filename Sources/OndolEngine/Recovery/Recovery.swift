@@ -10,20 +10,6 @@
 // After an unclean end nothing that was read is trusted to be on the device. Readers need not wait
 // for that, but whoever writes does, see LogReplacement.
 
-/// What recovery found: where the line of commits ends, and the logs it is in.
-struct RecoveredLog: Sendable {
-  var sequence: SequenceNumber
-  var time: Int64
-  var end: LogPosition
-  /// The last log and its length.
-  var number: FileNumber
-  var length: UInt64
-  /// The logs from the floor on.
-  var starts: [LogStart]
-  /// What is kept of those before.
-  var history: History?
-}
-
 /// Reads logs back into memtables.
 struct Recovery {
   private let directory: any Directory

@@ -6,11 +6,11 @@
 struct DataFileHeader: Equatable {
   static let length = 64
 
-  /// What the file holds.
-  enum Kind {
-    case segment
-    case values
-    case pack
+  /// What the file holds: its first bytes and its format's version. Each format adds its own.
+  struct Kind: Equatable {
+    let magic: [UInt8]
+    var major: UInt16 = 1
+    var minor: UInt16 = 0
   }
 
   var kind: Kind
@@ -20,9 +20,9 @@ struct DataFileHeader: Equatable {
   var shard: UInt32
 
   func encode() -> [UInt8] {
-    var bytes = magic
-    bytes.appendLittleEndian(version.major)
-    bytes.appendLittleEndian(version.minor)
+    var bytes = kind.magic
+    bytes.appendLittleEndian(kind.major)
+    bytes.appendLittleEndian(kind.minor)
     bytes.appendLittleEndian(UInt32(0))
     for field in [number.rawValue, salt, identity.low, identity.high] {
       bytes.appendLittleEndian(field)
@@ -32,20 +32,24 @@ struct DataFileHeader: Equatable {
     bytes.appendLittleEndian(seededChecksum(contextSeed(salt: salt, offset: 0), bytes.bytes))
     return bytes
   }
+}
 
-  private var magic: [UInt8] {
-    switch kind {
-    case .segment: SegmentFormat.magic
-    case .values: ValueFileFormat.magic
-    case .pack: PackFormat.magic
-    }
-  }
-
-  private var version: (major: UInt16, minor: UInt16) {
-    switch kind {
-    case .segment: (SegmentFormat.majorVersion, SegmentFormat.minorVersion)
-    case .values: (ValueFileFormat.majorVersion, ValueFileFormat.minorVersion)
-    case .pack: (PackFormat.majorVersion, PackFormat.minorVersion)
+extension DataFileHeader {
+  /// The header of a file, or nil when it is damaged.
+  static func find(_ kind: Kind, in file: any File) throws(EngineError) -> DataFileHeader? {
+    let bytes = try file.read(at: 0, count: length)
+    var reader = ByteReader(bytes.bytes)
+    do throws(MalformedBytes) {
+      _ = try reader.take(16)
+      let header = DataFileHeader(
+        kind: kind, number: FileNumber(rawValue: try reader.littleEndian()),
+        salt: try reader.littleEndian(),
+        identity: DatabaseIdentity(
+          low: try reader.littleEndian(), high: try reader.littleEndian()),
+        shard: try reader.littleEndian())
+      return header.encode() == bytes ? header : nil
+    } catch {
+      return nil
     }
   }
 }

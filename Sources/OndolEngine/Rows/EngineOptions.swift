@@ -81,3 +81,27 @@ package struct EngineOptions: Sendable {
     set { chosenMemtableSize = newValue }
   }
 }
+
+/// For how long logs are kept that recovery needs no more.
+package struct HistoryRetention: Sendable, Equatable {
+  /// A log whose last commit is older goes.
+  package var microseconds: Int64
+  /// The oldest go above so many bytes.
+  package var bytes: UInt64
+
+  package init(microseconds: Int64, bytes: UInt64) {
+    self.microseconds = microseconds
+    self.bytes = bytes
+  }
+}
+
+/// How large the pieces of a manifest may be. Whoever writes keeps within them before anything is
+/// written, since whoever reads refuses what is beyond.
+struct ManifestLimits: Sendable {
+  /// Bytes of one frame's payload.
+  var frame = FrameHeader.maximumPayload
+  /// Bytes of the first edit: the state. Some millions of segments fit.
+  var state = 1 << 29
+  /// Bytes of the file, which is read at once.
+  var file = 1 << 30
+}

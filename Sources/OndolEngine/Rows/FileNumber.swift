@@ -11,6 +11,9 @@ package struct FileNumber: RawRepresentable, Sendable, Hashable, Comparable {
   package static func < (left: Self, right: Self) -> Bool { left.rawValue < right.rawValue }
 
   package static var zero: Self { Self(rawValue: 0) }
+  /// Those of a new database's first files.
+  static var firstManifest: Self { Self(rawValue: 1) }
+  static var firstLog: Self { Self(rawValue: 2) }
 
   package var segmentName: String { "\(rawValue).seg" }
   package var valueFileName: String { "\(rawValue).val" }

@@ -190,7 +190,7 @@ final class OpenSegment: Sendable {
   private func load(
     _ handle: BlockHandle, _ kind: BlockKind, slot: Int, keep: Bool
   ) throws(EngineError) -> PinnedBlock {
-    let length = UInt64(handle.storedLength) + UInt64(SegmentFormat.trailerLength)
+    let length = UInt64(handle.storedLength) + UInt64(StoredBlock.trailerLength)
     let (end, overflows) = handle.offset.addingReportingOverflow(length)
     guard !overflows, handle.offset >= UInt64(SegmentFormat.headerLength), end <= blocksEnd else {
       throw errors.corrupt(at: handle.offset, "a block outside the blocks")

@@ -5,16 +5,6 @@
 
 internal import Synchronization
 
-/// What a search for a key in one run or segment came to.
-package enum Lookup: ~Copyable, ~Escapable {
-  /// The row, which may be a tombstone.
-  case found(PinnedRow)
-  case absent
-  /// The answer is in a block that is not in memory, and the caller did not want to wait for the
-  /// file.
-  case wouldBlock
-}
-
 /// How a segment or run is asked for a key.
 package struct ReadOptions: Sendable {
   /// Whether the caller may wait for the file.

@@ -25,11 +25,12 @@
 //   16   8  X(offset of the record, bytes 0..<16 ++ stored bytes)
 //   24      stored bytes
 
+extension DataFileHeader.Kind {
+  static let values = Self(magic: [0x89, 0x4f, 0x44, 0x56, 0x0d, 0x0a, 0x1a, 0x0a])
+}
+
 /// Numbers of the format.
 enum ValueFileFormat {
-  static let magic: [UInt8] = [0x89, 0x4f, 0x44, 0x56, 0x0d, 0x0a, 0x1a, 0x0a]
-  static let majorVersion: UInt16 = 1
-  static let minorVersion: UInt16 = 0
   static let headerLength = DataFileHeader.length
   static let recordHeaderLength = 24
   /// What of a record's header its checksum covers.

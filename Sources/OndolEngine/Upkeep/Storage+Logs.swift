@@ -20,7 +20,7 @@ extension Storage {
     isRecovering.store(false, ordering: .releasing)
     // What cannot be removed now is by the next opening.
     guard let present = try? Set(directory.list()) else { return }
-    try? Opening.sweep(names.filter(present.contains), directory, manifest)
+    try? manifest.removeUnnamed(names.filter(present.contains))
   }
 
   /// Waits for that, where it is not done yet.

@@ -48,7 +48,7 @@ final class Storage: Sendable {
     self.options = options
     identity = manifest.superblock.identity
     self.manifest = manifest
-    isNewborn = manifest.state.newestLog == Opening.firstLog
+    isNewborn = manifest.state.newestLog == .firstLog
     reserve = SpaceReserve(directory: directory, size: UInt64(options.reserveSize))
     self.unfinished = Guarded(unfinished)
     isRecovering = Atomic(unfinished != nil)

@@ -2,6 +2,18 @@
 // that compaction has replaced. The list changes when a view is swapped in or let go, and when a
 // snapshot is taken with an owner's name; reads never come here.
 
+/// Who keeps files that compaction has replaced.
+package struct PinnedFiles: Sendable, Equatable {
+  /// Names that holders of the oldest view gave.
+  package var owners: [String]
+  /// Of the oldest view that is not the current one; 0 when there is none.
+  package var ageMicroseconds: Int64
+  /// Bytes of files that go when these views do.
+  package var bytes: UInt64
+
+  package static let none = PinnedFiles(owners: [], ageMicroseconds: 0, bytes: 0)
+}
+
 /// The views of a database that somebody holds.
 final class LiveViews: Sendable {
   private struct Entry: Sendable {
@@ -74,7 +86,7 @@ final class LiveViews: Sendable {
 
   /// The oldest view of all, beside the current one, and the bytes of segments that only views
   /// beside the current one keep.
-  func pins(beside current: [ShardState]) -> EngineMetrics.Pins {
+  func pins(beside current: [ShardState]) -> PinnedFiles {
     let entries = state.withLock { state in
       state.entries.sorted { $0.key < $1.key }.map(\.value)
     }
@@ -85,7 +97,7 @@ final class LiveViews: Sendable {
       pinned[segment.number] = segment.sizeBytes
     }
     let oldest = entries.first
-    return EngineMetrics.Pins(
+    return PinnedFiles(
       owners: (oldest?.owners.values.sorted()) ?? [],
       ageMicroseconds: entries.count > 1 ? max(0, now() - (oldest?.since ?? 0)) : 0,
       bytes: pinned.values.reduce(0, +))

@@ -290,7 +290,7 @@ private func segmentFiles(_ world: SimulatedWorld) -> Int {
         #expect(segmentFiles(world) > 0)
         #expect(try await snapshot.get(key(0x1000, 3)) != nil)
       }
-      #expect(engine.metrics.pins == EngineMetrics.Pins.none)
+      #expect(engine.metrics.pins == PinnedFiles.none)
       #expect(segmentFiles(world) == 0)
     }
   }
