@@ -1,7 +1,7 @@
 // The folders of a module are its floors: what is in one may lean on those before it and on nothing
 // after it. Docs/Architecture.md has the order, a table for each module, and who reads it there
-// must be able to rely on it. The compiler does not know folders, so names of types are looked for: one
-// that is declared once in the module leads to its file and so to its floor.
+// must be able to rely on it. The compiler does not know folders, so names of types are looked for:
+// one that is declared once in the module leads to its file and so to its floor.
 
 /// A module whose floors are kept.
 struct FloorPlan: Sendable {
