@@ -44,19 +44,17 @@ struct CommitState: Sendable {
   }
 
   /// Adds the next commit, whose frames end at `end`.
+  ///
+  /// - Parameter start: where a write, or frames put off, begin with it; nil when it joins those.
   mutating func place(
-    time: Int64, end: LogPosition, durability: Durability
+    time: Int64, end: LogPosition, durability: Durability, writtenFrom start: LogPosition?
   ) -> SequenceNumber {
+    if let start { unwritten.append(start) }
     lastPlaced = lastPlaced.next
     lastTime = time
     placedEnd = end
     pending.append(Pending(sequence: lastPlaced, time: time, end: end, durability: durability))
     return lastPlaced
-  }
-
-  /// Notes that a write, or frames put off, begin at `start`.
-  mutating func beginWrite(at start: LogPosition) {
-    unwritten.append(start)
   }
 
   /// Notes that what began at `start` is written.

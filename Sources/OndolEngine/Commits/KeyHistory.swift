@@ -89,10 +89,26 @@ struct RecentKeys: Sendable {
   private var shards: [ShardKeys]
   private var sizeBytes = 0
   private let limitBytes: Int
+  /// The last commit when a guarded one came.
+  private var lastGuarded: SequenceNumber?
 
   init(shardCount: Int, limitBytes: Int) {
     shards = Array(repeating: ShardKeys(), count: shardCount)
     self.limitBytes = limitBytes
+  }
+
+  /// Commits after a guarded one for which the next is expected.
+  private static let guardInterval: UInt64 = 100_000
+
+  /// Notes that a guarded commit has come behind `lastPlaced`.
+  mutating func noteGuard(behind lastPlaced: SequenceNumber) {
+    lastGuarded = lastPlaced
+  }
+
+  /// Whether the keys of a memtable whose first commit is `first` may be asked for: not where
+  /// commits have not been guarded for long.
+  func isWanted(from first: SequenceNumber) -> Bool {
+    lastGuarded.map { first.rawValue <= $0.rawValue + Self.guardInterval } ?? false
   }
 
   /// Adds what was flushed last from a shard, and forgets the oldest where it is too much.

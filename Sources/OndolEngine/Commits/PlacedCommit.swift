@@ -21,6 +21,14 @@ struct SpareRequest: Sendable {
   var prewritten: UInt64
 }
 
+/// Room that a log must get before a commit is placed in it.
+struct MissingSpace: Sendable {
+  let log: FileNumber
+  let file: any File
+  /// From where the room ends that the log has to where the commit would.
+  let range: Range<UInt64>
+}
+
 /// Bytes on their way into a log.
 struct PendingWrite: ~Copyable, Sendable {
   var log: LogFile
@@ -50,7 +58,7 @@ enum Placement: ~Copyable, Sendable {
   /// There is no log to write to: make one and try again.
   case needsLog
   /// The log has no room on the disk for the frames: see to it and try again.
-  case needsSpace(LogSpace)
+  case needsSpace(MissingSpace)
   /// The disk is full, and the batch frees nothing: see whether there is space again.
   case needsReserve
   /// A shard's sealed memtables wait for their flush: wait for one, and try again.

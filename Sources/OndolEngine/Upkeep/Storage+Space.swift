@@ -44,7 +44,7 @@ extension Storage {
   }
 
   /// Gets a log the room that a commit asks for.
-  func reserve(_ space: LogSpace) async throws(EngineError) {
+  func reserve(_ space: MissingSpace) async throws(EngineError) {
     do throws(EngineError) {
       try sequencer.reserve(space)
     } catch {

@@ -3,16 +3,19 @@
 // and all are told.
 
 extension Sequencer {
-  /// Writes a placed commit's frames on the caller's thread and waits until it is published.
+  /// Writes a placed commit's frames on the caller's thread and waits until it is published. Then
+  /// whoever follows is told, unless another is at it.
   func finish(_ placed: consuming PlacedCommit) async throws(EngineError) {
     let sequence = placed.sequence
     if let write = placed.write.take() {
       try perform(write)
     } else {
-      publish()
+      resume(state.withLock { self.publish(&$0) })
     }
-    if views.published >= sequence { return }
-    if let failure = await waitUntilPublished(sequence) { throw failure }
+    if views.published < sequence, let failure = await waitUntilPublished(sequence) {
+      throw failure
+    }
+    deliverAnnouncements()
   }
 
   private func perform(_ write: consuming PendingWrite) throws(EngineError) {
@@ -37,34 +40,28 @@ extension Sequencer {
 
   /// Notes a finished write, publishes what can be, and begins a sync where one is waited for.
   private func endWrite(_ start: LogPosition) {
-    let (wakeups, startsSync, isAlone) = state.withLock { state in
+    let (satisfied, startsSync, isCallers) = state.withLock { state in
       state.commits.endWrite(at: start)
-      let wakeups = self.publish(&state)
-      return (wakeups, self.claimSync(&state), options.callersSync && !state.hasCompany)
+      let satisfied = self.publish(&state)
+      return (satisfied, self.beginSync(&state), state.sync.isCallers)
     }
-    resume(wakeups)
+    resume(satisfied)
     guard startsSync else { return }
-    if isAlone { syncOnce() } else { enqueueSync() }
-  }
-
-  private func publish() {
-    resume(state.withLock { self.publish(&$0) })
+    if isCallers { syncOnce() } else { enqueueSync() }
   }
 
   /// Moves the visible sequence on and takes out the waiters it satisfies.
-  private func publish(_ state: inout State) -> Wakeups {
+  private func publish(_ state: inout State) -> [Waiter] {
     guard state.failure == nil, let published = state.commits.publish() else { return [] }
     views.publish(published)
-    state.announcements.publish(through: published)
-    guard !state.publishWaiters.isEmpty else { return [] }
-    var wakeups: Wakeups = []
-    state.publishWaiters.removeAll { waiter in
-      guard waiter.0 <= published else { return false }
-      wakeups.append((waiter.1, nil))
-      return true
-    }
-    return wakeups
+    return state.publishWaiters.take(through: published)
   }
+
+  private func resume(_ waiters: [Waiter], telling failure: EngineError? = nil) {
+    for waiter in waiters { waiter.resume(returning: failure) }
+  }
+
+  // MARK: - Waiting
 
   /// Waits until everything placed so far is published, or nothing more will be.
   func waitUntilAllPublished() async {
@@ -77,14 +74,12 @@ extension Sequencer {
       let answer: EngineError?? = state.withLock { state in
         if state.commits.published >= sequence { return .some(nil) }
         if let failure = state.failure { return failure }
-        state.publishWaiters.append((sequence, waiter))
+        state.publishWaiters.add(waiter, for: sequence)
         return .none
       }
       if let answer { waiter.resume(returning: answer) }
     }
   }
-
-  // MARK: - Syncing
 
   /// Makes everything placed so far survive a power cut.
   func synchronize() async throws(EngineError) {
@@ -93,8 +88,8 @@ extension Sequencer {
       let (answer, startsSync): (EngineError??, Bool) = state.withLock { state in
         if let failure = state.failure { return (failure, false) }
         if state.commits.syncedThrough >= target { return (.some(nil), false) }
-        state.syncWaiters.append((target, waiter))
-        return (.none, self.claimSync(&state))
+        state.syncWaiters.add(waiter, for: target)
+        return (.none, self.beginSync(&state))
       }
       if let answer { waiter.resume(returning: answer) }
       if startsSync { enqueueSync() }
@@ -102,22 +97,9 @@ extension Sequencer {
     if let failure { throw failure }
   }
 
-  /// Has a sync made for a `.periodic` commit unless one is due as early; answers with how many
-  /// microseconds that must wait.
-  func armPeriodicSync(
-    _ state: inout State, _ durability: Durability, now: Int64
-  ) -> Int64? {
-    guard case .periodic(let delay) = durability else { return nil }
-    let (deadline, overflow) = now.addingReportingOverflow(delay)
-    if overflow { return nil }
-    if let due = state.periodicDeadline, due <= deadline { return nil }
-    state.periodicDeadline = deadline
-    return delay
-  }
-
-  /// Makes everything placed so far survive a power cut, for the `.periodic` commits among it.
+  /// The same for the `.periodic` commits among it.
   func synchronizePeriodically() async throws(EngineError) {
-    state.withLock { $0.periodicDeadline = nil }
+    state.withLock { $0.sync.disarm() }
     try await synchronize()
   }
 
@@ -136,53 +118,44 @@ extension Sequencer {
     return end
   }
 
-  /// Frames put off, about to be written.
-  private struct DeferredWrite {
-    var log: LogFile
-    var offset: UInt64
-    var bytes: [UInt8]
-
-    var start: LogPosition { log.position(of: offset) }
-    var end: LogPosition { log.position(of: offset + UInt64(bytes.count)) }
+  private func takeDeferred(_ state: inout State) -> GroupSync.DeferredWrite? {
+    state.failure == nil ? state.sync.takeDeferred(for: state.logs.current) : nil
   }
 
-  private func takeDeferred(_ state: inout State) -> DeferredWrite? {
-    guard !state.deferred.isEmpty, state.failure == nil, let log = state.log else { return nil }
-    let write = DeferredWrite(log: log, offset: state.deferredOffset, bytes: state.deferred)
-    state.deferred = []
-    state.gathered = 0
-    return write
+  // MARK: - Syncing
+
+  /// Whether a sync begun now would satisfy anybody; then it is the caller's to make.
+  private func beginSync(_ state: inout State) -> Bool {
+    state.failure == nil
+      && state.sync.begin(
+        state.commits, waiting: state.syncWaiters.earliest, isSecured: state.logs.isSecured)
   }
 
-  /// Whether a sync begun now would satisfy anybody; then it is the caller's to begin.
-  func claimSync(_ state: inout State) -> Bool {
-    let reachable = state.commits.writtenThrough
-    guard !state.isSyncing, state.failure == nil,
-      // A log that might be gone after a power cut need not be synced.
-      state.log?.number ?? .zero <= state.securedLog,
-      state.gathered > 0 || state.commits.wantsSync
-        || state.syncWaiters.contains(where: { $0.0 <= reachable })
-    else { return false }
-    state.isSyncing = true
-    return true
+  /// Notes that logs up to `number` are found after a power cut; syncs that waited for it begin.
+  func noteSecured(_ number: FileNumber) {
+    let startsSync = state.withLock { state in
+      state.logs.noteSecured(number)
+      return self.beginSync(&state)
+    }
+    if startsSync { enqueueSync() }
   }
 
-  /// Whether `write`, the last one placed, may sync its own bytes on its committer's thread: when
-  /// it is alone, and everything in front of it is on the device. If anything were not, a power cut
-  /// could leave a hole in front of a commit that was acknowledged.
-  func claimRangeSync(_ state: inout State, from write: borrowing PendingWrite) -> Bool {
-    guard options.callersSync, !state.hasCompany, !state.isSyncing,
-      write.log.number <= state.securedLog,
-      state.commits.syncedThrough == write.log.position(of: write.offset)
-    else { return false }
-    state.isSyncing = true
-    return true
-  }
-
-  func enqueueSync() {
+  private func enqueueSync() {
     syncWorker.enqueue {
       self.gather()
       self.syncOnce()
+    }
+  }
+
+  /// Waits on the log's thread while commits come, until all are there that are awaited.
+  private func gather() {
+    var (present, patience) = state.withLock {
+      ($0.sync.gathered(beyond: -1), $0.sync.patience)
+    }
+    let start = environment.now()
+    while let before = present, environment.now() &- start < patience {
+      syncWorker.pause(microseconds: GroupSync.pause)
+      present = state.withLock { $0.sync.gathered(beyond: before) }
     }
   }
 
@@ -190,7 +163,7 @@ extension Sequencer {
   /// first, all at once, and by a write that syncs itself where nothing else is left to sync.
   private func syncOnce() {
     let (gathered, syncedThrough) = state.withLock { state in
-      (state.gathered > 0 ? self.takeDeferred(&state) : nil, state.commits.syncedThrough)
+      (state.sync.gathered > 0 ? self.takeDeferred(&state) : nil, state.commits.syncedThrough)
     }
     let began = environment.now()
     let target: LogPosition
@@ -209,7 +182,8 @@ extension Sequencer {
       _ = fail(error)
       return
     }
-    noteSync(duration: environment.now() &- began)
+    let duration = environment.now() &- began
+    state.withLock { $0.sync.noteDuration(duration) }
     endSync(through: target, write: write)
   }
 
@@ -217,7 +191,7 @@ extension Sequencer {
   private func syncLogs(writtenNow start: LogPosition?) throws(EngineError) -> LogPosition {
     let (target, logs) = state.withLock { state in
       if let start { state.commits.endWrite(at: start) }
-      return (state.commits.writtenThrough, state.unsyncedLogs + [state.log].compactMap { $0 })
+      return (state.commits.writtenThrough, state.logs.uncovered)
     }
     for log in logs where log.base < target { try log.file.sync() }
     return target
@@ -227,8 +201,7 @@ extension Sequencer {
   /// last have none behind them that would. Not where frames wait, which say it themselves.
   private func mark(_ target: LogPosition) throws(EngineError) {
     let log = state.withLock { state -> LogFile? in
-      if state.gathered > 0 { return nil }
-      return (state.unsyncedLogs + [state.log].compactMap { $0 }).last { $0.base < target }
+      state.sync.gathered > 0 ? nil : state.logs.uncovered.last { $0.base < target }
     }
     guard let log else { return }
     let mark = FrameBuilder.buildMark(target, time: environment.now(), salt: log.salt)
@@ -243,31 +216,43 @@ extension Sequencer {
       _ = fail(error)
       return
     }
-    let (wakeups, again) = state.withLock { state in
-      state.isSyncing = false
+    let (satisfied, again) = state.withLock { state in
       if let write { state.commits.endWrite(at: write) }
       state.commits.markSynced(through: target)
-      state.use.syncs += 1
-      // A log whose successor begins at or before the target is synced to its end.
-      while let next = state.unsyncedLogs.dropFirst().first ?? state.log,
-        !state.unsyncedLogs.isEmpty, next.base <= target
-      {
-        state.unsyncedLogs.removeFirst()
-      }
-      var wakeups = self.publish(&state)
-      state.syncWaiters.removeAll { waiter in
-        guard waiter.0 <= target else { return false }
-        wakeups.append((waiter.1, nil))
-        return true
-      }
+      state.logs.noteSynced(through: target)
+      state.sync.end()
+      let satisfied = self.publish(&state) + state.syncWaiters.take(through: target)
       // Who wrote meanwhile found a sync under way; who still writes asks when the write ends.
-      let again = self.claimSync(&state)
-      state.hasCompany = again || wakeups.count > 1
-      state.awaited = state.gathered + wakeups.count
-      return (wakeups, again)
+      let again = self.beginSync(&state)
+      state.sync.noteSatisfied(satisfied.count, goesOn: again)
+      return (satisfied, again)
     }
-    resume(wakeups)
+    resume(satisfied)
     if again { enqueueSync() }
+  }
+
+  // MARK: - Announcing
+
+  func setFollower(_ follower: @escaping Announcements.Follower) {
+    state.withLock { $0.announcements.follower = follower }
+  }
+
+  /// Hands over what has become visible. Whoever finds another at it leaves it to that one.
+  func deliverAnnouncements() {
+    var next = state.withLock {
+      $0.announcements.take(through: $0.commits.published, goingOn: false)
+    }
+    while let (announcements, follower) = next {
+      for announcement in announcements { follower(announcement) }
+      next = state.withLock {
+        $0.announcements.take(through: $0.commits.published, goingOn: true)
+      }
+    }
+  }
+
+  /// Whether whoever follows has been told of all commits up to `sequence`.
+  func hasAnnounced(through sequence: SequenceNumber) -> Bool {
+    state.withLock { $0.announcements.isDone(through: sequence) }
   }
 
   // MARK: - Failing and closing
@@ -283,26 +268,25 @@ extension Sequencer {
     if let failure = state.withLock({ $0.failure }) { throw failure }
   }
 
+  /// Places nothing more; what is placed still finishes.
+  func refuseCommits() {
+    state.withLock { $0.isClosing = true }
+  }
+
+  var isClosing: Bool { state.withLock { $0.isClosing } }
+
   /// Refuses commits from now on; those placed before still finish.
   func close() {
     _ = stop(with: .closed)
   }
 
   private func stop(with reason: EngineError) -> EngineError {
-    let (wakeups, failure) = state.withLock { state in
+    let (waiters, failure) = state.withLock { state in
       let failure = state.failure ?? reason
       state.failure = failure
-      let wakeups: Wakeups =
-        state.publishWaiters.map { ($0.1, failure) } + state.syncWaiters.map { ($0.1, failure) }
-      state.publishWaiters = []
-      state.syncWaiters = []
-      return (wakeups, failure)
+      return (state.publishWaiters.takeAll() + state.syncWaiters.takeAll(), failure)
     }
-    resume(wakeups)
+    resume(waiters, telling: failure)
     return failure
-  }
-
-  private func resume(_ wakeups: Wakeups) {
-    for (waiter, failure) in wakeups { waiter.resume(returning: failure) }
   }
 }
