@@ -19,8 +19,8 @@
 import Synchronization
 
 /// Counts bytes and evicts blocks.
-package final class BlockCache: Sendable {
-  package let budgetBytes: Int
+final class BlockCache: Sendable {
+  let budgetBytes: Int
   private let used = Atomic<Int>(0)
   /// Of these, bytes that cannot be evicted: those charged by `reserve`, and resident blocks'.
   private let reserved = Atomic<Int>(0)
@@ -34,30 +34,30 @@ package final class BlockCache: Sendable {
   /// Blocks that are looked at to make room for one.
   static let mostExamined = 128
 
-  package init(budgetBytes: Int) {
+  init(budgetBytes: Int) {
     self.budgetBytes = budgetBytes
   }
 
   /// Bytes charged just now.
-  package var usedBytes: Int { used.load(ordering: .relaxed) }
+  var usedBytes: Int { used.load(ordering: .relaxed) }
   /// Blocks read from files since the start.
-  package var loadCount: Int { loads.load(ordering: .relaxed) }
+  var loadCount: Int { loads.load(ordering: .relaxed) }
   /// Blocks that made room for others since the start.
-  package var evictionCount: Int { evictions.load(ordering: .relaxed) }
+  var evictionCount: Int { evictions.load(ordering: .relaxed) }
   /// Blocks that were looked at to find those since the start.
-  package var examinationCount: Int { examinations.load(ordering: .relaxed) }
+  var examinationCount: Int { examinations.load(ordering: .relaxed) }
 
   /// Charges bytes that live elsewhere and cannot be evicted, such as a memtable's. Blocks make
   /// room as others come.
   ///
   /// - Complexity: O(1); takes no lock.
-  package func reserve(_ bytes: Int) {
+  func reserve(_ bytes: Int) {
     reserved.add(bytes, ordering: .relaxed)
     used.add(bytes, ordering: .relaxed)
   }
 
   /// Gives back bytes charged by `reserve`.
-  package func release(_ bytes: Int) {
+  func release(_ bytes: Int) {
     reserved.subtract(bytes, ordering: .relaxed)
     used.subtract(bytes, ordering: .relaxed)
   }

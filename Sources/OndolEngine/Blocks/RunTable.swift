@@ -34,6 +34,17 @@
     return unsafe segments[index].value
   }
 
+  /// Searches for `key` in the blocks that are in memory, after the filter when there is a hash to
+  /// ask it for.
+  @inline(__always)
+  func find(_ key: RawSpan, hash: UInt64?) -> Lookup {
+    let index = segmentIndex(atOrAfter: key)
+    guard index < count else { return .absent }
+    guard let segment = table(index) else { return .notInMemory }
+    if let hash, !segment.filter.mayContain(hash) { return .absent }
+    return segment.find(key)
+  }
+
   func free() {
     lastKeys?.free()
     unsafe segments.deallocate()

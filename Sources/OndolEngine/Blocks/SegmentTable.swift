@@ -1,11 +1,12 @@
 // All that a get needs of an open segment when everything is in memory, in one small value that is
 // copied and not counted: the top of the index, the slots, the filter.
 
-/// What a search that does not read files came to.
-enum TableLookup: ~Copyable {
+/// What a search for a key came to.
+enum Lookup: ~Copyable {
+  /// A row, which may be a tombstone, and the block that it is in.
   case found(PinnedBlock, row: Int)
   case absent
-  /// A block that the search needs is not in memory.
+  /// A block that the search needs is not in memory, and it may not read the file.
   case notInMemory
 }
 
@@ -54,7 +55,7 @@ enum TableLookup: ~Copyable {
 
   /// Searches for `key` in the blocks that are in memory.
   @inline(__always)
-  func find(_ key: RawSpan) -> TableLookup {
+  func find(_ key: RawSpan) -> Lookup {
     let index = top.lowerBound(key)
     guard index < top.rowCount else { return .absent }
     guard let indexPin = slots.pinOrResident(index) else { return .notInMemory }

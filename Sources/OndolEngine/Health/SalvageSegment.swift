@@ -54,7 +54,7 @@ struct SalvageSegment {
     } catch {
       losses.note(SalvageLoss(error, in: name, reach: reach))
       blocks = []
-      try search(UInt64(SegmentFormat.headerLength)..<max(64, end), file)
+      try search(UInt64(DataFileHeader.length)..<max(64, end), file)
     }
   }
 
@@ -103,7 +103,7 @@ struct SalvageSegment {
     for place in places.reversed() {
       let start =
         place == 0
-        ? UInt64(SegmentFormat.headerLength)
+        ? UInt64(DataFileHeader.length)
         : known[place - 1].offset + UInt64(known[place - 1].length)
       let stop = place < known.count ? known[place].offset : end
       guard start < stop else { continue }

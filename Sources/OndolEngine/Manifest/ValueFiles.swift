@@ -37,7 +37,7 @@ final class ValueFiles: Sendable {
       for file in gone { files[file.number] = nil }
       return gone
     }
-    if isWriter { for file in forgotten { file.removeWhenUnused() } }
+    if isWriter { for file in forgotten { file.data.removeWhenUnused() } }
   }
 
   /// All of them.

@@ -25,7 +25,7 @@ struct SegmentFileReader {
   ) throws(EngineError) -> SegmentFileReader {
     let size = try file.size()
     let length = UInt64(SegmentFormat.footerLength)
-    guard size >= length + UInt64(SegmentFormat.headerLength) else {
+    guard size >= length + UInt64(DataFileHeader.length) else {
       throw errors.corrupt(at: size, "too short for a segment")
     }
     let footerBytes = try file.read(at: size - length, count: SegmentFormat.footerLength)

@@ -56,9 +56,7 @@ extension DataFileHeader.Kind {
 
 /// Numbers of the format.
 enum SegmentFormat {
-  static let headerLength = DataFileHeader.length
   static let footerLength = 256
-  static let handleLength = 16
   static let sectionEntryLength = 32
   static let maximumSections = 64
   /// Bytes of an index block before compression.
@@ -93,13 +91,9 @@ struct BlockHandle: Equatable {
     bytes.appendLittleEndian(storedLength)
     bytes.appendLittleEndian(rowCount)
   }
+}
 
-  init(offset: UInt64, storedLength: UInt32, rowCount: UInt32) {
-    self.offset = offset
-    self.storedLength = storedLength
-    self.rowCount = rowCount
-  }
-
+extension BlockHandle {
   init(_ bytes: RawSpan) throws(MalformedBytes) {
     var reader = ByteReader(bytes)
     offset = try reader.littleEndian()

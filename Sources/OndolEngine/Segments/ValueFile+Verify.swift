@@ -7,7 +7,7 @@ extension ValueFile {
   ///
   /// - Throws: `.corrupt` with the first thing that is wrong.
   /// - Complexity: O(file); reads all of it.
-  package func verify() throws(EngineError) {
+  func verify() throws(EngineError) {
     guard let first = findings().first else { return }
     throw .corrupt(file: first.file, offset: first.offset ?? 0, reason: first.message)
   }
@@ -25,7 +25,7 @@ extension ValueFile {
   /// Everything that is wrong with the file.
   ///
   /// - Complexity: O(file); reads all of it.
-  package func findings() -> [StorageFinding] {
+  func findings() -> [StorageFinding] {
     let file: any File
     do throws(EngineError) {
       file = try open()
@@ -34,7 +34,7 @@ extension ValueFile {
       return [StorageFinding(error, .valueFile, in: errors.file)]
     }
     var findings: [StorageFinding] = []
-    var offset = UInt64(ValueFileFormat.headerLength)
+    var offset = UInt64(DataFileHeader.length)
     var count: UInt64 = 0
     while offset < metadata.sizeBytes {
       do throws(EngineError) {

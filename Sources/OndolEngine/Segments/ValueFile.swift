@@ -3,21 +3,17 @@
 // to the one budget, evicted by the one clock, and a second read of it takes no lock and makes no
 // system call. Who holds a run holds its segments, and they hold their value files.
 
-internal import Synchronization
-
 /// An immutable file of values, opened when first needed.
-package final class ValueFile: Sendable {
-  package let metadata: ValueFileMetadata
+final class ValueFile: Sendable {
+  let metadata: ValueFileMetadata
   private let identity: DatabaseIdentity
   private let shard: UInt32
-  private let directory: any Directory
   private let cache: BlockCache
 
-  /// Where values are in memory; published when `opened` is set.
+  /// The file; when nothing points to it any more it goes with the last view that reads it.
+  let data: DataFile
+  /// Where values are in memory; published when the file is opened.
   private let slots = PublishedOnce<SlotTable>()
-  private let opened = Guarded<(any File)?>(nil)
-  /// Set when nothing points to the file any more: it goes with the last view that reads it.
-  private let isObsolete = Atomic(false)
 
   init(
     _ metadata: ValueFileMetadata, identity: DatabaseIdentity, shard: UInt32,
@@ -26,23 +22,16 @@ package final class ValueFile: Sendable {
     self.metadata = metadata
     self.identity = identity
     self.shard = shard
-    self.directory = directory
+    data = DataFile(metadata.number.valueFileName, in: directory)
     self.cache = cache
   }
 
   deinit {
     if let slots = slots.reader.value { cache.unregister(slots) }
-    // A file that stays is removed by the next opening, since nobody names it.
-    if isObsolete.load(ordering: .relaxed) { try? directory.remove(metadata.number.valueFileName) }
   }
 
-  package var number: FileNumber { metadata.number }
-  var errors: SegmentErrors { SegmentErrors(file: metadata.number.valueFileName) }
-
-  /// Has the file removed once nothing reads it any more.
-  func removeWhenUnused() {
-    isObsolete.store(true, ordering: .relaxed)
-  }
+  var number: FileNumber { metadata.number }
+  var errors: SegmentErrors { SegmentErrors(file: data.name) }
 
   // MARK: - Reading
 
@@ -106,7 +95,7 @@ package final class ValueFile: Sendable {
     _ pointer: ValuePointer, from file: any File
   ) throws(EngineError) -> [UInt8] {
     let (end, overflows) = pointer.offset.addingReportingOverflow(pointer.recordLength)
-    guard !overflows, pointer.offset >= UInt64(ValueFileFormat.headerLength),
+    guard !overflows, pointer.offset >= UInt64(DataFileHeader.length),
       end <= metadata.sizeBytes, pointer.rawLength <= BlockLayout.maximumRowLength
     else { throw errors.corrupt(at: pointer.offset, "a value outside the file") }
     let length = Int(pointer.recordLength)
@@ -132,24 +121,9 @@ package final class ValueFile: Sendable {
   /// The file, opened now when it is not, and found to be the one that the manifest names.
   @discardableResult
   func open() throws(EngineError) -> any File {
-    try opened.withLock { (opened) throws(EngineError) in
-      let file = if let opened { opened } else { try openFile(held: false) }
+    try data.open { (file) throws(EngineError) in
       if slots.reader.value == nil { try introduce(file) }
-      opened = file
-      return file
     }
-  }
-
-  /// Has the file stay open from now on, because somebody else may remove it. To be asked for only
-  /// while the directory has room for files that are held.
-  func hold() throws(EngineError) {
-    try opened.withLock { (opened) throws(EngineError) in
-      if opened == nil { opened = try openFile(held: true) }
-    }
-  }
-
-  private func openFile(held: Bool) throws(EngineError) -> any File {
-    try directory.openForReads(metadata.number.valueFileName, held: held)
   }
 
   /// Checks the file when it is opened first, and makes room for its values.
@@ -172,7 +146,7 @@ package final class ValueFile: Sendable {
   func checkHeader(of file: any File) throws(EngineError) {
     let header = DataFileHeader(
       kind: .values, number: metadata.number, salt: metadata.salt, identity: identity, shard: shard)
-    guard try file.read(at: 0, count: ValueFileFormat.headerLength) == header.encode() else {
+    guard try file.read(at: 0, count: DataFileHeader.length) == header.encode() else {
       throw errors.corrupt(at: 0, "the header is not the one that was written")
     }
   }

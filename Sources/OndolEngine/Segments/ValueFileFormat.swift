@@ -31,7 +31,6 @@ extension DataFileHeader.Kind {
 
 /// Numbers of the format.
 enum ValueFileFormat {
-  static let headerLength = DataFileHeader.length
   static let recordHeaderLength = 24
   /// What of a record's header its checksum covers.
   static let checkedLength = 16
@@ -40,24 +39,15 @@ enum ValueFileFormat {
 }
 
 /// What the manifest knows of a value file.
-package struct ValueFileMetadata: Sendable, Equatable {
-  package var number: FileNumber
-  package var salt: UInt64
-  package var sizeBytes: UInt64
+struct ValueFileMetadata: Sendable, Equatable {
+  var number: FileNumber
+  var salt: UInt64
+  var sizeBytes: UInt64
   /// Records in it.
-  package var values: UInt64
-
-  package init(
-    number: FileNumber, salt: UInt64, sizeBytes: UInt64, values: UInt64
-  ) {
-    self.number = number
-    self.salt = salt
-    self.sizeBytes = sizeBytes
-    self.values = values
-  }
+  var values: UInt64
 
   /// Bytes of its records.
-  var recordBytes: UInt64 { sizeBytes - min(sizeBytes, UInt64(ValueFileFormat.headerLength)) }
+  var recordBytes: UInt64 { sizeBytes - min(sizeBytes, UInt64(DataFileHeader.length)) }
 }
 
 // MARK: - Records

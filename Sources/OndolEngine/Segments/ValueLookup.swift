@@ -38,14 +38,16 @@ struct ValueFileTable: Sendable {
 }
 
 extension Run {
-  /// The value that a row's pointer, `bytes`, leads to. Never `.absent`.
-  @_lifetime(borrow self)
-  func value(at bytes: RawSpan, mayBlock: Bool) throws(EngineError) -> Lookup {
-    let pointer = try ValuePointer(row: bytes)
+  /// The block of the value that a row's pointer leads to; nil when it must be read from the file
+  /// and may not.
+  ///
+  /// - Parameter keeps: whether it enters the cache then.
+  func value(
+    at pointer: ValuePointer, mayBlock: Bool, keeps: Bool = true
+  ) throws(EngineError) -> PinnedBlock? {
     let file = try valueFiles.file(of: pointer)
-    if let pin = file.pinned(pointer) { return .found(PinnedRow(pin, row: 0, owner: self)) }
-    guard mayBlock else { return .wouldBlock }
-    return .found(PinnedRow(try file.load(pointer, keep: true), row: 0, owner: self))
+    if let pin = file.pinned(pointer) { return pin }
+    return mayBlock ? try file.load(pointer, keep: keeps) : nil
   }
 }
 
@@ -84,17 +86,11 @@ final class HeldValue {
     let wanted = try ValuePointer(row: bytes)
     if wanted == pointer, let block = pin[.data] { return block.value(0, heldBy: self) }
     pointer = nil
-    let file = try run.valueFiles.file(of: wanted)
-    let block = pin.hold(try pinned(wanted, in: file, mayBlock: mayBlock), at: .data)
+    guard let value = try run.value(at: wanted, mayBlock: mayBlock, keeps: keeps) else {
+      throw .wouldBlock
+    }
+    let block = pin.hold(value, at: .data)
     pointer = wanted
     return block.value(0, heldBy: self)
-  }
-
-  private func pinned(
-    _ pointer: ValuePointer, in file: ValueFile, mayBlock: Bool
-  ) throws(EngineError) -> PinnedBlock {
-    if let pin = file.pinned(pointer) { return pin }
-    guard mayBlock else { throw .wouldBlock }
-    return try file.load(pointer, keep: keeps)
   }
 }

@@ -6,11 +6,6 @@ package struct ValueReference: Sendable, Equatable {
   package var file: FileNumber
   /// Bytes of the records that the segment's pointers lead to.
   package var bytes: UInt64
-
-  package init(file: FileNumber, bytes: UInt64) {
-    self.file = file
-    self.bytes = bytes
-  }
 }
 
 /// Adds up the references of a segment being written, or read to be verified.

@@ -82,24 +82,12 @@ package final class IOThread: Worker {
       unsafe pthread_mutex_unlock(mutex)
     }
 
-    /// The thread's life: waits for jobs and runs them, until stopped with none left.
-    func run() {
+    /// Runs jobs: the thread's life, until it is stopped and none is left; or those there are, in
+    /// the place of a thread that could not be made.
+    func run(waits: Bool) {
       while true {
         unsafe pthread_mutex_lock(mutex)
-        while jobs.isEmpty, !isStopped { unsafe pthread_cond_wait(condition, mutex) }
-        let batch = jobs
-        jobs = []
-        if batch.isEmpty { isRunning = false }
-        unsafe pthread_mutex_unlock(mutex)
-        if batch.isEmpty { return }
-        for job in batch { job() }
-      }
-    }
-
-    /// Runs the jobs there are, in the place of a thread that could not be made.
-    func runThrough() {
-      while true {
-        unsafe pthread_mutex_lock(mutex)
+        while waits, jobs.isEmpty, !isStopped { unsafe pthread_cond_wait(condition, mutex) }
         let batch = jobs
         jobs = []
         if batch.isEmpty { isRunning = false }
@@ -153,9 +141,9 @@ package final class IOThread: Worker {
     let (queue, yields) = (queue, yields)
     let argument = ThreadArgument(name: name) {
       if yields { ondol_lower_priority() }
-      queue.run()
+      queue.run(waits: true)
     }
-    if makeThread(argument) != 0 { queue.runThrough() }
+    if makeThread(argument) != 0 { queue.run(waits: false) }
   }
 
   /// Has a thread of the system's do it.

@@ -212,7 +212,7 @@ final class Storage: Sendable {
     notePressure(changed: index)
     let current = Set(state.segments.map(\.number))
     for segment in old.runs.flatMap(\.segments) where !current.contains(segment.metadata.number) {
-      segment.removeWhenUnused()
+      segment.data.removeWhenUnused()
     }
   }
 

@@ -3,8 +3,8 @@
 // group at a time: each stage asks for the memory that the next one needs, for all of the group,
 // and by the time the next stage begins most of it is there.
 //
-// Only what a settled database looks like goes in step: one run in the shard, the key in no
-// memtable, the blocks in memory. Every other key is looked up by itself.
+// Only what a database looks like after a major compaction goes in step: one run in the shard, the
+// key in no memtable, the blocks in memory. Every other key is looked up by itself.
 
 extension ViewTable {
   /// Looks up the keys at `places` and gives what is found to `body`, with its place, in order.
@@ -30,11 +30,11 @@ extension ViewTable {
       }
       for place in group where !lanes.give(place - start, { body(place, $0, $1) }) {
         let key = keys[place]
-        let outcome = try find(
+        let isFound = try find(
           key.bytes, inShard: View.shardIndex(of: key.bytes, count: shardCount), upTo: sequence,
           mayBlock: mayBlock
         ) { body(place, $0, $1) }
-        if outcome == .wouldBlock { return false }
+        if isFound == nil { return false }
       }
       start = group.upperBound
     }

@@ -22,7 +22,7 @@ package struct Snapshot: Sendable {
   /// - Complexity: O(log n); no system call on a cache hit, one `pread` for each level missed.
   package func get(_ key: [UInt8]) async throws(EngineError) -> [UInt8]? {
     var copy: [UInt8]?
-    if try find(key.bytes, mayBlock: false, { copy = $0.array }) != .wouldBlock { return copy }
+    if try find(key.bytes, mayBlock: false, { copy = $0.array }) != nil { return copy }
     return try await view.reads.perform { (_) throws(EngineError) -> [UInt8]? in
       try getBlocking(key)
     }
@@ -58,7 +58,7 @@ package struct Snapshot: Sendable {
   package func withValue(
     of key: RawSpan, _ body: (RawSpan) -> Void
   ) throws(EngineError) -> Bool {
-    try find(key, mayBlock: true, body) == .found
+    try find(key, mayBlock: true, body) == true
   }
 
   /// The same, except that nil says that a block must be read from disk first when it may not
@@ -66,11 +66,7 @@ package struct Snapshot: Sendable {
   package func withValue(
     of key: RawSpan, mayBlock: Bool, _ body: (RawSpan) -> Void
   ) throws(EngineError) -> Bool? {
-    switch try find(key, mayBlock: mayBlock, body) {
-    case .found: true
-    case .absent: false
-    case .wouldBlock: nil
-    }
+    try find(key, mayBlock: mayBlock, body)
   }
 
   /// Hands the values at the keys in `places` to `body`, each with its place, in their order and
@@ -88,18 +84,18 @@ package struct Snapshot: Sendable {
     }
   }
 
-  /// Looks the key up and gives its value to `body`; absent when it was deleted.
+  /// Looks the key up and gives its value to `body`; there is none when it was deleted.
   @inline(__always)
   private func find(
     _ key: RawSpan, mayBlock: Bool, _ body: (RawSpan) -> Void
-  ) throws(EngineError) -> SearchOutcome {
+  ) throws(EngineError) -> Bool? {
     var isDeleted = false
-    let outcome = try view.table.find(
+    let isFound = try view.table.find(
       key, inShard: view.shardIndex(of: key), upTo: sequence, mayBlock: mayBlock
     ) { kind, value in
       if kind == .put { body(value) } else { isDeleted = true }
     }
-    return isDeleted ? .absent : outcome
+    return isDeleted ? false : isFound
   }
 
   /// A cursor over the rows with keys from `lower` on and before `upper` (no bound when empty),

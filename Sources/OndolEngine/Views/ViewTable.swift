@@ -3,15 +3,6 @@
 // releases a dozen of them, which took a third of its time when everything is in the processor's
 // caches.
 
-/// How a search for a key ended.
-enum SearchOutcome {
-  /// A row was found and given out; it may be a tombstone.
-  case found
-  case absent
-  /// The answer is in a block that is not in memory, and the caller did not want to wait.
-  case wouldBlock
-}
-
 /// The parts of a view that gets touch. A plain reference: its owner, which keeps the objects,
 /// calls `free` at the end.
 @safe struct ViewTable: BitwiseCopyable, @unchecked Sendable {
@@ -74,15 +65,17 @@ enum SearchOutcome {
   }
 
   /// Looks for the newest row of `key` no newer than `sequence` in shard `index` and gives it to
-  /// `body`.
+  /// `body`; it may be a tombstone.
   ///
+  /// - Returns: whether there is one; nil when the answer is in a block that is not in memory and
+  ///   it may not block.
   /// - Complexity: O(log rows) for each memtable and run. Nothing is allocated or counted, and no
   ///   lock taken, when the blocks are in memory.
   @inline(__always)
   func find(
     _ key: RawSpan, inShard index: Int, upTo sequence: SequenceNumber, mayBlock: Bool,
     _ body: (RowKind, RawSpan) -> Void
-  ) throws(EngineError) -> SearchOutcome {
+  ) throws(EngineError) -> Bool? {
     // Safe: the view's owner keeps it, and the view all objects; `index` is that of a shard.
     let shard = unsafe shards[index]
     for place in unsafe shard.memtables.indices {
@@ -90,88 +83,72 @@ enum SearchOutcome {
       let isFound = unsafe memtable._withUnsafeGuaranteedRef { memtable in
         !memtable.isEmpty && memtable.find(key, upTo: sequence, body)
       }
-      if isFound { return .found }
+      if isFound { return true }
     }
     let runs = unsafe shard.runs
     if runs.count == 1 {
       // The only run is asked without its filter; its hash is not needed.
-      switch unsafe runs[0].find(key, hash: nil) {
-      case .found(let pin, let row):
-        let kind = pin.block.kind(row)
-        if kind == .valuePointer {
-          return try unsafe runs[0].follow(pin.block.value(row), mayBlock: mayBlock, body)
-        }
-        body(kind, pin.block.value(row))
-        return .found
-      case .absent: return .absent
+      let entry = unsafe runs[0]
+      switch entry.table.find(key, hash: nil) {
+      case .found(let pin, let row): return try entry.give(pin, row, mayBlock, body)
+      case .absent: return false
       case .notInMemory: break
       }
     }
-    return try unsafe find(key, in: runs, mayBlock: mayBlock, body)
+    return try unsafe find(key, in: runs, mayBlock, body)
   }
 
+  /// The same in several runs, or in one of which not all is in memory.
   @inline(never)
   private func find(
-    _ key: RawSpan, in runs: UnsafeMutableBufferPointer<RunEntry>, mayBlock: Bool,
+    _ key: RawSpan, in runs: UnsafeMutableBufferPointer<RunEntry>, _ mayBlock: Bool,
     _ body: (RowKind, RawSpan) -> Void
-  ) throws(EngineError) -> SearchOutcome {
+  ) throws(EngineError) -> Bool? {
     let hash = KeyHash.hash(key)
     for index in runs.indices {
       let isLast = index == runs.count - 1
       let entry = unsafe runs[index]
-      switch entry.find(key, hash: isLast ? nil : hash) {
-      case .found(let pin, let row):
-        let kind = pin.block.kind(row)
-        if kind == .valuePointer {
-          return try entry.follow(pin.block.value(row), mayBlock: mayBlock, body)
-        }
-        body(kind, pin.block.value(row))
-        return .found
+      switch entry.table.find(key, hash: isLast ? nil : hash) {
+      case .found(let pin, let row): return try entry.give(pin, row, mayBlock, body)
       case .absent: continue
       case .notInMemory: break
       }
       // Safe: as above.
       let run = unsafe entry.run.takeUnretainedValue()
       let options = ReadOptions(mayBlock: mayBlock, asksFilterFirst: !isLast)
-      switch try run.get(key, hash: hash, options) {
-      case .found(let row):
-        if row.kind == .valuePointer {
-          return try entry.follow(row.value, mayBlock: mayBlock, body)
-        }
-        row.withValue { body(row.kind, $0) }
-        return .found
+      switch try run.load(key, hash: hash, options) {
+      case .found(let pin, let row): return try entry.give(pin, row, mayBlock, body)
       case .absent: continue
-      case .wouldBlock: return .wouldBlock
+      case .notInMemory: return nil
       }
     }
-    return .absent
+    return false
   }
 }
 
 extension ViewTable.RunEntry {
-  /// Searches the blocks in memory, after the filter when there is a hash to ask it for.
+  /// Gives a row that was found to `body`; nil when its value must be read and may not.
   @inline(__always)
-  fileprivate func find(_ key: RawSpan, hash: UInt64?) -> TableLookup {
-    let index = table.segmentIndex(atOrAfter: key)
-    guard index < table.count else { return .absent }
-    guard let segment = table.table(index) else { return .notInMemory }
-    if let hash, !segment.filter.mayContain(hash) { return .absent }
-    return segment.find(key)
+  fileprivate func give(
+    _ pin: borrowing PinnedBlock, _ row: Int, _ mayBlock: Bool, _ body: (RowKind, RawSpan) -> Void
+  ) throws(EngineError) -> Bool? {
+    let kind = pin.block.kind(row)
+    if kind == .valuePointer { return try follow(pin.block.value(row), mayBlock, body) }
+    body(kind, pin.block.value(row))
+    return true
   }
 
   /// Gives the value that a row's pointer leads to.
   @inline(never)
-  fileprivate func follow(
-    _ pointer: RawSpan, mayBlock: Bool, _ body: (RowKind, RawSpan) -> Void
-  ) throws(EngineError) -> SearchOutcome {
+  private func follow(
+    _ pointer: RawSpan, _ mayBlock: Bool, _ body: (RowKind, RawSpan) -> Void
+  ) throws(EngineError) -> Bool? {
     // Safe: the view that has this entry keeps the run.
     let run = unsafe run.takeUnretainedValue()
-    switch try run.value(at: pointer, mayBlock: mayBlock) {
-    case .found(let value):
-      value.withValue { body(.put, $0) }
-      return .found
-    case .absent: return .absent
-    case .wouldBlock: return .wouldBlock
+    guard let value = try run.value(at: ValuePointer(row: pointer), mayBlock: mayBlock) else {
+      return nil
     }
+    body(.put, value.block.value(0))
+    return true
   }
 }

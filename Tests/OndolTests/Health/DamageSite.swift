@@ -177,7 +177,7 @@ struct DamageSite {
     for segment in try loadManifest().state.shards.flatMap(\.segments) {
       let name = segment.number.segmentName
       let bytes = try sample.bytes(of: name)
-      var offset = SegmentFormat.headerLength
+      var offset = DataFileHeader.length
       // The trailer of a plain block has its length; try all that there can be.
       while offset < bytes.count {
         guard let length = Self.length(of: bytes, at: offset, salt: segment.salt) else { break }
