@@ -60,7 +60,7 @@ extension Database {
       found.write(to: &batch)
       batch.putCatalogRow(CatalogKey.droppedFamily(dropped.number), dropped.bytes)
       batch.note = CommitNote(.readAnew(root: root))
-      if catalog.keepsChanges { batch.remark(ChangeRecord.dropped(root: root).bytes) }
+      if catalog.keepsChanges { batch.annotate(ChangeRecord.dropped(root: root).bytes) }
       catalog.beginChange(of: root)
       defer { catalog.endChange(of: root) }
       do throws(EngineError) {

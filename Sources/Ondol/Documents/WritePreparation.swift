@@ -328,7 +328,7 @@ struct WritePreparation {
     tree?.add(to: &guarded)
     guarded.guardUnchanged(in: &batch)
     batch.note = CommitNote(.documents(documents), tree: nodes)
-    if rows.catalog.keepsChanges, !documents.isEmpty { try batch.remark(changesOf: documents) }
+    if rows.catalog.keepsChanges, !documents.isEmpty { try batch.annotate(changesOf: documents) }
     var changed: [Family] = []
     // By number, because each new family says which number the next one gets.
     for var edit in edits.values.sorted(by: { $0.family.row.number < $1.family.row.number }) {

@@ -7,7 +7,7 @@
 package struct LoggedCommit: Sendable, Equatable {
   package var point: CommitPoint
   /// What its batch said beside its rows.
-  package var remark: [UInt8]?
+  package var annotation: [UInt8]?
 }
 
 /// A place in the history of commits.
@@ -68,7 +68,7 @@ struct HistoryCursor: Sendable {
       if log.offset < length {
         guard let commit = try takeFrame(&log, before: length) else { continue }
         position = commit.point
-        bytes += commit.remark?.count ?? 0
+        bytes += commit.annotation?.count ?? 0
         commits.append(commit)
       } else if place + 1 < extent.logs.count {
         let next = extent.logs[place + 1]
@@ -155,7 +155,7 @@ struct HistoryCursor: Sendable {
     guard header.kind != .edit, header.kind != .mark, header.sequence == log.sequence.next else {
       throw log.damage("a commit is missing before this one")
     }
-    let remark = isWanted ? try takePayload(header, &log) : nil
+    let annotation = isWanted ? try takePayload(header, &log) : nil
     log.offset += UInt64(header.frameLength)
     guard header.kind != .part else { return nil }
     log.sequence = header.sequence
@@ -164,10 +164,10 @@ struct HistoryCursor: Sendable {
       guard isVerified || point.time == position.time else { throw Self.isLost(position) }
       isVerified = true
     }
-    return isWanted ? LoggedCommit(point: point, remark: remark) : nil
+    return isWanted ? LoggedCommit(point: point, annotation: annotation) : nil
   }
 
-  /// The remark of the commit that ends with this frame; of a part nothing, which is kept.
+  /// The annotation of the commit that ends with this frame; of a part nothing, which is kept.
   private mutating func takePayload(
     _ header: FrameHeader, _ log: inout OpenLog
   ) throws(EngineError) -> [UInt8]? {
@@ -178,21 +178,21 @@ struct HistoryCursor: Sendable {
       throw log.damage("the payload's checksum is wrong")
     }
     do throws(MalformedBytes) {
-      if header.kind == .commit { return try Self.remark(of: payload) }
+      if header.kind == .commit { return try Self.annotation(of: payload) }
       pieces.append(payload)
       if header.kind == .part { return nil }
       let whole = pieces
       pieces = []
-      return try Self.remark(of: whole.bytes)
+      return try Self.annotation(of: whole.bytes)
     } catch {
       throw log.damage("in its rows: \(error.reason)")
     }
   }
 
-  private static func remark(of payload: RawSpan) throws(MalformedBytes) -> [UInt8]? {
+  private static func annotation(of payload: RawSpan) throws(MalformedBytes) -> [UInt8]? {
     var operations = OperationReader(payload)
     while let _ = try operations.next() {}
-    return operations.remark.map { payload.extracting($0).array }
+    return operations.annotation.map { payload.extracting($0).array }
   }
 }
 

@@ -135,7 +135,6 @@ package final class Engine: Sendable {
         upkeep.follow(placed)
         let receipt = CommitReceipt(sequence: placed.sequence, time: placed.time)
         try await storage.sequencer.finish(placed)
-        storage.sequencer.deliverAnnouncements()
         return receipt
       case .needsLog:
         try await storage.makeLog()
@@ -263,18 +262,14 @@ package final class Engine: Sendable {
     return storage.views.live.flushedThrough(shard: shard)
   }
 
-  /// Writes every row from memory and merges every shard into one run, which is what reads like
-  /// best.
-  package func settle() async throws(EngineError) {
-    try await compact { _, _ in }
-  }
-
-  /// Writes every row from memory and merges every shard into one run: nothing deleted or
-  /// overwritten takes space afterwards, but for what snapshots hold. `progress` gets the bytes
+  /// A major compaction: writes every row from memory and merges every shard into one run, which is
+  /// what reads like best. Nothing deleted or overwritten takes space afterwards, but for what
+  /// snapshots hold. `progress` gets the bytes
   /// merged so far and all there are to merge. When the task is cancelled, shards that are done
   /// stay so, and `.cancelled` is thrown. With `bytesPerSecond` it is at most as fast as that.
   package func compact(
-    bytesPerSecond: UInt64? = nil, progress: (_ done: UInt64, _ total: UInt64) -> Void
+    bytesPerSecond: UInt64? = nil,
+    progress: (_ done: UInt64, _ total: UInt64) -> Void = { _, _ in }
   ) async throws(EngineError) {
     try await flush()
     try await upkeep.compact(bytesPerSecond: bytesPerSecond, progress)

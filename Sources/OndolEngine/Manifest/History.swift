@@ -2,7 +2,7 @@
 // value, part of the manifest. A log comes here when everything in it is flushed, which would
 // otherwise be its end, and goes when it is too old or there is too much.
 //
-// `start` says from where on every commit carries a remark, which is more than that its log is
+// `start` says from where on every commit carries an annotation, which is more than that its log is
 // there: it is set before the first commit that has one, and history ends before the first that has
 // none.
 

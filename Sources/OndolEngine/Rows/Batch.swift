@@ -38,7 +38,7 @@ package enum Durability: Sendable, Hashable {
 }
 
 /// What an operation in a batch or a row in a memtable does.
-package enum RowKind: UInt8, Sendable {
+enum RowKind: UInt8, Sendable {
   case put = 1
   case delete = 2
   /// In segments only: a put whose value is in a value file; the row has a pointer to it.
@@ -85,15 +85,15 @@ package struct Batch: Sendable {
   /// Bytes of the keyspace at the front of every key.
   static let keyspaceLength = 4
 
-  /// The kind of a remark, where those of rows are `RowKind`.
-  static let remarkKind: UInt8 = 4
+  /// The kind of an annotation, where those of rows are `RowKind`.
+  static let annotationKind: UInt8 = 4
 
   /// Room for a frame's header, then the payload: operations follow each other as
-  /// `kind, key length, key[, value length, value]`, lengths as varints; a remark as
+  /// `kind, key length, key[, value length, value]`, lengths as varints; an annotation as
   /// `kind, length, bytes`.
   private(set) var frame: [UInt8] = []
   /// Bytes of the payload that become no rows.
-  private var remarkLength = 0
+  private var annotationLength = 0
   package private(set) var operationCount = 0
   private var deletionCount = 0
   private(set) var stamps: [Stamp] = []
@@ -126,7 +126,7 @@ package struct Batch: Sendable {
   /// Bytes this batch takes in the log, without frame headers.
   package var payloadLength: Int { max(0, frame.count - FrameHeader.length) }
   /// Bytes of its rows in the log.
-  package var rowsLength: Int { payloadLength - remarkLength }
+  package var rowsLength: Int { payloadLength - annotationLength }
 
   /// Makes room for so many bytes more.
   package mutating func reserve(bytes: Int) {
@@ -158,17 +158,17 @@ package struct Batch: Sendable {
 
   /// Adds what is to stand in the log beside the rows and nowhere else, for whoever reads the
   /// history of commits; once at most. `stamps` are places in it as in a value.
-  package mutating func remark(
-    _ bytes: RawSpan, stamps remarkStamps: [(offset: Int, form: StampForm)] = []
+  package mutating func annotate(
+    _ bytes: RawSpan, stamps annotationStamps: [(offset: Int, form: StampForm)] = []
   ) {
-    precondition(remarkLength == 0, "a commit has one remark")
+    precondition(annotationLength == 0, "a commit has one annotation")
     begin(with: bytes.byteCount)
     let start = frame.count
-    frame.append(Self.remarkKind)
+    frame.append(Self.annotationKind)
     frame.appendVarint(bytes.byteCount)
-    note(remarkStamps, within: bytes)
+    note(annotationStamps, within: bytes)
     frame.append(bytes)
-    remarkLength = frame.count - start
+    annotationLength = frame.count - start
   }
 
   /// Makes the commit fail with `.stale` when the row at `key` was changed after `basis`.

@@ -45,7 +45,7 @@ struct CompactionJob: Sendable {
     if plan.isMove {
       return try await install(RunOutput(segments: plan.segments))
     }
-    let isOptional = plan.purpose == .settling && !isAskedFor
+    let isOptional = plan.purpose == .major && !isAskedFor
     let mayTakeReserve =
       isAskedFor || plan.freesSpace || (!isOptional && storage.sequencer.lackOfSpace != nil)
     if !mayTakeReserve { try refuseWithoutRoom() }
@@ -60,10 +60,10 @@ struct CompactionJob: Sendable {
   }
 
   /// A merge that nobody asked for, and that frees nothing much, does not begin where it would fill
-  /// the disk, and takes nothing from the reserve; settling leaves commits room for two logs, too.
+  /// the disk, and takes nothing from the reserve; a major one leaves commits room for two logs, too.
   private func refuseWithoutRoom() throws(EngineError) {
     guard let free = storage.directory.freeBytes() else { return }
-    let forCommits = plan.purpose == .settling ? 2 * UInt64(storage.options.logSize) : 0
+    let forCommits = plan.purpose == .major ? 2 * UInt64(storage.options.logSize) : 0
     if free < plan.sizeBytes + forCommits {
       throw .noSpace(file: "a merge of \(plan.sizeBytes) bytes", errno: SystemFailure.fullDisk)
     }

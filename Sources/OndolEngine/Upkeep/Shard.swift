@@ -79,10 +79,10 @@ actor Shard {
   }
 
   /// Merges the shard into one run, one piece after the other, for as long as `goesOn` says so.
-  func settle(while goesOn: @Sendable () -> Bool) async throws(EngineError) {
+  func compactFully(while goesOn: @Sendable () -> Bool) async throws(EngineError) {
     await take(.merging)
     defer { end(.merging) }
-    while goesOn(), let job = settlingJob(isAskedFor: false) {
+    while goesOn(), let job = majorJob(isAskedFor: false) {
       guard try await run(job, as: .merging) != .abandoned else { return }
     }
   }
@@ -98,15 +98,15 @@ actor Shard {
     _ = try await run(job, as: .merging)
   }
 
-  /// Keeps merges out for whoever settles the shard by itself, with jobs from `takeSettlingJob()`;
-  /// to be followed by `endSettling()`.
-  func beginSettling() async { await take(.merging) }
+  /// Keeps merges out for whoever merges all of the shard by itself, with jobs from `takeMajorJob()`;
+  /// to be followed by `endMajorCompaction()`.
+  func beginMajorCompaction() async { await take(.merging) }
 
   /// The next step towards one run, which somebody waits for; nil when there is no more.
-  func takeSettlingJob() async -> CompactionJob? {
+  func takeMajorJob() async -> CompactionJob? {
     taken[.merging] = nil
     while true {
-      if let job = settlingJob(isAskedFor: true) {
+      if let job = majorJob(isAskedFor: true) {
         taken[.merging] = Set(job.plan.segments.map(\.number))
         return job
       }
@@ -117,18 +117,20 @@ actor Shard {
     }
   }
 
-  func endSettling() {
+  func endMajorCompaction() {
     taken[.merging] = nil
     end(.merging)
   }
 
-  /// What settling would take; nil when there is nothing to do.
-  func settleEstimate() -> SettleEstimate? {
+  /// What a major compaction would take; nil when there is nothing to do.
+  func majorCompactionEstimate() -> MajorCompactionEstimate? {
     let dropped = storage.merging.start.dropped
     let state = view.state
-    guard storage.picker.settling(state, dropped: dropped, around: storage.damaged.barriers) != nil
+    guard
+      storage.picker.majorCompaction(state, dropped: dropped, around: storage.damaged.barriers)
+        != nil
     else { return nil }
-    return SettleEstimate(state)
+    return MajorCompactionEstimate(state)
   }
 
   private func run(
@@ -156,10 +158,11 @@ actor Shard {
   }
 
   /// The next step towards one run.
-  private func settlingJob(isAskedFor: Bool) -> CompactionJob? {
+  private func majorJob(isAskedFor: Bool) -> CompactionJob? {
     let start = storage.merging.start
     let barriers = barriers(beside: .merging)
-    return storage.picker.settling(view.state, dropped: start.dropped, around: barriers).map {
+    return storage.picker.majorCompaction(view.state, dropped: start.dropped, around: barriers).map
+    {
       CompactionJob($0, shard: index, start, storage, isAskedFor: isAskedFor)
     }
   }

@@ -56,8 +56,8 @@ extension Storage {
     try await maintenance.perform { [self] () throws(EngineError) in
       try sequencer.refuseAfterFailure()
       guard sequencer.needsLog else { return }
-      if isNewborn || isRecovering.load(ordering: .relaxed) || mustSettleHistory {
-        try attempt { (storage) throws(EngineError) in try storage.settleHistory() }
+      if isNewborn || isRecovering.load(ordering: .relaxed) || mustChangeHistory {
+        try attempt { (storage) throws(EngineError) in try storage.changeHistory() }
       }
       let spare = try withReserve { () throws(EngineError) in
         // What names the log is written once it has commits: by then neither room nor descriptors
@@ -192,14 +192,14 @@ extension Storage {
   // MARK: - History
 
   /// Whether the options say something else about history than the manifest does.
-  private var mustSettleHistory: Bool {
+  private var mustChangeHistory: Bool {
     (manifest.state.history == nil) != (options.historyRetention == nil)
   }
 
   /// Begins or ends the history as the options say. Done before the first log is handed out, so
-  /// that no commit is taken for one with a remark that has none.
-  private func settleHistory() throws(EngineError) {
-    guard mustSettleHistory else { return }
+  /// that no commit is taken for one with an annotation that has none.
+  private func changeHistory() throws(EngineError) {
+    guard mustChangeHistory else { return }
     let history = options.historyRetention.map { _ in History(start: sequencer.lastPlaced) }
     try manifest.commit(History.changes(from: manifest.state.history, to: history))
     sequencer.setHistory(history)

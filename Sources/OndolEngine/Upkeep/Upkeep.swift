@@ -1,5 +1,5 @@
 // Who starts upkeep: a full memtable has its shard flush and compact, and after some quiet the
-// shards are settled. Everything here happens beside commits; only a commit under pressure waits.
+// shards are merged into one run. Everything here happens beside commits; only a commit under pressure waits.
 
 internal import Synchronization
 
@@ -10,7 +10,7 @@ final class Upkeep: Sendable {
   private let background: BackgroundTasks
   private let isTimerSet = Atomic(false)
   private let isRetrySet = Atomic(false)
-  private let lackOfSpace = Guarded(SettlePause())
+  private let lackOfSpace = Guarded(MajorCompactionPause())
 
   init(_ storage: Storage) {
     self.storage = storage
@@ -24,7 +24,9 @@ final class Upkeep: Sendable {
     maintain(view.shards.indices.filter { !view.shards[$0].sealed.isEmpty })
     let dropped = storage.merging.start.dropped
     for shard in view.shards.indices { storage.notePressure(changed: shard) }
-    if view.shards.contains(where: { storage.picker.settling($0.state, dropped: dropped) != nil }) {
+    if view.shards.contains(where: {
+      storage.picker.majorCompaction($0.state, dropped: dropped) != nil
+    }) {
       setTimer()
     }
   }
@@ -133,7 +135,7 @@ final class Upkeep: Sendable {
     }
   }
 
-  // MARK: - Settling
+  // MARK: - Major compactions
 
   /// Sets the one timer, unless it is.
   private func setTimer() {
@@ -157,7 +159,7 @@ final class Upkeep: Sendable {
     /// Microseconds without a commit.
     var quiet: Int64 = 0
     /// Microseconds until the next look; nil when there is nothing to look for.
-    var pause: Int64? = SettleRule.quiet
+    var pause: Int64? = MajorCompactionRule.quiet
 
     init(_ published: SequenceNumber?) {
       self.published = published
@@ -169,11 +171,11 @@ final class Upkeep: Sendable {
     if published != watch.published {
       watch.published = published
       watch.quiet = 0
-      watch.pause = SettleRule.quiet
+      watch.pause = MajorCompactionRule.quiet
       return
     }
     watch.quiet += pause
-    watch.pause = await settle(after: watch.quiet)
+    watch.pause = await compactFully(after: watch.quiet)
     guard watch.pause == nil else { return }
     storage.sequencer.spareMemory.clear()
     isTimerSet.store(false, ordering: .sequentiallyConsistent)
@@ -182,22 +184,22 @@ final class Upkeep: Sendable {
       !isTimerSet.exchange(true, ordering: .sequentiallyConsistent)
     else { return }
     watch.quiet = 0
-    watch.pause = SettleRule.quiet
+    watch.pause = MajorCompactionRule.quiet
   }
 
-  /// Settles the shards for which the database was quiet long enough; gives back when to look
+  /// Merges the shards for which the database was quiet long enough; gives back when to look
   /// again for the others.
-  private func settle(after quiet: Int64) async -> Int64? {
+  private func compactFully(after quiet: Int64) async -> Int64? {
     var next: Int64?
     for shard in shards {
-      guard let estimate = await shard.settleEstimate() else { continue }
-      guard let patience = SettleRule.patience(for: estimate) else {
+      guard let estimate = await shard.majorCompactionEstimate() else { continue }
+      guard let patience = MajorCompactionRule.patience(for: estimate) else {
         try? await shard.tidy()
         continue
       }
       let wait = max(patience - quiet, pauseForSpace)
       if wait <= 0 {
-        await settle(shard)
+        await compactFully(shard)
       } else {
         next = min(next ?? .max, wait)
       }
@@ -205,20 +207,20 @@ final class Upkeep: Sendable {
     return next
   }
 
-  /// Microseconds for which settling is still put off.
+  /// Microseconds for which major compactions are still put off.
   private var pauseForSpace: Int64 {
     guard let retry = lackOfSpace.withLock({ $0.retry }) else { return 0 }
     return retry - storage.environment.now()
   }
 
-  /// Settles a shard until commits come. Where there is no space the next attempt waits, each time
+  /// Merges a shard into one run until commits come. Where there is no space the next attempt waits, each time
   /// longer.
-  private func settle(_ shard: Shard) async {
+  private func compactFully(_ shard: Shard) async {
     let views = storage.views
     let published = views.published
     do throws(EngineError) {
-      try await shard.settle { views.published == published }
-      lackOfSpace.withLock { $0 = SettlePause() }
+      try await shard.compactFully { views.published == published }
+      lackOfSpace.withLock { $0 = MajorCompactionPause() }
     } catch {
       guard error.isLackOfSpace else { return }
       let now = storage.environment.now()
@@ -226,13 +228,13 @@ final class Upkeep: Sendable {
     }
   }
 
-  /// Until when settling is put off that found no space.
-  private struct SettlePause: Sendable {
+  /// Until when major compactions are put off, because one found no space.
+  private struct MajorCompactionPause: Sendable {
     var retry: Int64?
     var pause: Int64 = 0
 
     mutating func lengthen(from now: Int64) {
-      pause = min(max(SettleRule.firstPause, 2 * pause), SettleRule.longestPause)
+      pause = min(max(MajorCompactionRule.firstPause, 2 * pause), MajorCompactionRule.longestPause)
       retry = now + pause
     }
   }
@@ -269,12 +271,12 @@ final class Upkeep: Sendable {
   ) async throws(EngineError) {
     storage.damaged.forgetUnreadable()
     var total: UInt64 = 0
-    for shard in shards { total += await shard.settleEstimate()?.rawBytes ?? 0 }
+    for shard in shards { total += await shard.majorCompactionEstimate()?.rawBytes ?? 0 }
     var done: UInt64 = 0
     for shard in shards {
-      await shard.beginSettling()
+      await shard.beginMajorCompaction()
       do throws(EngineError) {
-        while let job = await shard.takeSettlingJob() {
+        while let job = await shard.takeMajorJob() {
           let outcome = try await job.run { bytes in
             done += bytes
             progress(min(done, total), total)
@@ -283,10 +285,10 @@ final class Upkeep: Sendable {
           if outcome == .abandoned { try refuseWhenStopped() }
         }
       } catch {
-        await shard.endSettling()
+        await shard.endMajorCompaction()
         throw error
       }
-      await shard.endSettling()
+      await shard.endMajorCompaction()
     }
     progress(total, total)
   }

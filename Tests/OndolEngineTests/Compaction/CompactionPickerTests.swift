@@ -150,10 +150,10 @@ private func numbers(_ plan: CompactionPlan?) -> [UInt64] {
     #expect(picker.next(new, dropped: dropped) == nil, "written after the drop")
   }
 
-  @Test func `settles into one run, and leaves alone what nothing overlaps`() throws {
-    #expect(picker.settling(ShardState()) == nil)
-    #expect(picker.settling(try shard([0: [tableSegment(1, 0, 9)]])) == nil)
-    let plan = picker.settling(
+  @Test func `merges all into one run, and leaves alone what nothing overlaps`() throws {
+    #expect(picker.majorCompaction(ShardState()) == nil)
+    #expect(picker.majorCompaction(try shard([0: [tableSegment(1, 0, 9)]])) == nil)
+    let plan = picker.majorCompaction(
       try shard([
         0: [tableSegment(11, 20, 29)], 4: [tableSegment(12, 22, 35)],
         6: [tableSegment(1, 0, 19), tableSegment(2, 21, 30), tableSegment(3, 40, 50)],
@@ -161,7 +161,7 @@ private func numbers(_ plan: CompactionPlan?) -> [UInt64] {
     #expect(numbers(plan) == [11, 12])
     #expect(plan?.outputLevel == 4, "one step after the other")
     #expect(plan?.keepsTombstones == true)
-    let next = picker.settling(
+    let next = picker.majorCompaction(
       try shard([
         4: [tableSegment(13, 20, 35)],
         6: [tableSegment(1, 0, 19), tableSegment(2, 21, 30), tableSegment(3, 40, 50)],
@@ -170,37 +170,36 @@ private func numbers(_ plan: CompactionPlan?) -> [UInt64] {
     #expect(next?.outputLevel == 6)
     #expect(next?.keepsTombstones == false)
     let hiding = try shard([5: [tableSegment(11, 0, 9, tombstones: 1)]])
-    #expect(numbers(picker.settling(hiding)) == [11], "tombstones with nothing below")
+    #expect(numbers(picker.majorCompaction(hiding)) == [11], "tombstones with nothing below")
   }
 
-  @Test func `settles a large shard a piece at a time`() throws {
+  @Test func `merges all of a large shard a piece at a time`() throws {
     let lowest = (0..<40).map { tableSegment(UInt64(1 + $0), $0 * 100, $0 * 100 + 99, size: 2_000) }
     let state = try shard([0: [tableSegment(90, 0, 3_999, size: 4_000)], 6: lowest])
-    let first = try #require(picker.settling(state))
+    let first = try #require(picker.majorCompaction(state))
     #expect(numbers(first) == [90], "it is cut up first")
     #expect(first.outputLevel == 5)
     #expect(first.cuts == (1..<40).map { tableKey($0 * 100) })
-    let second = picker.settling(
+    let second = picker.majorCompaction(
       try shard([5: [tableSegment(91, 0, 199), tableSegment(92, 250, 290)], 6: lowest]))
     #expect(numbers(second) == [91, 1, 2], "what costs least for its size")
   }
 
-  @Test func `waits longer before it settles what costs much, and leaves what is too dear`() throws
-  {
+  @Test func `waits longer before it merges what costs much, and leaves what is too dear`() throws {
     let patience = { (upper: UInt64, lower: UInt64) in
-      SettleRule.patience(
-        for: SettleEstimate(
+      MajorCompactionRule.patience(
+        for: MajorCompactionEstimate(
           try shard([
             0: [tableSegment(11, 0, 9, size: upper)], 6: [tableSegment(1, 0, 9, size: lower)],
           ])))
     }
-    #expect(try patience(10, 100) == SettleRule.quiet)
-    #expect(try patience(10, 500) == 3 * SettleRule.quiet)
+    #expect(try patience(10, 100) == MajorCompactionRule.quiet)
+    #expect(try patience(10, 500) == 3 * MajorCompactionRule.quiet)
     #expect(try patience(10, 10_000) == nil)
     #expect(try patience(10 << 20, 1 << 38) == nil)
   }
 
-  @Test func `tidies what is new when settling would be too dear`() throws {
+  @Test func `tidies what is new when a major compaction would be too dear`() throws {
     let plan = picker.tidying(
       try shard([
         0: [

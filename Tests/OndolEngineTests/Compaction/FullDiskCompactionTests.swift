@@ -1,4 +1,4 @@
-// Settling on disks of every size. It once needed as much free space as the whole shard takes, took
+// Major compactions on disks of every size. It once needed as much free space as the whole shard takes, took
 // it unasked, gave up the reserve when there was less, and so had commits refused on a disk that
 // had room for them. Now a quiet database takes no more than what is not needed by commits, and
 // merging everything on request needs room for a piece.
@@ -17,7 +17,7 @@ private func options() -> EngineOptions {
   return options
 }
 
-@Suite struct `Settling on a disk that is nearly full` {
+@Suite struct `A major compaction on a disk that is nearly full` {
   /// A database with a large lowest run and something new above it.
   private func prepare(_ world: SimulatedWorld) async throws -> (Engine, [[UInt8]: [UInt8]]) {
     var random = OndolTestKit.SeededRandom(seed: 7)
@@ -31,7 +31,7 @@ private func options() -> EngineOptions {
       try await engine.put(batch.mapValues { $0 })
     }
     for start in stride(from: 0, to: 2_000, by: 20) { try await put(Array(start..<(start + 20))) }
-    try await engine.settle()
+    try await engine.compact()
     for _ in 0..<20 { try await put((0..<12).map { _ in random.below(2_000) }) }
     try await engine.flush()
     return (engine, rows)
@@ -64,7 +64,7 @@ private func options() -> EngineOptions {
       let piece = 10 * options().segmentSize
       #expect(whole > 5 * piece)
       world.fileSystem.setCapacity(world.fileSystem.used + 2 * piece)
-      try await engine.settle()
+      try await engine.compact()
       #expect(engine.metrics.shards[0].runs == 1)
       for (key, value) in rows { #expect(try await engine.snapshot().get(key) == value) }
       world.fileSystem.setCapacity(nil)

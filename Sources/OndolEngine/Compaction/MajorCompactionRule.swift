@@ -1,21 +1,21 @@
 // When a shard that nobody writes to is merged into one run, which is what reads like best. What
 // that writes must be worth it: it hangs on what is new and not on what the shard holds.
 
-/// How long a database must be quiet before its shards are settled.
-enum SettleRule {
+/// How long a database must be quiet before its shards are merged into one run.
+enum MajorCompactionRule {
   /// Microseconds between looks at whether commits still come.
   static let quiet: Int64 = 2_000_000
-  /// Settling may write so many times the bytes that lie above the lowest run after the shortest
-  /// quiet; what costs more waits longer.
+  /// A major compaction may write so many times the bytes that lie above the lowest run after the
+  /// shortest quiet; what costs more waits longer.
   static let cheap: UInt64 = 16
   /// What costs so many times the bytes is not done unasked.
   private static let dear: UInt64 = 64
-  /// Microseconds until settling is tried again that found no space, at first and at most.
+  /// Microseconds until one is tried again that found no space, at first and at most.
   static let firstPause: Int64 = 60_000_000
   static let longestPause: Int64 = 3_600_000_000
 
-  /// Microseconds of quiet that settling needs; nil when it is not worth it.
-  static func patience(for estimate: SettleEstimate) -> Int64? {
+  /// Microseconds of quiet that one needs; nil when it is not worth it.
+  static func patience(for estimate: MajorCompactionEstimate) -> Int64? {
     guard estimate.upperBytes > 0 else { return quiet }
     let factor = estimate.bytes / estimate.upperBytes
     guard factor <= dear else { return nil }
@@ -23,8 +23,8 @@ enum SettleRule {
   }
 }
 
-/// What settling a shard takes, about.
-struct SettleEstimate: Sendable, Equatable {
+/// What a major compaction of a shard takes, about.
+struct MajorCompactionEstimate: Sendable, Equatable {
   /// Bytes of the runs above the lowest.
   var upperBytes: UInt64
   /// Those, and what they overlap in the lowest run.
