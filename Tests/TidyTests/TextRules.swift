@@ -13,7 +13,7 @@ extension Rule {
         Sample("Sources/Ondol/Query/A.swift", "let a = names.count == 1 && text == nil\n"),
         Sample("Sources/Ondol/Query/A.swift", "let a = compare(name, other) == 0\n"),
         Sample("Sources/Ondol/Query/A.swift", "if id == \".\" || field == .documentID {}\n"),
-        Sample("Sources/Ondol/Blobs/ContentSniffer.swift", "let a = text == word\n"),
+        Sample("Sources/Ondol/Contents/ContentSniffer.swift", "let a = text == word\n"),
       ]
     ) { file, _ in
       guard file.hasTexts else { return [] }
@@ -70,8 +70,10 @@ extension SourceFile {
   /// Whether the file handles names and values of documents, apart from where the one place is that
   /// makes them exact, and names that are the house's own.
   fileprivate var hasTexts: Bool {
-    let folders = ["Catalog", "Documents", "Health", "Keys", "Observation", "Query", "Values"]
-    let ownNames = ["Values/ExactNames.swift", "Documents/Gates.swift"]
+    let folders = [
+      "Catalog", "Commits", "Documents", "Health", "Keys", "Observation", "Query", "Upkeep", "Values",
+    ]
+    let ownNames = ["Values/ExactNames.swift"]
     return folders.contains { isIn("Sources/Ondol/\($0)/") }
       && !ownNames.contains { path == "Sources/Ondol/\($0)" }
   }

@@ -3,9 +3,6 @@
 // new document in WriteApplication. Keeping the two apart makes both pure, and the first comparable
 // with the conformance cases other implementations publish.
 
-/// The names from a document's root to a field, already checked.
-typealias FieldNames = [String]
-
 /// One write to one document.
 struct WriteIntent: Sendable {
   /// What becomes of the document's plain fields.

@@ -10,7 +10,7 @@ private struct LookupView: LiveView {
   /// What the query itself finds.
   private var found: ResultView
   /// The documents of `found`, completed.
-  private var completed: RankedTree
+  private(set) var completed: RankedTree
   /// What documents hold that results refer to.
   private var referred: ReferredDocuments
   /// Those of them that could not be upgraded. A change of one of them has all asked anew.
@@ -166,7 +166,7 @@ extension LookupQuery {
           Watch { () throws(DatabaseError) in try await lookup.evaluate(plan, key) }
         }
       } element: { (view: LookupView, before) in
-        QuerySnapshot(query: lookup.query, view.result, before: before?.result)
+        QuerySnapshot(query: lookup.query, view.result.picture, before: before?.completed)
       }
     }
   }

@@ -5,26 +5,6 @@
 
 internal import OndolEngine
 
-/// Somebody who is told of commits.
-protocol CommitListener: AnyObject, Sendable {
-  /// Takes in what a commit changed; adds whom to wake once every listener has.
-  func take(_ changes: [ObservedChange], _ version: Version, _ wakeups: inout [Wakeup])
-
-  /// Notes that a commit may have changed anything.
-  func invalidate(_ version: Version, _ wakeups: inout [Wakeup])
-
-  /// Ends all waiting for good.
-  func finish()
-
-  /// Has all who listen, now or later, get the error.
-  func fail(with error: DatabaseError)
-
-  /// Changes that have been taken in and not worked in.
-  var pendingCount: Int { get }
-}
-
-typealias Wakeup = CheckedContinuation<Void, Never>
-
 /// Where a listener looks.
 enum ListeningPlace: Hashable, Sendable {
   case document(DocumentPath)

@@ -55,7 +55,7 @@ extension Query {
   ) -> WatchListener<ResultView, QuerySnapshot> {
     let query = self
     return listener(to: shape, behind: seen) { view, before in
-      QuerySnapshot(query: query, view, before: before)
+      QuerySnapshot(query: query, view.picture, before: before?.result)
     }
   }
 

@@ -4,55 +4,6 @@
 
 internal import OndolEngine
 
-/// What is the same for all results of one query.
-struct LiveQueryPlan: Sendable {
-  let database: Database
-  let shape: QueryShape
-  let query: NormalQuery
-  /// Whether a document can be the same in two versions: where fields are left out or added.
-  let comparesFields: Bool
-
-  init(
-    _ shape: QueryShape, in database: Database, addsFields: Bool = false
-  ) throws(DatabaseError) {
-    self.database = database
-    self.shape = shape
-    query = try NormalQuery(shape)
-    comparesFields = addsFields || shape.selection != nil
-  }
-
-  /// Documents kept beyond the limit.
-  var reserve: Int { query.limit == .max ? 0 : max(16, min(query.limit, 1_000)) }
-
-  /// How a document stands in the result's order; nil when it is not in it, whatever the limit.
-  func keys(of fields: [String: Value], at path: DocumentPath) -> [Value?]? {
-    let name = shape.name(of: path)
-    guard shape.matches(fields, name: name) else { return nil }
-    let keys = query.orders.keys(of: fields, name: name)
-    return isWithinPlaces(keys) ? keys : nil
-  }
-
-  private func isWithinPlaces(_ keys: [Value?]) -> Bool {
-    if let start = query.start {
-      let order = query.orders.compare(keys, start.keys)
-      if order < 0 || order == 0 && !start.isIncluded { return false }
-    }
-    if let end = query.end {
-      let order = query.orders.compare(keys, end.keys)
-      if order > 0 || order == 0 && !end.isIncluded { return false }
-    }
-    return true
-  }
-
-  /// Whether the document was in the result or is now, whatever the limit.
-  func isConcerned(by change: ObservedChange) -> Bool {
-    [change.before, change.after].contains { fields in
-      fields.flatMap { keys(of: $0, at: change.path) } != nil
-    }
-  }
-
-}
-
 /// A query's result, and documents in reserve.
 struct ResultView: LiveView {
   let plan: LiveQueryPlan
@@ -81,7 +32,7 @@ struct ResultView: LiveView {
   }
 
   func isSame(as other: ResultView) -> Bool {
-    unreadable == other.unreadable && DocumentChanges(from: other, to: self).isEmpty
+    unreadable == other.unreadable && DocumentChanges(from: other.result, to: result, plan).isEmpty
   }
 
   mutating func apply(_ changes: some Collection<ObservedChange>) -> Bool {
@@ -143,16 +94,11 @@ struct ResultView: LiveView {
     isStale = result.count < limit && !isComplete
   }
 
-  /// What the last document is sorted by, in the query's order; nil when there is none.
-  var lastKeys: [Value?]? { plan.query.isReversed ? result.first?.keys : result.last?.keys }
-
-  /// Whether the limit leaves nothing out.
-  var isLastPage: Bool { isComplete && reserve.isEmpty }
-
-  /// The documents as the query orders them.
-  var documents: [DocumentSnapshot] {
-    let documents = result.documents
-    return plan.query.isReversed ? documents.reversed() : documents
+  /// The result as it is now.
+  var picture: LiveResult {
+    LiveResult(
+      plan: plan, ranked: result, isLastPage: isComplete && reserve.isEmpty,
+      unreadable: unreadable, point: point)
   }
 }
 
@@ -186,6 +132,13 @@ extension ResultView {
 }
 
 extension LiveQueryPlan {
+  /// Whether the document was in the result or is now, whatever the limit.
+  func isConcerned(by change: ObservedChange) -> Bool {
+    [change.before, change.after].contains { fields in
+      fields.flatMap { keys(of: $0, at: change.path) } != nil
+    }
+  }
+
   /// Makes a view of the result, its documents whole and some in reserve, on a new snapshot.
   func evaluateResult<View: LiveView>(
     _ make: @escaping @Sendable (ResultView, Rows) throws(DatabaseError) -> View
@@ -219,16 +172,6 @@ extension LiveQueryPlan {
       return try body(&executor, point)
     }
     return Evaluation(view: view, point: point)
-  }
-}
-
-extension QueryShape {
-  /// What this query calls a document.
-  func name(of reference: DocumentReference) -> Value {
-    switch (source, reference.place) {
-    case (.group, .success(let path)): .reference(path)
-    default: .string(reference.documentID)
-    }
   }
 }
 

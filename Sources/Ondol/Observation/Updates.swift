@@ -69,51 +69,6 @@ private final class FailedListener<Element: Sendable>: Listener {
   func next() async throws(DatabaseError) -> Element? { throw error }
 }
 
-/// Whether a listener still waits for anything.
-final class Listening: Sendable {
-  private let cancelled = Atomic(false)
-
-  var isCancelled: Bool { cancelled.load(ordering: .acquiring) }
-
-  /// Waits until woken, or until the task is cancelled, which ends listening.
-  ///
-  /// - Parameters:
-  ///   - enter: keeps the wakeup; false when there is nothing to wait for.
-  ///   - leave: gives the wakeup back, unless somebody has taken it.
-  func wait(
-    _ enter: (Wakeup) -> Bool, leave: @escaping @Sendable () -> Wakeup?
-  ) async {
-    await withTaskCancellationHandler {
-      await withCheckedContinuation { (wakeup: Wakeup) in
-        if !enter(wakeup) { wakeup.resume() }
-      }
-    } onCancel: {
-      cancelled.store(true, ordering: .releasing)
-      leave()?.resume()
-    }
-  }
-}
-
-/// Who waits for the same thing, each at most once.
-struct WaitingListeners: Sendable {
-  private var wakeups: [ObjectIdentifier: Wakeup] = [:]
-
-  mutating func add(_ listener: Listening, _ wakeup: Wakeup) {
-    wakeups[ObjectIdentifier(listener)] = wakeup
-  }
-
-  mutating func remove(_ listener: Listening) -> Wakeup? {
-    wakeups.removeValue(forKey: ObjectIdentifier(listener))
-  }
-
-  /// All of them, to be woken.
-  mutating func takeAll() -> [Wakeup] {
-    guard !wakeups.isEmpty else { return [] }
-    defer { wakeups = [:] }
-    return Array(wakeups.values)
-  }
-}
-
 /// Listens to a watch, and remembers what it has seen.
 final class WatchListener<View: LiveView, Element: Sendable>: Listener {
   private struct State: Sendable {

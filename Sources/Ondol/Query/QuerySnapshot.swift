@@ -6,7 +6,7 @@ public struct QuerySnapshot: Sendable {
   private enum Storage: Sendable {
     case list([DocumentSnapshot], ResultEnd, unreadable: [DocumentReference])
     /// A live result, and the one that the listener has seen before.
-    case live(ResultView, before: ResultView?)
+    case live(LiveResult, before: RankedTree?)
   }
 
   /// The query that was asked.
@@ -21,9 +21,9 @@ public struct QuerySnapshot: Sendable {
     storage = .list(documents, end, unreadable: unreadable)
   }
 
-  init(query: Query, _ view: ResultView, before: ResultView?) {
+  init(query: Query, _ result: LiveResult, before: RankedTree?) {
     self.query = query
-    storage = .live(view, before: before)
+    storage = .live(result, before: before)
   }
 
   /// The documents, in the query's order.
@@ -32,7 +32,7 @@ public struct QuerySnapshot: Sendable {
   public var documents: [DocumentSnapshot] {
     switch storage {
     case .list(let documents, _, _): documents
-    case .live(let view, _): view.documents
+    case .live(let result, _): result.documents
     }
   }
 
@@ -44,7 +44,7 @@ public struct QuerySnapshot: Sendable {
       switch storage {
       case .list(let documents, let end, _):
         end.keys ?? documents.last.flatMap { try? query.keys(at: $0) }
-      case .live(let view, _): view.lastKeys
+      case .live(let result, _): result.lastKeys
       }
     return keys.map { QueryCursor(orders: orders, keys: Array($0.prefix(orders.count))) }
   }
@@ -54,7 +54,7 @@ public struct QuerySnapshot: Sendable {
   public var isLastPage: Bool {
     switch storage {
     case .list(_, let end, _): end.isLast
-    case .live(let view, _): view.isLastPage
+    case .live(let result, _): result.isLastPage
     }
   }
 
@@ -64,7 +64,7 @@ public struct QuerySnapshot: Sendable {
   public var unreadable: [DocumentReference] {
     switch storage {
     case .list(_, _, let unreadable): unreadable
-    case .live(let view, _): view.unreadable
+    case .live(let result, _): result.unreadable
     }
   }
 
@@ -82,9 +82,9 @@ public struct QuerySnapshot: Sendable {
       documents.enumerated().map { index, document in
         DocumentChange(type: .added, document: document, oldIndex: nil, newIndex: index)
       }
-    case .live(let view, let before):
+    case .live(let result, let before):
       DocumentChanges(
-        from: before?.result ?? RankedTree(view.plan.query.orders), to: view.result, view.plan
+        from: before ?? RankedTree(result.plan.query.orders), to: result.ranked, result.plan
       ).list
     }
   }
@@ -92,8 +92,8 @@ public struct QuerySnapshot: Sendable {
   /// The commit that a listener's snapshot is as of, to go on from with `snapshots(since:)` or
   /// `Database.changes(since:)`. Nil where nobody listens, and without `Options.changeRetention`.
   public var changeToken: ChangeToken? {
-    guard case .live(let view, _) = storage else { return nil }
-    return view.plan.database.token(of: view.point)
+    guard case .live(let result, _) = storage else { return nil }
+    return result.plan.database.token(of: result.point)
   }
 
   /// Whether nothing was found.
@@ -103,7 +103,7 @@ public struct QuerySnapshot: Sendable {
   public var count: Int {
     switch storage {
     case .list(let documents, _, _): documents.count
-    case .live(let view, _): view.result.count
+    case .live(let result, _): result.ranked.count
     }
   }
 }

@@ -34,7 +34,7 @@ public struct TreeReference: Sendable, TreeQuerySource {
 
   /// A child that was read here: its key is known to be one.
   func child(_ child: TreeChild) -> TreeReference {
-    moved { $0.appending(child) }
+    moved { $0.appending(key: child.key, component: child.component) }
   }
 
   /// A child with a new key of 20 characters: 48 bits of time and 72 of chance, such that keys made

@@ -57,7 +57,7 @@ public struct DocumentPath: Sendable, Hashable {
 
   /// Whether the UTF-8 of all segments is the same.
   public static func == (left: DocumentPath, right: DocumentPath) -> Bool {
-    ValueOrder.compare(left, right) == 0
+    ValueOrder.compareSegments(left.segments, right.segments) == 0
   }
 
   /// Feeds the UTF-8 of all segments.
@@ -129,7 +129,7 @@ public struct CollectionPath: Sendable, Hashable {
 extension DocumentPath: Comparable, CustomStringConvertible {
   /// Segment by segment in the order of their UTF-8, then the shorter first.
   public static func < (left: DocumentPath, right: DocumentPath) -> Bool {
-    ValueOrder.compare(left, right) < 0
+    ValueOrder.compareSegments(left.segments, right.segments) < 0
   }
 
   /// The segments with "/" between them.

@@ -282,3 +282,15 @@ extension Dictionary: FieldReadable where Key == String, Value: FieldReadable {
     }
   }
 }
+
+extension BlobReference: FieldConvertible, FieldReadable {
+  /// A blob.
+  public func encodeField() -> FieldInput { FieldInput(.blob(self)) }
+  /// Reads a blob.
+  ///
+  /// - Parameter fieldValue: what the field holds.
+  public init?(fieldValue: Value) {
+    guard let value = fieldValue.blob else { return nil }
+    self = value
+  }
+}

@@ -225,3 +225,6 @@ extension FieldPath {
     throw Problem(text: "a backtick is not closed")
   }
 }
+
+/// The names from a document's root to a field, already checked.
+typealias FieldNames = [String]

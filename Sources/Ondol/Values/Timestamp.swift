@@ -114,18 +114,3 @@ extension Timestamp: Codable {
     try container.encode(nanoseconds, forKey: .nanoseconds)
   }
 }
-
-extension Value {
-  /// The value of a server timestamp while its commit is on its way.
-  static let pendingTimestamp = Value.timestamp(.pending)
-
-  /// The value with every pending timestamp replaced by `moment`, once the commit is known.
-  func resolvingPending(with moment: Timestamp) -> Value {
-    switch self {
-    case .timestamp(let value): value.isPending ? .timestamp(moment) : self
-    case .array(let elements): .array(elements.map { $0.resolvingPending(with: moment) })
-    case .map(let fields): .map(fields.mapValues { $0.resolvingPending(with: moment) })
-    default: self
-    }
-  }
-}

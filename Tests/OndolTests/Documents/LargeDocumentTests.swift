@@ -158,7 +158,7 @@ private struct LargeDraw {
         #expect(spliced.stamps.map(\.offset) == whole.stamps.map(\.offset), "SEED=\(seed)")
       }
       // What is stored has the commit's time.
-      fields = fields.mapValues { $0.resolved(at: Timestamp(unchecked: 77)) }
+      fields = fields.mapValues { $0.resolvingPending(with: Timestamp(unchecked: 77)) }
       let bytes = filled(spliced)
       let view = try DocumentView(bytes.bytes)
       try view.check(spliced.symbols)
@@ -201,7 +201,7 @@ private struct LargeDraw {
       // A server timestamp cannot be unique.
       guard let commit = try? await database.commit(writes, durability: .memory) else { continue }
       let result = commit.result(of: path, in: database, returning: [.before, .after])
-      expected = expected.mapValues { $0.resolved(at: result.commitTime) }
+      expected = expected.mapValues { $0.resolvingPending(with: result.commitTime) }
       let read = try await document.getDocument()
       #expect(read.data().isIdentical(to: expected), "SEED=\(seed)")
       #expect(result.after?.data().isIdentical(to: expected) == true)

@@ -55,7 +55,7 @@ struct FieldChange: Sendable, Hashable {
 
   private var before: [String: Value]? { written.before?.all }
   private var after: [String: Value]? {
-    written.after?.all.mapValues { $0.resolved(at: time) }
+    written.after?.all.mapValues { $0.resolvingPending(with: time) }
   }
 
   /// Where the two differ, in the order of the names.

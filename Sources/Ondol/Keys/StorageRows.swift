@@ -65,7 +65,7 @@ enum StorageRows {
   }
 
   /// The names of the fields.
-  enum Field {
+  enum ObjectField {
     static let content = "content"
     static let contentType = "contentType"
     static let cacheControl = "cacheControl"

@@ -50,7 +50,7 @@ extension StorageReference {
             ]),
           ]))
       return query.listener(to: try query.shape.get(), behind: nil) { view, _ in
-        StorageSnapshot(reference, view.documents)
+        StorageSnapshot(reference, view.picture.documents)
       }
     }
   }

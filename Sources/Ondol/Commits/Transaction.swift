@@ -123,7 +123,7 @@ public final class Transaction {
       DocumentSnapshot.Contents(
         stamps: written.before?.stamps
           ?? DocumentStamps(version: .missing, updateTime: now, createTime: now),
-        fields: fields.all.mapValues { $0.resolved(at: now) })
+        fields: fields.all.mapValues { $0.resolvingPending(with: now) })
     }
   }
 

@@ -12,11 +12,11 @@ package struct DatabaseContents: Sendable {
     package var documents: Int
     /// Bytes of the documents' rows, before compression.
     package var bytes: Int
-    package var indexes: [Index]
+    package var indexes: [IndexSize]
   }
 
   /// An index and its size.
-  package struct Index: Sendable {
+  package struct IndexSize: Sendable {
     package var name: String
     package var isReady: Bool
     package var entries: Int
@@ -50,11 +50,11 @@ extension Rows {
     for family in try catalog.families(in: self) where !StorageRows.isHidden(root: family.root) {
       for (pattern, entry) in family.collections {
         let size = try countedSize(of: entry.keyspace)
-        var indexes: [DatabaseContents.Index] = []
+        var indexes: [DatabaseContents.IndexSize] = []
         for index in entry.allIndexes {
           let size = try countedSize(of: index.keyspace)
           indexes.append(
-            DatabaseContents.Index(
+            DatabaseContents.IndexSize(
               name: index.name, isReady: index.state == .ready, entries: size.rows,
               bytes: size.bytes))
         }

@@ -180,18 +180,7 @@ package struct CompletedCommit: Sendable {
   ) -> DocumentSnapshot.Contents? {
     document.after.map { after in
       DocumentSnapshot.Contents(
-        stamps: stamps, fields: after.all.mapValues { $0.resolved(at: stamps.updateTime) })
-    }
-  }
-}
-
-extension Value {
-  /// The value with the commit's time wherever it is pending.
-  func resolved(at time: Timestamp) -> Value {
-    switch self {
-    case .timestamp(.pending): .timestamp(time)
-    case .map(let fields): .map(fields.mapValues { $0.resolved(at: time) })
-    default: self
+        stamps: stamps, fields: after.all.mapValues { $0.resolvingPending(with: stamps.updateTime) })
     }
   }
 }

@@ -164,20 +164,3 @@ extension WriteBatch {
     return self
   }
 }
-
-/// Bytes that a batch is to put.
-struct StoragePut: Sendable {
-  var document: DocumentPath
-  var bytes: [UInt8]
-  var metadata: StorageMetadata
-  var condition: StorageCondition
-
-  /// Writes the bytes, and gives back what the commit is to do with them.
-  func stage(
-    in database: Database
-  ) async throws(DatabaseError) -> (content: StagedContent, write: DocumentWrite) {
-    let staged = try await database.contents.stage(bytes)
-    let head = Array(bytes.prefix(ContentSniffer.length))
-    return (staged, try metadata.put(staged, head: head, at: document, condition))
-  }
-}

@@ -41,10 +41,6 @@ struct DocumentChanges {
 
   var isEmpty: Bool { removed.isEmpty && added.isEmpty && modified.isEmpty }
 
-  init(from old: ResultView, to new: ResultView) {
-    self.init(from: old.result, to: new.result, new.plan)
-  }
-
   /// - Complexity: O(c log n) where the results share all but c documents.
   init(from old: RankedTree, to new: RankedTree, _ plan: LiveQueryPlan) {
     start = old

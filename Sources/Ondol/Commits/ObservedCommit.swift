@@ -77,7 +77,7 @@ extension ObservedChange {
     // A document whose time is over may still be in a result until it is removed.
     before = document.shown?.all
     wasUnreadable = document.isUnreadable
-    after = document.after?.all.mapValues { $0.resolved(at: time) }
+    after = document.after?.all.mapValues { $0.resolvingPending(with: time) }
     stamps = DocumentStamps(
       version: Version(rawValue: announcement.sequence.rawValue), updateTime: time,
       createTime: document.before?.stamps.createTime ?? time)

@@ -60,7 +60,9 @@ public struct BlobReference: Sendable, Hashable {
 
   /// Whether digest, length, content type and path are the same, texts by their UTF-8.
   public static func == (left: BlobReference, right: BlobReference) -> Bool {
-    ValueOrder.compare(left, right) == 0
+    left.digest == right.digest && left.length == right.length
+      && ValueOrder.compare(left.contentType, right.contentType) == 0
+      && ValueOrder.compare(left.path, right.path) == 0
   }
 
   /// Feeds the digest and the length.
@@ -100,36 +102,5 @@ extension BlobReference: Codable {
     try container.encode(length, forKey: .length)
     try container.encodeIfPresent(contentType, forKey: .contentType)
     try container.encodeIfPresent(path, forKey: .path)
-  }
-}
-
-extension BlobReference: FieldConvertible, FieldReadable {
-  /// A blob.
-  public func encodeField() -> FieldInput { FieldInput(.blob(self)) }
-  /// Reads a blob.
-  ///
-  /// - Parameter fieldValue: what the field holds.
-  public init?(fieldValue: Value) {
-    guard let value = fieldValue.blob else { return nil }
-    self = value
-  }
-}
-
-extension ValueOrder {
-  /// By digest, then length, then content type and path, what has none first.
-  static func compare(_ left: BlobReference, _ right: BlobReference) -> Int {
-    if left.digest != right.digest { return left.digest < right.digest ? -1 : 1 }
-    if left.length != right.length { return sign(left.length, right.length) }
-    let types = compare(left.contentType, right.contentType)
-    return types != 0 ? types : compare(left.path, right.path)
-  }
-
-  private static func compare(_ left: String?, _ right: String?) -> Int {
-    switch (left, right) {
-    case (nil, nil): 0
-    case (nil, _): -1
-    case (_, nil): 1
-    case (let left?, let right?): compare(left, right)
-    }
   }
 }

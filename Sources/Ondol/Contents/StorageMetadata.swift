@@ -67,32 +67,32 @@ public struct StorageMetadata: Sendable, Hashable {
   /// What kind of bytes they are, as in `image/png`. Told from the first of them when a put does
   /// not say it.
   public var contentType: String? {
-    get { texts[StorageRows.Field.contentType] }
-    set { set(StorageRows.Field.contentType, newValue) }
+    get { texts[StorageRows.ObjectField.contentType] }
+    set { set(StorageRows.ObjectField.contentType, newValue) }
   }
 
   /// For servers that hand the object out; Ondol only keeps it.
   public var cacheControl: String? {
-    get { texts[StorageRows.Field.cacheControl] }
-    set { set(StorageRows.Field.cacheControl, newValue) }
+    get { texts[StorageRows.ObjectField.cacheControl] }
+    set { set(StorageRows.ObjectField.cacheControl, newValue) }
   }
 
   /// For servers that hand the object out; Ondol only keeps it.
   public var contentDisposition: String? {
-    get { texts[StorageRows.Field.contentDisposition] }
-    set { set(StorageRows.Field.contentDisposition, newValue) }
+    get { texts[StorageRows.ObjectField.contentDisposition] }
+    set { set(StorageRows.ObjectField.contentDisposition, newValue) }
   }
 
   /// For servers that hand the object out; Ondol only keeps it.
   public var contentEncoding: String? {
-    get { texts[StorageRows.Field.contentEncoding] }
-    set { set(StorageRows.Field.contentEncoding, newValue) }
+    get { texts[StorageRows.ObjectField.contentEncoding] }
+    set { set(StorageRows.ObjectField.contentEncoding, newValue) }
   }
 
   /// For servers that hand the object out; Ondol only keeps it.
   public var contentLanguage: String? {
-    get { texts[StorageRows.Field.contentLanguage] }
-    set { set(StorageRows.Field.contentLanguage, newValue) }
+    get { texts[StorageRows.ObjectField.contentLanguage] }
+    set { set(StorageRows.ObjectField.contentLanguage, newValue) }
   }
 
   /// Whatever the app wants to keep with the object. Assigning replaces all of it.
@@ -100,7 +100,7 @@ public struct StorageMetadata: Sendable, Hashable {
     get { custom }
     set {
       custom = newValue
-      assigned.insert(StorageRows.Field.custom)
+      assigned.insert(StorageRows.ObjectField.custom)
     }
   }
 
@@ -136,9 +136,9 @@ public struct StorageMetadata: Sendable, Hashable {
 
 extension StorageMetadata {
   private static let textFields = [
-    StorageRows.Field.contentType, StorageRows.Field.cacheControl,
-    StorageRows.Field.contentDisposition, StorageRows.Field.contentEncoding,
-    StorageRows.Field.contentLanguage,
+    StorageRows.ObjectField.contentType, StorageRows.ObjectField.cacheControl,
+    StorageRows.ObjectField.contentDisposition, StorageRows.ObjectField.contentEncoding,
+    StorageRows.ObjectField.contentLanguage,
   ]
 
   /// Bytes of UTF-8 in all that an app says of an object, as Google Cloud Storage has it for custom
@@ -147,9 +147,9 @@ extension StorageMetadata {
 
   /// What the fields of a path's document say; nil when they are not those of one.
   init?(path: String, _ fields: [String: Value], updated: Timestamp) {
-    guard let content = fields[StorageRows.Field.content]?.blob,
-      let created = fields[StorageRows.Field.created]?.timestamp,
-      let metageneration = fields[StorageRows.Field.metageneration]?.integer
+    guard let content = fields[StorageRows.ObjectField.content]?.blob,
+      let created = fields[StorageRows.ObjectField.created]?.timestamp,
+      let metageneration = fields[StorageRows.ObjectField.metageneration]?.integer
     else { return nil }
     self.path = path
     size = content.length
@@ -159,18 +159,18 @@ extension StorageMetadata {
     self.metageneration = metageneration
     self.updated = updated
     for field in Self.textFields { texts[field] = fields[field]?.string }
-    custom = fields[StorageRows.Field.custom]?.map?.compactMapValues(\.string) ?? [:]
+    custom = fields[StorageRows.ObjectField.custom]?.map?.compactMapValues(\.string) ?? [:]
   }
 
   /// The fields of the document of a path that gets this content and this metadata.
   func fields(for content: BlobReference) -> [String: Value] {
     var fields: [String: Value] = texts.mapValues { .string($0) }
     if !custom.isEmpty {
-      fields[StorageRows.Field.custom] = .map(custom.mapValues { .string($0) })
+      fields[StorageRows.ObjectField.custom] = .map(custom.mapValues { .string($0) })
     }
-    fields[StorageRows.Field.content] = .blob(content)
-    fields[StorageRows.Field.created] = .timestamp(.pending)
-    fields[StorageRows.Field.metageneration] = 1
+    fields[StorageRows.ObjectField.content] = .blob(content)
+    fields[StorageRows.ObjectField.created] = .timestamp(.pending)
+    fields[StorageRows.ObjectField.metageneration] = 1
     return fields
   }
 
@@ -179,11 +179,11 @@ extension StorageMetadata {
     var fields: [String: Value] = [:]
     for field in assigned { fields[field] = texts[field].map { .string($0) } }
     if !custom.isEmpty {
-      fields[StorageRows.Field.custom] = .map(custom.mapValues { .string($0) })
+      fields[StorageRows.ObjectField.custom] = .map(custom.mapValues { .string($0) })
     }
     let mask = assigned.sorted().map { [$0] }
     let increment = FieldTransform(
-      path: [StorageRows.Field.metageneration], operation: .increment(1))
+      path: [StorageRows.ObjectField.metageneration], operation: .increment(1))
     return WriteIntent(
       change: .patch(fields: fields, mask: mask), transforms: [increment],
       precondition: .object(condition))
@@ -206,6 +206,39 @@ extension StorageMetadata {
         .invalidArgument,
         "the metadata has \(length) bytes, and may have \(Self.maximumLength); put a document"
           + " beside the object")
+    }
+  }
+}
+
+extension StorageCondition {
+  /// Throws unless it holds of the object's fields, nil when there is none.
+  ///
+  /// `.notFound` where there must be an object and is none, `.alreadyExists` where there must be
+  /// none and is one, `.aborted` when another has come meanwhile.
+  func check(_ fields: [String: Value]?, at path: String) throws(DatabaseError) {
+    guard let fields, let found = StorageMetadata(path: path, fields, updated: .pending) else {
+      if exists == true { throw Self.missing(path) }
+      if let generation, generation != 0 {
+        throw DatabaseError(
+          .aborted, "the object has been deleted, and generation \(generation) was wanted",
+          path: path)
+      }
+      return
+    }
+    if exists == false || generation == 0 {
+      throw DatabaseError(.alreadyExists, "there is an object already", path: path)
+    }
+    if let generation, generation != found.generation {
+      throw DatabaseError(
+        .aborted,
+        "the object has generation \(found.generation) and not \(generation): another put came"
+          + " first", path: path)
+    }
+    if let metageneration, metageneration != found.metageneration {
+      throw DatabaseError(
+        .aborted,
+        "the object has metageneration \(found.metageneration) and not \(metageneration): another"
+          + " update came first", path: path)
     }
   }
 }

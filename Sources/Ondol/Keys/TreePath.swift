@@ -67,11 +67,11 @@ struct TreePath: Sendable, Hashable {
     return path
   }
 
-  /// The place of a child that was read here.
-  func appending(_ child: TreeChild) -> TreePath {
+  /// The place of a child whose key, and what that adds to a row's key, are known.
+  func appending(key: String, component: [UInt8]) -> TreePath {
     var path = self
-    path.keys.append(child.key)
-    path.rowKey += child.component
+    path.keys.append(key)
+    path.rowKey += component
     return path
   }
 
