@@ -253,7 +253,7 @@ struct WritePreparation {
     tree?.add(to: &guarded)
     guarded.guardUnchanged(in: &batch)
     batch.note = CommitNote(.documents(documents), tree: nodes)
-    if rows.catalog.keepsChanges, !documents.isEmpty { try batch.remark(changesOf: documents) }
+    if rows.catalog.keepsChanges, !documents.isEmpty { try batch.annotate(changesOf: documents) }
     var consequences = CommitConsequences(
       firstEnd: firstEnd, releasesContents: holders.releasesContents)
     // By number, because each new family says which number the next one gets.

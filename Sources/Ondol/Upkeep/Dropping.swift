@@ -50,7 +50,7 @@ extension Database {
       found.write(to: &batch)
       batch.putCatalogRow(CatalogKey.droppedFamily(dropped.number), dropped.bytes)
       batch.note = CommitNote(.readAnew(root: root))
-      if catalog.keepsChanges { batch.remark(ChangeRecord.dropped(root: root).bytes) }
+      if catalog.keepsChanges { batch.annotate(ChangeRecord.dropped(root: root).bytes) }
       var consequences = CommitConsequences(rereadRoot: root, releasesContents: true)
       if let successor = found.successor {
         consequences.edits = [successor]
