@@ -25,7 +25,9 @@ let package = Package(
       name: "CLZ4", pkgConfig: "liblz4", providers: [.apt(["liblz4-dev"]), .brew(["lz4"])]),
 
     // The lower floor: ordered bytes that survive a crash.
-    .target(name: "OndolEngine", dependencies: ["COndol", "CLZ4", "OndolPlatform"]),
+    .target(
+      name: "OndolEngine", dependencies: ["COndol", "CLZ4", "OndolPlatform"],
+      exclude: ["Log/README.md", "Segments/README.md"]),
     // The upper floor, the product: values, collections, indexes, queries.
     .target(
       name: "Ondol",
@@ -33,7 +35,8 @@ let package = Package(
         "OndolEngine", .product(name: "Logging", package: "swift-log"),
         // SHA-256, which names the contents of blobs.
         .product(name: "Crypto", package: "swift-crypto"),
-      ]),
+      ],
+      exclude: ["Commits/README.md", "Observation/README.md"]),
 
     // Values as JSON and back, and the tool's dumps: a library, so that tests and fuzzers reach it.
     .target(name: "OndolJSON", dependencies: ["Ondol", "OndolEngine"]),

@@ -71,7 +71,8 @@ extension SourceFile {
   /// makes them exact, and names that are the house's own.
   fileprivate var hasTexts: Bool {
     let folders = [
-      "Catalog", "Commits", "Documents", "Health", "Keys", "Observation", "Query", "Upkeep", "Values",
+      "Catalog", "Commits", "Documents", "Health", "Keys", "Observation", "Query", "Upkeep",
+      "Values",
     ]
     let ownNames = ["Values/ExactNames.swift"]
     return folders.contains { isIn("Sources/Ondol/\($0)/") }

@@ -64,7 +64,7 @@ extension CollectionReference {
 
 /// When documents are next to be removed.
 final class Reaper: Sendable {
-  private let next = Guarded<Int64?>(nil)
+  let next = Guarded<Int64?>(nil)
 
   /// Notes that there is something to do at `time`; answers whether that is sooner than what was
   /// known.

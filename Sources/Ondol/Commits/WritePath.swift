@@ -110,7 +110,8 @@ package struct CompletedCommit: Sendable {
   ) -> DocumentSnapshot.Contents? {
     document.after.map { after in
       DocumentSnapshot.Contents(
-        stamps: stamps, fields: after.all.mapValues { $0.resolvingPending(with: stamps.updateTime) })
+        stamps: stamps, fields: after.all.mapValues { $0.resolvingPending(with: stamps.updateTime) }
+      )
     }
   }
 }

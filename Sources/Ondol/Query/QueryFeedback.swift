@@ -40,7 +40,9 @@ extension Database {
       let pattern = part.naming.pattern
       let kind = IndexKind(fields, isOfGroup: part.naming.collection == nil)
       let name = "\(pattern) \(kind.name)"
-      guard feedback.indexesUnderway.withLock({ $0.insert(ExactText(name)).inserted }) else { continue }
+      guard feedback.indexesUnderway.withLock({ $0.insert(ExactText(name)).inserted }) else {
+        continue
+      }
       engine.startInBackground { [self] in
         do throws(DatabaseError) {
           try await createIndex(kind, of: pattern) { _ in }

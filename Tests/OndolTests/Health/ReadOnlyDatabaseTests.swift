@@ -109,7 +109,7 @@ import Testing
     try await seen.setSchema(version: 1) { fields, _ in fields["n"] = 2 }
     try await seen.setTimeToLive(field: "until")
     #expect(try await seen.document("a").getDocument().data() == ["n": 2])
-    #expect(reader.nextReaping.withLock { $0 } == nil)
+    #expect(reader.reaper.next.withLock { $0 } == nil)
     try await items.document("b").setData(["until": past])
     try await reader.refresh()
     #expect(try await !seen.document("b").getDocument().exists)
