@@ -82,11 +82,18 @@ import Testing
       line.add(name, for: position)
     }
     #expect(line.earliest == 3)
-    #expect(line.take(through: 2) == [])
-    #expect(line.take(through: 5) == ["a", "b", "d"])
-    #expect(line.take(through: 5) == [])
+    expect(line.take(through: 2) == [])
+    expect(line.take(through: 5) == ["a", "b", "d"])
+    expect(line.take(through: 5) == [])
     #expect(line.earliest == 9)
-    #expect(line.takeAll() == ["c"])
+    expect(line.takeAll() == ["c"])
     #expect(line.earliest == nil)
   }
+}
+
+/// As `#expect`, for what has an effect: a macro takes such an expression apart.
+func expect(
+  _ isTrue: Bool, _ comment: Comment? = nil, at location: SourceLocation = #_sourceLocation
+) {
+  #expect(isTrue, comment, sourceLocation: location)
 }
