@@ -104,7 +104,7 @@ final class OndolEngineAdapter: KeyValueEngine {
   }
 
   func settle() async throws {
-    try await engine.settle()
+    try await engine.compact()
   }
 
   func close() async throws {

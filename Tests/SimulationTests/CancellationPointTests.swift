@@ -52,7 +52,7 @@ extension Call {
     switch self {
     case .synchronize: try await engine.synchronize()
     case .flush: try await engine.flush()
-    case .settle: try await engine.settle()
+    case .settle: try await engine.compact()
     case .drop: try await engine.drop(keyspaces: [0x2000])
     case .history:
       var history = engine.history(after: CommitPoint(sequence: .zero, time: 0))

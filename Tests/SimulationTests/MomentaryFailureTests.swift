@@ -73,7 +73,7 @@ private struct Life {
     var hasEnded = false
     for number in 0..<Self.last.upperBound {
       if number == 12 { try? await engine.flush() }
-      if number == 20 { try? await engine.settle() }
+      if number == 20 { try? await engine.compact() }
       if number % 5 == 0 { await store(number, engine, &hasEnded) }
       let error = await commit(number, to: engine)
       if error == nil, hasEnded { outcome.wentOnAfterEnd = true }

@@ -30,19 +30,19 @@ extension Rule {
     },
 
     Rule(
-      "Inside OndolEngine only FileSystem/ and the guard import the C library",
+      "Inside OndolEngine only System/ and the guard import the C library",
       planted: Sample(
         "Sources/OndolEngine/Log/A.swift", "internal import OndolPlatform\n", line: 1),
       innocent: [
-        Sample("Sources/OndolEngine/FileSystem/A.swift", "internal import OndolPlatform\n"),
+        Sample("Sources/OndolEngine/System/A.swift", "internal import OndolPlatform\n"),
         Sample("Sources/OndolEngine/Bytes/Guarded.swift", "import OndolPlatform\n"),
       ]
     ) { file, _ in
-      guard file.isIn("Sources/OndolEngine/"), !file.isIn("Sources/OndolEngine/FileSystem/"),
+      guard file.isIn("Sources/OndolEngine/"), !file.isIn("Sources/OndolEngine/System/"),
         file.path != "Sources/OndolEngine/Bytes/Guarded.swift"
       else { return [] }
       return file.imports.filter { systemModules.contains($0.module) }
-        .map { file.finding(line: $0.line, "\($0.module) belongs to FileSystem/") }
+        .map { file.finding(line: $0.line, "\($0.module) belongs to System/") }
     },
 
     Rule(
@@ -61,16 +61,16 @@ extension Rule {
     },
 
     Rule(
-      "Inside OndolEngine only Bytes/ and FileSystem/ import the C targets",
+      "Inside OndolEngine only Bytes/ and System/ import the C targets",
       planted: Sample(
         "Sources/OndolEngine/Segments/A.swift", "@preconcurrency import CLZ4\n", line: 1),
       innocent: [Sample("Sources/OndolEngine/Bytes/A.swift", "import COndol\n")]
     ) { file, _ in
       guard file.isIn("Sources/OndolEngine/"),
-        !file.isIn("Sources/OndolEngine/FileSystem/", "Sources/OndolEngine/Bytes/")
+        !file.isIn("Sources/OndolEngine/System/", "Sources/OndolEngine/Bytes/")
       else { return [] }
       return file.imports.filter { cTargets.contains($0.module) }
-        .map { file.finding(line: $0.line, "\($0.module) belongs to Bytes/ and FileSystem/") }
+        .map { file.finding(line: $0.line, "\($0.module) belongs to Bytes/ and System/") }
     },
   ]
 

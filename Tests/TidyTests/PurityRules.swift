@@ -26,11 +26,11 @@ extension Rule {
       planted: Sample(
         "Sources/OndolEngine/Engine/A.swift", "let a = ContinuousClock.now\n", line: 1),
       innocent: [
-        Sample("Sources/OndolEngine/FileSystem/A.swift", "let a = ContinuousClock.now\n"),
+        Sample("Sources/OndolEngine/System/A.swift", "let a = ContinuousClock.now\n"),
         Sample("Sources/OndolEngine/Engine/A.swift", "let a = environment.random()\n"),
       ]
     ) { file, _ in
-      guard file.isIn("Sources/OndolEngine/"), !file.isIn("Sources/OndolEngine/FileSystem/")
+      guard file.isIn("Sources/OndolEngine/"), !file.isIn("Sources/OndolEngine/System/")
       else { return [] }
       return file.findings(of: clocks, "ask `Environment.now`")
         + file.findings(of: chance, "ask `Environment.random`")

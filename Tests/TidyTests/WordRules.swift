@@ -9,8 +9,8 @@ extension Rule {
         "Sources/OndolEngine/Engine/A.swift", "// unsafe\nlet a = unsafe b\n", line: 2),
       innocent: [
         Sample("Sources/OndolEngine/Bytes/A.swift", "let a = unsafe b\n"),
-        Sample("Sources/OndolEngine/Shard/MemtableArena.swift", "let a = unsafe b\n"),
-        Sample("Sources/OndolEngine/Segments/Block.swift", "let a = unsafe b\n"),
+        Sample("Sources/OndolEngine/Memtables/MemtableArena.swift", "let a = unsafe b\n"),
+        Sample("Sources/OndolEngine/Views/ViewTable.swift", "let a = unsafe b\n"),
         Sample("Sources/Ondol/A.swift", "let unsafeName = \"unsafe\"\n"),
       ]
     ) { file, _ in
@@ -120,7 +120,7 @@ extension Rule {
   ]
 
   /// The owner of all background tasks, which waits for them when the database is closed.
-  private static let backgroundTasks = "Sources/OndolEngine/Engine/BackgroundTasks.swift"
+  private static let backgroundTasks = "Sources/OndolEngine/System/BackgroundTasks.swift"
 
   // Built from pieces, so that this file keeps its own rules.
   private static var postponement: Regex<AnyRegexOutput> {
@@ -135,9 +135,9 @@ extension Rule {
 extension SourceFile {
   fileprivate var mayBeUnsafe: Bool {
     let engine = "Sources/OndolEngine/"
-    return isIn("\(engine)Bytes/", "\(engine)FileSystem/", "\(engine)Cache/")
-      || isIn("\(engine)Shard/") && (name.hasPrefix("Memtable") || name.contains("Arena"))
-      || isIn("\(engine)Segments/") && name.hasPrefix("Block")
+    return isIn("\(engine)Bytes/", "\(engine)System/", "\(engine)Blocks/")
+      || isIn("\(engine)Memtables/") && (name.hasPrefix("Memtable") || name.contains("Arena"))
+      || isIn("\(engine)Views/") && ["ViewTable.swift", "InterleavedLookup.swift"].contains(name)
       || isIn("Sources/OndolInspect/Shell/") && name.hasPrefix("Terminal")
   }
 

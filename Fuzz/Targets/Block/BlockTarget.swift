@@ -113,10 +113,10 @@ enum BlockTarget: FuzzTarget {
   }
 
   private static func find(_ key: [UInt8], in run: Run) throws(EngineError) -> Row? {
-    switch try run.get(key.bytes, hash: KeyHash.hash(key.bytes)) {
-    case .found(let row): Row(kind: row.kind, key: key, value: row.value.array)
-    case .absent: nil
-    case .wouldBlock: nil
+    switch try run.load(key.bytes, hash: KeyHash.hash(key.bytes), ReadOptions()) {
+    case .found(let pin, let row):
+      Row(kind: pin.block.kind(row), key: key, value: pin.block.value(row).array)
+    case .absent, .notInMemory: nil
     }
   }
 

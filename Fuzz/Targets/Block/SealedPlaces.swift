@@ -39,7 +39,7 @@ struct SealedPlaces {
   private mutating func note(_ handle: BlockHandle) -> Range<Int> {
     let (offset, length) = (Int(handle.offset), Int(handle.storedLength))
     blocks.append((offset, length))
-    return offset..<(offset + length + SegmentFormat.trailerLength)
+    return offset..<(offset + length + StoredBlock.trailerLength)
   }
 
   /// Makes all checksums right, those inside before those outside.

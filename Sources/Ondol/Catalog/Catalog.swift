@@ -378,3 +378,13 @@ extension DatabaseError {
         + " what is left")
   }
 }
+
+extension Catalog {
+  /// Puts a picture without anything in the place of a family that was dropped, so that an old
+  /// picture of it never comes back.
+  func forget(_ family: Family, at sequence: SequenceNumber) {
+    var row = family.row
+    row.generation = .max
+    install(Family(root: family.root, row: row), at: sequence)
+  }
+}

@@ -11,7 +11,7 @@
 
 internal import OndolEngine
 
-/// The bytes of a commit's remark.
+/// The bytes of a commit's annotation.
 enum ChangeRecord {
   enum Content {
     case documents([DatabaseChange.Document])
@@ -94,7 +94,7 @@ enum ChangeRecord {
 
 extension Batch {
   /// Adds the record of what the commit changes.
-  mutating func remark(changesOf documents: [WrittenDocument]) throws(DatabaseError) {
+  mutating func annotate(changesOf documents: [WrittenDocument]) throws(DatabaseError) {
     var writer = ChangeRecordWriter()
     for document in documents where document.isChanged {
       do throws(DatabaseError) {
@@ -104,7 +104,7 @@ extension Batch {
       }
     }
     let (bytes, stamps) = writer.finish()
-    remark(bytes.bytes, stamps: stamps)
+    annotate(bytes.bytes, stamps: stamps)
   }
 }
 

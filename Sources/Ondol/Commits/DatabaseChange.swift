@@ -50,10 +50,10 @@ public struct DatabaseChange: Sendable, Hashable {
 extension DatabaseChange {
   /// What a commit said in the log; nil when it changed no document.
   init?(_ commit: LoggedCommit, in database: Database) throws(DatabaseError) {
-    guard let remark = commit.remark else { return nil }
+    guard let annotation = commit.annotation else { return nil }
     let content: ChangeRecord.Content
     do throws(MalformedBytes) {
-      content = try ChangeRecord.read(remark, in: database)
+      content = try ChangeRecord.read(annotation, in: database)
     } catch {
       throw DatabaseError(
         .dataLoss,

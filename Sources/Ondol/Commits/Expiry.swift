@@ -62,6 +62,30 @@ extension CollectionReference {
   }
 }
 
+/// When documents are next to be removed.
+final class Reaper: Sendable {
+  private let next = Guarded<Int64?>(nil)
+
+  /// Notes that there is something to do at `time`; answers whether that is sooner than what was
+  /// known.
+  fileprivate func note(_ time: Int64) -> Bool {
+    next.withLock { next in
+      if let next, next <= time { return false }
+      next = time
+      return true
+    }
+  }
+
+  /// Whether what was noted for `time` is still the next, and is to be done now.
+  fileprivate func takeTurn(at time: Int64) -> Bool {
+    next.withLock { next in
+      guard next == time else { return false }
+      next = nil
+      return true
+    }
+  }
+}
+
 extension Database {
   /// Microseconds until the next attempt after a failure.
   private static let pauseAfterFailure: Int64 = 1_000_000
@@ -69,12 +93,7 @@ extension Database {
   /// Has the timer go off at `time` at the latest. Who only reads leaves it to the writer.
   func reap(by time: Int64) {
     if engine.isReadOnly { return }
-    let isSooner = nextReaping.withLock { next in
-      if let next, next <= time { return false }
-      next = time
-      return true
-    }
-    guard isSooner else { return }
+    guard reaper.note(time) else { return }
     // Weak, so that a timer for next year does not keep a database that was let go.
     engine.startInBackground { [weak self, environment] in
       while environment.now() < time {
@@ -86,12 +105,7 @@ extension Database {
   }
 
   private func reap(dueAt time: Int64) async {
-    let isMine = nextReaping.withLock { next in
-      guard next == time else { return false }
-      next = nil
-      return true
-    }
-    guard isMine, !Task.isCancelled else { return }
+    guard reaper.takeTurn(at: time), !Task.isCancelled else { return }
     do throws(DatabaseError) {
       try await removeEnded()
     } catch {

@@ -110,7 +110,7 @@ public final class Transaction {
     let prepared = try preparation.finish(with: tree, isToBeRead: true)
     let snapshot = base.snapshot.overlaid(by: prepared.batch, time: database.now())
     let catalog = Catalog(
-      copying: base.catalog, adding: prepared.changedFamilies, without: prepared.unsettledIndexes)
+      copying: base.catalog, adding: prepared.consequences.edits.map(\.family), without: prepared.unsettledIndexes)
     let rows = Rows(snapshot, catalog, mayBlock: base.mayBlock, asOf: base.moment)
     overlay = rows
     return rows

@@ -1,8 +1,6 @@
-// Runs the body of a transaction until it commits. An attempt takes a snapshot, lets the body read
-// and write, and commits what was written if nothing that was read has changed. If something has,
-// the attempt never happened, and after a short pause of random length the next one begins. From
-// the fourth attempt on the transaction closes gates (Gates), so that it cannot be overtaken for
-// ever.
+// Runs the body of a transaction until it commits. An attempt lets the body read from a snapshot, and
+// write; what was written is committed if nothing that was read has changed. If something has, the
+// attempt never happened, and the committer asks for another.
 
 internal import OndolEngine
 
@@ -13,40 +11,7 @@ struct TransactionOutcome: Sendable {
   var roots: Set<ExactText>
 }
 
-/// How long the attempts of one transaction have taken, in microseconds.
-struct AttemptTimes {
-  private var longest: Int64 = 0
-  private var gated: Int64 = 0
-
-  /// Notes an attempt that was overtaken. A clock that was set meanwhile does no harm.
-  mutating func note(_ time: Int64, isGated: Bool) {
-    let time = min(max(time, 0), Gates.longestWait)
-    longest = max(longest, time)
-    if isGated { gated += time }
-  }
-
-  /// For how long writers are to step aside.
-  var wait: Int64 { min(max(2 * longest, Gates.shortestWait), Gates.longestWait) }
-
-  /// Throws when others have stepped aside for long enough.
-  func refuseWhenOver() throws(DatabaseError) {
-    guard gated >= Gates.longestClosure else { return }
-    throw DatabaseError(
-      .aborted,
-      "other writers have stood aside for \(Gates.longestClosure / 1_000_000) seconds, and still"
-        + " the transaction did not come to its commit; its body takes longer than"
-        + " \(Gates.longestWait / 1_000_000) seconds, or waits for a write that stands aside for it"
-    )
-  }
-}
-
 extension Database {
-  /// Attempts before the gates are closed.
-  private static let freeAttempts = 3
-  /// Microseconds of the longest pause between two attempts.
-  private static let longestPause: Int64 = 10_000
-  private static let firstPause: Int64 = 50
-
   /// Runs `body`, which reads and writes through its transaction, and commits what it wrote: all of
   /// it, or nothing. The outcome is as if the transactions of all tasks had run one after the
   /// other.
@@ -103,81 +68,40 @@ extension Database {
     }
   }
 
-  /// Derives from snapshots until one attempt can be committed.
-  func derive<Result>(
+  /// Derives from snapshots until one attempt can be committed, or throws.
+  func derive<R>(
     attempts: Int, durability: Durability?,
-    _ derive: (Snapshot) async throws -> (Result, TransactionOutcome)
-  ) async throws -> (result: Result, commit: CompletedCommit) {
+    _ derive: (Snapshot) async throws -> (R, TransactionOutcome)
+  ) async throws -> (result: R, commit: CompletedCommit) {
     try refuseWriteInTransaction()
-    var gates = ClosedGates()
-    defer { openGates(gates) }
-    var times = AttemptTimes()
-    for attempt in 1...max(1, attempts) {
-      try refuseWhenCancelled("nothing was written")
-      let start = now()
-      let (result, outcome) = try await derive(try engineSnapshot())
-      let commit = try await commit(outcome.prepared, durability, isGated: gates.isAny)
-      if let commit { return (result, commit) }
-      times.note(now() - start, isGated: gates.isAny)
-      await pause(after: attempt)
-      if attempt >= Self.freeAttempts {
-        openGates(gates)
-        gates = ClosedGates()
-        try times.refuseWhenOver()
-        gates = try await closeGates(outcome.roots, wait: times.wait)
+    let commit = try await commit(.transaction(attempts: attempts), durability: durability) {
+      (snapshot) throws(DatabaseError) in
+      do {
+        let (result, outcome) = try await derive(snapshot)
+        return Derivation(outcome, result)
+      } catch {
+        // The app's error: there is nothing to commit.
+        return Derivation(outcome: .failure(error), batch: Batch())
       }
     }
-    throw DatabaseError(
-      .aborted,
-      "other commits changed what the transaction had read, \(max(1, attempts)) times; read less in"
-        + " it, or allow more attempts")
+    let (result, documents) = try commit.outcome.get()
+    return (result, CompletedCommit((documents, commit.receipt), in: self))
   }
+}
 
-  private func pause(after attempt: Int) async {
-    let longest = min(Self.firstPause << min(attempt, 10), Self.longestPause)
-    await rest(random(below: longest))
-  }
-
-  /// Commits what a transaction wrote; nil when something it read has changed.
-  @concurrent
-  private func commit(
-    _ prepared: consuming PreparedCommit, _ durability: Durability?, isGated: Bool
-  ) async throws(DatabaseError) -> CompletedCommit? {
-    var prepared = prepared
-    guard !prepared.batch.isEmpty else {
-      return CompletedCommit(documents: prepared.documents, receipt: nil, now: now())
-    }
-    if !isGated {
-      let tree = prepared.writesTree ? [Self.treeGate.text] : []
-      await passGates(of: Set(prepared.documents.map(\.path.segments[0]) + tree))
-    }
-    do throws(DatabaseError) {
-      try refuseWhenCancelled("nothing was written")
-      let commit = try await commitNow(&prepared, durability)
-      prepared.finishContents(
-        after: commit == nil ? DatabaseError(.aborted, "others came first") : nil)
-      return commit
-    } catch {
-      prepared.finishContents(after: error)
-      throw error
-    }
-  }
-
-  private func commitNow(
-    _ prepared: inout PreparedCommit, _ durability: Durability?
-  ) async throws(DatabaseError) -> CompletedCommit? {
-    do throws(EngineError) {
-      let receipt = try await engine.commit(
-        prepared.takeBatch(),
-        durability: OndolEngine.Durability(durability ?? options.durability))
-      for family in prepared.changedFamilies { catalog.install(family, at: receipt.sequence) }
-      if let end = prepared.firstEnd { reap(by: end) }
-      if prepared.releasesContents { contents.reclaimer.noteRelease() }
-      return CompletedCommit(documents: prepared.documents, receipt: receipt, now: 0)
-    } catch .stale {
-      return nil
-    } catch {
-      throw DatabaseError(error)
+extension Derivation {
+  fileprivate init<R>(_ transaction: TransactionOutcome, _ result: R)
+  where Outcome == Result<(R, [WrittenDocument]), any Error> {
+    var prepared = transaction.prepared
+    let documents = prepared.documents
+    let writesTree = prepared.writesTree
+    outcome = .success((result, documents))
+    batch = prepared.takeBatch()
+    consequences = prepared.consequences
+    contents = prepared.staged
+    roots = transaction.roots
+    writtenRoots = {
+      Set(documents.map(\.path.segments[0]) + (writesTree ? [Database.treeGate.text] : []))
     }
   }
 }

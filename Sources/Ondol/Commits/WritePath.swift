@@ -1,13 +1,8 @@
-// The write path from the caller's hands to the acknowledged commit:
+// The write path of documents, from the caller's hands to the committer:
 //
 //   compile    on the caller, without suspension: WriteCompiler refuses what is wrong
-//   queue      one latch a document, so that writers of one document do not race
-//   prepare    WritePreparation derives a batch from a snapshot
-//   commit     the engine refuses the batch when something it was derived from has changed; then
-//              from the snapshot again
-//
-// Up to the commit's place in the order of commits, cancelling the task throws `.cancelled` and
-// nothing has happened; after it, the write completes.
+//   derive     WritePreparation makes a batch of a snapshot and the writes
+//   commit     Committer, which asks for another derivation when others came first
 
 package import OndolEngine
 
@@ -42,96 +37,23 @@ extension Database {
     _ writes: [DocumentWrite], durability: Durability?, bringing contents: [StagedContent] = []
   ) async throws(DatabaseError) -> CompletedCommit {
     try refuseWriteInTransaction(writes.first.map { "\($0.path)" })
-    await passGates(of: Set(writes.map(\.path.segments[0])))
-    var queue = WriteQueue(latches)
-    do throws(DatabaseError) {
-      try await queue.enterDocuments(of: writes)
-      let commit = try await commitInTurn(
-        writes, contents, durability: durability ?? options.durability, &queue)
-      queue.leave()
-      return commit
-    } catch {
-      queue.leave()
-      throw error
+    let commit = try await commit(.documents(writes), durability: durability) {
+      (snapshot) throws(DatabaseError) in
+      Derivation(
+        try await read(snapshot) { (rows) throws(DatabaseError) in
+          try WritePreparation.prepare(writes, bringing: contents, in: rows)
+        })
     }
-  }
-
-  private func commitInTurn(
-    _ writes: [DocumentWrite], _ contents: [StagedContent], durability: Durability,
-    _ queue: inout WriteQueue
-  ) async throws(DatabaseError) -> CompletedCommit {
-    while true {
-      try refuseWhenCancelled("nothing was written")
-      var prepared = try await read(try engineSnapshot()) { (rows) throws(DatabaseError) in
-        try WritePreparation.prepare(writes, bringing: contents, in: rows)
-      }
-      guard !prepared.batch.isEmpty else {
-        return CompletedCommit(documents: prepared.documents, receipt: nil, now: now())
-      }
-      // Whoever changes the catalog waits for its turn, and then looks again what there is to
-      // change.
-      if !prepared.changedFamilies.isEmpty, !queue.hasFamilies {
-        try await queue.enterFamilies(of: writes)
-        continue
-      }
-      do throws(EngineError) {
-        let receipt = try await engine.commit(
-          prepared.takeBatch(), durability: OndolEngine.Durability(durability))
-        for family in prepared.changedFamilies { catalog.install(family, at: receipt.sequence) }
-        if let end = prepared.firstEnd { reap(by: end) }
-        if prepared.releasesContents { self.contents.reclaimer.noteRelease() }
-        return CompletedCommit(documents: prepared.documents, receipt: receipt, now: 0)
-      } catch .stale {
-        // The catalog changed under the batch. The change is visible once its writer has left the
-        // queue.
-        if !queue.hasFamilies { try await queue.enterFamilies(of: writes) }
-      } catch {
-        throw DatabaseError(error)
-      }
-    }
+    return CompletedCommit(commit, in: self)
   }
 }
 
-/// The latches one commit holds.
-private struct WriteQueue {
-  private let latches: Latches
-  private var held: [LatchKey] = []
-  private(set) var hasFamilies = false
-
-  init(_ latches: Latches) {
-    self.latches = latches
-  }
-
-  /// All at once where nobody else writes any of the documents; otherwise one after the other, in
-  /// the order in which all who queue do so.
-  mutating func enterDocuments(of writes: [DocumentWrite]) async throws(DatabaseError) {
-    guard writes.count > 1 else {
-      for write in writes { try await enter(.document(write.path)) }
-      return
-    }
-    if let taken = latches.acquireAtOnce(writes.lazy.map { LatchKey.document($0.path) }) {
-      held = taken
-      return
-    }
-    for path in Set(writes.map(\.path)).sorted() { try await enter(.document(path)) }
-  }
-
-  mutating func enterFamilies(of writes: [DocumentWrite]) async throws(DatabaseError) {
-    hasFamilies = true
-    let roots = Set(writes.map { ExactText($0.path.segments[0]) })
-    for root in roots.sorted(by: { ValueOrder.compare($0.text, $1.text) < 0 }) {
-      try await enter(.family(root))
-    }
-  }
-
-  mutating func enter(_ key: LatchKey) async throws(DatabaseError) {
-    try await latches.acquire(key)
-    held.append(key)
-  }
-
-  mutating func leave() {
-    latches.release(held)
-    held = []
+extension Derivation<[WrittenDocument]> {
+  init(_ prepared: consuming PreparedCommit) {
+    var prepared = prepared
+    outcome = prepared.documents
+    batch = prepared.takeBatch()
+    consequences = prepared.consequences
   }
 }
 
@@ -142,6 +64,14 @@ package struct CompletedCommit: Sendable {
   package let receipt: CommitReceipt?
   /// The time when nothing was changed.
   let now: Int64
+
+  init(
+    _ commit: (outcome: [WrittenDocument], receipt: CommitReceipt?), in database: Database
+  ) {
+    documents = commit.outcome
+    receipt = commit.receipt
+    now = receipt == nil ? database.now() : 0
+  }
 
   /// What the app is told about one of the documents.
   func result(

@@ -4,79 +4,12 @@
 
 internal import OndolEngine
 
-/// One write of a commit.
-struct DocumentWrite: Sendable {
-  var path: DocumentPath
-  var intent: WriteIntent
-}
-
-/// A document that a commit writes: what is stored, and what the commit makes of it.
-struct WrittenDocument: Sendable {
-  var path: DocumentPath
-  /// The collection's place among those the commit writes to.
-  var collection: Int
-  var before: DocumentSnapshot.Contents?
-  /// The fields of the row that is there: those of `before`, or of a document whose time is over.
-  var stored: WrittenFields?
-  /// What is beside `stored`.
-  var storedStamps: DocumentStamps?
-  /// The fields of `before`, which are those stored unless they were upgraded.
-  var visible: WrittenFields?
-  /// The fields as reads would show them were the document's time not over; nil when it is
-  /// unreadable.
-  var shown: WrittenFields?
-  /// Why the document could not be upgraded, if so: it can be replaced and deleted, and not be
-  /// changed.
-  var obstacle: DatabaseError?
-  /// Whether the document has an earlier schema.
-  var isOutdated = false
-  /// With `Timestamp.pending` where the commit's time will be.
-  var after: WrittenFields?
-  /// Found out once all writes are applied. A write that changes nothing leaves the version as it
-  /// is.
-  fileprivate(set) var isChanged = false
-
-  /// Whether there is a row of a document whose time is over.
-  var isOver: Bool { before == nil && stored != nil }
-  /// Whether there is a document that could not be upgraded.
-  var isUnreadable: Bool { obstacle != nil }
-
-  /// What is the same as stored is changed all the same where reads have shown it upgraded.
-  fileprivate mutating func findWhetherChanged() {
-    isChanged =
-      switch (stored, after) {
-      case (nil, nil): false
-      case (let stored?, let after?):
-        !stored.isIdentical(to: after)
-          || isOutdated && !isUntouched && !(shown?.isIdentical(to: after) ?? false)
-      default: true
-      }
-  }
-
-  /// Of the fields that an index has rows of what is stored and what will be, or more; nil when
-  /// none of them changes.
-  fileprivate func parts(
-    of index: IndexDefinition
-  ) -> (before: [String: Value]?, after: [String: Value]?)? {
-    guard case .row? = stored else { return (stored?.all, after?.all) }
-    let fields = index.read
-    if let after, !after.mayChange(fields) { return nil }
-    return (stored?.part(fields), after?.part(fields))
-  }
-
-  /// Whether no write of the commit has come to the document yet.
-  fileprivate(set) var isUntouched = true
-}
-
 /// A batch, and what it stands for.
 struct PreparedCommit: Sendable {
   var batch: Batch
   /// The documents in the order of their first write.
   var documents: [WrittenDocument]
-  /// Families as they are after the commit, where it changes them or repeats their last change.
-  var changedFamilies: [Family]
-  /// The moment the first of the documents ends.
-  var firstEnd: Int64?
+  var consequences = CommitConsequences()
   /// Unique indexes that two documents claim one row of, or whose rows are not known before the
   /// commit. Only where the batch is to be read.
   var unsettledIndexes: Set<Keyspace> = []
@@ -84,13 +17,6 @@ struct PreparedCommit: Sendable {
   var writesTree = false
   /// Contents that the commit makes stored.
   var staged: [StagedContent] = []
-  /// Whether it lets go of contents.
-  var releasesContents = false
-
-  /// Says how the commit ended to the contents that it was to make stored.
-  func finishContents(after error: DatabaseError?) {
-    for content in staged { content.finish(after: error) }
-  }
 
   /// Gives the batch away. Whoever commits it fills in its stamps, which copies all of its bytes
   /// when they are still held here.
@@ -321,24 +247,23 @@ struct WritePreparation {
     try holders.settleContents(rows, in: &batch)
     let nodes = tree?.finish(into: &batch) ?? []
     guard !batch.isEmpty else {
-      return PreparedCommit(
-        batch: batch, documents: documents, changedFamilies: [], staged: staged)
+      return PreparedCommit(batch: batch, documents: documents, staged: staged)
     }
     var guarded = try guarded(footprint)
     tree?.add(to: &guarded)
     guarded.guardUnchanged(in: &batch)
     batch.note = CommitNote(.documents(documents), tree: nodes)
-    if rows.catalog.keepsChanges, !documents.isEmpty { try batch.remark(changesOf: documents) }
-    var changed: [Family] = []
+    if rows.catalog.keepsChanges, !documents.isEmpty { try batch.annotate(changesOf: documents) }
+    var consequences = CommitConsequences(
+      firstEnd: firstEnd, releasesContents: holders.releasesContents)
     // By number, because each new family says which number the next one gets.
     for var edit in edits.values.sorted(by: { $0.family.row.number < $1.family.row.number }) {
       edit.write(to: &batch)
-      if edit.changesPicture { changed.append(edit.family) }
+      if edit.changesPicture { consequences.edits.append(edit) }
     }
     return PreparedCommit(
-      batch: batch, documents: documents, changedFamilies: changed, firstEnd: firstEnd,
-      unsettledIndexes: claims.unsettled, writesTree: tree?.isEmpty == false, staged: staged,
-      releasesContents: holders.releasesContents)
+      batch: batch, documents: documents, consequences: consequences,
+      unsettledIndexes: claims.unsettled, writesTree: tree?.isEmpty == false, staged: staged)
   }
 
   /// The footprint with the documents to which a write makes no difference, such as a delete where

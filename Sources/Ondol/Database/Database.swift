@@ -4,7 +4,6 @@
 
 internal import Logging
 package import OndolEngine
-internal import Synchronization
 
 /// An open database: collections of documents in a directory, or in memory.
 ///
@@ -40,23 +39,18 @@ public final class Database: Sendable {
   let arrivals: CommitArrivals
   /// All of them.
   let audience = Audience()
-  /// What queries found out about the indexes they used.
-  let statistics = Guarded(IndexStatistics())
-  /// Indexes that are being made because queries were slow.
-  let indexesUnderway = Guarded<Set<ExactText>>([])
-  /// Fields that the log was told nobody has, each with its collection.
-  let warnedFields = Guarded<Set<ExactText>>([])
+  /// What queries found out beside their results.
+  let feedback = QueryFeedback()
   /// How far the indexes are that are being built.
-  let builds = Guarded<[Keyspace: IndexProgress]>([:])
+  let builds = IndexBuilds()
+  /// Removes documents whose time is over.
+  let reaper = Reaper()
   let options: Options
   let gates = Gates()
-  /// Bodies of transactions that run.
-  let runningTransactions = Atomic(0)
+  let runningTransactions = RunningTransactions()
   let environment: Environment
   /// Why the last step of a database that another writes could not be followed through.
   private let refreshFailure = Guarded<DatabaseError?>(nil)
-  /// When documents are next to be removed whose time is over.
-  let nextReaping = Guarded<Int64?>(nil)
 
   private init(engine: Engine, options: Options, environment: Environment) {
     self.engine = engine

@@ -94,21 +94,33 @@ final class RunningBody: Sendable {
 
 // MARK: - Transactions
 
+/// How many bodies of a database's transactions run: most often none, which spares everybody else
+/// the look at the task's bodies.
+final class RunningTransactions: Sendable {
+  private let count = Atomic(0)
+
+  var isNone: Bool { count.load(ordering: .relaxed) == 0 }
+
+  func enter() { count.add(1, ordering: .relaxed) }
+
+  func leave() { count.subtract(1, ordering: .relaxed) }
+}
+
 extension Database {
   /// Runs the body of a transaction, so that calls past the transaction are found.
   func runBody<Result>(_ body: () async throws -> Result) async rethrows -> Result {
     let running = RunningBody(.transaction(of: ObjectIdentifier(self)))
-    runningTransactions.add(1, ordering: .relaxed)
+    runningTransactions.enter()
     defer {
       running.end()
-      runningTransactions.subtract(1, ordering: .relaxed)
+      runningTransactions.leave()
     }
     return try await RunningBody.$innermost.withValue(running, operation: body)
   }
 
   /// Whether the current task is in the body of a transaction of this database.
   private var isInTransaction: Bool {
-    guard runningTransactions.load(ordering: .relaxed) > 0 else { return false }
+    if runningTransactions.isNone { return false }
     return RunningBody.all.contains { body in
       guard case .transaction(let database) = body.work else { return false }
       return database == ObjectIdentifier(self)

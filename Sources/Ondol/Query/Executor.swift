@@ -101,7 +101,7 @@ struct Executor {
       query: query, naming: naming,
       indexes: holdsUpgraded
         ? entry.indexes.filter { $0.state == .ready && rows.catalog.mayUse($0) } : [],
-      statistics: database.statistics.withLock { $0 })
+      statistics: database.feedback.statistics.withLock { $0 })
     var matcher = Matcher(query, naming, symbols: entry.symbols)
     var plan = planner.plan()
     var awaited: [String] = []

@@ -273,7 +273,7 @@ extension Database {
     _ patterns: [CollectionPattern], _ wanted: @escaping @Sendable (IndexKind) -> Bool
   ) async throws(DatabaseError) -> [IndexInformation] {
     try await read(try engineSnapshot()) { [builds] (rows) throws(DatabaseError) in
-      let builds = builds.withLock { $0 }
+      let builds = builds.all
       var list: [IndexInformation] = []
       for pattern in patterns {
         let family = try rows.catalog.family(pattern.root, in: rows)

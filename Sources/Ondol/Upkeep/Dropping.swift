@@ -29,16 +29,7 @@ extension Database {
   /// Takes all documents of a root collection away, with all that is below it, and what is declared
   /// of it only when asked to.
   func dropFamily(_ root: String, includingDeclarations: Bool) async throws(DatabaseError) {
-    let key = LatchKey.family(ExactText(root))
-    try await latches.acquire(key)
-    let family: DroppedFamily?
-    do throws(DatabaseError) {
-      family = try await letGo(ofFamily: root, includingDeclarations: includingDeclarations)
-      latches.release(key)
-    } catch {
-      latches.release(key)
-      throw error
-    }
+    let family = try await letGo(ofFamily: root, includingDeclarations: includingDeclarations)
     if let family { try await removeRows(of: family) }
   }
 
@@ -47,12 +38,11 @@ extension Database {
   private func letGo(
     ofFamily root: String, includingDeclarations: Bool
   ) async throws(DatabaseError) -> DroppedFamily? {
-    while true {
-      let snapshot = try engineSnapshot()
+    try await commit(.catalog(root: root), durability: nil) { (snapshot) throws(DatabaseError) in
       let found = try await read(snapshot) { (rows) throws(DatabaseError) in
         try rows.farewell(toFamily: root, includingDeclarations: includingDeclarations)
       }
-      guard var found else { return nil }
+      guard var found else { return Derivation(outcome: nil, batch: Batch()) }
       let dropped = DroppedFamily(found.family)
       var batch = Batch()
       batch.basis = snapshot.sequence
@@ -60,25 +50,15 @@ extension Database {
       found.write(to: &batch)
       batch.putCatalogRow(CatalogKey.droppedFamily(dropped.number), dropped.bytes)
       batch.note = CommitNote(.readAnew(root: root))
-      if catalog.keepsChanges { batch.remark(ChangeRecord.dropped(root: root).bytes) }
-      catalog.beginChange(of: root)
-      defer { catalog.endChange(of: root) }
-      do throws(EngineError) {
-        let receipt = try await engine.commit(
-          batch, durability: OndolEngine.Durability(options.durability))
-        if let successor = found.successor?.family {
-          catalog.install(successor, at: receipt.sequence)
-        } else {
-          catalog.forget(found.family, at: receipt.sequence)
-        }
-        contents.reclaimer.noteRelease()
-        return dropped
-      } catch .stale {
-        await Task.yield()
-      } catch {
-        throw DatabaseError(error)
+      if catalog.keepsChanges { batch.annotate(ChangeRecord.dropped(root: root).bytes) }
+      var consequences = CommitConsequences(rereadRoot: root, releasesContents: true)
+      if let successor = found.successor {
+        consequences.edits = [successor]
+      } else {
+        consequences.forgotten = found.family
       }
-    }
+      return Derivation(outcome: dropped, batch: batch, consequences: consequences)
+    }.outcome
   }
 
   /// Removes the rows of a family that was dropped, and the mark that says so.
@@ -190,16 +170,6 @@ extension Rows {
       if try walk.next() { return true }
     }
     return false
-  }
-}
-
-extension Catalog {
-  /// Puts a picture without anything in the place of a family that was dropped, so that an old
-  /// picture of it never comes back.
-  func forget(_ family: Family, at sequence: SequenceNumber) {
-    var row = family.row
-    row.generation = .max
-    install(Family(root: family.root, row: row), at: sequence)
   }
 }
 

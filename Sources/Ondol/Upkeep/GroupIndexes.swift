@@ -27,30 +27,21 @@ extension Database {
     _ id: String, _ change: (inout [IndexKind]) -> Void
   ) async throws(DatabaseError) {
     let key = CatalogKey.group(id)
-    while true {
-      let snapshot = try engineSnapshot()
+    _ = try await commit(.upkeep, durability: nil) { (snapshot) throws(DatabaseError) in
       let known = try await read(snapshot) { (rows) throws(DatabaseError) in
         try rows.groupIndexes(key)
       }
+      var derivation = Derivation(outcome: (), batch: Batch())
       var kinds = known
       change(&kinds)
-      guard kinds != known else { return }
-      var batch = Batch()
-      batch.basis = snapshot.sequence
-      batch.guardUnchanged(key.bytes)
+      guard kinds != known else { return derivation }
+      derivation.batch.basis = snapshot.sequence
+      derivation.batch.guardUnchanged(key.bytes)
       var row: [UInt8] = []
       row.appendVarint(kinds.count)
       for kind in kinds { row.append(kind) }
-      batch.putCatalogRow(key, row)
-      do throws(EngineError) {
-        _ = try await engine.commit(
-          batch, durability: OndolEngine.Durability(options.durability))
-        return
-      } catch .stale {
-        await Task.yield()
-      } catch {
-        throw DatabaseError(error)
-      }
+      derivation.batch.putCatalogRow(key, row)
+      return derivation
     }
   }
 

@@ -54,7 +54,7 @@ struct IndexBuilder: Sendable {
   ) async throws(DatabaseError) -> Bool {
     try await database.latches.acquire(.index(keyspace))
     defer {
-      database.builds.withLock { $0[keyspace] = nil }
+      database.builds.note(nil, of: keyspace)
       database.latches.release(.index(keyspace))
     }
     var state = IndexProgress(documents: 0, total: try await countDocuments())
@@ -69,7 +69,7 @@ struct IndexBuilder: Sendable {
   }
 
   private func note(_ state: IndexProgress) {
-    database.builds.withLock { $0[keyspace] = state }
+    database.builds.note(state, of: keyspace)
   }
 
   /// Documents that are to be added, about.
@@ -94,27 +94,19 @@ struct IndexBuilder: Sendable {
     while true {
       try refuseWhenCancelled(
         "the index goes on being built when the database is opened, or when it is created again")
-      let step: Step?
       do throws(DatabaseError) {
-        step = try await database.read(try database.engineSnapshot()) {
-          (rows) throws(DatabaseError) in try nextStep(in: rows)
-        }
+        return try await database.commit(.upkeep, durability: .process) {
+          (snapshot) throws(DatabaseError) in
+          let step = try await database.read(snapshot) { (rows) throws(DatabaseError) in
+            try nextStep(in: rows)
+          }
+          return Derivation(outcome: step?.documents, batch: step?.batch ?? Batch())
+        }.outcome
       } catch {
         // One of two that agree may be over, which nobody sees any more.
         guard error.code == .alreadyExists, try await database.removeEnded() > 0 else {
           throw error
         }
-        continue
-      }
-      guard let step else { return nil }
-      do throws(EngineError) {
-        _ = try await database.engine.commit(step.batch, durability: .process)
-        return step.documents
-      } catch .stale {
-        // Let whoever wrote one of the documents finish.
-        await Task.yield()
-      } catch {
-        throw DatabaseError(error)
       }
     }
   }
@@ -202,5 +194,18 @@ struct IndexBuilder: Sendable {
       edit.put(index, in: pattern)
       return true
     }
+  }
+}
+
+/// How far the indexes of a database are that are being built.
+final class IndexBuilds: Sendable {
+  private let state = Guarded<[Keyspace: IndexProgress]>([:])
+
+  /// What is being built now.
+  var all: [Keyspace: IndexProgress] { state.withLock { $0 } }
+
+  /// - Parameter progress: nil when the index is built, or not being built any more.
+  func note(_ progress: IndexProgress?, of index: Keyspace) {
+    state.withLock { $0[index] = progress }
   }
 }

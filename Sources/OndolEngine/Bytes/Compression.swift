@@ -32,17 +32,7 @@ enum Compression {
   /// Fills all of `raw` from `stored`; false when `stored` is not exactly that many bytes
   /// compressed.
   static func decompress(_ stored: RawSpan, into raw: inout MutableRawSpan) -> Bool {
-    guard stored.byteCount <= Int(Int32.max), raw.byteCount <= Int(Int32.max) else { return false }
-    let wanted = raw.byteCount
-    // Safe: the decoder checks every length in hostile input against both buffers' ends.
-    return unsafe stored.withUnsafeBytes { source in
-      unsafe raw.withUnsafeMutableBytes { target in
-        unsafe Int(
-          LZ4_decompress_safe(
-            source.baseAddress, target.baseAddress, Int32(truncatingIfNeeded: source.count),
-            Int32(truncatingIfNeeded: target.count))) == wanted
-      }
-    }
+    unsafe raw.withUnsafeMutableBytes { target in unsafe decompress(stored, target) }
   }
 
   /// Appends the `count` bytes that `stored` is the compressed form of; false, and nothing is
@@ -50,20 +40,24 @@ enum Compression {
   static func decompress(
     _ stored: RawSpan, appending count: Int, to output: inout [UInt8]
   ) -> Bool {
-    guard stored.byteCount <= Int(Int32.max), count <= Int(Int32.max) else { return false }
+    guard count <= Int(Int32.max) else { return false }
     let start = output.count
     output.append(contentsOf: repeatElement(0, count: count))
-    // Safe: the decoder checks every length in hostile input against both buffers' ends, and writes
-    // at most the `count` bytes just appended.
-    let length = unsafe stored.withUnsafeBytes { source in
-      unsafe output.withUnsafeMutableBytes { target in
-        unsafe LZ4_decompress_safe(
-          source.baseAddress, target.baseAddress.map { unsafe $0 + start },
-          Int32(truncatingIfNeeded: source.count), Int32(truncatingIfNeeded: count))
-      }
+    let isWhole = unsafe output.withUnsafeMutableBytes { bytes in
+      unsafe decompress(stored, UnsafeMutableRawBufferPointer(rebasing: bytes[start...]))
     }
-    if Int(length) == count { return true }
-    output.removeLast(count)
-    return false
+    if !isWhole { output.removeLast(count) }
+    return isWhole
+  }
+
+  private static func decompress(
+    _ stored: RawSpan, _ target: UnsafeMutableRawBufferPointer
+  ) -> Bool {
+    guard let source = Int32(exactly: stored.byteCount), let wanted = Int32(exactly: target.count)
+    else { return false }
+    // Safe: the decoder checks every length in hostile input against both buffers' ends.
+    return unsafe stored.withUnsafeBytes { bytes in
+      unsafe LZ4_decompress_safe(bytes.baseAddress, target.baseAddress, source, wanted) == wanted
+    }
   }
 }

@@ -2,12 +2,12 @@
 // shortest form is accepted, so that equal numbers are equal bytes.
 
 /// Lengths and decoding of variable-length integers.
-package enum Varint {
+enum Varint {
   /// The longest encoding of a 64-bit integer.
-  package static let maximumLength = 10
+  static let maximumLength = 10
 
   /// Bytes that `value` takes.
-  package static func length(_ value: UInt64) -> Int {
+  static func length(_ value: UInt64) -> Int {
     value == 0 ? 1 : (70 - value.leadingZeroBitCount) / 7
   }
 }

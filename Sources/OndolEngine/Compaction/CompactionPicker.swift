@@ -39,7 +39,7 @@ struct CompactionPicker: Sendable {
 
   /// The next step towards one run; nil when that is so already and nothing is hidden in it, or
   /// when barriers allow no more.
-  func settling(
+  func majorCompaction(
     _ shard: ShardState, dropped: DroppedKeyspaces = DroppedKeyspaces(),
     around barriers: Barriers = Barriers()
   ) -> CompactionPlan? {
@@ -47,16 +47,16 @@ struct CompactionPicker: Sendable {
     if let plan = rewriting(layout, dropped) { return plan }
     let hides = shard.runs.contains { run in run.segments.contains { $0.tombstones > 0 } }
     guard shard.runs.count > 1 || hides else { return collecting(layout) }
-    var plan = layout.sinkingAll(isSettling: true) ?? layout.draining()
+    var plan = layout.sinkingAll(isMajor: true) ?? layout.draining()
     if plan == nil, layout.newestFlushed.count > 1 {
       plan = layout.merging(newest: layout.newestFlushed.count)
     }
     plan = plan ?? layout.removingTombstones()
-    plan?.purpose = .settling
+    plan?.purpose = .major
     return plan ?? collecting(layout)
   }
 
-  /// For a shard that is quiet but not worth settling: puts flushed runs together that are of about
+  /// For a shard that is quiet but not worth a major compaction: puts flushed runs together that are of about
   /// one size, so that the bytes written hang on what is new and not on what the shard holds.
   func tidying(
     _ shard: ShardState, around barriers: Barriers = Barriers()
@@ -64,7 +64,7 @@ struct CompactionPicker: Sendable {
     let layout = ShardLayout(shard, policy, barriers)
     var sum: UInt64 = 0
     let runs = layout.newestFlushed.prefix { run in
-      let isCheap = sum == 0 || run.sizeBytes / SettleRule.cheap <= sum
+      let isCheap = sum == 0 || run.sizeBytes / MajorCompactionRule.cheap <= sum
       sum += run.sizeBytes
       return isCheap
     }
@@ -78,7 +78,7 @@ struct CompactionPicker: Sendable {
   private func sinkingTombstones(_ layout: ShardLayout) -> CompactionPlan? {
     let flushed = layout.freeFlushed.flatMap(\.segments).reduce(0) { $0 + $1.tombstones }
     if flushed > 0, Double(flushed) * layout.meanRow * 8 > Double(layout.shard.sizeBytes),
-      var plan = layout.sinkingAll(isSettling: false)
+      var plan = layout.sinkingAll(isMajor: false)
     {
       plan.purpose = .tombstones
       return plan

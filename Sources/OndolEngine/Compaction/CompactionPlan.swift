@@ -27,8 +27,8 @@ struct CompactionPolicy: Sendable {
     baseSize = UInt64(max(options.segmentSize, options.runLimit * options.memtableSize))
   }
 
-  /// The same of settling, which may be asked for where there is little room.
-  var settlePieceSize: UInt64 { 2 * segmentSize }
+  /// The same of a major compaction, which may be asked for where there is little room.
+  var majorPieceSize: UInt64 { 2 * segmentSize }
 
   /// Raw bytes of a merge that need not be larger.
   var pieceSize: UInt64 { Self.segmentsPerPiece * segmentSize }
@@ -48,7 +48,7 @@ struct CompactionPlan: Sendable, Equatable {
     /// Most of a value file is dead.
     case deadValues
     /// The shard is to be one run.
-    case settling
+    case major
   }
 
   var purpose: Purpose
@@ -68,7 +68,7 @@ struct CompactionPlan: Sendable, Equatable {
   var freesSpace: Bool {
     switch purpose {
     case .tombstones, .droppedRows, .deadValues: true
-    case .flushedRuns, .lowering, .settling: false
+    case .flushedRuns, .lowering, .major: false
     }
   }
 

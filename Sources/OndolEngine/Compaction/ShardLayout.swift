@@ -61,7 +61,7 @@ struct ShardLayout {
     let isDue =
       freeFlushed.count > policy.runLimit
       || weight(freeFlushed.flatMap(\.segments)) > Double(policy.baseSize)
-    return isDue ? sinkingAll(isSettling: false) : nil
+    return isDue ? sinkingAll(isMajor: false) : nil
   }
 
   /// The oldest flushed run leaves level 0 when it is large enough; when all are, together, those
@@ -69,7 +69,7 @@ struct ShardLayout {
   func loweringOldest() -> CompactionPlan? {
     guard !hasSmallLevels, let oldest = freeFlushed.last else { return nil }
     if weight(oldest.segments) >= worthLowering {
-      return sinking([oldest], .lowering, isSettling: false)
+      return sinking([oldest], .lowering, isMajor: false)
     }
     let isAll = newestFlushed.count == shard.levelZero.count && newestFlushed.count > 1
     guard isAll, flushedWeight >= 4 * worthLowering else { return nil }
@@ -77,25 +77,25 @@ struct ShardLayout {
   }
 
   /// All flushed runs go down.
-  func sinkingAll(isSettling: Bool) -> CompactionPlan? {
-    sinking(freeFlushed, .flushedRuns, isSettling: isSettling)
+  func sinkingAll(isMajor: Bool) -> CompactionPlan? {
+    sinking(freeFlushed, .flushedRuns, isMajor: isMajor)
   }
 
   /// Flushed runs, the oldest of those that are free, go down as far as is right: into the lowest
   /// level when all that it takes is one piece of work; else to the level above it.
   private func sinking(
-    _ runs: [RunState], _ purpose: CompactionPlan.Purpose, isSettling: Bool
+    _ runs: [RunState], _ purpose: CompactionPlan.Purpose, isMajor: Bool
   ) -> CompactionPlan? {
     guard let span = KeySpan(runs.flatMap(\.segments)) else { return nil }
     guard let first = levels.first else {
-      return lowering(runs, purpose, into: Self.lowest, isSettling: isSettling)
+      return lowering(runs, purpose, into: Self.lowest, isMajor: isMajor)
     }
     if first.level == shard.runs.last?.level, first.level > 1, !hasSmallLevels {
       let touched = first.overlapping(span)
       let raw = (runs + [touched].compactMap { $0 }).flatMap(\.segments)
         .reduce(0) { $0 + $1.rawBytes }
-      if touched != nil, raw > (isSettling ? policy.settlePieceSize : policy.pieceSize) {
-        return lowering(runs, purpose, into: first.level - 1, isSettling: isSettling)
+      if touched != nil, raw > (isMajor ? policy.majorPieceSize : policy.pieceSize) {
+        return lowering(runs, purpose, into: first.level - 1, isMajor: isMajor)
       }
     }
     let free = barriers.freeFlushedRuns(of: shard, above: first)
@@ -104,10 +104,10 @@ struct ShardLayout {
       let part = run.keeping { wanted.contains($0.number) }
       return part.segments.isEmpty ? nil : part
     }
-    if !parts.isEmpty { return lowering(parts, purpose, into: first.level, isSettling: isSettling) }
+    if !parts.isEmpty { return lowering(parts, purpose, into: first.level, isMajor: isMajor) }
     // A barrier in that level holds all of them up: they stay right above it.
     guard first.level > 1 else { return nil }
-    return lowering(runs, purpose, into: first.level - 1, isSettling: isSettling)
+    return lowering(runs, purpose, into: first.level - 1, isMajor: isMajor)
   }
 
   // MARK: - Down from level to level
@@ -119,7 +119,7 @@ struct ShardLayout {
       let cheapest = part.segments.min { cost($0, below) < cost($1, below) }
       guard let cheapest else { continue }
       let single = RunState(level: run.level, id: run.id, segments: [cheapest])
-      return lowering([single], .lowering, into: below.level, isSettling: false)
+      return lowering([single], .lowering, into: below.level, isMajor: false)
     }
     return nil
   }
@@ -131,7 +131,7 @@ struct ShardLayout {
   }
 
   private func lowering(
-    _ inputs: [RunState], _ purpose: CompactionPlan.Purpose, into level: Int, isSettling: Bool
+    _ inputs: [RunState], _ purpose: CompactionPlan.Purpose, into level: Int, isMajor: Bool
   ) -> CompactionPlan? {
     guard let span = KeySpan(inputs.flatMap(\.segments)) else { return nil }
     let below = barriers.overlapping(span, in: shard.run(atLevel: level))
@@ -140,7 +140,7 @@ struct ShardLayout {
     return CompactionPlan(
       purpose: purpose, inputs: all, outputLevel: level, keepsTombstones: keepsTombstones,
       isMove: below == nil && canMove(inputs, keepsTombstones: keepsTombstones),
-      cuts: cuts(all, into: level, isSettling: isSettling))
+      cuts: cuts(all, into: level, isMajor: isMajor))
   }
 
   // MARK: - Where they are
@@ -152,7 +152,7 @@ struct ShardLayout {
     return CompactionPlan(
       purpose: .flushedRuns, inputs: runs, outputLevel: 0,
       keepsTombstones: hasOlderRows(runs, below: 0),
-      cuts: cuts(runs, into: 0, isSettling: false))
+      cuts: cuts(runs, into: 0, isMajor: false))
   }
 
   /// Neighbours in a run are written anew in their place.
@@ -211,14 +211,14 @@ struct ShardLayout {
 
   /// A result that goes further down later is cut so that each of its segments overlaps no more
   /// than a piece of the lowest level, unless that would make tiny ones of them.
-  private func cuts(_ inputs: [RunState], into level: Int, isSettling: Bool) -> [[UInt8]] {
+  private func cuts(_ inputs: [RunState], into level: Int, isMajor: Bool) -> [[UInt8]] {
     guard let span = KeySpan(inputs.flatMap(\.segments)) else { return [] }
     var cuts = barriers.cuts(span, into: level, shard)
     if let bottom = levels.last, bottom.level > level, let below = bottom.overlapping(span) {
       let raw = inputs.flatMap(\.segments).reduce(0) { $0 + $1.rawBytes }
       let rawBelow = below.segments.reduce(0) { $0 + $1.rawBytes }
-      if isSettling {
-        cuts += pieces(of: below, upTo: policy.settlePieceSize)
+      if isMajor {
+        cuts += pieces(of: below, upTo: policy.majorPieceSize)
       } else if rawBelow / 4 / CompactionPolicy.ratio <= raw {
         cuts += pieces(of: below, upTo: policy.pieceSize)
       }

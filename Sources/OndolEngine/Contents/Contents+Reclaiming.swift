@@ -113,20 +113,11 @@ extension Contents {
   }
 }
 
-extension Engine {
-  /// The newest commit of which nobody can see an older state of the shard that `key` is in: it is
-  /// in files that the manifest names, and every view that lives was made afterwards.
-  package func retainedThrough(shardOf key: [UInt8]) -> SequenceNumber {
-    let shard = storage.views.current.shardIndex(of: key.bytes)
-    return storage.views.live.flushedThrough(shard: shard)
-  }
-
-  /// The commit behind which commits can be read again; nil when none can.
-  package var historyStart: SequenceNumber? { storage.sequencer.historyExtent?.start.sequence }
-
-  /// Writes the rows of one shard, the one `key` is in, from memory into sorted files.
-  package func flush(shardOf key: [UInt8]) async throws(EngineError) {
-    let shard = storage.views.current.shardIndex(of: key.bytes)
-    try await upkeep.flush(shard: shard)
+extension FileNumber {
+  /// The number in the name of a file of a database.
+  static func ofFile(_ name: String) -> FileNumber? {
+    parse(name, prefix: "LOG-") ?? parse(name, prefix: "MANIFEST-")
+      ?? parse(name, suffix: ".seg") ?? parse(name, suffix: ".val")
+      ?? ContentFile.parse(name)?.1
   }
 }

@@ -45,12 +45,12 @@ package enum ContentFrame {
   }
 }
 
+extension DataFileHeader.Kind {
+  static let pack = Self(magic: [0x89, 0x4f, 0x44, 0x50, 0x0d, 0x0a, 0x1a, 0x0a])
+}
+
 /// Numbers of the format.
 enum PackFormat {
-  static let magic: [UInt8] = [0x89, 0x4f, 0x44, 0x50, 0x0d, 0x0a, 0x1a, 0x0a]
-  static let majorVersion: UInt16 = 1
-  static let minorVersion: UInt16 = 0
-
   static let entryMagic: [UInt8] = [0x4f, 0x44, 0x45, 0x01]
   static let alignment: UInt64 = 8
   static let entryHeaderLength = 56

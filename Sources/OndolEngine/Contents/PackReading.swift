@@ -80,11 +80,11 @@ struct PackReading {
 
 /// Goes through a pack's entries in the order in which they stand. What is no entry is passed over:
 /// a crash or a full disk may have left some, and damage makes some.
-package struct PackWalk {
+struct PackWalk {
   /// An entry, and where it is.
-  package struct Found: Sendable {
-    package var digest: [UInt8]
-    package var place: PackPlace
+  struct Found: Sendable {
+    var digest: [UInt8]
+    var place: PackPlace
   }
 
   private let file: any File
@@ -107,7 +107,7 @@ package struct PackWalk {
   }
 
   /// The next entry whose head is sound; nil at the end. Its frames are not looked at.
-  package mutating func next() throws(EngineError) -> Found? {
+  mutating func next() throws(EngineError) -> Found? {
     while offset < end {
       if let entry = try entryHere() {
         let place = PackPlace(

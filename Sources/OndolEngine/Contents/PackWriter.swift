@@ -232,12 +232,11 @@ final class PackWriter: Sendable {
     let file = try directory.open(newest.packName, access: .readWrite)
     let size = try file.size()
     guard size < UInt64(options.packSize),
-      let salt = DataFileHeader.salt(
-        in: try file.read(at: 0, count: DataFileHeader.length), kind: .pack, number: newest,
-        identity: identity)
+      let header = try DataFileHeader.find(.pack, in: file), header.number == newest,
+      header.identity == identity, header.shard == 0
     else { return nil }
     return Target(
-      number: newest, file: file, salt: salt, end: PackFormat.aligned(size), reserved: 0)
+      number: newest, file: file, salt: header.salt, end: PackFormat.aligned(size), reserved: 0)
   }
 
   /// Goes on in another pack; answers which one is left.
@@ -309,22 +308,4 @@ final class PackWriter: Sendable {
 extension [PackEntryDraft] {
   /// Bytes of all entries.
   fileprivate var length: Int { reduce(0) { $0 + $1.entryLength } }
-}
-
-extension DataFileHeader {
-  /// The salt in the header of a file, when the rest of it is as it must be; nil otherwise.
-  static func salt(
-    in bytes: [UInt8], kind: Kind, number: FileNumber, identity: DatabaseIdentity
-  ) -> UInt64? {
-    var reader = ByteReader(bytes.bytes)
-    do throws(MalformedBytes) {
-      _ = try reader.take(24)
-      let salt: UInt64 = try reader.littleEndian()
-      let header = DataFileHeader(
-        kind: kind, number: number, salt: salt, identity: identity, shard: 0)
-      return header.encode() == bytes ? salt : nil
-    } catch {
-      return nil
-    }
-  }
 }

@@ -16,6 +16,9 @@ extension Engine {
     return follower.historyExtent != nil
   }
 
+  /// The commit behind which commits can be read again; nil when none can.
+  package var historyStart: SequenceNumber? { storage.sequencer.historyExtent?.start.sequence }
+
   private var currentView: (View, CommitPoint) {
     follower?.datedSnapshot(of: storage.views) ?? storage.sequencer.datedSnapshot
   }

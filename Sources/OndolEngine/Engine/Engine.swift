@@ -135,7 +135,6 @@ package final class Engine: Sendable {
         upkeep.follow(placed)
         let receipt = CommitReceipt(sequence: placed.sequence, time: placed.time)
         try await storage.sequencer.finish(placed)
-        storage.sequencer.deliverAnnouncements()
         return receipt
       case .needsLog:
         try await storage.makeLog()
@@ -171,6 +170,15 @@ package final class Engine: Sendable {
   /// the first commit.
   package func follow(_ follower: @escaping @Sendable (Announcement) -> Void) {
     storage.sequencer.setFollower(follower)
+  }
+
+  /// Returns once whoever follows has been told of all commits up to `sequence`, which are visible:
+  /// between the two there is a moment, in which their committers are woken.
+  package func finishAnnouncing(through sequence: SequenceNumber) async {
+    while !storage.sequencer.hasAnnounced(through: sequence) {
+      storage.sequencer.deliverAnnouncements()
+      await Task.yield()
+    }
   }
 
   /// In an engine that only reads, has `observer` told of every refresh that shows more commits,
@@ -241,18 +249,27 @@ package final class Engine: Sendable {
     try await upkeep.flush()
   }
 
-  /// Writes every row from memory and merges every shard into one run, which is what reads like
-  /// best.
-  package func settle() async throws(EngineError) {
-    try await compact { _, _ in }
+  /// Writes the rows of one shard, the one `key` is in, from memory into sorted files.
+  package func flush(shardOf key: [UInt8]) async throws(EngineError) {
+    let shard = storage.views.current.shardIndex(of: key.bytes)
+    try await upkeep.flush(shard: shard)
   }
 
-  /// Writes every row from memory and merges every shard into one run: nothing deleted or
-  /// overwritten takes space afterwards, but for what snapshots hold. `progress` gets the bytes
+  /// The newest commit of which nobody can see an older state of the shard that `key` is in: it is
+  /// in files that the manifest names, and every view that lives was made afterwards.
+  package func retainedThrough(shardOf key: [UInt8]) -> SequenceNumber {
+    let shard = storage.views.current.shardIndex(of: key.bytes)
+    return storage.views.live.flushedThrough(shard: shard)
+  }
+
+  /// A major compaction: writes every row from memory and merges every shard into one run, which is
+  /// what reads like best. Nothing deleted or overwritten takes space afterwards, but for what
+  /// snapshots hold. `progress` gets the bytes
   /// merged so far and all there are to merge. When the task is cancelled, shards that are done
   /// stay so, and `.cancelled` is thrown. With `bytesPerSecond` it is at most as fast as that.
   package func compact(
-    bytesPerSecond: UInt64? = nil, progress: (_ done: UInt64, _ total: UInt64) -> Void
+    bytesPerSecond: UInt64? = nil,
+    progress: (_ done: UInt64, _ total: UInt64) -> Void = { _, _ in }
   ) async throws(EngineError) {
     try await flush()
     try await upkeep.compact(bytesPerSecond: bytesPerSecond, progress)

@@ -32,18 +32,6 @@ package struct EngineMetrics: Sendable {
     package var bytes: UInt64 { levels.reduce(valueBytes) { $0 + $1.bytes } }
   }
 
-  /// Who keeps files that compaction has replaced.
-  package struct Pins: Sendable, Equatable {
-    /// Names that holders of the oldest view gave.
-    package var owners: [String]
-    /// Of the oldest view that is not the current one; 0 when there is none.
-    package var ageMicroseconds: Int64
-    /// Bytes of files that go when these views do.
-    package var bytes: UInt64
-
-    package static let none = Pins(owners: [], ageMicroseconds: 0, bytes: 0)
-  }
-
   package var shards: [Shard]
   package var sequence: SequenceNumber
   package var cachedBytes: Int
@@ -55,7 +43,7 @@ package struct EngineMetrics: Sendable {
   package var blockExaminations: Int
   /// Bytes that deletions not yet carried out hide, as far as the sizes of rows tell.
   package var reclaimableBytes: UInt64
-  package var pins: Pins
+  package var pins: PinnedFiles
   /// What flushes and merges have found damaged since the database was opened, and go around.
   package var damage: [EngineError]
   package var totals: UpkeepTotals

@@ -90,7 +90,7 @@ struct Opening: Sendable {
       replacement = isClean ? nil : recovery.replacement
       memtables = recovery.memtables
       recovered = recovery.recovered
-      if isClean { try Self.sweep(names, directory, manifest) }
+      if isClean { try manifest.removeUnnamed(names) }
     } catch {
       lock.release()
       throw error
@@ -98,9 +98,6 @@ struct Opening: Sendable {
   }
 
   // MARK: - Making a database
-
-  private static let firstManifest = FileNumber(rawValue: 1)
-  static let firstLog = FileNumber(rawValue: 2)
 
   /// Whether the files are those of a database that lost power while it was made, or none at all.
   /// The first commit makes another log, so where there is none nothing can have been committed.
@@ -110,7 +107,7 @@ struct Opening: Sendable {
     let files = Set(names).subtracting(["LOCK", SpaceReserve.name])
     guard
       files.isSubset(of: [
-        firstManifest.manifestName, firstLog.logName, Superblock.name,
+        FileNumber.firstManifest.manifestName, FileNumber.firstLog.logName, Superblock.name,
       ])
     else { return false }
     guard files.contains(Superblock.name) else { return true }
@@ -127,7 +124,7 @@ struct Opening: Sendable {
     guard ours.count == names.count else {
       throw .notADatabase(path: path, reason: "the directory holds other files")
     }
-    let first = [firstManifest, firstLog]
+    let first = [FileNumber.firstManifest, FileNumber.firstLog]
     guard names.allSatisfy({ name in FileNumber.ofFile(name).map(first.contains) ?? true }) else {
       throw .corrupt(file: Superblock.name, offset: 0, reason: "the superblock is missing")
     }
@@ -149,18 +146,18 @@ struct Opening: Sendable {
     }
     try directory.sync()
     let identity = DatabaseIdentity(low: environment.random(), high: environment.random())
-    let start = LogStart(number: firstLog, base: .zero, sequence: .zero, time: 0)
+    let start = LogStart(number: .firstLog, base: .zero, sequence: .zero, time: 0)
     let header = LogHeader(
-      number: firstLog, identity: identity, salt: environment.random(), kind: .normal,
+      number: .firstLog, identity: identity, salt: environment.random(), kind: .normal,
       base: .zero, previous: .zero, previousLength: 0, firstSequence: SequenceNumber.zero.next)
     let log = try LogFile.writeSealed(header, start, directory: directory)
 
     let now = environment.now()
     let superblock = Superblock(
-      identity: identity, epoch: 1, manifest: firstManifest,
+      identity: identity, epoch: 1, manifest: .firstManifest,
       shardCount: UInt32(options.shardCount), created: now, written: now)
     let state = ManifestState(
-      nextFile: FileNumber(rawValue: 3), floor: start, newestLog: firstLog,
+      nextFile: FileNumber(rawValue: 3), floor: start, newestLog: .firstLog,
       shards: Array(repeating: ShardState(), count: options.shardCount),
       history: options.historyRetention.map { _ in History(start: start.before) },
       namedLogs: [log.number: log])
@@ -186,33 +183,6 @@ struct Opening: Sendable {
     return try Manifest.load(
       superblock, directory: directory, environment: environment,
       rotationSize: options.manifestSize, limits: options.manifestLimits)
-  }
-
-  /// Removes files of ours that nobody names: what flushes, merges and rotations left behind.
-  static func sweep(
-    _ names: [String], _ directory: any Directory, _ manifest: Manifest
-  ) throws(EngineError) {
-    let state = manifest.state
-    let current = manifest.superblock.manifest
-    for name in names {
-      let isDead =
-        if let log = FileNumber.parse(name, prefix: "LOG-") {
-          !state.references(log: log) || log > state.newestLog
-        } else if let manifest = FileNumber.parse(name, prefix: "MANIFEST-") {
-          manifest != current
-        } else if let segment = FileNumber.parse(name, suffix: ".seg") {
-          !state.references(segment: segment)
-        } else if let values = FileNumber.parse(name, suffix: ".val") {
-          !state.references(valueFile: values)
-        } else {
-          // What a crash left of the reserve; the first commit makes it anew.
-          name == SpaceReserve.name
-        }
-      guard isDead else { continue }
-      // What says so must not be lost after the file is.
-      try manifest.secureFoundation()
-      try directory.remove(name)
-    }
   }
 
   // MARK: - The engine

@@ -66,8 +66,8 @@ struct Groundwork: Sendable {
     let depth = shards.map(\.count).max() ?? 0
     let runs = (0..<depth).flatMap { place in shards.compactMap { $0.dropFirst(place).first } }
     for run in runs {
-      for segment in run.segments where directory.heldRoom > 0 { try segment.hold() }
-      for file in run.valueFiles.all where directory.heldRoom > 0 { try file.hold() }
+      for segment in run.segments where directory.heldRoom > 0 { try segment.data.hold() }
+      for file in run.valueFiles.all where directory.heldRoom > 0 { try file.data.hold() }
     }
     guard directory.heldRoom == 0 else { return }
     let names = Set(try directory.list())

@@ -83,7 +83,7 @@ struct BackupReader: Sendable {
     numbers = FileNumbers(next: nextFile)
     if let greatest = named.max() { numbers.reserve(through: greatest) }
     // Numbers that a new database begins with would make one without a superblock look new.
-    numbers.reserve(through: Opening.firstLog)
+    numbers.reserve(through: .firstLog)
 
     var items: [Item] = []
     for (index, shard) in view.shards.enumerated() {

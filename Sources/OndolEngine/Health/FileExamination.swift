@@ -194,7 +194,7 @@ struct FileExamination: Sendable {
     files.follow(manifest.state)
     valueFiles = files.all.sorted { $0.number < $1.number }
     for file in valueFiles {
-      if directory.heldRoom > 0 { try? file.hold() }
+      if directory.heldRoom > 0 { try? file.data.hold() }
       findings += file.structureFindings()
     }
     for (index, shard) in manifest.state.shards.enumerated() {
@@ -203,7 +203,7 @@ struct FileExamination: Sendable {
           metadata, identity: identity, shard: UInt32(index), directory: directory, cache: cache,
           valueFiles: files.files(metadata.valueReferences))
         segments.append(segment)
-        if directory.heldRoom > 0 { try? segment.hold() }
+        if directory.heldRoom > 0 { try? segment.data.hold() }
         findings += segment.structureFindings()
         checkSequences(of: metadata, in: shard, manifest)
       }

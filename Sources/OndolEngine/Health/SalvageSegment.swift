@@ -54,7 +54,7 @@ struct SalvageSegment {
     } catch {
       losses.note(SalvageLoss(error, in: name, reach: reach))
       blocks = []
-      try search(UInt64(SegmentFormat.headerLength)..<max(64, end), file)
+      try search(UInt64(DataFileHeader.length)..<max(64, end), file)
     }
   }
 
@@ -103,7 +103,7 @@ struct SalvageSegment {
     for place in places.reversed() {
       let start =
         place == 0
-        ? UInt64(SegmentFormat.headerLength)
+        ? UInt64(DataFileHeader.length)
         : known[place - 1].offset + UInt64(known[place - 1].length)
       let stop = place < known.count ? known[place].offset : end
       guard start < stop else { continue }
@@ -132,7 +132,7 @@ struct SalvageSegment {
       let candidates = trailers[first...].prefix(Self.attempts)
       let offset = stretch.lowerBound + UInt64(start)
       let end = candidates.first { isBlock(bytes.bytes, start, end: $0, at: offset) }
-      let behind = (end ?? trailers[first]) + SegmentFormat.trailerLength
+      let behind = (end ?? trailers[first]) + StoredBlock.trailerLength
       let isIndex = end.map { bytes[$0 + 5] == BlockKind.index.rawValue } ?? false
       if !isIndex {
         blocks.append(
@@ -150,7 +150,7 @@ struct SalvageSegment {
   private static func possibleTrailers(_ bytes: RawSpan) -> [Int] {
     var places: [Int] = []
     var place = 0
-    while place + SegmentFormat.trailerLength <= bytes.byteCount {
+    while place + StoredBlock.trailerLength <= bytes.byteCount {
       let kind = bytes.byte(at: place + 5)
       if kind == 1 || kind == 2, bytes.byte(at: place + 4) <= 1,
         [6, 7, 12, 13, 14, 15].allSatisfy({ bytes.byte(at: place + $0) == 0 })
@@ -163,7 +163,7 @@ struct SalvageSegment {
   }
 
   private func isBlock(_ bytes: RawSpan, _ start: Int, end: Int, at offset: UInt64) -> Bool {
-    let block = bytes.extracting(start..<(end + SegmentFormat.trailerLength))
+    let block = bytes.extracting(start..<(end + StoredBlock.trailerLength))
     guard let kind = BlockKind(rawValue: bytes.byte(at: end + 5)) else { return false }
     return (try? StoredBlock.Opened(block, kind: kind, salt: salt, offset: offset)) != nil
   }
@@ -206,7 +206,7 @@ struct SalvageSegment {
 extension SalvageBlock {
   init(_ handle: BlockHandle) {
     offset = handle.offset
-    length = Int(handle.storedLength) + SegmentFormat.trailerLength
+    length = Int(handle.storedLength) + StoredBlock.trailerLength
   }
 }
 
@@ -218,26 +218,6 @@ extension SegmentFileReader {
     } catch {
       guard case .needsNewerVersion = error else { return nil }
       throw error
-    }
-  }
-}
-
-extension DataFileHeader {
-  /// The header of a file, or nil when it is damaged.
-  static func find(_ kind: Kind, in file: any File) throws(EngineError) -> DataFileHeader? {
-    let bytes = try file.read(at: 0, count: length)
-    var reader = ByteReader(bytes.bytes)
-    do throws(MalformedBytes) {
-      _ = try reader.take(16)
-      let header = DataFileHeader(
-        kind: kind, number: FileNumber(rawValue: try reader.littleEndian()),
-        salt: try reader.littleEndian(),
-        identity: DatabaseIdentity(
-          low: try reader.littleEndian(), high: try reader.littleEndian()),
-        shard: try reader.littleEndian())
-      return header.encode() == bytes ? header : nil
-    } catch {
-      return nil
     }
   }
 }

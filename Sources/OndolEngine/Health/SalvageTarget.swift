@@ -19,7 +19,7 @@ package final class SalvageTarget {
     self.environment = environment
     // Numbers that a new database begins with would make one without a superblock look new.
     files = SegmentFiles(
-      directory: target.directory, numbers: FileNumbers(next: Opening.firstLog.next),
+      directory: target.directory, numbers: FileNumbers(next: .firstLog.next),
       identity: DatabaseIdentity(low: environment.random(), high: environment.random()),
       options: options, random: environment.random, emptied: [:])
     let files = files

@@ -146,11 +146,11 @@ struct Operation: ~Escapable {
   }
 }
 
-/// Steps through the operations of a payload, past a remark.
+/// Steps through the operations of a payload, past an annotation.
 struct OperationReader: ~Escapable {
   private var reader: ByteReader
-  /// Where the remark is that was passed, if one was.
-  private(set) var remark: Range<Int>?
+  /// Where the annotation is that was passed, if one was.
+  private(set) var annotation: Range<Int>?
 
   @_lifetime(copy payload)
   init(_ payload: RawSpan) {
@@ -164,10 +164,10 @@ struct OperationReader: ~Escapable {
     guard !reader.isAtEnd else { return nil }
     var start = reader.offset
     var first = try reader.byte()
-    if first == Batch.remarkKind {
+    if first == Batch.annotationKind {
       let length = try reader.lengthPrefixed().byteCount
-      guard remark == nil else { throw MalformedBytes(at: start, "a second remark") }
-      remark = (reader.offset - length)..<reader.offset
+      guard annotation == nil else { throw MalformedBytes(at: start, "a second annotation") }
+      annotation = (reader.offset - length)..<reader.offset
       if reader.isAtEnd { return nil }
       start = reader.offset
       first = try reader.byte()

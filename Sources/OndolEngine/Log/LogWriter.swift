@@ -51,7 +51,7 @@ struct SpareLog: Sendable {
   let salt: UInt64
   let prewritten: UInt64
   /// Bytes from the start for which the disk has given room.
-  let reserved: UInt64
+  var reserved: UInt64
 }
 
 /// What every frame of one commit shares.

@@ -101,23 +101,3 @@ struct DroppedKeyspaces: Sendable, Equatable {
     return low
   }
 }
-
-extension ManifestState {
-  /// The same without drops that nothing can bring back: no segment from before the drop may have
-  /// rows, and all logs from before are gone. A log that recovery has written anew is younger than
-  /// its commits, so first it must be gone, too.
-  ///
-  /// - Parameter recovered: the last commit that opening found in the logs.
-  func forgettingDrops(recoveredThrough recovered: SequenceNumber) -> ManifestState {
-    guard !dropped.isEmpty, floor.sequence >= recovered else { return self }
-    var touched: Set<UInt32> = []
-    for (index, shard) in shards.enumerated() {
-      for run in shard.runs {
-        touched.formUnion(dropped.touched(by: run.segments, of: index, in: shards.count))
-      }
-    }
-    var rest = self
-    rest.dropped = dropped.keeping(touched, before: floor.number)
-    return rest
-  }
-}

@@ -2,22 +2,9 @@
 // value, part of the manifest. A log comes here when everything in it is flushed, which would
 // otherwise be its end, and goes when it is too old or there is too much.
 //
-// `start` says from where on every commit carries a remark, which is more than that its log is
+// `start` says from where on every commit carries an annotation, which is more than that its log is
 // there: it is set before the first commit that has one, and history ends before the first that has
 // none.
-
-/// For how long logs are kept that recovery needs no more.
-package struct HistoryRetention: Sendable, Equatable {
-  /// A log whose last commit is older goes.
-  package var microseconds: Int64
-  /// The oldest go above so many bytes.
-  package var bytes: UInt64
-
-  package init(microseconds: Int64, bytes: UInt64) {
-    self.microseconds = microseconds
-    self.bytes = bytes
-  }
-}
 
 /// A log that recovery needs no more.
 struct KeptLog: Sendable, Equatable {
@@ -81,11 +68,6 @@ struct History: Sendable, Equatable {
     guard let old else { return [.history(after: new.start)] + kept }
     return kept + (new.start == old.start ? [] : [.history(after: new.start)])
   }
-}
-
-extension LogStart {
-  /// The last commit before it.
-  var before: CommitPoint { CommitPoint(sequence: sequence, time: time) }
 }
 
 extension Int64 {

@@ -265,6 +265,30 @@ final class Manifest: @unchecked Sendable {
     }
   }
 
+  /// Removes files of ours that nobody names: what flushes, merges and rotations left behind.
+  func removeUnnamed(_ names: [String]) throws(EngineError) {
+    let current = superblock.manifest
+    for name in names {
+      let isDead =
+        if let log = FileNumber.parse(name, prefix: "LOG-") {
+          !state.references(log: log) || log > state.newestLog
+        } else if let manifest = FileNumber.parse(name, prefix: "MANIFEST-") {
+          manifest != current
+        } else if let segment = FileNumber.parse(name, suffix: ".seg") {
+          !state.references(segment: segment)
+        } else if let values = FileNumber.parse(name, suffix: ".val") {
+          !state.references(valueFile: values)
+        } else {
+          // What a crash left of the reserve; the first commit makes it anew.
+          name == SpaceReserve.name
+        }
+      guard isDead else { continue }
+      // What says so must not be lost after the file is.
+      try secureFoundation()
+      try directory.remove(name)
+    }
+  }
+
   /// Gives out a file number.
   func allocate() -> FileNumber { numbers.allocate() }
 

@@ -62,26 +62,22 @@ enum ManifestChange: Sendable, Equatable {
       log.encode(into: &body)
     case .flushed(let shard, let through):
       tag = Tag.flushed
-      body.appendVarint(shard)
-      body.appendVarint(through.rawValue)
+      body.append(shard: shard, through.rawValue)
     case .addSegment(let shard, let level, let run, let segment):
       tag = Tag.addSegment
-      body.appendVarint(shard)
-      body.appendVarint(level)
+      body.append(shard: shard, UInt64(level))
       body.appendVarint(run)
       segment.encode(into: &body)
     case .dropSegment(let shard, let number):
       tag = Tag.dropSegment
-      body.appendVarint(shard)
-      body.appendVarint(number.rawValue)
+      body.append(shard: shard, number.rawValue)
     case .addValueFile(let shard, let file):
       tag = Tag.addValueFile
       body.appendVarint(shard)
       file.encode(into: &body)
     case .dropValueFile(let shard, let number):
       tag = Tag.dropValueFile
-      body.appendVarint(shard)
-      body.appendVarint(number.rawValue)
+      body.append(shard: shard, number.rawValue)
     case .dropKeyspaces(let keyspaces, let before):
       tag = Tag.dropKeyspaces
       body.appendVarint(before.rawValue)
@@ -215,5 +211,13 @@ extension SegmentMetadata {
         ValueReference(
           file: FileNumber(rawValue: try reader.varint()), bytes: try reader.varint()))
     }
+  }
+}
+
+extension [UInt8] {
+  /// Appends which shard a change is of, and a number.
+  fileprivate mutating func append(shard: Int, _ number: UInt64) {
+    appendVarint(shard)
+    appendVarint(number)
   }
 }

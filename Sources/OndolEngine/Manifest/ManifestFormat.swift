@@ -3,15 +3,15 @@
 // Versions of the format before parts knew none, so a manifest says in its header whether there may
 // be any: they refuse it as newer.
 
-/// How large the pieces of a manifest may be. Whoever writes keeps within them before anything is
-/// written, since whoever reads refuses what is beyond.
-struct ManifestLimits: Sendable {
-  /// Bytes of one frame's payload.
-  var frame = FrameHeader.maximumPayload
-  /// Bytes of the first edit: the state. Some millions of segments fit.
-  var state = 1 << 29
-  /// Bytes of the file, which is read at once.
-  var file = 1 << 30
+/// How far the numbers in a manifest go.
+enum ManifestBounds {
+  /// Numbers that only go up begin here and are added to ever after, so what they begin with must
+  /// leave room. No database lives long enough to come near.
+  static let greatestCounter: UInt64 = 1 << 62
+
+  /// No file has more bytes, rows or references than this: sums over any number of files that a
+  /// manifest can name stay far from overflowing.
+  static let largestAmount: UInt64 = 1 << 40
 }
 
 /// The 64 bytes in front of the edits.
@@ -71,20 +71,5 @@ struct ManifestHeader: Equatable {
       throw .newer(at: 8, "the manifest's version \(version) is unknown")
     }
     return ManifestHeader(version: version, number: number, identity: identity, salt: salt)
-  }
-}
-
-extension FrameHeader {
-  /// Whether a header stands at the front of `bytes` that was written so, and whose kind, flags or
-  /// version are unknown.
-  static func isOfNewerVersion(_ bytes: RawSpan, salt: UInt64, offset: UInt64) -> Bool {
-    guard bytes.byteCount >= length else { return false }
-    var reader = ByteReader(bytes.extracting(droppingFirst: 48))
-    let seed = contextSeed(salt: salt, offset: offset)
-    guard let checksum: UInt64 = try? reader.littleEndian(),
-      checksum == seededChecksum(seed, bytes.extracting(first: 48))
-    else { return false }
-    return FrameKind(rawValue: bytes.byte(at: 4)) == nil || bytes.byte(at: 5) != 0
-      || bytes.byte(at: 6) != UInt8(version & 0xFF) || bytes.byte(at: 7) != UInt8(version >> 8)
   }
 }

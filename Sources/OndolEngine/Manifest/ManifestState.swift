@@ -2,16 +2,6 @@
 // dropped, and from which log on recovery must read. A plain value; what changes it is in
 // ManifestChange, a shard's part in ShardState.
 
-/// Where a log stands in the one line of commits.
-struct LogStart: Sendable, Equatable {
-  var number: FileNumber
-  /// The position of its first byte.
-  var base: LogPosition
-  /// The last commit before it, and that commit's time.
-  var sequence: SequenceNumber
-  var time: Int64
-}
-
 /// The state that all edits so far add up to.
 struct ManifestState: Sendable, Equatable {
   /// Every file number below has been given out.
@@ -81,7 +71,7 @@ extension ManifestState {
       newestLog = newest
       namedLogs = namedLogs.filter { $0.key >= floor.number }
     case .nameLog(let log):
-      guard log.number >= floor.number, log.length <= Self.largestAmount else {
+      guard log.number >= floor.number, log.length <= ManifestBounds.largestAmount else {
         throw MalformedBytes(at: 0, "names log \(log.number.rawValue), which nobody needs")
       }
       namedLogs[log.number] = log
@@ -92,7 +82,7 @@ extension ManifestState {
     case .keepLog(let log):
       try check(counter: log.sequence.rawValue)
       guard history != nil, log.number < floor.number, log.sequence <= floor.sequence,
-        log.length <= Self.largestAmount, log.follows(history?.logs.last)
+        log.length <= ManifestBounds.largestAmount, log.follows(history?.logs.last)
       else { throw MalformedBytes(at: 0, "keeps log \(log.number.rawValue) out of order") }
       history?.logs.append(log)
     case .flushed(let shard, let through):
@@ -120,16 +110,8 @@ extension ManifestState {
     }
   }
 
-  /// Numbers that only go up begin here and are added to ever after, so what they begin with must
-  /// leave room. No database lives long enough to come near.
-  static let greatestCounter: UInt64 = 1 << 62
-
-  /// No file has more bytes, rows or references than this: sums over any number of files that a
-  /// manifest can name stay far from overflowing.
-  static let largestAmount: UInt64 = 1 << 40
-
   private func check(counter: UInt64) throws(MalformedBytes) {
-    guard counter <= Self.greatestCounter else {
+    guard counter <= ManifestBounds.greatestCounter else {
       throw MalformedBytes(at: 0, "counts from \(counter), which nothing can have come to")
     }
   }
@@ -143,6 +125,31 @@ extension ManifestState {
   private func check(_ shard: Int) throws(MalformedBytes) {
     guard shards.indices.contains(shard) else {
       throw MalformedBytes(at: 0, "names shard \(shard) of \(shards.count)")
+    }
+  }
+
+  /// The same without drops that nothing can bring back: no segment from before the drop may have
+  /// rows, and all logs from before are gone. A log that recovery has written anew is younger than
+  /// its commits, so first it must be gone, too.
+  ///
+  /// - Parameter recovered: the last commit that opening found in the logs.
+  func forgettingDrops(recoveredThrough recovered: SequenceNumber) -> ManifestState {
+    guard !dropped.isEmpty, floor.sequence >= recovered else { return self }
+    var touched: Set<UInt32> = []
+    for (index, shard) in shards.enumerated() {
+      for run in shard.runs {
+        touched.formUnion(dropped.touched(by: run.segments, of: index, in: shards.count))
+      }
+    }
+    var rest = self
+    rest.dropped = dropped.keeping(touched, before: floor.number)
+    return rest
+  }
+
+  /// The changes that drop value files which no segment names.
+  var dropsOfUnreferencedValueFiles: [ManifestChange] {
+    shards.enumerated().flatMap { index, shard in
+      shard.values.unreferenced.map { .dropValueFile(shard: index, number: $0) }
     }
   }
 }

@@ -120,7 +120,7 @@ struct ShardState: Sendable, Equatable {
     guard !segment.maxKey.lexicographicallyPrecedes(segment.minKey) else {
       throw MalformedBytes(at: 0, "segment \(segment.number.rawValue) ends before it begins")
     }
-    guard segment.amounts.allSatisfy({ $0 <= ManifestState.largestAmount }) else {
+    guard segment.amounts.allSatisfy({ $0 <= ManifestBounds.largestAmount }) else {
       throw MalformedBytes(
         at: 0, "segment \(segment.number.rawValue) counts more than there can be")
     }

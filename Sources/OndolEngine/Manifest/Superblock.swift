@@ -173,3 +173,9 @@ struct Superblock: Sendable, Equatable {
     return features.joined(separator: ", ")
   }
 }
+
+/// What this build writes and reads: one version, so that tools which show it need no open file.
+package enum FileFormat {
+  /// Major and minor number, as the superblock has them.
+  package static var version: String { "\(Superblock.major).\(Superblock.minor)" }
+}

@@ -91,7 +91,7 @@ final class OpenSegment: Sendable {
 
   /// Reads the header, which reads do without, and compares it.
   func verifyHeader(_ expected: DataFileHeader) throws(EngineError) {
-    guard try file.read(at: 0, count: SegmentFormat.headerLength) == expected.encode() else {
+    guard try file.read(at: 0, count: DataFileHeader.length) == expected.encode() else {
       throw errors.corrupt(at: 0, "the header is not the one that was written")
     }
   }
@@ -190,9 +190,9 @@ final class OpenSegment: Sendable {
   private func load(
     _ handle: BlockHandle, _ kind: BlockKind, slot: Int, keep: Bool
   ) throws(EngineError) -> PinnedBlock {
-    let length = UInt64(handle.storedLength) + UInt64(SegmentFormat.trailerLength)
+    let length = UInt64(handle.storedLength) + UInt64(StoredBlock.trailerLength)
     let (end, overflows) = handle.offset.addingReportingOverflow(length)
-    guard !overflows, handle.offset >= UInt64(SegmentFormat.headerLength), end <= blocksEnd else {
+    guard !overflows, handle.offset >= UInt64(DataFileHeader.length), end <= blocksEnd else {
       throw errors.corrupt(at: handle.offset, "a block outside the blocks")
     }
     let bytes = try file.read(at: handle.offset, count: Int(length))

@@ -2,14 +2,14 @@
 // finds the segment among the last keys of all, laid out as a block and searched as one.
 
 /// Segments in ascending order of their keys, disjoint.
-package final class Run: Sendable {
-  package let segments: [Segment]
+final class Run: Sendable {
+  let segments: [Segment]
   /// Those that rows of any segment point into.
   let valueFiles: ValueFileTable
   /// What gets go by.
   let table: RunTable
 
-  package init(_ segments: [Segment]) {
+  init(_ segments: [Segment]) {
     self.segments = segments
     valueFiles = ValueFileTable(segments.flatMap(\.valueFiles))
     var lastKeys = BlockBuilder()
@@ -25,31 +25,11 @@ package final class Run: Sendable {
     table.free()
   }
 
-  /// Searches for `key`, whose KeyHash is `hash`; see `Segment.get`.
-  @_lifetime(borrow self)
-  package func get(
-    _ key: RawSpan, hash: UInt64, _ options: ReadOptions = ReadOptions()
-  ) throws(EngineError) -> Lookup {
+  /// Searches for `key`, whose KeyHash is `hash`, where blocks in memory did not have the answer;
+  /// see `Segment.load`.
+  func load(_ key: RawSpan, hash: UInt64, _ options: ReadOptions) throws(EngineError) -> Lookup {
     let index = table.segmentIndex(atOrAfter: key)
-    guard index < table.count else { return .absent }
-    if let segment = table.table(index) {
-      if options.asksFilterFirst, !segment.filter.mayContain(hash) { return .absent }
-      switch segment.find(key) {
-      case .found(let pin, let row): return .found(PinnedRow(pin, row: row, owner: self))
-      case .absent: return .absent
-      case .notInMemory: break
-      }
-    }
-    return try load(index, key, hash, options)
-  }
-
-  @inline(never)
-  @_lifetime(borrow self)
-  private func load(
-    _ index: Int, _ key: RawSpan, _ hash: UInt64, _ options: ReadOptions
-  ) throws(EngineError) -> Lookup {
-    let segment = segments[index]
-    return try segment.load(key, hash, options).held(by: self)
+    return index < table.count ? try segments[index].load(key, hash, options) : .absent
   }
 
   /// The first segment whose last key is `key` or above; the count of segments when there is none.
@@ -67,7 +47,7 @@ package final class Run: Sendable {
   ///
   /// - Parameter keepsBlocks: whether blocks it reads from files enter the cache. A compaction,
   ///   which reads everything once, says no.
-  package func cursor(keepsBlocks: Bool = true) -> RunCursor {
+  func cursor(keepsBlocks: Bool = true) -> RunCursor {
     RunCursor(self, keepsBlocks: keepsBlocks)
   }
 }

@@ -3,7 +3,7 @@
 // the next block looks into the index, and only a block that is not in memory reads the file.
 
 /// A place in a run. Not to be shared between threads.
-package final class RunCursor {
+final class RunCursor {
   private let run: Run
   private let keepsBlocks: Bool
   /// Whether a move may wait for the file; one that may not throws `.wouldBlock` instead, and
@@ -43,19 +43,19 @@ package final class RunCursor {
 
   /// Whether the cursor is at a row.
   @inline(__always)
-  package var isValid: Bool { row < rowCount }
+  var isValid: Bool { row < rowCount }
 
   /// The file under the cursor.
   var fileName: String { run.segments[segmentIndex].metadata.number.segmentName }
 
   /// The kind of the row under the cursor.
   @inline(__always)
-  package var kind: RowKind { current.kind(row) }
+  var kind: RowKind { current.kind(row) }
 
   /// The bytes in the row under the cursor: its value, or the pointer to it; valid until the cursor
   /// moves.
   @inline(__always)
-  package var value: RawSpan {
+  var value: RawSpan {
     @_lifetime(borrow self)
     get { current.value(row, heldBy: self) }
   }
@@ -81,7 +81,7 @@ package final class RunCursor {
 
   /// The key of the row under the cursor, put together here; valid until the cursor moves.
   @inline(__always)
-  package var key: RawSpan {
+  var key: RawSpan {
     @_lifetime(borrow self)
     get {
       let length = keyBuffer.fill(current, row)
@@ -110,7 +110,7 @@ package final class RunCursor {
 
   /// Moves to the next row; behind the last one the cursor is invalid.
   @inline(__always)
-  package func next() throws(EngineError) {
+  func next() throws(EngineError) {
     precondition(isValid, "a cursor that is nowhere")
     row += 1
     if row == rowCount { try enterNextBlock() }
@@ -118,7 +118,7 @@ package final class RunCursor {
 
   /// Moves to the row before; in front of the first one the cursor is invalid.
   @inline(__always)
-  package func previous() throws(EngineError) {
+  func previous() throws(EngineError) {
     precondition(isValid, "a cursor that is nowhere")
     if row > 0 { row -= 1 } else { try enterPreviousBlock() }
   }
@@ -126,19 +126,19 @@ package final class RunCursor {
   // MARK: - Seeks
 
   /// Moves to the first row; invalid when there is none.
-  package func seekToFirst() throws(EngineError) {
+  func seekToFirst() throws(EngineError) {
     leave()
     try enter(segment: 0, atEnd: false)
   }
 
   /// Moves to the last row; invalid when there is none.
-  package func seekToLast() throws(EngineError) {
+  func seekToLast() throws(EngineError) {
     leave()
     try enter(segment: run.segments.count - 1, atEnd: true)
   }
 
   /// Moves to the first row whose key is `key` or above.
-  package func seek(atOrAfter key: RawSpan) throws(EngineError) {
+  func seek(atOrAfter key: RawSpan) throws(EngineError) {
     leave()
     segmentIndex = run.segmentIndex(atOrAfter: key)
     guard segmentIndex < run.segments.count else { return }
@@ -157,7 +157,7 @@ package final class RunCursor {
   }
 
   /// Moves to the last row whose key is `key` or below.
-  package func seek(atOrBefore key: RawSpan) throws(EngineError) {
+  func seek(atOrBefore key: RawSpan) throws(EngineError) {
     try seek(atOrAfter: key)
     guard isValid else { return try seekToLast() }
     if self.key.compare(key) != 0 { try previous() }

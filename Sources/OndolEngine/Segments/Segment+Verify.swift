@@ -8,7 +8,7 @@ extension Segment {
   ///
   /// - Throws: `.corrupt` with the first thing that is wrong.
   /// - Complexity: O(file); reads all of it.
-  package func verify() throws(EngineError) {
+  func verify() throws(EngineError) {
     guard let first = findings().first else { return }
     throw .corrupt(file: first.file, offset: first.offset ?? 0, reason: first.message)
   }
@@ -16,7 +16,7 @@ extension Segment {
   /// Everything that is wrong with the file.
   ///
   /// - Complexity: O(file); reads all of it, and the headers of the values its rows point to.
-  package func findings() -> [StorageFinding] {
+  func findings() -> [StorageFinding] {
     let file = metadata.number.segmentName
     do throws(EngineError) {
       let segment = try open()

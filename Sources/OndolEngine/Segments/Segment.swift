@@ -3,51 +3,32 @@
 // index, an index block, a data block) over memory that is reached without locks or reference
 // counts.
 
-internal import Synchronization
-
-/// What a search for a key in one run or segment came to.
-package enum Lookup: ~Copyable, ~Escapable {
-  /// The row, which may be a tombstone.
-  case found(PinnedRow)
-  case absent
-  /// The answer is in a block that is not in memory, and the caller did not want to wait for the
-  /// file.
-  case wouldBlock
-}
-
 /// How a segment or run is asked for a key.
-package struct ReadOptions: Sendable {
+struct ReadOptions: Sendable {
   /// Whether the caller may wait for the file.
-  package var mayBlock = true
+  var mayBlock = true
   /// Whether to ask the filter before searching blocks in memory. Right for runs that are young and
   /// small beside others; for the oldest run, which holds most keys asked for, the filter is only
   /// asked before a block is read from the file.
-  package var asksFilterFirst = false
-
-  package init(mayBlock: Bool = true, asksFilterFirst: Bool = false) {
-    self.mayBlock = mayBlock
-    self.asksFilterFirst = asksFilterFirst
-  }
+  var asksFilterFirst = false
 }
 
 /// An immutable sorted file of rows, opened when first needed.
-package final class Segment: Sendable {
-  package let metadata: SegmentMetadata
+final class Segment: Sendable {
+  let metadata: SegmentMetadata
   private let identity: DatabaseIdentity
   private let shard: UInt32
-  private let directory: any Directory
   private let cache: BlockCache
+  /// The file; when a merge has replaced the segment it goes with the last view that reads it.
+  let data: DataFile
   /// The value files that its rows point into.
   let valueFiles: [ValueFile]
 
   /// What gets go by; published when `opened` is set, which keeps it alive.
   private let published = PublishedOnce<SegmentTable>()
   private let opened = Guarded<OpenSegment?>(nil)
-  private let file = Guarded<(any File)?>(nil)
-  /// Set when a merge has replaced the segment: the file goes with the last view that reads it.
-  private let isObsolete = Atomic(false)
 
-  package init(
+  init(
     _ metadata: SegmentMetadata, identity: DatabaseIdentity, shard: UInt32,
     directory: any Directory, cache: BlockCache, valueFiles: [ValueFile] = []
   ) {
@@ -55,33 +36,8 @@ package final class Segment: Sendable {
     self.metadata = metadata
     self.identity = identity
     self.shard = shard
-    self.directory = directory
+    data = DataFile(metadata.number.segmentName, in: directory)
     self.cache = cache
-  }
-
-  deinit {
-    // A file that stays is removed by the next opening, since nobody names it.
-    if isObsolete.load(ordering: .relaxed) { try? directory.remove(metadata.number.segmentName) }
-  }
-
-  /// Has the file removed once nothing reads it any more.
-  func removeWhenUnused() {
-    isObsolete.store(true, ordering: .relaxed)
-  }
-
-  /// Has the file stay open from now on, because somebody else may remove it. To be asked for only
-  /// while the directory has room for files that are held.
-  func hold() throws(EngineError) {
-    _ = try openFile(held: true)
-  }
-
-  private func openFile(held: Bool = false) throws(EngineError) -> any File {
-    try file.withLock { (file) throws(EngineError) in
-      if let file { return file }
-      let opened = try directory.openForReads(metadata.number.segmentName, held: held)
-      file = opened
-      return opened
-    }
   }
 
   var table: PublishedOnce<SegmentTable>.Reader { published.reader }
@@ -93,29 +49,13 @@ package final class Segment: Sendable {
     )
   }
 
-  /// Searches for `key`, whose KeyHash is `hash`.
-  ///
-  /// - Complexity: O(log rows). Nothing is allocated or counted, and no lock taken, when the blocks
-  ///   are in memory; otherwise `pread` for each block that is not, and for the index once.
-  @_lifetime(borrow self)
-  package func get(
-    _ key: RawSpan, hash: UInt64, _ options: ReadOptions = ReadOptions()
-  ) throws(EngineError) -> Lookup {
-    if let table = published.reader.value {
-      if options.asksFilterFirst, !table.filter.mayContain(hash) { return .absent }
-      switch table.find(key) {
-      case .found(let pin, let row): return .found(PinnedRow(pin, row: row, owner: self))
-      case .absent: return .absent
-      case .notInMemory: break
-      }
-    }
-    return try load(key, hash, options)
-  }
-
   // MARK: - Reads that need the file
 
-  /// As `get`, reading what is not in memory, unless the filter says that it is not worth it.
-  @_lifetime(borrow self)
+  /// Searches for `key`, whose KeyHash is `hash`, and reads what is not in memory, unless the
+  /// filter says that it is not worth it.
+  ///
+  /// - Complexity: O(log rows); `pread` for each block that is not in memory, and for the index
+  ///   once.
   func load(
     _ key: RawSpan, _ hash: UInt64, _ options: ReadOptions
   ) throws(EngineError) -> Lookup {
@@ -124,7 +64,7 @@ package final class Segment: Sendable {
     let minKey = metadata.minKey
     let isBefore = key.compare(minKey.bytes) < 0
     if isBefore { return .absent }
-    guard options.mayBlock else { return .wouldBlock }
+    guard options.mayBlock else { return .notInMemory }
     let segment = try open()
     guard try segment.mayContain(hash, isYoung: options.asksFilterFirst) else { return .absent }
     let table = segment.table
@@ -139,7 +79,7 @@ package final class Segment: Sendable {
       return .absent
     }
     segment.noteSearch(found: true)
-    return .found(PinnedRow(pin, row: row, owner: self))
+    return .found(pin, row: row)
   }
 
   /// The open file, opened now when it was not yet. Blocks: several `pread` calls the first time.
@@ -148,7 +88,7 @@ package final class Segment: Sendable {
     try opened.withLock { (opened) throws(EngineError) in
       if let opened { return opened }
       let segment = try OpenSegment(
-        metadata, identity: identity, shard: shard, file: try openFile(), cache: cache)
+        metadata, identity: identity, shard: shard, file: try data.open(), cache: cache)
       opened = segment
       published.publish(segment.table)
       return segment

@@ -25,7 +25,7 @@ struct SegmentFileReader {
   ) throws(EngineError) -> SegmentFileReader {
     let size = try file.size()
     let length = UInt64(SegmentFormat.footerLength)
-    guard size >= length + UInt64(SegmentFormat.headerLength) else {
+    guard size >= length + UInt64(DataFileHeader.length) else {
       throw errors.corrupt(at: size, "too short for a segment")
     }
     let footerBytes = try file.read(at: size - length, count: SegmentFormat.footerLength)
@@ -42,7 +42,7 @@ struct SegmentFileReader {
     // Every block has a trailer, so a file has fewer blocks than bytes: numbers of slots fit.
     let blocks = footer.dataBlocks.addingReportingOverflow(footer.indexBlocks)
     guard footer.blocksEnd <= footerOffset, !blocks.overflow,
-      blocks.partialValue <= footer.blocksEnd / UInt64(SegmentFormat.trailerLength),
+      blocks.partialValue <= footer.blocksEnd / UInt64(StoredBlock.trailerLength),
       blocks.partialValue < UInt64(UInt32.max)
     else { throw errors.corrupt(at: footerOffset, "more blocks than the file can hold") }
     guard footer.entries <= footer.dataBlocks * UInt64(BlockLayout.maximumRows),

@@ -50,15 +50,13 @@
 // they are in every version to come, so that every reader can tell damage from a file it is too old
 // for.
 
+extension DataFileHeader.Kind {
+  static let segment = Self(magic: [0x89, 0x4f, 0x44, 0x53, 0x0d, 0x0a, 0x1a, 0x0a])
+}
+
 /// Numbers of the format.
 enum SegmentFormat {
-  static let magic: [UInt8] = [0x89, 0x4f, 0x44, 0x53, 0x0d, 0x0a, 0x1a, 0x0a]
-  static let majorVersion: UInt16 = 1
-  static let minorVersion: UInt16 = 0
-  static let headerLength = DataFileHeader.length
   static let footerLength = 256
-  static let trailerLength = 16
-  static let handleLength = 16
   static let sectionEntryLength = 32
   static let maximumSections = 64
   /// Bytes of an index block before compression.
@@ -93,13 +91,9 @@ struct BlockHandle: Equatable {
     bytes.appendLittleEndian(storedLength)
     bytes.appendLittleEndian(rowCount)
   }
+}
 
-  init(offset: UInt64, storedLength: UInt32, rowCount: UInt32) {
-    self.offset = offset
-    self.storedLength = storedLength
-    self.rowCount = rowCount
-  }
-
+extension BlockHandle {
   init(_ bytes: RawSpan) throws(MalformedBytes) {
     var reader = ByteReader(bytes)
     offset = try reader.littleEndian()
@@ -129,9 +123,10 @@ struct SegmentFooter: Equatable {
   var sectionTableChecksum: UInt64
 
   func encode(at offset: UInt64) -> (bytes: [UInt8], checksum: UInt64) {
-    var bytes = SegmentFormat.magic
-    bytes.appendLittleEndian(SegmentFormat.majorVersion)
-    bytes.appendLittleEndian(SegmentFormat.minorVersion)
+    let kind = DataFileHeader.Kind.segment
+    var bytes = kind.magic
+    bytes.appendLittleEndian(kind.major)
+    bytes.appendLittleEndian(kind.minor)
     bytes.appendLittleEndian(UInt32(SegmentFormat.footerLength))
     bytes.appendLittleEndian(UInt64(0))
     for field in [compatibleFeatures, number.rawValue, salt, identity.low, identity.high] {

@@ -20,27 +20,7 @@ package struct SegmentMetadata: Sendable, Equatable {
   package var minSequence: SequenceNumber
   package var maxSequence: SequenceNumber
   /// The value files that its rows point into, by number.
-  package var valueReferences: [ValueReference]
-
-  package init(
-    number: FileNumber, salt: UInt64, sizeBytes: UInt64, footerChecksum: UInt64, minKey: [UInt8],
-    maxKey: [UInt8], entries: UInt64, tombstones: UInt64, rawBytes: UInt64,
-    minSequence: SequenceNumber, maxSequence: SequenceNumber,
-    valueReferences: [ValueReference] = []
-  ) {
-    self.number = number
-    self.salt = salt
-    self.sizeBytes = sizeBytes
-    self.footerChecksum = footerChecksum
-    self.minKey = minKey
-    self.maxKey = maxKey
-    self.entries = entries
-    self.tombstones = tombstones
-    self.rawBytes = rawBytes
-    self.minSequence = minSequence
-    self.maxSequence = maxSequence
-    self.valueReferences = valueReferences
-  }
+  package var valueReferences: [ValueReference] = []
 
   /// All that is added up over segments.
   var amounts: [UInt64] {
@@ -49,13 +29,11 @@ package struct SegmentMetadata: Sendable, Equatable {
 }
 
 /// How a segment is written. Readers take whatever they find.
-package struct SegmentOptions: Sendable {
+struct SegmentOptions: Sendable {
   /// Bytes of a data block before compression. A row that is larger gets a block of its own.
-  package var blockSize = 8 << 10
+  var blockSize = 8 << 10
   /// Whether blocks that LZ4 makes an eighth smaller are stored compressed.
-  package var compress = true
+  var compress = true
   /// Bits of filter for each key; 0 leaves the filter out.
-  package var bitsPerKey = 10
-
-  package init() {}
+  var bitsPerKey = 10
 }

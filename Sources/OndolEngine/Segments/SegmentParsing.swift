@@ -20,7 +20,8 @@ extension SegmentFooter {
   static func parse(
     _ bytes: RawSpan, at offset: UInt64, _ errors: SegmentErrors
   ) throws(EngineError) -> SegmentFooter {
-    let magic = SegmentFormat.magic
+    let kind = DataFileHeader.Kind.segment
+    let magic = kind.magic
     guard bytes.byteCount == SegmentFormat.footerLength,
       bytes.extracting(first: 8).compare(magic.bytes) == 0
     else { throw errors.corrupt(at: offset, "no segment ends here") }
@@ -34,7 +35,7 @@ extension SegmentFooter {
     guard seededChecksum(seed, bytes.extracting(first: 248)) == fields.checksum else {
       throw errors.corrupt(at: offset, "the footer's checksum does not match")
     }
-    guard fields.major <= SegmentFormat.majorVersion else {
+    guard fields.major <= kind.major else {
       throw .needsNewerVersion(file: errors.file, reason: "format version \(fields.major)")
     }
     guard fields.incompatibleFeatures == 0 else {
@@ -42,9 +43,9 @@ extension SegmentFooter {
         file: errors.file,
         reason: "features 0x\(String(fields.incompatibleFeatures, radix: 16))")
     }
-    guard fields.major == SegmentFormat.majorVersion,
+    guard fields.major == kind.major,
       fields.length == SegmentFormat.footerLength,
-      !fields.hasReserved || fields.minor > SegmentFormat.minorVersion
+      !fields.hasReserved || fields.minor > kind.minor
     else { throw errors.corrupt(at: offset, "the footer is not one of this version") }
     return fields.footer
   }

@@ -4,7 +4,7 @@
 // end. The caller syncs.
 
 /// Writes one segment file.
-package final class SegmentWriter {
+final class SegmentWriter {
   private let number: FileNumber
   private let salt: UInt64
   private let identity: DatabaseIdentity
@@ -23,16 +23,16 @@ package final class SegmentWriter {
   private var minKey: [UInt8] = []
   private var values = ValueReferenceSums()
   /// Bytes of the keys and values added so far.
-  package private(set) var rawBytesWritten: UInt64 = 0
+  private(set) var rawBytesWritten: UInt64 = 0
 
   /// Bytes the file would have if it ended with the rows added so far, without index and filter,
   /// give or take the block in progress.
-  package var bytesWritten: UInt64 {
+  var bytesWritten: UInt64 {
     output.position + UInt64(block.isEmpty ? 0 : block.estimatedLength)
   }
 
   /// A writer to `file`, which is new and empty.
-  package init(
+  init(
     file: any File, number: FileNumber, salt: UInt64, identity: DatabaseIdentity, shard: UInt32,
     options: SegmentOptions = SegmentOptions()
   ) {
@@ -51,7 +51,7 @@ package final class SegmentWriter {
   ///
   /// - Throws: `.invalid` for a row over 64 MiB; `.corrupt` when its key is not above the last
   ///   one's, because rows that are merged come from files; and whatever the file throws.
-  package func add(_ kind: RowKind, key: RawSpan, value: RawSpan) throws(EngineError) {
+  func add(_ kind: RowKind, key: RawSpan, value: RawSpan) throws(EngineError) {
     let length = key.byteCount + value.byteCount
     guard length <= BlockLayout.maximumRowLength else {
       throw .invalid(reason: "a row of \(length) bytes; at most 64 MiB are possible")
@@ -87,7 +87,7 @@ package final class SegmentWriter {
   }
 
   /// Writes what is left, and the index, filter and footer. There must have been a row.
-  package func finish(
+  func finish(
     minSequence: SequenceNumber, maxSequence: SequenceNumber
   ) throws(EngineError) -> SegmentMetadata {
     precondition(entries > 0, "a segment without rows")

@@ -73,14 +73,14 @@ private struct ShardLife {
     }
   }
 
-  mutating func settle() throws {
+  mutating func compactFully() throws {
     try rest()
     var steps = 0
-    while let plan = picker.settling(model.shard, around: Barriers(model.damaged)) {
+    while let plan = picker.majorCompaction(model.shard, around: Barriers(model.damaged)) {
       try model.carryOut(plan)
       steps += 1
       guard steps < 2_000 else {
-        throw ShardModel.WrongPlan(description: "settling has no end: \(plan)")
+        throw ShardModel.WrongPlan(description: "a major compaction has no end: \(plan)")
       }
     }
   }
@@ -133,9 +133,9 @@ private struct ShardLife {
         for _ in 0..<life.random.below(4) { _ = try life.step(life.random.below(2)) }
       }
       if round % 10 == 0 { #expect(life.firstWrong() == nil, "SEED=\(seed) round \(round)") }
-      if round % 50 == 0 { try life.settle() }
+      if round % 50 == 0 { try life.compactFully() }
     }
-    try life.settle()
+    try life.compactFully()
     let alive = life.truth.values.count { !$0.isTombstone }
     #expect(life.model.shard.runs.count <= 1, "SEED=\(seed)")
     #expect(
@@ -169,9 +169,9 @@ private struct ShardLife {
         let wrong = life.firstWrong()
         try #require(wrong == nil, "SEED=\(seed) round \(round)")
       }
-      if round % 50 == 0 { try life.settle() }
+      if round % 50 == 0 { try life.compactFully() }
     }
-    try life.settle()
+    try life.compactFully()
     #expect(life.firstWrong() == nil, "SEED=\(seed)")
     #expect(life.model.damaged.isSubset(of: life.model.shard.segments.map(\.number)))
   }

@@ -22,11 +22,11 @@ private struct CompactionTable {
     let shard = try shard()
     switch step.name {
     case "next": return describe(picker.next(shard, dropped: dropped))
-    case "quiet": return describe(picker.settling(shard, dropped: dropped))
+    case "quiet": return describe(picker.majorCompaction(shard, dropped: dropped))
     case "tidy": return describe(picker.tidying(shard))
     case "patience":
-      let patience = SettleRule.patience(for: SettleEstimate(shard))
-      return patience.map { "\($0 / SettleRule.quiet)" } ?? "never"
+      let patience = MajorCompactionRule.patience(for: MajorCompactionEstimate(shard))
+      return patience.map { "\($0 / MajorCompactionRule.quiet)" } ?? "never"
     default: throw step.unknown
     }
   }
@@ -105,7 +105,7 @@ private struct CompactionTable {
         tableSegment(UInt64(1 + number), number * 100, number * 100 + 99, size: 2_000), level: 6,
         run: 1)
     }
-    let plan = try #require(CompactionPicker(policy: tablePolicy()).settling(shard))
+    let plan = try #require(CompactionPicker(policy: tablePolicy()).majorCompaction(shard))
     #expect(plan.cuts == (1..<40).map { tableKey($0 * 100) })
   }
 }

@@ -78,7 +78,7 @@ private func segmentFiles(_ world: SimulatedWorld) -> Int {
       }
       #expect(deepest >= 2, "SEED=\(seed)")
       #expect(engine.metrics.totals.compactions > 10, "SEED=\(seed)")
-      try await engine.settle()
+      try await engine.compact()
       #expect(engine.metrics.shards[0].runs == 1)
       #expect(try engine.numbers(in: 0x1000) == model.keys.sorted(), "SEED=\(seed)")
     }
@@ -119,7 +119,7 @@ private func segmentFiles(_ world: SimulatedWorld) -> Int {
     }
   }
 
-  @Test func `settles a database that has become quiet`() throws {
+  @Test func `merges all of a database that has become quiet`() throws {
     try simulate(seed: 3, options(shards: 2)) { engine, world in
       var random = OndolTestKit.SeededRandom(seed: 3)
       for _ in 0..<200 {
@@ -139,7 +139,7 @@ private func segmentFiles(_ world: SimulatedWorld) -> Int {
         try await engine.put(
           0x1000, (0..<8).map { $0 * 40 + round }, [UInt8](repeating: 7, count: 99))
       }
-      try await engine.settle()
+      try await engine.compact()
       try await engine.put(0x1000, [1, 300], [1])
       var merged: UInt64 = 0
       let began = world.environment.now()
@@ -158,7 +158,7 @@ private func segmentFiles(_ world: SimulatedWorld) -> Int {
         try await engine.put(
           0x1000, (0..<8).map { $0 * 40 + round }, [UInt8](repeating: 7, count: 99))
       }
-      try await engine.settle()
+      try await engine.compact()
       try await engine.put(0x1000, [1], [1])
       let cancelled = Task(executorPreference: world.environment.executor) {
         try await engine.compact { _, _ in }
@@ -187,12 +187,12 @@ private func segmentFiles(_ world: SimulatedWorld) -> Int {
         try await engine.put(0x1000, [round], value)
         try await engine.put(0x1002, [round], value)
       }
-      try await engine.settle()
+      try await engine.compact()
       try await engine.put(0x1001, [9_999], value)
       let before = engine.metrics.shards[0].bytes
       try await engine.drop(keyspaces: [0x1001])
       #expect(engine.metrics.shards[0].bytes < before / 2)
-      try await engine.settle()
+      try await engine.compact()
       #expect(try engine.numbers(in: 0x1001) == [], "rows in memory and beside others too")
       #expect(try engine.numbers(in: 0x1000) == Array(0..<60))
       #expect(try engine.numbers(in: 0x1002) == Array(0..<60))
@@ -207,7 +207,7 @@ private func segmentFiles(_ world: SimulatedWorld) -> Int {
     try simulate(seed: 6) { engine, world in
       try await engine.put(0x1000, [1], [1])
       try await engine.put(0x1001, [1], [1])
-      try await engine.settle()
+      try await engine.compact()
       let written = world.fileSystem.count(of: .write)
       for start in stride(from: UInt32(1 << 24), to: 1 << 24 + 5_000, by: 500) {
         try await engine.drop(keyspaces: Array(start..<(start + 500)))
@@ -245,7 +245,7 @@ private func segmentFiles(_ world: SimulatedWorld) -> Int {
       #expect(again.storage.manifest.state.dropped.keyspaces == [0x1001])
       for round in 0..<40 {
         try await again.put(0x1000, [round], [UInt8](repeating: 2, count: 400))
-        if round % 5 == 4 { try await again.settle() }
+        if round % 5 == 4 { try await again.compact() }
       }
       #expect(try again.numbers(in: 0x1001) == [])
       #expect(try again.numbers(in: 0x1000).count == 40)
@@ -280,7 +280,7 @@ private func segmentFiles(_ world: SimulatedWorld) -> Int {
   @Test func `keeps what a snapshot holds, and says who does`() throws {
     try simulate(seed: 4) { engine, world in
       try await engine.put(0x1000, Array(0..<40), [UInt8](repeating: 1, count: 100))
-      try await engine.settle()
+      try await engine.compact()
       do {
         let snapshot = try engine.snapshot(owner: "a backup")
         try await engine.drop(keyspaces: [0x1000])
@@ -290,7 +290,7 @@ private func segmentFiles(_ world: SimulatedWorld) -> Int {
         #expect(segmentFiles(world) > 0)
         #expect(try await snapshot.get(key(0x1000, 3)) != nil)
       }
-      #expect(engine.metrics.pins == EngineMetrics.Pins.none)
+      #expect(engine.metrics.pins == PinnedFiles.none)
       #expect(segmentFiles(world) == 0)
     }
   }

@@ -65,7 +65,7 @@ private struct Life {
       try await commit(engine, since: isRotten)
       switch random.below(12) {
       case 0, 1: try await engine.flush()
-      case 2: try await engine.settle()
+      case 2: try await engine.compact()
       default: break
       }
     }
@@ -114,7 +114,7 @@ private struct Life {
     var life = Life(seed: seed)
     let engine = try await life.open()
     try await life.work(engine, rounds: 60, since: false)
-    if seed % 2 == 0 { try await engine.settle() }
+    if seed % 2 == 0 { try await engine.compact() }
     try await engine.close()
     return life
   }
@@ -161,7 +161,7 @@ private struct Life {
     #expect(engine.metrics.damage.isEmpty)
     for _ in 0..<3 {
       try await life.work(engine, rounds: 10, since: true)
-      try await engine.settle()
+      try await engine.compact()
     }
     #expect(life.reports.withLock { $0 } == 1)
     let told = engine.metrics.damage.map { "\($0)" }
@@ -179,7 +179,7 @@ extension Life {
     do {
       try await work(engine, rounds: 25, since: true)
       try await check(engine, place)
-      try await engine.settle()
+      try await engine.compact()
       try await check(engine, place)
       #expect(engine.metrics.shards.allSatisfy { $0.runs < 12 }, "\(place)")
       try await engine.close()

@@ -130,7 +130,7 @@ func openWhenFree(_ environment: Environment) async throws -> Engine {
       for (key, value) in rows { model[key] = value }
       switch random.below(40) {
       case 0: try await engine.flush()
-      case 1: try await engine.settle()
+      case 1: try await engine.compact()
       case 2:
         try await engine.close()
         engine = try await Engine.open(at: "db", options: options, environment: environment)
@@ -172,7 +172,7 @@ func openWhenFree(_ environment: Environment) async throws -> Engine {
         rowKey("c\(round)"): [3],
       ])
     }
-    try await engine.settle()
+    try await engine.compact()
     #expect(try await before.get(rowKey("a")) == [1])
     #expect(try await before.get(rowKey("b")) == [2])
     #expect(try await before.get(rowKey("c0")) == nil)
@@ -282,7 +282,7 @@ func openWhenFree(_ environment: Environment) async throws -> Engine {
     batch.delete(rowKey("b").bytes)
     _ = try await engine.commit(batch, durability: .process)
     #expect(try engine.rows().map(\.value) == [[2]])
-    try await engine.settle()
+    try await engine.compact()
     #expect(try engine.rows().map(\.value) == [[2]])
     try await engine.close()
   }

@@ -32,7 +32,7 @@ import Testing
       _ = try await engine.commit(batch, durability: .memory)
       if place == "files" || place == "both" && part == 0 { try await engine.flush() }
     }
-    if place == "files" { try await engine.settle() }
+    if place == "files" { try await engine.compact() }
     let snapshot = try engine.snapshot()
     for _ in 0..<200 {
       let bounds = (0..<2).map { _ in Int.random(in: 0...Self.rows, using: &random) }.sorted()

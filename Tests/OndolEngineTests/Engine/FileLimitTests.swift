@@ -77,7 +77,7 @@ import Testing
       engine = try await Engine.open(
         at: "db", options: options(fileLimit: limit), environment: world.environment)
       try await check(engine, round: 1)
-      try await engine.settle()
+      try await engine.compact()
       try await check(engine, round: 1)
       try await engine.close()
       #expect(world.fileSystem.mostOpenFiles <= limit, "SEED=\(seed)")
@@ -111,7 +111,7 @@ import Testing
       let writer = try await Engine.open(
         at: "db", options: options(fileLimit: nil), environment: world.environment)
       try await fill(writer, round: 0)
-      try await writer.settle()
+      try await writer.compact()
       let before = world.fileSystem.openFiles
       let reader = try await Engine.open(
         at: "db", options: options(fileLimit: limit), environment: world.environment,
@@ -120,7 +120,7 @@ import Testing
       try await check(reader, round: 0)
       for round in 1..<3 {
         try await fill(writer, round: round)
-        try await writer.settle()
+        try await writer.compact()
         // What was shown is still shown, row by row, or its file is gone, and that is said.
         let snapshot = try reader.snapshot()
         var late = 0
@@ -153,7 +153,7 @@ import Testing
         at: "db", options: options(fileLimit: 4_000), environment: world.environment,
         access: .readOnly)
       try await fill(writer, round: 1)
-      try await writer.settle()
+      try await writer.compact()
       try await check(reader, round: 0)
       try await reader.close()
       try await writer.close()

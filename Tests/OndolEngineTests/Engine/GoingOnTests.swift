@@ -72,7 +72,7 @@ import Testing
     _ = try await reader.refresh()
     #expect(steps.withLock { $0 } == [["a": 2, "b": 1]])
     for number in 0..<400 { try await writer.put([rowKey("\(number)"): [3]]) }
-    try await writer.settle()
+    try await writer.compact()
     _ = try await reader.refresh()
     #expect(steps.withLock { $0 } == [["a": 2, "b": 1], nil])
     try await writer.put([rowKey("c"): nil])

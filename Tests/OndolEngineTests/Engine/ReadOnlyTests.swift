@@ -37,7 +37,7 @@ import Testing
     for step in 0..<300 {
       switch random.below(40) {
       case 0: try await writer.flush()
-      case 1: try await writer.settle()
+      case 1: try await writer.compact()
       case 2:
         try await writer.close()
         writer = try await Engine.open(at: "db", options: busyOptions(), environment: environment)
@@ -55,7 +55,7 @@ import Testing
         states.append(state)
       }
     }
-    try await writer.settle()
+    try await writer.compact()
     _ = try await reader.refresh()
     for snapshot in kept {
       #expect(
@@ -82,7 +82,7 @@ import Testing
       for number in 1...count {
         try await writer.put(
           Self.rows(ofCommit: number), durability: number % 50 == 0 ? .power : .process)
-        if number % 150 == 0 { try await writer.settle() }
+        if number % 150 == 0 { try await writer.compact() }
         if number % 4 == 0 { writerIsHere.yield() }
       }
       try await writer.close()
@@ -120,7 +120,7 @@ import Testing
       try await writer.put(Self.rows(ofCommit: number), durability: durability)
       world.fileSystem.note(Int(number))
       if random.below(12) == 0 { try await writer.flush() }
-      if random.below(30) == 0 { try await writer.settle() }
+      if random.below(30) == 0 { try await writer.compact() }
       guard random.below(40) == 0 else { continue }
       try await writer.close()
       writer = try await Engine.open(
@@ -227,7 +227,7 @@ import Testing
     let reader = try await openReader(environment)
     await #expect(throws: EngineError.readOnly) { try await reader.put([rowKey("a"): [2]]) }
     await #expect(throws: EngineError.readOnly) { try await reader.flush() }
-    await #expect(throws: EngineError.readOnly) { try await reader.settle() }
+    await #expect(throws: EngineError.readOnly) { try await reader.compact() }
     await #expect(throws: EngineError.readOnly) { try await reader.drop(keyspaces: [1]) }
     await #expect(throws: EngineError.readOnly) { try await reader.synchronize() }
     #expect(try await reader.snapshot().get(rowKey("a")) == [1])

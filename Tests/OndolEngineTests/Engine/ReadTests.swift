@@ -11,16 +11,17 @@ import Testing
   struct Setup: CustomStringConvertible {
     var seed: UInt64
     var cacheSize: Int
-    var settles: Bool
-    var description: String { "seed \(seed), cache \(cacheSize), settles \(settles)" }
+    var isCompacted: Bool
+    var description: String { "seed \(seed), cache \(cacheSize), isCompacted \(isCompacted)" }
   }
 
   static let setups = [
-    Setup(seed: 1, cacheSize: 0, settles: true), Setup(seed: 2, cacheSize: 0, settles: false),
-    Setup(seed: 3, cacheSize: 40_000, settles: false),
-    Setup(seed: 4, cacheSize: 40_000, settles: true),
-    Setup(seed: 5, cacheSize: 1 << 20, settles: false),
-    Setup(seed: 6, cacheSize: 1 << 20, settles: true),
+    Setup(seed: 1, cacheSize: 0, isCompacted: true),
+    Setup(seed: 2, cacheSize: 0, isCompacted: false),
+    Setup(seed: 3, cacheSize: 40_000, isCompacted: false),
+    Setup(seed: 4, cacheSize: 40_000, isCompacted: true),
+    Setup(seed: 5, cacheSize: 1 << 20, isCompacted: false),
+    Setup(seed: 6, cacheSize: 1 << 20, isCompacted: true),
   ]
 
   /// An engine with rows in many places, and what they are, in order.
@@ -50,7 +51,7 @@ import Testing
       }
       if round < 5 { try await engine.flush() }
     }
-    if setup.settles { try await engine.settle() }
+    if setup.isCompacted { try await engine.compact() }
     return (engine, model.map { (key: $0.key, value: $0.value) }.sorted { $0.key < $1.key })
   }
 
@@ -138,7 +139,7 @@ import Testing
 
   @Test func `A cursor that may not block refuses a block that is not in memory`() async throws {
     var random = SeededRandom(seed: 9)
-    let setup = Setup(seed: 9, cacheSize: 0, settles: true)
+    let setup = Setup(seed: 9, cacheSize: 0, isCompacted: true)
     let (engine, _) = try await Self.make(setup, &random)
     var cursor = try engine.snapshot().cursor(
       from: rowKey(""), to: rowKey("", group: 2), mayBlock: false)

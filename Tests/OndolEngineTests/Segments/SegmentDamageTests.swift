@@ -78,7 +78,7 @@ import Testing
       }
     }
     // Only the header is not needed to read.
-    #expect(harmless == SegmentFormat.headerLength * 8)
+    #expect(harmless == DataFileHeader.length * 8)
   }
 
   @Test func `a flipped bit anywhere is found by verifying`() throws {
@@ -253,7 +253,8 @@ import Testing
   /// The first index block's first handle leads to the first data block.
   private func firstBlockLength(_ bytes: [UInt8], _ index: BlockHandle) -> Int {
     let raw = Array(bytes[Int(index.offset)..<Int(index.offset + UInt64(index.storedLength))])
-    let values = raw.count - Int(index.rowCount) * SegmentFormat.handleLength
+    let handleLength = 16
+    let values = raw.count - Int(index.rowCount) * handleLength
     return Int(raw[values + 8]) | Int(raw[values + 9]) << 8
   }
 

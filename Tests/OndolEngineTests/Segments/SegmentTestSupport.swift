@@ -94,10 +94,22 @@ func openSegment(
 func find(
   _ key: [UInt8], in run: Run, _ options: ReadOptions = ReadOptions()
 ) throws(EngineError) -> TestRow? {
-  switch try run.get(key.bytes, hash: KeyHash.hash(key.bytes), options) {
-  case .found(let row): return TestRow(kind: row.kind, key: key, value: row.value.array)
+  let hash = KeyHash.hash(key.bytes)
+  switch run.table.find(key.bytes, hash: options.asksFilterFirst ? hash : nil) {
+  case .found(let pin, let row): return TestRow(key, pin, row)
   case .absent: return nil
-  case .wouldBlock: return TestRow(kind: .put, key: [], value: Array("would block".utf8))
+  case .notInMemory: break
+  }
+  switch try run.load(key.bytes, hash: hash, options) {
+  case .found(let pin, let row): return TestRow(key, pin, row)
+  case .absent: return nil
+  case .notInMemory: return TestRow(kind: .put, key: [], value: Array("would block".utf8))
+  }
+}
+
+extension TestRow {
+  fileprivate init(_ key: [UInt8], _ pin: borrowing PinnedBlock, _ row: Int) {
+    self.init(kind: pin.block.kind(row), key: key, value: pin.block.value(row).array)
   }
 }
 

@@ -56,7 +56,7 @@ extension Environment {
       for (key, value) in rows { model[key] = value }
       switch random.below(30) {
       case 0, 1: try await engine.flush()
-      case 2: try await engine.settle()
+      case 2: try await engine.compact()
       case 3:
         try await engine.close()
         // A database may be opened with another threshold than before.
@@ -92,10 +92,10 @@ extension Environment {
     let engine = try await Engine.open(
       at: "db", options: smallOptions(threshold: 100), environment: environment)
     try await engine.put([rowKey("a"): [UInt8](repeating: 1, count: 99)])
-    try await engine.settle()
+    try await engine.compact()
     #expect(try environment.valueFiles().isEmpty)
     try await engine.put([rowKey("b"): [UInt8](repeating: 1, count: 100)])
-    try await engine.settle()
+    try await engine.compact()
     #expect(try environment.valueFiles().count == 1)
     try await engine.close()
   }
@@ -158,8 +158,8 @@ extension Environment {
       // What waits in three young runs, what may be dead in old files, and a merge's output.
       #expect(try environment.valueBytes() < 6 * live, "seed \(seed), round \(round)")
     }
-    try await engine.settle()
-    try await engine.settle()
+    try await engine.compact()
+    try await engine.compact()
     #expect(try environment.valueBytes() < 2 * live, "seed \(seed)")
 
     var batch: [[UInt8]: [UInt8]?] = [:]
@@ -167,7 +167,7 @@ extension Environment {
     try await engine.put(batch)
     // A merge that is under way beside may hold files for as long as it lasts.
     for _ in 0..<1_000 {
-      try await engine.settle()
+      try await engine.compact()
       if try environment.valueFiles().isEmpty { break }
       await Task.yield()
     }
@@ -181,13 +181,13 @@ extension Environment {
       at: "db", options: smallOptions(threshold: 100, cache: 0), environment: environment)
     let value = [UInt8](repeating: 1, count: 500)
     try await engine.put([rowKey("a"): value])
-    try await engine.settle()
+    try await engine.compact()
     let names = Set(try environment.valueFiles().keys)
     do {
       let before = try engine.snapshot()
       for round in UInt8(2)..<5 {
         try await engine.put([rowKey("a"): [UInt8](repeating: round, count: 500)])
-        try await engine.settle()
+        try await engine.compact()
       }
       #expect(Set(try environment.valueFiles().keys).isSuperset(of: names))
       #expect(try await before.get(rowKey("a")) == value)

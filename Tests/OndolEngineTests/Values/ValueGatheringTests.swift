@@ -123,7 +123,7 @@ import Testing
         }
         try await engine.put(rows)
       }
-      try await engine.settle()
+      try await engine.compact()
       #expect(engine.storage.counters.current.flushes > 2 * ValueGathering.fewFiles)
       let files = engine.storage.manifest.state.shards[0].valueFiles
       #expect(files.count <= ValueGathering.fewFiles, "\(files.count)")

@@ -120,7 +120,7 @@ package struct EngineSubject: CrashSubject {
       return keyspace
     }
     try await engine.drop(keyspaces: [dropped])
-    try await engine.settle()
+    try await engine.compact()
     var rows: Rows = [:]
     try scan(try engine.snapshot(), group: Self.scratch.lowerBound >> 12, into: &rows)
     guard !rows.keys.contains(where: { Self.keyspace(of: $0) == dropped }) else {

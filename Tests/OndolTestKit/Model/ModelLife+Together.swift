@@ -195,7 +195,7 @@ private struct TaskDraw: Sendable {
   private mutating func keepUp(_ engine: Engine) async throws -> Notes {
     switch draw.random.below(4) {
     case 0: try await engine.flush()
-    case 1: try await engine.settle()
+    case 1: try await engine.compact()
     case 2: try await engine.synchronize()
     default: _ = engine.metrics
     }

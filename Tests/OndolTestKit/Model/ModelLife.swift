@@ -218,7 +218,7 @@ final class ModelLife {
 
   private func settle(_ engine: Engine) async throws {
     note("settle")
-    try await engine.settle()
+    try await engine.compact()
     noteFlush()
     hit(.settle)
     guard engine.metrics.shards.allSatisfy({ $0.runs <= 1 && $0.memtableRows == 0 }) else {

@@ -136,7 +136,7 @@ import Testing
     let directory = try world.fileSystem.openDirectory(at: "/db", create: false)
     let before = try directory.list().filter { $0.hasSuffix(".pack") }
     for _ in 0..<4 {
-      try await database.engine.settle()
+      try await database.engine.compact()
       try await database.storage.reclaim()
     }
     let after = try directory.list().filter { $0.hasSuffix(".pack") }

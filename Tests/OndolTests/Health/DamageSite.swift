@@ -179,7 +179,7 @@ struct DamageSite {
     for segment in try loadManifest().state.shards.flatMap(\.segments) {
       let name = segment.number.segmentName
       let bytes = try sample.bytes(of: name)
-      var offset = SegmentFormat.headerLength
+      var offset = DataFileHeader.length
       // The trailer of a plain block has its length; try all that there can be.
       while offset < bytes.count {
         guard let length = Self.length(of: bytes, at: offset, salt: segment.salt) else { break }
@@ -189,7 +189,7 @@ struct DamageSite {
         {
           return PlainBlock(file: name, metadata: segment, offset: offset, length: length)
         }
-        offset += length + SegmentFormat.trailerLength
+        offset += length + StoredBlock.trailerLength
       }
     }
     throw Missing(what: "plain block")
@@ -197,7 +197,7 @@ struct DamageSite {
 
   /// The stored length of the block that begins there, found by trying.
   private static func length(of bytes: [UInt8], at offset: Int, salt: UInt64) -> Int? {
-    let trailer = SegmentFormat.trailerLength
+    let trailer = StoredBlock.trailerLength
     let end = min(bytes.count - trailer, offset + 4_096)
     guard offset < end else { return nil }
     let seed = contextSeed(salt: salt, offset: UInt64(offset))

@@ -1,0 +1,93 @@
+// Whom a commit waits for. Writers of one document or one place of the tree would race otherwise:
+// all derive from the same state, one wins and the others derive again. So they queue, and each
+// finds what the one before left. A transaction does not know beforehand what it writes: it hopes,
+// and when it keeps losing closes gates (Gates), at which the others step aside for a while. So does
+// a write to the tree that replaces much.
+
+internal import OndolEngine
+
+/// Who commits, which decides whom it queues with.
+enum CommitKind {
+  case documents([DocumentWrite])
+  /// Changes of the tree, below one place where that is known.
+  case tree(TreePath?)
+  /// Runs the app's code that often at most.
+  case transaction(attempts: Int)
+  /// Changes what is declared of a root collection.
+  case catalog(root: String)
+  /// A step of work that goes on beside the app's, and gives way to all others.
+  case upkeep
+}
+
+/// The latches one commit holds.
+struct CommitQueue {
+  private let kind: CommitKind
+  private let latches: Latches
+  private var held: [LatchKey] = []
+  private var hasFamilies = false
+
+  init(_ kind: CommitKind, _ latches: Latches) {
+    self.kind = kind
+    self.latches = latches
+  }
+
+  /// Whether it is known only after the fact what is written.
+  var isOptimistic: Bool {
+    if case .transaction = kind { true } else { false }
+  }
+
+  /// The gates to pass before queueing.
+  var gates: Set<String> {
+    switch kind {
+    case .documents(let writes): Set(writes.map(\.path.segments[0]))
+    case .tree: [Database.treeGate.text]
+    case .transaction, .catalog, .upkeep: []
+    }
+  }
+
+  /// Waits for whoever works on the same.
+  mutating func enter() async throws(DatabaseError) {
+    switch kind {
+    case .documents(let writes): try await enterDocuments(of: writes)
+    case .tree(let path?): try await enter(.node(path))
+    case .catalog(let root): try await enter(.family(ExactText(root)))
+    case .tree(nil), .transaction, .upkeep: return
+    }
+  }
+
+  /// All at once where nobody else writes any of the documents; otherwise one after the other, in
+  /// the order in which all who queue do so.
+  private mutating func enterDocuments(of writes: [DocumentWrite]) async throws(DatabaseError) {
+    guard writes.count > 1 else {
+      for write in writes { try await enter(.document(write.path)) }
+      return
+    }
+    if let taken = latches.acquireAtOnce(writes.lazy.map { LatchKey.document($0.path) }) {
+      held = taken
+      return
+    }
+    for path in Set(writes.map(\.path)).sorted() { try await enter(.document(path)) }
+  }
+
+  /// Waits for those who change the catalog of what is written, who alone can come between the
+  /// writers of a document; answers false when there is nobody to wait for.
+  mutating func enterFamilies() async throws(DatabaseError) -> Bool {
+    guard case .documents(let writes) = kind, !hasFamilies else { return false }
+    hasFamilies = true
+    let roots = Set(writes.map { ExactText($0.path.segments[0]) })
+    for root in roots.sorted(by: { ValueOrder.compare($0.text, $1.text) < 0 }) {
+      try await enter(.family(root))
+    }
+    return true
+  }
+
+  private mutating func enter(_ key: LatchKey) async throws(DatabaseError) {
+    try await latches.acquire(key)
+    held.append(key)
+  }
+
+  mutating func leave() {
+    latches.release(held)
+    held = []
+  }
+}

@@ -1,0 +1,153 @@
+// The one way from a picture of the database to an acknowledged commit:
+//
+//   queue    for what one writer at a time works on
+//   derive   a batch from a snapshot
+//   commit   the engine refuses the batch when anything it was derived from has changed; then from
+//            a new snapshot again, after giving way to those who came first
+//   follow   the catalog has what the commit changed of it, and who waits for the rest is told
+//
+// Documents, batches, transactions, the tree, uploads and upkeep differ in what they derive, and in
+// whom they queue with (CommitQueue). Up to the commit's place in the order of commits, cancelling
+// the task throws `.cancelled` and nothing has happened; after it, the write completes.
+
+internal import OndolEngine
+
+/// What one attempt wants committed.
+struct Derivation<Outcome> {
+  /// What the commit is to tell its caller, beside its place.
+  var outcome: Outcome
+  /// Nothing is committed when it is empty.
+  var batch: Batch
+  var consequences = CommitConsequences()
+  /// The root collections it has to do with, whose gates are closed when others come first.
+  var roots: Set<ExactText> = []
+  /// Those it writes to, whose gates it has to pass.
+  var writtenRoots: () -> Set<String> = { [] }
+  /// Contents put for this attempt alone, which the commit makes stored.
+  var contents: [StagedContent] = []
+
+  /// Gives the batch away. Whoever commits it fills in its stamps, which copies all of its bytes
+  /// when they are still held here.
+  fileprivate mutating func takeBatch() -> Batch {
+    var batch = Batch()
+    swap(&batch, &self.batch)
+    return batch
+  }
+}
+
+/// What follows from a commit.
+struct CommitConsequences: Sendable {
+  /// What it changes of the catalog, or repeats of its last change.
+  var edits: [CatalogEdit] = []
+  /// A family that is no more.
+  var forgotten: Family?
+  /// A root collection whose documents are read in another way from this commit on.
+  var rereadRoot: String?
+  /// The moment the first of the documents ends.
+  var firstEnd: Int64?
+  /// Whether it lets go of contents.
+  var releasesContents = false
+}
+
+extension Database {
+  /// Commits what `derive` makes of a snapshot, which may be asked several times. Answers with the
+  /// outcome of the attempt that was committed, and no receipt when there was nothing to commit.
+  ///
+  /// - Parameter durability: what the commit survives; the database's own when nil.
+  func commit<Outcome>(
+    _ kind: CommitKind, durability: Durability?,
+    _ derive: (Snapshot) async throws(DatabaseError) -> Derivation<Outcome>
+  ) async throws(DatabaseError) -> (outcome: Outcome, receipt: CommitReceipt?) {
+    var committer = Committer(
+      self, kind, OndolEngine.Durability(durability ?? options.durability))
+    do throws(DatabaseError) {
+      let commit = try await committer.run(derive)
+      committer.leave()
+      return commit
+    } catch {
+      committer.leave()
+      throw error
+    }
+  }
+}
+
+/// One commit, from its first attempt to its last.
+private struct Committer {
+  private let database: Database
+  private let durability: OndolEngine.Durability
+  private var queue: CommitQueue
+  private var contention: Contention
+
+  init(_ database: Database, _ kind: CommitKind, _ durability: OndolEngine.Durability) {
+    self.database = database
+    self.durability = durability
+    queue = CommitQueue(kind, database.latches)
+    contention = Contention(kind)
+  }
+
+  mutating func run<Outcome>(
+    _ derive: (Snapshot) async throws(DatabaseError) -> Derivation<Outcome>
+  ) async throws(DatabaseError) -> (outcome: Outcome, receipt: CommitReceipt?) {
+    await database.passGates(of: queue.gates)
+    try await queue.enter()
+    while true {
+      try refuseWhenCancelled("nothing was written")
+      contention.begin(in: database)
+      var derivation = try await derive(try database.engineSnapshot())
+      guard !derivation.batch.isEmpty else { return (derivation.outcome, nil) }
+      // Whoever changes the catalog waits for its turn, and then looks again what there is to
+      // change.
+      if !derivation.consequences.edits.isEmpty, try await queue.enterFamilies() { continue }
+      if queue.isOptimistic, !contention.hasGates {
+        await database.passGates(of: derivation.writtenRoots())
+      }
+      let receipt = try await database.commit(
+        derivation.takeBatch(), derivation.consequences, derivation.contents, durability)
+      if let receipt { return (derivation.outcome, receipt) }
+      // The catalog changed under the batch. The change is visible once its writer has left the
+      // queue.
+      if try await queue.enterFamilies() { continue }
+      try await contention.giveWay(for: derivation.roots, in: database)
+    }
+  }
+
+  /// Lets go of all that others wait for.
+  mutating func leave() {
+    contention.end(in: database)
+    queue.leave()
+  }
+}
+
+extension Database {
+  /// Commits the batch, and sees to what follows; nil when what it was derived from has changed.
+  @concurrent
+  fileprivate func commit(
+    _ batch: consuming Batch, _ consequences: CommitConsequences,
+    _ contents: [StagedContent], _ durability: OndolEngine.Durability
+  ) async throws(DatabaseError) -> CommitReceipt? {
+    if let root = consequences.rereadRoot { catalog.beginChange(of: root) }
+    defer { if let root = consequences.rereadRoot { catalog.endChange(of: root) } }
+    do throws(EngineError) {
+      let receipt = try await engine.commit(batch, durability: durability)
+      follow(receipt, consequences)
+      for content in contents { content.finish(after: nil) }
+      return receipt
+    } catch {
+      let failure =
+        error == .stale ? DatabaseError(.aborted, "others came first") : DatabaseError(error)
+      for content in contents { content.finish(after: failure) }
+      if error == .stale { return nil }
+      throw failure
+    }
+  }
+
+  private func follow(_ receipt: CommitReceipt, _ consequences: CommitConsequences) {
+    for var edit in consequences.edits {
+      edit.resolve(receipt.sequence)
+      catalog.install(edit.family, at: receipt.sequence)
+    }
+    if let family = consequences.forgotten { catalog.forget(family, at: receipt.sequence) }
+    if let end = consequences.firstEnd { reap(by: end) }
+    if consequences.releasesContents { self.contents.reclaimer.noteRelease() }
+  }
+}

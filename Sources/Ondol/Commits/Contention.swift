@@ -1,0 +1,102 @@
+// How a commit that others overtook goes on. Most let the other finish and derive again. What runs
+// the app's code, or replaces much of the tree, rests for a moment of random length, and from the
+// third attempt on closes gates, so that it is not overtaken for ever.
+
+internal import OndolEngine
+
+/// The attempts of one commit.
+struct Contention {
+  /// Attempts before gates are closed.
+  private static let freeAttempts = 3
+  /// Microseconds of the first pause between two attempts, and of the longest.
+  private static let firstPause: Int64 = 50
+  private static let longestPause: Int64 = 10_000
+
+  /// Attempts there may be; nil where no gates are closed, and for ever.
+  private let limit: Int?
+  private let mayGiveUp: Bool
+  private var attempts = 0
+  private var start: Int64 = 0
+  private var times = AttemptTimes()
+  private var gates = ClosedGates()
+
+  init(_ kind: CommitKind) {
+    switch kind {
+    case .transaction(let attempts):
+      limit = max(1, attempts)
+      mayGiveUp = true
+    case .tree:
+      limit = .max
+      mayGiveUp = false
+    case .documents, .catalog, .upkeep:
+      limit = nil
+      mayGiveUp = false
+    }
+  }
+
+  /// Whether others stand aside.
+  var hasGates: Bool { gates.isAny }
+
+  /// An attempt begins.
+  mutating func begin(in database: Database) {
+    if limit != nil { start = database.now() }
+  }
+
+  /// Gives way to those who came first.
+  ///
+  /// Throws `.aborted` when that was to be the last attempt, or when others have stood aside for as
+  /// long as they may.
+  mutating func giveWay(
+    for roots: Set<ExactText>, in database: Database
+  ) async throws(DatabaseError) {
+    guard let limit else { return await Task.yield() }
+    attempts += 1
+    times.note(database.now() - start, isGated: gates.isAny)
+    guard attempts < limit else {
+      throw DatabaseError(
+        .aborted,
+        "other commits changed what the transaction had read, \(attempts) times; read less in it,"
+          + " or allow more attempts")
+    }
+    let longest = min(Self.firstPause << min(attempts, 10), Self.longestPause)
+    await database.rest(database.random(below: longest))
+    guard attempts >= Self.freeAttempts else { return }
+    end(in: database)
+    if mayGiveUp { try times.refuseWhenOver() }
+    gates = try await database.closeGates(roots, wait: times.wait)
+  }
+
+  /// Opens the gates that are closed.
+  mutating func end(in database: Database) {
+    database.openGates(gates)
+    gates = ClosedGates()
+  }
+}
+
+/// How long the attempts of one transaction have taken, in microseconds.
+struct AttemptTimes {
+  private var longest: Int64 = 0
+  private var gated: Int64 = 0
+
+  /// Notes an attempt that was overtaken. A clock that was set meanwhile does no harm.
+  mutating func note(_ time: Int64, isGated: Bool) {
+    let time = min(max(time, 0), Gates.longestWait)
+    longest = max(longest, time)
+    if isGated { gated += time }
+  }
+
+  /// For how long writers are to step aside.
+  var wait: Int64 { min(max(2 * longest, Gates.shortestWait), Gates.longestWait) }
+
+  /// Throws when others have stepped aside for long enough.
+  func refuseWhenOver() throws(DatabaseError) {
+    guard gated >= Gates.longestClosure else { return }
+    throw DatabaseError(
+      .aborted,
+      "other writers have stood aside for \(Gates.longestClosure / 1_000_000) seconds, and still"
+        + " the transaction did not come to its commit; its body takes longer than"
+        + " \(Gates.longestWait / 1_000_000) seconds, or waits for a write that stands aside for it"
+    )
+  }
+}
+

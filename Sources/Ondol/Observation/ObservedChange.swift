@@ -1,0 +1,73 @@
+// What listeners are told of a commit: the documents it changed, each as it was and as it is. Made in
+// stage 6 of the write path, when the commit is visible and its sequence and time are known.
+
+internal import OndolEngine
+
+/// A document that a commit changed.
+struct ObservedChange: Sendable {
+  let path: DocumentPath
+  /// The fields it had, as reads showed them; nil when there was none, or it was unreadable.
+  let before: [String: Value]?
+  /// The fields it has, with the commit's time wherever that was asked for; nil when it is gone.
+  let after: [String: Value]?
+  let stamps: DocumentStamps
+  /// About how much memory `before` and `after` take; 0 until somebody is to keep the change.
+  private(set) var bytes = (before: 0, after: 0)
+
+  /// About how much memory it takes.
+  var memoryBytes: Int { bytes.before + bytes.after + 2 * Value.inlineBytes }
+
+  /// Finds out how much memory it takes.
+  mutating func measure() {
+    bytes = (before?.memoryBytes ?? 0, after?.memoryBytes ?? 0)
+  }
+  /// Whether results had named it as one that could not be upgraded.
+  var wasUnreadable = false
+
+  /// The document, or its absence, as of the commit.
+  func snapshot(in database: Database, _ fields: [String: Value]?) -> DocumentSnapshot {
+    DocumentSnapshot(
+      reference: DocumentReference(database: database, place: .success(path)),
+      contents: fields.map { DocumentSnapshot.Contents(stamps: stamps, fields: $0) })
+  }
+
+  /// This change, and a later one to the same document, as one.
+  func followed(by later: ObservedChange) -> ObservedChange {
+    var change = ObservedChange(
+      path: path, before: before, after: later.after, stamps: later.stamps,
+      wasUnreadable: wasUnreadable)
+    change.bytes = (bytes.before, later.bytes.after)
+    return change
+  }
+}
+
+extension ObservedChange {
+  init(
+    path: DocumentPath, before: [String: Value]?, after: [String: Value]?, stamps: DocumentStamps
+  ) {
+    self.path = path
+    self.before = before
+    self.after = after
+    self.stamps = stamps
+  }
+
+  init(_ document: WrittenDocument, _ announcement: Announcement) {
+    let time = Timestamp(unchecked: announcement.time)
+    path = document.path
+    // A document whose time is over may still be in a result until it is removed.
+    before = document.shown?.all
+    wasUnreadable = document.isUnreadable
+    after = document.after?.all.mapValues { $0.resolvingPending(with: time) }
+    stamps = DocumentStamps(
+      version: Version(rawValue: announcement.sequence.rawValue), updateTime: time,
+      createTime: document.before?.stamps.createTime ?? time)
+  }
+}
+
+extension DocumentStamps {
+  /// The commit that made the state.
+  var point: CommitPoint {
+    CommitPoint(
+      sequence: SequenceNumber(rawValue: version.rawValue), time: updateTime.microsecondsSince1970)
+  }
+}

@@ -1,0 +1,98 @@
+// What queries tell beside their results: how many rows a value of an index has, which the planner
+// asks when it has a choice, which index they would have needed, and which fields nobody has.
+
+internal import Logging
+internal import OndolEngine
+
+/// What the queries of a database have told so far.
+final class QueryFeedback: Sendable {
+  /// What they found out about the indexes they used.
+  let statistics = Guarded(IndexStatistics())
+  /// Indexes that are being made because they were slow.
+  fileprivate let indexesUnderway = Guarded<Set<ExactText>>([])
+  /// Fields that the log was told nobody has, each with its collection.
+  fileprivate let warnedFields = Guarded<Set<ExactText>>([])
+}
+
+extension Database {
+  /// Notes how many rows an index had for what was asked of it. The walk must have come to its end.
+  func note(_ walk: CandidateWalk) {
+    guard let scan = walk.wholeScan else { return }
+    feedback.statistics.withLock {
+      $0.note(walk.visited, of: scan.ranges.count, in: scan.index.keyspace, fixed: scan.fixed)
+    }
+  }
+
+  /// Documents a query must have looked at before an index is made for it.
+  private static let noticedDocuments = 100
+  /// How many it must have looked at for each one it returned.
+  private static let noticedShare = 4
+
+  /// Creates the index a query would have needed, in the background, when the database is to do so
+  /// and the query has looked at many documents for the few it returned.
+  func suggestIndex(after executor: borrowing Executor, returned: Int) {
+    guard options.automaticIndexes,
+      executor.counts.documentsExamined >= Self.noticedDocuments,
+      executor.counts.documentsExamined >= Self.noticedShare * returned || !executor.isInOrder
+    else { return }
+    for part in executor.parts {
+      guard let fields = part.plan.suggestion else { continue }
+      let pattern = part.naming.pattern
+      let kind = IndexKind(fields, isOfGroup: part.naming.collection == nil)
+      let name = "\(pattern) \(kind.name)"
+      guard feedback.indexesUnderway.withLock({ $0.insert(ExactText(name)).inserted }) else { continue }
+      engine.startInBackground { [self] in
+        do throws(DatabaseError) {
+          try await createIndex(kind, of: pattern) { _ in }
+          options.logger.info("made an index for slow queries: \(name)")
+        } catch {
+          options.logger.warning("an index for slow queries was not made: \(error)")
+        }
+        feedback.indexesUnderway.withLock { _ = $0.remove(ExactText(name)) }
+      }
+    }
+  }
+}
+
+// MARK: - Fields that nobody has
+
+extension [QueryPart] {
+  /// The names at the top of documents, among those of the fields, that no document has had so far
+  /// and no index has. None while there are no documents at all.
+  func unknownNames(among fields: [QueryField]) -> [String] {
+    var names: [String] = []
+    for case .field(let path) in fields {
+      guard let name = path.first, !isEmpty, allSatisfy({ $0.lacks(name) }) else { continue }
+      names.append(name)
+    }
+    return names
+  }
+}
+
+extension QueryPart {
+  /// Whether no document of the pattern and no index has a field with the name.
+  fileprivate func lacks(_ name: String) -> Bool {
+    let symbols = matcher.symbols
+    // Behind a full table names are not known.
+    guard symbols.count > 0, symbols.count < SymbolTable.maximumCount, symbols.symbol(name) == nil
+    else { return false }
+    return !indexes.contains { index in
+      index.fields.contains { $0.names.first.map { isSame($0, name) } ?? false }
+    }
+  }
+}
+
+extension [String] {
+  /// Whether one of the texts has these very bytes.
+  func contains(exactly text: String) -> Bool { contains { isSame($0, text) } }
+}
+
+extension Database {
+  /// Says in the log, once for each, that a query names a field that nobody has.
+  func warnOnce(ofUnknownField name: String, in source: QueryShape.Source) {
+    let place = ExactText("\(source)/\(name)")
+    guard feedback.warnedFields.withLock({ $0.insert(place).inserted }) else { return }
+    options.logger.warning(
+      "a query of '\(source)' names the field '\(name)', which no document and no index there has")
+  }
+}

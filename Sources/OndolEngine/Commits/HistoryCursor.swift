@@ -1,0 +1,236 @@
+// Reads commits again, in order, from the logs that are kept and those in use. Beside the write
+// path: nobody waits for it. What it holds is one window of one log, and what it gives out at once
+// is bounded too, however long the history is. Every frame's checksums are asked, as recovery does;
+// frames that are only passed over have their headers checked.
+
+/// A commit as its log has it.
+package struct LoggedCommit: Sendable, Equatable {
+  package var point: CommitPoint
+  /// What its batch said beside its rows.
+  package var annotation: [UInt8]?
+}
+
+/// A place in the history of commits.
+struct HistoryCursor: Sendable {
+  /// The last commit that was given out, or the one behind which reading begins.
+  private(set) var position: CommitPoint
+  /// Whether `position` was found in a log as it is.
+  private var isVerified = false
+  private var log: OpenLog?
+  /// Pieces of a commit whose last frame has not come.
+  private var pieces: [UInt8] = []
+
+  /// The log that is being read.
+  fileprivate struct OpenLog: Sendable {
+    var number: FileNumber
+    var file: any File
+    var salt: UInt64
+    /// The last commit that was read in it, or before it.
+    var sequence: SequenceNumber
+    /// Where the next frame is.
+    var offset = UInt64(LogHeader.length)
+    /// Bytes of the file, and where they begin.
+    var window: [UInt8] = []
+    var windowStart: UInt64 = 0
+  }
+
+  /// Bytes read from a file at once, and bytes given out at once.
+  private static let pieceLength: UInt64 = 1 << 20
+  /// Commits given out at once.
+  private static let commitsAtOnce = 512
+
+  init(after position: CommitPoint) {
+    self.position = position
+  }
+
+  /// Some of the commits that follow, none when what is written ends here. Blocks.
+  ///
+  /// Throws `.notInHistory` when the place is none in this history, `.corrupt` for bytes that
+  /// cannot be read.
+  mutating func read(
+    _ extent: HistoryExtent, in directory: any Directory, _ identity: DatabaseIdentity
+  ) throws(EngineError) -> [LoggedCommit] {
+    try refuseOutside(extent)
+    if log == nil { log = try begin(extent, in: directory, identity) }
+    guard var log else { return [] }
+    var commits: [LoggedCommit] = []
+    var bytes = 0
+    while log.sequence < extent.published, bytes < Self.pieceLength,
+      commits.count < Self.commitsAtOnce
+    {
+      guard let place = extent.logs.firstIndex(where: { $0.number == log.number }) else {
+        // Somebody has recovered the database beside this reader, and the same commits are in
+        // another log.
+        self = HistoryCursor(after: position)
+        return commits.isEmpty ? try read(extent, in: directory, identity) : commits
+      }
+      let length = extent.logs[place].length
+      if log.offset < length {
+        guard let commit = try takeFrame(&log, before: length) else { continue }
+        position = commit.point
+        bytes += commit.annotation?.count ?? 0
+        commits.append(commit)
+      } else if place + 1 < extent.logs.count {
+        let next = extent.logs[place + 1]
+        guard next.before.sequence == log.sequence, pieces.isEmpty else {
+          throw .corrupt(
+            file: next.number.logName, offset: 0, reason: "commits are missing before it")
+        }
+        guard next.length > 0 else { break }
+        log = try Self.open(next, in: directory, identity)
+      } else {
+        break
+      }
+    }
+    self.log = log
+    return commits
+  }
+
+  // MARK: - Where to begin
+
+  private static func isGone(_ position: CommitPoint) -> EngineError {
+    .notInHistory(
+      reason: "the commits behind \(position.sequence.rawValue) are kept no more")
+  }
+
+  private static func isLost(_ position: CommitPoint) -> EngineError {
+    .notInHistory(
+      reason: "commit \(position.sequence.rawValue) is not in the database: a crash took it, or"
+        + " these are other files")
+  }
+
+  private func refuseOutside(_ extent: HistoryExtent) throws(EngineError) {
+    guard position.sequence >= extent.start.sequence else { throw Self.isGone(position) }
+    guard position.sequence <= extent.published else { throw Self.isLost(position) }
+    if position.sequence == extent.start.sequence, position.time != extent.start.time {
+      throw Self.isLost(position)
+    }
+  }
+
+  /// Opens the log that the next commit is in, or at whose end it will be.
+  private mutating func begin(
+    _ extent: HistoryExtent, in directory: any Directory, _ identity: DatabaseIdentity
+  ) throws(EngineError) -> OpenLog? {
+    guard let found = extent.logs.last(where: { $0.before.sequence <= position.sequence }) else {
+      throw .corrupt(
+        file: extent.logs.first?.number.logName ?? "", offset: 0,
+        reason: "commits from \(position.sequence.next.rawValue) on are missing before it")
+    }
+    if found.before.sequence == position.sequence {
+      guard found.before.time == position.time else { throw Self.isLost(position) }
+      isVerified = true
+    }
+    return found.length == 0 ? nil : try Self.open(found, in: directory, identity)
+  }
+
+  private static func open(
+    _ log: HistoryExtent.Log, in directory: any Directory, _ identity: DatabaseIdentity
+  ) throws(EngineError) -> OpenLog {
+    let name = log.number.logName
+    let file = try directory.open(name, access: .readOnly)
+    let page = try file.read(at: 0, count: LogHeader.length)
+    guard case .header(let header) = try LogHeader.read(page.bytes, file: name),
+      header.number == log.number, header.identity == identity,
+      header.firstSequence == log.before.sequence.next
+    else {
+      throw .corrupt(file: name, offset: 0, reason: "it does not begin as the manifest says")
+    }
+    return OpenLog(
+      number: log.number, file: file, salt: header.salt, sequence: log.before.sequence)
+  }
+
+  // MARK: - Frames
+
+  /// Steps over the next frame; answers with the commit that it completes, unless that is not
+  /// behind the place where reading began.
+  private mutating func takeFrame(
+    _ log: inout OpenLog, before length: UInt64
+  ) throws(EngineError) -> LoggedCommit? {
+    let header = try log.header(before: length)
+    let isWanted = header.sequence > position.sequence
+    guard header.kind != .seal else {
+      log.offset += UInt64(header.frameLength)
+      return nil
+    }
+    guard header.kind != .edit, header.kind != .mark, header.sequence == log.sequence.next else {
+      throw log.damage("a commit is missing before this one")
+    }
+    let annotation = isWanted ? try takePayload(header, &log) : nil
+    log.offset += UInt64(header.frameLength)
+    guard header.kind != .part else { return nil }
+    log.sequence = header.sequence
+    let point = CommitPoint(sequence: header.sequence, time: header.time)
+    if point.sequence == position.sequence {
+      guard isVerified || point.time == position.time else { throw Self.isLost(position) }
+      isVerified = true
+    }
+    return isWanted ? LoggedCommit(point: point, annotation: annotation) : nil
+  }
+
+  /// The annotation of the commit that ends with this frame; of a part nothing, which is kept.
+  private mutating func takePayload(
+    _ header: FrameHeader, _ log: inout OpenLog
+  ) throws(EngineError) -> [UInt8]? {
+    let range = try log.payload(header)
+    let window = log.window
+    let payload = window.bytes.extracting(range)
+    guard crc32c(payload) == header.payloadChecksum else {
+      throw log.damage("the payload's checksum is wrong")
+    }
+    do throws(MalformedBytes) {
+      if header.kind == .commit { return try Self.annotation(of: payload) }
+      pieces.append(payload)
+      if header.kind == .part { return nil }
+      let whole = pieces
+      pieces = []
+      return try Self.annotation(of: whole.bytes)
+    } catch {
+      throw log.damage("in its rows: \(error.reason)")
+    }
+  }
+
+  private static func annotation(of payload: RawSpan) throws(MalformedBytes) -> [UInt8]? {
+    var operations = OperationReader(payload)
+    while let _ = try operations.next() {}
+    return operations.annotation.map { payload.extracting($0).array }
+  }
+}
+
+extension HistoryCursor.OpenLog {
+  fileprivate func damage(_ reason: String) -> EngineError {
+    .corrupt(file: number.logName, offset: offset, reason: reason)
+  }
+
+  /// The header of the next frame, which ends within the first `length` bytes.
+  fileprivate mutating func header(before length: UInt64) throws(EngineError) -> FrameHeader {
+    let rest = length - offset
+    try load(FrameHeader.length, atMost: rest)
+    let bytes = window
+    let place = Int(offset - windowStart)
+    guard place <= bytes.count,
+      let header = FrameHeader.read(
+        bytes.bytes.extracting(droppingFirst: place), salt: salt, offset: offset),
+      UInt64(header.frameLength) <= rest
+    else { throw damage("an acknowledged commit cannot be read") }
+    return header
+  }
+
+  /// Where the payload of the frame with this header is in the window.
+  fileprivate mutating func payload(_ header: FrameHeader) throws(EngineError) -> Range<Int> {
+    let length = FrameHeader.length + header.payloadLength
+    try load(length, atMost: UInt64(length))
+    let start = Int(offset - windowStart)
+    guard start + length <= window.count else { throw damage("the file ends within a commit") }
+    return (start + FrameHeader.length)..<(start + length)
+  }
+
+  /// Has the window hold `count` bytes from `offset` on, if the file does, and more of the `rest`.
+  private mutating func load(_ count: Int, atMost rest: UInt64) throws(EngineError) {
+    if offset >= windowStart, offset - windowStart + UInt64(count) <= UInt64(window.count) {
+      return
+    }
+    let wanted = max(count, Int(min(rest, 1 << 20)))
+    window = try file.read(at: offset, count: wanted)
+    windowStart = offset
+  }
+}

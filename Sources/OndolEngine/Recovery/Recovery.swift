@@ -1,0 +1,274 @@
+// From files to memory: what opening does before the first read. Logs from the manifest's floor on
+// are read in order and their rows put into memtables; a torn tail is told from damage as LogFormat
+// says.
+//
+// A log that the manifest names is read whatever has become of its header: the manifest has the
+// salt, and the rest follows from the log before. So the page with the header can be lost like any
+// other and takes nothing with it. Of a log that was written as a whole before it was named,
+// nothing may be missing at all.
+//
+// After an unclean end nothing that was read is trusted to be on the device. Readers need not wait
+// for that, but whoever writes does, see LogReplacement.
+
+/// Reads logs back into memtables.
+struct Recovery {
+  private let directory: any Directory
+  private let identity: DatabaseIdentity
+  private let manifest: ManifestState
+
+  private(set) var rows: RecoveredRows
+  private var sequence: SequenceNumber
+  private var time: Int64
+  private var end: LogPosition
+  private var last = FileNumber.zero
+  private var length: UInt64 = 0
+  private var starts: [LogStart] = []
+  /// Whole commits from the floor on.
+  private(set) var commits: [RecoveredCommit] = []
+  private var pieces = CommitPieces()
+  private var isSealed = false
+  private var tear: Tear?
+  /// Logs that have lost their header and were read without it.
+  private(set) var headless: [FileNumber] = []
+  /// Logs of which nothing could be read, and that are not blank.
+  private(set) var unread: [FileNumber] = []
+
+  /// Where the first frame that cannot be read stands.
+  private struct Tear {
+    var file: String
+    var offset: UInt64
+    var position: LogPosition
+  }
+
+  /// - Parameter budget: what the memtables' memory counts against from their beginning; whoever
+  ///   gives none sees to it.
+  init(
+    directory: any Directory, identity: DatabaseIdentity, manifest: ManifestState,
+    memtableSize: Int, budget: BlockCache? = nil
+  ) {
+    self.directory = directory
+    self.identity = identity
+    self.manifest = manifest
+    rows = RecoveredRows(
+      flushedThrough: manifest.shards.map(\.flushedThrough), memtableSize: memtableSize,
+      budget: budget)
+    sequence = manifest.floor.sequence
+    time = manifest.floor.time
+    end = manifest.floor.base
+  }
+
+  /// Rows by shard, oldest memtable first.
+  var memtables: [[Memtable]] { rows.memtables }
+
+  /// Whether the database was closed in good order, and its logs can stay as they are.
+  var isClean: Bool {
+    isSealed && tear == nil && last == manifest.newestLog && headless.isEmpty
+      && unread.isEmpty
+  }
+
+  /// What is to be done when they cannot.
+  var replacement: LogReplacement {
+    LogReplacement(
+      commits: commits, sequence: sequence, time: time, end: end,
+      memtables: Array(memtables.joined()), unread: unread)
+  }
+
+  var recovered: RecoveredLog {
+    RecoveredLog(
+      sequence: sequence, time: time, end: end, number: last, length: length, starts: starts,
+      history: manifest.history)
+  }
+
+  // MARK: - Reading
+
+  /// Bytes up to which a log is read at once.
+  static let smallLog: UInt64 = 64 << 10
+
+  /// Reads all logs among `names` from the floor on.
+  mutating func replay(_ names: [String]) throws(EngineError) {
+    let numbers = names.compactMap { FileNumber.parse($0, prefix: "LOG-") }
+      .filter { $0 >= manifest.floor.number }.sorted()
+    for needed in [manifest.floor.number, manifest.newestLog] where !numbers.contains(needed) {
+      throw .corrupt(file: needed.logName, offset: 0, reason: "the log is missing")
+    }
+    for number in numbers { try read(number) }
+    rows.link()
+    if let tear { end = tear.position }
+    for (index, shard) in manifest.shards.enumerated() where shard.flushedThrough > sequence {
+      throw .corrupt(
+        file: last.logName, offset: length,
+        reason: "commits up to \(shard.flushedThrough.rawValue) were flushed from shard \(index),"
+          + " and the log ends at \(sequence.rawValue)")
+    }
+  }
+
+  private mutating func read(_ number: FileNumber) throws(EngineError) {
+    let name = number.logName
+    let file = try directory.open(name, access: .readOnly)
+    // In this order: beside a writer at work the mark must not be newer than what is read after it.
+    let beginning = try file.read(at: 0, count: Int(Self.smallLog))
+    guard let size = Int(exactly: try file.size()), size <= 4 << 30 else {
+      throw .corrupt(file: name, offset: 0, reason: "it is too long for a log")
+    }
+    let page = beginning.bytes.extracting(first: min(LogHeader.length, beginning.count))
+    let reading = try LogHeader.read(page, file: name)
+    let bytes = size <= beginning.count ? beginning : try file.read(at: 0, count: size)
+    guard case .header(let header) = reading, header.number == number else {
+      // Made ahead of its use and never used, or what stood here in an older log, because this
+      // one's bytes never arrived, or its header is lost.
+      return try readHeadless(bytes, number, name)
+    }
+    guard header.identity == identity else {
+      throw .corrupt(file: name, offset: 0, reason: "it belongs to another database")
+    }
+    var frames = FrameReader(bytes, salt: header.salt, from: LogHeader.length)
+    if try connect(header, name) { try take(&frames, header, name) }
+    let mark = FrameReader(beginning, salt: header.salt, from: LogHeader.length).mark
+    try refuseDamage(claims: [frames.furthestClaim(), mark])
+  }
+
+  /// Reads a log whose header is not there. When its first frame goes on where the log before
+  /// ended, what stood in the header is known.
+  private mutating func readHeadless(
+    _ bytes: [UInt8], _ number: FileNumber, _ name: String
+  ) throws(EngineError) {
+    let isFloor = number == manifest.floor.number
+    guard let log = manifest.namedLogs[number] else {
+      if isFloor { beginFloor(number) }
+      tearHere(name, at: 0, position: end)
+      if !bytes.bytes.isZero { unread.append(number) }
+      return try refuseDamage(claims: [
+        UnsaltedFrames(bytes, from: LogHeader.length).furthestClaim
+      ])
+    }
+    var frames = FrameReader(bytes, salt: log.salt, from: LogHeader.length)
+    let header = LogHeader(lostBy: log, of: identity, behind: recovered)
+    if tear == nil, begins(frames, behind: sequence), try connect(header, name) {
+      headless.append(number)
+      try take(&frames, header, name)
+    } else {
+      if isFloor { beginFloor(number) }
+      tearHere(name, at: 0, position: end)
+      if !bytes.bytes.isZero { unread.append(number) }
+      try refuseLoss(in: number, before: 0)
+    }
+    try refuseDamage(claims: [frames.furthestClaim(), frames.mark])
+  }
+
+  /// Whether the first frame is what comes next after `sequence`.
+  private func begins(_ frames: FrameReader, behind sequence: SequenceNumber) -> Bool {
+    var frames = frames
+    guard let first = frames.next()?.header else { return false }
+    return first.sequence == (first.kind == .seal ? sequence : sequence.next)
+  }
+
+  /// Throws when a log ends at `offset` that is known to go further.
+  private func refuseLoss(
+    in number: FileNumber, before offset: UInt64
+  ) throws(EngineError) {
+    guard let log = manifest.namedLogs[number], offset < log.length else { return }
+    // Of a log that holds nothing but its header only that is lost.
+    if log.length == LogHeader.length { return }
+    throw .corrupt(
+      file: number.logName, offset: offset,
+      reason: "acknowledged commits from \(sequence.next.rawValue) on are damaged")
+  }
+
+  /// Whether the log follows what was read so far; a tear before it is noted otherwise.
+  private mutating func connect(
+    _ header: LogHeader, _ name: String
+  ) throws(EngineError) -> Bool {
+    guard tear == nil else { return false }
+    if header.number == manifest.floor.number {
+      beginFloor(header.number)
+    } else {
+      guard header.kind == .normal, header.previous == last else {
+        // Only logs that the manifest knows were ever synced, and are there for sure.
+        if header.number > manifest.newestLog {
+          tearHere(name, at: 0, position: end)
+          return false
+        }
+        throw .corrupt(file: name, offset: 0, reason: "the log before it is missing")
+      }
+      guard header.previousLength == length else {
+        // The log before ends early: its tail was lost, or was never written.
+        tearHere(last.logName, at: length, position: end)
+        return false
+      }
+      starts.append(LogStart(number: header.number, base: end, sequence: sequence, time: time))
+    }
+    guard header.base == end, header.firstSequence == sequence.next, !isSealed || length > 0 else {
+      throw .corrupt(file: name, offset: 0, reason: "it does not continue the log before it")
+    }
+    last = header.number
+    isSealed = false
+    return true
+  }
+
+  private mutating func beginFloor(_ number: FileNumber) {
+    last = number
+    length = 0
+    starts = [manifest.floor]
+  }
+
+  private mutating func tearHere(_ file: String, at offset: UInt64, position: LogPosition) {
+    if tear == nil { tear = Tear(file: file, offset: offset, position: position) }
+  }
+
+  /// Takes every sound frame.
+  private mutating func take(
+    _ frames: inout FrameReader, _ header: LogHeader, _ name: String
+  ) throws(EngineError) {
+    let base = header.base.rawValue
+    while !isSealed, let frame = frames.next() {
+      try take(frame, frames, name)
+    }
+    let stop = pieces.start ?? frames.offset
+    if pieces.start != nil || !(isSealed || frames.isBlankFromHere()) {
+      tearHere(name, at: UInt64(stop), position: LogPosition(rawValue: base + UInt64(stop)))
+    }
+    length = UInt64(stop)
+    end = LogPosition(rawValue: base + UInt64(stop))
+    try refuseLoss(in: header.number, before: length)
+  }
+
+  private mutating func take(
+    _ frame: FrameReader.Frame, _ frames: FrameReader, _ name: String
+  ) throws(EngineError) {
+    let header = frame.header
+    let isCommit = header.kind != .seal
+    guard header.sequence == (isCommit ? sequence.next : sequence),
+      header.kind != .edit, header.kind != .mark
+    else {
+      throw .corrupt(
+        file: name, offset: UInt64(frame.offset), reason: "a commit is missing before this one")
+    }
+    switch header.kind {
+    case .seal, .edit, .mark:
+      isSealed = true
+      time = max(time, header.time)
+    case .part:
+      pieces.add(frame, of: frames)
+    case .commit, .lastPart:
+      let commit = pieces.join(with: frame, of: frames)
+      do throws(MalformedBytes) {
+        try rows.insert(commit, log: last)
+      } catch {
+        throw .corrupt(
+          file: name, offset: UInt64(frame.offset), reason: "in its rows: \(error.reason)")
+      }
+      commits.append(commit)
+      sequence = header.sequence
+      time = header.time
+    }
+  }
+
+  /// Throws when a later frame, or the mark, vouches for bytes at the tear.
+  private func refuseDamage(claims: [LogPosition?]) throws(EngineError) {
+    let position = tear?.position ?? end
+    guard claims.contains(where: { $0.map { $0 > position } ?? false }) else { return }
+    throw .corrupt(
+      file: tear?.file ?? last.logName, offset: tear?.offset ?? length,
+      reason: "acknowledged commits from \(sequence.next.rawValue) on are damaged")
+  }
+}

@@ -1,0 +1,107 @@
+// The engine's sizes and limits, each with its unit. Tests make them tiny so that every path is
+// walked.
+
+/// How an engine is opened.
+package struct EngineOptions: Sendable {
+  /// Shards of a database being created; an existing one keeps its own.
+  package var shardCount = 4
+  /// Files the database has open at once; what the process may have decides when nil.
+  package var fileLimit: Int?
+  /// Bytes for blocks, filters and index tops.
+  package var cacheSize = 64 << 20
+  /// Bytes of rows a shard gathers before they are flushed, when not derived from the cache's size.
+  private var chosenMemtableSize: Int?
+  /// Full memtables of a shard that may wait for their flush before writers wait.
+  package var sealedMemtables = 3
+  /// Bytes after which the log goes on in a new file.
+  package var logSize = 16 << 20
+  /// Bytes of zeros in the first log that is written ahead of its use; later ones have more, up to
+  /// `logSize`.
+  package var firstPrewrittenSize = 1 << 20
+  /// Bytes kept back on the device for what frees space when there is no other: what memtables
+  /// hold, for their flushes, and no more than twice the log.
+  var reserveSize: Int { min(max(4 * memtableSize, 2 * largestMemtableSize), 2 * logSize) }
+  /// Whether a commit that nobody else waits with syncs on its own thread. Saves it two changes of
+  /// threads, a third of its time, and keeps one thread of the pool waiting for the device.
+  package var callersSync = true
+  /// Bytes of logs behind which a shard's rows are flushed, however few they are: what an opening
+  /// after a crash has to replay, beside the log in use.
+  var logRetention: Int { 2 * max(logSize, memtableSize) }
+  /// For how long logs are kept that recovery needs no more; nil when they are not.
+  package var historyRetention: HistoryRetention?
+  /// Bytes of keys kept after their rows were flushed, so that a batch derived before the flush is
+  /// not refused for want of knowing better.
+  package var recentKeysSize = 4 << 20
+  /// Bytes of `.memory` commits that may wait to be written.
+  package var deferredBytes = 1 << 20
+  /// Bytes of one commit.
+  package var commitLimit = 64 << 20
+  /// Flushed runs of a shard above which they are merged into its levels.
+  package var runLimit = 8
+  /// Bytes of a shard below which every flush leaves it as one run.
+  package var smallShardSize = 8 << 20
+  /// Raw bytes of one segment file.
+  package var segmentSize = 64 << 20
+  /// Values of so many bytes and more are kept in value files, apart from their keys.
+  package var valueThreshold = 8 << 10
+  /// Bytes of one value file.
+  package var valueFileSize = 64 << 20
+  /// Contents of so many bytes and fewer are kept in the row that says where they are.
+  package var inlineContentSize = 2 << 10
+  /// Contents of more bytes get a file of their own; at most 4 MiB.
+  package var packedContentSize = 512 << 10
+  /// Bytes of a pack from which the next one is begun.
+  package var packSize = 64 << 20
+  /// Raw bytes of one block.
+  package var blockSize = 8 << 10
+  /// Bytes of edits after which the manifest is written anew, at least.
+  package var manifestSize = 64 << 10
+  /// Bytes of one frame of the manifest; longer edits are in parts.
+  package var manifestFrameSize = 4 << 20
+  var manifestLimits: ManifestLimits {
+    ManifestLimits(frame: min(max(manifestFrameSize, 8), FrameHeader.maximumPayload))
+  }
+  package var compress = true
+  /// Told once of each file that a flush or a merge could not read, on any thread; it must be
+  /// quick.
+  package var reportDamage: (@Sendable (EngineError) -> Void)?
+
+  package init() {}
+
+  /// Bytes of rows a shard under load gathers, when the size is not chosen: a quarter of the cache.
+  var largestMemtableSize: Int { chosenMemtableSize ?? max(memtableSize, cacheSize / 4) }
+
+  /// Bytes that all memtables may take for one to be larger than usual: five eighths of the cache.
+  var memtableBudget: Int { cacheSize / 8 * 5 }
+
+  /// Bytes of rows a shard gathers before they are flushed: a sixteenth of the cache, within 4 and
+  /// 64 MiB, unless chosen. A load makes it more; see `largestMemtableSize`.
+  package var memtableSize: Int {
+    get { chosenMemtableSize ?? min(max(cacheSize / 16, 4 << 20), 64 << 20) }
+    set { chosenMemtableSize = newValue }
+  }
+}
+
+/// For how long logs are kept that recovery needs no more.
+package struct HistoryRetention: Sendable, Equatable {
+  /// A log whose last commit is older goes.
+  package var microseconds: Int64
+  /// The oldest go above so many bytes.
+  package var bytes: UInt64
+
+  package init(microseconds: Int64, bytes: UInt64) {
+    self.microseconds = microseconds
+    self.bytes = bytes
+  }
+}
+
+/// How large the pieces of a manifest may be. Whoever writes keeps within them before anything is
+/// written, since whoever reads refuses what is beyond.
+struct ManifestLimits: Sendable {
+  /// Bytes of one frame's payload.
+  var frame = FrameHeader.maximumPayload
+  /// Bytes of the first edit: the state. Some millions of segments fit.
+  var state = 1 << 29
+  /// Bytes of the file, which is read at once.
+  var file = 1 << 30
+}

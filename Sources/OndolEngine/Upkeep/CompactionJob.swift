@@ -1,0 +1,237 @@
+// Carries out a plan: splits its keys where a large merge can use two cores, merges in steps on the
+// merging threads, and makes the result count with one edit of the manifest. Order, for every
+// output: written, synced, directory synced, edit synced, view swapped, inputs unlinked. A crash
+// on the way leaves files that nobody names.
+//
+// Merges yield: their threads have a low priority, and while commits come in, a merge rests after
+// each step as long as the step took, unless writers wait for it already.
+
+/// One compaction of one shard; whoever runs it has the shard's turn.
+struct CompactionJob: Sendable {
+  private static let stepBytes: UInt64 = 1 << 20
+
+  let storage: Storage
+  let shard: Int
+  let plan: CompactionPlan
+  /// Whether somebody waits for it, who shall be told what goes wrong.
+  let isAskedFor: Bool
+  private let start: MergeControl.Start
+
+  /// What a run came to.
+  enum Outcome: Sendable {
+    case installed
+    /// Stopped, or overtaken by a drop of keyspaces; nothing has changed.
+    case abandoned
+    /// A file of the inputs cannot be read and is left alone from now on; the next plan is another.
+    case obstructed
+  }
+
+  /// - Parameter start: taken before the view that `plan` was made from.
+  init(
+    _ plan: CompactionPlan, shard: Int, _ start: MergeControl.Start, _ storage: Storage,
+    isAskedFor: Bool
+  ) {
+    self.plan = plan
+    self.shard = shard
+    self.start = start
+    self.storage = storage
+    self.isAskedFor = isAskedFor
+  }
+
+  /// Does it, and tells `progress` how many raw bytes each step has merged.
+  func run(
+    _ progress: (UInt64) async -> Void = { _ in }
+  ) async throws(EngineError) -> Outcome {
+    if plan.isMove {
+      return try await install(RunOutput(segments: plan.segments))
+    }
+    let isOptional = plan.purpose == .major && !isAskedFor
+    let mayTakeReserve =
+      isAskedFor || plan.freesSpace || (!isOptional && storage.sequencer.lackOfSpace != nil)
+    if !mayTakeReserve { try refuseWithoutRoom() }
+    do throws(EngineError) {
+      return try await mergeAll(progress)
+    } catch {
+      guard mayTakeReserve, error.isLackOfSpace, await storage.handOverReserve(error) else {
+        throw error
+      }
+      return try await mergeAll(progress)
+    }
+  }
+
+  /// A merge that nobody asked for, and that frees nothing much, does not begin where it would fill
+  /// the disk, and takes nothing from the reserve; a major one leaves commits room for two logs, too.
+  private func refuseWithoutRoom() throws(EngineError) {
+    guard let free = storage.directory.freeBytes() else { return }
+    let forCommits = plan.purpose == .major ? 2 * UInt64(storage.options.logSize) : 0
+    if free < plan.sizeBytes + forCommits {
+      throw .noSpace(file: "a merge of \(plan.sizeBytes) bytes", errno: SystemFailure.fullDisk)
+    }
+  }
+
+  /// Merges from the beginning. A failure that may pass leaves nothing, and neither does a file
+  /// that cannot be read; any other stops all writing.
+  private func mergeAll(_ progress: (UInt64) async -> Void) async throws(EngineError) -> Outcome {
+    var parts: [MergePart] = []
+    do throws(EngineError) {
+      parts = try await makeParts()
+      if let failure = await merge(parts, progress) { throw failure }
+    } catch {
+      storage.discard(parts.flatMap(\.made))
+      if isObstruction(error) { return .obstructed }
+      guard error.isPassing else { throw storage.sequencer.fail(error) }
+      throw error
+    }
+    do throws(EngineError) {
+      if !mustStop, try await finish(parts) == .installed { return .installed }
+    } catch {
+      // After any other failure nobody knows whether the manifest names the files.
+      guard error.isPassing else { throw storage.sequencer.fail(error) }
+      storage.discard(parts.flatMap(\.made))
+      throw error
+    }
+    storage.discard(parts.flatMap(\.made))
+    return .abandoned
+  }
+
+  /// Whether `error` says that an input cannot be read. Who waits for the merge is told what the
+  /// device refuses for the moment, and may ask again.
+  private func isObstruction(_ error: EngineError) -> Bool {
+    if isAskedFor, error.isPassing { return false }
+    let files = storage.views.current.shards[shard].state.valueFiles.keys
+    return storage.damaged.note(error, plan.segments, files)
+  }
+
+  private var mustStop: Bool {
+    storage.merging.isStopped || Task.isCancelled
+      || storage.merging.start.generation != start.generation
+  }
+
+  // MARK: - Parts
+
+  /// The inputs as runs of their own, which share their segments with the view.
+  private func inputRuns() -> [Run] {
+    let open = Dictionary(
+      storage.views.current.shards[shard].runs.flatMap(\.segments).map { ($0.metadata.number, $0) },
+      uniquingKeysWith: { $1 })
+    return plan.inputs.map { input in Run(input.segments.compactMap { open[$0.number] }) }
+  }
+
+  private func makeParts() async throws(EngineError) -> [MergePart] {
+    let runs = inputRuns()
+    let wanted = UInt64(storage.mergers.count)
+    var cuts: [[UInt8]] = []
+    if plan.rawBytes >= wanted * storage.picker.policy.segmentSize / 4 {
+      cuts = try await worker(0).perform { () throws(EngineError) in
+        try Self.cuts(runs, into: Int(wanted))
+      }
+    }
+    let sequences = plan.segments.map(\.minSequence) + plan.segments.map(\.maxSequence)
+    guard let first = sequences.min(), let last = sequences.max() else { return [] }
+    let bounds: [[UInt8]?] = [nil] + cuts + [nil]
+    let files = storage.files(
+      for: storage.views.current.shards[shard].state, merging: plan.segments)
+    return zip(bounds, bounds.dropFirst()).enumerated().map { index, range in
+      let writer = RunWriter(
+        files, shard: shard, sequences: first...last,
+        keepsTombstones: plan.keepsTombstones, dropped: start.dropped, cuts: plan.cuts)
+      return MergePart(
+        runs, from: range.0, to: range.1, writer: writer, worker: worker(index))
+    }
+  }
+
+  private func worker(_ part: Int) -> any Worker {
+    storage.mergers[(shard + part) % storage.mergers.count]
+  }
+
+  /// Keys that cut the inputs into parts of about the same size: index blocks stand for about as
+  /// many bytes each.
+  private static func cuts(_ runs: [Run], into count: Int) throws(EngineError) -> [[UInt8]] {
+    var keys: [[UInt8]] = []
+    for segment in runs.flatMap(\.segments) { keys += try segment.indexKeys() }
+    keys.sort { $0.lexicographicallyPrecedes($1) }
+    let cuts = (1..<count).map { keys[keys.count * $0 / count] }
+    return zip(cuts, cuts.dropFirst()).allSatisfy { $0 != $1 } ? cuts : []
+  }
+
+  // MARK: - Steps
+
+  private enum Step: Sendable {
+    case more(Int, bytes: UInt64)
+    case ended(bytes: UInt64)
+    case failed(EngineError)
+  }
+
+  /// Does steps of all parts side by side until all are done, one fails, or it must stop.
+  private func merge(
+    _ parts: [MergePart], _ progress: (UInt64) async -> Void
+  ) async -> EngineError? {
+    await withTaskGroup(of: Step.self) { group in
+      for index in parts.indices {
+        group.addTask { await step(parts[index], index) }
+      }
+      var failure: EngineError?
+      for await step in group {
+        switch step {
+        case .more(let index, let bytes):
+          await progress(bytes)
+          if failure == nil, !mustStop {
+            group.addTask { await self.step(parts[index], index) }
+          }
+        case .ended(let bytes): await progress(bytes)
+        case .failed(let error): failure = failure ?? error
+        }
+      }
+      return failure
+    }
+  }
+
+  private func step(_ part: MergePart, _ index: Int) async -> Step {
+    let environment = storage.environment
+    let published = storage.views.published
+    let began = environment.now()
+    do throws(EngineError) {
+      let (hasMore, bytes) = try await part.worker.perform { () throws(EngineError) in
+        let before = part.rawBytes
+        return (try part.advance(by: Self.stepBytes), part.rawBytes - before)
+      }
+      guard hasMore else { return .ended(bytes: bytes) }
+      if storage.views.published != published, !storage.pressure.isFelt {
+        await environment.rest(min(max(0, environment.now() - began), 100_000))
+      }
+      return .more(index, bytes: bytes)
+    } catch {
+      return .failed(error)
+    }
+  }
+
+  // MARK: - The result
+
+  private func finish(_ parts: [MergePart]) async throws(EngineError) -> Outcome {
+    let outputs = RunOutput(
+      segments: parts.flatMap(\.output.segments), valueFiles: parts.flatMap(\.output.valueFiles))
+    if !outputs.segments.isEmpty {
+      try await worker(0).perform { [storage] () throws(EngineError) in
+        try storage.directory.sync()
+      }
+    }
+    return try await install(outputs)
+  }
+
+  private func install(_ outputs: RunOutput) async throws(EngineError) -> Outcome {
+    let changes = plan.changes(shard: shard, outputs: outputs)
+    let isInstalled = try await storage.perform { [self] (storage) throws(EngineError) in
+      try storage.install(changes, shard: shard, start)
+    }
+    if isInstalled { storage.counters.note(plan, outputs.segments) }
+    return isInstalled ? .installed : .abandoned
+  }
+}
+
+extension Segment {
+  /// The last keys of the index blocks, ascending. Opens the file when it was not yet.
+  fileprivate func indexKeys() throws(EngineError) -> [[UInt8]] {
+    let top = try open().table.top
+    return (0..<top.rowCount).map { row in top.prefix().array + top.suffix(row).array }
+  }
+}

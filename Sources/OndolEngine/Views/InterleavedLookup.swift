@@ -1,0 +1,125 @@
+// Many gets at once. A get is a chain of loads, each of which waits for the one before; but the
+// chains of different keys do not wait for each other. So keys go through the search in step, a
+// group at a time: each stage asks for the memory that the next one needs, for all of the group,
+// and by the time the next stage begins most of it is there.
+//
+// Only what a database looks like after a major compaction goes in step: one run in the shard, the
+// key in no memtable, the blocks in memory. Every other key is looked up by itself.
+
+extension ViewTable {
+  /// Looks up the keys at `places` and gives what is found to `body`, with its place, in order.
+  ///
+  /// - Returns: false when it gave up at a key whose answer is in a block that is not in memory.
+  /// - Complexity: O(keys x log rows); a few cache misses a key, which overlap.
+  func find(
+    _ keys: [[UInt8]], at places: Range<Int>, upTo sequence: SequenceNumber, mayBlock: Bool,
+    _ body: (Int, RowKind, RawSpan) -> Void
+  ) throws(EngineError) -> Bool {
+    var lanes = Lanes()
+    var start = places.lowerBound
+    while start < places.upperBound {
+      let group = start..<min(start + Lanes.count, places.upperBound)
+      for place in group {
+        let key = keys[place]
+        lanes.set(place - start, aim(at: key.bytes, upTo: sequence))
+      }
+      for place in group { lanes.pin(place - start) }
+      for place in group {
+        let key = keys[place]
+        lanes.search(place - start, key.bytes)
+      }
+      for place in group where !lanes.give(place - start, { body(place, $0, $1) }) {
+        let key = keys[place]
+        let isFound = try find(
+          key.bytes, inShard: View.shardIndex(of: key.bytes, count: shardCount), upTo: sequence,
+          mayBlock: mayBlock
+        ) { body(place, $0, $1) }
+        if isFound == nil { return false }
+      }
+      start = group.upperBound
+    }
+    return true
+  }
+
+  /// The data block that alone can hold the key; nil when it is not as simple as that.
+  private func aim(at key: RawSpan, upTo sequence: SequenceNumber) -> SegmentTable.Aim? {
+    guard let run = onlyRun(inShard: View.shardIndex(of: key, count: shardCount), besides: key)
+    else { return nil }
+    let index = run.segmentIndex(atOrAfter: key)
+    guard index < run.count else { return nil }
+    return run.table(index)?.aim(at: key)
+  }
+}
+
+extension SegmentTable {
+  /// A data block to search, and where in it a key is likely to be.
+  struct Aim: BitwiseCopyable {
+    let slots: SlotTable
+    let slot: Int
+    let guess: Int
+  }
+
+  /// The data block that can hold `key`, whose slot is asked for; nil when there is none or an
+  /// index block is not in memory.
+  func aim(at key: RawSpan) -> Aim? {
+    let index = top.lowerBound(key)
+    guard index < top.rowCount, let indexPin = slots.pinOrResident(index) else { return nil }
+    let row = indexPin.block.lowerBound(key)
+    guard row < indexPin.block.rowCount else { return nil }
+    let position = indexPin.block.position(of: key, before: row) ?? 0
+    let slot = dataSlot(index, row)
+    slots.prefetch(slot)
+    return Aim(slots: slots, slot: slot, guess: Int(position * meanRows))
+  }
+}
+
+/// The searches of a group of keys, all at the same stage.
+@safe private struct Lanes: ~Copyable {
+  /// As many as the processor has loads under way at once, and some.
+  static let count = 16
+
+  private var aims = InlineArray<16, SegmentTable.Aim?>(repeating: nil)
+  /// The row found in the block pinned; -1 when it is not there.
+  private var rows = InlineArray<16, Int>(repeating: -1)
+  private let pins: UnsafeMutablePointer<PinnedBlock?>
+
+  init() {
+    unsafe pins = .allocate(capacity: Self.count)
+    for lane in 0..<Self.count { unsafe (pins + lane).initialize(to: nil) }
+  }
+
+  deinit {
+    unsafe pins.deinitialize(count: Self.count)
+    unsafe pins.deallocate()
+  }
+
+  mutating func set(_ lane: Int, _ aim: SegmentTable.Aim?) {
+    aims[lane] = aim
+  }
+
+  /// Pins the block aimed at and asks for the rows around the guess.
+  mutating func pin(_ lane: Int) {
+    guard let aim = aims[lane], let pin = aim.slots.pin(aim.slot) else { return }
+    pin.block.prefetch(around: aim.guess)
+    unsafe pins[lane] = consume pin
+  }
+
+  /// Finds the row and asks for its value.
+  mutating func search(_ lane: Int, _ key: RawSpan) {
+    guard let block = unsafe pins[lane]?.block else { return }
+    rows[lane] = block.find(key) ?? -1
+    if rows[lane] >= 0 { block.prefetchValue(rows[lane]) }
+  }
+
+  /// Gives the row to `body`, if there is one, and lets go of the block; false when the key was not
+  /// looked for here, or its value is elsewhere.
+  mutating func give(_ lane: Int, _ body: (RowKind, RawSpan) -> Void) -> Bool {
+    guard let block = unsafe pins[lane]?.block else { return false }
+    defer { unsafe pins[lane] = nil }
+    guard rows[lane] >= 0 else { return true }
+    let kind = block.kind(rows[lane])
+    guard kind != .valuePointer else { return false }
+    body(kind, block.value(rows[lane]))
+    return true
+  }
+}

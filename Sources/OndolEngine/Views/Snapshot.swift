@@ -1,0 +1,123 @@
+// One consistent picture of everything: a view and the sequence it was taken at. Reading from it
+// asks no lock, no actor and no writer. What is in memory is read on the caller's own executor;
+// only a block that must come from disk is fetched on a thread for cold reads, when the caller can
+// wait without blocking.
+
+/// The rows as of one commit.
+package struct Snapshot: Sendable {
+  let view: View
+  /// The last commit that is visible in it.
+  package let sequence: SequenceNumber
+  /// Says who holds the view, when its taker said so.
+  private let label: SnapshotLabel?
+
+  init(_ view: View, _ sequence: SequenceNumber, label: SnapshotLabel? = nil) {
+    self.label = label
+    self.view = view
+    self.sequence = sequence
+  }
+
+  /// The value at `key`, or nil. Suspends only when a block must be read from disk.
+  ///
+  /// - Complexity: O(log n); no system call on a cache hit, one `pread` for each level missed.
+  package func get(_ key: [UInt8]) async throws(EngineError) -> [UInt8]? {
+    var copy: [UInt8]?
+    if try find(key.bytes, mayBlock: false, { copy = $0.array }) != nil { return copy }
+    return try await view.reads.perform { (_) throws(EngineError) -> [UInt8]? in
+      try getBlocking(key)
+    }
+  }
+
+  /// Runs `body`, which may block, on a thread for cold reads. It should not take long.
+  package func readBlocking<R: Sendable, E: Error>(
+    _ body: @escaping @Sendable () throws(E) -> R
+  ) async throws(E) -> R {
+    try await view.reads.perform { (_) throws(E) in try body() }
+  }
+
+  /// The same for a `body` that may take long and says how it comes on: it may be given up and
+  /// begun again, see `ReadingThreads`.
+  package func readInTurns<R: Sendable, E: Error>(
+    _ body: @escaping @Sendable (ReadingTurn) throws(E) -> R
+  ) async throws(E) -> R {
+    try await view.reads.perform(body)
+  }
+
+  /// The value at `key`, or nil. Blocks the thread while a block is read from disk.
+  package func getBlocking(_ key: [UInt8]) throws(EngineError) -> [UInt8]? {
+    var copy: [UInt8]?
+    _ = try find(key.bytes, mayBlock: true) { copy = $0.array }
+    return copy
+  }
+
+  /// Hands the value at `key` to `body` without copying it; false when there is none. Blocks the
+  /// thread while a block is read from disk.
+  ///
+  /// The closure gives nothing back, because a generic result would be looked up at run time at
+  /// each call: the caller is in another module.
+  package func withValue(
+    of key: RawSpan, _ body: (RawSpan) -> Void
+  ) throws(EngineError) -> Bool {
+    try find(key, mayBlock: true, body) == true
+  }
+
+  /// The same, except that nil says that a block must be read from disk first when it may not
+  /// block.
+  package func withValue(
+    of key: RawSpan, mayBlock: Bool, _ body: (RawSpan) -> Void
+  ) throws(EngineError) -> Bool? {
+    try find(key, mayBlock: mayBlock, body)
+  }
+
+  /// Hands the values at the keys in `places` to `body`, each with its place, in their order and
+  /// without copying them; passes over keys that have none. False when it gave up, because a block
+  /// must be read from disk first and it may not block.
+  ///
+  /// - Complexity: O(keys x log n), at a fraction of as many single gets: keys are looked up in
+  ///   step, so that their cache misses overlap.
+  package func withValues(
+    of keys: [[UInt8]], at places: Range<Int>, mayBlock: Bool, _ body: (Int, RawSpan) -> Void
+  ) throws(EngineError) -> Bool {
+    try view.table.find(keys, at: places, upTo: sequence, mayBlock: mayBlock) {
+      place, kind, value in
+      if kind == .put { body(place, value) }
+    }
+  }
+
+  /// Looks the key up and gives its value to `body`; there is none when it was deleted.
+  @inline(__always)
+  private func find(
+    _ key: RawSpan, mayBlock: Bool, _ body: (RawSpan) -> Void
+  ) throws(EngineError) -> Bool? {
+    var isDeleted = false
+    let isFound = try view.table.find(
+      key, inShard: view.shardIndex(of: key), upTo: sequence, mayBlock: mayBlock
+    ) { kind, value in
+      if kind == .put { body(value) } else { isDeleted = true }
+    }
+    return isDeleted ? false : isFound
+  }
+
+  /// A cursor over the rows with keys from `lower` on and before `upper` (no bound when empty),
+  /// which must lie in one shard.
+  ///
+  /// - Parameter mayBlock: whether moves may block the thread while a block is read from disk. On
+  ///   the cooperative pool say no; then they throw `.wouldBlock`.
+  package func cursor(
+    from lower: [UInt8], to upper: [UInt8], mayBlock: Bool = true
+  ) -> Cursor {
+    let shard = view.shards[lower.count < 4 ? 0 : view.shardIndex(of: lower.bytes)]
+    var sources: [RowSource] = []
+    sources.reserveCapacity(1 + shard.sealed.count + shard.runs.count)
+    if !shard.active.isEmpty {
+      sources.append(.memtable(MemtableCursor(shard.active, upTo: sequence)))
+    }
+    for memtable in shard.sealed where !memtable.isEmpty {
+      sources.append(.memtable(MemtableCursor(memtable, upTo: sequence)))
+    }
+    for run in shard.runs { sources.append(.run(run.cursor())) }
+    return Cursor(
+      SnapshotWalk(
+        MergeCursor(sources), from: lower, to: upper, mayBlock: mayBlock, in: view))
+  }
+}

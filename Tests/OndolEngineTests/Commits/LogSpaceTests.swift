@@ -1,0 +1,228 @@
+// The logs that commits go into, without a file being written: places follow each other, nothing is
+// placed where there is no room, and the change to the next log leaves no gap in the line.
+
+import OndolTestKit
+import Testing
+
+@testable import OndolEngine
+
+@Suite struct LogSpaceTests {
+  /// Logs, and the commits that went into them.
+  private struct Line {
+    var logs: LogSpace
+    var commits = CommitState(sequence: .zero, time: 0, end: LogPosition(rawValue: 777))
+    var number: UInt64 = 10
+
+    init(_ options: EngineOptions) {
+      logs = LogSpace(
+        RecoveredLog(
+          sequence: .zero, time: 0, end: commits.placedEnd, number: FileNumber(rawValue: 9),
+          length: 333,
+          starts: [
+            LogStart(
+              number: FileNumber(rawValue: 9), base: LogPosition(rawValue: 444), sequence: .zero,
+              time: 0)
+          ]), identity: DatabaseIdentity(low: 1, high: 2), options)
+    }
+
+    mutating func offer(prewritten: UInt64 = 0, reserved: UInt64 = .max) {
+      logs.offer(
+        SpareLog(
+          number: FileNumber(rawValue: number), file: MemoryFile(name: "LOG-\(number)", []),
+          salt: number, prewritten: prewritten, reserved: reserved))
+      number += 1
+    }
+
+    /// Places a commit whose frames have so many bytes; nil when there is something to wait for.
+    mutating func place(_ length: Int, isPuttingOff: Bool = false) -> LogSpace.Place? {
+      let answer = logs.place(length, after: commits, isPuttingOff: isPuttingOff)
+      guard case .place(let place) = answer else { return nil }
+      _ = commits.place(
+        time: commits.nextTime(now: 0), end: place.log.position(of: place.end),
+        durability: .process, writtenFrom: nil)
+      return place
+    }
+
+    mutating func missing(_ length: Int) -> Range<UInt64>? {
+      guard case .needsSpace(let space) = logs.place(length, after: commits, isPuttingOff: false)
+      else { return nil }
+      return space.range
+    }
+  }
+
+  private func options(size: Int = 64 << 10, retention: Int = 8 << 10) -> EngineOptions {
+    var options = EngineOptions()
+    options.logSize = size
+    options.memtableSize = retention
+    options.firstPrewrittenSize = 16 << 10
+    return options
+  }
+
+  @Test func `Without a log a commit waits for one, and says so`() {
+    var line = Line(options())
+    #expect(line.logs.needsLog)
+    #expect(line.place(100) == nil)
+    line.offer()
+    #expect(!line.logs.needsLog)
+    #expect(line.place(100) != nil)
+  }
+
+  @Test(arguments: Seeds.first(20))
+  func `Places follow each other without a gap, within the room there is`(seed: UInt64) throws {
+    var random = OndolTestKit.SeededRandom(seed: seed)
+    var line = Line(options(size: 32 << 10))
+    var last: LogSpace.Place?
+    var spares = 0
+    line.offer(reserved: UInt64(random.below(9_000)))
+    for _ in 0..<300 {
+      let length = 8 * (1 + random.below(200))
+      let end = line.commits.placedEnd
+      if let missing = line.missing(length) {
+        // Nothing has happened, and the same is answered until there is room.
+        #expect(line.commits.placedEnd == end, "SEED=\(seed)")
+        #expect(line.missing(length) == missing, "SEED=\(seed)")
+        let number = try #require(line.logs.newest).number
+        let log = line.logs.spare?.number ?? number
+        line.logs.noteReserved(log, through: missing.upperBound + UInt64(random.below(5_000)))
+      }
+      let place = try #require(line.place(length), "SEED=\(seed)")
+      let begins = place.log !== last?.log
+      #expect(begins == !place.header.isEmpty, "SEED=\(seed)")
+      #expect(place.offset == (begins ? 0 : last?.end), "SEED=\(seed)")
+      #expect(place.end == place.offset + UInt64(place.header.count + length), "SEED=\(seed)")
+      // The line of all logs goes on where it ended.
+      if begins { #expect(place.log.base == end, "SEED=\(seed)") }
+      if place.spareRequest != nil {
+        spares += 1
+        line.offer(reserved: UInt64(random.below(9_000)))
+      }
+      last = place
+    }
+    #expect(
+      line.logs.end(of: line.commits).starts.count == spares + 1 + (line.logs.spare == nil ? 1 : 0))
+  }
+
+  @Test func `A log's first commit carries a header that says where the last one ended`() throws {
+    var line = Line(options())
+    line.offer()
+    let place = try #require(line.place(80))
+    guard case .header(let header) = try LogHeader.read(place.header.bytes, file: "LOG-10") else {
+      return #expect(Bool(false), "no header")
+    }
+    #expect(header.previous.rawValue == 9)
+    #expect(header.previousLength == 333)
+    #expect(header.base == LogPosition(rawValue: 777))
+    #expect(header.firstSequence.rawValue == 1)
+  }
+
+  @Test func `While frames are put off no other log is gone on in`() throws {
+    var line = Line(options(size: 8 << 10))
+    line.offer()
+    let first = try #require(line.place(9 << 10))
+    line.offer()
+    #expect(line.place(100, isPuttingOff: true)?.log === first.log)
+    #expect(line.place(100)?.log !== first.log)
+  }
+
+  @Test func `Rows that came with a log far behind are overdue when the next one begins`() throws {
+    var line = Line(options(size: 8 << 10, retention: 8 << 10))
+    line.offer()
+    var overdue: [UInt64?] = []
+    for _ in 0..<4 {
+      overdue.append(try #require(line.place(9 << 10)).overdue?.rawValue)
+      line.offer()
+    }
+    // Each log has 13 KiB, and 16 KiB may lie behind.
+    #expect(overdue == [nil, nil, 10, 11])
+  }
+
+  @Test func `A spare is asked for once for every log, and again when it could not be made`() throws
+  {
+    var line = Line(options(size: 16 << 10))
+    line.offer()
+    #expect(try #require(line.place(1 << 10)).spareRequest == nil)
+    #expect(try #require(line.place(4 << 10)).spareRequest != nil)
+    #expect(try #require(line.place(8)).spareRequest == nil)
+    line.logs.noteNoSpare(.closed)
+    #expect(try #require(line.place(8)).spareRequest != nil)
+  }
+
+  @Test func `Where no log can be made, one that grows goes on, and one written ahead does not`() {
+    for prewritten: UInt64 in [0, 16 << 10] {
+      var line = Line(options(size: 16 << 10))
+      line.offer(prewritten: prewritten)
+      var placed = 0
+      while placed < 40, line.place(1 << 10) != nil {
+        line.logs.noteNoSpare(.closed)
+        placed += 1
+      }
+      // The commit that would be beyond finds no place; then a log must be made.
+      #expect(placed == 12)
+      #expect(line.logs.needsLog)
+    }
+  }
+
+  @Test func `Many syncs in a log that grows have the next one written ahead, ever larger`() throws
+  {
+    var line = Line(options(size: 1 << 20))
+    line.offer()
+    var requests: [UInt64] = []
+    for _ in 0..<4 {
+      for _ in 0..<8 {
+        if let request = try #require(line.place(64)).spareRequest {
+          requests.append(request.prewritten)
+        }
+        line.logs.noteSynced(through: line.commits.placedEnd)
+      }
+      // One that was not written ahead after all is left as soon as one is that was.
+      line.offer()
+      line.logs.offer(
+        SpareLog(
+          number: FileNumber(rawValue: 99), file: MemoryFile(name: "LOG-99", []), salt: 0,
+          prewritten: 0, reserved: .max))
+      _ = line.place(1 << 20)
+    }
+    #expect(requests.first == 16 << 10)
+    #expect(zip(requests, requests.dropFirst()).allSatisfy { $0 * 4 == $1 || $1 == 1 << 20 })
+  }
+
+  @Test func `A log left behind is covered once its successor's beginning is on the device`() throws
+  {
+    var line = Line(options(size: 8 << 10))
+    line.offer()
+    let first = try #require(line.place(9 << 10))
+    let end = line.commits.placedEnd
+    line.offer()
+    let second = try #require(line.place(100))
+    #expect(line.logs.uncovered.map(\.number) == [first.log.number, second.log.number])
+    line.logs.noteSynced(through: LogPosition(rawValue: end.rawValue - 1))
+    #expect(line.logs.uncovered.count == 2)
+    line.logs.noteSynced(through: end)
+    #expect(line.logs.uncovered.map(\.number) == [second.log.number])
+  }
+
+  @Test func `Recovery needs the log of the oldest row in memory, and no log forgotten is named`()
+    throws
+  {
+    var line = Line(options(size: 8 << 10))
+    line.offer()
+    for _ in 0..<3 {
+      _ = try #require(line.place(9 << 10))
+      line.offer()
+    }
+    #expect(line.logs.floor(holding: FileNumber(rawValue: 11)).number.rawValue == 11)
+    #expect(line.logs.floor(holding: nil).number.rawValue == 12)
+    line.logs.forget(before: FileNumber(rawValue: 11), keeping: nil)
+    #expect(line.logs.end(of: line.commits).starts.map(\.number.rawValue) == [11, 12])
+  }
+
+  @Test func `A log is secured when it is found after a power cut`() {
+    var line = Line(options())
+    #expect(line.logs.isSecured)
+    line.offer()
+    _ = line.place(8)
+    #expect(!line.logs.isSecured)
+    line.logs.noteSecured(FileNumber(rawValue: 10))
+    #expect(line.logs.isSecured)
+  }
+}
