@@ -195,7 +195,7 @@ for target in package.targets where target.type != .system && target.name != "CO
 // suites run for minutes and the compiler does not. Nobody who depends on the package has these
 // flags.
 if Context.environment["OPTIMIZE"] != nil {
-  let tested = ["OndolEngine", "Ondol", "OndolJSON", "OndolTestKit"]
+  let tested = ["OndolEngine", "Ondol", "OndolJSON", "OndolTestKit", "OndolEngineTests"]
   for target in package.targets where tested.contains(target.name) {
     target.swiftSettings?.append(.unsafeFlags(["-O", "-assert-config", "Debug"]))
   }

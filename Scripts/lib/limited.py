@@ -1,117 +1,158 @@
-"""Runs the tests, ends them where one waits for ever, and says which suites take longest.
+"""Runs the tests suite by suite, ends them where one waits for ever, and says which take longest.
 
-    limited.py SECONDS COMMAND...
+    limited.py SECONDS PROGRAM [--filter PATTERN...]    the program that has the tests
+    limited.py SECONDS swift test OPTIONS...            all at once, where there is no such program
 
-COMMAND is `swift test`, or the program that it runs, with its options. A test that waits for ever would hold up the whole run until
-whoever started it loses patience, and nothing would say which one it was. Here the command is ended
-after so many seconds, the tests that had begun and not ended are named, and the status is 124.
-
-What begins and ends comes through a pipe, which any number of test programs may write to one after
-the other. Tests run side by side, so a suite's time is that of all its tests together.
+Each suite is a process, as many at a time as there are processors: so the system says what each one
+took of the processor, one that ends badly takes no other with it, and none waits for the threads that
+others hold. A test that waits for ever would hold up the whole run until whoever started it loses
+patience, and nothing would say which one it was. Here the run is ended after so many seconds, the
+tests that had begun and not ended are named, and the status is 124.
 """
 
-import json
 import os
+import re
 import signal
 import subprocess
 import sys
 import tempfile
 import threading
-from collections import defaultdict
+import time
 
+EVENT = re.compile(r'Test (".+"|\S+\(.*\))(?: with \d+ test cases)? (started|passed|failed|skipped)')
+SUITE = re.compile(r"[^.]+\.(`[^`]*`|[^/]*)")
+SPECIAL = re.compile(r"[\\.^$*+?()\[\]{}|]")
 SLOWEST = 10
+ARGUMENTS = ["--testing-library", "swift-testing"]
 
 
-class Events:
-    """What is known of tests and suites."""
+class Job:
+    """A process with the tests of a suite."""
 
-    def __init__(self) -> None:
-        self.names: dict[str, str] = {}
-        self.suites: set[str] = set()
-        self.begun: dict[str, list[float]] = defaultdict(list)
-        self.seconds: dict[str, float] = defaultdict(float)
+    def __init__(self, name: str, command: list[str]) -> None:
+        self.name, self.command = name, command
+        self.output = tempfile.TemporaryFile()
+        self.process: subprocess.Popen | None = None
+        self.status, self.seconds = 0, 0.0
 
-    def take(self, line: str) -> None:
+    def run(self) -> None:
+        self.process = subprocess.Popen(
+            self.command, stdout=self.output, stderr=subprocess.STDOUT, start_new_session=True)
+        _, status, usage = os.wait4(self.process.pid, 0)
+        self.status = os.waitstatus_to_exitcode(status)
+        self.seconds = usage.ru_utime + usage.ru_stime
+
+    def end(self) -> None:
+        if self.process is not None:
+            os.killpg(self.process.pid, signal.SIGKILL)
+
+    def text(self) -> bytes:
+        self.output.seek(0)
+        return self.output.read()
+
+    def under_way(self) -> list[str]:
+        begun: set[str] = set()
+        for line in self.text().decode(errors="replace").splitlines():
+            event = EVENT.search(line)
+            if event is not None:
+                (begun.add if event[2] == "started" else begun.discard)(event[1])
+        return sorted(begun)
+
+
+def jobs(command: list[str]) -> list[Job]:
+    """A job for each suite, those of the last modules first: theirs are the long ones."""
+    if not os.path.isfile(command[0]):
+        return [Job(" ".join(command), command)]
+    patterns = [word for option, word in zip(command[1:], command[2:]) if option == "--filter"]
+    listed = subprocess.run(
+        [command[0], *ARGUMENTS, "--list-tests"], stdout=subprocess.PIPE, check=True)
+    suites: dict[str, list[str]] = {}
+    for test in listed.stdout.decode().splitlines():
+        if patterns and not any(re.search(pattern, test) for pattern in patterns):
+            continue
+        suite = SUITE.match(test)
+        suites.setdefault(suite[0] if suite else test, []).append(test)
+    return [
+        Job(suite, [command[0], *ARGUMENTS] + [
+            word for test in tests
+            for word in ("--filter", "^" + SPECIAL.sub(r"\\\g<0>", test) + "(/|$)")])
+        for suite, tests in sorted(suites.items(), reverse=True)
+    ]
+
+
+class Run:
+    """Jobs that are waiting, under way and ended."""
+
+    def __init__(self, waiting: list[Job]) -> None:
+        self.waiting = waiting
+        self.under_way: list[Job] = []
+        self.ended: list[Job] = []
+        self.lock = threading.Lock()
+        self.is_over = False
+
+    def work(self) -> None:
+        while True:
+            with self.lock:
+                if self.is_over or not self.waiting:
+                    return
+                job = self.waiting.pop(0)
+                self.under_way.append(job)
+            job.run()
+            with self.lock:
+                if self.is_over:
+                    return
+                self.under_way.remove(job)
+                self.ended.append(job)
+                show(job)
+
+    def until(self, deadline: float) -> bool:
+        """Runs all; false when the time was over before."""
+        workers = [threading.Thread(target=self.work, daemon=True) for _ in range(os.cpu_count() or 1)]
+        for worker in workers:
+            worker.start()
         try:
-            record = json.loads(line)
-        except ValueError:
-            return
-        event = record["payload"]
-        if record["kind"] == "test":
-            self.names[event["id"]] = event.get("displayName", event["name"])
-            if event["kind"] == "suite":
-                self.suites.add(event["id"])
-            return
-        test, kind = event.get("testID"), event["kind"]
-        if kind == "testCaseStarted":
-            self.begun[test].append(event["instant"]["absolute"])
-        elif kind == "testCaseEnded" and self.begun[test]:
-            # Which of a test's cases it is does not matter to their sum.
-            seconds = event["instant"]["absolute"] - self.begun[test].pop()
-            self.seconds[self.suite(test)] += seconds
-
-    def suite(self, test: str) -> str:
-        """The outermost suite of a test, or what stands for it in its name."""
-        around = [suite for suite in self.suites if test.startswith(suite + "/")]
-        return min(around, key=len, default=test.split("/")[0])
+            for worker in workers:
+                worker.join(max(0, deadline - time.monotonic()))
+        finally:
+            with self.lock:
+                self.is_over = True
+                for job in self.under_way:
+                    job.end()
+        return not self.under_way
 
     def report(self) -> None:
-        slowest = sorted(self.seconds.items(), key=lambda entry: -entry[1])[:SLOWEST]
-        if not slowest:
-            return
-        total = sum(self.seconds.values())
-        print(f"The slowest suites, of {total:.0f} s of all their tests together:")
-        for suite, seconds in slowest:
-            print(f"{seconds:8.1f} s  {self.names.get(suite, suite)}")
+        total = sum(job.seconds for job in self.ended)
+        print(f"{len(self.ended)} suites took {total:.0f} s of the processors; the slowest:")
+        for job in sorted(self.ended, key=lambda job: -job.seconds)[:SLOWEST]:
+            print(f"{job.seconds:8.1f} s  {job.name}")
+        for job in self.ended:
+            if job.status != 0:
+                print(f"test: {job.name} failed with status {job.status}")
+
+
+def show(job: Job) -> None:
+    sys.stdout.buffer.write(job.text())
+    sys.stdout.buffer.flush()
 
 
 def main() -> int:
-    limit, command = float(sys.argv[1]), sys.argv[2:]
-    events = Events()
-    has_ended_it = threading.Event()
-    with tempfile.TemporaryDirectory() as folder:
-        pipe = os.path.join(folder, "events")
-        os.mkfifo(pipe)
-        # Open for writing, too: there is no end before the last of those who write has come.
-        descriptor = os.open(pipe, os.O_RDWR)
-
-        def read() -> None:
-            with open(descriptor, encoding="utf-8", closefd=False) as lines:
-                for line in lines:
-                    if line == "end\n":
-                        return
-                    events.take(line)
-
-        reader = threading.Thread(target=read, daemon=True)
-        reader.start()
-        process = subprocess.Popen(
-            [*command, "--event-stream-output-path", pipe, "--event-stream-version", "0"],
-            start_new_session=True)
-
-        def end() -> None:
-            has_ended_it.set()
-            os.killpg(process.pid, signal.SIGKILL)
-
-        timer = threading.Timer(limit, end)
-        timer.daemon = True
-        timer.start()
-        try:
-            status = process.wait()
-        except KeyboardInterrupt:
-            os.killpg(process.pid, signal.SIGINT)
-            status = process.wait()
-        timer.cancel()
-        # Behind whatever the last program left unfinished.
-        os.write(descriptor, b"\nend\n")
-        reader.join()
-        os.close(descriptor)
-    events.report()
-    if not has_ended_it.is_set():
-        return status if status >= 0 else 128 - status
-    print(f"test: ended after {limit:.0f} s; these had begun and not ended:", file=sys.stderr)
-    for name in sorted(events.names.get(test, test) for test, cases in events.begun.items() if cases):
-        print(f"  {name}", file=sys.stderr)
-    return 124
+    run = Run(jobs(sys.argv[2:]))
+    try:
+        is_done = run.until(time.monotonic() + float(sys.argv[1]))
+    except KeyboardInterrupt:
+        return 130
+    for job in run.under_way:
+        show(job)
+    run.report()
+    if not is_done:
+        print("test: the time is over; these had begun and not ended:")
+        for job in run.under_way:
+            for name in job.under_way():
+                print(f"  {job.name}: {name}")
+        return 124
+    if not run.ended:
+        print("test: no test has such a name")
+    return 0 if run.ended and all(job.status == 0 for job in run.ended) else 1
 
 
 if __name__ == "__main__":

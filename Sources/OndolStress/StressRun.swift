@@ -12,6 +12,8 @@ struct UnitResult: Sendable {
   var cases = 0
   /// Different (workload, operation) pairs, where there are such.
   var points = 0
+  /// What else is counted, by its name.
+  var counts: [String: Int] = [:]
   var violation: String?
 }
 
@@ -96,6 +98,10 @@ struct StressRun: Sendable {
       }
     }
     print(verdict)
+    let counts = tally.withLock { $0.sum.counts }.sorted { $0.key < $1.key }
+    if !counts.isEmpty {
+      print("\(name): " + counts.map { "\($0.value) \($0.key)" }.joined(separator: ", "))
+    }
     guard tally.withLock({ $0.violations == 0 }) else { throw ExitCode(1) }
   }
 
@@ -123,6 +129,7 @@ struct StressRun: Sendable {
     let isReportDue = tally.withLock { [result] tally in
       tally.sum.cases += result.cases
       tally.sum.points += result.points
+      tally.sum.counts.merge(result.counts, uniquingKeysWith: +)
       tally.violations += result.violation == nil ? 0 : 1
       guard ContinuousClock.now - tally.lastReport > Self.reportInterval else { return false }
       tally.lastReport = .now

@@ -2,7 +2,6 @@
 // wrong without any crash. A unit is one trial.
 
 import ArgumentParser
-import OndolEngine
 import OndolTestKit
 
 /// A suite of trials, each with a seed.
@@ -14,18 +13,12 @@ protocol TrialSuite: Sendable {
   /// What a trial is called in the verdict.
   static var cases: String { get }
 
-  init()
-
-  func run(seed: UInt64) async throws -> UnitResult
-
-  /// Said behind the verdict.
-  var summary: String? { get }
+  static func run(seed: UInt64) async throws -> UnitResult
 }
 
 extension TrialSuite {
   static var option: String { "histories" }
   static var cases: String { "histories" }
-  var summary: String? { nil }
 }
 
 /// Runs the trials of a suite.
@@ -38,27 +31,27 @@ struct TrialCommand<Suite: TrialSuite>: AsyncParsableCommand {
   @OptionGroup var options: StressOptions
 
   func run() async throws {
-    let suite = Suite()
     let name = Self.configuration.commandName ?? Suite.cases
-    try await StressRun(name, Suite.cases, target: count, options).run(suite.run)
-    if let summary = suite.summary { print("\(name): \(summary)") }
+    try await StressRun(name, Suite.cases, target: count, options).run { seed in
+      try await Suite.run(seed: seed)
+    }
   }
 }
 
-struct ModelSuite: TrialSuite {
+enum ModelSuite: TrialSuite {
   static let configuration = CommandConfiguration(
     commandName: "model", abstract: "Compares the engine with an ordered map.")
   static let count = 1_000
   static let option = "seeds"
   static let cases = "trials"
 
-  func run(seed: UInt64) throws -> UnitResult {
+  static func run(seed: UInt64) throws -> UnitResult {
     _ = try ModelTrial.run(seed: seed)
     return UnitResult(cases: 1)
   }
 }
 
-struct ScheduleSuite: TrialSuite {
+enum ScheduleSuite: TrialSuite {
   static let configuration = CommandConfiguration(
     commandName: "schedule",
     abstract: "Interleaves tasks over documents step by step, and checks that they are in a row.",
@@ -67,36 +60,36 @@ struct ScheduleSuite: TrialSuite {
   static let option = "seeds"
   static let cases = "schedules"
 
-  func run(seed: UInt64) throws -> UnitResult {
+  static func run(seed: UInt64) throws -> UnitResult {
     UnitResult(cases: 1, violation: try HistoryTrial.runInOrder(seed: seed))
   }
 }
 
-struct HistorySuite: TrialSuite {
+enum HistorySuite: TrialSuite {
   static let configuration = CommandConfiguration(
     commandName: "history",
     abstract: "Runs tasks over documents on real threads, and checks that they are in a row.")
   static let count = 1_000
 
-  func run(seed: UInt64) async throws -> UnitResult {
+  static func run(seed: UInt64) async throws -> UnitResult {
     UnitResult(cases: 1, violation: try await HistoryTrial.runOnThreads(seed: seed))
   }
 }
 
-struct TreeSuite: TrialSuite {
+enum TreeSuite: TrialSuite {
   static let configuration = CommandConfiguration(
     commandName: "tree",
     abstract: "Compares the realtime tree, its queries and events, with a naive one.")
   static let count = 20_000
 
-  func run(seed: UInt64) throws -> UnitResult {
+  static func run(seed: UInt64) throws -> UnitResult {
     UnitResult(cases: try TreeTrial.run(seed: seed).histories)
   }
 }
 
 /// Listeners that could be told too much, too little, or half of a commit: in the database that is
 /// written, or beside its writer.
-final class ObservationSuite: TrialSuite {
+enum ObservationSuite: TrialSuite {
   static let configuration = CommandConfiguration(
     commandName: "observation",
     abstract: "Listens to histories of commits, and compares with queries asked afresh.",
@@ -108,25 +101,21 @@ final class ObservationSuite: TrialSuite {
       """)
   static let count = 20_000
 
-  private let counts = Guarded(ObservationCounts())
-
-  func run(seed: UInt64) throws -> UnitResult {
+  static func run(seed: UInt64) throws -> UnitResult {
     let place = seed.isMultiple(of: 4) ? ObservationTrial.Place.besideWriter : .inWriter
     let found = try ObservationTrial.run(seed: seed, place)
-    counts.withLock { $0 += found }
-    return UnitResult(cases: 1)
-  }
-
-  var summary: String? {
-    let sum = counts.withLock { $0 }
-    return "\(sum.commits) commits, \(sum.snapshots) snapshots with \(sum.changes) changes,"
-      + " \(sum.beside) histories beside the writer"
+    return UnitResult(
+      cases: 1,
+      counts: [
+        "commits": found.commits, "snapshots": found.snapshots, "changes": found.changes,
+        "histories beside the writer": found.beside,
+      ])
   }
 }
 
 /// Schemas, times to live, unique values and drops, and answers that could be those of another
 /// moment, or different from each other.
-final class DeclarationSuite: TrialSuite {
+enum DeclarationSuite: TrialSuite {
   static let configuration = CommandConfiguration(
     commandName: "declarations",
     abstract: "Declares and drops, and compares every form of answer with a model.",
@@ -138,17 +127,14 @@ final class DeclarationSuite: TrialSuite {
       """)
   static let count = 10_000
 
-  private let counts = Guarded(DeclarationCounts())
-
-  func run(seed: UInt64) throws -> UnitResult {
+  static func run(seed: UInt64) throws -> UnitResult {
     let found = try DeclarationTrial.run(seed: seed)
-    counts.withLock { $0 += found }
-    return UnitResult(cases: 1)
-  }
-
-  var summary: String? {
-    let sum = counts.withLock { $0 }
-    return "\(sum.schemas) schemas, \(sum.drops) drops, \(sum.answers) answers,"
-      + " \(sum.pastAnswers) from earlier snapshots, \(sum.unreadable) documents unreadable"
+    return UnitResult(
+      cases: 1,
+      counts: [
+        "schemas": found.schemas, "drops": found.drops, "answers": found.answers,
+        "answers from earlier snapshots": found.pastAnswers,
+        "documents unreadable": found.unreadable,
+      ])
   }
 }

@@ -12,7 +12,7 @@ private let openBlobs: OpenSubject = { environment, options in
 }
 
 @Suite struct `A database of blobs` {
-  @Test(arguments: Seeds.first(2))
+  @Test(arguments: Seeds.first(1))
   func `keeps every promise when the power goes`(seed: UInt64) {
     let report = CrashTest(seed: seed, open: openBlobs).run(crashes: 300)
     #expect(report.violation == nil, "\(report)")

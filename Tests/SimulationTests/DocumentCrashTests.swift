@@ -12,7 +12,7 @@ private let openDocuments: OpenSubject = { environment, options in
 }
 
 @Suite struct `A database of documents` {
-  @Test(arguments: Seeds.first(2))
+  @Test(arguments: Seeds.first(1))
   func `keeps every promise when the power goes`(seed: UInt64) {
     let report = CrashTest(seed: seed, open: openDocuments).run(crashes: 300)
     #expect(report.violation == nil, "\(report)")

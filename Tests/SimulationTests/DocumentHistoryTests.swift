@@ -5,12 +5,12 @@ import OndolTestKit
 import Testing
 
 @Suite struct `A history of documents` {
-  @Test(arguments: Seeds.first(60))
+  @Test(arguments: Seeds.first(30))
   func `is serializable whatever the order of steps`(seed: UInt64) throws {
     #expect(try HistoryTrial.runInOrder(seed: seed) == nil, "SEED=\(seed)")
   }
 
-  @Test(arguments: Seeds.first(8))
+  @Test(arguments: Seeds.first(4))
   func `is serializable on real threads`(seed: UInt64) async throws {
     #expect(try await HistoryTrial.runOnThreads(seed: seed) == nil, "SEED=\(seed)")
   }

@@ -9,7 +9,7 @@ private let openEngine: OpenSubject = { environment, options in
 }
 
 @Suite struct `The engine` {
-  @Test(arguments: Seeds.first(4))
+  @Test(arguments: Seeds.first(2))
   func `keeps every promise when the power goes`(seed: UInt64) {
     let report = CrashTest(seed: seed, open: openEngine).run(crashes: 2_500)
     #expect(report.violation == nil, "\(report)")
@@ -17,7 +17,7 @@ private let openEngine: OpenSubject = { environment, options in
     #expect(report.points >= 500)
   }
 
-  @Test(arguments: Seeds.first(2))
+  @Test(arguments: Seeds.first(1))
   func `tells the truth when a disk fails`(seed: UInt64) {
     let report = FaultTest(seed: seed, open: openEngine).run(faults: 500)
     #expect(report.violation == nil, "\(report)")

@@ -36,7 +36,7 @@ private func closedDatabase() async throws -> SimulatedFileSystem {
 }
 
 @Suite struct `A failure that passes` {
-  @Test(arguments: Seeds.first(2))
+  @Test(arguments: Seeds.first(1))
   func `leaves a full disk with all that was promised, and room can be made`(seed: UInt64) {
     let report = FullDiskTest(seed: seed, step: 1_500).run()
     #expect(report.violation == nil, "\(report)")

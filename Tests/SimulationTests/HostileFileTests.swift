@@ -4,7 +4,7 @@ import OndolTestKit
 import Testing
 
 @Suite struct `Damaged files` {
-  @Test(arguments: Seeds.first(2))
+  @Test(arguments: Seeds.first(1))
   func `are refused or answer rightly, and never trap`(seed: UInt64) throws {
     let test = try HostileTest(seed: seed)
     let count = 250

@@ -6,17 +6,17 @@ import OndolTestKit
 import Testing
 
 @Suite struct `The engine agrees with a model` {
-  @Test(arguments: Seeds.first(240))
+  @Test(arguments: Seeds.first(60))
   func `whatever its options and however tasks interleave`(seed: UInt64) throws {
     _ = try ModelTrial.run(seed: seed)
   }
 
-  @Test(arguments: Seeds.first(24))
+  @Test(arguments: Seeds.first(12))
   func `on real threads`(seed: UInt64) async throws {
     _ = try await ModelTrial.runOnThreads(seed: seed)
   }
 
-  @Test(arguments: Seeds.first(6))
+  @Test(arguments: Seeds.first(3))
   func `on a real disk`(seed: UInt64) async throws {
     let directory = FileManager.default.temporaryDirectory
       .appendingPathComponent("ondol-model-\(UUID().uuidString)")

@@ -120,7 +120,7 @@ private struct ShardLife {
     return ShardLife(seed: seed, keys: 200 + random.below(2_000), policy: policy)
   }
 
-  @Test(arguments: Seeds.first(8))
+  @Test(arguments: Seeds.first(4))
   func `end, never show an old row, and bound the runs`(seed: UInt64) throws {
     var life = life(seed: seed)
     for round in 1...120 {
@@ -145,7 +145,7 @@ private struct ShardLife {
 
   /// Segments rot while merges go on: whatever was written since must be read rightly, tombstones
   /// among it, and what lies in a damaged segment must never be answered with an older row.
-  @Test(arguments: Seeds.first(16))
+  @Test(arguments: Seeds.first(8))
   func `go around damaged segments`(seed: UInt64) throws {
     var life = life(seed: seed)
     let limit = 1 + life.random.below(6)

@@ -119,7 +119,7 @@ private struct Life {
     return life
   }
 
-  @Test(arguments: Seeds.first(3))
+  @Test(arguments: Seeds.first(2))
   func `stops no writing, wherever it is`(seed: UInt64) async throws {
     let sound = try await prepare(seed)
     let directory = try sound.fileSystem.openDirectory(at: "/db", create: false)

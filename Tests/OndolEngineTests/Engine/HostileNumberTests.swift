@@ -103,7 +103,7 @@ import Testing
     ]
     for name in names { _ = try directory.create(name) }
     for round in UInt8(0)..<3 {
-      fileSystem = SimulatedFileSystem(storage: fileSystem.storage)
+      fileSystem = fileSystem.kill()
       environment.fileSystem = fileSystem
       let engine = try await Engine.open(at: "/db", environment: environment)
       var batch = Batch()

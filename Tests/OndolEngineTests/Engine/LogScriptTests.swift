@@ -5,8 +5,8 @@
 //   flush, close                        as the engine has them
 //   kill, cut-power                     the process ends; or all that no sync has saved goes, too
 //   overwrite FIRST COUNT BYTE          pages of the newest log that is not blank
-//   read, read unnamed                  what opening would read, with what the manifest says of logs
-//                                       or without; prints what it comes to
+//   read, read unnamed                  what opening would read, with or without what the manifest
+//                                       says of logs; prints what it comes to
 //   open                                opens, and prints the rows and the newest commit
 //   logs                                the logs with their frames
 

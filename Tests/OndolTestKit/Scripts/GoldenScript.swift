@@ -8,9 +8,9 @@
 //   ----
 //   what it prints
 //
-// An empty line ends a step, so an empty line that is printed is written as "<empty>". What a script
-// does is up to the suite that runs it; ONDOL_REWRITE=1 writes into the scripts what was printed
-// instead of comparing, for a reviewer to look at.
+// An empty line ends a step, so an empty line that is printed is written as "<empty>". What a
+// script does is up to the suite that runs it; ONDOL_REWRITE=1 writes into the scripts what was
+// printed instead of comparing, for a reviewer to look at.
 
 internal import Foundation
 

@@ -10,7 +10,7 @@ import Testing
 @testable import Ondol
 
 @Suite struct HolderModelTests {
-  @Test(arguments: Seeds.first(200))
+  @Test(arguments: Seeds.first(80))
   func `Rows say who holds what, whatever happened`(seed: UInt64) async throws {
     var options = Database.Options()
     options.blobLease = .zero

@@ -6,7 +6,7 @@ import Testing
 @Suite struct DeclarationPropertyTests {
   @Test func `Whatever is declared and dropped, every answer is the model's`() throws {
     var counts = DeclarationCounts()
-    let seeds = Seeds.first(100)
+    let seeds = Seeds.first(50)
     for seed in seeds {
       do {
         counts += try DeclarationTrial.run(seed: seed)

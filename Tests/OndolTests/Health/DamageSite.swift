@@ -62,6 +62,12 @@ struct DamageSite {
   /// Contents in every kind of place and with every kind of holder, a tree with an index, and
   /// documents that no compression makes smaller.
   private static func fillMore(_ database: Database) async throws {
+    for number in 10..<60 {
+      let bytes = ContentFixture.noise(100, seed: UInt64(number))
+      try await database.document("noise/n\(number)").setData(["b": bytes])
+    }
+    // Whether or not anybody merges meanwhile, they are in a segment.
+    try await database.engine.flush()
     for (number, length) in [60, 5_000, 300_000].enumerated() {
       let blob = try await database.storage.put(content(length))
       try await database.document("albums/a\(number)").setData(["photo": blob])
@@ -76,10 +82,6 @@ struct DamageSite {
     try await scores.setValue(["kim": ["points": 3], "lee": ["points": 5]])
     try await database.tree.child("flags/a").setValue(true)
     try await database.tree.child("flags/a").setPriority(2)
-    for number in 10..<60 {
-      let bytes = ContentFixture.noise(100, seed: UInt64(number))
-      try await database.document("noise/n\(number)").setData(["b": bytes])
-    }
   }
 
   static func content(_ length: Int) -> [UInt8] {

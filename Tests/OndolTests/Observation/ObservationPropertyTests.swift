@@ -5,7 +5,7 @@ import OndolTestKit
 import Testing
 
 @Suite struct ObservationPropertyTests {
-  @Test(arguments: [(ObservationTrial.Place.inWriter, 300), (.besideWriter, 80)])
+  @Test(arguments: [(ObservationTrial.Place.inWriter, 150), (.besideWriter, 40)])
   func `Whatever happens in whatever order, listeners are told what happened`(
     place: ObservationTrial.Place, histories: Int
   ) throws {

@@ -19,7 +19,7 @@ import Testing
     entries.map { if case .integer(let number) = $0.keys[0] { number } else { nil } }
   }
 
-  @Test(arguments: Seeds.first(6))
+  @Test(arguments: Seeds.first(3))
   func `Whatever goes in and out, it is the sorted list, and old ones stay`(
     seed: UInt64
   ) async throws {

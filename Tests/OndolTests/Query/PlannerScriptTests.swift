@@ -1,5 +1,5 @@
-// The planner's scripts: queries, the indexes there are, and how each is answered. A wrong choice is
-// only slow and so shows nowhere else.
+// The planner's scripts: queries, the indexes there are, and how each is answered. A wrong choice
+// is only slow and so shows nowhere else.
 
 import OndolJSON
 import OndolTestKit
@@ -13,7 +13,7 @@ private struct PlannerWorld {
 
   mutating func run(_ step: GoldenScript.Step) async throws -> String {
     switch step.name {
-    // plan INDEX...: documents of one collection with these indexes, and how each query is answered.
+    // plan INDEX...: a collection with these indexes, and how each query is answered.
     case "plan":
       try await open(step.words, documents: ["d {\"a\": 1}"])
       return try await step.lines.async { line in

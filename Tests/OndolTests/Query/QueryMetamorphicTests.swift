@@ -213,7 +213,7 @@ private final class Tally: Sendable {
 
   @Test func `However a query is answered, the answer is the same`() async throws {
     let tally = Tally()
-    let seeds = Seeds.first(84)
+    let seeds = Seeds.first(42)
     try await withThrowingTaskGroup(of: Void.self) { group in
       for seed in seeds {
         if seed > seeds[0] + 1 { try await group.next() }
@@ -223,18 +223,18 @@ private final class Tally: Sendable {
     }
     print("Queries: \(tally.text)")
     guard seeds.count > 1 else { return }
-    #expect(tally["queries"] >= 20_000)
+    #expect(tally["queries"] >= 10_000)
     #expect(tally["with results"] * 3 >= tally["queries"])
     for kind in ["scan", "idRange", "lookups", "index", "union"] {
-      #expect(tally[kind] >= 500, "\(kind)")
+      #expect(tally[kind] >= 250, "\(kind)")
     }
-    #expect(tally["end"] >= 100)
-    for kind in ["intersection", "index only"] { #expect(tally[kind] >= 200, "\(kind)") }
-    for kind in ["merged", "sorted"] { #expect(tally[kind] >= 500, "\(kind)") }
+    #expect(tally["end"] >= 50)
+    for kind in ["intersection", "index only"] { #expect(tally[kind] >= 100, "\(kind)") }
+    for kind in ["merged", "sorted"] { #expect(tally[kind] >= 250, "\(kind)") }
     for form in ["ids", "stream", "pages", "listener", "snapshot", "transaction"] {
-      #expect(tally[form] >= 2_000, "\(form)")
+      #expect(tally[form] >= 1_000, "\(form)")
     }
-    for form in ["counted", "summed"] { #expect(tally[form] >= 2_000, "\(form)") }
+    for form in ["counted", "summed"] { #expect(tally[form] >= 1_000, "\(form)") }
   }
 
   private func run(seed: UInt64, _ tally: Tally) async throws {

@@ -16,7 +16,7 @@ private struct Entry: KeyedEntry {
 }
 
 @Suite struct KeyedTreeTests {
-  @Test(arguments: Seeds.first(6))
+  @Test(arguments: Seeds.first(3))
   func `Whatever goes in and out, it is the sorted list, and old ones stay`(seed: UInt64) {
     var random = OndolTestKit.SeededRandom(seed: seed)
     let start = random.below(3) * 700

@@ -6,7 +6,7 @@ import Testing
 @Suite struct TreePropertyTests {
   @Test func `Whatever is written, the tree reads and tells as the rules say`() throws {
     var counts = TreeCounts()
-    for seed in Seeds.first(200) {
+    for seed in Seeds.first(100) {
       do {
         counts += try TreeTrial.run(seed: seed)
       } catch {

@@ -11,7 +11,7 @@ import Testing
 private typealias SeededRandom = OndolTestKit.SeededRandom
 
 @Suite struct TreeValueTests {
-  @Test(arguments: Seeds.first(12))
+  @Test(arguments: Seeds.first(6))
   func `A value that is told is what a fresh read gives, after any commits`(
     seed: UInt64
   ) async throws {
