@@ -116,7 +116,8 @@ enum BlockTarget: FuzzTarget {
     switch try run.load(key.bytes, hash: KeyHash.hash(key.bytes), ReadOptions()) {
     case .found(let pin, let row):
       Row(kind: pin.block.kind(row), key: key, value: pin.block.value(row).array)
-    case .absent, .notInMemory: nil
+    case .absent: nil
+    case .notInMemory: nil
     }
   }
 
