@@ -56,8 +56,9 @@ struct CompactionPicker: Sendable {
     return plan ?? collecting(layout)
   }
 
-  /// For a shard that is quiet but not worth a major compaction: puts flushed runs together that are of about
-  /// one size, so that the bytes written hang on what is new and not on what the shard holds.
+  /// For a shard that is quiet but not worth a major compaction: puts flushed runs together that
+  /// are of about one size, so that the bytes written hang on what is new and not on what the shard
+  /// holds.
   func tidying(
     _ shard: ShardState, around barriers: Barriers = Barriers()
   ) -> CompactionPlan? {

@@ -60,7 +60,8 @@ struct CompactionJob: Sendable {
   }
 
   /// A merge that nobody asked for, and that frees nothing much, does not begin where it would fill
-  /// the disk, and takes nothing from the reserve; a major one leaves commits room for two logs, too.
+  /// the disk, and takes nothing from the reserve; a major one leaves commits room for two logs,
+  /// too.
   private func refuseWithoutRoom() throws(EngineError) {
     guard let free = storage.directory.freeBytes() else { return }
     let forCommits = plan.purpose == .major ? 2 * UInt64(storage.options.logSize) : 0

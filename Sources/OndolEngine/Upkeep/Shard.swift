@@ -98,8 +98,8 @@ actor Shard {
     _ = try await run(job, as: .merging)
   }
 
-  /// Keeps merges out for whoever merges all of the shard by itself, with jobs from `takeMajorJob()`;
-  /// to be followed by `endMajorCompaction()`.
+  /// Keeps merges out for whoever merges all of the shard by itself, with jobs from
+  /// `takeMajorJob()`; to be followed by `endMajorCompaction()`.
   func beginMajorCompaction() async { await take(.merging) }
 
   /// The next step towards one run, which somebody waits for; nil when there is no more.

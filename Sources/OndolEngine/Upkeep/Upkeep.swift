@@ -1,5 +1,6 @@
 // Who starts upkeep: a full memtable has its shard flush and compact, and after some quiet the
-// shards are merged into one run. Everything here happens beside commits; only a commit under pressure waits.
+// shards are merged into one run. Everything here happens beside commits; only a commit under
+// pressure waits.
 
 internal import Synchronization
 
@@ -213,8 +214,8 @@ final class Upkeep: Sendable {
     return retry - storage.environment.now()
   }
 
-  /// Merges a shard into one run until commits come. Where there is no space the next attempt waits, each time
-  /// longer.
+  /// Merges a shard into one run until commits come. Where there is no space the next attempt
+  /// waits, each time longer.
   private func compactFully(_ shard: Shard) async {
     let views = storage.views
     let published = views.published
