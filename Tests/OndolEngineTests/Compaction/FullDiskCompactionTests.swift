@@ -1,7 +1,7 @@
 // Major compactions on disks of every size. One once needed as much free space as the whole shard
 // takes, took it unasked, gave up the reserve when there was less, and so had commits refused on a
-// disk that had room for them. Now a quiet database takes no more than what is not needed by commits, and
-// merging everything on request needs room for a piece.
+// disk that had room for them. Now a quiet database takes no more than what is not needed by
+// commits, and merging everything on request needs room for a piece.
 
 import OndolEngine
 import OndolTestKit
