@@ -74,7 +74,7 @@ extension SourceFile {
       "Catalog", "Commits", "Documents", "Health", "Keys", "Observation", "Query", "Upkeep",
       "Values",
     ]
-    let ownNames = ["Values/ExactNames.swift"]
+    let ownNames = ["Keys/TreePath.swift", "Values/ExactNames.swift"]
     return folders.contains { isIn("Sources/Ondol/\($0)/") }
       && !ownNames.contains { path == "Sources/Ondol/\($0)" }
   }

@@ -1,5 +1,5 @@
-// What a commit says of itself to whoever is told of commits. The note travels with the batch; what it
-// means to listeners is made of it once the commit is visible, see ObservedChange.
+// What a commit says of itself to whoever is told of commits. The note travels with the batch; what
+// it means to listeners is made of it once the commit is visible, see ObservedChange.
 
 internal import OndolEngine
 

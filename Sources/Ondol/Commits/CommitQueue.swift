@@ -1,8 +1,8 @@
 // Whom a commit waits for. Writers of one document or one place of the tree would race otherwise:
 // all derive from the same state, one wins and the others derive again. So they queue, and each
 // finds what the one before left. A transaction does not know beforehand what it writes: it hopes,
-// and when it keeps losing closes gates (Gates), at which the others step aside for a while. So does
-// a write to the tree that replaces much.
+// and when it keeps losing closes gates (Gates), at which the others step aside for a while. So
+// does a write to the tree that replaces much.
 
 internal import OndolEngine
 
@@ -37,10 +37,10 @@ struct CommitQueue {
   }
 
   /// The gates to pass before queueing.
-  var gates: Set<String> {
+  var gates: Set<ExactText> {
     switch kind {
-    case .documents(let writes): Set(writes.map(\.path.segments[0]))
-    case .tree: [Database.treeGate.text]
+    case .documents(let writes): roots(of: writes)
+    case .tree: [Database.treeGate]
     case .transaction, .catalog, .upkeep: []
     }
   }
@@ -74,11 +74,14 @@ struct CommitQueue {
   mutating func enterFamilies() async throws(DatabaseError) -> Bool {
     guard case .documents(let writes) = kind, !hasFamilies else { return false }
     hasFamilies = true
-    let roots = Set(writes.map { ExactText($0.path.segments[0]) })
-    for root in roots.sorted(by: { ValueOrder.compare($0.text, $1.text) < 0 }) {
+    for root in roots(of: writes).sorted(by: { ValueOrder.compare($0.text, $1.text) < 0 }) {
       try await enter(.family(root))
     }
     return true
+  }
+
+  private func roots(of writes: [DocumentWrite]) -> Set<ExactText> {
+    Set(writes.map { ExactText($0.path.segments[0]) })
   }
 
   private mutating func enter(_ key: LatchKey) async throws(DatabaseError) {

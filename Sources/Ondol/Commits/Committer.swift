@@ -22,7 +22,7 @@ struct Derivation<Outcome> {
   /// The root collections it has to do with, whose gates are closed when others come first.
   var roots: Set<ExactText> = []
   /// Those it writes to, whose gates it has to pass.
-  var writtenRoots: () -> Set<String> = { [] }
+  var writtenRoots: () -> Set<ExactText> = { [] }
   /// Contents put for this attempt alone, which the commit makes stored.
   var contents: [StagedContent] = []
 

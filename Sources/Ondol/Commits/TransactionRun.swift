@@ -1,6 +1,6 @@
-// Runs the body of a transaction until it commits. An attempt lets the body read from a snapshot, and
-// write; what was written is committed if nothing that was read has changed. If something has, the
-// attempt never happened, and the committer asks for another.
+// Runs the body of a transaction until it commits. An attempt lets the body read from a snapshot,
+// and write; what was written is committed if nothing that was read has changed. If something has,
+// the attempt never happened, and the committer asks for another.
 
 internal import OndolEngine
 
@@ -101,7 +101,8 @@ extension Derivation {
     contents = prepared.staged
     roots = transaction.roots
     writtenRoots = {
-      Set(documents.map(\.path.segments[0]) + (writesTree ? [Database.treeGate.text] : []))
+      Set(
+        documents.map { ExactText($0.path.segments[0]) } + (writesTree ? [Database.treeGate] : []))
     }
   }
 }

@@ -79,9 +79,9 @@ extension Database {
   private static let longestPause: Int64 = 10_000
 
   /// Waits while the gate of a root collection written to is closed, but not for long.
-  func passGates(of names: @autoclosure () -> Set<String>) async {
+  func passGates(of roots: @autoclosure () -> Set<ExactText>) async {
     guard gates.isAny else { return }
-    let roots = names().map { ExactText($0) } + [Self.everyGate]
+    let roots = roots() + [Self.everyGate]
     await restInSteps { waited in gates.wait(of: roots).map { waited < $0 } ?? false }
   }
 

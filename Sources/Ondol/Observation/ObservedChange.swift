@@ -1,5 +1,5 @@
-// What listeners are told of a commit: the documents it changed, each as it was and as it is. Made in
-// stage 6 of the write path, when the commit is visible and its sequence and time are known.
+// What listeners are told of a commit: the documents it changed, each as it was and as it is. Made
+// in stage 6 of the write path, when the commit is visible and its sequence and time are known.
 
 internal import OndolEngine
 

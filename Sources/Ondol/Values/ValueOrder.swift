@@ -1,5 +1,5 @@
-// What the order of values stands on: numbers and texts. No value is known here, so names, paths and
-// digests can be compared the same way.
+// What the order of values stands on: numbers and texts. No value is known here, so names, paths
+// and digests can be compared the same way.
 
 internal import OndolEngine
 
