@@ -125,19 +125,33 @@ extension Database {
     _ batch: consuming Batch, _ consequences: CommitConsequences,
     _ contents: [StagedContent], _ durability: OndolEngine.Durability
   ) async throws(DatabaseError) -> CommitReceipt? {
+    do throws(DatabaseError) {
+      let receipt = try await commit(batch, consequences, durability)
+      let failure = receipt == nil ? DatabaseError(.aborted, "others came first") : nil
+      for content in contents { content.finish(after: failure) }
+      return receipt
+    } catch {
+      for content in contents { content.finish(after: error) }
+      throw error
+    }
+  }
+
+  private func commit(
+    _ batch: consuming Batch, _ consequences: CommitConsequences,
+    _ durability: OndolEngine.Durability
+  ) async throws(DatabaseError) -> CommitReceipt? {
+    // What was derived may have taken the app's code long.
+    try refuseWhenCancelled("nothing was written")
     if let root = consequences.rereadRoot { catalog.beginChange(of: root) }
     defer { if let root = consequences.rereadRoot { catalog.endChange(of: root) } }
     do throws(EngineError) {
       let receipt = try await engine.commit(batch, durability: durability)
       follow(receipt, consequences)
-      for content in contents { content.finish(after: nil) }
       return receipt
+    } catch .stale {
+      return nil
     } catch {
-      let failure =
-        error == .stale ? DatabaseError(.aborted, "others came first") : DatabaseError(error)
-      for content in contents { content.finish(after: failure) }
-      if error == .stale { return nil }
-      throw failure
+      throw DatabaseError(error)
     }
   }
 

@@ -272,6 +272,24 @@ import Testing
     #expect(error?.code == .cancelled)
     #expect(try await database.document("c/d").getDocument().exists == false)
   }
+
+  /// Whoever cancels while the body runs wants nothing of what it has written.
+  @Test func `A task that is cancelled in the body commits nothing`() async throws {
+    let database = try await Database.inMemory()
+    let (begun, signal) = AsyncStream<Void>.makeStream()
+    let task = Task {
+      try await database.runTransaction { transaction in
+        try transaction.setData(["n": 1], forDocument: database.document("c/d"))
+        signal.finish()
+        while !Task.isCancelled { await Task.yield() }
+      }
+    }
+    for await _ in begun {}
+    task.cancel()
+    let error = await #expect(throws: DatabaseError.self) { try await task.value }
+    #expect(error?.code == .cancelled)
+    #expect(try await database.document("c/d").getDocument().exists == false)
+  }
 }
 
 @Suite struct DatabaseSnapshotTests {
