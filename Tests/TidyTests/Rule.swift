@@ -33,7 +33,7 @@ struct Rule: Sendable, CustomStringConvertible {
   /// A pattern put together from pieces.
   static func pattern(_ text: String) -> Regex<AnyRegexOutput> {
     do {
-      return try Regex(text).wordBoundaryKind(.simple)
+      return try Regex(text).wordBoundaryKind(.simple).asciiOnlyWordCharacters()
     } catch {
       preconditionFailure("the rule's pattern is wrong: \(error)")
     }
@@ -62,7 +62,7 @@ extension SourceFile {
     of pattern: Regex<Substring>, _ reason: String
   ) -> [Finding] {
     // The simple boundary: by Unicode's own, `Clock.now` is a single word.
-    let pattern = pattern.wordBoundaryKind(.simple)
+    let pattern = pattern.wordBoundaryKind(.simple).asciiOnlyWordCharacters()
     return code.indices.filter { code[$0].contains(pattern) }.map { finding(line: $0, reason) }
   }
 }

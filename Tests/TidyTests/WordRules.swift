@@ -49,7 +49,8 @@ extension Rule {
       planted: Sample("Sources/Ondol/A.swift", "let a = 1\n\n// TO\("DO"): b\n", line: 3),
       innocent: [Sample("Sources/Ondol/A.swift", "let template = \"ondol-XX\("XXXX")\"\n")]
     ) { file, _ in
-      file.lines.indices.filter { file.lines[$0].contains(postponement) }
+      let pattern = postponement
+      return file.lines.indices.filter { file.lines[$0].contains(pattern) }
         .map { file.finding(line: $0, "do it, or leave it out") }
     },
 
@@ -114,7 +115,8 @@ extension Rule {
       planted: Sample("Docs/A.md", "One\nSee /\("home")/someone/ondol.\n", line: 2),
       innocent: [Sample("Docs/A.md", "homework/1, `a/home/b`, /tmp/x and https://a.b/work/c\n")]
     ) { file, _ in
-      file.lines.indices.filter { file.lines[$0].contains(machinePath) }
+      let pattern = machinePath
+      return file.lines.indices.filter { file.lines[$0].contains(pattern) }
         .map { file.finding(line: $0, "this path exists on one machine only") }
     },
   ]
