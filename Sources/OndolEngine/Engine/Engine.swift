@@ -275,6 +275,11 @@ package final class Engine: Sendable {
     try await upkeep.compact(bytesPerSecond: bytesPerSecond, progress)
   }
 
+  /// As `compact()`: what programs against the engine alone have called it from the beginning.
+  package func settle() async throws(EngineError) {
+    try await compact()
+  }
+
   /// Drops keyspaces, whose numbers are never used again: their rows take no space from now on, but
   /// for what snapshots hold and what lies among other rows, which is left out when that is next
   /// written. Survives a power cut once this returns, as all commits so far do; dropping again does
