@@ -36,7 +36,7 @@ public struct AggregateField: Sendable, Hashable {
   }
 
   /// The least value of a field, null left aside, in the order queries sort by. None when there is
-  /// none.
+  /// none; any one of several that are equal, as 1 and 1.0 are.
   ///
   /// - Parameter field: a field or a path into maps.
   public static func minimum(_ field: FieldPath) -> AggregateField {
@@ -44,7 +44,7 @@ public struct AggregateField: Sendable, Hashable {
   }
 
   /// The greatest value of a field, null left aside, in the order queries sort by. None when there
-  /// is none.
+  /// is none; any one of several that are equal, as 1 and 1.0 are.
   ///
   /// - Parameter field: a field or a path into maps.
   public static func maximum(_ field: FieldPath) -> AggregateField {
