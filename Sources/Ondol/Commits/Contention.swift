@@ -74,7 +74,7 @@ struct Contention {
 }
 
 /// How long the attempts of one transaction have taken, in microseconds.
-struct AttemptTimes {
+private struct AttemptTimes {
   private var longest: Int64 = 0
   private var gated: Int64 = 0
 

@@ -92,11 +92,11 @@ extension Database {
 extension Derivation {
   fileprivate init<R>(_ transaction: TransactionOutcome, _ result: R)
   where Outcome == Result<(R, [WrittenDocument]), any Error> {
-    var prepared = transaction.prepared
+    let prepared = transaction.prepared
     let documents = prepared.documents
     let writesTree = prepared.writesTree
     outcome = .success((result, documents))
-    batch = prepared.takeBatch()
+    batch = prepared.batch
     consequences = prepared.consequences
     contents = prepared.staged
     roots = transaction.roots

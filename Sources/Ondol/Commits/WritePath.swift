@@ -50,9 +50,8 @@ extension Database {
 
 extension Derivation<[WrittenDocument]> {
   init(_ prepared: consuming PreparedCommit) {
-    var prepared = prepared
     outcome = prepared.documents
-    batch = prepared.takeBatch()
+    batch = prepared.batch
     consequences = prepared.consequences
   }
 }

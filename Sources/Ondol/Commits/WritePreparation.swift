@@ -17,14 +17,6 @@ struct PreparedCommit: Sendable {
   var writesTree = false
   /// Contents that the commit makes stored.
   var staged: [StagedContent] = []
-
-  /// Gives the batch away. Whoever commits it fills in its stamps, which copies all of its bytes
-  /// when they are still held here.
-  mutating func takeBatch() -> Batch {
-    var batch = Batch()
-    swap(&batch, &self.batch)
-    return batch
-  }
 }
 
 /// Derives a batch from a snapshot.
