@@ -60,9 +60,7 @@ public struct BlobReference: Sendable, Hashable {
 
   /// Whether digest, length, content type and path are the same, texts by their UTF-8.
   public static func == (left: BlobReference, right: BlobReference) -> Bool {
-    left.digest == right.digest && left.length == right.length
-      && ValueOrder.compare(left.contentType, right.contentType) == 0
-      && ValueOrder.compare(left.path, right.path) == 0
+    ValueOrder.compare(left, right) == 0
   }
 
   /// Feeds the digest and the length.
@@ -102,5 +100,15 @@ extension BlobReference: Codable {
     try container.encode(length, forKey: .length)
     try container.encodeIfPresent(contentType, forKey: .contentType)
     try container.encodeIfPresent(path, forKey: .path)
+  }
+}
+
+extension ValueOrder {
+  /// By digest, then length, then content type and path, what has none first.
+  static func compare(_ left: BlobReference, _ right: BlobReference) -> Int {
+    if left.digest != right.digest { return left.digest < right.digest ? -1 : 1 }
+    if left.length != right.length { return sign(left.length, right.length) }
+    let types = compare(left.contentType, right.contentType)
+    return types != 0 ? types : compare(left.path, right.path)
   }
 }

@@ -95,12 +95,4 @@ extension ValueOrder {
     }
     return left.count - right.count
   }
-
-  /// By digest, then length, then content type and path, what has none first.
-  static func compare(_ left: BlobReference, _ right: BlobReference) -> Int {
-    if left.digest != right.digest { return left.digest < right.digest ? -1 : 1 }
-    if left.length != right.length { return sign(left.length, right.length) }
-    let types = compare(left.contentType, right.contentType)
-    return types != 0 ? types : compare(left.path, right.path)
-  }
 }
