@@ -35,7 +35,7 @@ private struct LookupView: LiveView {
     completed = RankedTree(found.plan.query.orders)
     var documents: [RankedDocument] = []
     documents.reserveCapacity(found.result.count)
-    for ranked in found.result.entries {
+    for ranked in found.result {
       // Everything that is referred to has just been read.
       if let document = try complete(ranked) { documents.append(document) }
     }

@@ -32,16 +32,6 @@ extension OrderedTree where Order == RankedOrder {
 
   var orders: [SortOrder] { order.orders }
 
-  /// Every entry, in order.
-  ///
-  /// - Complexity: O(n).
-  var entries: [RankedDocument] {
-    var entries: [RankedDocument] = []
-    entries.reserveCapacity(count)
-    visit { entries.append($0) }
-    return entries
-  }
-
   /// Every document, in order.
   ///
   /// - Complexity: O(n).
