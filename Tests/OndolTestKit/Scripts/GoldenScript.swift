@@ -41,7 +41,9 @@ package struct GoldenScript: Sendable, CustomStringConvertible {
   package static func all(in folder: String, near file: String = #filePath) throws -> [GoldenScript]
   {
     let parts = file.split(separator: "/")
-    guard let tests = parts.lastIndex(of: "Tests") else { return [] }
+    guard let tests = parts.lastIndex(of: "Tests") else {
+      throw BrokenInvariant("\(file) is in no folder Tests, where the scripts are")
+    }
     let directory = "/" + parts[...tests].joined(separator: "/") + "/GoldenScripts/" + folder
     return try FileManager.default.contentsOfDirectory(atPath: directory).sorted()
       .filter { $0.hasSuffix(".txt") }.map { try GoldenScript(path: directory + "/" + $0) }
