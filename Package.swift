@@ -41,18 +41,18 @@ let package = Package(
     // Values as JSON and back, and the tool's dumps: a library, so that tests and fuzzers reach it.
     .target(name: "OndolJSON", dependencies: ["Ondol", "OndolEngine"]),
     // What the programs have in common at a terminal.
-    .target(name: "OndolConsole", dependencies: ["OndolEngine"]),
+    .target(name: "OndolTerminal", dependencies: ["OndolEngine"]),
     .executableTarget(
       name: "OndolInspect",
       dependencies: [
-        "Ondol", "OndolConsole", "OndolEngine", "OndolJSON", "OndolPlatform",
+        "Ondol", "OndolTerminal", "OndolEngine", "OndolJSON", "OndolPlatform",
         .product(name: "ArgumentParser", package: "swift-argument-parser"),
       ]),
     // The suites of SimulationTests for hours instead of seconds.
     .executableTarget(
       name: "OndolStress",
       dependencies: [
-        "Ondol", "OndolConsole", "OndolEngine", "OndolTestKit",
+        "Ondol", "OndolTerminal", "OndolEngine", "OndolTestKit",
         .product(name: "ArgumentParser", package: "swift-argument-parser"),
       ]),
     // The example apps, for whoever has the sources: no product, and so called as it is run.

@@ -4,7 +4,7 @@
 
 import ArgumentParser
 import Foundation
-import OndolConsole
+import OndolTerminal
 import OndolEngine
 
 @main

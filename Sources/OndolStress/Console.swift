@@ -2,7 +2,7 @@
 // known by then.
 
 import Foundation
-import OndolConsole
+import OndolTerminal
 
 extension Console {
   /// Shows `text` in place of the progress shown before; where nobody can see it being replaced,

@@ -2,7 +2,7 @@
 // violation.
 
 import ArgumentParser
-import OndolConsole
+import OndolTerminal
 import OndolTestKit
 
 struct SabotageCommand: AsyncParsableCommand {

@@ -3,7 +3,7 @@
 
 import ArgumentParser
 import Foundation
-import OndolConsole
+import OndolTerminal
 import OndolEngine
 import OndolTestKit
 

@@ -1,5 +1,5 @@
 // The front door: open a directory, and there is a database. Start reading here. A write goes on in
-// Documents/WritePath, a read of one document in Documents/ReadPath, a query in Query/Executor; all
+// Commits/WritePath, a read of one document in Catalog/ReadPath, a query in Query/Executor; all
 // of them stand on the engine's snapshots and commits.
 
 internal import Logging

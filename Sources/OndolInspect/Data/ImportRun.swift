@@ -5,7 +5,7 @@
 
 import Foundation
 import Ondol
-import OndolConsole
+import OndolTerminal
 import OndolJSON
 
 /// What the pieces of all files have in common, and what came of them.

@@ -4,7 +4,7 @@
 
 import ArgumentParser
 import Foundation
-import OndolConsole
+import OndolTerminal
 
 /// How data is written to standard output.
 enum OutputFormat: String, ExpressibleByArgument, CaseIterable {

@@ -4,7 +4,7 @@
 // shell ^C ends the command, not the shell.
 
 import Foundation
-import OndolConsole
+import OndolTerminal
 import Synchronization
 
 /// The interrupt from the keyboard, and what is to end when it comes.

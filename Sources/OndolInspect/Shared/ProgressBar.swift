@@ -4,7 +4,7 @@
 // enough to be asked for with every step, because most calls only look at a clock.
 
 import Ondol
-import OndolConsole
+import OndolTerminal
 
 /// A line that says how much is done, of how much, how fast, and when it will be over.
 struct ProgressBar {

@@ -5,7 +5,7 @@
 import ArgumentParser
 import Foundation
 import Ondol
-import OndolConsole
+import OndolTerminal
 
 struct ShellCommand: AsyncParsableCommand {
   static let configuration = CommandConfiguration(

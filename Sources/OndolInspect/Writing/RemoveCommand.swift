@@ -4,7 +4,7 @@
 import ArgumentParser
 import Foundation
 import Ondol
-import OndolConsole
+import OndolTerminal
 import OndolJSON
 
 struct RemoveCommand: DatabaseCommand {

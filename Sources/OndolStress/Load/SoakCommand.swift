@@ -5,7 +5,7 @@
 import ArgumentParser
 import Foundation
 import Ondol
-import OndolConsole
+import OndolTerminal
 import OndolTestKit
 
 struct SoakCommand: AsyncParsableCommand {
