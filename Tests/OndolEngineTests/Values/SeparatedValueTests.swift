@@ -141,6 +141,15 @@ extension Environment {
     try await again.close()
   }
 
+  /// Whether something comes to be so while what goes on in the background has its turns.
+  private func comesTrue(_ condition: () async throws -> Bool) async rethrows -> Bool {
+    for _ in 0..<1_000_000 {
+      if try await condition() { return true }
+      await Task.yield()
+    }
+    return false
+  }
+
   @Test(arguments: [1, 2, 3] as [UInt64])
   func `overwriting takes bounded space`(_ seed: UInt64) async throws {
     var random = OndolTestKit.SeededRandom(seed: seed)
@@ -157,11 +166,8 @@ extension Environment {
       if round % 4 == 3 { try await engine.flush() }
       // What waits in three young runs, what may be dead in old files, and a merge's output. Merges
       // come to their turn beside the writer, without being asked.
-      for _ in 0..<1_000_000 {
-        if try environment.valueBytes() < 6 * live { break }
-        await Task.yield()
-      }
-      #expect(try environment.valueBytes() < 6 * live, "seed \(seed), round \(round)")
+      let isBounded = try await comesTrue { try environment.valueBytes() < 6 * live }
+      #expect(isBounded, "seed \(seed), round \(round)")
     }
     try await engine.compact()
     try await engine.compact()
@@ -171,12 +177,11 @@ extension Environment {
     for number in 0..<keys { batch[rowKey("k\(number)")] = .some(nil) }
     try await engine.put(batch)
     // A merge that is under way beside may hold files for as long as it lasts.
-    for _ in 0..<1_000 {
+    let isEmpty = try await comesTrue {
       try await engine.compact()
-      if try environment.valueFiles().isEmpty { break }
-      await Task.yield()
+      return try environment.valueFiles().isEmpty
     }
-    #expect(try environment.valueFiles().isEmpty, "seed \(seed)")
+    #expect(isEmpty, "seed \(seed)")
     try await engine.close()
   }
 
