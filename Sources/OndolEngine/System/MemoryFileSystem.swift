@@ -107,7 +107,8 @@ private final class MemoryFile: File {
   func read(at offset: UInt64, count: Int) -> [UInt8] {
     bytes.withLock { bytes in
       guard let start = Int(exactly: offset), start < bytes.count else { return [] }
-      return Array(bytes[start..<(start + min(bytes.count - start, count))])
+      // A copy, where an array of them all would be the file's own until it is written again.
+      return bytes.bytes.extracting(start..<(start + min(bytes.count - start, count))).array
     }
   }
 
