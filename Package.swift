@@ -21,6 +21,8 @@ let package = Package(
     .target(name: "COndol"),
     // The platform's C library, under one name.
     .target(name: "OndolPlatform"),
+    // Foundation's small half, under one name.
+    .target(name: "OndolFoundation"),
     .systemLibrary(
       name: "CLZ4", pkgConfig: "liblz4", providers: [.apt(["liblz4-dev"]), .brew(["lz4"])]),
 
@@ -32,7 +34,7 @@ let package = Package(
     .target(
       name: "Ondol",
       dependencies: [
-        "OndolEngine", .product(name: "Logging", package: "swift-log"),
+        "OndolEngine", "OndolFoundation", .product(name: "Logging", package: "swift-log"),
         // SHA-256, which names the contents of blobs.
         .product(name: "Crypto", package: "swift-crypto"),
       ],

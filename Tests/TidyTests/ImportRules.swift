@@ -13,7 +13,7 @@ extension Rule {
       ]
     ) { file, _ in
       guard file.isIn("Sources/OndolEngine/") else { return [] }
-      return file.imports.filter { $0.module == "Ondol" || $0.module.hasPrefix("Foundation") }
+      return file.imports.filter { $0.module == "Ondol" || $0.module.contains("Foundation") }
         .map { file.finding(line: $0.line, "the engine must not import \($0.module)") }
     },
 
