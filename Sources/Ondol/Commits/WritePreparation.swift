@@ -1,6 +1,6 @@
-// Stages 1 and 2 of the write path for one attempt: what is stored is read from a snapshot, intents
-// are applied, and the documents, their index rows and whatever the catalog gains become one batch.
-// Nothing outside is changed, so an attempt that turns out to be stale is simply dropped.
+// Stages 1 and 2 of the write path for one attempt: what is stored is read from a snapshot and
+// intents are applied; WritePreparation+Batch makes one batch of it. Nothing outside is changed, so
+// an attempt that turns out to be stale is simply dropped.
 
 internal import OndolEngine
 
@@ -21,17 +21,15 @@ struct PreparedCommit: Sendable {
 
 /// Derives a batch from a snapshot.
 struct WritePreparation {
-  /// The most that is reserved for a batch.
-  private static let maximumRoom = 4 << 20
-
-  private let rows: Rows
-  private var edits: [ExactText: CatalogEdit] = [:]
-  private var collections = WrittenCollections()
-  private var documents: [WrittenDocument] = []
+  let rows: Rows
+  /// Changes of the catalog, by root collection.
+  var edits: [ExactText: CatalogEdit] = [:]
+  var collections = WrittenCollections()
+  /// In the order of their first write.
+  var documents: [WrittenDocument] = []
   private var positions: [DocumentPath: Int] = [:]
-  private var firstEnd: Int64?
   /// Storage paths that go with the commit when no document links them.
-  private var releasedPaths: [String] = []
+  private(set) var releasedPaths: [String] = []
   /// Contents that the commit makes stored.
   private(set) var staged: [StagedContent] = []
 
@@ -118,7 +116,7 @@ struct WritePreparation {
   }
 
   /// The place of the document's collection among those written to.
-  private mutating func collection(of path: DocumentPath) throws(DatabaseError) -> Int {
+  mutating func collection(of path: DocumentPath) throws(DatabaseError) -> Int {
     if let collection = collections.index(of: path) { return collection }
     let collection = path.collection
     let pattern = CollectionPattern(collection)
@@ -128,7 +126,7 @@ struct WritePreparation {
   }
 
   /// What is stored of a document.
-  private mutating func read(
+  mutating func read(
     _ path: DocumentPath, in collection: Int
   ) throws(DatabaseError) -> WrittenDocument {
     var document = WrittenDocument(path: path, collection: collection)
@@ -165,7 +163,7 @@ struct WritePreparation {
   }
 
   /// The changes of the family so far; nil when there is no such family yet.
-  private mutating func edit(_ root: String) throws(DatabaseError) -> CatalogEdit? {
+  mutating func edit(_ root: String) throws(DatabaseError) -> CatalogEdit? {
     if let edit = edits[ExactText(root)] { return edit }
     guard let family = try rows.catalog.family(root, in: rows) else { return nil }
     let edit = CatalogEdit(family, in: rows)
@@ -203,185 +201,5 @@ struct WritePreparation {
         .failedPrecondition, "the document was not updated at \(time)",
         conflict: .init(stored: document.visible?.all, attempted: attempted?.all))
     }
-  }
-
-  // MARK: - Into bytes
-
-  /// The batch of all writes so far. It is refused when anything it was derived from has changed
-  /// since the snapshot, or anything in `footprint`. Writes to the tree become part of it.
-  ///
-  /// - Parameter isToBeRead: the batch is not committed, but read by a transaction that may go on
-  ///   writing; two documents that agree in what is unique may differ again by its end.
-  mutating func finish(
-    guarding footprint: Footprint = Footprint(), with tree: TreePreparation? = nil,
-    isToBeRead: Bool = false
-  ) throws(DatabaseError) -> PreparedCommit {
-    var batch = Batch()
-    batch.basis = rows.snapshot.sequence
-    for position in documents.indices { documents[position].findWhetherChanged() }
-    var claims = UniqueClaims(mayConflict: isToBeRead)
-    var holders = HolderChanges()
-    for path in releasedPaths { holders.release(path: path) }
-    holders.bring(staged)
-    for document in documents where document.isChanged {
-      do throws(DatabaseError) {
-        let isFirst = batch.isEmpty
-        try add(document, to: &batch, &claims, &holders)
-        if isFirst { makeRoom(in: &batch) }
-      } catch {
-        throw error.at(path: document.path.name)
-      }
-    }
-    var documents = documents + (try removeUnlinkedPaths(&batch, &claims, &holders))
-    documents += try removeEndedHolders(&batch, &claims, &holders)
-    addNewNames()
-    claims.put(into: &batch)
-    try holders.settleContents(rows, in: &batch)
-    let nodes = tree?.finish(into: &batch) ?? []
-    guard !batch.isEmpty else {
-      return PreparedCommit(batch: batch, documents: documents, staged: staged)
-    }
-    var guarded = try guarded(footprint)
-    tree?.add(to: &guarded)
-    guarded.guardUnchanged(in: &batch)
-    batch.note = CommitNote(.documents(documents), tree: nodes)
-    if rows.catalog.keepsChanges, !documents.isEmpty { try batch.annotate(changesOf: documents) }
-    var consequences = CommitConsequences(
-      firstEnd: firstEnd, releasesContents: holders.releasesContents)
-    // By number, because each new family says which number the next one gets.
-    for var edit in edits.values.sorted(by: { $0.family.row.number < $1.family.row.number }) {
-      edit.write(to: &batch)
-      if edit.changesPicture { consequences.edits.append(edit) }
-    }
-    return PreparedCommit(
-      batch: batch, documents: documents, consequences: consequences,
-      unsettledIndexes: claims.unsettled, writesTree: tree?.isEmpty == false, staged: staged)
-  }
-
-  /// The footprint with the documents to which a write makes no difference, such as a delete where
-  /// there is none: it would, had somebody else come first.
-  private func guarded(_ footprint: Footprint) throws(DatabaseError) -> Footprint {
-    var footprint = footprint
-    for document in documents where !document.isChanged {
-      try footprint.add(document.path, in: rows)
-    }
-    return footprint
-  }
-
-  /// Makes room for the other documents, supposing that they are like the first. A large batch that
-  /// grew step by step would touch twice the memory.
-  private func makeRoom(in batch: inout Batch) {
-    let bytes = batch.payloadLength * (documents.count - 1)
-    batch.reserve(bytes: min(bytes + bytes / 8, Self.maximumRoom))
-  }
-
-  /// Takes the storage paths out that no document links any more after this commit. They are no
-  /// writes of their own: a transaction that goes on may link them again.
-  private mutating func removeUnlinkedPaths(
-    _ batch: inout Batch, _ claims: inout UniqueClaims, _ holders: inout HolderChanges
-  ) throws(DatabaseError) -> [WrittenDocument] {
-    let deleted = documents.filter { $0.isChanged && $0.after == nil }.compactMap(
-      \.path.storagePath)
-    let paths = try holders.settlePaths(rows, deleted: deleted, in: &batch) { path in
-      guard let document = document(at: StorageRows.document(at: path)) else { return .untouched }
-      return document.after == nil ? .deleted : .put
-    }
-    var gone: [WrittenDocument] = []
-    for path in paths {
-      let path = StorageRows.document(at: path)
-      var document = try read(path, in: try collection(of: path))
-      guard document.before != nil else { continue }
-      document.after = nil
-      document.isChanged = true
-      try add(document, to: &batch, &claims, &holders)
-      gone.append(document)
-    }
-    return gone
-  }
-
-  /// Takes the documents out whose time is over and that hold values which this commit takes:
-  /// nobody sees them, so they hold up nobody.
-  private mutating func removeEndedHolders(
-    _ batch: inout Batch, _ claims: inout UniqueClaims, _ holders: inout HolderChanges
-  ) throws(DatabaseError) -> [WrittenDocument] {
-    var gone: [WrittenDocument] = []
-    for conflict in try claims.conflicts(in: rows) {
-      var document = try read(conflict.holder, in: try collection(of: conflict.holder))
-      guard document.isOver, positions[conflict.holder] == nil else {
-        try claims.refuse(conflict)
-        continue
-      }
-      if gone.contains(where: { $0.path == document.path }) { continue }
-      document.isChanged = true
-      try add(document, to: &batch, &claims, &holders)
-      gone.append(document)
-    }
-    return gone
-  }
-
-  private mutating func add(
-    _ document: WrittenDocument, to batch: inout Batch, _ claims: inout UniqueClaims,
-    _ holders: inout HolderChanges
-  ) throws(DatabaseError) {
-    let entry = try entry(of: document.collection)
-    if let field = entry.timeToLive,
-      let end = entry.end(of: document.after?.part([field]), now: rows.moment)
-    {
-      firstEnd = min(firstEnd ?? end, end)
-    }
-    let (key, contents) = try collections.add(document, to: &batch)
-    if let contents {
-      let contentsBefore = document.stored?.all.contents ?? []
-      if !contents.isEmpty || !contentsBefore.isEmpty {
-        holders.change(from: contentsBefore, to: contents, of: document.path, at: key)
-      }
-    }
-    let ancestors = collections.ancestorIDs(of: document.collection)
-    let id = document.path.documentID
-    for index in entry.ends.isEmpty ? entry.indexes : entry.indexes + entry.ends {
-      guard let (before, after) = document.parts(of: index) else { continue }
-      let changes = index.changes(from: before, to: after, ancestors: ancestors, id: id)
-      try claims.apply(changes, of: index, for: document.path, to: &batch)
-    }
-    for link in entry.links {
-      guard let (before, after) = document.parts(of: link) else { continue }
-      holders.change(
-        link, from: before, to: after, of: document.path, ancestors: ancestors, in: &batch)
-    }
-  }
-
-  /// What the catalog has of a collection after this commit.
-  private mutating func entry(of collection: Int) throws(DatabaseError) -> CollectionEntry {
-    if let entry = collections.entry(of: collection) { return entry }
-    let pattern = collections.pattern(of: collection)
-    var edit: CatalogEdit
-    if let known = try self.edit(pattern.root) {
-      edit = known
-    } else {
-      edit = try CatalogEdit(newFamily: pattern.root, following: lastNewFamily, in: rows)
-    }
-    let entry = try edit.collection(pattern)
-    edits[ExactText(pattern.root)] = edit
-    collections.set(entry, of: collection)
-    return entry
-  }
-
-  /// Gives the catalog the names that documents have brought.
-  private mutating func addNewNames() {
-    for (pattern, symbols) in collections.symbols {
-      edits[ExactText(pattern.root)]?.add(symbols, to: pattern)
-    }
-  }
-
-  /// The highest number among the families this commit makes.
-  private var lastNewFamily: UInt32? {
-    edits.values.filter(\.isNewFamily).map(\.family.row.number).max()
-  }
-}
-
-extension Batch {
-  /// Adds a row of an index.
-  mutating func put(_ row: IndexRow) {
-    put(row.key.bytes, row.value.bytes, keyStamps: row.stamps)
   }
 }

@@ -1,0 +1,223 @@
+// The second half of stage 2: what was written becomes one batch. Who contributes, in this order:
+//
+//   documents     rows of documents, their entries in indexes, whom they hold and link
+//   paths         storage paths that nobody links any more
+//   ended         documents whose time is over and that hold a unique value this commit takes
+//   claims        rows of unique indexes, once nobody lets go of any
+//   holders       who holds which content, once all that hold one are known
+//   tree          its rows
+//   guards        what must not have changed since the snapshot
+//   note          what listeners are told; the change feed's record, where one is kept
+//   catalog       collections, names and families that are new
+
+internal import OndolEngine
+
+extension WritePreparation {
+  /// What the contributions come to.
+  private struct Assembly {
+    var batch = Batch()
+    var claims: UniqueClaims
+    var holders = HolderChanges()
+    /// The moment the first of the documents ends.
+    var firstEnd: Int64?
+  }
+
+  /// The most that is reserved for a batch.
+  private static let maximumRoom = 4 << 20
+
+  /// The batch of all writes so far. It is refused when anything it was derived from has changed
+  /// since the snapshot, or anything in `footprint`. Writes to the tree become part of it.
+  ///
+  /// - Parameter isToBeRead: the batch is not committed, but read by a transaction that may go on
+  ///   writing; two documents that agree in what is unique may differ again by its end.
+  mutating func finish(
+    guarding footprint: Footprint = Footprint(), with tree: TreePreparation? = nil,
+    isToBeRead: Bool = false
+  ) throws(DatabaseError) -> PreparedCommit {
+    var assembly = Assembly(claims: UniqueClaims(mayConflict: isToBeRead))
+    assembly.batch.basis = rows.snapshot.sequence
+    try addDocuments(to: &assembly)
+    var written = documents
+    written += try removeUnlinkedPaths(&assembly)
+    written += try removeEndedHolders(&assembly)
+    assembly.claims.put(into: &assembly.batch)
+    try assembly.holders.settleContents(rows, in: &assembly.batch)
+    let nodes = tree?.finish(into: &assembly.batch) ?? []
+    guard !assembly.batch.isEmpty else {
+      return PreparedCommit(batch: assembly.batch, documents: written, staged: staged)
+    }
+    var guarded = try guarded(footprint)
+    tree?.add(to: &guarded)
+    guarded.guardUnchanged(in: &assembly.batch)
+    assembly.batch.note = CommitNote(.documents(written), tree: nodes)
+    if rows.catalog.keepsChanges, !written.isEmpty {
+      try assembly.batch.annotate(changesOf: written)
+    }
+    let consequences = CommitConsequences(
+      edits: changeCatalog(&assembly.batch), firstEnd: assembly.firstEnd,
+      releasesContents: assembly.holders.releasesContents)
+    return PreparedCommit(
+      batch: assembly.batch, documents: written, consequences: consequences,
+      unsettledIndexes: assembly.claims.unsettled, writesTree: tree?.isEmpty == false,
+      staged: staged)
+  }
+
+  // MARK: - Documents
+
+  private mutating func addDocuments(to assembly: inout Assembly) throws(DatabaseError) {
+    for position in documents.indices { documents[position].findWhetherChanged() }
+    for path in releasedPaths { assembly.holders.release(path: path) }
+    assembly.holders.bring(staged)
+    for document in documents where document.isChanged {
+      do throws(DatabaseError) {
+        let isFirst = assembly.batch.isEmpty
+        try add(document, to: &assembly)
+        if isFirst { makeRoom(in: &assembly.batch) }
+      } catch {
+        throw error.at(path: document.path.name)
+      }
+    }
+  }
+
+  private mutating func add(
+    _ document: WrittenDocument, to assembly: inout Assembly
+  ) throws(DatabaseError) {
+    let entry = try entry(of: document.collection)
+    if let field = entry.timeToLive,
+      let end = entry.end(of: document.after?.part([field]), now: rows.moment)
+    {
+      assembly.firstEnd = min(assembly.firstEnd ?? end, end)
+    }
+    let (key, contents) = try collections.add(document, to: &assembly.batch)
+    if let contents {
+      let contentsBefore = document.stored?.all.contents ?? []
+      if !contents.isEmpty || !contentsBefore.isEmpty {
+        assembly.holders.change(from: contentsBefore, to: contents, of: document.path, at: key)
+      }
+    }
+    let ancestors = collections.ancestorIDs(of: document.collection)
+    let id = document.path.documentID
+    for index in entry.ends.isEmpty ? entry.indexes : entry.indexes + entry.ends {
+      guard let (before, after) = document.parts(of: index) else { continue }
+      let changes = index.changes(from: before, to: after, ancestors: ancestors, id: id)
+      try assembly.claims.apply(changes, of: index, for: document.path, to: &assembly.batch)
+    }
+    for link in entry.links {
+      guard let (before, after) = document.parts(of: link) else { continue }
+      assembly.holders.change(
+        link, from: before, to: after, of: document.path, ancestors: ancestors,
+        in: &assembly.batch)
+    }
+  }
+
+  /// Makes room for the other documents, supposing that they are like the first. A large batch that
+  /// grew step by step would touch twice the memory.
+  private func makeRoom(in batch: inout Batch) {
+    let bytes = batch.payloadLength * (documents.count - 1)
+    batch.reserve(bytes: min(bytes + bytes / 8, Self.maximumRoom))
+  }
+
+  // MARK: - Documents that go with them
+
+  /// Takes the storage paths out that no document links any more after this commit. They are no
+  /// writes of their own: a transaction that goes on may link them again.
+  private mutating func removeUnlinkedPaths(
+    _ assembly: inout Assembly
+  ) throws(DatabaseError) -> [WrittenDocument] {
+    let deleted = documents.filter { $0.isChanged && $0.after == nil }.compactMap(
+      \.path.storagePath)
+    let paths = try assembly.holders.settlePaths(rows, deleted: deleted, in: &assembly.batch) {
+      path in
+      guard let document = document(at: StorageRows.document(at: path)) else { return .untouched }
+      return document.after == nil ? .deleted : .put
+    }
+    var gone: [WrittenDocument] = []
+    for path in paths {
+      let path = StorageRows.document(at: path)
+      var document = try read(path, in: try collection(of: path))
+      guard document.before != nil else { continue }
+      document.after = nil
+      document.isChanged = true
+      try add(document, to: &assembly)
+      gone.append(document)
+    }
+    return gone
+  }
+
+  /// Takes the documents out whose time is over and that hold values which this commit takes:
+  /// nobody sees them, so they hold up nobody.
+  private mutating func removeEndedHolders(
+    _ assembly: inout Assembly
+  ) throws(DatabaseError) -> [WrittenDocument] {
+    var gone: [WrittenDocument] = []
+    for conflict in try assembly.claims.conflicts(in: rows) {
+      var document = try read(conflict.holder, in: try collection(of: conflict.holder))
+      guard document.isOver, self.document(at: conflict.holder) == nil else {
+        try assembly.claims.refuse(conflict)
+        continue
+      }
+      if gone.contains(where: { $0.path == document.path }) { continue }
+      document.isChanged = true
+      try add(document, to: &assembly)
+      gone.append(document)
+    }
+    return gone
+  }
+
+  // MARK: - Guards
+
+  /// The footprint with the documents to which a write makes no difference, such as a delete where
+  /// there is none: it would, had somebody else come first.
+  private func guarded(_ footprint: Footprint) throws(DatabaseError) -> Footprint {
+    var footprint = footprint
+    for document in documents where !document.isChanged {
+      try footprint.add(document.path, in: rows)
+    }
+    return footprint
+  }
+
+  // MARK: - The catalog
+
+  /// What the catalog has of a collection after this commit.
+  private mutating func entry(of collection: Int) throws(DatabaseError) -> CollectionEntry {
+    if let entry = collections.entry(of: collection) { return entry }
+    let pattern = collections.pattern(of: collection)
+    var edit: CatalogEdit
+    if let known = try self.edit(pattern.root) {
+      edit = known
+    } else {
+      edit = try CatalogEdit(newFamily: pattern.root, following: lastNewFamily, in: rows)
+    }
+    let entry = try edit.collection(pattern)
+    edits[ExactText(pattern.root)] = edit
+    collections.set(entry, of: collection)
+    return entry
+  }
+
+  /// The highest number among the families this commit makes.
+  private var lastNewFamily: UInt32? {
+    edits.values.filter(\.isNewFamily).map(\.family.row.number).max()
+  }
+
+  /// Writes what is new of the catalog, the names that documents have brought among it; answers
+  /// with the edits that change the picture of it.
+  private mutating func changeCatalog(_ batch: inout Batch) -> [CatalogEdit] {
+    for (pattern, symbols) in collections.symbols {
+      edits[ExactText(pattern.root)]?.add(symbols, to: pattern)
+    }
+    var changes: [CatalogEdit] = []
+    // By number, because each new family says which number the next one gets.
+    for var edit in edits.values.sorted(by: { $0.family.row.number < $1.family.row.number }) {
+      edit.write(to: &batch)
+      if edit.changesPicture { changes.append(edit) }
+    }
+    return changes
+  }
+}
+
+extension Batch {
+  /// Adds a row of an index.
+  mutating func put(_ row: IndexRow) {
+    put(row.key.bytes, row.value.bytes, keyStamps: row.stamps)
+  }
+}
