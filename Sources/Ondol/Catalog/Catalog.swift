@@ -31,10 +31,6 @@ struct CollectionEntry: Sendable {
   /// Which documents have which schema.
   var schema = SchemaHistory()
 
-  init(keyspace: Keyspace) {
-    self.keyspace = keyspace
-  }
-
   /// Everything that has rows of each document.
   var allIndexes: [IndexDefinition] {
     links.isEmpty && ends.isEmpty ? indexes : indexes + links + ends
@@ -351,15 +347,6 @@ extension Database {
     try await read(try engineSnapshot()) { (rows) throws(DatabaseError) in
       try rows.catalog.families(in: rows)
     }
-  }
-}
-
-/// Runs `body` with the engine's errors turned into the product's.
-func rethrowing<R>(_ body: () throws(EngineError) -> R) throws(DatabaseError) -> R {
-  do throws(EngineError) {
-    return try body()
-  } catch {
-    throw DatabaseError(error)
   }
 }
 

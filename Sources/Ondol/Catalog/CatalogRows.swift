@@ -147,35 +147,32 @@ extension FamilyRow {
 }
 
 extension KeyspaceRow {
-  private enum Kind {
-    static let documents: UInt8 = 1
-    static let index: UInt8 = 2
-    static let dropped: UInt8 = 3
+  private enum Kind: UInt8 {
+    case documents = 1
+    case index, dropped
   }
 
-  private enum State {
-    static let ready: UInt8 = 0
-    static let buildingFromStart: UInt8 = 1
-    static let building: UInt8 = 2
+  private enum State: UInt8 {
+    case ready, buildingFromStart, building
   }
 
   var bytes: [UInt8] {
     var bytes: [UInt8] = []
     switch self {
     case .documents(let pattern):
-      bytes.append(Kind.documents)
+      bytes.append(Kind.documents.rawValue)
       bytes.append(texts: pattern.collectionIDs)
     case .dropped:
-      bytes.append(Kind.dropped)
+      bytes.append(Kind.dropped.rawValue)
     case .index(let index):
-      bytes.append(Kind.index)
+      bytes.append(Kind.index.rawValue)
       bytes.appendVarint(UInt64(index.documents.rawValue))
       bytes.append(index.kind)
       switch index.state {
-      case .ready: bytes.append(State.ready)
-      case .building(nil): bytes.append(State.buildingFromStart)
+      case .ready: bytes.append(State.ready.rawValue)
+      case .building(nil): bytes.append(State.buildingFromStart.rawValue)
       case .building(let through?):
-        bytes.append(State.building)
+        bytes.append(State.building.rawValue)
         bytes.append(contentsOf: through)
       }
     }
@@ -189,7 +186,7 @@ extension KeyspaceRow {
   ) throws(MalformedBytes) -> CollectionPattern? {
     guard try CatalogKey.keyspace(of: CatalogKey.kindMark, key) != nil else { return nil }
     var reader = ByteReader(value)
-    guard try reader.byte() == Kind.documents else { return nil }
+    guard try reader.byte() == Kind.documents.rawValue else { return nil }
     return CollectionPattern(try reader.texts())
   }
 
@@ -206,15 +203,12 @@ extension KeyspaceRow {
 
   init(_ bytes: RawSpan, of keyspace: Keyspace) throws(MalformedBytes) {
     var reader = ByteReader(bytes)
-    switch try reader.byte() {
-    case Kind.documents:
-      self = .documents(CollectionPattern(try reader.texts()))
-    case Kind.index:
-      self = .index(try Self.index(&reader, keyspace))
-    case Kind.dropped:
-      self = .dropped
-    case let kind:
-      throw .newer(at: 0, "a keyspace of the unknown kind \(kind)")
+    let kind = try reader.byte()
+    switch Kind(rawValue: kind) {
+    case .documents: self = .documents(CollectionPattern(try reader.texts()))
+    case .index: self = .index(try Self.index(&reader, keyspace))
+    case .dropped: self = .dropped
+    case nil: throw .newer(at: 0, "a keyspace of the unknown kind \(kind)")
     }
   }
 
@@ -223,13 +217,13 @@ extension KeyspaceRow {
   ) throws(MalformedBytes) -> IndexDefinition {
     let documents = Keyspace(rawValue: UInt32(try reader.count(atMost: Int(UInt32.max))))
     let kind = try reader.indexKind()
+    let mark = try reader.byte()
     let state: IndexDefinition.State
-    switch try reader.byte() {
-    case State.ready: state = .ready
-    case State.buildingFromStart: state = .building(through: nil)
-    case State.building: state = .building(through: try reader.take(reader.remaining).array)
-    case let other:
-      throw .newer(at: reader.offset, "an index in the unknown state \(other)")
+    switch State(rawValue: mark) {
+    case .ready: state = .ready
+    case .buildingFromStart: state = .building(through: nil)
+    case .building: state = .building(through: try reader.take(reader.remaining).array)
+    case nil: throw .newer(at: reader.offset, "an index in the unknown state \(mark)")
     }
     return IndexDefinition(keyspace: keyspace, documents: documents, kind: kind, state: state)
   }

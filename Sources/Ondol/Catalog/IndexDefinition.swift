@@ -52,13 +52,6 @@ struct IndexDefinition: Sendable, Hashable {
   var kind: IndexKind
   var state: State
 
-  init(keyspace: Keyspace, documents: Keyspace, kind: IndexKind, state: State) {
-    self.keyspace = keyspace
-    self.documents = documents
-    self.kind = kind
-    self.state = state
-  }
-
   var name: String { kind.name }
   var fields: [IndexField] { kind.fields }
 

@@ -30,23 +30,13 @@ struct RangeWalk: ~Copyable {
   mutating func next() throws(DatabaseError) -> Bool {
     guard !ranges.isEmpty else { return false }
     try count()
-    do throws(EngineError) {
-      return try reversed ? backward() : forward()
-    } catch {
-      throw DatabaseError(error)
-    }
+    return try rethrowing { () throws(EngineError) in try reversed ? backward() : forward() }
   }
 
   /// The value of the row it is at; a large one is read from disk only now.
   var value: RawSpan {
     @_lifetime(borrow self)
-    get throws(DatabaseError) {
-      do throws(EngineError) {
-        return try cursor.value
-      } catch {
-        throw DatabaseError(error)
-      }
-    }
+    get throws(DatabaseError) { try cursor.readValue }
   }
 
   /// Shows the key and the value of the current row.

@@ -63,11 +63,7 @@ struct Rows: Sendable {
       if canBeCancelled { try refuseWhenCancelled() }
       return
     }
-    do throws(EngineError) {
-      try turn.step(canBeCancelled: canBeCancelled)
-    } catch {
-      throw DatabaseError(error)
-    }
+    try rethrowing { () throws(EngineError) in try turn.step(canBeCancelled: canBeCancelled) }
   }
 
   /// The value at `key`, or nil.

@@ -144,15 +144,9 @@ extension Database {
     try refuseWhenCancelled("nothing was written")
     if let root = consequences.rereadRoot { catalog.beginChange(of: root) }
     defer { if let root = consequences.rereadRoot { catalog.endChange(of: root) } }
-    do throws(EngineError) {
-      let receipt = try await engine.commit(batch, durability: durability)
-      follow(receipt, consequences)
-      return receipt
-    } catch .stale {
-      return nil
-    } catch {
-      throw DatabaseError(error)
-    }
+    let receipt = try await engine.commitUnlessStale(batch, durability: durability)
+    if let receipt { follow(receipt, consequences) }
+    return receipt
   }
 
   private func follow(_ receipt: CommitReceipt, _ consequences: CommitConsequences) {

@@ -78,13 +78,20 @@ actor ContentIntake {
       throw error
     }
     self.writer = nil
-    let place: ContentFilePlace
-    do throws(EngineError) {
-      place = try await writer.finish()
-    } catch {
-      throw DatabaseError(error)
-    }
+    let place = try await rethrowing { () async throws(EngineError) in try await writer.finish() }
     return try await store.stage(digest, writtenTo: place)
+  }
+
+  /// Runs `body`, which hands on the bytes and finishes; lets go of what came when it throws.
+  nonisolated func filled<E: Error>(
+    by body: () async throws(E) -> StagedContent
+  ) async throws(E) -> StagedContent {
+    do throws(E) {
+      return try await body()
+    } catch {
+      await abandon()
+      throw error
+    }
   }
 
   /// Lets go of what came so far.

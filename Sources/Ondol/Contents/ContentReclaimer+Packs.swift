@@ -113,11 +113,8 @@ extension ContentReclaimer {
   private func removeDoomed(_ report: inout ReclaimReport) async throws(DatabaseError) {
     let doomed = state.withLock { $0.doomed }
     if doomed.isEmpty { return }
-    let kept: [ContentFile]
-    do throws(EngineError) {
-      kept = try await store.contents.remove(doomed)
-    } catch {
-      throw DatabaseError(error)
+    let kept = try await rethrowing { () async throws(EngineError) in
+      try await store.contents.remove(doomed)
     }
     let gone = Set(doomed).subtracting(kept)
     report.files += gone.count
@@ -174,11 +171,8 @@ extension ContentReclaimer {
       }
     }
     if sound.isEmpty { return }
-    let places: [ContentLocation]
-    do throws(EngineError) {
-      places = try await store.contents.append(bytes)
-    } catch {
-      throw DatabaseError(error)
+    let places = try await rethrowing { () async throws(EngineError) in
+      try await store.contents.append(bytes)
     }
     let moves = Array(zip(sound, places))
     if try await commit(moves, &report) { return }
@@ -216,13 +210,8 @@ extension ContentReclaimer {
       }
       return batch
     }
-    guard let batch else { return false }
-    do throws(EngineError) {
-      _ = try await engine.commit(batch, durability: .power)
-    } catch .stale {
+    guard let batch, try await engine.commitUnlessStale(batch, durability: .power) != nil else {
       return false
-    } catch {
-      throw DatabaseError(error)
     }
     for (_, location) in moves { store.contents.decide(location) }
     report.moved += moves.count

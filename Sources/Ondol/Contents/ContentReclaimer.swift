@@ -232,12 +232,8 @@ struct ContentReclaimer: Sendable {
     }
     if verdicts.mustWait { agenda.mustWait = true }
     guard !verdicts.batch.isEmpty else { return true }
-    do throws(EngineError) {
-      _ = try await engine.commit(verdicts.batch, durability: .power)
-    } catch .stale {
+    guard try await engine.commitUnlessStale(verdicts.batch, durability: .power) != nil else {
       return false
-    } catch {
-      throw DatabaseError(error)
     }
     if verdicts.hasNewReleases { agenda.note(now &+ grace) }
     note(verdicts.givenUp)
@@ -266,10 +262,6 @@ extension ContentStore {
   func withEngine(
     _ body: (Engine) async throws(EngineError) -> Void
   ) async throws(DatabaseError) {
-    do throws(EngineError) {
-      try await body(engine)
-    } catch {
-      throw DatabaseError(error)
-    }
+    try await rethrowing { () async throws(EngineError) in try await body(engine) }
   }
 }

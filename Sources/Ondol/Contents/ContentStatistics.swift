@@ -73,10 +73,8 @@ extension ContentStore {
     _ body: @escaping @Sendable (Contents) throws(EngineError) -> R
   ) async throws(DatabaseError) -> R {
     let contents = contents
-    do throws(EngineError) {
-      return try await contents.readBlocking { () throws(EngineError) in try body(contents) }
-    } catch {
-      throw DatabaseError(error)
+    return try await rethrowing { () async throws(EngineError) in
+      try await contents.readBlocking { () throws(EngineError) in try body(contents) }
     }
   }
 }

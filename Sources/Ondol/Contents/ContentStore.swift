@@ -93,10 +93,8 @@ final class ContentStore: Sendable {
     if try await isStored(digest), !use.mayVanish {
       return StagedContent(digest, length: length, bytes: nil, use: use)
     }
-    do throws(EngineError) {
+    try await rethrowing { () async throws(EngineError) in
       bytes = StagedBytes(digest, try await write(), contents: contents, table: staging)
-    } catch {
-      throw DatabaseError(error)
     }
     return StagedContent(digest, length: length, bytes: bytes, use: use)
   }
@@ -138,14 +136,11 @@ final class ContentStore: Sendable {
       let batch = try await read { (rows) throws(DatabaseError) in
         try Self.leasing(content, until: end, rows)
       }
-      do throws(EngineError) {
-        _ = try await engine.commit(batch, durability: OndolEngine.Durability(durability))
+      let survives = OndolEngine.Durability(durability)
+      if try await engine.commitUnlessStale(batch, durability: survives) != nil {
         return reclaimer.expect(by: end)
-      } catch .stale {
-        await Task.yield()
-      } catch {
-        throw DatabaseError(error)
       }
+      await Task.yield()
     }
   }
 

@@ -1,12 +1,8 @@
 // Files of the app's own, read for uploads and written for downloads: on the thread for cold reads,
 // a megabyte at a time, because the system may make whoever reads a file wait.
 
-#if canImport(FoundationEssentials)
-  internal import FoundationEssentials
-#else
-  internal import Foundation
-#endif
 internal import OndolEngine
+internal import OndolFoundation
 
 /// Where a file is: its directory and its name in it.
 private struct LocalPlace: Sendable {
@@ -37,13 +33,6 @@ struct LocalFile: ~Copyable {
   private let file: any File
   private var offset = 0
 
-  private init(_ path: String, _ file: any File, length: Int, _ contents: Contents) {
-    self.path = path
-    self.file = file
-    self.length = length
-    self.contents = contents
-  }
-
   /// - Throws: `.notFound` or `.permissionDenied` when the file cannot be read.
   static func open(
     _ path: String, in database: Database
@@ -56,7 +45,8 @@ struct LocalFile: ~Copyable {
         let file = try directory.open(place.name, access: .readOnly)
         return (file, try file.size())
       }
-      return LocalFile(path, file, length: Int(clamping: length), contents)
+      return LocalFile(
+        length: Int(clamping: length), path: path, contents: contents, file: file)
     } catch {
       throw DatabaseError(localFile: error, path)
     }
@@ -93,17 +83,6 @@ struct LocalFileWriter: ~Copyable {
   private let file: any File
   private var offset: UInt64 = 0
 
-  private init(
-    _ place: LocalPlace, part: String, _ contents: Contents, _ directory: any Directory,
-    _ file: any File
-  ) {
-    self.place = place
-    self.part = part
-    self.contents = contents
-    self.directory = directory
-    self.file = file
-  }
-
   static func make(
     _ path: String, in database: Database
   ) async throws(DatabaseError) -> LocalFileWriter {
@@ -115,7 +94,8 @@ struct LocalFileWriter: ~Copyable {
         let directory = try DiskFileSystem().openDirectory(at: place.directory, create: false)
         return (directory, try directory.create(part))
       }
-      return LocalFileWriter(place, part: part, contents, directory, file)
+      return LocalFileWriter(
+        place: place, part: part, contents: contents, directory: directory, file: file)
     } catch {
       throw DatabaseError(localFile: error, path)
     }

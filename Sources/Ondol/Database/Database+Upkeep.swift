@@ -81,13 +81,11 @@ extension Database {
     if let bytesPerSecond, bytesPerSecond <= 0 {
       throw DatabaseError(.invalidArgument, "bytesPerSecond must be positive")
     }
-    do throws(EngineError) {
+    try await rethrowing { () async throws(EngineError) in
       let rate = bytesPerSecond.map { UInt64(clamping: $0) }
       try await engine.compact(bytesPerSecond: rate) { done, total in
         progress(CompactionProgress(completedBytes: done, totalBytes: total))
       }
-    } catch {
-      throw DatabaseError(error)
     }
     if !engine.isReadOnly { _ = try await contents.reclaimer.reclaim() }
   }

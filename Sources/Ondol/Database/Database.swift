@@ -146,13 +146,10 @@ public final class Database: Sendable {
     engineOptions.reportDamage = { [logger = options.logger] damage in
       logger.critical("a file is damaged, and merges leave it alone: \(damage)")
     }
-    let engine: Engine
-    do throws(EngineError) {
-      engine = try await Engine.open(
+    let engine = try await rethrowing { () async throws(EngineError) in
+      try await Engine.open(
         at: path, options: engineOptions, environment: environment,
         access: options.access == .readOnly ? .readOnly : .readWrite)
-    } catch {
-      throw DatabaseError(error)
     }
     var options = options
     if engine.isReadOnly { options.automaticIndexes = false }
@@ -176,11 +173,7 @@ public final class Database: Sendable {
     contents.turns.close()
     observers.close()
     arrivals.close()
-    do throws(EngineError) {
-      try await engine.close()
-    } catch {
-      throw DatabaseError(error)
-    }
+    try await rethrowing { () async throws(EngineError) in try await engine.close() }
   }
 
   /// Has a database that was opened with `.readOnly` access show what its writer has written since:
@@ -200,12 +193,7 @@ public final class Database: Sendable {
   ///   megabytes at most.
   @concurrent @discardableResult
   public func refresh() async throws(DatabaseError) -> Bool {
-    let isNew: Bool
-    do throws(EngineError) {
-      isNew = try await engine.refresh()
-    } catch {
-      throw DatabaseError(error)
-    }
+    let isNew = try await rethrowing { () async throws(EngineError) in try await engine.refresh() }
     let failure = refreshFailure.withLock { $0.take() }
     if let failure { throw failure }
     return isNew
@@ -219,11 +207,7 @@ public final class Database: Sendable {
   /// - Complexity: one sync of the device, none when everything has been synced.
   @concurrent
   public func synchronize() async throws(DatabaseError) {
-    do throws(EngineError) {
-      try await engine.synchronize()
-    } catch {
-      throw DatabaseError(error)
-    }
+    try await rethrowing { () async throws(EngineError) in try await engine.synchronize() }
   }
 
   /// The collection at `path`: an odd number of segments, as in `users` or `users/alice/posts`. A
@@ -233,9 +217,7 @@ public final class Database: Sendable {
   ///   `CollectionReference`.
   /// - Complexity: O(segments); nothing is read.
   public func collection(_ path: String) -> CollectionReference {
-    CollectionReference(
-      database: self,
-      place: Result { () throws(DatabaseError) in try CollectionPath(path) })
+    CollectionReference(database: self, place: .parsed(path))
   }
 
   /// The collection at `path`.
@@ -251,9 +233,7 @@ public final class Database: Sendable {
   /// - Parameter path: ids with `/` between, each 1 to 1,500 bytes of UTF-8.
   /// - Complexity: O(segments); nothing is read.
   public func document(_ path: String) -> DocumentReference {
-    DocumentReference(
-      database: self,
-      place: Result { () throws(DatabaseError) in try DocumentPath(path) })
+    DocumentReference(database: self, place: .parsed(path))
   }
 
   /// The document at `path`, as a value of a field gives it.
@@ -273,4 +253,12 @@ public final class Database: Sendable {
   func engineSnapshot() throws(DatabaseError) -> Snapshot {
     try rethrowing { () throws(EngineError) in try engine.snapshot() }
   }
+}
+
+extension Database: Hashable {
+  /// Whether both are the same opening.
+  public static func == (left: Database, right: Database) -> Bool { left === right }
+
+  /// Feeds which opening it is.
+  public func hash(into hasher: inout Hasher) { hasher.combine(ObjectIdentifier(self)) }
 }

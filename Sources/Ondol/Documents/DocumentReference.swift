@@ -6,15 +6,10 @@
 /// Making one reads nothing and does not throw; what is wrong with the path is thrown by the call
 /// that uses it, as `.invalidArgument`. As the value of a field it is stored as a reference, and
 /// `QuerySource.lookup(_:in:as:)` follows it.
-public struct DocumentReference: Sendable {
+public struct DocumentReference: Sendable, Hashable {
   /// The database the document is in.
   public let database: Database
   let place: Result<DocumentPath, DatabaseError>
-
-  init(database: Database, place: Result<DocumentPath, DatabaseError>) {
-    self.database = database
-    self.place = place
-  }
 
   /// The last segment of the path; empty when the path is wrong.
   public var documentID: String {
@@ -22,12 +17,7 @@ public struct DocumentReference: Sendable {
   }
 
   /// The path from the root, as in `users/alice/posts/p1`.
-  public var path: String {
-    switch place {
-    case .success(let path): path.description
-    case .failure(let error): error.path ?? ""
-    }
-  }
+  public var path: String { place.writtenPath }
 
   /// The collection the document is in.
   public var parent: CollectionReference {
@@ -40,23 +30,7 @@ public struct DocumentReference: Sendable {
   ///   `CollectionReference.document(_:)` for what a segment may be. Documents may be nested 100
   ///   deep.
   public func collection(_ path: String) -> CollectionReference {
-    CollectionReference(
-      database: database,
-      place: place.appending(path) { (segments) throws(DatabaseError) in
-        try CollectionPath(segments: segments)
-      })
-  }
-}
-
-extension DocumentReference: Hashable {
-  /// Whether both are the same place in the same database.
-  public static func == (left: DocumentReference, right: DocumentReference) -> Bool {
-    left.database === right.database && left.place == right.place
-  }
-
-  /// Feeds the path.
-  public func hash(into hasher: inout Hasher) {
-    hasher.combine(place)
+    CollectionReference(database: database, place: place.appending(path))
   }
 }
 
@@ -98,14 +72,27 @@ extension DocumentReference: Codable, DirectlyCoded {
   }
 }
 
-extension Result where Failure == DatabaseError {
+extension Result where Success: PathSegments, Failure == DatabaseError {
+  /// The path that is written so, or what is wrong with it.
+  static func parsed(_ path: String) -> Self {
+    Result { () throws(DatabaseError) in
+      try Success(segments: ResourceName.segments(of: path))
+    }
+  }
+
+  /// The path; what was written when it is wrong.
+  var writtenPath: String {
+    switch self {
+    case .success(let path): "\(path)"
+    case .failure(let error): error.path ?? ""
+    }
+  }
+
   /// A longer path: this one's segments and those of `path`, an earlier problem first.
-  func appending<Longer>(
-    _ path: String, _ make: ([String]) throws(DatabaseError) -> Longer
-  ) -> Result<Longer, DatabaseError> where Success: PathSegments {
+  func appending<Longer: PathSegments>(_ path: String) -> Result<Longer, DatabaseError> {
     flatMap { place in
       do throws(DatabaseError) {
-        return .success(try make(place.segments + ResourceName.segments(of: path)))
+        return .success(try Longer(segments: place.segments + ResourceName.segments(of: path)))
       } catch {
         return .failure(error.at(path: "\(place)/\(path)"))
       }
@@ -116,6 +103,7 @@ extension Result where Failure == DatabaseError {
 /// What the paths of documents and collections have in common.
 protocol PathSegments {
   var segments: [String] { get }
+  init(segments: [String]) throws(DatabaseError)
 }
 
 extension DocumentPath: PathSegments {}

@@ -51,11 +51,6 @@ public struct DocumentSnapshot: Sendable {
   /// Nil when there is no document.
   let contents: Contents?
 
-  init(reference: DocumentReference, contents: Contents?) {
-    self.reference = reference
-    self.contents = contents
-  }
-
   /// Whether there is a document.
   public var exists: Bool { contents != nil }
 

@@ -50,12 +50,10 @@ extension Database {
     to path: String, in fileSystem: any FileSystem,
     progress: (BackupProgress) -> Void = { _ in }
   ) async throws(DatabaseError) {
-    do throws(EngineError) {
+    try await rethrowing { () async throws(EngineError) in
       try await engine.backUp(to: path, in: fileSystem) { done, total in
         progress(BackupProgress(completedBytes: done, totalBytes: total))
       }
-    } catch {
-      throw DatabaseError(error)
     }
   }
 
@@ -96,10 +94,6 @@ extension Database {
   }
 
   private func next(of backup: Backup) async throws(DatabaseError) -> BackupPiece? {
-    do throws(EngineError) {
-      return try await backup.next()
-    } catch {
-      throw DatabaseError(error)
-    }
+    return try await rethrowing { () async throws(EngineError) in try await backup.next() }
   }
 }

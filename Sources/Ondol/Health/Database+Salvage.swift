@@ -81,11 +81,7 @@ extension Database {
   private static func blocking<R: Sendable>(
     _ worker: any Worker, _ body: @escaping @Sendable () throws(EngineError) -> R
   ) async throws(DatabaseError) -> R {
-    do throws(EngineError) {
-      return try await worker.perform(body)
-    } catch {
-      throw DatabaseError(error)
-    }
+    return try await rethrowing { () async throws(EngineError) in try await worker.perform(body) }
   }
 
   /// Builds all indexes that are declared; gives back the names of those that are ready, by

@@ -32,7 +32,6 @@ extension Database {
   }
 
   private struct Step: Sendable {
-    var batch = Batch()
     var lost: [LostContent] = []
     /// The last document's key; nil at the end.
     var last: [UInt8]?
@@ -41,50 +40,43 @@ extension Database {
   private func holderStep(
     _ pattern: CollectionPattern, _ entry: CollectionEntry, behind: [UInt8]?
   ) async throws(DatabaseError) -> Step {
-    while true {
-      let step = try await read(try engineSnapshot()) { (rows) throws(DatabaseError) in
+    try await commit(.upkeep, durability: .process) { (snapshot) throws(DatabaseError) in
+      let (step, batch) = try await read(snapshot) { (rows) throws(DatabaseError) in
         try Self.step(rows, pattern, entry, behind: behind)
       }
-      if step.batch.isEmpty { return step }
-      do throws(EngineError) {
-        _ = try await engine.commit(step.batch, durability: .process)
-        return step
-      } catch .stale {
-        await Task.yield()
-      } catch {
-        throw DatabaseError(error)
-      }
-    }
+      return Derivation(outcome: step, batch: batch)
+    }.outcome
   }
 
   private static func step(
     _ rows: Rows, _ pattern: CollectionPattern, _ entry: CollectionEntry, behind: [UInt8]?
-  ) throws(DatabaseError) -> Step {
+  ) throws(DatabaseError) -> (Step, Batch) {
     var step = Step()
-    step.batch.basis = rows.snapshot.sequence
+    var batch = Batch()
+    batch.basis = rows.snapshot.sequence
     var range = KeyRange(prefix: entry.keyspace.prefix)
     if let behind { range.lower = behind + [0] }
     var walk = RangeWalk(rows, [range])
     let nothing: [UInt8] = []
     for _ in 0..<documentsAtOnce {
-      guard try walk.next() else { return step }
+      guard try walk.next() else { return (step, batch) }
       let key = walk.cursor.key.array
       let row = try walk.value.array
       // What cannot be decoded was told of when it was saved.
       for digest in (try? DocumentView(row.bytes).fields(entry.symbols))?.contents ?? [] {
-        step.batch.guardUnchanged(key.bytes)
+        batch.guardUnchanged(key.bytes)
         let location = ContentKey.location(digest)
         if try rows.row(location) == nil {
           let document = try pattern.document(inTail: key[entry.keyspace.prefix.count...])
           step.lost.append(LostContent(document: document, digest: digest))
         } else {
-          step.batch.guardUnchanged(location.bytes)
+          batch.guardUnchanged(location.bytes)
           let holder = ContentKey.holder(digest, key)
-          step.batch.put(holder.bytes, nothing.bytes)
+          batch.put(holder.bytes, nothing.bytes)
         }
       }
       step.last = key
     }
-    return step
+    return (step, batch)
   }
 }

@@ -108,7 +108,7 @@ package final class Restoration: @unchecked Sendable {
     }
     if let names = collection.timeToLive { _ = try FieldPath(names).names() }
     if let schema = collection.schema {
-      let history = try Self.rethrowing { () throws(MalformedBytes) in
+      let history = try Self.checkingRow { () throws(MalformedBytes) in
         try SchemaHistory(schema.bytes)
       }
       for epoch in history.epochs {
@@ -146,7 +146,7 @@ package final class Restoration: @unchecked Sendable {
   }
 
   private static func kind(_ index: DumpedIndex) throws(DatabaseError) -> IndexKind {
-    let kind = try rethrowing { () throws(MalformedBytes) in
+    let kind = try checkingRow { () throws(MalformedBytes) in
       var reader = ByteReader(index.definition.bytes)
       let kind = try reader.indexKind()
       guard reader.isAtEnd else { throw MalformedBytes(at: reader.offset, "it goes on") }
@@ -182,7 +182,7 @@ package final class Restoration: @unchecked Sendable {
     if row.leaf != nil { leaf = place.rowKey }
     let bytes = row.bytes.row
     // What the reader of rows would refuse.
-    try Self.rethrowing { () throws(MalformedBytes) in _ = try TreeRow(bytes.bytes) }
+    try Self.checkingRow { () throws(MalformedBytes) in _ = try TreeRow(bytes.bytes) }
     try await add(SalvagedRow(key: place.rowKey, value: bytes))
   }
 
@@ -285,12 +285,10 @@ package final class Restoration: @unchecked Sendable {
     let (rows, sequence) = (pending, max(sequence, SequenceNumber(rawValue: 1)))
     pending.removeAll(keepingCapacity: true)
     pendingBytes = 0
-    do throws(EngineError) {
+    try await rethrowing { () async throws(EngineError) in
       try await worker.perform { () throws(EngineError) in
         for row in rows { try self.target.add(row, upTo: sequence) }
       }
-    } catch {
-      throw DatabaseError(error)
     }
   }
 
@@ -302,12 +300,10 @@ package final class Restoration: @unchecked Sendable {
     try await pour()
     let rows = catalogRows()
     let (sequence, time) = (sequence, time)
-    do throws(EngineError) {
+    try await rethrowing { () async throws(EngineError) in
       try await worker.perform { () throws(EngineError) in
         try self.target.finish(rows, sequence: sequence, time: time)
       }
-    } catch {
-      throw DatabaseError(error)
     }
     var options = Database.Options()
     // That indexes are being built is no news here.
@@ -386,10 +382,8 @@ package final class Restoration: @unchecked Sendable {
       try holding.settle(into: &batch, rows)
       return batch
     }
-    do throws(EngineError) {
+    try await rethrowing { () async throws(EngineError) in
       _ = try await database.engine.commit(batch, durability: .process)
-    } catch {
-      throw DatabaseError(error)
     }
   }
 
@@ -440,7 +434,7 @@ package final class Restoration: @unchecked Sendable {
   }
 
   @discardableResult
-  private static func rethrowing<R>(
+  private static func checkingRow<R>(
     _ body: () throws(MalformedBytes) -> R
   ) throws(DatabaseError) -> R {
     do throws(MalformedBytes) {

@@ -88,10 +88,8 @@ extension Database {
 
   private func commit(repairing batch: Batch) async throws(DatabaseError) {
     guard !batch.isEmpty else { return }
-    do throws(EngineError) {
+    try await rethrowing { () async throws(EngineError) in
       _ = try await engine.commit(batch, durability: .process)
-    } catch {
-      throw DatabaseError(error)
     }
   }
 }

@@ -20,9 +20,6 @@ struct DocumentNaming: Sendable {
     prefix = DocumentKey.prefix(keyspace, ancestors: collection?.ancestorIDs ?? [])
   }
 
-  /// Ids in the tail: in a group the ancestors', too.
-  var idsInTail: Int { collection == nil ? pattern.ancestorCount + 1 : 1 }
-
   /// The path of the document with the key.
   func path(of key: RawSpan) throws(DatabaseError) -> DocumentPath {
     if let collection {

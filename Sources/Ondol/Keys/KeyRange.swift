@@ -7,17 +7,6 @@ struct KeyRange: Sendable, Hashable {
   var lower: [UInt8]
   var upper: [UInt8]
 
-  /// Everything that begins with `prefix`.
-  init(prefix: [UInt8]) {
-    lower = prefix
-    upper = prefix + [KeyCoding.afterAll]
-  }
-
-  init(lower: [UInt8], upper: [UInt8]) {
-    self.lower = lower
-    self.upper = upper
-  }
-
   var isEmpty: Bool { lower.bytes.compare(upper.bytes) >= 0 }
 
   /// The part of it that is in `other`, too.
@@ -25,5 +14,12 @@ struct KeyRange: Sendable, Hashable {
     KeyRange(
       lower: lower.bytes.compare(other.lower.bytes) >= 0 ? lower : other.lower,
       upper: upper.bytes.compare(other.upper.bytes) <= 0 ? upper : other.upper)
+  }
+}
+
+extension KeyRange {
+  /// Everything that begins with `prefix`.
+  init(prefix: [UInt8]) {
+    self.init(lower: prefix, upper: prefix + [KeyCoding.afterAll])
   }
 }

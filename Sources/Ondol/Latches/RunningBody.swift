@@ -143,40 +143,40 @@ extension Database {
   func refuseInTransaction(
     _ call: String, _ path: @autoclosure () -> String? = nil
   ) throws(DatabaseError) {
-    guard isInTransaction else { return }
-    throw DatabaseError(
-      .failedPrecondition,
+    try refuseInTransaction(
       "\(call) was called in the body of a transaction, which cannot have it as a part: it would be"
         + " done at once, and again with every attempt, or wait for the transaction",
-      suggestion: "call it before the transaction or behind it",
-      path: path())
+      suggesting: "call it before the transaction or behind it", path)
   }
 
   /// Refuses a write that goes past the transaction whose body it is made in.
   func refuseWriteInTransaction(
     _ path: @autoclosure () -> String? = nil
   ) throws(DatabaseError) {
-    guard isInTransaction else { return }
-    throw DatabaseError(
-      .failedPrecondition,
+    try refuseInTransaction(
       "a write in the body of a transaction was made through the database, and would be done at"
         + " once, and again with every attempt",
-      suggestion: "call the same of the Transaction, or make the write behind it or in a"
-        + " Task.detached when it is not to be part of it",
-      path: path())
+      suggesting: "call the same of the Transaction, or make the write behind it or in a"
+        + " Task.detached when it is not to be part of it", path)
   }
 
   /// Refuses a read that goes past the transaction whose body it is made in.
   func refuseReadInTransaction(
     _ path: @autoclosure () -> String? = nil
   ) throws(DatabaseError) {
-    guard isInTransaction else { return }
-    throw DatabaseError(
-      .failedPrecondition,
+    try refuseInTransaction(
       "a read in the body of a transaction was made through the database, so that the commit would"
         + " not notice when others change what it saw",
-      suggestion: "call the same of the Transaction, or read from database.snapshot() what need not"
-        + " be the newest",
-      path: path())
+      suggesting: "call the same of the Transaction, or read from database.snapshot() what need not"
+        + " be the newest", path)
+  }
+
+  private func refuseInTransaction(
+    _ problem: @autoclosure () -> String, suggesting suggestion: @autoclosure () -> String,
+    _ path: () -> String?
+  ) throws(DatabaseError) {
+    guard isInTransaction else { return }
+    throw DatabaseError(
+      .failedPrecondition, problem(), suggestion: suggestion(), path: path())
   }
 }

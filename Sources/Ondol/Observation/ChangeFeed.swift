@@ -169,11 +169,7 @@ private final class ChangeFollower: Sendable {
 extension CommitHistory {
   /// As `next()`, with the product's errors.
   mutating func someCommits() async throws(DatabaseError) -> [LoggedCommit] {
-    do throws(EngineError) {
-      return try await next()
-    } catch {
-      throw DatabaseError(error)
-    }
+    return try await rethrowing { () async throws(EngineError) in try await next() }
   }
 }
 

@@ -82,11 +82,11 @@ struct IntervalTree<Element: Sendable>: Sendable {
     if order < 0 {
       let child = inserting(element, range, at: nodes[place].left)
       nodes[place].left = child
-      if nodes[child].priority > nodes[place].priority { return rotateRight(place, child) }
+      if nodes[child].priority > nodes[place].priority { return lift(child, over: place) }
     } else {
       let child = inserting(element, range, at: nodes[place].right)
       nodes[place].right = child
-      if nodes[child].priority > nodes[place].priority { return rotateLeft(place, child) }
+      if nodes[child].priority > nodes[place].priority { return lift(child, over: place) }
     }
     findReach(of: place)
     return place
@@ -105,17 +105,15 @@ struct IntervalTree<Element: Sendable>: Sendable {
     return nodes.count - 1
   }
 
-  private mutating func rotateRight(_ place: Int, _ child: Int) -> Int {
-    nodes[place].left = nodes[child].right
-    nodes[child].right = place
-    findReach(of: place)
-    findReach(of: child)
-    return child
-  }
-
-  private mutating func rotateLeft(_ place: Int, _ child: Int) -> Int {
-    nodes[place].right = nodes[child].left
-    nodes[child].left = place
+  /// Has the child take the place of its parent, which becomes the child's.
+  private mutating func lift(_ child: Int, over place: Int) -> Int {
+    if nodes[place].left == child {
+      nodes[place].left = nodes[child].right
+      nodes[child].right = place
+    } else {
+      nodes[place].right = nodes[child].left
+      nodes[child].left = place
+    }
     findReach(of: place)
     findReach(of: child)
     return child

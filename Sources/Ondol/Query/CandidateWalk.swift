@@ -178,17 +178,14 @@ extension Rows {
     _ key: [UInt8], _ visit: (RawSpan, RawSpan) throws(DatabaseError) -> Void
   ) throws(DatabaseError) -> Bool {
     var failure: DatabaseError?
-    let isFound: Bool?
-    do throws(EngineError) {
-      isFound = try snapshot.withValue(of: key.bytes, mayBlock: mayBlock) { row in
+    let isFound = try rethrowing { () throws(EngineError) in
+      try snapshot.withValue(of: key.bytes, mayBlock: mayBlock) { row in
         do throws(DatabaseError) {
           try visit(key.bytes, row)
         } catch {
           failure = error
         }
       }
-    } catch {
-      throw DatabaseError(error)
     }
     if let failure { throw failure }
     guard let isFound else { throw .cold }
@@ -207,9 +204,8 @@ extension Rows {
     }
     try step()
     var failure: DatabaseError?
-    let isComplete: Bool
-    do throws(EngineError) {
-      isComplete = try snapshot.withValues(of: keys, at: places, mayBlock: mayBlock) { place, row in
+    let isComplete = try rethrowing { () throws(EngineError) in
+      try snapshot.withValues(of: keys, at: places, mayBlock: mayBlock) { place, row in
         guard failure == nil else { return }
         do throws(DatabaseError) {
           let key = keys[place]
@@ -218,8 +214,6 @@ extension Rows {
           failure = error
         }
       }
-    } catch {
-      throw DatabaseError(error)
     }
     if let failure { throw failure }
     guard isComplete else { throw .cold }

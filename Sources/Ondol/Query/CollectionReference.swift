@@ -11,15 +11,10 @@
 ///
 /// As in Firestore a collection is there while it has documents, and needs no creation. Making a
 /// reference reads nothing; what is wrong with the path is thrown by the call that uses it.
-public struct CollectionReference: Sendable, QuerySource {
+public struct CollectionReference: Sendable, Hashable, QuerySource {
   /// The database the collection is in.
   public let database: Database
   let place: Result<CollectionPath, DatabaseError>
-
-  init(database: Database, place: Result<CollectionPath, DatabaseError>) {
-    self.database = database
-    self.place = place
-  }
 
   /// The last segment of the path; empty when the path is wrong.
   public var collectionID: String {
@@ -27,12 +22,7 @@ public struct CollectionReference: Sendable, QuerySource {
   }
 
   /// The path from the root, as in `users/alice/posts`; what was written when it is wrong.
-  public var path: String {
-    switch place {
-    case .success(let path): path.description
-    case .failure(let error): error.path ?? ""
-    }
-  }
+  public var path: String { place.writtenPath }
 
   /// The document this collection is below; nil at the top.
   public var parent: DocumentReference? {
@@ -55,23 +45,7 @@ public struct CollectionReference: Sendable, QuerySource {
   ///   not `.`, `..` or of the form `__…__`. A wrong one makes the calls throw `.invalidArgument`
   ///   that use the reference.
   public func document(_ path: String) -> DocumentReference {
-    DocumentReference(
-      database: database,
-      place: place.appending(path) { (segments) throws(DatabaseError) in
-        try DocumentPath(segments: segments)
-      })
-  }
-}
-
-extension CollectionReference: Hashable {
-  /// Whether both are the same place in the same database.
-  public static func == (left: CollectionReference, right: CollectionReference) -> Bool {
-    left.database === right.database && left.place == right.place
-  }
-
-  /// Feeds the path.
-  public func hash(into hasher: inout Hasher) {
-    hasher.combine(place)
+    DocumentReference(database: database, place: place.appending(path))
   }
 }
 

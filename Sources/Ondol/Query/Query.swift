@@ -21,13 +21,14 @@ public protocol QuerySource: Sendable {
 ///
 /// A value: every method gives a new one, and nothing is read before a call that asks for the
 /// result. A builder does not throw; what is wrong with a path, an operand or a limit is thrown by
-/// the call that uses the query, as `.invalidArgument`. Equal queries are kept up to date once for
-/// all who listen to them.
+/// the call that uses the query, as `.invalidArgument`. Queries are equal when they ask the same of
+/// the same database in the same words: conditions in another order are another query. Equal ones
+/// are kept up to date once for all who listen to them.
 ///
 /// The operators are Firestore's, without its limits on lists and combinations. No query needs an
 /// index: one without is answered by a scan, and `explain(analyze:)` names the index that would
 /// serve it.
-public struct Query: Sendable, QuerySource {
+public struct Query: Sendable, Hashable, QuerySource {
   /// The database asked.
   public let database: Database
   var shape: Result<QueryShape, DatabaseError>
@@ -44,28 +45,9 @@ public struct Query: Sendable, QuerySource {
   func changed(
     _ change: (inout QueryShape) throws(DatabaseError) -> Void
   ) -> Query {
-    guard case .success(var shape) = shape else { return self }
     var copy = self
-    do throws(DatabaseError) {
-      try change(&shape)
-      copy.shape = .success(shape)
-    } catch {
-      copy.shape = .failure(error.at(path: "\(shape.source)"))
-    }
+    copy.shape = shape.changed(change) { "\($0.source)" }
     return copy
-  }
-}
-
-extension Query: Hashable {
-  /// Whether both ask the same of the same database, in the same words: conditions in another order
-  /// are another query.
-  public static func == (left: Query, right: Query) -> Bool {
-    left.database === right.database && left.shape == right.shape
-  }
-
-  /// Feeds what is asked to the hasher.
-  public func hash(into hasher: inout Hasher) {
-    hasher.combine(shape)
   }
 }
 

@@ -18,22 +18,20 @@ public struct QueryDocuments: AsyncSequence, Sendable {
   let query: Query
 
   /// Begins to read.
-  public func makeAsyncIterator() -> AsyncIterator { AsyncIterator(pages: QueryPages(query)) }
+  public func makeAsyncIterator() -> AsyncIterator { AsyncIterator(QueryPages(query)) }
 
   /// Reads one document after the other.
   public struct AsyncIterator: AsyncIteratorProtocol {
-    var pages: QueryPages
-    private var page: [DocumentSnapshot] = []
-    private var position = 0
+    private var reading: PagedReading<QueryPages>
 
-    init(pages: QueryPages) {
-      self.pages = pages
+    init(_ pages: QueryPages) {
+      reading = PagedReading(pages)
     }
 
     /// Documents met so far that could not be upgraded, in the order of their paths; they are
     /// passed over. See `QuerySnapshot.unreadable`.
     public var unreadable: [DocumentReference] {
-      pages.unreadable.sorted { ValueOrder.compare($0.path, $1.path) < 0 }
+      reading.pages.unreadable.sorted { ValueOrder.compare($0.path, $1.path) < 0 }
     }
 
     /// The next document; nil at the end.
@@ -42,14 +40,7 @@ public struct QueryDocuments: AsyncSequence, Sendable {
     public mutating func next(
       isolation actor: isolated (any Actor)? = #isolation
     ) async throws(DatabaseError) -> DocumentSnapshot? {
-      if position == page.count {
-        try refuseWhenCancelled("the rest is not read")
-        (pages, page) = try await pages.next()
-        position = 0
-      }
-      guard position < page.count else { return nil }
-      defer { position += 1 }
-      return page[position]
+      try await reading.next()
     }
   }
 }
@@ -61,7 +52,7 @@ extension QuerySource {
 }
 
 /// A result in pages.
-struct QueryPages: Sendable {
+struct QueryPages: PageSource {
   private let query: Query
   private var snapshot: Snapshot?
   /// The moment of the first page.

@@ -1,12 +1,8 @@
 // Making contents from others, once: `derive("thumbnail-256") { … }`. Who comes second waits for
 // the first and finds what he made.
 
-#if canImport(FoundationEssentials)
-  public import FoundationEssentials
-#else
-  public import Foundation
-#endif
 internal import OndolEngine
+public import OndolFoundation
 
 extension StorageReference {
   /// What `make` makes of the bytes here: made once, kept with these bytes and reclaimed with them.
@@ -125,8 +121,7 @@ extension Database {
   private func keep(
     _ child: BlobReference, as name: String, of parent: BlobDigest, _ staged: StagedContent
   ) async throws(DatabaseError) {
-    while true {
-      let snapshot = try engineSnapshot()
+    let isHeld = try await commit(.upkeep, durability: nil) { (snapshot) throws(DatabaseError) in
       let batch = try await read(snapshot) { (rows) throws(DatabaseError) -> Batch? in
         var batch = Batch()
         batch.basis = rows.snapshot.sequence
@@ -143,19 +138,9 @@ extension Database {
         try holding.settle(into: &batch, rows)
         return batch
       }
-      guard let batch else {
-        // It leads back to its parent: kept as bytes that were put, without a holder.
-        return try await contents.lease(staged)
-      }
-      do throws(EngineError) {
-        _ = try await engine.commit(
-          batch, durability: OndolEngine.Durability(options.durability))
-        return
-      } catch .stale {
-        await Task.yield()
-      } catch {
-        throw DatabaseError(error)
-      }
-    }
+      return Derivation(outcome: batch != nil, batch: batch ?? Batch())
+    }.outcome
+    // What leads back to its parent is kept as bytes that were put, without a holder.
+    if !isHeld { try await contents.lease(staged) }
   }
 }

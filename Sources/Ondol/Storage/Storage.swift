@@ -2,12 +2,8 @@
 // without a path, for documents to refer to. Start reading blobs here; who holds what is in
 // HolderChanges, where the bytes are in ContentStore.
 
-#if canImport(FoundationEssentials)
-  public import FoundationEssentials
-#else
-  public import Foundation
-#endif
 internal import OndolEngine
+public import OndolFoundation
 
 extension Database {
   /// The database's files and blobs.
@@ -39,10 +35,6 @@ extension Database {
 public struct Storage: Sendable {
   /// The database the storage belongs to.
   public let database: Database
-
-  init(database: Database) {
-    self.database = database
-  }
 
   /// The root, which is a folder.
   public func reference() -> StorageReference { StorageReference(database: database, path: "") }

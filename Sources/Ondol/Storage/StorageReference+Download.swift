@@ -1,12 +1,8 @@
 // Getting the bytes of a path: at once, in a range, into a file, or piece by piece. What is opened
 // is a content, so it stays what it was and is kept while it is read, whatever becomes of the path.
 
-#if canImport(FoundationEssentials)
-  public import FoundationEssentials
-#else
-  public import Foundation
-#endif
 internal import OndolEngine
+public import OndolFoundation
 
 extension StorageReference {
   /// All bytes of the object here.

@@ -2,12 +2,7 @@
 // for: what Ondol itself relies on is the SHA-256.
 
 internal import Crypto
-
-#if canImport(FoundationEssentials)
-  internal import FoundationEssentials
-#else
-  internal import Foundation
-#endif
+internal import OndolFoundation
 
 extension StorageReference {
   /// The MD5 of the bytes here, in Base64, as Firebase Storage has it in its metadata. It tells

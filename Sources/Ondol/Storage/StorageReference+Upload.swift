@@ -2,12 +2,8 @@
 // commit writes the path's document, which holds them. So an upload that fails or is cancelled
 // leaves what was there, and one that replaces an object never shows half of either.
 
-#if canImport(FoundationEssentials)
-  public import FoundationEssentials
-#else
-  public import Foundation
-#endif
 internal import OndolEngine
+public import OndolFoundation
 
 extension StorageReference {
   /// Puts bytes here, in the place of the object that is here. Others see the old object until the
@@ -67,16 +63,12 @@ extension StorageReference {
     var file = try await LocalFile.open(path, in: database)
     var upload = try Upload(self, metadata, totalBytes: file.length)
     let intake = database.contents.beginIntake()
-    let staged: StagedContent
-    do throws(DatabaseError) {
+    let staged = try await intake.filled { () throws(DatabaseError) in
       progress(StorageProgress(completedBytes: 0, totalBytes: file.length))
       while let chunk = try await file.next() {
         try await upload.take(chunk, intake, progress)
       }
-      staged = try await intake.finish(expecting: expected)
-    } catch {
-      await intake.abandon()
-      throw error
+      return try await intake.finish(expecting: expected)
     }
     return try await upload.commit(staged, StorageCondition(generation: generation), durability)
   }
@@ -128,13 +120,9 @@ extension StorageReference {
   ) async throws -> StorageMetadata where Chunks.Element: Collection<UInt8> {
     var upload = try Upload(self, metadata, totalBytes: nil)
     let intake = database.contents.beginIntake()
-    let staged: StagedContent
-    do {
+    let staged = try await intake.filled {
       for try await chunk in chunks { try await upload.take(Array(chunk), intake, progress) }
-      staged = try await intake.finish(expecting: expected)
-    } catch {
-      await intake.abandon()
-      throw error
+      return try await intake.finish(expecting: expected)
     }
     return try await upload.commit(staged, StorageCondition(generation: generation), durability)
   }
@@ -159,8 +147,7 @@ extension StorageReference {
   ) async throws -> StorageMetadata where Bytes.Element == UInt8 {
     var upload = try Upload(self, metadata, totalBytes: nil)
     let intake = database.contents.beginIntake()
-    let staged: StagedContent
-    do {
+    let staged = try await intake.filled {
       var chunk: [UInt8] = []
       for try await byte in bytes {
         chunk.append(byte)
@@ -170,10 +157,7 @@ extension StorageReference {
         }
       }
       if !chunk.isEmpty { try await upload.take(chunk, intake, progress) }
-      staged = try await intake.finish(expecting: expected)
-    } catch {
-      await intake.abandon()
-      throw error
+      return try await intake.finish(expecting: expected)
     }
     return try await upload.commit(staged, StorageCondition(generation: generation), durability)
   }

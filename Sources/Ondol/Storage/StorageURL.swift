@@ -5,12 +5,8 @@
 //
 // Where a content is a file of its own, the URL is that file's, with the same as its fragment.
 
-#if canImport(FoundationEssentials)
-  public import FoundationEssentials
-#else
-  public import Foundation
-#endif
 internal import OndolEngine
+public import OndolFoundation
 
 extension StorageReference {
   private static let scheme = "ondol"

@@ -195,15 +195,16 @@ struct TreeCursor: ~Copyable {
     return builder.finish()
   }
 
+  /// The value of the row it is at.
+  private var value: RawSpan {
+    @_lifetime(borrow self)
+    get throws(DatabaseError) { try cursor.readValue }
+  }
+
   private func add(
     to builder: inout TreeNodeBuilder, behind length: Int
   ) throws(DatabaseError) -> Int? {
-    let value: RawSpan
-    do throws(EngineError) {
-      value = try cursor.value
-    } catch {
-      throw DatabaseError(error)
-    }
+    let value = try value
     do throws(MalformedBytes) {
       return try builder.add(cursor.key.extracting(length...), value)
     } catch {
@@ -212,12 +213,7 @@ struct TreeCursor: ~Copyable {
   }
 
   private func currentRow() throws(DatabaseError) -> TreeRow {
-    let value: RawSpan
-    do throws(EngineError) {
-      value = try cursor.value
-    } catch {
-      throw DatabaseError(error)
-    }
+    let value = try value
     do throws(MalformedBytes) {
       return try TreeRow(value)
     } catch {
@@ -253,22 +249,16 @@ struct TreeCursor: ~Copyable {
 
   private mutating func seek(key: [UInt8]) throws(DatabaseError) {
     try count()
-    do throws(EngineError) {
-      try cursor.seek(atOrAfter: key.bytes)
-    } catch {
-      throw DatabaseError(error)
-    }
+    try rethrowing { () throws(EngineError) in try cursor.seek(atOrAfter: key.bytes) }
   }
 
   private mutating func seek(before suffix: [UInt8]) throws(DatabaseError) {
     let key = node + suffix
     try count()
-    do throws(EngineError) {
+    try rethrowing { () throws(EngineError) in
       try cursor.seek(atOrBefore: key.bytes)
       let isThere = cursor.isValid && cursor.key.compare(key.bytes) == 0
       if isThere { try cursor.previous() }
-    } catch {
-      throw DatabaseError(error)
     }
   }
 }

@@ -60,17 +60,15 @@ public struct TreeChildren: AsyncSequence, Sendable {
 
   /// Begins to read.
   public func makeAsyncIterator() -> AsyncIterator {
-    AsyncIterator(pages: TreePages(query))
+    AsyncIterator(TreePages(query))
   }
 
   /// Reads one child after the other.
   public struct AsyncIterator: AsyncIteratorProtocol {
-    private var pages: TreePages
-    private var page: [TreeChild] = []
-    private var position = 0
+    private var reading: PagedReading<TreePages>
 
-    init(pages: TreePages) {
-      self.pages = pages
+    init(_ pages: TreePages) {
+      reading = PagedReading(pages)
     }
 
     /// The next child; nil at the end.
@@ -79,22 +77,15 @@ public struct TreeChildren: AsyncSequence, Sendable {
     public mutating func next(
       isolation actor: isolated (any Actor)? = #isolation
     ) async throws(DatabaseError) -> TreeSnapshot? {
-      if position == page.count {
-        try refuseWhenCancelled("the rest is not read")
-        (pages, page) = try await pages.next()
-        position = 0
-      }
-      guard position < page.count else { return nil }
-      defer { position += 1 }
-      let child = page[position]
-      return TreeSnapshot(
-        reference: pages.query.reference.child(child), node: child.node)
+      guard let child = try await reading.next() else { return nil }
+      let place = reading.pages.query.reference.child(child)
+      return TreeSnapshot(reference: place, node: child.node)
     }
   }
 }
 
 /// Children in pages, each read behind the one before, all from one snapshot.
-struct TreePages: Sendable {
+struct TreePages: PageSource {
   let query: TreeQuery
   private var snapshot: Snapshot?
   private(set) var source: TreePageSource?

@@ -15,7 +15,7 @@ public protocol TreeQuerySource: Sendable {
 }
 
 /// Children of a node of the tree, in an order. A value: every method gives a new one.
-public struct TreeQuery: Sendable, TreeQuerySource {
+public struct TreeQuery: Sendable, Hashable, TreeQuerySource {
   /// The node whose children are asked for.
   public let reference: TreeReference
   var shape: Result<TreeQueryShape, DatabaseError> = .success(TreeQueryShape())
@@ -33,14 +33,8 @@ public struct TreeQuery: Sendable, TreeQuerySource {
   fileprivate func changed(
     _ change: (inout TreeQueryShape) throws(DatabaseError) -> Void
   ) -> TreeQuery {
-    guard case .success(var shape) = shape else { return self }
     var copy = self
-    do throws(DatabaseError) {
-      try change(&shape)
-      copy.shape = .success(shape)
-    } catch {
-      copy.shape = .failure(error.at(path: reference.path))
-    }
+    copy.shape = shape.changed(change) { _ in reference.path }
     return copy
   }
 
@@ -52,19 +46,6 @@ public struct TreeQuery: Sendable, TreeQuerySource {
     } catch {
       throw error.at(path: reference.path)
     }
-  }
-}
-
-extension TreeQuery: Hashable {
-  /// Whether both ask the same of the same database.
-  public static func == (left: TreeQuery, right: TreeQuery) -> Bool {
-    left.reference == right.reference && left.shape == right.shape
-  }
-
-  /// Feeds what is asked.
-  public func hash(into hasher: inout Hasher) {
-    hasher.combine(reference)
-    hasher.combine(shape)
   }
 }
 

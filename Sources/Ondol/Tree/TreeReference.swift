@@ -9,7 +9,7 @@ internal import OndolEngine
 /// (a boolean, a number or a text) or has children; null and what is empty is nothing. The names
 /// are those of the Realtime Database. Keys differ from its: any UTF-8 without `/` is one, of 1 to
 /// 1,500 bytes, but for `.value`, `.priority` and `.sv`.
-public struct TreeReference: Sendable, TreeQuerySource {
+public struct TreeReference: Sendable, Hashable, TreeQuerySource {
   /// The database this is a place of.
   public let database: Database
   let place: Result<TreePath, DatabaseError>
@@ -77,18 +77,6 @@ public struct TreeReference: Sendable, TreeQuerySource {
       }
     }
     return TreeReference(database: database, place: place)
-  }
-}
-
-extension TreeReference: Hashable {
-  /// Whether both are the same place in the same database.
-  public static func == (left: TreeReference, right: TreeReference) -> Bool {
-    left.database === right.database && left.place == right.place
-  }
-
-  /// Feeds the place.
-  public func hash(into hasher: inout Hasher) {
-    hasher.combine(place)
   }
 }
 

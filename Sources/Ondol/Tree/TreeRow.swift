@@ -190,17 +190,7 @@ extension [UInt8] {
   fileprivate mutating func append(scalar value: Value) {
     switch value {
     case .boolean(let value): append(value ? TreeRow.Tag.yes : TreeRow.Tag.no)
-    case .integer(let value):
-      let (tag, width) =
-        if Int16(exactly: value) != nil {
-          (ValueCoding.Tag.int16, 2)
-        } else if Int32(exactly: value) != nil {
-          (ValueCoding.Tag.int32, 4)
-        } else {
-          (ValueCoding.Tag.int64, 8)
-        }
-      append(tag)
-      append(bits: UInt64(bitPattern: value), width: width)
+    case .integer(let value): append(tagged: value)
     case .double(let value):
       append(ValueCoding.Tag.float64)
       append(bits: value.bitPattern, width: 8)

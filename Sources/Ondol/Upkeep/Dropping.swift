@@ -73,20 +73,16 @@ extension Database {
   }
 
   private func drop(_ keyspaces: [Keyspace]) async throws(DatabaseError) {
-    do throws(EngineError) {
+    try await rethrowing { () async throws(EngineError) in
       try await engine.drop(keyspaces: keyspaces.map(\.rawValue))
-    } catch {
-      throw DatabaseError(error)
     }
   }
 
   private func removeRow(_ key: [UInt8]) async throws(DatabaseError) {
     var batch = Batch()
     batch.deleteCatalogRow(key)
-    do throws(EngineError) {
+    try await rethrowing { () async throws(EngineError) in
       _ = try await engine.commit(batch, durability: .process)
-    } catch {
-      throw DatabaseError(error)
     }
   }
 }

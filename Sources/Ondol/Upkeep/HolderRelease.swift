@@ -62,30 +62,18 @@ extension Database {
   func release(contentsHeldIn family: DroppedFamily) async throws(DatabaseError) {
     var behind: [UInt8]?
     var isAny = false
-    var isOver = false
-    while !isOver {
-      let step = try await read(try engineSnapshot()) { [behind] (rows) throws(DatabaseError) in
-        try rows.holders(in: family.number, behind: behind, limit: Self.holdersAtOnce)
+    repeat {
+      let found = try await commit(.upkeep, durability: .process) {
+        [behind] (snapshot) throws(DatabaseError) in
+        let step = try await read(snapshot) { (rows) throws(DatabaseError) in
+          try rows.holders(in: family.number, behind: behind, limit: Self.holdersAtOnce)
+        }
+        return Derivation(outcome: step.last, batch: step.batch)
       }
-      guard try await commitRelease(step.batch) else { continue }
-      isAny = isAny || !step.batch.isEmpty
-      behind = step.last
-      isOver = behind == nil
-    }
+      if found.receipt != nil { isAny = true }
+      behind = found.outcome
+    } while behind != nil
     if isAny { contents.reclaimer.noteRelease() }
-  }
-
-  /// False when something changed meanwhile.
-  private func commitRelease(_ batch: Batch) async throws(DatabaseError) -> Bool {
-    if batch.isEmpty { return true }
-    do throws(EngineError) {
-      _ = try await engine.commit(batch, durability: .process)
-      return true
-    } catch .stale {
-      return false
-    } catch {
-      throw DatabaseError(error)
-    }
   }
 }
 

@@ -1,11 +1,7 @@
 // How Codable types and documents differ, where an app wants them to: other names for fields, other
 // forms of dates. The same strategies on both sides undo each other.
 
-#if canImport(FoundationEssentials)
-  internal import FoundationEssentials
-#else
-  internal import Foundation
-#endif
+internal import OndolFoundation
 
 /// How the names of properties become the names of fields.
 public enum KeyStrategy: Sendable, Hashable {

@@ -1,11 +1,7 @@
 // What the document encoder and decoder share: which Swift types a field stores natively, how the
 // path to a value is kept, and how it is shown in a message.
 
-#if canImport(FoundationEssentials)
-  internal import FoundationEssentials
-#else
-  internal import Foundation
-#endif
+internal import OndolFoundation
 
 /// The keys from the document's root to a value, kept as a list that grows at its end, so that
 /// going down one level costs one object and nothing is copied until a message needs the path.

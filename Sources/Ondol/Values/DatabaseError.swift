@@ -2,12 +2,8 @@
 // to a person which document or file it was and what to change. The lower floor's errors become
 // these in one initialiser, at the end.
 
-#if canImport(FoundationEssentials)
-  public import FoundationEssentials
-#else
-  public import Foundation
-#endif
 internal import OndolEngine
+public import OndolFoundation
 
 /// An error below another. Errors do not compare, so all of them are taken for equal.
 struct Cause: Sendable, Hashable {
@@ -270,4 +266,20 @@ func refuseWhenCancelled(_ consequence: String? = nil) throws(DatabaseError) {
   guard Task.isCancelled else { return }
   throw DatabaseError(
     .cancelled, "the task was cancelled" + (consequence.map { "; \($0)" } ?? ""))
+}
+
+extension Result where Failure == DatabaseError {
+  /// The same with a change, or what is wrong with the change, at `path`. An earlier problem stays
+  /// the problem.
+  func changed(
+    _ change: (inout Success) throws(DatabaseError) -> Void, path: (Success) -> String
+  ) -> Self {
+    guard case .success(var value) = self else { return self }
+    do throws(DatabaseError) {
+      try change(&value)
+      return .success(value)
+    } catch {
+      return .failure(error.at(path: path(value)))
+    }
+  }
 }

@@ -3,11 +3,7 @@
 // more hours than any other message. Nothing is converted silently except where the meaning is
 // equal: 1.0 reads as Int 1, an integer as Double.
 
-#if canImport(FoundationEssentials)
-  internal import FoundationEssentials
-#else
-  internal import Foundation
-#endif
+internal import OndolFoundation
 
 /// Turns the fields of a document into a `Decodable` value.
 ///
@@ -181,11 +177,12 @@ private final class MapValues {
     map[context.keyStrategy == .unchanged ? name : KeyStrategy.snakeCase(name)]
   }
 
-  /// The field as one of the types that most properties are; nil when it is missing or of another
-  /// type, which `problem` tells apart.
-  func field<Field: FieldReadable>(_ type: Field.Type, _ name: String) -> Field? {
-    guard let source = find(name) else { return nil }
-    return Field(fieldValue: source.value)
+  /// The field as one of the types that most properties are.
+  func required<Field: FieldReadable>(_ type: Field.Type, _ key: some CodingKey) throws -> Field {
+    guard let source = find(key.stringValue), let field = Field(fieldValue: source.value) else {
+      throw problem(type, key)
+    }
+    return field
   }
 
   /// The same for a field that may be missing or null.
@@ -282,28 +279,19 @@ private struct KeyedValues<Key: CodingKey>: KeyedDecodingContainerProtocol {
 // What most properties are, without asking the type at run time what it is.
 extension KeyedValues {
   func decode(_ type: String.Type, forKey key: Key) throws -> String {
-    guard let text = values.field(type, key.stringValue) else { throw values.problem(type, key) }
-    return text
+    try values.required(type, key)
   }
-
   func decode(_ type: Bool.Type, forKey key: Key) throws -> Bool {
-    guard let value = values.field(type, key.stringValue) else { throw values.problem(type, key) }
-    return value
+    try values.required(type, key)
   }
-
   func decode(_ type: Int.Type, forKey key: Key) throws -> Int {
-    guard let number = values.field(type, key.stringValue) else { throw values.problem(type, key) }
-    return number
+    try values.required(type, key)
   }
-
   func decode(_ type: Int64.Type, forKey key: Key) throws -> Int64 {
-    guard let number = values.field(type, key.stringValue) else { throw values.problem(type, key) }
-    return number
+    try values.required(type, key)
   }
-
   func decode(_ type: Double.Type, forKey key: Key) throws -> Double {
-    guard let number = values.field(type, key.stringValue) else { throw values.problem(type, key) }
-    return number
+    try values.required(type, key)
   }
 
   func decodeIfPresent(_ type: String.Type, forKey key: Key) throws -> String? {
@@ -328,12 +316,6 @@ private struct UnkeyedValues: UnkeyedDecodingContainer {
   let path: CodingPath
   let context: DecodingContext
   private(set) var currentIndex = 0
-
-  init(elements: ListSource, path: CodingPath, context: DecodingContext) {
-    self.elements = elements
-    self.path = path
-    self.context = context
-  }
 
   var codingPath: [any CodingKey] { path.keys }
   var count: Int? { elements.count }

@@ -2,11 +2,7 @@
 // commit, a nil that is stored. All of them also go through other coders, JSON's for one, where
 // there is no document: an id is a plain value there, a moment the date it holds.
 
-#if canImport(FoundationEssentials)
-  public import FoundationEssentials
-#else
-  public import Foundation
-#endif
+public import OndolFoundation
 
 /// A type that can say which document it was read from.
 public protocol DocumentIDConvertible: Codable, Sendable {

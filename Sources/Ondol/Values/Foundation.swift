@@ -1,11 +1,7 @@
 // Where Ondol meets Foundation: `Date` and `Data`, the two types apps have in their models. Nothing
 // else of the value layer imports it, and of it only the small half that every platform has.
 
-#if canImport(FoundationEssentials)
-  public import FoundationEssentials
-#else
-  public import Foundation
-#endif
+public import OndolFoundation
 
 /// Seconds from 1970 to 2001, which dates count from.
 private let referenceDateMicroseconds: Int64 = 978_307_200_000_000

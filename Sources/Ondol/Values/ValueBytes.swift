@@ -13,6 +13,20 @@ extension [UInt8] {
     }
   }
 
+  /// Appends a whole number as a value: its tag, and as many bytes as it needs.
+  mutating func append(tagged value: Int64) {
+    let (tag, width) =
+      if Int16(exactly: value) != nil {
+        (ValueCoding.Tag.int16, 2)
+      } else if Int32(exactly: value) != nil {
+        (ValueCoding.Tag.int32, 4)
+      } else {
+        (ValueCoding.Tag.int64, 8)
+      }
+    append(tag)
+    append(bits: UInt64(bitPattern: value), width: width)
+  }
+
   /// Appends eight bytes, high byte first.
   mutating func append(highFirst bits: UInt64) {
     append(bits: bits.byteSwapped, width: 8)

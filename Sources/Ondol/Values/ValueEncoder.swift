@@ -113,7 +113,7 @@ extension ValueEncoder {
   private mutating func append(_ value: Value, depth: Int) throws(DatabaseError) {
     switch value {
     case .null, .boolean: preconditionFailure("always fits a slot")
-    case .integer(let value): append(value)
+    case .integer(let value): bytes.append(tagged: value)
     case .double(let value): append(value)
     case .timestamp(let value):
       bytes.append(ValueCoding.Tag.timestamp)
@@ -139,19 +139,6 @@ extension ValueEncoder {
     case .array(let elements): try append(elements, depth: depth)
     case .map(let fields): try append(fields, depth: depth)
     }
-  }
-
-  private mutating func append(_ value: Int64) {
-    let (tag, width) =
-      if Int16(exactly: value) != nil {
-        (ValueCoding.Tag.int16, 2)
-      } else if Int32(exactly: value) != nil {
-        (ValueCoding.Tag.int32, 4)
-      } else {
-        (ValueCoding.Tag.int64, 8)
-      }
-    bytes.append(tag)
-    bytes.append(bits: UInt64(bitPattern: value), width: width)
   }
 
   private mutating func append(_ value: Double) {

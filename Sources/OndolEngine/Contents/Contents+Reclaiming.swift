@@ -60,9 +60,6 @@ extension Contents {
     return found
   }
 
-  /// The pack that contents are appended to now.
-  package var currentPack: FileNumber? { writer.current }
-
   /// Has nothing more go into a pack. False when it must stay as it is for now: someone writes
   /// there, or commits are under way that may name what was written last.
   package func seal(_ pack: FileNumber) -> Bool { writer.seal(pack) }

@@ -291,9 +291,6 @@ final class PackWriter: Sendable {
     }
   }
 
-  /// The pack in use.
-  var current: FileNumber? { state.withLock { $0.target?.number } }
-
   /// Gives back the room that was kept, and ends the thread.
   func close() async {
     let target = state.withLock { state in

@@ -103,12 +103,6 @@ struct Sighting: Sendable {
     return (sighting, recovery.commits)
   }
 
-  private init(groundwork: Groundwork, line: RecoveredLog, rows: RecoveredRows) {
-    self.groundwork = groundwork
-    self.line = line
-    self.rows = rows
-  }
-
   /// Takes in what came since; the rows go into the memtables that are shown, where they are seen
   /// once the line's end is published. When it throws this is of no use any more.
   mutating func goOn(with tail: LogTail, _ groundwork: Groundwork) throws(MalformedBytes) {

@@ -1,0 +1,53 @@
+// Calls of the engine, with what it throws in the product's words.
+
+internal import OndolEngine
+
+/// Runs `body` with the engine's errors turned into the product's.
+@inline(__always)
+func rethrowing<R>(_ body: () throws(EngineError) -> R) throws(DatabaseError) -> R {
+  do throws(EngineError) {
+    return try body()
+  } catch {
+    throw DatabaseError(error)
+  }
+}
+
+/// Runs `body` with the engine's errors turned into the product's.
+func rethrowing<R>(
+  _ body: () async throws(EngineError) -> R
+) async throws(DatabaseError) -> R {
+  do throws(EngineError) {
+    return try await body()
+  } catch {
+    throw DatabaseError(error)
+  }
+}
+
+extension Engine {
+  /// Commits the batch; nil when what it was derived from has changed.
+  func commitUnlessStale(
+    _ batch: consuming Batch, durability: OndolEngine.Durability
+  ) async throws(DatabaseError) -> CommitReceipt? {
+    do throws(EngineError) {
+      return try await commit(batch, durability: durability)
+    } catch .stale {
+      return nil
+    } catch {
+      throw DatabaseError(error)
+    }
+  }
+}
+
+extension Cursor {
+  /// The value of the row it is at; a large one is read from disk only now.
+  var readValue: RawSpan {
+    @_lifetime(borrow self)
+    get throws(DatabaseError) {
+      do throws(EngineError) {
+        return try value
+      } catch {
+        throw DatabaseError(error)
+      }
+    }
+  }
+}
