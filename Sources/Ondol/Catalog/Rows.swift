@@ -5,7 +5,27 @@
 // others wait. So what reads rows changes nothing. Whoever must not suspend (a `DatabaseSnapshot`,
 // a transaction) blocks instead.
 
+//
+// A query belongs on another thread than its app's main actor, where it may take long; a short one
+// is answered before the threads could be changed. So it begins on its caller's actor, and is begun
+// again elsewhere when it turns out to be long.
+
 internal import OndolEngine
+internal import Synchronization
+
+/// What a read may look at on its caller's actor.
+final class ShortRead: Sendable {
+  /// Steps of `Rows.rowsOfStep` rows, or of as many documents as are looked up together: some
+  /// dozen microseconds each.
+  private static let limit = 4
+
+  private let steps = Atomic(0)
+
+  /// Counts a step; false when it was one too many.
+  func takeStep() -> Bool {
+    steps.add(1, ordering: .relaxed).newValue <= Self.limit
+  }
+}
 
 /// The rows of one snapshot, with what the catalog says of them.
 struct Rows: Sendable {
@@ -17,6 +37,8 @@ struct Rows: Sendable {
   let mayBlock: Bool
   /// The read's turn on the threads for cold reads, when it has one.
   private let turn: ReadingTurn?
+  /// How much it may look at, when it is on an actor.
+  private let shortRead: ShortRead?
   /// Whether a long walk ends when its task is cancelled. Not where others wait for what comes of
   /// it.
   private let canBeCancelled: Bool
@@ -25,12 +47,13 @@ struct Rows: Sendable {
   /// - Parameter moment: what `moment` is; the present whenever it is asked for when nil.
   init(
     _ snapshot: Snapshot, _ catalog: Catalog, mayBlock: Bool, asOf moment: Int64? = nil,
-    turn: ReadingTurn? = nil, canBeCancelled: Bool = false
+    turn: ReadingTurn? = nil, shortRead: ShortRead? = nil, canBeCancelled: Bool = false
   ) {
     self.snapshot = snapshot
     self.catalog = catalog
     self.mayBlock = mayBlock
     self.turn = turn
+    self.shortRead = shortRead
     self.canBeCancelled = canBeCancelled
     fixedMoment = moment
   }
@@ -43,7 +66,7 @@ struct Rows: Sendable {
     fixedMoment == nil
       ? Rows(
         snapshot, catalog, mayBlock: mayBlock, asOf: catalog.clock(), turn: turn,
-        canBeCancelled: canBeCancelled) : self
+        shortRead: shortRead, canBeCancelled: canBeCancelled) : self
   }
 
   /// How documents of the pattern must be upgraded; nil when none has an earlier schema, or the app
@@ -56,11 +79,13 @@ struct Rows: Sendable {
   static let rowsOfStep = 64
 
   /// To be called by a walk every `rowsOfStep` rows. Throws `DatabaseError.cold` when the walk is
-  /// to be begun again because others come first, and `.cancelled` when nobody wants it any more.
+  /// to be begun again elsewhere because others come first or it is too long to be on an actor, and
+  /// `.cancelled` when nobody wants it any more.
   @inline(never)
   func step() throws(DatabaseError) {
     guard let turn else {
       if canBeCancelled { try refuseWhenCancelled() }
+      if let shortRead, !shortRead.takeStep() { throw .cold }
       return
     }
     try rethrowing { () throws(EngineError) in try turn.step(canBeCancelled: canBeCancelled) }
@@ -104,5 +129,35 @@ extension Database {
           snapshot, catalog, mayBlock: true, asOf: moment, turn: turn,
           canBeCancelled: canBeCancelled))
     }
+  }
+
+  /// Runs `body`, which reads rows of the present and changes nothing, for a query of the app's:
+  /// on the caller's actor as long as it is short, else on a thread of the pool. Ends with
+  /// `.cancelled` when the task is cancelled.
+  ///
+  /// - Parameter mayBeShort: whether it is worth trying.
+  func query<R: Sendable>(
+    mayBeShort: Bool, isolation actor: isolated (any Actor)? = #isolation,
+    _ body: @escaping @Sendable (Rows) throws(DatabaseError) -> R
+  ) async throws(DatabaseError) -> R {
+    let snapshot = try engineSnapshot()
+    // Whoever is on no actor keeps nobody waiting.
+    if mayBeShort, actor != nil {
+      do throws(DatabaseError) {
+        return try body(
+          Rows(
+            snapshot, catalog, mayBlock: false, shortRead: ShortRead(), canBeCancelled: true))
+      } catch {
+        guard error.isCold else { throw error }
+      }
+    }
+    return try await queryElsewhere(snapshot, body)
+  }
+
+  @concurrent
+  private func queryElsewhere<R: Sendable>(
+    _ snapshot: Snapshot, _ body: @escaping @Sendable (Rows) throws(DatabaseError) -> R
+  ) async throws(DatabaseError) -> R {
+    try await read(snapshot, canBeCancelled: true, body)
   }
 }

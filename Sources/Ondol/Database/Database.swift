@@ -41,6 +41,8 @@ public final class Database: Sendable {
   let audience = Audience()
   /// What queries found out beside their results.
   let feedback = QueryFeedback()
+  /// Plans that are used again.
+  let plans = PlanCache()
   /// How far the indexes are that are being built.
   let builds = IndexBuilds()
   /// Removes documents whose time is over.

@@ -55,18 +55,15 @@ public struct AggregateQuery: Sendable, Hashable {
     ) {
       [self] (rows) throws(DatabaseError) in
       var executor = try Executor(shape, in: query.database, rows)
-      for case let path? in fields.map(\.field) { executor.noteFields([try QueryField(path)]) }
+      for case let path? in fields.map(\.field) { executor.note(try QueryField(path)) }
       if let ends = try indexEnds(executor) { return QueryExplanation(endsOf: ends, executor) }
       return QueryExplanation(executor, documentsReturned: nil, duration: nil)
     }
   }
 
-  @concurrent
   private func aggregate() async throws(DatabaseError) -> AggregateQuerySnapshot {
     let shape = try query.shape.get()
-    return try await query.database.read(
-      try query.database.engineSnapshot(), canBeCancelled: true
-    ) {
+    return try await query.database.query(mayBeShort: shape.mayBeShort) {
       [self] (rows) throws(DatabaseError) in
       var executor = try Executor(shape, in: query.database, rows)
       return try aggregate(&executor)
@@ -111,7 +108,7 @@ public struct AggregateQuery: Sendable, Hashable {
     for field in fields { aggregated.append(try field.field.map(QueryField.init)) }
     var grouped: [QueryField] = []
     for field in groups { grouped.append(try QueryField(field)) }
-    executor.noteFields(aggregated.compactMap(\.self) + grouped)
+    for case let field? in aggregated + grouped { executor.note(field) }
     // With a limit the order decides which documents count.
     guard executor.query.isWhole else {
       var shape = executor.shape
@@ -224,13 +221,10 @@ public struct GroupedAggregateQuery: Sendable, Hashable {
     try await groups()
   }
 
-  @concurrent
   private func groups() async throws(DatabaseError) -> [AggregateGroup] {
     let query = aggregate.query
     let shape = try query.shape.get()
-    return try await query.database.read(
-      try query.database.engineSnapshot(), canBeCancelled: true
-    ) {
+    return try await query.database.query(mayBeShort: shape.mayBeShort) {
       [self] (rows) throws(DatabaseError) in
       var executor = try Executor(shape, in: query.database, rows)
       return try groups(&executor)

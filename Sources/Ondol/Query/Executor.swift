@@ -34,6 +34,12 @@ final class QueryPart: Sendable {
     self.awaited = awaited
     self.indexes = indexes
   }
+
+  /// Whether a document that the plan leads to is in the result.
+  func matches(_ view: borrowing DocumentView, _ key: RawSpan) throws(DatabaseError) -> Bool {
+    guard !plan.isExact else { return true }
+    return try matcher.matches(view, key)
+  }
 }
 
 /// One query, carried out on one snapshot.
@@ -65,51 +71,49 @@ struct Executor {
     case .collection(let path):
       let pattern = CollectionPattern(path)
       let family = try rows.catalog.family(pattern.root, in: rows)
-      if let entry = family?.collections[pattern] { try add(entry, pattern, path) }
+      if let family, let entry = family.collections[pattern] {
+        try add(entry, pattern, path, of: family)
+      }
     case .group(let id):
-      var found: [(entry: CollectionEntry, pattern: CollectionPattern)] = []
+      var found: [(entry: CollectionEntry, pattern: CollectionPattern, family: Family)] = []
       for family in try rows.catalog.families(withCollections: id, in: rows) {
         for (pattern, entry) in family.collections where pattern.collectionID == id {
-          found.append((entry, pattern))
+          found.append((entry, pattern, family))
         }
       }
-      for (entry, pattern) in found.sorted(by: { $0.entry.keyspace < $1.entry.keyspace }) {
-        try add(entry, pattern, nil)
+      for (entry, pattern, family) in found.sorted(by: { $0.entry.keyspace < $1.entry.keyspace }) {
+        try add(entry, pattern, nil, of: family)
       }
     }
-    noteFields(query.orders.map(\.field) + query.conjuncts.flatMap(\.fieldFilters).map(\.field))
+    for order in query.orders { note(order.field) }
+    for tree in query.conjuncts {
+      if case .field(let filter) = tree {
+        note(filter.field)
+      } else {
+        for filter in tree.fieldFilters { note(filter.field) }
+      }
+    }
   }
 
-  /// Notes which of the fields are unknown, and warns of them.
-  mutating func noteFields(_ fields: [QueryField]) {
-    // What an upgrade makes of documents has fields of its own.
-    guard upgraders.allSatisfy({ $0 == nil }) else { return }
-    for name in parts.unknownNames(among: fields) where !unknownFields.contains(exactly: name) {
-      unknownFields.append(name)
-      database.warnOnce(ofUnknownField: name, in: shape.source)
-    }
+  /// Warns of a field that nobody has.
+  mutating func note(_ field: QueryField) {
+    guard case .field(let path) = field, let name = path.first, parts.isUnknown(name),
+      !unknownFields.contains(exactly: name),
+      // What an upgrade makes of documents has fields of its own.
+      upgraders.allSatisfy({ $0 == nil })
+    else { return }
+    unknownFields.append(name)
+    database.warnOnce(ofUnknownField: name, in: shape.source)
   }
 
   private mutating func add(
-    _ entry: CollectionEntry, _ pattern: CollectionPattern, _ path: CollectionPath?
+    _ entry: CollectionEntry, _ pattern: CollectionPattern, _ path: CollectionPath?,
+    of family: Family
   ) throws(DatabaseError) {
     let naming = DocumentNaming(pattern, entry.keyspace, collection: path)
     let pending = rows.pendingUpgrade(of: pattern, entry)
-    // Indexes hold what is stored, and conditions ask what it is upgraded to.
-    let holdsUpgraded = pending.map { $0.leftovers != nil } ?? true
-    var planner = Planner(
-      query: query, naming: naming,
-      indexes: holdsUpgraded
-        ? entry.indexes.filter { $0.state == .ready && rows.catalog.mayUse($0) } : [],
-      statistics: database.feedback.statistics.withLock { $0 })
+    var (plan, awaited) = plan(entry, naming, pending, family.row.generation)
     var matcher = Matcher(query, naming, symbols: entry.symbols)
-    var plan = planner.plan()
-    var awaited: [String] = []
-    if holdsUpgraded, entry.indexes.contains(where: { $0.state != .ready }) {
-      planner.indexes = entry.indexes
-      awaited = planner.plan().unfinishedIndexes
-      if !awaited.isEmpty { plan.suggestion = nil }
-    }
     if let field = entry.timeToLive {
       matcher.leaveOut(endedBy: rows.moment, field)
       plan.isExact = false
@@ -126,6 +130,36 @@ struct Executor {
       QueryPart(
         naming: naming, matcher: matcher, plan: plan, awaited: awaited, indexes: entry.indexes))
     upgraders.append(upgrader)
+  }
+
+  /// How documents are found, and the names of indexes that will be of use once they are finished.
+  private func plan(
+    _ entry: CollectionEntry, _ naming: DocumentNaming, _ pending: PendingUpgrade?,
+    _ generation: UInt64
+  ) -> (plan: Plan, awaited: [String]) {
+    // Indexes hold what is stored, and conditions ask what it is upgraded to.
+    let holdsUpgraded = pending.map { $0.leftovers != nil } ?? true
+    func planner(_ indexes: [IndexDefinition]) -> Planner {
+      Planner(
+        query: query, naming: naming, indexes: holdsUpgraded ? indexes : [],
+        statistics: database.feedback.statistics.withLock { $0 })
+    }
+    let isSettled = entry.indexes.allSatisfy { $0.state == .ready && rows.catalog.mayUse($0) }
+    if isSettled, holdsUpgraded {
+      let plan = database.plans.plan(for: query, naming, generation: generation) {
+        planner(entry.indexes)
+      }
+      return (plan, [])
+    }
+    var plan = planner(
+      entry.indexes.filter { $0.state == .ready && rows.catalog.mayUse($0) }
+    ).plan()
+    guard holdsUpgraded, entry.indexes.contains(where: { $0.state != .ready }) else {
+      return (plan, [])
+    }
+    let awaited = planner(entry.indexes).plan().unfinishedIndexes
+    if !awaited.isEmpty { plan.suggestion = nil }
+    return (plan, awaited)
   }
 
   /// Documents met that could not be upgraded, in the order of their paths.
@@ -161,13 +195,17 @@ struct Executor {
   /// Ways that are merged instead of sorted; with more of them finding the least costs too much.
   private static let maximumMerged = 64
 
-  private var wayCount: Int { parts.map(\.plan.ways.count).reduce(0, +) }
-
   /// Whether the documents need no sorting.
   var isInOrder: Bool {
-    let ways = wayCount
-    return ways <= 1 && parts.allSatisfy { $0.plan.ways.isEmpty || $0.plan.isInOrder }
-      || ways <= Self.maximumMerged && parts.allSatisfy(\.plan.isInOrder)
+    var ways = 0
+    var (isEach, isEachWithWays) = (true, true)
+    for part in parts {
+      ways += part.plan.ways.count
+      guard !part.plan.isInOrder else { continue }
+      isEach = false
+      if !part.plan.ways.isEmpty { isEachWithWays = false }
+    }
+    return ways <= 1 && isEachWithWays || ways <= Self.maximumMerged && isEach
   }
 
   // MARK: - Documents
@@ -240,7 +278,7 @@ struct Executor {
           (key, row) throws(DatabaseError) in
           examined += 1
           let view = try shaper.view(row, key)
-          guard try part.matcher.matches(view, key) else { return }
+          guard try part.matches(view, key) else { return }
           if skipped < query.offset {
             skipped += 1
           } else {
@@ -299,7 +337,7 @@ struct Executor {
     _ row: RawSpan, _ key: RawSpan, _ index: Int, _ part: QueryPart
   ) throws(DatabaseError) -> Ranked? {
     let view = try DocumentShaper.view(row, key, part.naming)
-    guard try part.matcher.matches(view, key) else { return nil }
+    guard try part.matches(view, key) else { return nil }
     let sortKeys = try part.matcher.sortKeys(of: view, key)
     return Ranked(source: index, key: key.array, sortKeys: sortKeys)
   }
@@ -344,7 +382,7 @@ struct Executor {
         hasMore = try way.walk.next(atMost: left) { (key, row) throws(DatabaseError) in
           examined += 1
           let view = try DocumentShaper.view(row, key, part.naming)
-          if try part.matcher.matches(view, key), try body(view, key, way.part) { left -= 1 }
+          if try part.matches(view, key), try body(view, key, way.part) { left -= 1 }
         }
       }
     }

@@ -180,10 +180,9 @@ extension QuerySource {
 }
 
 extension Query {
-  @concurrent
   fileprivate func execute() async throws(DatabaseError) -> QuerySnapshot {
     let shape = try shape.get()
-    return try await database.read(try database.engineSnapshot(), canBeCancelled: true) {
+    return try await database.query(mayBeShort: shape.mayBeShort) {
       [self] (rows) throws(DatabaseError) in
       var executor = try Executor(shape, in: database, rows)
       let result = try executor.snapshot(of: self)

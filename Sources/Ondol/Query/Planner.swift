@@ -219,6 +219,18 @@ struct PlanningBudget: Sendable {
   }
 }
 
+extension QueryShape {
+  /// Operands of a query that is planned in some microseconds.
+  private static let shortWeight = 64
+
+  /// Whether the query may be answered in some dozen microseconds, as far as it tells by itself.
+  var mayBeShort: Bool {
+    var weight = 0
+    for tree in filters { weight += tree.weight }
+    return weight <= Self.shortWeight
+  }
+}
+
 extension FilterTree {
   /// The operands of all conditions in it.
   fileprivate var weight: Int {

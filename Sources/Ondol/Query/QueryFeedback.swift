@@ -59,16 +59,9 @@ extension Database {
 // MARK: - Fields that nobody has
 
 extension [QueryPart] {
-  /// The names at the top of documents, among those of the fields, that no document has had so far
-  /// and no index has. None while there are no documents at all.
-  func unknownNames(among fields: [QueryField]) -> [String] {
-    var names: [String] = []
-    for case .field(let path) in fields {
-      guard let name = path.first, !isEmpty, allSatisfy({ $0.lacks(name) }) else { continue }
-      names.append(name)
-    }
-    return names
-  }
+  /// Whether no document has had a field with the name so far and no index has it. False while
+  /// there are no documents at all.
+  func isUnknown(_ name: String) -> Bool { !isEmpty && allSatisfy { $0.lacks(name) } }
 }
 
 extension QueryPart {

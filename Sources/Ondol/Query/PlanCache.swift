@@ -1,0 +1,148 @@
+// Plans that are used again. Apps ask the same few questions with other values, and planning one
+// takes longer than looking up what it asks for. What is kept is not a plan but what there is to
+// decide in it: which index, walked in which direction. The values make the ranges anew each time.
+//
+// Kept are the plans of point queries: `==`, or `in` once, on every field of one index, in one
+// collection, without an order or a place to begin at. And of these only where there was nothing
+// to choose: with two indexes that serve, what earlier queries found decides, and may decide
+// otherwise tomorrow. What is kept is of one generation of the family's row in the catalog, which
+// every change of an index, a field's name or a declaration raises.
+
+internal import OndolEngine
+
+/// The form of a point query: what it compares, without the values.
+private struct PointForm: Sendable, Hashable {
+  struct Comparison: Sendable, Hashable {
+    var field: QueryField
+    /// Whether it is compared with several values.
+    var isList: Bool
+  }
+
+  var keyspace: Keyspace
+  var comparisons: [Comparison]
+  /// The direction of the documents' ids.
+  var isDescending: Bool
+
+  /// Nil when the query is of another form.
+  init?(_ query: NormalQuery, _ keyspace: Keyspace) {
+    guard case .collection = query.source, query.start == nil, query.end == nil, query.limit > 0,
+      query.orders.count == 1, query.orders[0].field == .documentID,
+      query.required.allSatisfy({ $0 == .documentID })
+    else { return nil }
+    self.keyspace = keyspace
+    isDescending = query.orders[0].descending
+    comparisons = []
+    comparisons.reserveCapacity(query.conjuncts.count)
+    for tree in query.conjuncts {
+      guard case .field(let filter) = tree, case .field = filter.field else { return nil }
+      switch filter.condition {
+      case .equal: comparisons.append(Comparison(field: filter.field, isList: false))
+      case .isIn(let values) where values.count > 1:
+        comparisons.append(Comparison(field: filter.field, isList: true))
+      default: return nil
+      }
+    }
+    guard !comparisons.isEmpty, comparisons.count(where: \.isList) <= 1 else { return nil }
+  }
+}
+
+/// What was decided for a point query.
+private struct PointPlan: Sendable {
+  /// The index without what one query asks of it.
+  var scan: IndexScan
+  /// For each field of the index the place of the comparison that fixes it.
+  var comparisons: [Int]
+  var isInOrder: Bool
+
+  /// Nil when the plan is of another kind.
+  init?(_ plan: Plan, _ form: PointForm) {
+    guard plan.isExact, plan.ways.count == 1, case .index(var scan) = plan.ways[0] else {
+      return nil
+    }
+    let fields = scan.index.fields
+    guard scan.fixed == fields.count, fields.count == form.comparisons.count,
+      !scan.index.kind.isOfElements, scan.index.kind.condition == nil
+    else { return nil }
+    comparisons = []
+    for field in fields {
+      let wanted = QueryField.field(field.names)
+      guard let place = form.comparisons.firstIndex(where: { $0.field == wanted }),
+        !comparisons.contains(place)
+      else { return nil }
+      comparisons.append(place)
+    }
+    scan.ranges = []
+    self.scan = scan
+    isInOrder = plan.isInOrder
+  }
+
+  /// The plan for the values of a query; nil when one of them is too long for a key.
+  func plan(for query: NormalQuery, _ naming: DocumentNaming) -> Plan? {
+    let start = scan.index.keyspace.prefix + naming.prefix.dropFirst(Keyspace.prefixLength)
+    var prefixes = [start]
+    for (field, place) in zip(scan.index.fields, comparisons) {
+      guard case .field(let filter) = query.conjuncts[place] else { return nil }
+      var longer: [[UInt8]] = []
+      longer.reserveCapacity(prefixes.count * filter.condition.operands.count)
+      for prefix in prefixes {
+        for value in filter.condition.operands {
+          var writer = KeyWriter(prefix)
+          if writer.append(value, descending: field.descending) { return nil }
+          longer.append(writer.bytes)
+        }
+      }
+      prefixes = longer
+    }
+    var scan = scan
+    scan.ranges = KeyRange.normalized(prefixes.map { KeyRange(prefix: $0) })
+    return Plan(ways: [.index(scan)], isInOrder: isInOrder, isExact: true)
+  }
+}
+
+/// The plans of point queries that were made lately.
+final class PlanCache: Sendable {
+  private struct Entry: Sendable {
+    var generation: UInt64
+    /// Nil where queries of the form must be planned each time.
+    var plan: PointPlan?
+  }
+
+  /// Forms kept. An app has some dozen; with more, all are forgotten and the next ones kept.
+  private static let limit = 256
+
+  private let entries = Guarded<[PointForm: Entry]>([:])
+
+  /// The plan for the query: by what is kept of `generation`, else as `planner` makes it, which
+  /// knows all indexes of the collection and none of them unfinished.
+  func plan(
+    for query: NormalQuery, _ naming: DocumentNaming, generation: UInt64,
+    _ planner: () -> Planner
+  ) -> Plan {
+    guard let form = PointForm(query, naming.keyspace) else { return planner().plan() }
+    let known = entries.withLock { $0[form] }
+    if let known, known.generation == generation {
+      return known.plan?.plan(for: query, naming) ?? planner().plan()
+    }
+    let planner = planner()
+    let plan = planner.plan()
+    // What an older snapshot finds is of no use to those who come now.
+    guard known.map({ generation > $0.generation }) ?? true else { return plan }
+    // A value that is too long for a key makes another plan than others would.
+    if case .index = plan.ways.first, !plan.isExact { return plan }
+    let entry = Entry(
+      generation: generation, plan: planner.hasNoChoice ? PointPlan(plan, form) : nil)
+    entries.withLock { entries in
+      if entries.count >= Self.limit { entries = [:] }
+      entries[form] = entry
+    }
+    return plan
+  }
+}
+
+extension Planner {
+  /// Whether at most one index can serve.
+  fileprivate var hasNoChoice: Bool {
+    let part = PlannerPart(planner: self, conjuncts: query.conjuncts)
+    return part.indexUses().count <= 1
+  }
+}

@@ -1,0 +1,111 @@
+// Plans that are used again: each query of a form gets what planning it anew would give it,
+// whatever has become of the indexes since the last one, and whatever its values are.
+
+import OndolTestKit
+import Testing
+
+@testable import Ondol
+
+@Suite struct PlanCacheTests {
+  private static let long = String(repeating: "x", count: 1_100)
+  private static let values: [Value] =
+    [.null, .integer(1), .integer(2), .double(1), .double(.nan), .string("a"), .boolean(true)]
+    + ["", "a", "b"].map { .string(long + $0) }
+  private static let indexes = [["a"], ["-a"], ["a", "b"], ["b", "-a"], ["b"], ["a", "b", "c"]]
+
+  /// The documents of the result, each asked by itself.
+  private func answer(
+    _ query: Query, _ items: CollectionReference
+  ) async throws -> [String] {
+    let all = try await items.getDocuments().documents
+    let filters = try query.shape.get().filters
+    return all.filter { document in
+      let fields = document.contents?.fields ?? [:]
+      return filters.allSatisfy { $0.matches(fields, name: .string(document.documentID)) }
+    }.map(\.documentID)
+  }
+
+  @Test(arguments: 1...6)
+  func `A query is answered as if it were the first of its form`(seed: UInt64) async throws {
+    var random = SeededRandom(seed: seed)
+    let database = try await Database.inMemory()
+    let items = database.collection("items")
+    for _ in 0..<300 {
+      switch random.below(12) {
+      case 0:
+        _ = try await items.createIndex(on: random.pick(Self.indexes))
+      case 1:
+        if let index = try await items.listIndexes().first {
+          try await items.dropIndex(named: index.name)
+        }
+      case 2: try await items.document("d\(random.below(9))").delete()
+      case 3...5:
+        var fields: [String: Value] = [:]
+        for name in ["a", "b", "c"] where random.below(5) > 0 {
+          fields[name] = random.pick(Self.values)
+        }
+        try await items.document("d\(random.below(9))").setData(fields)
+      default:
+        var query = items.query
+        for name in ["a", "b", "c"].prefix(1 + random.below(3)).shuffled(using: &random) {
+          query =
+            random.below(3) > 0
+            ? query.whereField(FieldPath(name), isEqualTo: random.pick(Self.values))
+            : query.whereField(
+              FieldPath(name), in: (0..<random.below(4)).map { _ in random.pick(Self.values) })
+        }
+        let limit = random.below(4) == 0 ? 2 : 100
+        query = query.limit(to: limit)
+        let expected = try await answer(query, items)
+        let found = try await query.getDocuments().documents.map(\.documentID)
+        #expect(found == Array(expected.prefix(limit)), "seed \(seed): \(query)")
+        #expect(
+          try await query.count.getAggregation().count == found.count, "seed \(seed): \(query)")
+      }
+    }
+  }
+
+  @Test func `A form is planned once, until the catalog changes`() async throws {
+    let database = try await Database.inMemory()
+    let items = database.collection("items")
+    try await items.document("d").setData(["a": 1, "b": 1])
+    try await items.createIndex(on: ["a"])
+    /// Whether a query had to be planned.
+    func isPlanned(_ query: Query, at generation: UInt64) async throws -> Bool {
+      let shape = try query.shape.get()
+      let family = try #require(try await database.family("items"))
+      let pattern = CollectionPattern(["items"])
+      let entry = try #require(family.collections[pattern])
+      let naming = DocumentNaming(
+        pattern, entry.keyspace, collection: try CollectionPath("items"))
+      let normal = try NormalQuery(shape)
+      let planner = Planner(
+        query: normal, naming: naming, indexes: entry.indexes, statistics: IndexStatistics())
+      var isPlanned = false
+      let plan = database.plans.plan(for: normal, naming, generation: generation) {
+        isPlanned = true
+        return planner
+      }
+      let fresh = planner.plan()
+      #expect("\(plan)" == "\(fresh)")
+      return isPlanned
+    }
+    let one = items.whereField("a", isEqualTo: 1)
+    #expect(try await isPlanned(one, at: 100))
+    #expect(try await !isPlanned(one, at: 100))
+    #expect(try await !isPlanned(items.whereField("a", isEqualTo: "x"), at: 100))
+    #expect(try await isPlanned(items.whereField("a", isEqualTo: Self.long), at: 100))
+    #expect(try await isPlanned(items.whereField("a", in: [1, 2]), at: 100))
+    #expect(try await !isPlanned(items.whereField("a", in: [3, 4, 5]), at: 100))
+    #expect(try await isPlanned(items.whereField("b", isEqualTo: 1), at: 100))
+    // A snapshot from before, a snapshot from later, and one from before again.
+    #expect(try await isPlanned(one, at: 99))
+    #expect(try await isPlanned(one, at: 101))
+    #expect(try await !isPlanned(one, at: 101))
+    #expect(try await isPlanned(one, at: 100))
+    // With two indexes that serve, what earlier queries found decides.
+    try await items.createIndex(on: ["a", "b"])
+    #expect(try await isPlanned(one, at: 102))
+    #expect(try await isPlanned(one, at: 102))
+  }
+}
