@@ -142,7 +142,7 @@ final class Watch<View: LiveView>: CommitListener {
 
   /// The next result after the one that was seen, if it is there or a few changes lead to it.
   func nextAtOnce(after seen: Seen?) -> Seen? {
-    state.withLock { state in
+    let next = state.withLock { state -> Seen? in
       guard !state.isFinished, state.failure == nil, !state.isEvaluating, !state.isStale,
         state.inbox.count <= Self.fewChanges
       else { return nil }
@@ -152,6 +152,14 @@ final class Watch<View: LiveView>: CommitListener {
       }
       return Seen(generation: state.generation, view: view)
     }
+    return next.flatMap { Self.isRepeated($0, after: seen) ? nil : $0 }
+  }
+
+  /// Whether what others were shown in between was taken back, so that this listener, who missed
+  /// it, would be shown the same again.
+  private static func isRepeated(_ next: Seen, after seen: Seen?) -> Bool {
+    guard let seen, next.generation > seen.generation + 1 else { return false }
+    return next.view.isSame(as: seen.view)
   }
 
   /// The next result after the one that was seen; nil when there will be none.
@@ -160,9 +168,12 @@ final class Watch<View: LiveView>: CommitListener {
     // Under a flood of commits a view is out of date once it is evaluated, and is shown all the
     // same.
     var hasEvaluated = false
+    var seen = seen
     while !listener.isCancelled {
       switch state.withLock({ Self.step(&$0, seen, takesStale: hasEvaluated) }) {
-      case .show(let seen): return seen
+      case .show(let next):
+        guard Self.isRepeated(next, after: seen) else { return next }
+        seen?.generation = next.generation
       case .evaluate:
         await evaluateNow()
         hasEvaluated = true

@@ -19,15 +19,19 @@ private struct Tally: LiveView {
 
   mutating func apply(_ changes: some Collection<ObservedChange>) -> Bool {
     let isConfusing = changes.contains { $0.path.documentID == "confusing" }
-    count += changes.count - (isConfusing ? 1 : 0)
+    for change in changes where change.path.documentID != "confusing" {
+      count += (change.after == nil ? 0 : 1) - (change.before == nil ? 0 : 1)
+    }
     isStale = isConfusing
     return !isStale
   }
 }
 
 @Suite struct WatchTests {
-  private func change(_ path: String) throws -> ObservedChange {
-    ObservedChange(path: try DocumentPath(path), before: nil, after: [:], stamps: .unread)
+  private func change(_ path: String, isRemoval: Bool = false) throws -> ObservedChange {
+    ObservedChange(
+      path: try DocumentPath(path), before: isRemoval ? [:] : nil, after: isRemoval ? nil : [:],
+      stamps: .unread)
   }
 
   /// A live count was one behind until the next change: the view that had gone stale had counted
@@ -48,5 +52,35 @@ private struct Tally: LiveView {
     watch.take([try change("c/new"), try change("c/confusing")], Version(rawValue: 2), &wakeups)
     let second = try await ManualClock().watch { try await watch.next(after: first, for: listener) }
     #expect(second?.view.count == 2)
+  }
+
+  /// A listener who was slow was told the same result twice: what another one had been shown in
+  /// between was taken back by the time it asked.
+  @Test func `What was taken back is no news to who missed it`() async throws {
+    let watch = Watch<Tally> { () throws(DatabaseError) in
+      Evaluation(
+        view: Tally(count: 1),
+        point: CommitPoint(sequence: SequenceNumber(rawValue: 1), time: 0))
+    }
+    let first = try await watch.next(after: nil, for: Listening())
+    var wakeups: [Wakeup] = []
+    watch.take([try change("c/new")], Version(rawValue: 2), &wakeups)
+    let second = watch.nextAtOnce(after: first)
+    #expect(second?.view.count == 2)
+    watch.take([try change("c/new", isRemoval: true)], Version(rawValue: 3), &wakeups)
+    #expect(watch.nextAtOnce(after: second)?.view.count == 1)
+    #expect(watch.nextAtOnce(after: first) == nil)
+    let slow = Listening()
+    let (isTold, told) = AsyncStream.makeStream(of: Int?.self)
+    let listening = Task {
+      told.yield(try await watch.next(after: first, for: slow)?.view.count)
+      told.finish()
+    }
+    watch.take([try change("c/newer")], Version(rawValue: 4), &wakeups)
+    for wakeup in wakeups { wakeup.resume() }
+    try await ManualClock().watch {
+      for await count in isTold { #expect(count == 2) }
+      try await listening.value
+    }
   }
 }
