@@ -156,7 +156,8 @@ extension QueryExplanation.Access {
 extension QuerySource {
   /// The documents of the result, all as they are now.
   ///
-  /// A query begun after a write returned sees it.
+  /// A query begun after a write returned sees it. A short one is answered on the caller's actor,
+  /// a long one elsewhere.
   ///
   /// - Throws: `.invalidArgument` when a path, an operand or a limit of the query is wrong,
   ///   `.failedPrecondition` when the database is closed, `.dataLoss` when stored bytes are
