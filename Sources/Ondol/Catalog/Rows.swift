@@ -4,7 +4,6 @@
 // that no thread of the pool ever waits for a disk, and there once more when it takes long while
 // others wait. So what reads rows changes nothing. Whoever must not suspend (a `DatabaseSnapshot`,
 // a transaction) blocks instead.
-
 //
 // A query belongs on another thread than its app's main actor, where it may take long; a short one
 // is answered before the threads could be changed. So it begins on its caller's actor, and is begun

@@ -75,9 +75,7 @@ extension DocumentReference: Codable, DirectlyCoded {
 extension Result where Success: PathSegments, Failure == DatabaseError {
   /// The path that is written so, or what is wrong with it.
   static func parsed(_ path: String) -> Self {
-    Result { () throws(DatabaseError) in
-      try Success(segments: ResourceName.segments(of: path))
-    }
+    Result { () throws(DatabaseError) in try Success(path) }
   }
 
   /// The path; what was written when it is wrong.
@@ -103,6 +101,7 @@ extension Result where Success: PathSegments, Failure == DatabaseError {
 /// What the paths of documents and collections have in common.
 protocol PathSegments {
   var segments: [String] { get }
+  init(_ path: String) throws(DatabaseError)
   init(segments: [String]) throws(DatabaseError)
 }
 

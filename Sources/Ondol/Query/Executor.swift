@@ -137,15 +137,15 @@ struct Executor {
     _ entry: CollectionEntry, _ naming: DocumentNaming, _ pending: PendingUpgrade?,
     _ generation: UInt64
   ) -> (plan: Plan, awaited: [String]) {
-    // Indexes hold what is stored, and conditions ask what it is upgraded to.
-    let holdsUpgraded = pending.map { $0.leftovers != nil } ?? true
     func planner(_ indexes: [IndexDefinition]) -> Planner {
       Planner(
-        query: query, naming: naming, indexes: holdsUpgraded ? indexes : [],
+        query: query, naming: naming, indexes: indexes,
         statistics: database.feedback.statistics.withLock { $0 })
     }
-    let isSettled = entry.indexes.allSatisfy { $0.state == .ready && rows.catalog.mayUse($0) }
-    if isSettled, holdsUpgraded {
+    // Indexes hold what is stored, and conditions ask what it is upgraded to.
+    if let pending, pending.leftovers == nil { return (planner([]).plan(), []) }
+    // What a transaction has not committed may have the generation of what others commit.
+    if rows.catalog === database.catalog, entry.indexes.allSatisfy({ $0.state == .ready }) {
       let plan = database.plans.plan(for: query, naming, generation: generation) {
         planner(entry.indexes)
       }
@@ -154,9 +154,7 @@ struct Executor {
     var plan = planner(
       entry.indexes.filter { $0.state == .ready && rows.catalog.mayUse($0) }
     ).plan()
-    guard holdsUpgraded, entry.indexes.contains(where: { $0.state != .ready }) else {
-      return (plan, [])
-    }
+    guard entry.indexes.contains(where: { $0.state != .ready }) else { return (plan, []) }
     let awaited = planner(entry.indexes).plan().unfinishedIndexes
     if !awaited.isEmpty { plan.suggestion = nil }
     return (plan, awaited)

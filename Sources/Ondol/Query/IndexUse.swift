@@ -31,7 +31,7 @@ struct IndexUse {
     }
     if let condition = index.kind.condition, !part.implies(condition) { return nil }
     self.part = part
-    prefix = index.keyspace.prefix + naming.prefix.dropFirst(4)
+    prefix = naming.prefix(ofRowsIn: index)
     prefixes = [prefix]
     scan = IndexScan(index: index, ranges: [], prefixLength: prefix.count)
     if index.kind.isOfElements { fixElements() } else { fixFields() }
@@ -79,14 +79,8 @@ struct IndexUse {
       sweptFrom = fixed
       scan.isRepeating = index.kind.isOfElements
     }
-    var isCut = false
-    prefixes = prefixes.flatMap { prefix in
-      values.map { value in
-        var writer = KeyWriter(prefix)
-        if writer.append(value, descending: descending) { isCut = true }
-        return writer.bytes
-      }
-    }
+    let (longer, isCut) = prefixes.appending(values, descending: descending)
+    prefixes = longer
     if !isCut { answered.append(filter) }
     scan.fixed += 1
   }
@@ -288,5 +282,27 @@ extension FieldFilter {
     case .less, .lessOrEqual, .greater, .greaterOrEqual, .hasPrefix: true
     default: false
     }
+  }
+}
+
+extension [[UInt8]] {
+  /// Each of the keys with each of the values behind it, and whether a value was too long for that.
+  func appending(_ values: [Value], descending: Bool) -> (keys: [[UInt8]], isCut: Bool) {
+    var isCut = false
+    let keys = flatMap { key in
+      values.map { value in
+        var writer = KeyWriter(key)
+        if writer.append(value, descending: descending) { isCut = true }
+        return writer.bytes
+      }
+    }
+    return (keys, isCut)
+  }
+}
+
+extension DocumentNaming {
+  /// What the rows of an index begin with that are of the documents asked.
+  func prefix(ofRowsIn index: IndexDefinition) -> [UInt8] {
+    index.keyspace.prefix + prefix.dropFirst(Keyspace.prefixLength)
   }
 }

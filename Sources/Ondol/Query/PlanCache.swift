@@ -48,15 +48,15 @@ private struct PointForm: Sendable, Hashable {
 
 /// What was decided for a point query.
 private struct PointPlan: Sendable {
-  /// The index without what one query asks of it.
-  var scan: IndexScan
+  /// The index, and how it is walked. Its ranges, and how their keys begin, are one query's.
+  private let scan: IndexScan
   /// For each field of the index the place of the comparison that fixes it.
-  var comparisons: [Int]
-  var isInOrder: Bool
+  private var comparisons: [Int]
+  private let isInOrder: Bool
 
   /// Nil when the plan is of another kind.
   init?(_ plan: Plan, _ form: PointForm) {
-    guard plan.isExact, plan.ways.count == 1, case .index(var scan) = plan.ways[0] else {
+    guard plan.isExact, plan.ways.count == 1, case .index(let scan) = plan.ways[0] else {
       return nil
     }
     let fields = scan.index.fields
@@ -71,30 +71,25 @@ private struct PointPlan: Sendable {
       else { return nil }
       comparisons.append(place)
     }
-    scan.ranges = []
     self.scan = scan
     isInOrder = plan.isInOrder
   }
 
   /// The plan for the values of a query; nil when one of them is too long for a key.
   func plan(for query: NormalQuery, _ naming: DocumentNaming) -> Plan? {
-    let start = scan.index.keyspace.prefix + naming.prefix.dropFirst(Keyspace.prefixLength)
+    // Collections of one pattern share the form, and have ids of other lengths above them.
+    let start = naming.prefix(ofRowsIn: scan.index)
     var prefixes = [start]
     for (field, place) in zip(scan.index.fields, comparisons) {
       guard case .field(let filter) = query.conjuncts[place] else { return nil }
-      var longer: [[UInt8]] = []
-      longer.reserveCapacity(prefixes.count * filter.condition.operands.count)
-      for prefix in prefixes {
-        for value in filter.condition.operands {
-          var writer = KeyWriter(prefix)
-          if writer.append(value, descending: field.descending) { return nil }
-          longer.append(writer.bytes)
-        }
-      }
+      let (longer, isCut) = prefixes.appending(
+        filter.condition.operands, descending: field.descending)
+      if isCut { return nil }
       prefixes = longer
     }
-    var scan = scan
-    scan.ranges = KeyRange.normalized(prefixes.map { KeyRange(prefix: $0) })
+    let scan = IndexScan(
+      index: scan.index, ranges: KeyRange.normalized(prefixes.map { KeyRange(prefix: $0) }),
+      prefixLength: start.count, isReversed: scan.isReversed, fixed: scan.fixed)
     return Plan(ways: [.index(scan)], isInOrder: isInOrder, isExact: true)
   }
 }

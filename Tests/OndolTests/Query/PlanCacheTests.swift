@@ -108,4 +108,45 @@ import Testing
     #expect(try await isPlanned(one, at: 102))
     #expect(try await isPlanned(one, at: 102))
   }
+
+  /// What was kept for one user's posts was used for another's, whose id is of another length.
+  @Test func `Collections of one pattern are asked alike, whatever is above them`() async throws {
+    let database = try await Database.inMemory()
+    let users = ["a", "somebody with a long name", "\u{1100}\u{1161}"]
+    for user in users {
+      let posts = database.collection("users/\(user)/posts")
+      for number in 0..<4 {
+        try await posts.document("p\(number)").setData(["n": number, "m": 1, "of": user])
+      }
+    }
+    try await database.collection("users/a/posts").createIndex(on: ["n"])
+    for user in users + users.reversed() {
+      let posts = database.collection("users/\(user)/posts")
+      let one = try await posts.whereField("n", isEqualTo: 2).getDocuments().documents
+      #expect(one.map(\.reference.path) == ["users/\(user)/posts/p2"])
+      let some = try await posts.whereField("n", in: [3, 1, 9]).getDocuments().documents
+      #expect(some.map(\.documentID) == ["p1", "p3"])
+      #expect(some.allSatisfy { $0.get("of") == Value.string(user) })
+    }
+  }
+
+  /// A transaction that fails has changed the catalog for itself alone, and the next change of it
+  /// gets the same generation.
+  @Test func `What a transaction saw of the catalog is kept for nobody else`() async throws {
+    struct Abandoned: Error {}
+    let items = try await Database.inMemory().collection("items")
+    try await items.document("d").setData(["a": 1])
+    let index = try await items.createIndex(on: ["a"])
+    let query = items.whereField("a", isEqualTo: 1)
+    await #expect(throws: Abandoned.self) {
+      try await items.database.runTransaction { transaction in
+        try transaction.setData(["a": 1, "new": 1], forDocument: items.document("e"))
+        #expect(try transaction.getDocuments(query).count == 2)
+        throw Abandoned()
+      }
+    }
+    try await items.dropIndex(named: index)
+    try await items.document("f").setData(["a": 1])
+    #expect(try await query.getDocuments().documents.map(\.documentID) == ["d", "f"])
+  }
 }
