@@ -23,6 +23,7 @@ EVENT = re.compile(r'Test (".+"|\S+\(.*\))(?: with \d+ test cases)? (started|pas
 SUITE = re.compile(r"[^.]+\.(`[^`]*`|[^/]*)")
 SPECIAL = re.compile(r"[\\.^$*+?()\[\]{}|]")
 SLOWEST = 10
+SHOWN_OF_A_CRASH = 20
 ARGUMENTS = ["--testing-library", "swift-testing"]
 
 
@@ -49,6 +50,11 @@ class Job:
     def text(self) -> bytes:
         self.output.seek(0)
         return self.output.read()
+
+    def failures(self) -> list[str]:
+        """What it says of each failed expectation, or its last lines where it says nothing of any."""
+        lines = self.text().decode(errors="replace").splitlines()
+        return [line for line in lines if "recorded an issue" in line] or lines[-SHOWN_OF_A_CRASH:]
 
     def under_way(self) -> list[str]:
         begun: set[str] = set()
@@ -128,6 +134,9 @@ class Run:
         for job in self.ended:
             if job.status != 0:
                 print(f"test: {job.name} failed with status {job.status}")
+                # Again, at the end: of a long output somebody may have the end only.
+                for line in job.failures():
+                    print(f"  {line}")
 
 
 def show(job: Job) -> None:

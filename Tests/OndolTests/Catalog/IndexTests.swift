@@ -1,17 +1,21 @@
 // Declaring, building and using indexes, and the catalog's rows.
 
 import OndolEngine
+import OndolTestKit
 import Testing
 
 @testable import Ondol
 
 @Suite struct IndexTests {
   @Test func `A builder's batch is refused when one of its documents has changed`() async throws {
-    let database = try await Database.inMemory()
+    let device = SimulatedDevice()
+    let database = try await Database.open(at: "db", on: device)
     let collection = database.collection("c")
     for number in 0..<10 {
       try await collection.document("d\(number)").setData(["n": number])
     }
+    // Opening finishes what it finds unfinished, in the background; it has looked by now.
+    await device.clock.advance(by: .zero)
     let pattern = CollectionPattern(["c"])
     let index = try await database.changeCatalog(of: "c") { (edit) throws(DatabaseError) in
       try edit.declareIndex(IndexKind([IndexField(["n"])]), of: pattern)
