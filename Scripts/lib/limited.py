@@ -6,10 +6,12 @@
 Each suite is a process, as many at a time as there are processors: so the system says what each one
 took of the processor, one that ends badly takes no other with it, and none waits for the threads that
 others hold. A test that waits for ever would hold up the whole run until whoever started it loses
-patience, and nothing would say which one it was. Here the run is ended after so many seconds, the
-tests that had begun and not ended are named, and the status is 124.
+patience, and nothing would say which one it was. Here a suite that waits while nothing of it runs, or
+takes a quarter of all the time, is ended and has failed, and the run is ended after so many seconds,
+with status 124; either way the tests that had begun and not ended are named.
 """
 
+import contextlib
 import os
 import re
 import signal
@@ -24,7 +26,30 @@ SUITE = re.compile(r"[^.]+\.(`[^`]*`|[^/]*)")
 SPECIAL = re.compile(r"[\\.^$*+?()\[\]{}|]")
 SLOWEST = 10
 SHOWN_OF_A_CRASH = 20
+# A suite is waiting when it has taken less of the processor than this, in so many seconds.
+STIR = 0.5
+PATIENCE = 120
 ARGUMENTS = ["--testing-library", "swift-testing"]
+
+
+def processor_time(session: int) -> float | None:
+    """Seconds that the processes of a session have taken, with their children that have ended; None
+    where the system does not tell."""
+    try:
+        processes = [name for name in os.listdir("/proc") if name.isdigit()]
+    except FileNotFoundError:
+        return None
+    ticks = 0
+    for process in processes:
+        try:
+            with open(f"/proc/{process}/stat", "rb") as file:
+                # The name before may have spaces and brackets of its own.
+                fields = file.read().rpartition(b")")[2].split()
+        except (FileNotFoundError, ProcessLookupError):
+            continue
+        if int(fields[3]) == session:
+            ticks += sum(map(int, fields[11:15]))
+    return ticks / os.sysconf("SC_CLK_TCK")
 
 
 class Job:
@@ -35,8 +60,11 @@ class Job:
         self.output = tempfile.TemporaryFile()
         self.process: subprocess.Popen | None = None
         self.status, self.seconds = 0, 0.0
+        self.stirred, self.stirred_at = 0.0, time.monotonic()
+        self.end_reason: str | None = None
 
     def run(self) -> None:
+        self.stirred_at = time.monotonic()
         self.process = subprocess.Popen(
             self.command, stdout=self.output, stderr=subprocess.STDOUT, start_new_session=True)
         _, status, usage = os.wait4(self.process.pid, 0)
@@ -45,7 +73,22 @@ class Job:
 
     def end(self) -> None:
         if self.process is not None:
-            os.killpg(self.process.pid, signal.SIGKILL)
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(self.process.pid, signal.SIGKILL)
+
+    def end_when_stuck(self, most: float) -> None:
+        taken = processor_time(self.process.pid) if self.process is not None else None
+        if taken is None:
+            return
+        now = time.monotonic()
+        if taken - self.stirred >= STIR:
+            self.stirred, self.stirred_at = taken, now
+        elif now - self.stirred_at >= PATIENCE:
+            self.end_reason = f"waited {PATIENCE} s while nothing ran"
+        if taken > most:
+            self.end_reason = f"took more than {most:.0f} s of the processor"
+        if self.end_reason is not None:
+            self.end()
 
     def text(self) -> bytes:
         self.output.seek(0)
@@ -116,9 +159,14 @@ class Run:
         workers = [threading.Thread(target=self.work, daemon=True) for _ in range(os.cpu_count() or 1)]
         for worker in workers:
             worker.start()
+        most = (deadline - time.monotonic()) / 4
         try:
-            for worker in workers:
-                worker.join(max(0, deadline - time.monotonic()))
+            while any(worker.is_alive() for worker in workers) and time.monotonic() < deadline:
+                for worker in workers:
+                    worker.join(min(1, max(0, deadline - time.monotonic())))
+                with self.lock:
+                    for job in self.under_way:
+                        job.end_when_stuck(most)
         finally:
             with self.lock:
                 self.is_over = True
@@ -132,7 +180,11 @@ class Run:
         for job in sorted(self.ended, key=lambda job: -job.seconds)[:SLOWEST]:
             print(f"{job.seconds:8.1f} s  {job.name}")
         for job in self.ended:
-            if job.status != 0:
+            if job.end_reason is not None:
+                print(f"test: {job.name} {job.end_reason}; begun and not ended:")
+                for name in job.under_way():
+                    print(f"  {name}")
+            elif job.status != 0:
                 print(f"test: {job.name} failed with status {job.status}")
                 # Again, at the end: of a long output somebody may have the end only.
                 for line in job.failures():
