@@ -42,17 +42,21 @@ struct FaultsCommand: AsyncParsableCommand {
   @Option(help: "Faults to go through, at least.")
   var faults = 10_000
 
+  @Option(help: "Faults of a workload that are tried, evenly spread; 0 for all.")
+  var perWorkload = 120
+
   @Option(help: "What meets them: engine, documents or blobs.")
   var floor = Floor.documents
 
   @OptionGroup var options: StressOptions
 
   func run() async throws {
-    let open = floor.open
+    let (open, perWorkload) = (floor.open, perWorkload)
     let run = StressRun("faults", "lives after faults", target: faults, hasPoints: true, options)
     try await run.run { seed in
       var test = FaultTest(seed: seed, open: open)
       test.isExhaustive = true
+      test.faultsPerWorkload = perWorkload == 0 ? nil : perWorkload
       return UnitResult(test.runOne())
     }
   }

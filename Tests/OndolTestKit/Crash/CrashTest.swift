@@ -98,7 +98,8 @@ package struct CrashTest: Sendable {
     report.workloads += 1
     do throws(CrashTrial.Failure) {
       let life = try trial.firstLife(workload)
-      for picture in chosen(life.pictures, &random) where report.crashes < limit {
+      for picture in random.evenlySpread(operationsPerWorkload, of: life.pictures)
+      where report.crashes < limit {
         report.points += 1
         for _ in 0..<damagesPerOperation {
           report.crashes += try trial.crash(
@@ -110,14 +111,6 @@ package struct CrashTest: Sendable {
       return CrashViolation(
         seed: seed, number: number, workload: workload, place: error.place, reason: error.reason)
     }
-  }
-
-  private func chosen(_ pictures: [Picture], _ random: inout SeededRandom) -> [Picture] {
-    guard let operationsPerWorkload, pictures.count > operationsPerWorkload else {
-      return pictures
-    }
-    let step = (pictures.count + operationsPerWorkload - 1) / operationsPerWorkload
-    return stride(from: random.below(step), to: pictures.count, by: step).map { pictures[$0] }
   }
 
   /// Leaves out steps as long as some crash still breaks a promise: first all behind some step,

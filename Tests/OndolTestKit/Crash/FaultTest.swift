@@ -15,6 +15,8 @@ package struct FaultTest: Sendable {
   package var seed: UInt64
   /// Whether every operation fails in every way, and not in one that is drawn.
   package var isExhaustive = false
+  /// How many of a workload's faults are tried, evenly spread; nil for all.
+  package var faultsPerWorkload: Int?
   let open: OpenSubject
 
   package init(seed: UInt64, open: @escaping OpenSubject) {
@@ -55,7 +57,9 @@ package struct FaultTest: Sendable {
       if let error = whole.outcome.error {
         throw CrashTrial.Failure(place: "without a fault", reason: error)
       }
-      for place in places(in: whole.fileSystem, &random) where report.points < limit {
+      let places = places(in: whole.fileSystem, &random)
+      for place in random.evenlySpread(faultsPerWorkload, of: places)
+      where report.points < limit {
         report.points += 1
         let left = try run(
           workload, seed: life, trial, faults: [place.fault], place: place.name)

@@ -35,6 +35,15 @@ public struct SeededRandom: RandomNumberGenerator, Sendable {
     elements[below(elements.count)]
   }
 
+  /// At most so many of `elements`, as far from each other as they can be; all without a count.
+  package mutating func evenlySpread<Element>(
+    _ count: Int?, of elements: [Element]
+  ) -> [Element] {
+    guard let count, elements.count > count else { return elements }
+    let step = (elements.count + count - 1) / count
+    return stride(from: below(step), to: elements.count, by: step).map { elements[$0] }
+  }
+
   package mutating func bytes(_ count: Int) -> [UInt8] {
     var bytes: [UInt8] = []
     bytes.reserveCapacity(count + 8)
