@@ -203,13 +203,17 @@ package struct BlobSubject: CrashSubject {
     return digests.count
   }
 
-  /// Looks at the closed database: nothing is wrong, and no file is there that nothing names.
+  /// Looks at the closed database: nothing is wrong, and no file is there that nothing names. Where
+  /// the device fails, too, there is nothing to be said of the database.
   private func audit() async throws {
     let findings = try await Database.verify(
       at: path, depth: .full, environment: environment
     )
     .filter { $0.severity == .error || $0.kind == .content }
     guard let first = findings.first else { return }
+    if let failure = findings.first(where: { $0.message.contains("Input/output error") }) {
+      throw DatabaseError(.internal, failure.message)
+    }
     throw BrokenInvariant("the database finds \(findings.count) faults in itself: \(first)")
   }
 
