@@ -288,8 +288,7 @@ private final class ListenerRecord: Sendable {
     for (number, snapshot) in snapshots.enumerated() {
       let shown = snapshot.shown
       let between = results.indices.dropFirst(place).first { index in
-        endings.contains(index + 1) && results[index + 1].isPart(of: shown)
-          && shown.isPart(of: results[index])
+        endings.contains(index + 1) && shown.isBetween(results[index], results[index + 1])
       }
       guard let found = results[place...].firstIndex(of: shown) ?? between else {
         throw ObservationFault(
@@ -320,8 +319,19 @@ private final class ListenerRecord: Sendable {
 }
 
 extension [String] {
+  /// Whether this is `before` without some of the documents that `after` lacks. Where a limit cuts
+  /// both, those come in that `after` has and `before` has not, behind the others, or before them
+  /// when the limit keeps the last.
+  fileprivate func isBetween(_ before: [String], _ after: [String]) -> Bool {
+    let news = after.filter { !before.contains($0) }
+    let common = after.filter { contains($0) }
+    return count >= after.count
+      && (isPart(of: before + news) && after.starts(with: common)
+        || isPart(of: news + before) && after.reversed().starts(with: common.reversed()))
+  }
+
   /// Whether this is `whole` with some elements left out.
-  fileprivate func isPart(of whole: [String]) -> Bool {
+  private func isPart(of whole: [String]) -> Bool {
     var rest = whole[...]
     for element in self {
       guard let index = rest.firstIndex(of: element) else { return false }
