@@ -288,6 +288,26 @@ import Testing
     }
   }
 
+  @Test func `Values take as many bytes as the guide to sizes tells`() throws {
+    var symbols = try SymbolTable(names: ["a", "b"])
+    let digest = try #require(BlobDigest(bytes: [UInt8](repeating: 7, count: 32)))
+    let sizes: [(Value, Int)] = [
+      (nil, 0), (true, 0), (-1_024, 0), (1_023, 0), (-1_025, 3), (1_024, 3), (32_767, 3),
+      (32_768, 5), (.integer(1 << 31), 9), (.integer(.min), 9), (0.5, 5), (0.1, 9),
+      (.timestamp(.maximum), 9), ("", 2), ("Lamp", 2 + 4),
+      (.string(String(repeating: "x", count: 200)), 3 + 200), (.bytes([1, 2]), 2 + 2),
+      (.reference(try DocumentPath("c/d")), 2 + 3),
+      (.geoPoint(try GeoPoint(latitude: 1, longitude: 2)), 17), (.vector([1, 2, 3]), 2 + 3 * 8),
+      (.blob(try BlobReference(digest: digest, length: 3)), 42), ([:], 4), (["b": nil], 4 + 3),
+      ([], 4), ([nil, true, 5], 4 + 3 * 2),
+    ]
+    let document = try Self.row([:], &symbols)
+    #expect(document.count == 28)
+    for (value, size) in sizes {
+      #expect(try Self.row(["a": value], &symbols).count == 28 + 3 + size, "\(value)")
+    }
+  }
+
   @Test func `The bytes of a document are those written down`() throws {
     var symbols = try SymbolTable(names: ["name", "price", "tags"])
     let document = try ValueEncoder.document(

@@ -1,0 +1,32 @@
+// Sizes that are not chosen but follow from the cache's: what a shard gathers before it writes a
+// file, and the space that is kept for a full disk.
+
+import Testing
+
+@testable import OndolEngine
+
+@Suite struct OptionTests {
+  @Test(arguments: [
+    (cache: 0, usual: 4, largest: 4, reserve: 16), (cache: 16, usual: 4, largest: 4, reserve: 16),
+    (cache: 32, usual: 4, largest: 8, reserve: 16), (cache: 64, usual: 4, largest: 16, reserve: 32),
+    (cache: 128, usual: 8, largest: 32, reserve: 32),
+    (cache: 1_024, usual: 64, largest: 256, reserve: 32),
+    (cache: 4_096, usual: 64, largest: 1_024, reserve: 32),
+  ])
+  func `What is gathered and what is kept back follow the cache, in mebibytes`(
+    cache: Int, usual: Int, largest: Int, reserve: Int
+  ) {
+    var options = EngineOptions()
+    options.cacheSize = cache << 20
+    #expect(options.memtableSize == usual << 20)
+    #expect(options.largestMemtableSize == largest << 20)
+    #expect(options.memtableBudget == (cache << 20) / 8 * 5)
+    #expect(options.reserveSize == reserve << 20)
+  }
+
+  @Test func `A database takes half of what the process may have open, within bounds`() {
+    #expect((FileLimit.minimum...4_096).contains(FileLimit.ofProcess))
+    #expect(FileLimit.minimum == 64)
+    #expect(EngineOptions().cacheSize == 64 << 20)
+  }
+}
