@@ -83,6 +83,10 @@ import Testing
       options: .init(clock: { clock.microsecondsSince1970 }))
     let result = try await database.document("a/b").setData([:])
     #expect(result.commitTime == (try moment(clock)))
+    // It stands still, and the times of commits go on.
+    let next = try await database.document("a/b").setData(["n": 1])
+    let (first, second) = (result.commitTime, next.commitTime)
+    #expect(second.microsecondsSince1970 == first.microsecondsSince1970 + 1)
     try await database.close()
   }
 
@@ -99,6 +103,7 @@ import Testing
     #expect(try await database.document("a/b").getDocument().exists)
     try await database.close()
   }
+
   @Test func `A body that waits while nothing runs is ended, whatever it waits for`() async throws {
     let clock = ManualClock()
     let device = SimulatedDevice(clock: clock)

@@ -3,6 +3,7 @@
 
 import Foundation
 import OndolEngine
+import OndolTestKit
 import Testing
 
 @testable import Ondol
@@ -171,6 +172,36 @@ import Testing
     #expect(try await query.explain().indexName == "n")
     let scanned = try await collection.getDocuments().documents.filter { $0["n"] as Int? == 3 }
     #expect(try await query.getDocuments().documents == scanned)
+    try await database.close()
+  }
+
+  @Test func `Reads do not wait for a commit that is on its way to the device`() async throws {
+    var environment = Environment.memory()
+    let workers = HeldWorkers()
+    environment.threads = workers
+    var engineOptions = EngineOptions()
+    // Syncs are the log's own thread's, which is held.
+    engineOptions.callersSync = false
+    let database = try await Database.open(
+      at: "/db", environment: environment, engineOptions: engineOptions)
+    let items = database.collection("items")
+    let item = items.document("a")
+    try await items.createIndex(on: ["n"])
+    try await item.setData(["n": 1])
+    workers.hold()
+    let write = Task { try await item.setData(["n": 2], durability: .power) }
+    while !workers.hasWaiting { await Task.yield() }
+    #expect(try await item.getDocument()["n"] as Int? == 1)
+    #expect(try database.snapshot().getDocument(item)["n"] as Int? == 1)
+    #expect(try await items.whereField("n", isEqualTo: 1).getDocuments().count == 1)
+    #expect(try await items.count.getAggregation().count == 1)
+    for try await snapshot in items.snapshots {
+      #expect(snapshot.documents.map { $0["n"] as Int? } == [1])
+      break
+    }
+    workers.release()
+    _ = try await write.value
+    #expect(try await item.getDocument()["n"] as Int? == 2)
     try await database.close()
   }
 

@@ -118,4 +118,16 @@ private func withDirectory<R>(_ body: (String) async throws -> R) async throws -
     #expect(try await fixed.collection("c").addDocument(data: ["a": 1]).documentID == "id1")
     #expect(try await fixed.collection("c").addDocument(from: ["a": 1]).documentID == "id2")
   }
+
+  @Test func `An automatic id that is taken is refused, and the document stays`() async throws {
+    let database = try await Database.inMemory(options: .init(automaticID: { "same" }))
+    let collection = database.collection("c")
+    try await collection.addDocument(data: ["a": 1])
+    let error = await #expect(throws: DatabaseError.self) {
+      try await collection.addDocument(data: ["a": 2])
+    }
+    #expect(error?.code == .alreadyExists)
+    #expect(try await collection.document("same").getDocument()["a"] as Int? == 1)
+    try await database.close()
+  }
 }

@@ -182,6 +182,27 @@ import Testing
     try await database.close()
   }
 
+  @Test func `A query guards its collection, and one by ids only what it names`() async throws {
+    let database = try await Database.inMemory()
+    let items = database.collection("items")
+    try await items.document("a").setData(["price": 20])
+    let byPrice = items.whereField("price", isGreaterThan: 10)
+    let byID = items.whereField(FieldPath.documentID(), in: ["a", "b"])
+    for (query, wanted) in [(byPrice, 2), (byID, 1)] {
+      var attempts = 0
+      try await database.runTransaction { transaction in
+        attempts += 1
+        _ = try transaction.getDocuments(query)
+        if attempts == 1 {
+          try await apart { try await items.document("cheap").setData(["price": wanted]) }
+        }
+        try transaction.setData(["attempts": attempts], forDocument: database.document("sums/s"))
+      }
+      #expect(attempts == wanted, "\(query)")
+    }
+    try await database.close()
+  }
+
   @Test func `A transaction that is overtaken for ever gives up`() async throws {
     let database = try await Database.inMemory()
     let document = database.document("c/d")

@@ -43,6 +43,17 @@ import Testing
     #expect(try await ids(byID.start(after: ["b"]).end(before: ["e"])) == "cd")
   }
 
+  @Test func `A document says its place also when it is gone by then`() async throws {
+    let items = try await makeItems()
+    let sorted = items.order(by: "price")
+    let b = try await items.document("b").getDocument()
+    try await items.document("b").delete()
+    #expect(try await ids(sorted.start(atDocument: b)) == "cd")
+    #expect(try await ids(sorted.start(afterDocument: b)) == "cd")
+    #expect(try await ids(sorted.end(atDocument: b)) == "a")
+    #expect(try await ids(sorted.end(beforeDocument: b)) == "a")
+  }
+
   @Test func `A place survives its document and being written down`() async throws {
     let items = try await makeItems()
     try await items.createIndex(on: ["price"])

@@ -156,6 +156,17 @@ private func withDirectory(_ body: (String) async throws -> Void) async throws {
     }
   }
 
+  @Test func `A priority alone cannot be set on close`() async throws {
+    let database = try await Database.inMemory()
+    let place = database.tree.child("online")
+    let error = await #expect(throws: DatabaseError.self) {
+      try await place.onCloseUpdateChildValues(["me": true, "me/.priority": 1])
+    }
+    #expect(error?.code == .invalidArgument)
+    try await place.child("me").onCloseSetValue(true, andPriority: 1)
+    try await database.close()
+  }
+
   @Test func `A reader beside the writer sees and is told of the tree`() async throws {
     try await withDirectory { path in
       let database = try await Database.open(at: path)
