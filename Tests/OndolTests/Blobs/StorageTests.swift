@@ -152,6 +152,26 @@ import Testing
     #expect(try await Array(photo.data(maxSize: 10)) == Self.bytes(10))
   }
 
+  @Test(arguments: [2_000_000, 4_000_000])
+  func `A file that changes its length while it is put is refused`(length: UInt64) async throws {
+    let scratch = try ScratchDirectory()
+    let photo = try await database().storage.reference(withPath: "a")
+    let old = try await photo.putData(Self.bytes(10))
+    let path = scratch.path("in.bin")
+    try Data(Self.bytes(3_000_000)).write(to: URL(filePath: path))
+    await #expect {
+      try await photo.putFile(from: path) { progress in
+        guard progress.completedBytes == 0 else { return }
+        try? FileHandle(forWritingTo: URL(filePath: path)).truncate(atOffset: length)
+      }
+    } throws: {
+      ($0 as? DatabaseError)?.code == .aborted
+    }
+    #expect(try await photo.getMetadata() == old)
+    try await photo.putFile(from: path)
+    #expect(try await photo.getMetadata().size == Int(length))
+  }
+
   // MARK: - Metadata and preconditions
 
   @Test func `Metadata says what was put, and an update what was assigned`() async throws {
@@ -306,6 +326,17 @@ import Testing
     #expect(file.isFileURL)
     #expect(try Array(Data(contentsOf: file)) == Self.bytes(2_000_000))
     #expect(try database.storage.reference(for: file) == large)
+    try await database.close()
+  }
+
+  @Test func `A URL is a file's for contents that have a file of their own`() async throws {
+    let scratch = try ScratchDirectory()
+    let database = try await Database.open(at: scratch.path("d.ondol"))
+    for (count, isFile) in [(512 << 10, false), ((512 << 10) + 1, true)] {
+      let object = database.storage.reference(withPath: "films/\(count)")
+      try await object.putData(Self.bytes(count))
+      #expect(try await object.downloadURL().isFileURL == isFile)
+    }
     try await database.close()
   }
 

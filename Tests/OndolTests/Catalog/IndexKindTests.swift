@@ -296,4 +296,34 @@ import Testing
     #expect(try await items.listIndexes().map(\.name) == ["n"])
     try await database.close()
   }
+
+  @Test func `An index is made for a hundred documents of which few are wanted, or all sorted`()
+    async throws
+  {
+    let database = try await Database.inMemory(options: .init(automaticIndexes: true))
+    // How many documents, how many of them are asked for, and whether in an order.
+    let cases: [(name: String, count: Int, wanted: Int, isSorted: Bool, index: String?)] = [
+      ("few", 99, 1, false, nil), ("many", 100, 26, false, nil), ("quarter", 100, 25, false, "g"),
+      ("sorted", 100, 100, true, "n"),
+    ]
+    for (name, count, wanted, isSorted, _) in cases {
+      let items = database.collection(name)
+      for number in 0..<count {
+        try await items.document("d\(number)").setData(
+          ["n": number, "g": number < wanted], durability: .memory)
+      }
+      let query = isSorted ? items.order(by: "n") : items.whereField("g", isEqualTo: true)
+      #expect(try await query.getDocuments().count == wanted)
+    }
+    for (name, _, _, _, index) in cases.reversed() {
+      let items = database.collection(name)
+      guard let index else {
+        #expect(try await items.listIndexes().isEmpty, "\(name)")
+        continue
+      }
+      while try await items.listIndexes().first?.state != .ready { await Task.yield() }
+      #expect(try await items.listIndexes().map(\.name) == [index])
+    }
+    try await database.close()
+  }
 }

@@ -1,7 +1,9 @@
 // The objects for user interfaces, through the Observation framework alone: what a view that reads
 // them would be told.
 
+import Foundation
 import Observation
+import OndolEngine
 import Testing
 
 @testable import Ondol
@@ -9,6 +11,26 @@ import Testing
 private struct LiveItem: Codable, Equatable {
   @DocumentID var id: String?
   var count: Int
+}
+
+/// Says each time it is decoded, and whether that is on the main thread.
+private struct NotedItem: Decodable, Sendable {
+  static let decodings = Guarded<[(name: String, isOnMain: Bool)]>([])
+
+  var name: String
+  var count: Int
+
+  private enum CodingKeys: CodingKey {
+    case name, count
+  }
+
+  init(from decoder: any Decoder) throws {
+    let container = try decoder.container(keyedBy: CodingKeys.self)
+    name = try container.decode(String.self, forKey: .name)
+    count = try container.decode(Int.self, forKey: .count)
+    let (name, isOnMain) = (name, Thread.isMainThread)
+    Self.decodings.withLock { $0.append((name, isOnMain)) }
+  }
 }
 
 @MainActor @Suite struct LiveQueryTests {
@@ -44,6 +66,24 @@ private struct LiveItem: Codable, Equatable {
     try await items.document("c").setData(["count": 0])
     await wait(until: { live.items.count == 2 })
     #expect(live.items.map(\.id) == ["c", "a"])
+    try await database.close()
+  }
+
+  @Test func `Only what changed is decoded, and not on the main actor`() async throws {
+    let database = try await Database.inMemory()
+    let items = database.collection("items")
+    for name in ["a", "b", "c"] {
+      try await items.document(name).setData(["name": name, "count": 1])
+    }
+    let live = LiveQuery(items.order(by: "name"), as: NotedItem.self)
+    await wait(until: { live.items.count == 3 })
+    try await items.document("b").updateData(["count": 2])
+    await wait(until: { live.items.map(\.count) == [1, 2, 1] })
+    try await items.document("c").delete()
+    await wait(until: { live.items.count == 2 })
+    let decodings = NotedItem.decodings.withLock { $0 }
+    #expect(decodings.map(\.name) == ["a", "b", "c", "b"])
+    #expect(!decodings.contains { $0.isOnMain })
     try await database.close()
   }
 

@@ -251,6 +251,28 @@ private func listen(
     try await expect(listener, ["added n0 after b", "changed a after -", "value x"])
   }
 
+  @Test(arguments: [(length: 10, most: 4_096), (length: 100_000, most: 41)])
+  func `What waits for a listener is bounded by rows and by bytes`(
+    length: Int, most: Int
+  ) async throws {
+    let database = try await Database.inMemory()
+    let inbox = TreeInbox(depth: 0) { try? database.engineSnapshot() }
+    let start = try database.engineSnapshot()
+    var content = TreeInbox.Content()
+    inbox.finishLine(through: start, into: &content, keepsSeen: false)
+    let before = [UInt8](repeating: 1, count: length)
+    for number in 1...UInt64(5_000) {
+      var key: [UInt8] = []
+      key.appendVarint(number)
+      _ = inbox.take(
+        [TreeRowChange(key: key, before: before)],
+        SequenceNumber(rawValue: start.sequence.rawValue + number))
+    }
+    // The one that was too much is in it.
+    #expect(inbox.pendingCount == most + 1)
+    try await database.close()
+  }
+
   @Test func `Ending a task ends its listening, and closing ends all`() async throws {
     let database = try await Database.inMemory()
     let place = database.tree.child("x")
