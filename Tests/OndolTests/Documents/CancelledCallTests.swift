@@ -15,6 +15,9 @@ import Testing
     ("set", { try await $0.document("c/d").setData(["n": 2]) }),
     ("set below a new collection", { try await $0.document("new/d").setData(["n": 2]) }),
     ("update", { try await $0.document("c/d").updateData(["n": 2]) }),
+    ("create", { try await $0.document("c/new").create(["n": 2]) }),
+    ("merge", { try await $0.document("c/d").setData(["m": 2], merge: true) }),
+    ("add", { _ = try await $0.collection("c").addDocument(data: ["n": 2]) }),
     ("delete", { try await $0.document("c/d").delete() }),
     ("delete all below", { try await $0.document("c/d").delete(recursive: true) }),
     (
@@ -38,9 +41,18 @@ import Testing
       }
     ),
     ("get", { _ = try await $0.document("c/d").getDocument() }),
+    ("get several", { _ = try await $0.collection("c").getDocuments(ids: ["d", "e"]) }),
     ("query", { _ = try await $0.collection("c").order(by: "n").getDocuments() }),
+    ("explain", { _ = try await $0.collection("c").order(by: "n").explain(analyze: true) }),
+    (
+      "stream",
+      { database in
+        for try await _ in database.collection("c").order(by: "n").documents {}
+      }
+    ),
     ("group query", { _ = try await $0.collectionGroup("c").getDocuments() }),
     ("count", { _ = try await $0.collection("c").count.getAggregation() }),
+    ("counts", { _ = try await $0.collection("c").count.group(by: "n").getAggregation() }),
     ("lookup", { _ = try await $0.collection("c").lookup("n", in: "c", as: "x").getDocuments() }),
     (
       "listen",
@@ -59,6 +71,33 @@ import Testing
       }
     ),
     (
+      "listen to counts",
+      { database in
+        for try await _ in database.collection("c").count.group(by: "n").snapshots { break }
+      }
+    ),
+    (
+      "listen to a document",
+      { database in
+        for try await _ in database.document("c/d").snapshots { break }
+      }
+    ),
+    (
+      "listen to a lookup",
+      { database in
+        let lookup = database.collection("c").lookup("n", in: "c", as: "x")
+        for try await _ in lookup.snapshots { break }
+      }
+    ),
+    (
+      "what is different since",
+      { database in
+        let token = try database.changeToken()
+        try await database.document("c/g").setData(["n": 5])
+        for try await _ in database.collection("c").snapshots(since: token) { break }
+      }
+    ),
+    (
       "changes",
       { database in
         var changes = database.changes().makeAsyncIterator()
@@ -67,13 +106,21 @@ import Testing
       }
     ),
     ("collections", { _ = try await $0.listCollections() }),
+    ("collections below", { _ = try await $0.document("c/d").listCollections() }),
   ]
 
   private static let catalog: [(name: String, call: Call)] = [
     ("make an index", { try await $0.collection("c").createIndex(on: ["n"]) }),
+    ("make an index of elements", { try await $0.collection("c").createIndex(onArray: "n") }),
+    ("make a unique index", { try await $0.collection("i").createIndex(on: ["-n"], unique: true) }),
+    ("make an index of a group", { try await $0.collectionGroup("c").createIndex(on: ["n"]) }),
     ("drop an index", { try await $0.collection("i").dropIndex(named: "n") }),
     ("list indexes", { _ = try await $0.collection("i").listIndexes() }),
     ("drop", { try await $0.collection("i").drop() }),
+    ("drop all", { try await $0.collection("i").drop(includingDeclarations: true) }),
+    ("link", { try await $0.collection("i").linkBlobs(field: "photo") }),
+    ("unlink", { try await $0.collection("i").unlinkBlobs(field: "photo") }),
+    ("back up", { try await $0.backup(into: { _ in }) }),
     ("time to live", { try await $0.collection("c").setTimeToLive(field: "end") }),
     ("schema", { try await $0.collection("c").setSchema(version: 1) { _, _ in } }),
     ("synchronize", { try await $0.synchronize() }),
@@ -88,7 +135,36 @@ import Testing
     ("put an object", { try await $0.storage.reference(withPath: "p").putData([7] as [UInt8]) }),
     ("read an object", { _ = try await $0.storage.reference(withPath: "o").data(maxSize: 9) }),
     ("metadata", { _ = try await $0.storage.reference(withPath: "o").getMetadata() }),
+    ("exists", { _ = try await $0.storage.reference(withPath: "o").exists() }),
+    ("URL", { _ = try await $0.storage.reference(withPath: "o").downloadURL() }),
+    (
+      "change metadata",
+      { database in
+        let change = StorageMetadata(contentType: "a/b")
+        try await database.storage.reference(withPath: "o").updateMetadata(change)
+      }
+    ),
+    (
+      "pieces",
+      { database in
+        for try await _ in database.storage.reference(withPath: "o").bytes() {}
+      }
+    ),
     ("list objects", { _ = try await $0.storage.reference().listAll() }),
+    ("list some objects", { _ = try await $0.storage.reference().list(maxResults: 1) }),
+    (
+      "listen to a folder",
+      { database in
+        for try await _ in database.storage.reference().snapshots { break }
+      }
+    ),
+    (
+      "copy",
+      { database in
+        let object = database.storage.reference(withPath: "o")
+        try await object.copy(to: database.storage.reference(withPath: "p"))
+      }
+    ),
     (
       "move",
       { database in
@@ -106,9 +182,29 @@ import Testing
     ("statistics", { _ = try await $0.storage.statistics() }),
     ("set in the tree", { try await $0.tree.child("a").setValue(["x": 1]) }),
     ("update the tree", { try await $0.tree.updateChildValues(["a/x": 1, "b": 2]) }),
+    ("remove from the tree", { try await $0.tree.child("a").removeValue() }),
+    ("priority", { try await $0.tree.child("a").setPriority(1) }),
+    (
+      "transaction in the tree",
+      { database in
+        try await database.tree.child("a/x").runTransaction { .integer(($0.integer ?? 0) + 1) }
+      }
+    ),
     ("get from the tree", { _ = try await $0.tree.getData() }),
+    ("one value of the tree", { _ = try await $0.tree.observeSingle(.value) }),
+    (
+      "query the tree",
+      { _ = try await $0.tree.queryOrdered(byChild: "x").queryLimited(toFirst: 1).getData() }
+    ),
+    (
+      "children",
+      { database in
+        for try await _ in database.tree.children {}
+      }
+    ),
     ("index of the tree", { try await $0.tree.createIndex(byChild: "x") }),
     ("on close", { try await $0.tree.child("a").onCloseSetValue(1) }),
+    ("nothing on close", { try await $0.tree.child("a").cancelCloseOperations() }),
     (
       "listen to the tree",
       { database in
