@@ -70,6 +70,33 @@ import Testing
     #expect(messages.last?.text.contains("wares") == true)
   }
 
+  /// What the guide for those who come from Firestore says that the compiler says.
+  @Test func `A cast that was left over is warned of, and a map of anything refused`() async throws
+  {
+    let page = """
+      ```swift
+      import Ondol
+
+      let database = try await Database.inMemory()
+      let snapshot = try await database.document("items/lamp").getDocument()
+      print(snapshot["name"] as? String ?? "")
+      ```
+
+      <!-- a new script -->
+      ```swift
+      import Ondol
+
+      let database = try await Database.inMemory()
+      let fields: [String: Any] = ["name": "Chair"]
+      try await database.document("items/chair").setData(fields)
+      ```
+      """
+    let messages = try await messages(about: PageScript.scripts(ofPage: "A.md", text: page))
+    #expect(messages.map(\.line) == [6, 15], "\(messages)")
+    let warning = "cast from 'Value?' to unrelated type 'String' always fails"
+    #expect(messages.first?.text.contains(warning) == true)
+  }
+
   @Test func `A page without code has no script, and an open fence ends with the page`() {
     #expect(
       PageScript.scripts(ofPage: "A.md", text: "# A\n\n`let a = 1`\n\n    let b = 2\n").isEmpty)
