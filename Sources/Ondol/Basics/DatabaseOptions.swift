@@ -58,9 +58,10 @@ extension Database {
     public var access = Access.readWrite
     /// What commits survive that do not say so themselves.
     public var durability = Durability.power
-    /// Bytes of memory for blocks, filters and index tops: a hard budget, 0 or more. Rows that are
-    /// not yet in files come on top of it: each shard gathers a sixteenth of it, within 4 and 64
-    /// MiB, and up to three times that while its files are behind.
+    /// Bytes of memory for blocks, filters, index tops and rows that are not yet in files: 0 or
+    /// more. Each shard gathers rows of a sixteenth of it, within 4 and 64 MiB, under a load up to
+    /// a quarter of it, and has three times that while its files are behind; blocks make room for
+    /// them, but for an eighth of the budget.
     public var cacheSize = 64 << 20
     /// Files that the database has open at once, 64 or more. Nil, the default, takes half of what
     /// the process may have open, within 64 and 4,096. However large the database is, it gets by

@@ -22,7 +22,8 @@ public struct DatabaseMetrics: Sendable, Hashable {
   public var fileBytes: UInt64
   /// Bytes of rows that are in memory and, but for the log, not yet in files.
   public var memoryBytes: Int
-  /// Bytes of blocks, filters and indexes that are cached.
+  /// Bytes of blocks, filters and indexes that are cached, and of rows in memory, which count
+  /// against the same budget.
   public var cachedBytes: Int
   /// Blocks that were read from files because they were not cached, by reads and by compactions.
   public var blockLoads: Int
