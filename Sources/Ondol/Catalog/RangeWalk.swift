@@ -39,6 +39,29 @@ struct RangeWalk: ~Copyable {
     get throws(DatabaseError) { try cursor.readValue }
   }
 
+  /// Moves over up to `limit` rows, those in memory side by side at once; gives back over how many,
+  /// 0 when there are no more.
+  ///
+  /// - Complexity: of one range O(1) for the rows of a block.
+  mutating func pass(atMost limit: Int) throws(DatabaseError) -> Int {
+    guard limit > 0, try next() else { return 0 }
+    // Of several ranges any row may be the last of one.
+    return ranges.count == 1 ? 1 + cursor.skip(atMost: limit - 1, backward: reversed) : 1
+  }
+
+  /// Moves on by up to `limit` rows and shows each; gives back by how many, fewer than `limit` when
+  /// there are no more.
+  mutating func show(
+    atMost limit: Int, _ visit: (RawSpan, RawSpan) throws(DatabaseError) -> Void
+  ) throws(DatabaseError) -> Int {
+    var shown = 0
+    while shown < limit, try next() {
+      try show(visit)
+      shown += 1
+    }
+    return shown
+  }
+
   /// Shows the key and the value of the current row.
   func show(
     _ visit: (RawSpan, RawSpan) throws(DatabaseError) -> Void
@@ -73,8 +96,14 @@ struct RangeWalk: ~Copyable {
   }
 
   private mutating func forward() throws(EngineError) -> Bool {
-    if hasBegun { try cursor.next() } else { try cursor.seekToFirst() }
+    if !hasBegun {
+      try cursor.seekToFirst()
+    } else if cursor.isValid {
+      try cursor.next()
+    }
     hasBegun = true
+    // The cursor knows the bounds of all ranges together.
+    if ranges.count == 1 { return cursor.isValid }
     while cursor.isValid {
       let end = ranges[current].upper
       if cursor.key.compare(end.bytes) >= 0 {
@@ -89,8 +118,13 @@ struct RangeWalk: ~Copyable {
   }
 
   private mutating func backward() throws(EngineError) -> Bool {
-    if hasBegun { try cursor.previous() } else { try cursor.seekToLast() }
+    if !hasBegun {
+      try cursor.seekToLast()
+    } else if cursor.isValid {
+      try cursor.previous()
+    }
     hasBegun = true
+    if ranges.count == 1 { return cursor.isValid }
     while cursor.isValid {
       let begin = ranges[current].lower
       if cursor.key.compare(begin.bytes) < 0 {

@@ -27,6 +27,8 @@ final class CandidateWalk {
 
   /// Documents that are looked up together at most.
   private static let batchCount = 32
+  /// Rows of a scan that are shown at once.
+  private static let scanCount = 256
 
   init(
     _ access: Plan.Access, _ naming: DocumentNaming, _ rows: Rows, _ upgrader: RowUpgrader? = nil
@@ -78,10 +80,10 @@ final class CandidateWalk {
     let wanted = min(count, Self.batchCount)
     switch way {
     case .scan(let scan):
-      guard try scan.walk.next() else { return false }
-      looked += 1
-      try scan.walk.show(visit)
-      return true
+      let most = min(count, Self.scanCount)
+      let shown = try scan.walk.show(atMost: most, visit)
+      looked += shown
+      return shown == most
     case .lookups(let keys, let next):
       let end = min(next + wanted, keys.count)
       guard next < end else { return false }
@@ -122,11 +124,18 @@ final class CandidateWalk {
     return true
   }
 
-  /// Passes over a candidate; false when there is none.
-  func pass() throws(DatabaseError) -> Bool {
+  /// Passes over up to `limit` candidates; gives back over how many, 0 when there are no more.
+  func pass(atMost limit: Int) throws(DatabaseError) -> Int {
     switch way {
-    case .index(let index) where !index.scan.isRepeating: return try index.pass()
-    default: return try nextKey { _ in }
+    case .index(let index) where !index.scan.isRepeating: return try index.pass(atMost: limit)
+    case .scan(let scan):
+      let passed = try scan.walk.pass(atMost: limit)
+      looked += passed
+      return passed
+    case .index, .lookups, .intersection:
+      var passed = 0
+      while passed < limit, try nextKey({ _ in }) { passed += 1 }
+      return passed
     }
   }
 

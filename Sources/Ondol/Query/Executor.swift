@@ -290,7 +290,7 @@ struct Executor {
     note(ways, isComplete: !hasMore)
     // One step of the cursor tells whether anything could follow.
     isLast = !hasMore
-    if hasMore { isLast = try !way.walk.pass() }
+    if hasMore { isLast = try way.walk.pass(atMost: 1) == 0 }
     return found
   }
 
@@ -414,7 +414,11 @@ struct Executor {
     if parts.allSatisfy({ $0.plan.isExact && $0.plan.ways.count <= 1 }) {
       let ways = makeWays()
       for way in ways {
-        while count < enough, try way.walk.pass() { count += 1 }
+        var passed = 1
+        while count < enough, passed > 0 {
+          passed = try way.walk.pass(atMost: enough - count)
+          count += passed
+        }
       }
       note(ways, isComplete: count < enough)
     } else {

@@ -29,11 +29,12 @@ final class IndexWalk {
     return false
   }
 
-  /// Moves to the next row without reading it.
-  func pass() throws(DatabaseError) -> Bool {
-    guard try walk.next() else { return false }
-    visited += 1
-    return true
+  /// Moves over up to `limit` rows without reading them; gives back over how many, 0 when there are
+  /// no more.
+  func pass(atMost limit: Int) throws(DatabaseError) -> Int {
+    let passed = try walk.pass(atMost: limit)
+    visited += passed
+    return passed
   }
 
   /// Moves to the row of the first document whose tail is not before `target`, in the direction of

@@ -211,6 +211,16 @@
     return unsafe place.pointee.row >= place.pointee.first
   }
 
+  /// Moves on by up to `count` rows of the window; gives back by how many.
+  func skip(atMost count: Int, backward: Bool) -> Int {
+    let window = window
+    guard window.isValid, count > 0 else { return 0 }
+    let room = backward ? window.row - window.first : window.end - 1 - window.row
+    let skipped = min(count, room)
+    unsafe place.pointee.row += backward ? -skipped : skipped
+    return skipped
+  }
+
   func free() {
     unsafe place.deallocate()
   }

@@ -46,6 +46,14 @@ package struct Cursor: ~Copyable {
     if !place.stepBackward() { try walk.leaveWindowBackward() }
   }
 
+  /// Moves on by up to `count` rows, forward or backward, as far as they lie side by side with the
+  /// current one.
+  ///
+  /// - Returns: by how many; 0 says nothing about what follows.
+  package mutating func skip(atMost count: Int, backward: Bool = false) -> Int {
+    place.skip(atMost: count, backward: backward)
+  }
+
   /// Moves to the first row of the range.
   package mutating func seekToFirst() throws(EngineError) {
     try walk.seekToFirst()

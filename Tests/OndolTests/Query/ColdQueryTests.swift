@@ -106,7 +106,8 @@ import Testing
     case "id":
       try await items.whereField(FieldPath.documentID(), in: ["40", "41"]).getDocuments()
         .documents.count
-    default: try await third.count.getAggregation().count
+    // What an index counts alone is done before anybody looks.
+    default: try await third.whereField("n", isLessThan: 10_000).count.getAggregation().count
     }
   }
 }

@@ -1,0 +1,127 @@
+// Groups counted by the rows of an index: rows with equal components are documents that agree, so a
+// group is a run of rows, and of each group only the first document is read, for its values. Used
+// by aggregates instead of a walk over all documents.
+
+internal import OndolEngine
+
+extension GroupedAggregateQuery {
+  /// How many documents are in each group; nil when more is asked than that, or no index has the
+  /// fields.
+  ///
+  /// The query in the groups' order is planned like any other. What an index answers exactly has a
+  /// row for each document that has the fields.
+  ///
+  /// - Complexity: O(rows of the index in question), and a look-up for each group.
+  func countsByIndex(_ executor: Executor) throws(DatabaseError) -> [[Value]: Int]? {
+    var shape = executor.shape
+    guard executor.query.isWhole, shape.orders.isEmpty, shape.start == nil, shape.end == nil,
+      !groupFields.isEmpty, aggregate.fields.allSatisfy({ $0.kind == .count })
+    else { return nil }
+    for field in groupFields {
+      shape.orders.append(SortOrder(field: try QueryField(field), descending: false))
+    }
+    let ordered = try Executor(shape, in: aggregate.query.database, executor.rows)
+    var counts: [[Value]: Int] = [:]
+    for part in ordered.parts {
+      guard part.plan.isExact, part.plan.ways.count <= 1 else { return nil }
+      guard let way = part.plan.ways.first else { continue }
+      guard case .index(let scan) = way, !scan.isRepeating,
+        let reader = try GroupReader(groupFields, scan, part),
+        try reader.count(in: executor.rows, into: &counts)
+      else { return nil }
+    }
+    return counts
+  }
+}
+
+/// Reads groups from the rows of an index.
+private struct GroupReader {
+  private let scan: IndexScan
+  private let fields: FieldReader
+  private let part: QueryPart
+  private static let rowsAtOnce = 256
+
+  /// Nil when the index lacks one of the fields.
+  init?(
+    _ groupFields: [FieldPath], _ scan: IndexScan, _ part: QueryPart
+  ) throws(DatabaseError) {
+    var wanted: [QueryField] = []
+    for field in groupFields { wanted.append(try QueryField(field)) }
+    guard
+      wanted.allSatisfy({ field in scan.index.fields.contains { .field($0.names) == field } })
+    else { return nil }
+    self.scan = scan
+    self.part = part
+    fields = FieldReader(wanted, part)
+  }
+
+  /// Adds up the documents of each group; false when a row does not say which values it stands for.
+  func count(in rows: Rows, into counts: inout [[Value]: Int]) throws(DatabaseError) -> Bool {
+    var walk = RangeWalk(rows, scan.ranges, reversed: scan.isReversed)
+    var run = Run()
+    while run.isWhole {
+      let shown = try walk.show(atMost: Self.rowsAtOnce) { (key, value) throws(DatabaseError) in
+        // A component says where it ends, so rows that begin alike have the same ones.
+        if run.count > 0, key.starts(with: run.components) {
+          run.count += 1
+        } else if run.isWhole {
+          run.flush(into: &counts)
+          try begin(&run, key, value, rows)
+        }
+      }
+      if shown < Self.rowsAtOnce { break }
+    }
+    run.flush(into: &counts)
+    return run.isWhole
+  }
+
+  /// Begins the run of the row.
+  private func begin(
+    _ run: inout Run, _ key: RawSpan, _ value: RawSpan, _ rows: Rows
+  ) throws(DatabaseError) {
+    run.count = 1
+    run.group = nil
+    var document = part.naming.prefix
+    do throws(MalformedBytes) {
+      run.components = key.extracting(first: try endOfComponents(of: key)).array
+      run.isWhole = try scan.index.read(
+        key, value, prefixLength: scan.prefixLength, into: &document)
+    } catch {
+      throw DatabaseError(
+        .dataLoss, "a row of the index '\(scan.index.name)' is damaged: \(error.reason)")
+    }
+    guard run.isWhole else { return }
+    _ = try rows.show(document) { (key, row) throws(DatabaseError) in
+      let view = try DocumentShaper.view(row, key, part.naming)
+      var values: [Value?] = []
+      try fields.read(view, key, into: &values)
+      let group = values.compactMap(\.self)
+      if group.count == values.count { run.group = group }
+    }
+  }
+
+  /// Bytes of the row up to its last component.
+  private func endOfComponents(of key: RawSpan) throws(MalformedBytes) -> Int {
+    var reader = KeyReader(key)
+    try reader.skip(raw: scan.prefixLength)
+    for field in scan.index.fields where try !reader.skipMissing(descending: field.descending) {
+      try reader.skip(descending: field.descending)
+    }
+    return reader.offset
+  }
+}
+
+/// Rows one after the other with the same components.
+private struct Run {
+  var components: [UInt8] = []
+  var count = 0
+  /// The group they are in; nil when they are in none.
+  var group: [Value]?
+  /// Whether no component was cut.
+  var isWhole = true
+
+  mutating func flush(into counts: inout [[Value]: Int]) {
+    if let group { counts[group, default: 0] += count }
+    count = 0
+  }
+}
