@@ -138,10 +138,8 @@ extension IndexDefinition {
     var isWhole = true
     if kind.isLink { _ = try reader.id() }
     for field in kind.isLink ? [] : fields {
-      let mark = field.descending ? ~Self.missing : Self.missing
-      if reader.offset < key.byteCount, key.byte(at: reader.offset) == mark {
-        try reader.skip(raw: 1)
-      } else if try !reader.skip(descending: field.descending) {
+      if try reader.skipMissing(descending: field.descending) { continue }
+      if try !reader.skip(descending: field.descending) {
         isWhole = false
       }
     }
@@ -173,5 +171,16 @@ extension IndexDefinition {
       for _ in 0..<ancestorCount { _ = try reader.id() }
     }
     return reader.offset
+  }
+}
+
+extension KeyReader {
+  /// Passes over the mark of a field that is missing; false when the field is there.
+  @_lifetime(self: copy self)
+  mutating func skipMissing(descending: Bool) throws(MalformedBytes) -> Bool {
+    let mark = descending ? ~IndexDefinition.missing : IndexDefinition.missing
+    guard next == mark else { return false }
+    try skip(raw: 1)
+    return true
   }
 }

@@ -35,6 +35,9 @@ struct KeyReader: ~Escapable {
 
   var isAtEnd: Bool { offset == octets.count }
 
+  /// The next byte; nil at the end.
+  var next: UInt8? { isAtEnd ? nil : octets[offset] }
+
   /// Passes over `count` bytes that are no component, such as the number of a keyspace.
   @_lifetime(self: copy self)
   mutating func skip(raw count: Int) throws(MalformedBytes) {

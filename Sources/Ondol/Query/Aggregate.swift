@@ -93,16 +93,16 @@ public struct AggregateQuery: Sendable, Hashable {
       return fields.map { _ in Aggregator(count: count) }
     }
     var aggregators = fields.map { Aggregator($0.kind) }
-    try visit(&executor, []) { values, _ in
+    try visit(&executor, []) { values in
       for index in aggregators.indices { aggregators[index].add(values[index]) }
     }
     return aggregators
   }
 
-  /// Shows the values of the aggregates' fields, and those of `groups`, in each document.
+  /// Shows the values of the aggregates' fields, followed by those of `groups`, in each document.
   fileprivate func visit(
     _ executor: inout Executor, _ groups: [FieldPath],
-    _ body: ([Value?], [Value?]) -> Void
+    _ body: ([Value?]) -> Void
   ) throws(DatabaseError) {
     var aggregated: [QueryField?] = []
     for field in fields { aggregated.append(try field.field.map(QueryField.init)) }
@@ -117,23 +117,21 @@ public struct AggregateQuery: Sendable, Hashable {
       for document in try executor.documents() {
         let path = try document.reference.place.get()
         let (fields, name) = (document.data(), shape.name(of: path))
-        body(
-          aggregated.map { $0?.value(in: fields, name: name) },
-          grouped.map { $0.value(in: fields, name: name) })
+        body((aggregated + grouped).map { $0?.value(in: fields, name: name) })
       }
       return
     }
     let readers = executor.parts.map { FieldReader(aggregated + grouped, $0) }
-    let count = aggregated.count
+    var values: [Value?] = []
     try executor.visitEach { (view, key, part) throws(DatabaseError) in
-      let values = try readers[part].values(of: view, key)
-      body(Array(values[..<count]), Array(values[count...]))
+      try readers[part].read(view, key, into: &values)
+      body(values)
     }
   }
 }
 
 /// Reads a few fields of documents of one part of a query.
-private struct FieldReader {
+struct FieldReader {
   private let fields: [(field: QueryField?, path: ResolvedPath?)]
   private let part: QueryPart
 
@@ -144,22 +142,23 @@ private struct FieldReader {
     }
   }
 
-  func values(
-    of view: borrowing DocumentView, _ key: RawSpan
-  ) throws(DatabaseError) -> [Value?] {
-    var values: [Value?] = []
-    for (field, path) in fields {
+  /// The fields' values; nil where the document lacks the field.
+  func read(
+    _ view: borrowing DocumentView, _ key: RawSpan, into values: inout [Value?]
+  ) throws(DatabaseError) {
+    values.removeAll(keepingCapacity: true)
+    for index in fields.indices {
       do throws(MalformedBytes) {
-        values.append(
-          try path.flatMap { (path) throws(MalformedBytes) in
-            try view.field(path)?.value(part.matcher.symbols)
-          })
+        if let path = fields[index].path {
+          values.append(try view.field(path)?.value(part.matcher.symbols))
+          continue
+        }
       } catch {
         throw DatabaseError(error, documentAt: try part.naming.path(of: key))
       }
-      if field == .documentID { values[values.count - 1] = try part.naming.name(of: key) }
+      values.append(
+        fields[index].field == .documentID ? try part.naming.name(of: key) : nil)
     }
-    return values
   }
 }
 
@@ -234,23 +233,70 @@ public struct GroupedAggregateQuery: Sendable, Hashable {
   func groups(
     _ executor: inout Executor
   ) throws(DatabaseError) -> [AggregateGroup] {
-    let fresh = aggregate.fields.map { Aggregator($0.kind) }
-    var groups: [[Value]: [Aggregator]] = [:]
-    let count = groupFields.count
-    try aggregate.visit(&executor, groupFields) { values, keys in
-      let key = keys.compactMap(\.self)
-      guard key.count == count else { return }
-      for index in fresh.indices {
-        groups[key, default: fresh][index].add(values[index])
-      }
+    if let counts = try countsByIndex(executor) {
+      return answer(
+        counts.map { key, count in
+          (key, aggregate.fields.map { _ in Aggregator(count: count) })
+        })
     }
-    let unreadable = executor.unreadable
-    return groups.map { key, aggregators in
+    var table = GroupTable(aggregate.fields)
+    try aggregate.visit(&executor, groupFields) { table.add($0) }
+    return answer(table.groups, executor.unreadable)
+  }
+
+  private func answer(
+    _ groups: [(key: [Value], aggregators: [Aggregator])],
+    _ unreadable: [DocumentReference] = []
+  ) -> [AggregateGroup] {
+    groups.map { key, aggregators in
       AggregateGroup(
         fields: groupFields, key: key,
         aggregation: AggregateQuerySnapshot(
           query: aggregate, aggregators, unreadable: unreadable))
     }.sorted { ValueOrder.compare(.array($0.key), .array($1.key)) < 0 }
+  }
+}
+
+/// The aggregates of groups, as they come to be.
+private struct GroupTable {
+  /// Most groups agree in one field, whose value needs no list around it.
+  private enum Key: Hashable {
+    case value(Value)
+    case values([Value])
+  }
+
+  private let fresh: [Aggregator]
+  private(set) var groups: [(key: [Value], aggregators: [Aggregator])] = []
+  private var places: [Key: Int] = [:]
+
+  init(_ fields: [AggregateField]) {
+    fresh = fields.map { Aggregator($0.kind) }
+  }
+
+  /// Adds a document by the values of the aggregates' fields and of the groups'; to none when it
+  /// lacks one of the latter.
+  mutating func add(_ values: [Value?]) {
+    let key: Key
+    if values.count == fresh.count + 1 {
+      guard let value = values[fresh.count] else { return }
+      key = .value(value)
+    } else {
+      let keys = values[fresh.count...].compactMap(\.self)
+      guard keys.count == values.count - fresh.count else { return }
+      key = .values(keys)
+    }
+    let place = places[key] ?? begin(key)
+    for index in fresh.indices { groups[place].aggregators[index].add(values[index]) }
+  }
+
+  private mutating func begin(_ key: Key) -> Int {
+    let place = groups.count
+    places[key] = place
+    switch key {
+    case .value(let value): groups.append(([value], fresh))
+    case .values(let values): groups.append((values, fresh))
+    }
+    return place
   }
 }
 

@@ -127,6 +127,11 @@ extension RawSpan {
     unsafe withUnsafeBytes { unsafe [UInt8]($0) }
   }
 
+  /// Whether the first bytes are these.
+  package func starts(with prefix: [UInt8]) -> Bool {
+    byteCount >= prefix.count && extracting(first: prefix.count).compare(prefix.bytes) == 0
+  }
+
   /// Bytewise order: negative, zero or positive, as `memcmp`, a prefix before what it begins.
   package func compare(_ other: RawSpan) -> Int {
     let common = Swift.min(byteCount, other.byteCount)
