@@ -35,7 +35,7 @@ struct UniqueClaims {
   /// Throws `.alreadyExists` when another document of the commit takes the same values, and
   /// `.invalidArgument` when values cannot be unique.
   mutating func apply(
-    _ changes: IndexChanges, of index: IndexDefinition, for path: DocumentPath,
+    _ changes: IndexChanges, of index: IndexDefinition, for path: @autoclosure () -> DocumentPath,
     to batch: inout Batch
   ) throws(DatabaseError) {
     guard index.kind.isUnique else {
@@ -43,6 +43,7 @@ struct UniqueClaims {
       for row in changes.put { batch.put(row) }
       return
     }
+    let path = path()
     released.formUnion(changes.deleted)
     for row in changes.put {
       guard !row.value.isEmpty else {

@@ -8,17 +8,15 @@ final class DocumentShaper: Sendable {
   private let database: Database
   private let naming: DocumentNaming
   private let symbols: SymbolTable
-  /// The fields asked for, and where they are; nil for all.
-  private let selection: (fields: FieldSelection, paths: [ResolvedPath])?
+  /// The fields asked for; nil for all.
+  private let selection: SelectionReader?
 
   init(_ database: Database, _ part: QueryPart, _ selection: FieldSelection?) {
     self.database = database
     naming = part.naming
     let symbols = part.matcher.symbols
     self.symbols = symbols
-    self.selection = selection.map { selection in
-      (selection, selection.fields.map { ResolvedPath($0, in: symbols) })
-    }
+    self.selection = selection.map { SelectionReader($0, symbols) }
   }
 
   /// The row of the document with the key, read in place.
@@ -48,8 +46,8 @@ final class DocumentShaper: Sendable {
     do throws(MalformedBytes) {
       if let selection {
         contents = .init(
-          stamps: selection.fields.isEmpty ? .unread : DocumentStamps(view),
-          fields: try selected(selection.fields, selection.paths, of: view))
+          stamps: selection.isEmpty ? .unread : DocumentStamps(view),
+          fields: try selection.fields(of: view))
       } else {
         contents = try .init(row: row, view, symbols)
       }
@@ -60,18 +58,33 @@ final class DocumentShaper: Sendable {
     return DocumentSnapshot(reference: reference, contents: contents)
   }
 
-  private func selected(
-    _ selection: FieldSelection, _ paths: [ResolvedPath], of view: borrowing DocumentView
-  ) throws(MalformedBytes) -> [String: Value] {
-    var values: [Value?] = []
-    for path in paths { values.append(try view.field(path)?.value(symbols)) }
-    return selection.of { (_, place) in values[place] }
-  }
-
   /// The document without anything but its place.
   func name(_ key: RawSpan) throws(DatabaseError) -> DocumentSnapshot {
     let reference = DocumentReference(
       database: database, place: .success(try naming.path(of: key)))
     return DocumentSnapshot(reference: reference, contents: .init(stamps: .unread, fields: [:]))
+  }
+}
+
+/// Reads some fields of documents, and nothing else of them.
+struct SelectionReader: Sendable {
+  private let selection: FieldSelection
+  private let paths: [ResolvedPath]
+  private let symbols: SymbolTable
+
+  init(_ selection: FieldSelection, _ symbols: SymbolTable) {
+    self.selection = selection
+    self.symbols = symbols
+    paths = selection.fields.map { ResolvedPath($0, in: symbols) }
+  }
+
+  /// Whether no field is read.
+  var isEmpty: Bool { selection.isEmpty }
+
+  /// What the document has in the fields.
+  func fields(of view: borrowing DocumentView) throws(MalformedBytes) -> [String: Value] {
+    var values: [Value?] = []
+    for path in paths { values.append(try view.field(path)?.value(symbols)) }
+    return selection.of { (_, place) in values[place] }
   }
 }

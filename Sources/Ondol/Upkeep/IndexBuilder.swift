@@ -4,8 +4,9 @@
 //    its rows, because every write guards the family's row and so was prepared after the
 //    declaration.
 // 2. The older documents are added in the order of their keys, some hundred a commit. A commit
-//    guards the documents it was derived from: if one has changed meanwhile, its writer has
-//    maintained the index, and the batch is derived again. Each commit also says how far it came.
+//    guards the range of documents it was derived from: if one has changed meanwhile, its writer
+//    has maintained the index, and the batch is derived again. Each commit also says how far it
+//    came.
 // 3. The index is declared `ready`, and only now serves queries.
 //
 // A crash leaves it `building`; after the next opening it goes on where the last commit said, see
@@ -143,19 +144,23 @@ struct IndexBuilder: Sendable {
     documentsBehind through: [UInt8]?, of entry: CollectionEntry, to index: IndexDefinition,
     _ stored: Rows, _ batch: inout Batch
   ) throws(DatabaseError) -> (last: [UInt8], count: Int)? {
-    var walk = RangeWalk(stored, [range(of: index, behind: through)])
+    let range = range(of: index, behind: through)
+    var walk = RangeWalk(stored, [range])
     var claims = UniqueClaims()
-    var last: [UInt8]?
+    var last: [UInt8] = []
     var count = 0
     var bytes = 0
+    let reader = SelectionReader(FieldSelection(fields: index.read), entry.symbols)
     while count < Self.batchCount, bytes < Self.batchBytes, try walk.next() {
       let key = walk.cursor.key
       let ids = try DocumentKey.ids(in: key, ancestorCount: pattern.ancestorCount)
-      let path = DocumentPath(unchecked: zip(pattern.collectionIDs, ids).flatMap { [$0, $1] })
+      var path: DocumentPath {
+        DocumentPath(unchecked: zip(pattern.collectionIDs, ids).flatMap { [$0, $1] })
+      }
       let value = try walk.value
       let fields: [String: Value]
       do throws(MalformedBytes) {
-        fields = try DocumentView(value).fields(entry.symbols)
+        fields = try reader.fields(of: DocumentView(value))
       } catch {
         throw DatabaseError(error, documentAt: path)
       }
@@ -164,13 +169,14 @@ struct IndexBuilder: Sendable {
       if index.kind.isLink, !rows.isEmpty {
         try stored.requireObjects(linkedBy: index, fields, at: path, in: &batch)
       }
-      batch.guardUnchanged(key)
       last = key.array
       count += 1
       bytes += value.byteCount
     }
+    guard count > 0 else { return nil }
+    batch.guardUnchanged(from: range.lower.bytes, to: (last + [0]).bytes)
     try claims.settle(into: &batch, stored)
-    return last.map { ($0, count) }
+    return (last, count)
   }
 
   /// The index's own row, which says how far it is.
