@@ -44,6 +44,23 @@ struct DocumentRun {
     note(.batchWrite, Double(plan.documents) / (Double(nanoseconds) / 1e9))
     if plan.includes(.scan) { _ = try await write(Plan.archived, to: .archive, of: store) }
     if plan.includes(.decodeAll) { _ = try await write(Plan.exported, to: .export, of: store) }
+    if plan.workloads.contains(where: \.isOfListing) { try await list(store) }
+  }
+
+  /// Writes the listing and makes its indexes.
+  private mutating func list(_ store: some DocumentStore) async throws {
+    for first in stride(from: 0, to: plan.listed, by: Plan.documentsPerBatch) {
+      let numbers = first..<min(first + Plan.documentsPerBatch, plan.listed)
+      try await store.write(
+        numbers.map { (ListedFile.id($0), ListedFile($0, of: plan.listed)) })
+    }
+    for (workload, index) in [(Workload.buildIndex1, .section), (.buildIndex2, .packageAndDepth)]
+      as [(Workload, ListingIndex)]
+    {
+      let start = peer_now()
+      try await store.build(index)
+      note(workload, Double(peer_now() - start) / 1e6)
+    }
   }
 
   /// Writes documents in batches, each made with the clock stopped.
@@ -77,9 +94,17 @@ struct DocumentRun {
     try await measure(.scan, queries.names, per: plan.scansPerPass * 1_000_000) {
       try await store.scan($0)
     }
-    try await measure(.decodeAll, Array(repeating: (), count: plan.passes), per: 1_000_000) { _ in
-      try await store.decodeAll()
+    let passes: [Void] = Array(repeating: (), count: plan.passes)
+    try await measure(.decodeAll, passes, per: 1_000_000) { try await store.decodeAll() }
+    try await measure(.countAll, passes, per: 1_000_000) { try await store.countAll() }
+    try await measure(.countWhere, passes, per: 1_000_000) { try await store.countDeep() }
+    try await measure(.groupByIndex, passes, per: 1_000_000) {
+      try await store.groupBySection()
     }
+    try await measure(.groupByScan, passes, per: 1_000_000) {
+      try await store.groupByPackage()
+    }
+    try await measure(.prefixScan, queries.paths, per: 1_000_000) { try await store.paths($0) }
   }
 
   /// Times the passes and notes the median one, in parts of as many nanoseconds.

@@ -99,6 +99,58 @@ final class OndolStore: DocumentStore {
     return records.reduce(0) { $0 &+ $1.checksum }
   }
 
+  private var listing: CollectionReference { database.collection("listing") }
+
+  func write(_ files: [(id: String, file: ListedFile)]) async throws {
+    let batch = database.batch()
+    for (id, file) in files { try batch.setData(from: file, forDocument: listing.document(id)) }
+    try await batch.commit()
+  }
+
+  func build(_ index: ListingIndex) async throws {
+    switch index {
+    case .section: try await listing.createIndex(on: ["section"])
+    case .packageAndDepth: try await listing.createIndex(on: ["package", "depth"])
+    }
+  }
+
+  func countAll() async throws -> UInt64 {
+    UInt64(try await listing.count.getAggregation().count)
+  }
+
+  func countDeep() async throws -> UInt64 {
+    let deep = listing.whereField("depth", isGreaterThan: ListedFile.depth)
+    return UInt64(try await deep.count.getAggregation().count)
+  }
+
+  func groupBySection() async throws -> UInt64 {
+    try await groups(listing.query, by: "section")
+  }
+
+  func groupByPackage() async throws -> UInt64 {
+    try await groups(
+      listing.whereField("ending", isEqualTo: ListedFile.ending), by: "package")
+  }
+
+  private func groups(_ query: Query, by field: FieldPath) async throws -> UInt64 {
+    var checksum = Checksum()
+    for group in try await query.count.group(by: field).getAggregation() {
+      checksum.add(group: group[field] ?? "", count: group.aggregation.count)
+    }
+    return checksum.value
+  }
+
+  func paths(_ query: PathQuery) async throws -> UInt64 {
+    let found = listing.whereField("path", isGreaterThanOrEqualTo: query.lower)
+      .whereField("path", isLessThan: query.upper).order(by: "path")
+      .limit(to: PathQuery.length)
+    var checksum = Checksum()
+    for document in try await found.getDocuments().documents {
+      checksum.add(document["path"] as String? ?? "")
+    }
+    return checksum.value
+  }
+
   private func documents<Asked>(
     _ queries: [Asked], _ query: (Asked) -> Query
   ) async throws -> UInt64 {

@@ -65,6 +65,13 @@ struct Queries {
     }
   }
 
+  var paths: [PathQuery] {
+    (0..<passes).map { pass in
+      let number = 10 + 77 * pass % 89
+      return PathQuery(lower: "usr/share/doc/\(number)", upper: "usr/share/doc/\(number + 1)")
+    }
+  }
+
   // MARK: - What must be found
 
   /// The checksum of each workload that reads.
@@ -93,7 +100,43 @@ struct Queries {
       }
       expected[.decodeAll] = fold(Array(repeating: sum, count: passes))
     }
+    if plan.workloads.contains(where: \.isOfListing) { expectListing(plan.listed, &expected) }
     return expected
+  }
+
+  private func expectListing(_ count: Int, _ expected: inout [Workload: UInt64]) {
+    var deep: UInt64 = 0
+    var sections: [String: Int] = [:]
+    var packages: [String: Int] = [:]
+    var found: [[String]] = Array(repeating: [], count: passes)
+    let paths = paths
+    for number in 0..<count {
+      let file = ListedFile(number, of: count)
+      if file.depth > ListedFile.depth { deep += 1 }
+      sections[file.section, default: 0] += 1
+      if file.ending == ListedFile.ending { packages[file.package, default: 0] += 1 }
+      for (pass, query) in paths.enumerated() where query.lower <= file.path {
+        if file.path < query.upper { found[pass].append(file.path) }
+      }
+    }
+    func each(_ answer: UInt64) -> UInt64 { fold(Array(repeating: answer, count: passes)) }
+    func folded(_ groups: [String: Int]) -> UInt64 {
+      var checksum = Checksum()
+      for (group, count) in groups.sorted(by: { $0.key < $1.key }) {
+        checksum.add(group: group, count: count)
+      }
+      return checksum.value
+    }
+    expected[.countAll] = each(UInt64(count))
+    expected[.countWhere] = each(deep)
+    expected[.groupByIndex] = each(folded(sections))
+    expected[.groupByScan] = each(folded(packages))
+    expected[.prefixScan] = fold(
+      found.map { paths in
+        var checksum = Checksum()
+        for path in paths.sorted().prefix(PathQuery.length) { checksum.add(path) }
+        return checksum.value
+      })
   }
 
   private func checksum<Query>(

@@ -13,13 +13,22 @@ enum Workload: String, SuiteWorkload {
   case page = "page 20"
   case scan = "scan 1 of 11000"
   case decodeAll = "decode 35000"
+  case countAll = "count all"
+  case countWhere = "count where"
+  case groupByIndex = "group by index"
+  case groupByScan = "group by scan"
+  case prefixScan = "prefix scan"
+  case buildIndex1 = "build index 1"
+  case buildIndex2 = "build index 2"
   case getOnMainActor = "get document from @MainActor"
 
   var unit: String {
     switch self {
     case .get, .decode, .equality, .inSeven, .page, .getOnMainActor: "µs"
     case .batchWrite: "docs/s"
-    case .scan, .decodeAll: "ms"
+    case .scan, .decodeAll, .countAll, .countWhere, .groupByIndex, .groupByScan, .prefixScan,
+      .buildIndex1, .buildIndex2:
+      "ms"
     }
   }
 
@@ -30,13 +39,25 @@ enum Workload: String, SuiteWorkload {
   var goal: Double? {
     switch self {
     case .get: 2
-    case .decode, .getOnMainActor: nil
+    case .decode, .getOnMainActor, .countAll, .countWhere, .groupByIndex, .groupByScan,
+      .prefixScan, .buildIndex1, .buildIndex2:
+      nil
     case .batchWrite: 60_000
     case .equality: 10
     case .inSeven: 40
     case .page: 60
     case .scan: 10
     case .decodeAll: 150
+    }
+  }
+
+  /// Whether it is about the listing.
+  var isOfListing: Bool {
+    switch self {
+    case .countAll, .countWhere, .groupByIndex, .groupByScan, .prefixScan, .buildIndex1,
+      .buildIndex2:
+      true
+    default: false
     }
   }
 
@@ -71,12 +92,15 @@ struct Plan: Codable {
 
   func includes(_ workload: Workload) -> Bool { workloads.contains(workload) }
 
+  /// Files in the listing.
+  var listed: Int { 3 * documents }
+
   /// Documents that a workload is about.
   func count(_ workload: Workload) -> Int {
     switch workload {
     case .scan: Self.archived
     case .decodeAll: Self.exported
-    default: documents
+    default: workload.isOfListing ? listed : documents
     }
   }
 }

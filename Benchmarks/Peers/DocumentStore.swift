@@ -93,6 +93,33 @@ package protocol DocumentStore: AnyObject, Sendable {
   /// - Returns: the sum of the checksums of the records, in whatever order they come.
   func decodeAll() async throws -> UInt64
 
+  /// Writes files into the listing, which has no index yet, in one commit.
+  func write(_ files: [(id: String, file: ListedFile)]) async throws
+
+  /// Makes an index of the listing.
+  func build(_ index: ListingIndex) async throws
+
+  /// How many files are listed.
+  func countAll() async throws -> UInt64
+
+  /// How many files are deeper than `ListedFile.depth`, without an index.
+  func countDeep() async throws -> UInt64
+
+  /// Counts the files of each section, by its index.
+  ///
+  /// - Returns: the fold of sections and counts, in the order of the sections.
+  func groupBySection() async throws -> UInt64
+
+  /// Counts the files of each package that have the ending, which no index has.
+  ///
+  /// - Returns: the fold of packages and counts, in the order of the packages.
+  func groupByPackage() async throws -> UInt64
+
+  /// Finds the first files between the paths, without an index.
+  ///
+  /// - Returns: the fold of the paths found.
+  func paths(_ query: PathQuery) async throws -> UInt64
+
   /// Brings the data into the shape it is best read in.
   func settle() async throws
 

@@ -56,6 +56,9 @@
         }
         try database.execute(
           sql: """
+            CREATE TABLE listing(
+              id TEXT NOT NULL PRIMARY KEY, path TEXT NOT NULL, depth INTEGER NOT NULL,
+              section TEXT NOT NULL, ending TEXT NOT NULL, package TEXT NOT NULL);
             CREATE INDEX emails ON diary(email);
             CREATE INDEX dates ON diary(user, date);
             CREATE INDEX prices ON diary(category, price DESC);
@@ -147,6 +150,80 @@
         }
         for row in rows { checksum.add(row) }
       }
+      return checksum.value
+    }
+
+    package func write(_ files: [(id: String, file: ListedFile)]) throws {
+      try pool.write { database in
+        let statement = try database.cachedStatement(
+          sql: "INSERT OR REPLACE INTO listing VALUES (?,?,?,?,?,?)")
+        for (id, file) in files {
+          statement.setUncheckedArguments([
+            id, file.path, file.depth, file.section, file.ending, file.package,
+          ])
+          try statement.execute()
+        }
+      }
+    }
+
+    package func build(_ index: ListingIndex) throws {
+      try pool.write { database in
+        switch index {
+        case .section: try database.execute(sql: "CREATE INDEX sections ON listing(section)")
+        case .packageAndDepth:
+          try database.execute(sql: "CREATE INDEX packages ON listing(package, depth)")
+        }
+      }
+    }
+
+    package func countAll() throws -> UInt64 {
+      try number("SELECT count(*) FROM listing")
+    }
+
+    package func countDeep() throws -> UInt64 {
+      try number("SELECT count(*) FROM listing WHERE depth > \(ListedFile.depth)")
+    }
+
+    package func groupBySection() throws -> UInt64 {
+      try groups("SELECT section, count(*) FROM listing GROUP BY section ORDER BY section")
+    }
+
+    package func groupByPackage() throws -> UInt64 {
+      try groups(
+        """
+        SELECT package, count(*) FROM listing WHERE ending = '\(ListedFile.ending)'
+        GROUP BY package ORDER BY package
+        """)
+    }
+
+    package func paths(_ query: PathQuery) throws -> UInt64 {
+      let rows = try pool.unsafeRead { database in
+        try Row.fetchAll(
+          database.cachedStatement(
+            sql: """
+              SELECT path FROM listing WHERE path >= ? AND path < ? ORDER BY path
+              LIMIT \(PathQuery.length)
+              """),
+          arguments: [query.lower, query.upper])
+      }
+      var checksum = Checksum()
+      for row in rows { checksum.add(row[0] as String) }
+      return checksum.value
+    }
+
+    private func number(_ sql: String) throws -> UInt64 {
+      try pool.unsafeRead { database in
+        let number = try Int64.fetchOne(database.cachedStatement(sql: sql))
+        return UInt64(bitPattern: number ?? 0)
+      }
+    }
+
+    private func groups(_ sql: String) throws -> UInt64 {
+      let rows = try pool.unsafeRead { database in
+        try Row.fetchAll(database.cachedStatement(sql: sql))
+      }
+      var checksum = Checksum()
+      for row in rows { checksum.add(group: row[0], count: row[1]) }
       return checksum.value
     }
 

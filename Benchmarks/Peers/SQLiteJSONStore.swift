@@ -46,6 +46,7 @@
       }
       try execute(
         """
+        CREATE TABLE listing(id TEXT NOT NULL PRIMARY KEY, body TEXT NOT NULL);
         CREATE INDEX emails ON diary(body->>'$.email');
         CREATE INDEX dates ON diary(body->>'$.user', body->>'$.date');
         CREATE INDEX prices ON diary(body->>'$.category', body->>'$.price' DESC);
@@ -117,6 +118,78 @@
       var records: [Record] = []
       try forEachRow(try statement("SELECT body FROM export")) { records.append(try record($0)) }
       return records.reduce(0) { $0 &+ $1.checksum }
+    }
+
+    package func write(_ files: [(id: String, file: ListedFile)]) throws {
+      let insert = try statement("INSERT OR REPLACE INTO listing VALUES (?1, ?2)")
+      try execute("BEGIN IMMEDIATE")
+      for (id, file) in files {
+        bind(id, insert, 1)
+        bind(file.json, insert, 2)
+        let code = sqlite3_step(insert)
+        sqlite3_reset(insert)
+        if code != SQLITE_DONE { try check(code, "sqlite3_step") }
+      }
+      try execute("COMMIT")
+    }
+
+    package func build(_ index: ListingIndex) throws {
+      switch index {
+      case .section: try execute("CREATE INDEX sections ON listing(body->>'$.section')")
+      case .packageAndDepth:
+        try execute("CREATE INDEX packages ON listing(body->>'$.package', body->>'$.depth')")
+      }
+    }
+
+    package func countAll() throws -> UInt64 {
+      try number("SELECT count(*) FROM listing")
+    }
+
+    package func countDeep() throws -> UInt64 {
+      try number("SELECT count(*) FROM listing WHERE body->>'$.depth' > \(ListedFile.depth)")
+    }
+
+    package func groupBySection() throws -> UInt64 {
+      try groups(
+        "SELECT body->>'$.section', count(*) FROM listing GROUP BY body->>'$.section' ORDER BY 1")
+    }
+
+    package func groupByPackage() throws -> UInt64 {
+      try groups(
+        """
+        SELECT body->>'$.package', count(*) FROM listing
+        WHERE body->>'$.ending' = '\(ListedFile.ending)' GROUP BY body->>'$.package' ORDER BY 1
+        """)
+    }
+
+    package func paths(_ query: PathQuery) throws -> UInt64 {
+      let select = try statement(
+        """
+        SELECT body->>'$.path' FROM listing WHERE body->>'$.path' >= ?1 AND body->>'$.path' < ?2
+        ORDER BY body->>'$.path' LIMIT \(PathQuery.length)
+        """)
+      bind(query.lower, select, 1)
+      bind(query.upper, select, 2)
+      var checksum = Checksum()
+      try forEachRow(select) { row in
+        checksum.add(sqlite3_column_text(row, 0), Int(sqlite3_column_bytes(row, 0)))
+      }
+      return checksum.value
+    }
+
+    private func number(_ text: String) throws -> UInt64 {
+      var number: Int64 = 0
+      try forEachRow(try statement(text)) { number = sqlite3_column_int64($0, 0) }
+      return UInt64(bitPattern: number)
+    }
+
+    private func groups(_ text: String) throws -> UInt64 {
+      var checksum = Checksum()
+      try forEachRow(try statement(text)) { row in
+        checksum.add(sqlite3_column_text(row, 0), Int(sqlite3_column_bytes(row, 0)))
+        checksum.add(UInt64(bitPattern: sqlite3_column_int64(row, 1)))
+      }
+      return checksum.value
     }
 
     package func settle() throws {
@@ -206,6 +279,15 @@
 
     private func fail(_ call: String) -> PeerError {
       PeerError(Self.name, call, String(cString: sqlite3_errmsg(database)))
+    }
+  }
+
+  extension ListedFile {
+    fileprivate var json: String {
+      """
+      {"path":"\(path)","depth":\(depth),"section":"\(section)","ending":"\(ending)",\
+      "package":"\(package)"}
+      """
     }
   }
 
