@@ -30,7 +30,12 @@ struct RangeWalk: ~Copyable {
   mutating func next() throws(DatabaseError) -> Bool {
     guard !ranges.isEmpty else { return false }
     try count()
-    return try rethrowing { () throws(EngineError) in try reversed ? backward() : forward() }
+    return try rethrowing { () throws(EngineError) in
+      try move()
+      // The cursor knows the bounds of all ranges together.
+      guard ranges.count > 1 else { return cursor.isValid }
+      return try reversed ? settleBackward() : settleForward()
+    }
   }
 
   /// The value of the row it is at; a large one is read from disk only now.
@@ -95,15 +100,19 @@ struct RangeWalk: ~Copyable {
     try rows.step()
   }
 
-  private mutating func forward() throws(EngineError) -> Bool {
-    if !hasBegun {
-      try cursor.seekToFirst()
-    } else if cursor.isValid {
-      try cursor.next()
+  /// Moves the cursor by a row, to the first one at the beginning.
+  private mutating func move() throws(EngineError) {
+    switch (hasBegun, reversed) {
+    case (false, false): try cursor.seekToFirst()
+    case (false, true): try cursor.seekToLast()
+    case (true, false): if cursor.isValid { try cursor.next() }
+    case (true, true): if cursor.isValid { try cursor.previous() }
     }
     hasBegun = true
-    // The cursor knows the bounds of all ranges together.
-    if ranges.count == 1 { return cursor.isValid }
+  }
+
+  /// Goes on to the first row that is in a range; false when there is none.
+  private mutating func settleForward() throws(EngineError) -> Bool {
     while cursor.isValid {
       let end = ranges[current].upper
       if cursor.key.compare(end.bytes) >= 0 {
@@ -117,14 +126,8 @@ struct RangeWalk: ~Copyable {
     return false
   }
 
-  private mutating func backward() throws(EngineError) -> Bool {
-    if !hasBegun {
-      try cursor.seekToLast()
-    } else if cursor.isValid {
-      try cursor.previous()
-    }
-    hasBegun = true
-    if ranges.count == 1 { return cursor.isValid }
+  /// Goes back to the last row that is in a range; false when there is none.
+  private mutating func settleBackward() throws(EngineError) -> Bool {
     while cursor.isValid {
       let begin = ranges[current].lower
       if cursor.key.compare(begin.bytes) < 0 {
