@@ -54,7 +54,7 @@ struct DocumentRun {
       try await store.write(
         numbers.map { (ListedFile.id($0), ListedFile($0, of: plan.listed)) })
     }
-    for (workload, index) in [(Workload.buildIndex1, .section), (.buildIndex2, .packageAndDepth)]
+    for (workload, index) in [(Workload.buildIndex1, .section), (.buildIndex2, .sectionAndEnding)]
       as [(Workload, ListingIndex)]
     {
       let start = peer_now()

@@ -110,7 +110,7 @@ final class OndolStore: DocumentStore {
   func build(_ index: ListingIndex) async throws {
     switch index {
     case .section: try await listing.createIndex(on: ["section"])
-    case .packageAndDepth: try await listing.createIndex(on: ["package", "depth"])
+    case .sectionAndEnding: try await listing.createIndex(on: ["section", "ending"])
     }
   }
 

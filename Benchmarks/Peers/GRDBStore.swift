@@ -170,8 +170,8 @@
       try pool.write { database in
         switch index {
         case .section: try database.execute(sql: "CREATE INDEX sections ON listing(section)")
-        case .packageAndDepth:
-          try database.execute(sql: "CREATE INDEX packages ON listing(package, depth)")
+        case .sectionAndEnding:
+          try database.execute(sql: "CREATE INDEX endings ON listing(section, ending)")
         }
       }
     }

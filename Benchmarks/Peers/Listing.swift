@@ -46,7 +46,7 @@ package struct PathQuery: Sendable {
 /// The fields that an index of the listing is over.
 package enum ListingIndex: Sendable, CaseIterable {
   case section
-  case packageAndDepth
+  case sectionAndEnding
 }
 
 extension Checksum {

@@ -136,8 +136,8 @@
     package func build(_ index: ListingIndex) throws {
       switch index {
       case .section: try execute("CREATE INDEX sections ON listing(body->>'$.section')")
-      case .packageAndDepth:
-        try execute("CREATE INDEX packages ON listing(body->>'$.package', body->>'$.depth')")
+      case .sectionAndEnding:
+        try execute("CREATE INDEX endings ON listing(body->>'$.section', body->>'$.ending')")
       }
     }
 

@@ -131,13 +131,15 @@ struct CheckedCursor: ~Copyable {
   /// Moves as often as asked, any way that is allowed.
   mutating func wander(_ moves: Int, _ draw: inout ModelDraw) throws {
     for _ in 0..<moves {
-      switch draw.random.below(12) {
+      switch draw.random.below(14) {
       case 0: try seekToFirst()
       case 1: try seekToLast()
       case 2, 3: try seek(atOrAfter: draw.probe(group: group))
       case 4, 5: try seek(atOrBefore: draw.probe(group: group))
       case 6...8 where place != nil: try next()
       case 9...11 where place != nil: try previous()
+      case 12...13 where place != nil:
+        try skip(atMost: draw.random.below(20), backward: draw.random.chance(1, in: 2))
       default: try seek(atOrAfter: draw.probe(group: group))
       }
     }
@@ -175,6 +177,17 @@ struct CheckedCursor: ~Copyable {
     guard let place else { return }
     try cursor.previous()
     try arrive(at: place - 1, by: "previous before \(shown(rows[place].key))")
+  }
+
+  private mutating func skip(atMost count: Int, backward: Bool) throws {
+    guard let place else { return }
+    let skipped = cursor.skip(atMost: count, backward: backward)
+    guard 0...count ~= skipped else {
+      throw ModelFailure("\(name) skips \(skipped) rows of \(count)")
+    }
+    try arrive(
+      at: place + (backward ? -skipped : skipped),
+      by: "skipping \(skipped) rows from \(shown(rows[place].key))")
   }
 
   private func firstRow(atOrAfter key: [UInt8]) -> Int {
