@@ -319,15 +319,15 @@ private final class ListenerRecord: Sendable {
 }
 
 extension [String] {
-  /// Whether this is `before` without some of the documents that `after` lacks. Where a limit cuts
-  /// both, those come in that `after` has and `before` has not, behind the others, or before them
-  /// when the limit keeps the last.
+  /// Whether this is `before` without some of the documents that `after` lacks. Under a limit those
+  /// come in that `after` has and `before` has not: behind the others, or in front of them when the
+  /// limit keeps the last. As long as it is full, it may cut off some that `after` has.
   fileprivate func isBetween(_ before: [String], _ after: [String]) -> Bool {
     let news = after.filter { !before.contains($0) }
     let common = after.filter { contains($0) }
-    return count >= after.count
-      && (isPart(of: before + news) && after.starts(with: common)
-        || isPart(of: news + before) && after.reversed().starts(with: common.reversed()))
+    guard common == after || count == before.count else { return false }
+    return isPart(of: before + news) && after.starts(with: common)
+      || isPart(of: news + before) && after.reversed().starts(with: common.reversed())
   }
 
   /// Whether this is `whole` with some elements left out.
