@@ -18,7 +18,9 @@ import Testing
     case 3, 4: .integer(Int64(random.below(3)))
     case 5: .array([.integer(1), .double(Double(random.below(2)))])
     case 9: .string(long + random.pick(["a", "b"]))
-    default: .string(random.pick(["a", "b", "a\u{0}", "ab"]))
+    // The last two are one Hangul syllable, composed and decomposed: two groups.
+    default:
+      .string(random.pick(["a", "b", "a\u{0}", "ab", "\u{AC01}", "\u{1100}\u{1161}\u{11A8}"]))
     }
   }
 
