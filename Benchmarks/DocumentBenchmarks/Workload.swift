@@ -26,9 +26,7 @@ enum Workload: String, SuiteWorkload {
     switch self {
     case .get, .decode, .equality, .inSeven, .page, .getOnMainActor: "µs"
     case .batchWrite: "docs/s"
-    case .scan, .decodeAll, .countAll, .countWhere, .groupByIndex, .groupByScan, .prefixScan,
-      .buildIndex1, .buildIndex2:
-      "ms"
+    default: "ms"
     }
   }
 
@@ -39,15 +37,13 @@ enum Workload: String, SuiteWorkload {
   var goal: Double? {
     switch self {
     case .get: 2
-    case .decode, .getOnMainActor, .countAll, .countWhere, .groupByIndex, .groupByScan,
-      .prefixScan, .buildIndex1, .buildIndex2:
-      nil
     case .batchWrite: 60_000
     case .equality: 10
     case .inSeven: 40
     case .page: 60
     case .scan: 10
     case .decodeAll: 150
+    default: nil
     }
   }
 

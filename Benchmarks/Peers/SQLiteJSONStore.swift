@@ -54,11 +54,17 @@
     }
 
     package func write(_ records: [IdentifiedRecord], to place: DocumentPlace) throws {
-      let insert = try statement("INSERT OR REPLACE INTO \(place.rawValue) VALUES (?1, ?2)")
+      try insert(records.lazy.map { ($0.id, $0.record.json) }, into: place.rawValue)
+    }
+
+    private func insert(
+      _ rows: some Sequence<(id: String, json: String)>, into table: String
+    ) throws {
+      let insert = try statement("INSERT OR REPLACE INTO \(table) VALUES (?1, ?2)")
       try execute("BEGIN IMMEDIATE")
-      for identified in records {
-        bind(identified.id, insert, 1)
-        bind(identified.record.json, insert, 2)
+      for (id, json) in rows {
+        bind(id, insert, 1)
+        bind(json, insert, 2)
         let code = sqlite3_step(insert)
         sqlite3_reset(insert)
         if code != SQLITE_DONE { try check(code, "sqlite3_step") }
@@ -121,16 +127,7 @@
     }
 
     package func write(_ files: [(id: String, file: ListedFile)]) throws {
-      let insert = try statement("INSERT OR REPLACE INTO listing VALUES (?1, ?2)")
-      try execute("BEGIN IMMEDIATE")
-      for (id, file) in files {
-        bind(id, insert, 1)
-        bind(file.json, insert, 2)
-        let code = sqlite3_step(insert)
-        sqlite3_reset(insert)
-        if code != SQLITE_DONE { try check(code, "sqlite3_step") }
-      }
-      try execute("COMMIT")
+      try insert(files.lazy.map { ($0.id, $0.file.json) }, into: "listing")
     }
 
     package func build(_ index: ListingIndex) throws {
