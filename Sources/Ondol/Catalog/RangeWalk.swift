@@ -67,6 +67,28 @@ struct RangeWalk: ~Copyable {
     return shown
   }
 
+  /// Moves on by up to `limit` rows that are wanted and shows each; gives back at how many rows it
+  /// looked and how many it showed, fewer than `limit` when there are no more.
+  ///
+  /// - Parameter isUnwanted: is shown values; may let rows through that are not wanted.
+  mutating func show(
+    atMost limit: Int, past isUnwanted: (RawSpan) -> Bool,
+    _ visit: (RawSpan, RawSpan) throws(DatabaseError) -> Void
+  ) throws(DatabaseError) -> (looked: Int, shown: Int) {
+    var (looked, shown) = (0, 0)
+    while shown < limit, try next() {
+      // Of several ranges any row may be the last of one; and no more than until the next step.
+      let most = ranges.count == 1 ? rowsLeft : 1
+      let search = cursor.search(atMost: most, backward: reversed, past: isUnwanted)
+      looked += search.looked
+      rowsLeft -= search.looked - 1
+      guard search.isFound else { continue }
+      try show(visit)
+      shown += 1
+    }
+    return (looked, shown)
+  }
+
   /// Shows the key and the value of the current row.
   func show(
     _ visit: (RawSpan, RawSpan) throws(DatabaseError) -> Void

@@ -92,72 +92,51 @@ public struct AggregateQuery: Sendable, Hashable {
       query.database.suggestIndex(after: executor, returned: 0)
       return fields.map { _ in Aggregator(count: count) }
     }
-    var aggregators = fields.map { Aggregator($0.kind) }
-    try visit(&executor, []) { values in
-      for index in aggregators.indices { aggregators[index].add(values[index]) }
-    }
-    return aggregators
+    return try groups(&executor, by: []).groups.first?.aggregators
+      ?? fields.map { Aggregator($0.kind) }
   }
 
-  /// Shows the values of the aggregates' fields, followed by those of `groups`, in each document.
-  fileprivate func visit(
-    _ executor: inout Executor, _ groups: [FieldPath],
-    _ body: ([Value?]) -> Void
-  ) throws(DatabaseError) {
-    var aggregated: [QueryField?] = []
+  /// The aggregates of the documents that agree in `names`.
+  func groups(
+    _ executor: inout Executor, by names: [FieldPath]
+  ) throws(DatabaseError) -> GroupTable {
+    var (aggregated, grouped): ([QueryField?], [QueryField]) = ([], [])
     for field in fields { aggregated.append(try field.field.map(QueryField.init)) }
-    var grouped: [QueryField] = []
-    for field in groups { grouped.append(try QueryField(field)) }
+    for name in names { grouped.append(try QueryField(name)) }
     for case let field? in aggregated + grouped { executor.note(field) }
-    // With a limit the order decides which documents count.
+    var table = GroupTable(fields, parts: executor.parts.count)
     guard executor.query.isWhole else {
-      var shape = executor.shape
-      shape.selection = nil
-      executor = try Executor(shape, in: query.database, executor.rows)
-      for document in try executor.documents() {
-        let path = try document.reference.place.get()
-        let (fields, name) = (document.data(), shape.name(of: path))
-        body((aggregated + grouped).map { $0?.value(in: fields, name: name) })
-      }
-      return
+      try add(limited: &executor, aggregated, grouped, to: &table)
+      return table
     }
-    let readers = executor.parts.map { FieldReader(aggregated + grouped, $0) }
-    var values: [Value?] = []
-    try executor.visitEach { (view, key, part) throws(DatabaseError) in
-      try readers[part].read(view, key, into: &values)
-      body(values)
+    let readers = executor.parts.map { GroupFields(aggregated, grouped, $0) }
+    func addDocument(
+      _ view: borrowing DocumentView, _ key: RawSpan, _ part: Int
+    ) throws(DatabaseError) {
+      try table.add(view, key, of: part, readers[part])
     }
-  }
-}
-
-/// Reads a few fields of documents of one part of a query.
-struct FieldReader {
-  private let fields: [(field: QueryField?, path: ResolvedPath?)]
-  private let part: QueryPart
-
-  init(_ fields: [QueryField?], _ part: QueryPart) {
-    self.part = part
-    self.fields = fields.map { field in
-      (field, field.flatMap { Matcher.resolve($0, part.matcher.symbols) })
+    if (aggregated + grouped).contains(.documentID) {
+      try executor.visitEach(addDocument)
+    } else {
+      try executor.visitEachRow(addDocument)
     }
+    return table
   }
 
-  /// The fields' values; nil where the document lacks the field.
-  func read(
-    _ view: borrowing DocumentView, _ key: RawSpan, into values: inout [Value?]
+  /// Adds the documents of a result that is limited: its order decides which of them count.
+  private func add(
+    limited executor: inout Executor, _ aggregated: [QueryField?], _ grouped: [QueryField],
+    to table: inout GroupTable
   ) throws(DatabaseError) {
-    values.removeAll(keepingCapacity: true)
-    for index in fields.indices {
-      do throws(MalformedBytes) {
-        if let path = fields[index].path {
-          values.append(try view.field(path)?.value(part.matcher.symbols))
-          continue
-        }
-      } catch {
-        throw DatabaseError(error, documentAt: try part.naming.path(of: key))
-      }
-      values.append(
-        fields[index].field == .documentID ? try part.naming.name(of: key) : nil)
+    var shape = executor.shape
+    shape.selection = nil
+    executor = try Executor(shape, in: query.database, executor.rows)
+    for document in try executor.documents() {
+      let path = try document.reference.place.get()
+      let (fields, name) = (document.data(), shape.name(of: path))
+      table.add(
+        aggregated.map { $0?.value(in: fields, name: name) },
+        grouped.map { $0.value(in: fields, name: name) })
     }
   }
 }
@@ -239,8 +218,7 @@ public struct GroupedAggregateQuery: Sendable, Hashable {
           (key, aggregate.fields.map { _ in Aggregator(count: count) })
         })
     }
-    var table = GroupTable(aggregate.fields)
-    try aggregate.visit(&executor, groupFields) { table.add($0) }
+    let table = try aggregate.groups(&executor, by: groupFields)
     return answer(table.groups, executor.unreadable)
   }
 
@@ -254,49 +232,6 @@ public struct GroupedAggregateQuery: Sendable, Hashable {
         aggregation: AggregateQuerySnapshot(
           query: aggregate, aggregators, unreadable: unreadable))
     }.sorted { ValueOrder.compare(.array($0.key), .array($1.key)) < 0 }
-  }
-}
-
-/// The aggregates of groups, as they come to be.
-private struct GroupTable {
-  /// Most groups agree in one field, whose value needs no list around it.
-  private enum Key: Hashable {
-    case value(Value)
-    case values([Value])
-  }
-
-  private let fresh: [Aggregator]
-  private(set) var groups: [(key: [Value], aggregators: [Aggregator])] = []
-  private var places: [Key: Int] = [:]
-
-  init(_ fields: [AggregateField]) {
-    fresh = fields.map { Aggregator($0.kind) }
-  }
-
-  /// Adds a document by the values of the aggregates' fields and of the groups'; to none when it
-  /// lacks one of the latter.
-  mutating func add(_ values: [Value?]) {
-    let key: Key
-    if values.count == fresh.count + 1 {
-      guard let value = values[fresh.count] else { return }
-      key = .value(value)
-    } else {
-      let keys = values[fresh.count...].compactMap(\.self)
-      guard keys.count == values.count - fresh.count else { return }
-      key = .values(keys)
-    }
-    let place = places[key] ?? begin(key)
-    for index in fresh.indices { groups[place].aggregators[index].add(values[index]) }
-  }
-
-  private mutating func begin(_ key: Key) -> Int {
-    let place = groups.count
-    places[key] = place
-    switch key {
-    case .value(let value): groups.append(([value], fresh))
-    case .values(let values): groups.append((values, fresh))
-    }
-    return place
   }
 }
 

@@ -1,6 +1,8 @@
 // Numbers about a result, worked out from documents as they lie in their rows. Sums of integers are
 // exact whatever the order they come in; one double makes the sum a double.
 
+internal import OndolEngine
+
 /// A number to be worked out about a result.
 public struct AggregateField: Sendable, Hashable {
   enum Kind: Sendable, Hashable {
@@ -89,6 +91,31 @@ struct Aggregator: Sendable {
       guard let known = extreme else { return extreme = value }
       let order = ValueOrder.compare(value, known)
       if kind == .minimum ? order < 0 : order > 0 { extreme = value }
+    }
+  }
+
+  /// Adds a document with the field in its row, nil when it lacks the field; the value is decoded
+  /// only when it is the least or the greatest so far.
+  @inline(__always)
+  mutating func add(_ field: ValueView?, _ symbols: SymbolTable) throws(MalformedBytes) {
+    switch kind {
+    case .count: count += 1
+    case .sum, .average:
+      guard let number = try field?.number else { return }
+      switch number {
+      case .integer(let number): integers += Int128(number)
+      case .double(let number):
+        doubles += number
+        hasDouble = true
+      }
+      count += 1
+    case .minimum, .maximum:
+      guard let field, field.code != 0 else { return }
+      if let extreme {
+        let order = try field.compare(extreme, symbols)
+        guard kind == .minimum ? order < 0 : order > 0 else { return }
+      }
+      extreme = try field.value(symbols)
     }
   }
 

@@ -18,10 +18,14 @@ final class CandidateWalk {
   private let rows: Rows
   /// What shows rows where some may be of an earlier schema.
   private let upgrader: RowUpgrader?
+  /// What says of the rows of a scan, while they lie side by side, that they are surely out.
+  private let matcher: Matcher?
   private var way: Way
   private let documentPrefix: [UInt8]
   /// Rows and documents a cursor stood on, or lookups, apart from those of indexes.
   private var looked = 0
+  /// Documents that were passed over because they are out, or done with.
+  private(set) var passedOver = 0
   /// The keys of a batch; memory that is used again.
   private var keys: [[UInt8]] = []
 
@@ -31,11 +35,13 @@ final class CandidateWalk {
   private static let scanCount = 256
 
   init(
-    _ access: Plan.Access, _ naming: DocumentNaming, _ rows: Rows, _ upgrader: RowUpgrader? = nil
+    _ access: Plan.Access, _ part: QueryPart, _ rows: Rows, _ upgrader: RowUpgrader? = nil
   ) {
     self.rows = rows
     self.upgrader = upgrader
-    documentPrefix = naming.prefix
+    // A row of an earlier schema is not what the conditions are about.
+    matcher = part.plan.isExact || upgrader != nil ? nil : part.matcher
+    documentPrefix = part.naming.prefix
     switch access {
     case .lookups(let keys): way = .lookups(keys, next: 0)
     case .scan(let range, let reversed): way = .scan(ScanWalk(range, reversed: reversed, rows))
@@ -64,14 +70,42 @@ final class CandidateWalk {
   }
 
   /// Moves on by some candidates, at most `count` and perhaps none, and shows their keys and rows,
-  /// as today's schema has them; false when there are no more.
+  /// as today's schema has them; false when there are no more. Those of a scan that are surely out
+  /// are passed over.
   func next(
     atMost count: Int, _ visit: (RawSpan, RawSpan) throws(DatabaseError) -> Void
   ) throws(DatabaseError) -> Bool {
+    if case .scan(let scan) = way, let matcher {
+      return try next(scan, atMost: count, past: { matcher.refuses($0) }, visit)
+    }
     guard let upgrader else { return try nextStored(atMost: count, visit) }
     return try nextStored(atMost: count) { (key, row) throws(DatabaseError) in
       try upgrader.show(key, row, visit)
     }
+  }
+
+  /// The same, but rows of a scan are shown to `consume` first, which answers whether a row is done
+  /// with.
+  func next(
+    atMost count: Int, past consume: (RawSpan) -> Bool,
+    _ visit: (RawSpan, RawSpan) throws(DatabaseError) -> Void
+  ) throws(DatabaseError) -> Bool {
+    // What the app is to see of a row of an earlier schema is not what is stored.
+    guard case .scan(let scan) = way, upgrader == nil else {
+      return try next(atMost: count, visit)
+    }
+    return try next(scan, atMost: count, past: consume, visit)
+  }
+
+  private func next(
+    _ scan: ScanWalk, atMost count: Int, past consume: (RawSpan) -> Bool,
+    _ visit: (RawSpan, RawSpan) throws(DatabaseError) -> Void
+  ) throws(DatabaseError) -> Bool {
+    let most = min(count, Self.scanCount)
+    let found = try scan.walk.show(atMost: most, past: consume, visit)
+    looked += found.looked
+    passedOver += found.looked - found.shown
+    return found.shown == most
   }
 
   private func nextStored(

@@ -35,6 +35,16 @@ final class QueryPart: Sendable {
     self.indexes = indexes
   }
 
+  /// Whether documents that the plan leads to can be judged without their keys.
+  var needsNoKeys: Bool { plan.isExact || matcher.needsNoKeys }
+
+  /// Whether a document that the plan leads to is in the result; only where `needsNoKeys`.
+  @inline(__always)
+  func accepts(_ view: borrowing DocumentView) throws(MalformedBytes) -> Bool {
+    guard !plan.isExact else { return true }
+    return try matcher.accepts(view)
+  }
+
   /// Whether a document that the plan leads to is in the result.
   func matches(_ view: borrowing DocumentView, _ key: RawSpan) throws(DatabaseError) -> Bool {
     guard !plan.isExact else { return true }
@@ -113,11 +123,9 @@ struct Executor {
     let naming = DocumentNaming(pattern, entry.keyspace, collection: path)
     let pending = rows.pendingUpgrade(of: pattern, entry)
     var (plan, awaited) = plan(entry, naming, pending, family.row.generation)
-    var matcher = Matcher(query, naming, symbols: entry.symbols)
-    if let field = entry.timeToLive {
-      matcher.leaveOut(endedBy: rows.moment, field)
-      plan.isExact = false
-    }
+    let matcher = Matcher(
+      query, naming, symbols: entry.symbols, entry.timeToLive, endingAfter: rows.moment)
+    if entry.timeToLive != nil { plan.isExact = false }
     var upgrader: RowUpgrader?
     if let pending {
       plan.isExact = false
@@ -178,7 +186,7 @@ struct Executor {
   private func makeWays() -> [Way] {
     parts.indices.flatMap { part in
       parts[part].plan.ways.map {
-        Way(part: part, walk: CandidateWalk($0, parts[part].naming, rows, upgraders[part]))
+        Way(part: part, walk: CandidateWalk($0, parts[part], rows, upgraders[part]))
       }
     }
   }
@@ -186,6 +194,7 @@ struct Executor {
   private mutating func note(_ ways: [Way], isComplete: Bool) {
     for way in ways {
       counts.entriesVisited += way.walk.visited
+      counts.documentsExamined += way.walk.passedOver
       if isComplete { database.note(way.walk) }
     }
   }
@@ -402,6 +411,43 @@ struct Executor {
     }
   }
 
+  /// Shows every document that matches, in no order, each once. Its key may be left empty, which
+  /// spares those of a scan being put together.
+  ///
+  /// - Parameter body: is shown a document again, with its key, when it throws.
+  mutating func visitEachRow(
+    _ body: (borrowing DocumentView, RawSpan, Int) throws(DatabaseError) -> Void
+  ) throws(DatabaseError) {
+    guard parts.allSatisfy({ $0.needsNoKeys && $0.plan.ways.count <= 1 }) else {
+      return try visitEach(body)
+    }
+    let ways = makeWays()
+    var examined = 0
+    for way in ways {
+      let part = parts[way.part]
+      func isDone(_ row: RawSpan) -> Bool {
+        do {
+          let view = try DocumentView(row)
+          if try part.accepts(view) { try body(view, RawSpan(), way.part) }
+          return true
+        } catch {
+          return false
+        }
+      }
+      var hasMore = true
+      while hasMore {
+        hasMore = try way.walk.next(atMost: .max, past: isDone) {
+          (key, row) throws(DatabaseError) in
+          examined += 1
+          let view = try DocumentShaper.view(row, key, part.naming)
+          if try part.matches(view, key) { try body(view, key, way.part) }
+        }
+      }
+    }
+    counts.documentsExamined += examined
+    note(ways, isComplete: true)
+  }
+
   // MARK: - Counting
 
   /// How many documents are in the result. No order is needed for that, and no more are looked at
@@ -421,6 +467,8 @@ struct Executor {
         }
       }
       note(ways, isComplete: count < enough)
+    } else if enough == .max {
+      try visitEachRow { _, _, _ in count += 1 }
     } else {
       try visitEach(atMost: enough) { _, _, _ in count += 1 }
     }

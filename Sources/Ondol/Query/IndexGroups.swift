@@ -93,8 +93,7 @@ private struct GroupReader {
     guard run.isWhole else { return }
     _ = try rows.show(document) { (key, row) throws(DatabaseError) in
       let view = try DocumentShaper.view(row, key, part.naming)
-      var values: [Value?] = []
-      try fields.read(view, key, into: &values)
+      let values = try fields.values(view, key)
       let group = values.compactMap(\.self)
       if group.count == values.count { run.group = group }
     }

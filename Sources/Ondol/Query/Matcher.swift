@@ -1,44 +1,36 @@
-// A query's conditions made ready for one collection, asked of documents as they lie in their rows:
-// only the fields in question are read, and most documents of a scan are never decoded. The
-// matcher is the meaning of a query: whatever way candidates were found, it looks at each of them.
+// A query made ready for one collection and asked of documents as they lie in their rows: only the
+// fields in question are read, and most documents of a scan are never decoded. Stage 4 of the read
+// path: whatever way candidates were found, the matcher decides.
 
 internal import OndolEngine
 
 /// Asks documents whether they are in a query's result, and what they are sorted by.
 struct Matcher: Sendable {
-  private indirect enum Node: Sendable {
-    /// The path is nil for the document's name.
-    case field(FieldFilter.Condition, ResolvedPath?)
-    case all([Node])
-    case any([Node])
-  }
-
-  private let nodes: [Node]
-  private let required: [ResolvedPath]
+  /// The conditions.
+  private let program: RowProgram
   private let orders: [(order: SortOrder, path: ResolvedPath?)]
   private let start: NormalQuery.Bound?
   private let end: NormalQuery.Bound?
   private let naming: DocumentNaming
   let symbols: SymbolTable
   /// The field that says when documents end, and the moment of the read.
-  private var lifetime: (path: ResolvedPath, now: Int64)?
+  private let lifetime: (path: ResolvedPath, now: Int64)?
 
-  init(_ query: NormalQuery, _ naming: DocumentNaming, symbols: SymbolTable) {
+  /// - Parameters:
+  ///   - lifetime: the field that says when documents end.
+  ///   - moment: documents that end then or before are left out.
+  init(
+    _ query: NormalQuery, _ naming: DocumentNaming, symbols: SymbolTable,
+    _ lifetime: FieldNames? = nil, endingAfter moment: Int64 = 0
+  ) {
     self.naming = naming
     self.symbols = symbols
     start = query.start
     end = query.end
-    nodes = query.conjuncts.map { Self.node($0, symbols) }
-    required = query.required.compactMap { Self.resolve($0, symbols) }
+    program = RowProgram(
+      query.conjuncts, required: query.required, lifetime, endingAfter: moment, naming, symbols)
     orders = query.orders.map { ($0, Self.resolve($0.field, symbols)) }
-  }
-
-  private static func node(_ tree: FilterTree, _ symbols: SymbolTable) -> Node {
-    switch tree {
-    case .field(let filter): .field(filter.condition, resolve(filter.field, symbols))
-    case .all(let trees): .all(trees.map { node($0, symbols) })
-    case .any(let trees): .any(trees.map { node($0, symbols) })
-    }
+    self.lifetime = lifetime.map { (ResolvedPath($0, in: symbols), moment) }
   }
 
   /// Nil for the document's name.
@@ -47,22 +39,36 @@ struct Matcher: Sendable {
     return ResolvedPath(names, in: symbols)
   }
 
+  /// Whether documents can be judged without their keys.
+  var needsNoKeys: Bool { !program.needsKeys && start == nil && end == nil }
+
+  /// Whether a document, whose row is `row`, is surely out; false also where only its key can tell
+  /// or its bytes are damaged.
+  @inline(__always)
+  func refuses(_ row: RawSpan) -> Bool {
+    guard !program.needsKeys else { return false }
+    do throws(MalformedBytes) {
+      return try !program.accepts(DocumentView(row), RawSpan())
+    } catch {
+      return false
+    }
+  }
+
+  /// Whether a document is in, without its key; only where `needsNoKeys`.
+  @inline(__always)
+  func accepts(_ view: borrowing DocumentView) throws(MalformedBytes) -> Bool {
+    try program.accepts(view, RawSpan())
+  }
+
   /// Whether the document, whose row is `view`, meets every condition, has every field it is sorted
   /// by and is between the places where the result begins and ends.
   func matches(_ view: borrowing DocumentView, _ key: RawSpan) throws(DatabaseError) -> Bool {
     do throws(MalformedBytes) {
-      if try isOver(view) { return false }
-      for index in nodes.indices where try !meets(nodes[index], view, key) { return false }
-      guard try hasFields(view) else { return false }
+      guard try program.accepts(view, key) else { return false }
       return try isWithinPlaces(view, key)
     } catch {
       throw DatabaseError(error, documentAt: try naming.path(of: key))
     }
-  }
-
-  /// Leaves out documents that end at `now` or before, as `field` says.
-  mutating func leaveOut(endedBy now: Int64, _ field: FieldNames) {
-    lifetime = (ResolvedPath(field, in: symbols), now)
   }
 
   /// Whether the document's time is over.
@@ -77,34 +83,9 @@ struct Matcher: Sendable {
   }
 
   private func isOver(_ view: borrowing DocumentView) throws(MalformedBytes) -> Bool {
-    guard let lifetime, let field = try view.field(lifetime.path),
-      case .timestamp(let end) = try field.value(symbols)
-    else { return false }
-    return end.microsecondsSince1970 <= lifetime.now
-  }
-
-  private func meets(
-    _ node: Node, _ view: borrowing DocumentView, _ key: RawSpan
-  ) throws(MalformedBytes) -> Bool {
-    switch node {
-    case .field(let condition, let path?):
-      guard let field = try view.field(path) else { return false }
-      if case .equal(let operand) = condition { return try field.compare(operand, symbols) == 0 }
-      return condition.matches(try field.value(symbols))
-    case .field(let condition, nil):
-      return condition.matches(try name(of: key))
-    case .all(let nodes):
-      for index in nodes.indices where try !meets(nodes[index], view, key) { return false }
-      return true
-    case .any(let nodes):
-      for index in nodes.indices where try meets(nodes[index], view, key) { return true }
-      return false
-    }
-  }
-
-  private func hasFields(_ view: borrowing DocumentView) throws(MalformedBytes) -> Bool {
-    for index in required.indices where try view.field(required[index]) == nil { return false }
-    return true
+    guard let lifetime, let field = try view.field(lifetime.path) else { return false }
+    let order = try field.order(toTimestamp: lifetime.now)
+    return order == .below || order == .same
   }
 
   // MARK: - Order

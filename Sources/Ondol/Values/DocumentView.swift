@@ -4,25 +4,22 @@
 
 internal import OndolEngine
 
-/// The row of a document, borrowed.
+/// The row of a document, borrowed. Small, since it is handed on for each row of a scan.
 struct DocumentView: ~Escapable {
-  /// The commit that last changed the document.
-  let version: SequenceNumber
-  /// When that was.
-  let updateTime: Timestamp
-  /// When the document came to be.
-  let createTime: Timestamp
-
   private let octets: Span<UInt8>
-  private let root: ContainerLayout
+  /// The fields at the top, and the tag of their table. For a table in its usual form that is all
+  /// it takes to find a field; ContainerLayout knows the other forms.
+  private let count: Int
+  private let tag: UInt8
 
   /// Reads the envelope and the header of the fields.
+  @inline(__always)
   @_lifetime(copy row)
   init(_ row: RawSpan) throws(MalformedBytes) {
     let octets = row.octets
-    guard let version = octets.word(at: 0), let update = octets.word(at: 8),
-      let create = octets.word(at: 16)
-    else { throw MalformedBytes(at: 0, "a document has no envelope") }
+    guard let update = octets.word(at: 8), let create = octets.word(at: 16) else {
+      throw MalformedBytes(at: 0, "a document has no envelope")
+    }
     guard Timestamp.isInRange(Int64(bitPattern: update)),
       Timestamp.isInRange(Int64(bitPattern: create))
     else { throw MalformedBytes(at: 8, "a document has a time out of range") }
@@ -30,12 +27,20 @@ struct DocumentView: ~Escapable {
     guard root.isMap else {
       throw MalformedBytes(at: ValueCoding.envelopeLength, "a document has no fields")
     }
-    self.version = SequenceNumber(rawValue: version)
-    updateTime = Timestamp(unchecked: Int64(bitPattern: update))
-    createTime = Timestamp(unchecked: Int64(bitPattern: create))
     self.octets = octets
-    self.root = root
+    count = root.count
+    tag = root.tag
   }
+
+  /// The commit that last changed the document.
+  var version: SequenceNumber { SequenceNumber(rawValue: word(at: 0)) }
+  /// When that was.
+  var updateTime: Timestamp { Timestamp(unchecked: Int64(bitPattern: word(at: 8))) }
+  /// When the document came to be.
+  var createTime: Timestamp { Timestamp(unchecked: Int64(bitPattern: word(at: 16))) }
+
+  /// A word of the envelope, which is there.
+  private func word(at offset: Int) -> UInt64 { octets.word(at: offset) ?? 0 }
 
   /// All fields.
   ///
@@ -63,9 +68,60 @@ struct DocumentView: ~Escapable {
   /// The field that `path` leads to, or nil when there is none.
   ///
   /// - Complexity: O(log n) in the fields of each map on the way.
+  @inline(__always)
   @_lifetime(copy self)
   func field(_ path: ResolvedPath) throws(MalformedBytes) -> ValueView? {
-    var layout = root
+    path.topSymbol >= 0 && !isNamed
+      ? try field(numbered: path.topSymbol) : try field(along: path)
+  }
+
+  /// Whether the fields at the top have names instead of numbers.
+  @inline(__always)
+  var isNamed: Bool { tag & ValueCoding.Flag.named != 0 }
+
+  /// The field at the top with the number; only where fields have numbers.
+  @inline(__always)
+  @_lifetime(copy self)
+  func field(numbered symbol: Int) throws(MalformedBytes) -> ValueView? {
+    // Some fields are found sooner one by one.
+    guard tag & ValueCoding.Flag.wide == 0, count <= 16 else {
+      return try field(searching: symbol)
+    }
+    let symbolsStart = ValueCoding.envelopeLength + 4
+    let isShort = tag & ValueCoding.Flag.shortSymbols != 0
+    var index = 0
+    var found = -1
+    while index < count {
+      found =
+        isShort
+        ? Int(octets[symbolsStart + index]) : octets.short(at: symbolsStart + 2 * index)
+      if found >= symbol { break }
+      index += 1
+    }
+    guard found == symbol else { return nil }
+    let slotsStart = symbolsStart + (isShort ? count : 2 * count)
+    let slot = octets.short(at: slotsStart + 2 * index)
+    if slot >= ValueCoding.firstInline {
+      return ValueView(octets, .inline(slot - ValueCoding.firstInline))
+    }
+    let offset = ValueCoding.envelopeLength + slot
+    guard offset >= slotsStart + 2 * count, offset < octets.count else {
+      throw MalformedBytes(
+        at: ValueCoding.envelopeLength, "a document has a value out of bounds")
+    }
+    return ValueView(octets, .offset(offset))
+  }
+
+  @_lifetime(copy self)
+  private func field(searching symbol: Int) throws(MalformedBytes) -> ValueView? {
+    let root = try octets.container(at: ValueCoding.envelopeLength)
+    guard let index = octets.index(ofSymbol: symbol, in: root) else { return nil }
+    return ValueView(octets, try octets.place(index, of: root))
+  }
+
+  @_lifetime(copy self)
+  private func field(along path: ResolvedPath) throws(MalformedBytes) -> ValueView? {
+    var layout = try octets.container(at: ValueCoding.envelopeLength)
     let last = path.steps.count - 1
     // By index: iterating would count references to the names.
     for step in path.steps.indices {
@@ -96,8 +152,8 @@ struct ValueView: ~Escapable {
     case inline(Int)
   }
 
-  private let octets: Span<UInt8>
-  private let place: Place
+  let octets: Span<UInt8>
+  let place: Place
 
   @_lifetime(copy octets)
   init(_ octets: Span<UInt8>, _ place: Place) {
@@ -140,6 +196,7 @@ struct ValueView: ~Escapable {
 
 extension Span<UInt8> {
   /// Where the value of a slot is.
+  @inline(__always)
   func place(_ index: Int, of layout: ContainerLayout) throws(MalformedBytes) -> ValueView.Place {
     let slot = slot(index, of: layout)
     if slot >= layout.firstInline {
@@ -215,6 +272,7 @@ extension Span<UInt8> {
   }
 
   /// Bytes behind their length, or nil when they are not all there.
+  @inline(__always)
   @_lifetime(copy self)
   func lengthPrefixed(at offset: Int) -> RawSpan? {
     guard let varint = varint(at: offset) else { return nil }

@@ -118,9 +118,12 @@ struct ResolvedPath: Sendable {
     var symbol: UInt32?
   }
 
-  private(set) var steps: [Step]
+  let steps: [Step]
+  /// The field's number when it is at the top of documents and has one, else -1.
+  let topSymbol: Int
 
   init(_ names: FieldNames, in symbols: SymbolTable) {
     steps = names.map { Step(name: $0, symbol: symbols.symbol($0)) }
+    topSymbol = steps.count == 1 ? steps[0].symbol.map(Int.init) ?? -1 : -1
   }
 }

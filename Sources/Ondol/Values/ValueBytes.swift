@@ -46,6 +46,12 @@ extension Span<UInt8> {
     offset < count ? self[offset] : nil
   }
 
+  /// The number of two bytes at `offset`, which must be in bounds (checked).
+  @inline(__always)
+  func short(at offset: Int) -> Int {
+    Int(self[offset]) | Int(self[offset + 1]) << 8
+  }
+
   /// The number of `width` bytes at `offset`, low byte first, or nil behind the end.
   func littleEndian(at offset: Int, width: Int) -> UInt64? {
     guard offset <= count - width else { return nil }
@@ -62,20 +68,20 @@ extension Span<UInt8> {
     guard let tag = octet(at: offset), let width = ValueCoding.width(ofNumber: tag),
       let bits = littleEndian(at: offset + 1, width: width)
     else { return nil }
-    return switch tag {
-    case ValueCoding.Tag.int16: .integer(Int64(Int16(truncatingIfNeeded: bits)))
-    case ValueCoding.Tag.int32: .integer(Int64(Int32(truncatingIfNeeded: bits)))
-    case ValueCoding.Tag.int64: .integer(Int64(bitPattern: bits))
-    case ValueCoding.Tag.float32:
-      .double(Double(Float(bitPattern: UInt32(truncatingIfNeeded: bits))))
-    default: .double(Double(bitPattern: bits))
+    return switch Number(tag, bits) {
+    case .integer(let number): .integer(number)
+    case .double(let number): .double(number)
     }
   }
 
   /// The variable-length number at `offset`, in its shortest form and of at most 35 bits, or nil.
+  @inline(__always)
   func varint(at offset: Int) -> (value: Int, length: Int)? {
     guard let first = octet(at: offset) else { return nil }
-    if first < 0x80 { return (Int(first), 1) }
+    return first < 0x80 ? (Int(first), 1) : longVarint(first, at: offset)
+  }
+
+  private func longVarint(_ first: UInt8, at offset: Int) -> (value: Int, length: Int)? {
     var value = Int(first & 0x7f)
     for index in 1..<5 {
       guard let octet = octet(at: offset + index) else { return nil }
@@ -90,6 +96,7 @@ extension Span<UInt8> {
 
 extension Span<UInt8> {
   /// The container whose tag is at `base`. Its tables are known to be in bounds.
+  @inline(__always)
   func container(at base: Int) throws(MalformedBytes) -> ContainerLayout {
     guard base <= count - 4 else {
       throw MalformedBytes(at: base, "a document ends within a table")
@@ -101,7 +108,7 @@ extension Span<UInt8> {
     guard isMap || tag & 0xfe == ValueCoding.Tag.array, self[base + 1] == 0,
       flags & (ValueCoding.Flag.named | ValueCoding.Flag.shortSymbols) != 6
     else { throw MalformedBytes(at: base, "a document has an unknown kind of table, \(tag)") }
-    let low = Int(self[base + 2]) | Int(self[base + 3]) << 8
+    let low = short(at: base + 2)
     var layout = ContainerLayout(
       base: base, count: low, isMap: isMap, isWide: isWide,
       hasShortSymbols: flags & ValueCoding.Flag.shortSymbols != 0,
@@ -131,7 +138,7 @@ extension Span<UInt8> {
   }
 
   private func number(at offset: Int, isWide: Bool) -> Int {
-    let low = Int(self[offset]) | Int(self[offset + 1]) << 8
+    let low = short(at: offset)
     return isWide ? low | Int(self[offset + 2]) << 16 | Int(self[offset + 3]) << 24 : low
   }
 }

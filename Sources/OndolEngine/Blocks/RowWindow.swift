@@ -221,6 +221,30 @@
     return skipped
   }
 
+  /// Moves on from the current row to the first wanted one, but looks at `count` rows at most;
+  /// gives back at how many, and whether the last of them is wanted.
+  func search(
+    atMost count: Int, backward: Bool, past isUnwanted: (RawSpan) -> Bool
+  ) -> (looked: Int, isFound: Bool) {
+    var window = window
+    guard window.isValid else { return (0, false) }
+    let step = backward ? -1 : 1
+    let room = backward ? window.row - window.first + 1 : window.end - window.row
+    let most = min(count, room)
+    var looked = 0
+    var isFound = false
+    while looked < most {
+      looked += 1
+      if window.kind == .valuePointer || !isUnwanted(window.value) {
+        isFound = true
+        break
+      }
+      if looked < most { window.row += step }
+    }
+    unsafe place.pointee.row = window.row
+    return (looked, isFound)
+  }
+
   func free() {
     unsafe place.deallocate()
   }

@@ -128,8 +128,11 @@ extension RawSpan {
   }
 
   /// Whether the first bytes are these.
-  package func starts(with prefix: [UInt8]) -> Bool {
-    byteCount >= prefix.count && extracting(first: prefix.count).compare(prefix.bytes) == 0
+  package func starts(with prefix: [UInt8]) -> Bool { starts(with: prefix.bytes) }
+
+  /// Whether the first bytes are these.
+  package func starts(with prefix: RawSpan) -> Bool {
+    byteCount >= prefix.byteCount && extracting(first: prefix.byteCount).compare(prefix) == 0
   }
 
   /// Bytewise order: negative, zero or positive, as `memcmp`, a prefix before what it begins.

@@ -31,7 +31,7 @@ extension Hasher {
 
 extension RawSpan {
   /// The same bytes, with a subscript that checks its bounds.
-  package var octets: Span<UInt8> {
+  @inlinable package var octets: Span<UInt8> {
     @_lifetime(copy self)
     get {
       Span<UInt8>(_bytes: self)
@@ -41,7 +41,7 @@ extension RawSpan {
 
 extension Span<UInt8> {
   /// The same bytes, untyped.
-  package var raw: RawSpan {
+  @inlinable package var raw: RawSpan {
     @_lifetime(copy self)
     get {
       // Safe: a `UInt8` has no bits that are not initialised.

@@ -54,6 +54,18 @@ package struct Cursor: ~Copyable {
     place.skip(atMost: count, backward: backward)
   }
 
+  /// Moves on, forward or backward, from the current row to the first that is wanted, and looks at
+  /// `count` rows at most that lie side by side. A row whose value is read only when it is asked
+  /// for counts as wanted.
+  ///
+  /// - Parameter isUnwanted: is shown values; must not use the cursor.
+  /// - Returns: the rows looked at, and whether the last of them, now the current one, is wanted.
+  package mutating func search(
+    atMost count: Int, backward: Bool = false, past isUnwanted: (RawSpan) -> Bool
+  ) -> (looked: Int, isFound: Bool) {
+    place.search(atMost: count, backward: backward, past: isUnwanted)
+  }
+
   /// Moves to the first row of the range.
   package mutating func seekToFirst() throws(EngineError) {
     try walk.seekToFirst()

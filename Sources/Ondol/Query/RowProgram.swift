@@ -1,0 +1,301 @@
+// A query's conditions as steps over encoded rows: what the matcher asks first. They are compiled
+// once for the documents of a collection. A step finds a field by its number, compares what lies
+// there with an operand that lies ready, and says which step comes next. For a document nothing is
+// decoded, allocated or counted by reference, unless a condition needs a whole value.
+//
+// The meaning is FieldFilter's; the tests compare the two.
+
+internal import OndolEngine
+
+/// Conditions compiled for the documents of one collection.
+struct RowProgram: Sendable {
+  /// One condition on one field.
+  struct Step: Sendable, BitwiseCopyable {
+    enum Test: UInt8, Sendable {
+      /// The document has the field.
+      case exists
+      /// The field is no time up to the operand.
+      case isNotOver
+      /// Comparisons with the operand: a whole number, the bits of a double, microseconds, the
+      /// code of a slot, or where a text is.
+      case integer, double, timestamp, code, text
+      /// The field begins with the text that is where the operand says.
+      case prefix
+      /// The field is one of the values in the list whose place the operand is.
+      case integers, texts
+      /// The condition whose place the operand is, asked of the decoded value or of the document's
+      /// name.
+      case value, name
+    }
+
+    var test: Test
+    /// How the field may compare with the operand.
+    var orders: ValueOrders = []
+    /// Whether values of other types than the operand's are let through; null never is.
+    var admitsOthers = false
+    /// Whether the field must be an array, of which one element meets the condition.
+    var isOfElements = false
+    /// The field's number when it is at the top of documents and has one, else -1.
+    var symbol: Int32 = -1
+    /// The place of the field's path.
+    var path: Int32 = -1
+    var operand: Int64 = 0
+    /// The next steps.
+    var whenMet: Int32 = RowProgram.accepting
+    var whenNot: Int32 = RowProgram.refusing
+  }
+
+  /// In place of a step: the document is in, or out.
+  static let accepting: Int32 = -1
+  static let refusing: Int32 = -2
+
+  private let symbols: SymbolTable
+  private let naming: DocumentNaming
+  private var steps: [Step] = []
+  /// The first step.
+  private var start = accepting
+  private var paths: [ResolvedPath] = []
+  /// Bytes of texts, side by side.
+  private var bytes: [UInt8] = []
+  /// Where the texts of each list are, which are sorted.
+  private var textLists: [[Int64]] = []
+  private var integerLists: [[Int64]] = []
+  private var conditions: [FieldFilter.Condition] = []
+  /// Whether documents are asked for their names.
+  private(set) var needsKeys = false
+
+  /// Accepts documents that meet all of `conjuncts`, have the fields `required` and do not end at
+  /// `moment` or before, as `lifetime` says.
+  init(
+    _ conjuncts: [FilterTree], required: [QueryField], _ lifetime: FieldNames?,
+    endingAfter moment: Int64, _ naming: DocumentNaming, _ symbols: SymbolTable
+  ) {
+    self.symbols = symbols
+    self.naming = naming
+    // From the last to the first, since a step knows those behind it.
+    for field in required.reversed() {
+      guard case .field(let names) = field else { continue }
+      start = add(Step(test: .exists), names, start, Self.refusing)
+    }
+    start = add(.all(conjuncts), whenMet: start, whenNot: Self.refusing)
+    if let lifetime {
+      start = add(Step(test: .isNotOver, operand: moment), lifetime, start, Self.refusing)
+    }
+  }
+
+  /// Whether every document is in.
+  var isEmpty: Bool { start == Self.accepting }
+}
+
+// MARK: - Compiling
+
+extension RowProgram {
+  /// Adds the steps of `tree`; gives back the first of them.
+  private mutating func add(_ tree: FilterTree, whenMet: Int32, whenNot: Int32) -> Int32 {
+    switch tree {
+    case .field(let filter):
+      return add(filter, whenMet, whenNot)
+    case .all(let trees):
+      return trees.reversed().reduce(whenMet) { add($1, whenMet: $0, whenNot: whenNot) }
+    case .any(let trees):
+      return trees.reversed().reduce(whenNot) { add($1, whenMet: whenMet, whenNot: $0) }
+    }
+  }
+
+  private mutating func add(_ filter: FieldFilter, _ whenMet: Int32, _ whenNot: Int32) -> Int32 {
+    guard case .field(let names) = filter.field else {
+      needsKeys = true
+      return add(general(.name, filter.condition), nil, whenMet, whenNot)
+    }
+    let step = step(for: filter.condition) ?? general(.value, filter.condition)
+    return add(step, names, whenMet, whenNot)
+  }
+
+  private mutating func add(
+    _ step: Step, _ names: FieldNames?, _ whenMet: Int32, _ whenNot: Int32
+  ) -> Int32 {
+    var step = step
+    if let names {
+      let path = ResolvedPath(names, in: symbols)
+      step.symbol = Int32(path.topSymbol)
+      step.path = Int32(paths.count)
+      paths.append(path)
+    }
+    (step.whenMet, step.whenNot) = (whenMet, whenNot)
+    steps.append(step)
+    return Int32(steps.count - 1)
+  }
+
+  private mutating func general(_ test: Step.Test, _ condition: FieldFilter.Condition) -> Step {
+    conditions.append(condition)
+    return Step(test: test, operand: Int64(conditions.count - 1))
+  }
+
+  /// The step for a condition that can be asked without decoding, else nil.
+  private mutating func step(for condition: FieldFilter.Condition) -> Step? {
+    switch condition {
+    case .equal(let operand): comparison(operand, .same)
+    case .notEqual(let operand): comparison(operand, [.below, .above], admitsOthers: true)
+    case .less(let operand): ordering(operand, .below)
+    case .lessOrEqual(let operand): ordering(operand, [.below, .same])
+    case .greater(let operand): ordering(operand, .above)
+    case .greaterOrEqual(let operand): ordering(operand, [.above, .same])
+    case .isIn(let operands): list(operands)
+    case .notIn: nil
+    case .arrayContains(let operand): ofElements(comparison(operand, .same))
+    case .arrayContainsAny(let operands): ofElements(list(operands))
+    case .hasPrefix(let prefix): Step(test: .prefix, operand: place(of: prefix.text))
+    }
+  }
+
+  private func ofElements(_ step: Step?) -> Step? {
+    var step = step
+    step?.isOfElements = true
+    return step
+  }
+
+  private mutating func comparison(
+    _ operand: Value, _ orders: ValueOrders, admitsOthers: Bool = false
+  ) -> Step? {
+    let (test, bits): (Step.Test, Int64)
+    switch operand {
+    case .integer(let number): (test, bits) = (.integer, number)
+    case .double(let number): (test, bits) = (.double, Int64(bitPattern: number.bitPattern))
+    case .timestamp(let time): (test, bits) = (.timestamp, time.microsecondsSince1970)
+    case .string(let text): (test, bits) = (.text, place(of: text))
+    default:
+      guard let code = ValueCoding.inlineCode(operand) else { return nil }
+      (test, bits) = (.code, Int64(code))
+    }
+    return Step(test: test, orders: orders, admitsOthers: admitsOthers, operand: bits)
+  }
+
+  /// A comparison by order, which codes do not have.
+  private mutating func ordering(_ operand: Value, _ orders: ValueOrders) -> Step? {
+    let step = comparison(operand, orders)
+    return step?.test == .code ? nil : step
+  }
+
+  private mutating func list(_ operands: [Value]) -> Step? {
+    let integers = operands.compactMap { if case .integer(let number) = $0 { number } else { nil } }
+    if integers.count == operands.count {
+      integerLists.append(integers)
+      return Step(test: .integers, orders: .same, operand: Int64(integerLists.count - 1))
+    }
+    guard operands.allSatisfy({ $0.string != nil }) else { return nil }
+    textLists.append(operands.compactMap(\.string).map { place(of: $0) })
+    return Step(test: .texts, orders: .same, operand: Int64(textLists.count - 1))
+  }
+
+  /// Keeps a text; gives back where it is: its first byte, above 32 bits of length.
+  private mutating func place(of text: String) -> Int64 {
+    let start = bytes.count
+    bytes.append(contentsOf: text.utf8)
+    return Int64(start) << 32 | Int64(bytes.count - start)
+  }
+}
+
+// MARK: - Running
+
+extension RowProgram {
+  /// Whether the document, whose row is `view`, is in. `key` may be empty unless `needsKeys`.
+  @inline(__always)
+  func accepts(_ view: borrowing DocumentView, _ key: RawSpan) throws(MalformedBytes) -> Bool {
+    let steps = steps.span
+    var next = start
+    while next >= 0 {
+      let step = steps[Int(next)]
+      next = try isMet(step, view, key) ? step.whenMet : step.whenNot
+    }
+    return next == Self.accepting
+  }
+
+  @inline(__always)
+  private func isMet(
+    _ step: Step, _ view: borrowing DocumentView, _ key: RawSpan
+  ) throws(MalformedBytes) -> Bool {
+    if step.test == .name { return conditions[Int(step.operand)].matches(try name(of: key)) }
+    let field =
+      step.symbol >= 0 && !view.isNamed
+      ? try view.field(numbered: Int(step.symbol)) : try view.field(paths[Int(step.path)])
+    guard let field else { return step.test == .isNotOver }
+    return step.isOfElements ? try isMetByElement(step, field) : try isMet(step, field)
+  }
+
+  @inline(__always)
+  private func isMet(_ step: Step, _ field: ValueView) throws(MalformedBytes) -> Bool {
+    let order: ValueOrders
+    switch step.test {
+    case .exists: return true
+    case .isNotOver:
+      order = try field.order(toTimestamp: step.operand)
+      return order != .below && order != .same
+    case .integer: order = try field.order(to: step.operand)
+    case .double: order = try field.order(to: Double(bitPattern: UInt64(bitPattern: step.operand)))
+    case .timestamp: order = try field.order(toTimestamp: step.operand)
+    case .code: order = field.code == Int(step.operand) ? .same : []
+    case .text:
+      let text = text(step.operand)
+      // Mostly the length tells that two texts differ.
+      if step.orders == .same, let own = try field.text, own.byteCount != text.byteCount {
+        return false
+      }
+      order = try field.order(to: text)
+    case .prefix: return try field.text?.starts(with: text(step.operand)) ?? false
+    case .integers: return try contains(integers: integerLists[Int(step.operand)], field)
+    case .texts: return try contains(texts: textLists[Int(step.operand)], field)
+    case .value, .name:
+      return conditions[Int(step.operand)].matches(try field.value(symbols))
+    }
+    if order.isEmpty { return step.admitsOthers && field.code != 0 }
+    return !order.isDisjoint(with: step.orders)
+  }
+
+  private func isMetByElement(_ step: Step, _ field: ValueView) throws(MalformedBytes) -> Bool {
+    guard let layout = try field.arrayLayout() else { return false }
+    for index in 0..<layout.count
+    where try isMet(step, field.element(index, of: layout)) {
+      return true
+    }
+    return false
+  }
+
+  @inline(__always)
+  @_lifetime(borrow self)
+  private func text(_ place: Int64) -> RawSpan {
+    let start = Int(place >> 32)
+    return bytes.span.extracting(start..<(start + Int(place & 0xffff_ffff))).raw
+  }
+
+  private func contains(integers: [Int64], _ field: ValueView) throws(MalformedBytes) -> Bool {
+    var (low, high) = (0, integers.count)
+    while low < high {
+      let middle = (low + high) / 2
+      let order = try field.order(to: integers[middle])
+      if order == .same { return true }
+      if order.isEmpty { return false }
+      if order == .below { high = middle } else { low = middle + 1 }
+    }
+    return false
+  }
+
+  private func contains(texts: [Int64], _ field: ValueView) throws(MalformedBytes) -> Bool {
+    var (low, high) = (0, texts.count)
+    while low < high {
+      let middle = (low + high) / 2
+      let order = try field.order(to: text(texts[middle]))
+      if order == .same { return true }
+      if order.isEmpty { return false }
+      if order == .below { high = middle } else { low = middle + 1 }
+    }
+    return false
+  }
+
+  private func name(of key: RawSpan) throws(MalformedBytes) -> Value {
+    do throws(DatabaseError) {
+      return try naming.name(of: key)
+    } catch {
+      throw MalformedBytes(at: 0, error.message)
+    }
+  }
+}

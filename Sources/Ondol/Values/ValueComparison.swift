@@ -1,0 +1,154 @@
+// How a value compares with an operand while it lies in its row: the order of values (ValueOrder)
+// for the types that most conditions are about, without making a `Value`.
+
+internal import OndolEngine
+
+/// How a value may stand to another. None of them: their types differ.
+struct ValueOrders: OptionSet, Sendable, BitwiseCopyable {
+  let rawValue: UInt8
+
+  static let below = ValueOrders(rawValue: 1)
+  static let same = ValueOrders(rawValue: 2)
+  static let above = ValueOrders(rawValue: 4)
+
+  init(rawValue: UInt8) {
+    self.rawValue = rawValue
+  }
+
+  /// What a comparison found: negative, zero or positive.
+  @inline(__always)
+  init(_ order: Int) {
+    self = order < 0 ? .below : order == 0 ? .same : .above
+  }
+}
+
+extension ValueView {
+  /// The twelve bits of a value that fits its slot, else nil. Null is 0.
+  @inline(__always)
+  var code: Int? {
+    if case .inline(let code) = place { code } else { nil }
+  }
+
+  /// The number, or nil when it is none.
+  @inline(__always)
+  var number: Number? {
+    get throws(MalformedBytes) {
+      switch place {
+      case .inline(let code):
+        return (0x400...0xbff).contains(code) ? .integer(Int64(code - 0x800)) : nil
+      case .offset(let offset):
+        guard let tag = octets.octet(at: offset), let width = ValueCoding.width(ofNumber: tag)
+        else { return nil }
+        guard let bits = octets.littleEndian(at: offset + 1, width: width) else {
+          throw MalformedBytes(at: offset, "a document ends within a number")
+        }
+        return Number(tag, bits)
+      }
+    }
+  }
+
+  /// The order of the value to a whole number.
+  @inline(__always)
+  func order(to operand: Int64) throws(MalformedBytes) -> ValueOrders {
+    switch try number {
+    case .integer(let own): ValueOrders(ValueOrder.sign(own, operand))
+    case .double(let own): ValueOrders(-ValueOrder.compare(operand, own))
+    case nil: []
+    }
+  }
+
+  /// The order of the value to a double.
+  @inline(__always)
+  func order(to operand: Double) throws(MalformedBytes) -> ValueOrders {
+    switch try number {
+    case .integer(let own): ValueOrders(ValueOrder.compare(own, operand))
+    case .double(let own): ValueOrders(ValueOrder.compare(own, operand))
+    case nil: []
+    }
+  }
+
+  /// The order of the value to a time in microseconds since 1970.
+  @inline(__always)
+  func order(toTimestamp operand: Int64) throws(MalformedBytes) -> ValueOrders {
+    guard case .offset(let offset) = place, octets.octet(at: offset) == ValueCoding.Tag.timestamp
+    else { return [] }
+    guard let bits = octets.word(at: offset + 1) else {
+      throw MalformedBytes(at: offset, "a document ends within a number")
+    }
+    return ValueOrders(ValueOrder.sign(Int64(bitPattern: bits), operand))
+  }
+
+  /// The order of the value to a text.
+  @inline(__always)
+  func order(to operand: RawSpan) throws(MalformedBytes) -> ValueOrders {
+    guard let own = try text else { return [] }
+    return ValueOrders(own.compare(operand))
+  }
+
+  /// The bytes of the text, or nil when the value is none.
+  @inline(__always)
+  var text: RawSpan? {
+    @_lifetime(copy self)
+    get throws(MalformedBytes) {
+      guard case .offset(let offset) = place, octets.octet(at: offset) == ValueCoding.Tag.string
+      else { return nil }
+      guard let text = octets.lengthPrefixed(at: offset + 1) else {
+        throw MalformedBytes(at: offset, "a document ends within a text or bytes")
+      }
+      return text
+    }
+  }
+
+  // MARK: - Bytes
+
+  /// Appends the value as it is stored, in a form that says where it ends.
+  func append(to bytes: inout [UInt8], _ symbols: SymbolTable) throws(MalformedBytes) {
+    switch place {
+    case .inline(let code):
+      // No tag begins like this.
+      bytes.append(0xf0 | UInt8(truncatingIfNeeded: code >> 8))
+      bytes.append(UInt8(truncatingIfNeeded: code))
+    case .offset(let offset):
+      var reader = ValueReader(octets, at: offset, symbols: symbols)
+      try reader.skip()
+      let value = octets.extracting(offset..<reader.offset)
+      for index in value.indices { bytes.append(value[index]) }
+    }
+  }
+
+  // MARK: - Elements
+
+  /// Where the elements are; nil when the value is no array.
+  func arrayLayout() throws(MalformedBytes) -> ContainerLayout? {
+    guard case .offset(let offset) = place, let tag = octets.octet(at: offset),
+      tag & 0xf8 == ValueCoding.Tag.array
+    else { return nil }
+    return try octets.container(at: offset)
+  }
+
+  /// An element of the array.
+  @_lifetime(copy self)
+  func element(_ index: Int, of layout: ContainerLayout) throws(MalformedBytes) -> ValueView {
+    ValueView(octets, try octets.place(index, of: layout))
+  }
+}
+
+/// A number as it is stored.
+enum Number: Sendable, BitwiseCopyable {
+  case integer(Int64)
+  case double(Double)
+
+  /// - Parameter bits: those behind `tag`, which is a number's.
+  @inline(__always)
+  init(_ tag: UInt8, _ bits: UInt64) {
+    self =
+      switch tag {
+      case ValueCoding.Tag.int16: .integer(Int64(Int16(truncatingIfNeeded: bits)))
+      case ValueCoding.Tag.int32: .integer(Int64(Int32(truncatingIfNeeded: bits)))
+      case ValueCoding.Tag.int64: .integer(Int64(bitPattern: bits))
+      case ValueCoding.Tag.float32:
+        .double(Double(Float(bitPattern: UInt32(truncatingIfNeeded: bits))))
+      default: .double(Double(bitPattern: bits))
+      }
+  }
+}
