@@ -43,6 +43,8 @@ public final class Database: Sendable {
   let feedback = QueryFeedback()
   /// Plans that are used again.
   let plans = PlanCache()
+  /// What is known of the queries that need no plan.
+  let pointReads = PointReads()
   /// How far the indexes are that are being built.
   let builds = IndexBuilds()
   /// Removes documents whose time is over.

@@ -50,6 +50,14 @@ final class CandidateWalk {
     }
   }
 
+  /// Walks the rows of an index that lead to nothing but documents of the result.
+  init(_ scan: IndexScan, _ naming: DocumentNaming, _ rows: Rows) {
+    self.rows = rows
+    (upgrader, matcher) = (nil, nil)
+    documentPrefix = naming.prefix
+    way = .index(IndexWalk(scan, rows))
+  }
+
   /// Rows and documents a cursor stood on, or lookups.
   var visited: Int {
     switch way {

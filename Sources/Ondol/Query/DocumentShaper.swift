@@ -11,12 +11,18 @@ final class DocumentShaper: Sendable {
   /// The fields asked for; nil for all.
   private let selection: SelectionReader?
 
-  init(_ database: Database, _ part: QueryPart, _ selection: FieldSelection?) {
+  init(
+    _ database: Database, _ naming: DocumentNaming, _ symbols: SymbolTable,
+    _ selection: FieldSelection? = nil
+  ) {
     self.database = database
-    naming = part.naming
-    let symbols = part.matcher.symbols
+    self.naming = naming
     self.symbols = symbols
     self.selection = selection.map { SelectionReader($0, symbols) }
+  }
+
+  convenience init(_ database: Database, _ part: QueryPart, _ selection: FieldSelection?) {
+    self.init(database, part.naming, part.matcher.symbols, selection)
   }
 
   /// The row of the document with the key, read in place.

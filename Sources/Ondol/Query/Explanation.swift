@@ -185,10 +185,7 @@ extension Query {
     let shape = try shape.get()
     return try await database.query(mayBeShort: shape.mayBeShort) {
       [self] (rows) throws(DatabaseError) in
-      var executor = try Executor(shape, in: database, rows)
-      let result = try executor.snapshot(of: self)
-      database.suggestIndex(after: executor, returned: result.count)
-      return result
+      try database.pointReads.snapshot(of: self, shape, rows)
     }
   }
 

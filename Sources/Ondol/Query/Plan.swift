@@ -66,7 +66,7 @@ struct IndexScan: Sendable {
   /// Sorted, and they do not overlap.
   var ranges: [KeyRange]
   /// Bytes in front of a row's first component.
-  let prefixLength: Int
+  var prefixLength: Int
   /// Whether the rows are walked from the last to the first.
   var isReversed = false
   /// Whether a document can have several rows in the ranges.

@@ -47,15 +47,16 @@ private struct PointForm: Sendable, Hashable {
 }
 
 /// What was decided for a point query.
-private struct PointPlan: Sendable {
+struct PointPlan: Sendable {
   /// The index, and how it is walked. Its ranges, and how their keys begin, are one query's.
   private let scan: IndexScan
   /// For each field of the index the place of the comparison that fixes it.
   private var comparisons: [Int]
-  private let isInOrder: Bool
+  /// Whether the rows come in the order of the documents' ids.
+  let isInOrder: Bool
 
   /// Nil when the plan is of another kind.
-  init?(_ plan: Plan, _ form: PointForm) {
+  fileprivate init?(_ plan: Plan, _ form: PointForm) {
     guard plan.isExact, plan.ways.count == 1, case .index(let scan) = plan.ways[0] else {
       return nil
     }
@@ -76,21 +77,44 @@ private struct PointPlan: Sendable {
   }
 
   /// The plan for the values of a query; nil when one of them is too long for a key.
-  func plan(for query: NormalQuery, _ naming: DocumentNaming) -> Plan? {
+  fileprivate func plan(for query: NormalQuery, _ naming: DocumentNaming) -> Plan? {
+    scan(for: query.conjuncts, naming).map {
+      Plan(ways: [.index($0)], isInOrder: isInOrder, isExact: true)
+    }
+  }
+
+  /// The rows of the index for the values in `conditions`, which are those of the form; nil when
+  /// one of the values is too long for a key.
+  func scan(for conditions: [FilterTree], _ naming: DocumentNaming) -> IndexScan? {
     // Collections of one pattern share the form, and have ids of other lengths above them.
     let start = naming.prefix(ofRowsIn: scan.index)
-    var prefixes = [start]
+    var keys = [KeyWriter(start)]
     for (field, place) in zip(scan.index.fields, comparisons) {
-      guard case .field(let filter) = query.conjuncts[place] else { return nil }
-      let (longer, isCut) = prefixes.appending(
-        filter.condition.operands, descending: field.descending)
-      if isCut { return nil }
-      prefixes = longer
+      guard case .field(let filter) = conditions[place] else { return nil }
+      if case .equal(let operand) = filter.condition {
+        for index in keys.indices
+        where keys[index].append(operand, descending: field.descending) {
+          return nil
+        }
+        continue
+      }
+      var longer: [KeyWriter] = []
+      for key in keys {
+        for operand in filter.condition.operands {
+          var key = key
+          if key.append(operand, descending: field.descending) { return nil }
+          longer.append(key)
+        }
+      }
+      keys = longer
     }
-    let scan = IndexScan(
-      index: scan.index, ranges: KeyRange.normalized(prefixes.map { KeyRange(prefix: $0) }),
-      prefixLength: start.count, isReversed: scan.isReversed, fixed: scan.fixed)
-    return Plan(ways: [.index(scan)], isInOrder: isInOrder, isExact: true)
+    var scan = scan
+    scan.ranges =
+      keys.count == 1
+      ? [KeyRange(prefix: keys[0].bytes)]
+      : KeyRange.normalized(keys.map { KeyRange(prefix: $0.bytes) })
+    scan.prefixLength = start.count
+    return scan
   }
 }
 
@@ -131,6 +155,17 @@ final class PlanCache: Sendable {
       entries[form] = entry
     }
     return plan
+  }
+}
+
+extension PlanCache {
+  /// What is kept of `generation` for the query's form; nil where there is nothing.
+  func pointPlan(
+    for query: NormalQuery, _ naming: DocumentNaming, generation: UInt64
+  ) -> PointPlan? {
+    guard let form = PointForm(query, naming.keyspace) else { return nil }
+    let known = entries.withLock { $0[form] }
+    return known?.generation == generation ? known?.plan : nil
   }
 }
 
