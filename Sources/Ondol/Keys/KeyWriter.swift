@@ -21,6 +21,18 @@ struct KeyWriter {
     bytes += prefix
   }
 
+  /// Begins with `prefix` again, in the same memory where nobody else has it.
+  mutating func restart(_ prefix: [UInt8]) {
+    bytes.removeAll(keepingCapacity: true)
+    bytes += prefix
+    stamps = []
+  }
+
+  /// Appends bytes, each combined with `mask` by exclusive or.
+  mutating func append(raw octets: RawSpan, mask: UInt8 = 0) {
+    for offset in octets.byteOffsets { bytes.append(octets.byte(at: offset) ^ mask) }
+  }
+
   /// Appends bytes as they are.
   mutating func append(raw: some Sequence<UInt8>) {
     bytes.append(contentsOf: raw)

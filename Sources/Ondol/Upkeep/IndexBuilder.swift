@@ -29,8 +29,10 @@ struct IndexBuilder: Sendable {
   let pattern: CollectionPattern
   let keyspace: Keyspace
 
-  /// Documents added in one commit.
+  /// Documents added in one commit, at first.
   static let batchCount = 256
+  /// Documents added in one commit while nobody else writes and many have been added.
+  private static let largestBatchCount = 2048
   /// Bytes of documents after which a commit is not made longer.
   static let batchBytes = 1 << 20
 
@@ -60,7 +62,7 @@ struct IndexBuilder: Sendable {
     }
     var state = IndexProgress(documents: 0, total: try await countDocuments())
     note(state)
-    while let count = try await addNextDocuments() {
+    while let count = try await addNextDocuments(behind: state.documents) {
       state.documents += count
       state.total = max(state.total, state.documents)
       note(state)
@@ -89,18 +91,23 @@ struct IndexBuilder: Sendable {
     return range
   }
 
-  /// Adds documents behind those added so far, and says how many; nil when there are no more.
+  /// Adds documents behind the `added` first, and says how many; nil when there are no more.
   @concurrent
-  private func addNextDocuments() async throws(DatabaseError) -> Int? {
+  private func addNextDocuments(behind added: Int) async throws(DatabaseError) -> Int? {
+    // A sixteenth of what is done already, so that a commit is never long for what is short.
+    var count = min(max(Self.batchCount, added / 16), Self.largestBatchCount)
     while true {
       try refuseWhenCancelled(
         "the index goes on being built when the database is opened, or when it is created again")
       do throws(DatabaseError) {
         return try await database.commit(.upkeep, durability: .process) {
           (snapshot) throws(DatabaseError) in
+          let most = count
           let step = try await database.read(snapshot) { (rows) throws(DatabaseError) in
-            try nextStep(in: rows)
+            try nextStep(in: rows, atMost: most)
           }
+          // Where others write, the next attempt is a short one.
+          count = Self.batchCount
           return Derivation(outcome: step?.documents, batch: step?.batch ?? Batch())
         }.outcome
       } catch {
@@ -120,14 +127,16 @@ struct IndexBuilder: Sendable {
 
   /// The rows of the next documents, and how far the index then is; nil when there are no more, or
   /// no index.
-  func nextStep(in rows: Rows) throws(DatabaseError) -> Step? {
+  func nextStep(
+    in rows: Rows, atMost most: Int = batchCount
+  ) throws(DatabaseError) -> Step? {
     guard let family = try rows.catalog.family(pattern.root, in: rows),
       let entry = family.collections[pattern],
       var index = try index(in: rows), case .building(let through) = index.state
     else { return nil }
     var batch = Batch()
     batch.basis = rows.snapshot.sequence
-    let added = try add(documentsBehind: through, of: entry, to: index, rows, &batch)
+    let added = try add(most, documentsBehind: through, of: entry, to: index, rows, &batch)
     guard let added else { return nil }
     index.state = .building(through: added.last)
     let key = CatalogKey.keyspace(keyspace)
@@ -138,45 +147,62 @@ struct IndexBuilder: Sendable {
     return Step(batch: batch, documents: added.count)
   }
 
-  /// Puts the rows of some documents into the batch; answers the key of the last and how many there
-  /// are, or nil when there is none.
+  /// Puts the rows of up to `most` documents into the batch; answers the key of the last and how
+  /// many there are, or nil when there is none.
   private func add(
-    documentsBehind through: [UInt8]?, of entry: CollectionEntry, to index: IndexDefinition,
-    _ stored: Rows, _ batch: inout Batch
+    _ most: Int, documentsBehind through: [UInt8]?, of entry: CollectionEntry,
+    to index: IndexDefinition, _ stored: Rows, _ batch: inout Batch
   ) throws(DatabaseError) -> (last: [UInt8], count: Int)? {
     let range = range(of: index, behind: through)
     var walk = RangeWalk(stored, [range])
-    var claims = UniqueClaims()
     var last: [UInt8] = []
     var count = 0
     var bytes = 0
+    var claims = UniqueClaims()
+    var fields: [String: Value] = [:]
+    var plain = PlainIndexRows(index, entry.symbols, ancestorCount: pattern.ancestorCount)
     let reader = SelectionReader(FieldSelection(fields: index.read), entry.symbols)
-    while count < Self.batchCount, bytes < Self.batchBytes, try walk.next() {
-      let key = walk.cursor.key
-      let ids = try DocumentKey.ids(in: key, ancestorCount: pattern.ancestorCount)
-      var path: DocumentPath {
-        DocumentPath(unchecked: zip(pattern.collectionIDs, ids).flatMap { [$0, $1] })
+    while count < most, bytes < Self.batchBytes, try walk.next() {
+      try walk.show { (key, value) throws(DatabaseError) in
+        do throws(MalformedBytes) {
+          let view = try DocumentView(value)
+          if plain == nil {
+            fields = try reader.fields(of: view)
+          } else if let row = try plain?.key(of: view, key) {
+            batch.put(row.bytes, RawSpan())
+          }
+        } catch {
+          throw DatabaseError(error, documentAt: try path(of: key))
+        }
+        if plain == nil { try add(fields, key, to: index, stored, &claims, &batch) }
+        last = key.array
+        count += 1
+        bytes += value.byteCount
       }
-      let value = try walk.value
-      let fields: [String: Value]
-      do throws(MalformedBytes) {
-        fields = try reader.fields(of: DocumentView(value))
-      } catch {
-        throw DatabaseError(error, documentAt: path)
-      }
-      let rows = index.rows(of: fields, ancestors: ids.dropLast(), id: ids[ids.count - 1])
-      try claims.apply(IndexChanges(put: rows), of: index, for: path, to: &batch)
-      if index.kind.isLink, !rows.isEmpty {
-        try stored.requireObjects(linkedBy: index, fields, at: path, in: &batch)
-      }
-      last = key.array
-      count += 1
-      bytes += value.byteCount
     }
     guard count > 0 else { return nil }
     batch.guardUnchanged(from: range.lower.bytes, to: (last + [0]).bytes)
     try claims.settle(into: &batch, stored)
     return (last, count)
+  }
+
+  /// Puts the rows of one document into the batch.
+  private func add(
+    _ fields: [String: Value], _ key: RawSpan, to index: IndexDefinition, _ stored: Rows,
+    _ claims: inout UniqueClaims, _ batch: inout Batch
+  ) throws(DatabaseError) {
+    let ids = try DocumentKey.ids(in: key, ancestorCount: pattern.ancestorCount)
+    let path = try path(of: key)
+    let rows = index.rows(of: fields, ancestors: ids.dropLast(), id: ids[ids.count - 1])
+    try claims.apply(IndexChanges(put: rows), of: index, for: path, to: &batch)
+    if index.kind.isLink, !rows.isEmpty {
+      try stored.requireObjects(linkedBy: index, fields, at: path, in: &batch)
+    }
+  }
+
+  private func path(of key: RawSpan) throws(DatabaseError) -> DocumentPath {
+    let ids = try DocumentKey.ids(in: key, ancestorCount: pattern.ancestorCount)
+    return DocumentPath(unchecked: zip(pattern.collectionIDs, ids).flatMap { [$0, $1] })
   }
 
   /// The index's own row, which says how far it is.

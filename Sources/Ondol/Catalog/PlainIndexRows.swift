@@ -1,0 +1,58 @@
+// The rows of an index made from documents as they are stored, for building an index over many of
+// them: the fields in question are read in place, and the ids are bytes of the document's key. Only
+// for indexes with at most one row a document and nothing in it; IndexEntries makes the rows of all
+// of them, from decoded fields, and says what they look like.
+
+internal import OndolEngine
+
+/// Makes the rows of a plain index.
+struct PlainIndexRows {
+  private let index: IndexDefinition
+  private let paths: [ResolvedPath]
+  private let symbols: SymbolTable
+  private let ancestorCount: Int
+  private var writer = KeyWriter()
+
+  /// Nil when the index is unique or partial, of elements, links or ends.
+  init?(_ index: IndexDefinition, _ symbols: SymbolTable, ancestorCount: Int) {
+    let kind = index.kind
+    guard !kind.isUnique, !kind.isOfElements, !kind.isOfEnds, !kind.isLink, kind.condition == nil
+    else { return nil }
+    self.index = index
+    self.symbols = symbols
+    self.ancestorCount = ancestorCount
+    paths = index.fields.map { ResolvedPath($0.names, in: symbols) }
+  }
+
+  /// The key of the document's row; nil when it has none.
+  ///
+  /// - Parameter key: the document's.
+  mutating func key(
+    of view: borrowing DocumentView, _ key: RawSpan
+  ) throws(MalformedBytes) -> [UInt8]? {
+    guard let first = paths.first, try view.field(first) != nil else { return nil }
+    var reader = KeyReader(key)
+    try reader.skip(raw: Keyspace.prefixLength)
+    for _ in 0..<ancestorCount { _ = try reader.id() }
+    let id = reader.offset
+    _ = try reader.id()
+    guard reader.isAtEnd else {
+      throw MalformedBytes(at: reader.offset, "a document's key goes on behind its id")
+    }
+    writer.restart(index.keyspace.prefix)
+    let ancestors = key.extracting(Keyspace.prefixLength..<id)
+    if !index.kind.putsAncestorsBehind { writer.append(raw: ancestors) }
+    for place in paths.indices {
+      let descending = index.fields[place].descending
+      if let value = try view.field(paths[place])?.value(symbols) {
+        writer.append(value, descending: descending)
+      } else {
+        writer.append(raw: [descending ? ~IndexDefinition.missing : IndexDefinition.missing])
+      }
+    }
+    let mask: UInt8 = index.idDescending ? 0xff : 0
+    if index.kind.putsAncestorsBehind { writer.append(raw: ancestors, mask: mask) }
+    writer.append(raw: key.extracting(id..<key.byteCount), mask: mask)
+    return writer.bytes
+  }
+}
