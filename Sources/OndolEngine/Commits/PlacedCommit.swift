@@ -40,6 +40,8 @@ struct PendingWrite: ~Copyable, Sendable {
   var frame: [UInt8]
   var operations: Int
   var context: FrameContext
+  /// Whether the commit is not done before its frames are on the device.
+  var waitsForSync: Bool
   /// Whether the write syncs its own bytes, which are all that a sync would have to cover.
   var isSynced = false
 

@@ -20,6 +20,7 @@ extension Sequencer {
 
   private func perform(_ write: consuming PendingWrite) throws(EngineError) {
     let (log, offset, isSynced) = (write.log, write.offset, write.isSynced)
+    let waitsForSync = write.waitsForSync
     let bytes = write.build()
     do throws(EngineError) {
       if isSynced {
@@ -34,12 +35,14 @@ extension Sequencer {
     if isSynced {
       endSync(through: log.position(of: offset + UInt64(bytes.count)), write: start)
     } else {
-      endWrite(start)
+      endWrite(start, waitsForSync: waitsForSync)
     }
   }
 
-  /// Notes a finished write, publishes what can be, and begins a sync where one is waited for.
-  private func endWrite(_ start: LogPosition) {
+  /// Notes a finished write, publishes what can be, and begins a sync where one is waited for: on
+  /// this thread only for a commit that waits for it itself. Others that wait, such as a flush,
+  /// must not keep a committer who does not for as long as the device takes.
+  private func endWrite(_ start: LogPosition, waitsForSync: Bool) {
     let (satisfied, startsSync, isCallers) = state.withLock { state in
       state.commits.endWrite(at: start)
       let satisfied = self.publish(&state)
@@ -47,7 +50,7 @@ extension Sequencer {
     }
     resume(satisfied)
     guard startsSync else { return }
-    if isCallers { syncOnce() } else { enqueueSync() }
+    if waitsForSync, isCallers { syncOnce() } else { enqueueSync() }
   }
 
   /// Moves the visible sequence on and takes out the waiters it satisfies.
@@ -114,7 +117,7 @@ extension Sequencer {
     } catch {
       throw fail(error)
     }
-    endWrite(write.start)
+    endWrite(write.start, waitsForSync: false)
     return end
   }
 

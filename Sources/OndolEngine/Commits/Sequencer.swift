@@ -137,7 +137,8 @@ final class Sequencer: Sendable {
     let write = PendingWrite(
       log: place.log, offset: place.offset, prefix: place.header, frame: frame,
       operations: operations,
-      context: FrameContext(sequence: sequence, time: time, syncedThrough: syncedThrough))
+      context: FrameContext(sequence: sequence, time: time, syncedThrough: syncedThrough),
+      waitsForSync: durability == .power)
     return PlacedCommit(
       sequence: sequence, time: time,
       write: state.sync.take(

@@ -37,7 +37,8 @@ import Testing
       return sync.take(
         PendingWrite(
           log: log, offset: start, prefix: [], frame: frame, operations: 1,
-          context: FrameContext(sequence: sequence, time: 0, syncedThrough: syncedThrough)),
+          context: FrameContext(sequence: sequence, time: 0, syncedThrough: syncedThrough),
+          waitsForSync: durability == .power),
         durability, through: offset, isSecured: isSecured)
     }
 
