@@ -37,7 +37,7 @@ final class Sequencer: Sendable {
   let environment: Environment
   let options: EngineOptions
   let syncWorker: any Worker
-  let spareMemory: SpareMemory
+  let memtableMemory: MemtableMemory
 
   /// - Parameter refusal: what every commit gets, where none is taken.
   init(
@@ -58,10 +58,12 @@ final class Sequencer: Sendable {
     self.environment = environment
     self.options = options
     self.syncWorker = syncWorker
-    spareMemory = SpareMemory(
+    memtableMemory = MemtableMemory(
       sizes: Memtable.size(
         forCapacity: options.memtableSize)...Memtable.size(
-          forCapacity: options.largestMemtableSize), budget: cache)
+          forCapacity: options.largestMemtableSize),
+      limit: cache.budgetBytes / 8, budget: cache,
+      worker: environment.threads.makeWorker(named: MemtableMemory.workerName))
   }
 
   // MARK: - Placing
@@ -204,7 +206,7 @@ final class Sequencer: Sendable {
   /// Puts an empty memtable in the place of the shard's active one, which waits for its flush if it
   /// holds rows.
   private func seal(shard index: Int, capacity: Int) {
-    let active = Memtable(capacity: capacity, from: spareMemory)
+    let active = Memtable(capacity: capacity, from: memtableMemory)
     views.update(shard: index) { $0.sealing(into: active) }
   }
 

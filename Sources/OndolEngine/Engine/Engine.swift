@@ -315,6 +315,7 @@ package final class Engine: Sendable {
     await contents.close()
     await upkeep.finish()
     await reads.stop()
+    await storage.sequencer.memtableMemory.stop()
     for worker in [storage.maintenance, logWorker] + storage.mergers { await worker.stop() }
     storage.lock.release()
     if let failure { throw failure }

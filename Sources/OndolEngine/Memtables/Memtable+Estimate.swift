@@ -5,7 +5,7 @@ extension Memtable {
   /// nodes are linked so high that few are met, and each of those stands for four of the level
   /// below. A few rows are counted exactly.
   func approximateCount(from lower: RawSpan, to upper: RawSpan) -> Int {
-    let head = keyHead(upper)
+    let head = KeyHead(upper)
     var level = topLevel
     while true {
       var count = 0

@@ -13,7 +13,11 @@
 // hundred bytes between them would not (measured at 64 MiB: an insert took three times as long).
 //
 // Links are offsets in units of eight bytes from the base: four bytes each, up to 32 GiB. The first
-// eight bytes of a key stand in its node as a number, so that most comparisons touch nothing else.
+// twelve bytes of a key, its keyspace and eight more, stand in its node as two numbers, so that
+// most comparisons touch nothing else.
+//
+// Keys that ascend, as numbers and times do, come right behind each other: the last node that was
+// linked and the way to it are remembered, the finger, and the next one needs no search.
 
 internal import Synchronization
 
@@ -25,12 +29,12 @@ final class Memtable: @unchecked Sendable {
 
   /// Where a node's parts are. Links follow the fixed part, then the key.
   private enum Node {
-    static let head = 0  // UInt64: the key's first eight bytes, high byte first
-    static let tag = 8  // UInt64: sequence << 8 | kind
+    static let head = 0  // UInt64: the eight bytes behind the key's keyspace, high byte first
+    static let tag = 8  // UInt64: sequence << 8 | height << 4 | kind
     static let keyLength = 16  // UInt32
     static let valueLength = 20  // UInt32
     static let value = 24  // UInt32: offset of the value, in units of eight bytes
-    static let height = 28  // UInt32
+    static let keyspace = 28  // UInt32: the key's first four bytes, high byte first
     static let links = 32  // height x UInt32
   }
 
@@ -38,8 +42,8 @@ final class Memtable: @unchecked Sendable {
 
   private let memory: LargeMemory
   private let base: UnsafeMutableRawPointer
-  /// Where the memory goes in the end.
-  private let spare: SpareMemory?
+  /// Where the memory comes from and goes in the end.
+  private let pool: MemtableMemory?
   let capacity: Int
   /// Nodes end here, and values begin here. Nodes stand in the order of their commits.
   private(set) var nodesEnd: Int
@@ -49,6 +53,10 @@ final class Memtable: @unchecked Sendable {
   private let lanes: UnsafeMutablePointer<Lane>
   private let places: UnsafeMutablePointer<Int>
   private var laneCount = 0
+  /// The node that was linked last, and the lane whose places are the way behind it.
+  private var finger = (node: 0, lane: 0)
+  /// Whether the last node that was searched for came right behind the one before it.
+  private var isAscending = false
   private let listHeight = Atomic<Int>(1)
   private let rowCount = Atomic<Int>(0)
 
@@ -75,13 +83,14 @@ final class Memtable: @unchecked Sendable {
   }
 
   /// Makes room for `capacity` bytes of nodes.
-  init(capacity: Int, from spare: SpareMemory? = nil) {
-    self.spare = spare
+  init(capacity: Int, from pool: MemtableMemory? = nil) {
+    self.pool = pool
     self.capacity = Self.size(forCapacity: capacity)
-    memory = spare?.take(self.capacity) ?? LargeMemory(self.capacity)
+    memory = pool?.take(self.capacity) ?? LargeMemory(self.capacity)
     unsafe base = memory.base
     unsafe lanes = .allocate(capacity: Self.laneLimit)
     unsafe places = .allocate(capacity: Self.laneLimit * Self.maximumHeight)
+    unsafe places.initialize(repeating: 0, count: Self.laneLimit * Self.maximumHeight)
     nodesEnd = (Self.headLength + 7) & ~7
     valuesStart = self.capacity
     unsafe base.initializeMemory(as: UInt8.self, repeating: 0, count: nodesEnd)
@@ -92,7 +101,7 @@ final class Memtable: @unchecked Sendable {
 
   deinit {
     budget?.release(charged)
-    spare?.giveBack(memory)
+    pool?.giveBack(memory)
     unsafe lanes.deallocate()
     unsafe places.deallocate()
   }
@@ -167,10 +176,17 @@ final class Memtable: @unchecked Sendable {
   /// each of them does little but wait for memory.
   func link() {
     guard laneCount > 0 else { return }
-    findPlaces()
-    for number in 0..<laneCount { linkNode(of: number) }
+    var linked = 0
+    if isAscending {
+      while linked < laneCount, linkAtFinger(unsafe lanes[linked]) { linked += 1 }
+    }
+    if linked < laneCount {
+      findPlaces(of: linked..<laneCount)
+      for number in linked..<laneCount { linkNode(of: number) }
+    }
     rowCount.store(rowCount.load(ordering: .relaxed) + laneCount, ordering: .releasing)
     laneCount = 0
+    pool?.touchAhead(in: memory, front: nodesEnd, back: capacity - valuesStart)
   }
 
   /// A node on its way into the list, and how far the search for its place has come.
@@ -185,20 +201,20 @@ final class Memtable: @unchecked Sendable {
   /// A processor waits for about so many pieces of memory at once.
   private static let laneLimit = 16
 
-  /// Takes each lane to its node's place on every level that the node has, a step of each in turn.
-  private func findPlaces() {
+  /// Takes each lane to its node's place on every level, a step of each in turn.
+  private func findPlaces(of numbers: Range<Int>) {
     let top = listHeight.load(ordering: .relaxed) - 1
     let first = load(0, top)
-    for number in 0..<laneCount {
+    for number in numbers {
       unsafe lanes[number].level = top
       unsafe lanes[number].next = first
-      for level in (top + 1)..<max(top + 1, unsafe lanes[number].height) {
+      for level in (top + 1)..<Self.maximumHeight {
         unsafe places[number * Self.maximumHeight + level] = 0
       }
     }
-    var searching = laneCount
+    var searching = numbers.count
     while searching > 0 {
-      for number in 0..<laneCount where unsafe lanes[number].level >= 0 {
+      for number in numbers where unsafe lanes[number].level >= 0 {
         if !step(number) { searching -= 1 }
       }
     }
@@ -211,9 +227,7 @@ final class Memtable: @unchecked Sendable {
     if lane.next != 0, isNode(lane.next, beforeNode: lane.node) {
       lane.predecessor = lane.next
     } else {
-      if lane.level < lane.height {
-        unsafe places[number * Self.maximumHeight + lane.level] = lane.predecessor
-      }
+      unsafe places[number * Self.maximumHeight + lane.level] = lane.predecessor
       lane.level -= 1
     }
     if lane.level >= 0 {
@@ -225,10 +239,30 @@ final class Memtable: @unchecked Sendable {
     return lane.level >= 0
   }
 
-  /// Links a node where its search has ended, or behind what was linked there since.
+  /// Links the node of a lane whose search has ended.
   private func linkNode(of number: Int) {
-    let (node, height) = unsafe (lanes[number].node, lanes[number].height)
-    let places = unsafe places + number * Self.maximumHeight
+    let lane = unsafe lanes[number]
+    let predecessor = unsafe link(lane, behind: places + number * Self.maximumHeight)
+    isAscending = predecessor == finger.node
+    finger = (lane.node, number)
+  }
+
+  /// Links the node of a lane right behind the finger, if it belongs there.
+  ///
+  /// - Complexity: O(1), whatever the list has.
+  private func linkAtFinger(_ lane: Lane) -> Bool {
+    guard isNode(finger.node, beforeNode: lane.node) else { return false }
+    let next = load(finger.node, 0)
+    guard next == 0 || !isNode(next, beforeNode: lane.node) else { return false }
+    _ = unsafe link(lane, behind: places + finger.lane * Self.maximumHeight)
+    finger.node = lane.node
+    return true
+  }
+
+  /// Links a node behind `places`, or behind what was linked there since they were found, and makes
+  /// them the way behind the node. Answers with the node in front of it.
+  private func link(_ lane: Lane, behind places: UnsafeMutablePointer<Int>) -> Int {
+    let (node, height) = (lane.node, lane.height)
     for level in 0..<height {
       var next = unsafe load(places[level], level)
       while next != 0, isNode(next, beforeNode: node) {
@@ -241,20 +275,20 @@ final class Memtable: @unchecked Sendable {
     if height > listHeight.load(ordering: .relaxed) {
       listHeight.store(height, ordering: .releasing)
     }
+    let predecessor = unsafe places[0]
     for level in 0..<height {
       unsafe link(of: places[level], level).pointee
         .store(UInt32(node >> 3), ordering: .releasing)
+      unsafe places[level] = node
     }
+    return predecessor
   }
 
   /// Whether `node` comes before `other`, which is not in the list yet: in front of other rows of
   /// the same key and commit, because the last one of a batch wins.
   @inline(__always)
   private func isNode(_ node: Int, beforeNode other: Int) -> Bool {
-    let (head, otherHead) = unsafe (
-      base.load(fromByteOffset: node + Node.head, as: UInt64.self),
-      base.load(fromByteOffset: other + Node.head, as: UInt64.self)
-    )
+    let (head, otherHead) = (head(of: node), head(of: other))
     if head != otherHead { return head < otherHead }
     let order = key(of: node).compare(key(of: other))
     return order != 0 ? order < 0 : tag(of: node) > tag(of: other) | 0xff
@@ -277,16 +311,18 @@ final class Memtable: @unchecked Sendable {
     nodesEnd += length
     valuesStart -= valueLength
     let place = unsafe base + node
-    unsafe place.storeBytes(of: keyHead(key), toByteOffset: Node.head, as: UInt64.self)
+    let head = KeyHead(key)
+    unsafe place.storeBytes(of: head.rest, toByteOffset: Node.head, as: UInt64.self)
     unsafe place.storeBytes(
-      of: sequence.rawValue << 8 | UInt64(kind.rawValue), toByteOffset: Node.tag, as: UInt64.self)
+      of: sequence.rawValue << 8 | UInt64(height) << 4 | UInt64(kind.rawValue),
+      toByteOffset: Node.tag, as: UInt64.self)
     unsafe place.storeBytes(
       of: UInt32(key.byteCount), toByteOffset: Node.keyLength, as: UInt32.self)
     unsafe place.storeBytes(
       of: UInt32(value.byteCount), toByteOffset: Node.valueLength, as: UInt32.self)
     unsafe place.storeBytes(
       of: UInt32(valuesStart >> 3), toByteOffset: Node.value, as: UInt32.self)
-    unsafe place.storeBytes(of: UInt32(height), toByteOffset: Node.height, as: UInt32.self)
+    unsafe place.storeBytes(of: head.keyspace, toByteOffset: Node.keyspace, as: UInt32.self)
     unsafe copy(key, to: place + links)
     unsafe copy(value, to: base + valuesStart)
     return node
@@ -335,7 +371,7 @@ final class Memtable: @unchecked Sendable {
 
   /// The first node with (key, sequence) at or after the pair given, or 0.
   func firstNode(atOrAfter key: RawSpan, upTo sequence: SequenceNumber) -> Int {
-    let head = keyHead(key)
+    let head = KeyHead(key)
     let tag = sequence.rawValue << 8 | 0xff
     var predecessor = 0
     var level = topLevel
@@ -369,7 +405,7 @@ final class Memtable: @unchecked Sendable {
 
   /// The last node whose key is before `key`, or 0; of those alone that are linked at `bottom`.
   func lastNode(before key: RawSpan, atLevel bottom: Int = 0) -> Int {
-    let head = keyHead(key)
+    let head = KeyHead(key)
     var predecessor = 0
     var level = topLevel
     while true {
@@ -437,7 +473,7 @@ final class Memtable: @unchecked Sendable {
   }
 
   func kind(of node: Int) -> RowKind {
-    tag(of: node) & 0xff == UInt64(RowKind.put.rawValue) ? .put : .delete
+    tag(of: node) & 0xf == UInt64(RowKind.put.rawValue) ? .put : .delete
   }
 
   func sequence(of node: Int) -> SequenceNumber {
@@ -449,6 +485,13 @@ final class Memtable: @unchecked Sendable {
   /// The highest level at which there are nodes.
   var topLevel: Int { listHeight.load(ordering: .acquiring) - 1 }
 
+  @inline(__always)
+  private func head(of node: Int) -> KeyHead {
+    unsafe KeyHead(
+      keyspace: base.load(fromByteOffset: node + Node.keyspace, as: UInt32.self),
+      rest: base.load(fromByteOffset: node + Node.head, as: UInt64.self))
+  }
+
   private func tag(of node: Int) -> UInt64 {
     unsafe base.load(fromByteOffset: node + Node.tag, as: UInt64.self)
   }
@@ -458,7 +501,7 @@ final class Memtable: @unchecked Sendable {
   }
 
   func height(of node: Int) -> Int {
-    unsafe Int(base.load(fromByteOffset: node + Node.height, as: UInt32.self))
+    Int(tag(of: node) >> 4 & 0xf)
   }
 
   private func link(of node: Int, _ level: Int) -> UnsafeMutablePointer<Atomic<UInt32>> {
@@ -471,11 +514,38 @@ final class Memtable: @unchecked Sendable {
   }
 
   /// Whether `node` comes before the pair of `key` and `tag`.
-  func isNode(_ node: Int, beforeHead head: UInt64, _ key: RawSpan, tag: UInt64) -> Bool {
-    let nodeHead = unsafe base.load(fromByteOffset: node + Node.head, as: UInt64.self)
+  func isNode(_ node: Int, beforeHead head: KeyHead, _ key: RawSpan, tag: UInt64) -> Bool {
+    let nodeHead = self.head(of: node)
     if nodeHead != head { return nodeHead < head }
     let order = self.key(of: node).compare(key)
     return order != 0 ? order < 0 : self.tag(of: node) > tag
+  }
+}
+
+/// A key's first twelve bytes, zeros behind a shorter one, as numbers that order as the bytes do.
+struct KeyHead: Equatable {
+  /// The first four bytes, which most keys in a memtable share with many others.
+  let keyspace: UInt32
+  /// The eight bytes after them.
+  let rest: UInt64
+
+  @inline(__always)
+  init(keyspace: UInt32, rest: UInt64) {
+    self.keyspace = keyspace
+    self.rest = rest
+  }
+
+  @inline(__always)
+  init(_ key: RawSpan) {
+    keyspace = UInt32(truncatingIfNeeded: keyHead(key) >> 32)
+    rest =
+      key.byteCount > Batch.keyspaceLength
+      ? keyHead(key.extracting(droppingFirst: Batch.keyspaceLength)) : 0
+  }
+
+  @inline(__always)
+  static func < (left: Self, right: Self) -> Bool {
+    left.keyspace != right.keyspace ? left.keyspace < right.keyspace : left.rest < right.rest
   }
 }
 

@@ -68,16 +68,23 @@ package struct EngineOptions: Sendable {
 
   package init() {}
 
-  /// Bytes of rows a shard under load gathers, when the size is not chosen: a quarter of the cache.
-  var largestMemtableSize: Int { chosenMemtableSize ?? max(memtableSize, cacheSize / 4) }
+  /// Bytes of rows a shard under load gathers, when the size is not chosen: a quarter of the cache,
+  /// within 4 and 16 MiB.
+  var largestMemtableSize: Int {
+    chosenMemtableSize ?? min(max(cacheSize / 4, 4 << 20), Self.mostGathered)
+  }
+
+  /// More than that is not worth its memory: a load is as fast with less, which it uses again and
+  /// again, as with more that the system has to clear for it.
+  private static let mostGathered = 16 << 20
 
   /// Bytes that all memtables may take for one to be larger than usual: five eighths of the cache.
   var memtableBudget: Int { cacheSize / 8 * 5 }
 
   /// Bytes of rows a shard gathers before they are flushed: a sixteenth of the cache, within 4 and
-  /// 64 MiB, unless chosen. A load makes it more; see `largestMemtableSize`.
+  /// 16 MiB, unless chosen. A load makes it more; see `largestMemtableSize`.
   package var memtableSize: Int {
-    get { chosenMemtableSize ?? min(max(cacheSize / 16, 4 << 20), 64 << 20) }
+    get { chosenMemtableSize ?? min(max(cacheSize / 16, 4 << 20), Self.mostGathered) }
     set { chosenMemtableSize = newValue }
   }
 }

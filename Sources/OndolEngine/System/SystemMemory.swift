@@ -27,6 +27,17 @@ enum SystemMemory {
     unsafe munmap(memory, size)
   }
 
+  /// Has the system give the pages of a range of mapped memory, for writing; their bytes stay as
+  /// they are. Does nothing where there is no such call.
+  static func populate(_ memory: UnsafeMutableRawPointer, _ range: Range<Int>) {
+    #if os(Linux)
+      let page = Int(getpagesize())
+      let start = range.lowerBound / page * page
+      // `MADV_POPULATE_WRITE`, which the importer drops.
+      unsafe madvise(memory + start, range.upperBound - start, 23)
+    #endif
+  }
+
   private static func anonymous(_ size: Int) -> UnsafeMutableRawPointer? {
     let access = PROT_READ | PROT_WRITE
     #if canImport(Darwin)

@@ -178,7 +178,7 @@ final class Upkeep: Sendable {
     watch.quiet += pause
     watch.pause = await compactFully(after: watch.quiet)
     guard watch.pause == nil else { return }
-    storage.sequencer.spareMemory.clear()
+    storage.sequencer.memtableMemory.clear()
     isTimerSet.store(false, ordering: .sequentiallyConsistent)
     // A commit that came before this saw a timer.
     guard storage.views.published != published,

@@ -9,9 +9,9 @@ import Testing
   @Test(arguments: [
     (cache: 0, usual: 4, largest: 4, reserve: 16), (cache: 16, usual: 4, largest: 4, reserve: 16),
     (cache: 32, usual: 4, largest: 8, reserve: 16), (cache: 64, usual: 4, largest: 16, reserve: 32),
-    (cache: 128, usual: 8, largest: 32, reserve: 32),
-    (cache: 1_024, usual: 64, largest: 256, reserve: 32),
-    (cache: 4_096, usual: 64, largest: 1_024, reserve: 32),
+    (cache: 128, usual: 8, largest: 16, reserve: 32),
+    (cache: 1_024, usual: 16, largest: 16, reserve: 32),
+    (cache: 4_096, usual: 16, largest: 16, reserve: 32),
   ])
   func `What is gathered and what is kept back follow the cache, in mebibytes`(
     cache: Int, usual: Int, largest: Int, reserve: Int

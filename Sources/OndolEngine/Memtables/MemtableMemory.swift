@@ -1,0 +1,82 @@
+// Where memtables get their memory. What comes from the system has to be cleared first, page by
+// page as rows arrive in it, and where a hypervisor has to find the pages that takes any length of
+// time: up to three milliseconds a megabyte, several times as long as writing the rows. So what one
+// memtable has used serves a later one, for as long as a load goes on, and what nobody has used yet
+// is touched ahead of the rows, on a thread of its own.
+
+/// Keeps memory that memtables no longer use, and has the memory of others touched ahead.
+package final class MemtableMemory: Sendable {
+  /// What the thread is called that touches memory.
+  package static let workerName = "ondol-memory"
+
+  /// The sizes that are kept.
+  private let sizes: ClosedRange<Int>
+  /// Bytes that are kept at most; one piece in any case.
+  private let limit: Int
+  private let budget: BlockCache
+  private let worker: any Worker
+  private let kept = Guarded<[LargeMemory]>([])
+
+  /// Keeps pieces of some sizes, up to `limit` bytes, and counts them against `budget`.
+  ///
+  /// - Parameter worker: touches memory, and must have nothing to do that takes long.
+  init(sizes: ClosedRange<Int>, limit: Int, budget: BlockCache, worker: any Worker) {
+    self.sizes = sizes
+    self.limit = limit
+    self.budget = budget
+    self.worker = worker
+  }
+
+  /// Memory of `size` bytes, not cleared.
+  func take(_ size: Int) -> LargeMemory {
+    guard sizes.contains(size) else { return LargeMemory(size) }
+    let memory = kept.withLock { kept in
+      // Where there is only another size a load has outgrown it, or is over.
+      kept.isEmpty ? nil : kept.remove(at: kept.lastIndex { $0.size == size } ?? 0)
+    }
+    guard let memory else { return LargeMemory(size) }
+    budget.release(memory.size)
+    return memory.size == size ? memory : LargeMemory(size)
+  }
+
+  /// Takes memory that is not used any more.
+  func giveBack(_ memory: LargeMemory) {
+    guard sizes.contains(memory.size) else { return }
+    let isKept = kept.withLock { kept in
+      guard kept.isEmpty || kept.reduce(memory.size, { $0 + $1.size }) <= limit else {
+        return false
+      }
+      kept.append(memory)
+      return true
+    }
+    if isKept { budget.reserve(memory.size) }
+  }
+
+  /// Lets go of what is kept.
+  func clear() {
+    let all = kept.withLock { kept in
+      defer { kept = [] }
+      return kept
+    }
+    budget.release(all.reduce(0) { $0 + $1.size })
+  }
+
+  // MARK: - Touching ahead
+
+  /// Has what `memory` lacks touched, now that so many bytes from its front and from its back are
+  /// in use. For the one who fills it.
+  @inline(__always)
+  func touchAhead(in memory: LargeMemory, front: Int, back: Int) {
+    if memory.lacks(front: front, back: back) { touch(memory, front: front, back: back) }
+  }
+
+  private func touch(_ memory: LargeMemory, front: Int, back: Int) {
+    let ranges = memory.expect(front: front, back: back)
+    worker.enqueue { for range in ranges { memory.populate(range) } }
+  }
+
+  /// Ends the thread that touches memory.
+  func stop() async {
+    await worker.stop()
+  }
+}
