@@ -32,8 +32,10 @@ extension Sequencer {
       throw fail(error)
     }
     let start = log.position(of: offset)
+    let end = log.position(of: offset + UInt64(bytes.count))
+    FrameMemory.giveBack(bytes)
     if isSynced {
-      endSync(through: log.position(of: offset + UInt64(bytes.count)), write: start)
+      endSync(through: end, write: start)
     } else {
       endWrite(start, waitsForSync: waitsForSync)
     }

@@ -318,6 +318,7 @@ package final class Engine: Sendable {
     await storage.sequencer.memtableMemory.stop()
     for worker in [storage.maintenance, logWorker] + storage.mergers { await worker.stop() }
     storage.lock.release()
+    FrameMemory.clear()
     if let failure { throw failure }
   }
 

@@ -203,9 +203,16 @@ package struct Batch: Sendable {
   }
 
   /// Makes room for the header, and for the whole frame of a commit of one row: most have no more.
+  /// In a long batch, makes room for the next operation.
   private mutating func begin(with length: Int) {
-    guard frame.isEmpty else { return }
-    frame.reserveCapacity(FrameHeader.length + length + 2 * Varint.maximumLength + 8)
+    let end = max(frame.count, FrameHeader.length) + length + 2 * Varint.maximumLength + 8
+    guard frame.isEmpty else {
+      if end > frame.capacity, end >= FrameMemory.leastCapacity {
+        frame = FrameMemory.enlarge(frame, to: end)
+      }
+      return
+    }
+    frame.reserveCapacity(end)
     frame.append(contentsOf: repeatElement(0, count: FrameHeader.length))
   }
 

@@ -179,6 +179,7 @@ final class Upkeep: Sendable {
     watch.pause = await compactFully(after: watch.quiet)
     guard watch.pause == nil else { return }
     storage.sequencer.memtableMemory.clear()
+    FrameMemory.clear()
     isTimerSet.store(false, ordering: .sequentiallyConsistent)
     // A commit that came before this saw a timer.
     guard storage.views.published != published,
