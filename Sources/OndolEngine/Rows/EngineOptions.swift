@@ -47,7 +47,7 @@ package struct EngineOptions: Sendable {
   /// Bytes of one value file.
   package var valueFileSize = 64 << 20
   /// Contents of so many bytes and fewer are kept in the row that says where they are.
-  package var inlineContentSize = 2 << 10
+  package var inlineContentSize = 32 << 10
   /// Contents of more bytes get a file of their own; at most 4 MiB.
   package var packedContentSize = 512 << 10
   /// Bytes of a pack from which the next one is begun.

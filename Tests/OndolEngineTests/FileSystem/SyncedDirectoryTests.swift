@@ -16,7 +16,7 @@ import Testing
     fileSystem.inject([Fault(failing: [.syncDirectory], errno: 5)])
     await #expect(throws: EngineError.self) {
       _ = try await engine.contents.append(
-        [UInt8](repeating: 1, count: 5_000), digest: [UInt8](repeating: 1, count: 32))
+        [UInt8](repeating: 1, count: 50_000), digest: [UInt8](repeating: 1, count: 32))
     }
     fileSystem.inject([])
     let commit = await #expect(throws: EngineError.self) {

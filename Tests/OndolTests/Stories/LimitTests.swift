@@ -156,6 +156,6 @@ private let limits: [Limit] = [
     #expect(retention.duration == .seconds(7 * 86_400) && retention.bytes == 64 << 20)
     let engine = EngineOptions()
     #expect(engine.commitLimit == 64 << 20 && engine.valueThreshold == 8 << 10)
-    #expect(engine.inlineContentSize == 2 << 10 && engine.packedContentSize == 512 << 10)
+    #expect(engine.inlineContentSize == 32 << 10 && engine.packedContentSize == 512 << 10)
   }
 }
