@@ -153,20 +153,26 @@ struct OrderedTree<Order: EntryOrder>: Sendable {
 
   // MARK: - Changing
 
-  /// Puts the entry in its place, instead of one with the same key.
+  /// Puts the entry in its place, instead of one with the same key, which is the answer.
   ///
   /// - Complexity: O(log n).
-  mutating func insert(_ entry: Entry) {
-    let (node, other) = inserting(entry, order.key(of: entry), into: root)
+  @discardableResult
+  mutating func insert(_ entry: Entry) -> Entry? {
+    var replaced: Entry?
+    let (node, other) = inserting(entry, order.key(of: entry), into: root, &replaced)
     root = other.map { Node(children: [node, $0]) } ?? node
+    return replaced
   }
 
   /// The node with the entry, in two halves when it would be too large.
-  private func inserting(_ entry: Entry, _ key: Key, into node: Node) -> (Node, Node?) {
+  private func inserting(
+    _ entry: Entry, _ key: Key, into node: Node, _ replaced: inout Entry?
+  ) -> (Node, Node?) {
     if node.height == 0 {
       var entries = node.entries
       let place = entryPlace(of: key, in: node)
       if isEntry(at: place, of: key, in: node) {
+        replaced = entries[place]
         entries[place] = entry
       } else {
         entries.insert(entry, at: place)
@@ -177,7 +183,7 @@ struct OrderedTree<Order: EntryOrder>: Sendable {
     }
     let place = childPlace(of: key, in: node)
     let old = node.children[place]
-    let (child, other) = inserting(entry, key, into: old)
+    let (child, other) = inserting(entry, key, into: old, &replaced)
     var children = node.children
     children[place] = child
     guard let other else {
@@ -325,24 +331,28 @@ extension OrderedTree where Order.Entry: AnyObject {
   func difference(to later: OrderedTree) -> (old: [Entry], new: [Entry]) {
     var (old, new) = ([root], [later.root])
     while true {
-      (old, new) = Self.withoutShared(old, new)
+      (old, new) = withoutShared(old, new) { $0.first }
       let height = Swift.max(old.first?.height ?? 0, new.first?.height ?? 0)
       if height == 0 { break }
       // Level by level: what is higher is taken apart first.
-      if old.first?.height == height { old = Self.joined(old, \.children) }
-      if new.first?.height == height { new = Self.joined(new, \.children) }
+      if old.first?.height == height { old = Self.joined(old) { $0.children } }
+      if new.first?.height == height { new = Self.joined(new) { $0.children } }
     }
-    return Self.withoutShared(Self.joined(old, \.entries), Self.joined(new, \.entries))
+    return withoutShared(Self.joined(old) { $0.entries }, Self.joined(new) { $0.entries }) { $0 }
   }
 
+  // Asked by closures: a key path in generic code is made anew each time, for some microseconds.
   private static func joined<Part>(_ nodes: [Node], _ parts: (Node) -> [Part]) -> [Part] {
     // Of a single node the array is there.
     nodes.count == 1 ? parts(nodes[0]) : nodes.flatMap(parts)
   }
 
-  private static func withoutShared<Element: AnyObject>(
-    _ old: [Element], _ new: [Element]
-  ) -> ([Element], [Element]) {
+  /// What only one of two lists has, of nodes of one level or of entries. Both are in order, each
+  /// part with another first entry than the rest of its list; so of two that are not the same the
+  /// one that begins first is in no other place, and of two that begin alike neither is.
+  private func withoutShared<Part: AnyObject>(
+    _ old: [Part], _ new: [Part], _ first: (Part) -> Entry?
+  ) -> ([Part], [Part]) {
     // Mostly all is the same before and behind one place.
     let shorter = Swift.min(old.count, new.count)
     var (front, back) = (0, 0)
@@ -350,15 +360,32 @@ extension OrderedTree where Order.Entry: AnyObject {
     while back < shorter - front, old[old.count - 1 - back] === new[new.count - 1 - back] {
       back += 1
     }
-    let old = Array(old[front..<(old.count - back)])
-    let new = Array(new[front..<(new.count - back)])
-    guard old.count + new.count > 2, !old.isEmpty, !new.isEmpty else { return (old, new) }
-    let inOld = Set(old.map { ObjectIdentifier($0) })
-    let shared = inOld.intersection(new.map { ObjectIdentifier($0) })
-    if shared.isEmpty { return (old, new) }
-    return (
-      old.filter { !shared.contains(ObjectIdentifier($0)) },
-      new.filter { !shared.contains(ObjectIdentifier($0)) }
-    )
+    let (oldEnd, newEnd) = (old.count - back, new.count - back)
+    var (left, right) = (front, front)
+    var (ofOld, ofNew): ([Part], [Part]) = ([], [])
+    while left < oldEnd, right < newEnd {
+      if old[left] === new[right] {
+        (left, right) = (left + 1, right + 1)
+        continue
+      }
+      let comparison = compare(first(old[left]), first(new[right]))
+      if comparison <= 0 {
+        ofOld.append(old[left])
+        left += 1
+      }
+      if comparison >= 0 {
+        ofNew.append(new[right])
+        right += 1
+      }
+    }
+    ofOld += old[left..<oldEnd]
+    ofNew += new[right..<newEnd]
+    return (ofOld, ofNew)
+  }
+
+  /// By the order of keys; nothing, which is what an empty tree begins with, comes first.
+  private func compare(_ left: Entry?, _ right: Entry?) -> Int {
+    guard let left, let right else { return left == nil ? right == nil ? 0 : -1 : 1 }
+    return order.compare(order.key(of: left), order.key(of: right))
   }
 }

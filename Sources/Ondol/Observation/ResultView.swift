@@ -40,12 +40,35 @@ struct ResultView: LiveView {
       isStale = true
       return false
     }
+    if plan.query.isWhole { return applyToWhole(changes) }
     let old = result
     for change in changes { takeOut(change) }
     for change in changes { put(change) }
     settle()
     if isStale { result = old } else { advance(past: changes) }
     return !isStale && !DocumentChanges(from: old, to: result, plan).isEmpty
+  }
+
+  /// Without a limit whatever matches is in the result, and what each document was and is says
+  /// whether that is another one.
+  private mutating func applyToWhole(_ changes: some Collection<ObservedChange>) -> Bool {
+    var isAnother = false
+    for change in changes {
+      let (before, after) = (keysBefore(change), ranked(change))
+      var old: RankedDocument?
+      // One that stays where it was is exchanged in its place.
+      if let before, after.map({ plan.query.orders.compare(before, $0.keys) != 0 }) ?? true {
+        old = result.remove(before)
+      }
+      if let after { old = result.insert(after) ?? old }
+      switch (old, after) {
+      case (nil, nil): break
+      case (let old?, let new?): isAnother = isAnother || !plan.isSame(old, new)
+      default: isAnother = true
+      }
+    }
+    advance(past: changes)
+    return isAnother
   }
 
   private mutating func advance(past changes: some Collection<ObservedChange>) {
@@ -55,17 +78,13 @@ struct ResultView: LiveView {
   }
 
   private mutating func takeOut(_ change: ObservedChange) {
-    guard let fields = change.before else { return }
-    let keys = plan.query.orders.keys(of: fields, name: plan.shape.name(of: change.path))
+    guard let keys = keysBefore(change) else { return }
     if result.remove(keys) == nil { reserve.remove(keys) }
   }
 
   private mutating func put(_ change: ObservedChange) {
-    guard let fields = change.after, let keys = plan.keys(of: fields, at: change.path),
-      !plan.database.isOver(fields, at: change.path)
-    else { return }
-    let document = plan.shape.shown(change.snapshot(in: plan.database, fields))
-    let ranked = RankedDocument(keys: keys, document: document)
+    guard let ranked = ranked(change) else { return }
+    let keys = ranked.keys
     if let last = result.last, plan.query.orders.areInOrder(keys, last.keys) {
       result.insert(ranked)
     } else if let last = reserve.last, plan.query.orders.areInOrder(keys, last.keys) {
@@ -74,6 +93,20 @@ struct ResultView: LiveView {
       reserve.insert(ranked)
     }
     // Otherwise it comes behind documents that are not known.
+  }
+
+  /// Where the document stood, if it was in the result.
+  private func keysBefore(_ change: ObservedChange) -> [Value?]? {
+    change.before.map { plan.query.orders.keys(of: $0, name: plan.shape.name(of: change.path)) }
+  }
+
+  /// The document as it stands in the result, whatever the limit; nil when it does not.
+  private func ranked(_ change: ObservedChange) -> RankedDocument? {
+    guard let fields = change.after, let keys = plan.keys(of: fields, at: change.path),
+      !plan.database.isOver(fields, at: change.path)
+    else { return nil }
+    let document = plan.shape.shown(change.snapshot(in: plan.database, fields))
+    return RankedDocument(keys: keys, document: document)
   }
 
   /// Moves documents between result and reserve, so that each has what is its part.

@@ -55,10 +55,7 @@ struct DocumentChanges {
         added.append(ranked)
         continue
       }
-      let isSame =
-        before.document.showsSame(as: ranked.document, comparesFields: plan.comparesFields)
-        && plan.query.orders.compare(before.keys, ranked.keys) == 0
-      if !isSame { modified.append(Replacement(old: before, new: ranked)) }
+      if !plan.isSame(before, ranked) { modified.append(Replacement(old: before, new: ranked)) }
     }
     removed = difference.old.filter { $0.path.map { gone[$0] != nil } ?? false }
     if isReversed {
@@ -137,6 +134,14 @@ private struct Standing {
 
   private func isBefore(_ left: RankedDocument, _ right: RankedDocument) -> Bool {
     left !== right && tree.orders.compare(left.keys, right.keys) < 0
+  }
+}
+
+extension LiveQueryPlan {
+  /// Whether two states of a document are the same to a listener, and in the same place.
+  func isSame(_ before: RankedDocument, _ after: RankedDocument) -> Bool {
+    before.document.showsSame(as: after.document, comparesFields: comparesFields)
+      && query.orders.compare(before.keys, after.keys) == 0
   }
 }
 

@@ -37,8 +37,7 @@ import Testing
         model[number] = nil
       } else {
         let new = entry(number, database)
-        tree.insert(new)
-        model[number] = new
+        #expect(tree.insert(new) === model.updateValue(new, forKey: number))
       }
       guard step % 100 == 99 else { continue }
       let sorted = model.sorted { $0.key < $1.key }
