@@ -9,14 +9,20 @@ package struct ChildFailure: Error, CustomStringConvertible {
 }
 
 /// Starts this program again with `task` behind `--child`, and reads what it prints.
+///
+/// - Parameter command: words in front of it; those of `BENCH_RUN_UNDER` come first.
 package func runChild<Task: Encodable, Result: Decodable>(
-  _ task: Task, named name: String, as type: Result.Type = Result.self
+  _ task: Task, named name: String, under command: [String] = [],
+  as type: Result.Type = Result.self
 ) throws -> Result {
   let process = Process()
-  process.executableURL = Bundle.main.executableURL
-  process.arguments = [
-    "--child", String(decoding: try JSONEncoder().encode(task), as: UTF8.self),
-  ]
+  let program = Bundle.main.executableURL?.path ?? CommandLine.arguments[0]
+  let tool = ProcessInfo.processInfo.environment["BENCH_RUN_UNDER"]?.split(separator: " ")
+  process.executableURL = URL(fileURLWithPath: "/usr/bin/env")
+  process.arguments =
+    (tool ?? []).map(String.init) + command + [
+      program, "--child", String(decoding: try JSONEncoder().encode(task), as: UTF8.self),
+    ]
   let output = Pipe()
   process.standardOutput = output
   try process.run()

@@ -31,13 +31,3 @@ package func short(_ value: Double) -> String {
 package func rounded(_ value: Double) -> Double {
   (value * 1_000).rounded() / 1_000
 }
-
-/// The machine, in a line.
-package func machine() -> String {
-  let process = ProcessInfo.processInfo
-  let processor = try? String(contentsOfFile: "/proc/cpuinfo", encoding: .utf8)
-    .split(separator: "\n").first { $0.hasPrefix("model name") }?
-    .split(separator: ":").last?.trimmingCharacters(in: .whitespaces)
-  return "\(process.activeProcessorCount) cores\((processor ?? nil).map { " of \($0)" } ?? ""), "
-    + "\(process.physicalMemory >> 30) GiB, \(process.operatingSystemVersionString)"
-}

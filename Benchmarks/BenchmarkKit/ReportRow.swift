@@ -15,8 +15,8 @@ package struct ReportRow: Codable {
   package var min: Double
   package var max: Double
   package var runs: Int
-  /// The slowest hundredth of the operations, median over the runs.
-  package var p99: Double?
+  /// How single operations were spread, median over the runs.
+  package var spread: Spread?
   package var valueSize: Int
   package var keyOrder: String?
   /// What the value is to be at most, or at least where more is better.

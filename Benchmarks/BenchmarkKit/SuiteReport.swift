@@ -26,6 +26,8 @@ package struct SuiteResult: Codable {
   package var settings: String?
   /// By the names of workloads.
   package var values: [String: Double] = [:]
+  /// Of single operations, where these were timed.
+  package var spreads: [String: Spread] = [:]
   /// Of what was read, where that is compared.
   package var checksums: [String: UInt64] = [:]
 
@@ -35,9 +37,11 @@ package struct SuiteResult: Codable {
   }
 
   package mutating func note(
-    _ workload: some SuiteWorkload, _ value: Double?, checksum: UInt64? = nil
+    _ workload: some SuiteWorkload, _ value: Double?, checksum: UInt64? = nil,
+    spread: Spread? = nil
   ) {
     values[workload.rawValue] = value
+    spreads[workload.rawValue] = spread
     checksums[workload.rawValue] = checksum
   }
 }
@@ -74,11 +78,14 @@ package struct SuiteReport<Workload: SuiteWorkload> {
   }
 
   private func row(_ workload: Workload, _ engine: String) -> ReportRow? {
-    ReportRow(
+    let runs = results.filter { $0.engine == engine }
+    var row = ReportRow(
       suite: suite, workload: workload.rawValue, engine: engine, documents: documents(workload),
-      values: results.filter { $0.engine == engine }.compactMap { $0.values[workload.rawValue] },
-      unit: workload.unit, lowerIsBetter: workload.lowerIsBetter, valueSize: valueSize(workload),
+      values: runs.compactMap { $0.values[workload.rawValue] }, unit: workload.unit,
+      lowerIsBetter: workload.lowerIsBetter, valueSize: valueSize(workload),
       goal: engine == "Ondol" ? workload.goal : nil)
+    row?.spread = Spread(of: runs.compactMap { $0.spreads[workload.rawValue] })
+    return row
   }
 
   package func json() throws -> Data {
@@ -102,10 +109,15 @@ package struct SuiteReport<Workload: SuiteWorkload> {
     let settings = engines.compactMap { engine in
       engine.settings.map { "- \(engine.engine) \($0)." }
     }
-    return
-      (["", "\(machine()); median (least..greatest) of \(runs) runs, engines taking turns."]
-      + heading + [""] + markdown(cells) + (settings.isEmpty ? [] : [""] + settings)
-      + errors.map { "ERROR: \($0)" }).joined(separator: "\n")
+    let spreads = spreadTable(workloads.map(\.rawValue), names) { workload, engine in
+      Workload(rawValue: workload).flatMap { row($0, engine)?.spread }
+    }
+    let how = "median (least..greatest) of \(runs) runs, engines taking turns."
+    var lines = ["", "\(machine()); \(how)"]
+    lines += heading + [""] + markdown(cells) + spreads
+    lines += settings.isEmpty ? [] : [""] + settings
+    lines += errors.map { "ERROR: \($0)" }
+    return lines.joined(separator: "\n")
   }
 }
 

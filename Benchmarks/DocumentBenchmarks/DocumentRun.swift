@@ -40,8 +40,10 @@ struct DocumentRun {
 
   private mutating func write(to store: some DocumentStore) async throws {
     try await store.prepare()
-    let nanoseconds = try await write(plan.documents, to: .diary, of: store)
-    note(.batchWrite, Double(plan.documents) / (Double(nanoseconds) / 1e9))
+    let times = try await write(plan.documents, to: .diary, of: store)
+    note(
+      .batchWrite, Double(plan.documents) / (times.reduce(0, +) / 1e6),
+      spread: Spread(microseconds: times))
     if plan.includes(.scan) { _ = try await write(Plan.archived, to: .archive, of: store) }
     if plan.includes(.decodeAll) { _ = try await write(Plan.exported, to: .export, of: store) }
     if plan.workloads.contains(where: \.isOfListing) { try await list(store) }
@@ -63,20 +65,23 @@ struct DocumentRun {
     }
   }
 
-  /// Writes documents in batches, each made with the clock stopped.
+  /// Writes documents in batches, each made with the clock stopped; answers with the microseconds
+  /// that each took.
   private func write(
     _ documents: Int, to place: DocumentPlace, of store: some DocumentStore
-  ) async throws -> UInt64 {
-    var nanoseconds: UInt64 = 0
+  ) async throws -> [Double] {
+    var times: [Double] = []
     for first in stride(from: 0, to: documents, by: Plan.documentsPerBatch) {
       let batch = (first..<min(first + Plan.documentsPerBatch, documents)).map {
         IdentifiedRecord(id: Record.id($0), record: Record($0, of: documents))
       }
-      let start = peer_now()
-      try await store.write(batch, to: place)
-      nanoseconds += peer_now() - start
+      try await Counting.count(Workload.batchWrite.rawValue, operations: batch.count) {
+        let start = peer_now()
+        try await store.write(batch, to: place)
+        times.append(Double(peer_now() - start) / 1e3)
+      }
     }
-    return nanoseconds
+    return times
   }
 
   private mutating func read(_ store: some DocumentStore) async throws {
@@ -107,25 +112,60 @@ struct DocumentRun {
     try await measure(.prefixScan, queries.paths, per: 1_000_000) { try await store.paths($0) }
   }
 
-  /// Times the passes and notes the median one, in parts of as many nanoseconds.
+  /// Times passes of many operations, and then those of the last pass one by one.
+  private mutating func measure<Operation>(
+    _ workload: Workload, _ passes: [[Operation]], per nanoseconds: Int,
+    _ body: ([Operation]) async throws -> UInt64
+  ) async throws {
+    guard plan.includes(workload), let last = passes.last else { return }
+    let (times, checksum) = try await timeEach(passes, body)
+    // Apart, so that the clock is no part of the figure.
+    var alone: [Double] = []
+    for operation in last.map({ [$0] }) {
+      let start = peer_now()
+      _ = try await body(operation)
+      alone.append(Double(peer_now() - start) / 1e3)
+    }
+    _ = try await Counting.count(workload.rawValue, operations: last.count) {
+      try await body(last)
+    }
+    note(
+      workload, median(times) / Double(nanoseconds), checksum: checksum,
+      spread: Spread(microseconds: alone))
+  }
+
+  /// The same where a pass is one operation.
   private mutating func measure<Pass>(
     _ workload: Workload, _ passes: [Pass], per nanoseconds: Int,
     _ body: (Pass) async throws -> UInt64
   ) async throws {
-    guard plan.includes(workload) else { return }
+    guard plan.includes(workload), let last = passes.last else { return }
+    let (times, checksum) = try await timeEach(passes, body)
+    _ = try await Counting.count(workload.rawValue, operations: 1) { try await body(last) }
+    note(
+      workload, median(times) / Double(nanoseconds), checksum: checksum,
+      spread: Spread(microseconds: times.map { $0 / 1e3 }))
+  }
+
+  /// The nanoseconds that each pass took when it was made for the second time, and what it found.
+  private func timeEach<Pass>(
+    _ passes: [Pass], _ body: (Pass) async throws -> UInt64
+  ) async throws -> (nanoseconds: [Double], checksum: UInt64) {
     var times: [Double] = []
     var checksums: [UInt64] = []
     for pass in passes {
       _ = try await body(pass)
       let start = peer_now()
       checksums.append(try await body(pass))
-      times.append(Double(peer_now() - start) / Double(nanoseconds))
+      times.append(Double(peer_now() - start))
     }
-    note(workload, median(times), checksum: fold(checksums))
+    return (times, fold(checksums))
   }
 
-  private mutating func note(_ workload: Workload, _ value: Double, checksum: UInt64? = nil) {
+  private mutating func note(
+    _ workload: Workload, _ value: Double, checksum: UInt64? = nil, spread: Spread? = nil
+  ) {
     guard plan.includes(workload) else { return }
-    result.note(workload, value, checksum: checksum)
+    result.note(workload, value, checksum: checksum, spread: spread)
   }
 }

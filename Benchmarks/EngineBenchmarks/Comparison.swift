@@ -26,6 +26,15 @@ struct Comparison {
     let dataset = Dataset(valueLength: plan.valueLength, keyOrder: plan.keyOrder)
     let reference = Reference(plan, dataset)
     var report = Report(plan: plan, runs: runs, directory: directory)
+    var group: MemoryGroup?
+    if plan.includes(.getEqual) {
+      do throws(MemoryGroup.Unavailable) {
+        group = try MemoryGroup(limit: Plan.equalMemoryBytes)
+      } catch {
+        report.noEqualMemory = error.reason
+      }
+    }
+    defer { group?.remove() }
     try FileManager.default.createDirectory(
       atPath: directory, withIntermediateDirectories: true)
     for round in 1...runs {
@@ -33,7 +42,7 @@ struct Comparison {
       for engine in engines {
         progress("run \(round) of \(runs): \(engine)")
         do {
-          guard let result = try run(engine, round: round) else { continue }
+          guard let result = try run(engine, round: round, group) else { continue }
           report.errors += mismatches(in: result, reference)
           report.results.append(result)
         } catch {
@@ -70,12 +79,20 @@ struct Comparison {
   }
 
   /// One run of an engine: its phases, one after the other; nil when it has none this time.
-  private func run(_ engine: String, round: Int) throws -> RunResult? {
+  private func run(
+    _ engine: String, round: Int, _ group: MemoryGroup?
+  ) throws -> RunResult? {
     try inFreshDirectory(engine) { place in
       var whole: RunResult?
       for phase in plan.phases(engine: engine, round: round) {
+        if phase == .readEqual {
+          guard group != nil else { continue }
+          // Pages that another process has read are not counted as the child's.
+          forgetPages(below: place)
+        }
         let part = try runChild(
-          ChildTask(engine: engine, plan: plan, phase: phase, directory: place))
+          ChildTask(engine: engine, plan: plan, phase: phase, directory: place),
+          under: phase == .readEqual ? group?.command ?? [] : [])
         if whole == nil {
           whole = part
         } else {
@@ -90,8 +107,9 @@ struct Comparison {
     try BenchmarkKit.inFreshDirectory(directory + "/" + engine, body)
   }
 
-  private func runChild(_ task: ChildTask) throws -> RunResult {
-    try BenchmarkKit.runChild(task, named: "\(task.engine): \(task.phase?.rawValue ?? "sustained")")
+  private func runChild(_ task: ChildTask, under command: [String] = []) throws -> RunResult {
+    try BenchmarkKit.runChild(
+      task, named: "\(task.engine): \(task.phase?.rawValue ?? "sustained")", under: command)
   }
 
   /// What the device takes for a synced write of one document's bytes, at this moment.

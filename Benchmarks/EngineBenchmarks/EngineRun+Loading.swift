@@ -9,7 +9,7 @@ extension EngineRun {
   /// alike, and weighs the files.
   mutating func load() async throws {
     let engine = try await open()
-    let nanoseconds = try await write(0..<plan.documents, to: engine)
+    let times = try await write(0..<plan.documents, to: engine)
     noteMemory(.peakMemory, \.peakBytes)
     let start = peer_now()
     try await engine.settle()
@@ -21,24 +21,26 @@ extension EngineRun {
     }
     try await engine.close()
     writeOutEverything()
-    note(.load, Double(plan.documents) / Double(nanoseconds) * 1e9, checksum: scan.checksum)
+    note(
+      .load, Double(plan.documents) / times.reduce(0, +) * 1e6, checksum: scan.checksum,
+      spread: Spread(microseconds: times))
     note(.size, Double(allocatedBytes(below: path(of: .main))) / 1e6)
   }
 
-  /// Writes the documents in batches and gives back how long the engine took.
+  /// Writes the documents in batches and gives back how many microseconds each took.
   func write(
     _ numbers: some RandomAccessCollection<Int>, version: Int = 0, to engine: any KeyValueEngine
-  ) async throws -> UInt64 {
-    var nanoseconds: UInt64 = 0
+  ) async throws -> [Double] {
+    var times: [Double] = []
     var rest = numbers[...]
     while !rest.isEmpty {
       let batch = rows(rest.prefix(Plan.documentsPerBatch), version: version)
       rest = rest.dropFirst(Plan.documentsPerBatch)
       let start = peer_now()
       try await engine.write(batch)
-      nanoseconds += peer_now() - start
+      times.append(Double(peer_now() - start) / 1e3)
     }
-    return nanoseconds
+    return times
   }
 
   /// Overwrites every document of a database of its own in random order, again and again, settles

@@ -42,7 +42,9 @@ extension EngineRun {
       times.append(Double(peer_now() - start) / 1e6)
       try await engine.close()
     }
-    note(.reopen, median(times), checksum: fold(checksums))
+    note(
+      .reopen, median(times), checksum: fold(checksums),
+      spread: Spread(microseconds: times.map { $0 * 1e3 }))
   }
 
   /// The same data under a cache that is smaller than it.
@@ -53,6 +55,17 @@ extension EngineRun {
       try await engine.get($0)
     }
     noteMemory(.residentLimited, \.residentBytes)
+    try await engine.close()
+  }
+
+  /// The same where the process has no more memory than so, whoever keeps the data in it: the
+  /// engine or the system.
+  mutating func readEqual() async throws {
+    let engine = try await open(cacheBytes: Plan.limitedCacheBytes)
+    _ = try await engine.get(queries.limited[0])
+    try await measure(
+      .getEqual, queries.equal, perPass: plan.equalGetsPerPass, single: queries.equalSingle
+    ) { try await engine.get($0) }
     try await engine.close()
   }
 

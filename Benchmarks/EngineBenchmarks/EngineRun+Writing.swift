@@ -19,11 +19,12 @@ extension EngineRun {
     let engine = try await open()
     try await warm(engine)
     let rows = rows(queries.putsProcess)
-    let times = try await engine.writeEach(rows).map { Double($0) / 1e3 }.sorted()
+    let times = try await Counting.count(
+      Workload.putProcess.rawValue, operations: rows.keys.count
+    ) { try await engine.writeEach(rows).map { Double($0) / 1e3 } }
     note(
       .putProcess, times.reduce(0, +) / Double(times.count),
-      checksum: fold([try await engine.get(rows.keys)]),
-      slowest: percentile(0.99, ofSorted: times))
+      checksum: fold([try await engine.get(rows.keys)]), spread: Spread(microseconds: times))
     try await engine.close()
   }
 
@@ -44,10 +45,8 @@ extension EngineRun {
       times += try await engine.writeEach(turn).map { Double($0) / 1e3 }
       for _ in 0..<turn.keys.count { try device.write() }
     }
-    times.sort()
     let checksum = fold([try await engine.get(dataset.keys(numbers))])
-    note(
-      .putPower, median(times), checksum: checksum, slowest: percentile(0.99, ofSorted: times))
+    note(.putPower, median(times), checksum: checksum, spread: Spread(microseconds: times))
     note(.deviceWrite, device.medianMicroseconds)
     note(.putPowerRatio, median(times) / device.medianMicroseconds)
     try await engine.close()
@@ -57,10 +56,11 @@ extension EngineRun {
     guard plan.includes(.batchPower) else { return }
     let engine = try await open(.main, .power)
     let numbers = queries.batchesPower
-    let nanoseconds = try await write(numbers, to: engine)
+    let times = try await write(numbers, to: engine)
     note(
-      .batchPower, Double(numbers.count) / Double(nanoseconds) * 1e9,
-      checksum: fold([try await engine.get(dataset.keys(numbers))]))
+      .batchPower, Double(numbers.count) / times.reduce(0, +) * 1e6,
+      checksum: fold([try await engine.get(dataset.keys(numbers))]),
+      spread: Spread(microseconds: times))
     try await engine.close()
   }
 

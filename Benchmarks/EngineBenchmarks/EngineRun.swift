@@ -30,6 +30,7 @@ struct EngineRun {
     case .load: try await run.load()
     case .read: try await run.read()
     case .readLimited: try await run.readLimited()
+    case .readEqual: try await run.readEqual()
     case .write: try await run.write()
     case .share: try await run.share()
     case .readSmall: try await run.readSmall()
@@ -88,13 +89,13 @@ struct EngineRun {
   // MARK: - Noting
 
   mutating func note(
-    _ workload: Workload, _ value: Double, checksum: UInt64? = nil, slowest: Double? = nil,
+    _ workload: Workload, _ value: Double, checksum: UInt64? = nil, spread: Spread? = nil,
     attained: Double? = nil
   ) {
     guard plan.includes(workload) else { return }
     result.measurements.append(
       Measurement(
-        workload: workload, value: value, slowestHundredth: slowest, checksum: checksum,
+        workload: workload, value: value, spread: spread, checksum: checksum,
         attained: attained))
   }
 
@@ -104,20 +105,39 @@ struct EngineRun {
     note(workload, Double(max(amount(now) - before.residentBytes, 0)) / 1e6)
   }
 
-  /// Times `passes` and notes the median pass, per operation.
+  /// Times `passes` and notes the median pass, per operation; then times keys one by one, or some
+  /// together where a get takes less than a microsecond.
+  ///
+  /// - Parameters:
+  ///   - perPass: what the time of a pass is divided by, in nanoseconds.
+  ///   - single: the keys that are timed one by one; those of the first pass when nil.
   mutating func measure(
-    _ workload: Workload, _ passes: [KeyList], perPass: Int,
+    _ workload: Workload, _ passes: [KeyList], perPass: Int, single: KeyList? = nil,
     _ body: (KeyList) async throws -> UInt64
   ) async throws {
-    guard plan.includes(workload) else { return }
+    guard plan.includes(workload), let first = single ?? passes.first else { return }
     var times: [Double] = []
     var checksums: [UInt64] = []
     for pass in passes {
       let start = peer_now()
       checksums.append(try await body(pass))
-      times.append(Double(peer_now() - start) / Double(perPass))
+      times.append(Double(peer_now() - start))
     }
-    note(workload, median(times), checksum: fold(checksums))
+    // Without keys it is a pass over all documents.
+    let operations = first.count == 0 ? plan.documents : first.count
+    let together = operationsTogether(nanoseconds: median(times) / Double(operations))
+    var alone: [Double] = []
+    for part in first.parts(of: together) {
+      let start = peer_now()
+      _ = try await body(part)
+      alone.append(Double(peer_now() - start) / 1e3)
+    }
+    _ = try await Counting.count(workload.rawValue, operations: operations) {
+      try await body(first)
+    }
+    note(
+      workload, median(times) / Double(perPass), checksum: fold(checksums),
+      spread: Spread(microseconds: alone, together: together))
   }
 
   /// Fails the run when an engine did not read what was written.

@@ -10,6 +10,8 @@ struct Plan: Codable {
   static let documentsPerBatch = 1_000
   static let cacheBytes = 1 << 30
   static let limitedCacheBytes = 64 << 20
+  /// All the memory that the process has in `get uniform equal memory`.
+  static let equalMemoryBytes = 128 << 20
   static let smallDocuments = 20_000
   static let overwrites = 5
   static let writers = 64
@@ -45,6 +47,8 @@ struct Plan: Codable {
   var sustainedSeconds: Double = 0
 
   var scans: Int { passes }
+  /// A tenth: most of them wait for the device.
+  var equalGetsPerPass: Int { limitedGetsPerPass / 10 }
   var documentsSmall: Int { min(documents, Self.smallDocuments) }
   /// Fewer than were loaded: overwriting a million documents five times would take SQLite longer
   /// than all else together.

@@ -17,6 +17,9 @@ struct Queries {
   var reopenGets: [Gets]
   var limitedGets: [Gets]
   var smallGets: [Gets]
+  var equalGets: [Gets]
+  /// Others, because those are in memory once they have been read.
+  private(set) var equalSingle: KeyList
   /// For each of the readers beside a writer, what it reads over and over.
   var beside: [Gets]
   private(set) var seekKeys: [[(UInt64, UInt64)]]
@@ -33,6 +36,7 @@ struct Queries {
   var hot: [KeyList] { hotGets.map(\.keys) }
   var reopens: [KeyList] { reopenGets.map(\.keys) }
   var limited: [KeyList] { limitedGets.map(\.keys) }
+  var equal: [KeyList] { equalGets.map(\.keys) }
   var small: [KeyList] { smallGets.map(\.keys) }
 
   init(_ plan: Plan, _ dataset: Dataset) {
@@ -67,6 +71,8 @@ struct Queries {
     limitedGets = passes.map { _ in pick(plan.limitedGetsPerPass, of: documents) }
     smallGets = passes.map { _ in pick(plan.getsPerPass, of: plan.documentsSmall) }
     beside = (0..<Plan.readers).map { _ in pick(2_000, of: documents) }
+    equalGets = passes.map { _ in pick(plan.equalGetsPerPass, of: documents) }
+    equalSingle = pick(plan.equalGetsPerPass, of: documents).keys
 
     var first = documents
     func next(_ count: Int) -> Range<Int> {

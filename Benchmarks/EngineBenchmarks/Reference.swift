@@ -14,6 +14,7 @@ struct Reference {
     let gets: [(Workload, [Gets])] = [
       (.getUniform, queries.uniformGets), (.getHot, queries.hotGets),
       (.reopen, queries.reopenGets), (.getLimited, queries.limitedGets),
+      (.getEqual, queries.equalGets),
       (.getSmall, queries.smallGets),
     ]
     for (workload, passes) in gets where plan.includes(workload) {

@@ -10,6 +10,8 @@ struct Report {
   let runs: Int
   let directory: String
   var deviceFloors: [Double] = []
+  /// Why no run could be given a limit of memory; nil when one could.
+  var noEqualMemory: String?
   var results: [RunResult] = []
   var errors: [String] = []
 
@@ -31,12 +33,11 @@ struct Report {
 
   private func row(_ workload: Workload, _ engine: String) -> ReportRow? {
     let found = measurements(workload, engine)
-    let slowest = found.compactMap(\.slowestHundredth)
     var row = ReportRow(
       suite: "engine", workload: workload.rawValue, engine: engine,
       documents: documents(of: workload), values: found.map(\.value), unit: workload.unit,
       lowerIsBetter: workload.lowerIsBetter, valueSize: plan.valueLength)
-    row?.p99 = slowest.isEmpty ? nil : rounded(median(slowest))
+    row?.spread = Spread(of: found.compactMap(\.spread))
     row?.keyOrder = plan.keyOrder.rawValue
     return row
   }
@@ -68,7 +69,13 @@ struct Report {
           + [workload.comparesEngines ? standing(rows.compactMap { $0 }) : "-"])
     }
     lines += markdown(cells)
-    lines += ReportNotes(plan: plan, engines: engines, results: results).lines
+    lines += spreadTable(plan.workloads.map(\.rawValue), engines.map(\.engine)) {
+      workload, engine in
+      Workload(rawValue: workload).flatMap { row($0, engine)?.spread }
+    }
+    lines += ReportNotes(
+      plan: plan, engines: engines, results: results, noEqualMemory: noEqualMemory
+    ).lines
     lines += errors.map { "ERROR: \($0)" }
     return lines.joined(separator: "\n")
   }

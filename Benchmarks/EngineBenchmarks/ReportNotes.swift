@@ -8,10 +8,12 @@ struct ReportNotes {
   let plan: Plan
   let engines: [RunResult]
   let results: [RunResult]
+  /// Why no run could be given a limit of memory; nil when one could.
+  let noEqualMemory: String?
 
   var lines: [String] {
     ["", "Settings (cache 1 GiB each, unless the row says otherwise):"]
-      + engines.map(settings) + tails + meanings
+      + engines.map(settings) + meanings
   }
 
   private func settings(_ engine: RunResult) -> String {
@@ -19,13 +21,6 @@ struct ReportNotes {
     let time =
       settling.isEmpty ? "" : " Settling after the load took \(short(median(settling))) s, apart."
     return "- \(engine.engine) \(engine.version): \(engine.settings).\(time)"
-  }
-
-  private var tails: [String] {
-    [Workload.putProcess, .putPower].filter(plan.includes).map { workload in
-      let tails = figures(workload, \.slowestHundredth).map { "\($0) \(short($1))" }
-      return "- \(workload.rawValue), slowest hundredth, µs: \(tails.joined(separator: ", "))."
-    }
   }
 
   private func figures(
@@ -61,6 +56,7 @@ struct ReportNotes {
         "get uniform 64 MiB cache: LMDB has no cache of its own and reads from all of the "
           + "system's; files of the others are in the system's memory, too."
       ),
+      ([.getEqual], equalMemory),
       (
         [.sizeOverwritten],
         "size after 5 overwrites: \(plan.documentsOverwritten) documents, in one run."
@@ -85,6 +81,16 @@ struct ReportNotes {
     return "readers while writing: \(Plan.readers) threads beside one that puts "
       + "\(Plan.pacedRate) documents a second, one a commit, unsynced; "
       + (slow.isEmpty ? "every engine kept pace." : "behind: \(slow.joined(separator: ", ")).")
+  }
+
+  private var equalMemory: String {
+    let name = Workload.getEqual.rawValue
+    if let noEqualMemory {
+      return "\(name) is left out: it needs a control group of its own, and \(noEqualMemory)."
+    }
+    return "\(name): the process and the system's cache of its files have "
+      + "\(short(Double(Plan.equalMemoryBytes) / 1e6)) MB together, in a control group; an engine "
+      + "with a cache has \(short(Double(Plan.limitedCacheBytes) / 1e6)) MB of it for that."
   }
 
   private var budget: String {

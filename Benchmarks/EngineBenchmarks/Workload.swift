@@ -1,6 +1,8 @@
 // The workloads by name, each with its unit, which direction is better, and the phase of a run that
 // measures it. The names are a contract: tables and checks elsewhere look rows up by them.
 
+import BenchmarkKit
+
 /// One thing that is measured.
 enum Workload: String, CaseIterable, Codable {
   case load
@@ -13,6 +15,7 @@ enum Workload: String, CaseIterable, Codable {
   case getUniform = "get uniform"
   case getSmall = "get uniform 20k"
   case getLimited = "get uniform 64 MiB cache"
+  case getEqual = "get uniform equal memory"
   case getHot = "get hot"
   case readersWhileWriting = "readers while writing"
   case mixed
@@ -34,7 +37,7 @@ enum Workload: String, CaseIterable, Codable {
     case .readersWhileWriting: "gets/s"
     case .putProcess, .putPower, .deviceWrite, .seek, .seekOne: "µs"
     case .putPowerRatio: "x"
-    case .getUniform, .getHot, .getSmall, .getLimited, .mixed: "ns"
+    case .getUniform, .getHot, .getSmall, .getLimited, .getEqual, .mixed: "ns"
     case .fullScan: "ns/doc"
     case .reopen, .recovery: "ms"
     case .size, .sizeOverwritten, .peakMemory, .residentMemory, .residentLimited: "MB"
@@ -51,6 +54,7 @@ enum Workload: String, CaseIterable, Codable {
     case .load, .size, .peakMemory: .load
     case .reopen, .getUniform, .getHot, .fullScan, .seek, .seekOne, .residentMemory: .read
     case .getLimited, .residentLimited: .readLimited
+    case .getEqual: .readEqual
     case .putProcess, .putPower, .deviceWrite, .putPowerRatio, .batchPower, .mixed: .write
     case .writersPower, .readersWhileWriting: .share
     case .getSmall: .readSmall
@@ -66,6 +70,8 @@ enum Phase: String, CaseIterable, Codable {
   case load
   case read
   case readLimited
+  /// In a group of processes with a limit on all memory.
+  case readEqual
   case write
   case share
   case readSmall
@@ -77,7 +83,7 @@ enum Phase: String, CaseIterable, Codable {
   /// Whether it works on what `load` made.
   var needsLoad: Bool {
     switch self {
-    case .read, .readLimited, .write, .share: true
+    case .read, .readLimited, .readEqual, .write, .share: true
     case .load, .readSmall, .overwrite, .crash, .recover: false
     }
   }
@@ -93,8 +99,8 @@ enum Phase: String, CaseIterable, Codable {
 struct Measurement: Codable {
   var workload: Workload
   var value: Double
-  /// The slowest hundredth of the operations, where each was timed alone.
-  var slowestHundredth: Double?
+  /// How single operations were spread, where they were timed.
+  var spread: Spread?
   /// Of what was read; `nil` where nothing is, or where the run itself has compared it.
   var checksum: UInt64?
   /// What the writer beside the readers attained, in documents a second.

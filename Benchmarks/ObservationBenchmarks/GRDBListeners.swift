@@ -1,5 +1,5 @@
 // GRDB's observations, each of one query by an indexed column. Every commit to the table has each
-// of them fetch again, so there are a thousand at most.
+// of them fetch again, so there are a thousand at most, and few deliveries beside them are timed.
 
 #if PEER_GRDB
   import BenchmarkKit
@@ -11,11 +11,15 @@
 
     static func measure(
       _ workload: Workload, _ plan: Plan, in directory: String
-    ) async throws -> Double? {
+    ) async throws -> Figure? {
       switch workload {
-      case .writeBeside1000: try ratio(plan, directory)
-      case .delivery: try await delivery(plan, directory)
-      case .writeBeside100000, .besideWriter, .identical, .largeResult, .idle: nil
+      case .writeBeside1000: Figure(try ratio(plan, directory))
+      case .delivery: try await delivery(beside: 0, times: plan.deliveries, directory)
+      case .deliveryBeside1000:
+        try await delivery(beside: 999, times: plan.slowDeliveries, directory)
+      case .writeBeside100000, .deliveryBeside100000, .besideWriter, .identical, .largeResult,
+        .idle:
+        nil
       }
     }
 
@@ -50,16 +54,20 @@
       }
     }
 
-    private static func ratio(_ plan: Plan, _ directory: String) throws -> Double {
-      let pools = [try open(directory + "/alone"), try open(directory + "/beside")]
-      let observations = (0..<1_000).map { (user: Int) in
+    /// Observations of one user each, none of whom anything is written for.
+    private static func observe(_ count: Int, in pool: DatabasePool) -> [AnyDatabaseCancellable] {
+      (0..<count).map { (user: Int) in
         ValueObservation.tracking { database in
           try Int.fetchOne(
             database, sql: "SELECT COUNT(*) FROM orders WHERE user = ?", arguments: [user])
         }.start(
-          in: pools[1], scheduling: .async(onQueue: .global()), onError: { _ in },
-          onChange: { _ in })
+          in: pool, scheduling: .async(onQueue: .global()), onError: { _ in }, onChange: { _ in })
       }
+    }
+
+    private static func ratio(_ plan: Plan, _ directory: String) throws -> Double {
+      let pools = [try open(directory + "/alone"), try open(directory + "/beside")]
+      let observations = observe(1_000, in: pools[1])
       let clock = ContinuousClock()
       var times: [[Double]] = [[], []]
       for group in 0..<5 {
@@ -72,26 +80,29 @@
       return withExtendedLifetime(observations) { median(times[1]) / median(times[0]) }
     }
 
-    /// With nobody else listening.
-    private static func delivery(_ plan: Plan, _ directory: String) async throws -> Double {
+    /// From the call of a write to the listener that has its value.
+    private static func delivery(
+      beside count: Int, times deliveries: Int, _ directory: String
+    ) async throws -> Figure? {
       let pool = try open(directory)
+      let others = observe(count, in: pool)
       let observation = ValueObservation.tracking { database in
         try Int.fetchOne(
-          database, sql: "SELECT COUNT(*) FROM orders WHERE user = 7") ?? 0
+          database, sql: "SELECT COUNT(*) FROM orders WHERE user = -7") ?? 0
       }
-      var values = observation.values(in: pool, scheduling: .async(onQueue: .global()))
-        .makeAsyncIterator()
+      var values = observation.values(in: pool).makeAsyncIterator()
       _ = try await values.next()
       let clock = ContinuousClock()
       var times: [Double] = []
-      for number in 0..<plan.deliveries {
+      for number in 0..<deliveries {
         let start = clock.now
-        async let written: Void = write(number, user: 7, to: pool)
-        _ = try await values.next()
+        async let written: Void = write(number, user: -7, to: pool)
+        // The first value may come twice, and is not what was written.
+        while let value = try await values.next(), value != number + 1 {}
         times.append((clock.now - start).microseconds)
         try await written
       }
-      return median(times)
+      return withExtendedLifetime(others) { Figure(microseconds: times) }
     }
   }
 #endif

@@ -35,7 +35,8 @@ struct ObservationBenchmarks: AsyncParsableCommand {
     for workload in task.plan.workloads {
       let place = task.directory + "/" + workload.rawValue.replacing(" ", with: "-")
       try FileManager.default.createDirectory(atPath: place, withIntermediateDirectories: true)
-      result.note(workload, try await engine.measure(workload, task.plan, in: place))
+      let figure = try await engine.measure(workload, task.plan, in: place)
+      result.note(workload, figure?.value, spread: figure?.spread)
     }
     try options.tell(result)
   }
@@ -48,8 +49,28 @@ protocol ObservedEngine: SendableMetatype {
   /// The figure of a workload; nil where the engine has nothing like it.
   static func measure(
     _ workload: Workload, _ plan: Plan, in directory: String
-  ) async throws -> Double?
+  ) async throws -> Figure?
 }
+
+/// What was found for a workload.
+struct Figure {
+  var value: Double
+  var spread: Spread?
+
+  init(_ value: Double) {
+    self.value = value
+  }
+
+  /// The median of single operations.
+  init?(microseconds: [Double]) {
+    guard let spread = Spread(microseconds: microseconds) else { return nil }
+    value = spread.p50
+    self.spread = spread
+  }
+}
+
+/// A listener was told something else than what was written.
+struct WrongSnapshot: Error {}
 
 private let engines: [any ObservedEngine.Type] = {
   var engines: [any ObservedEngine.Type] = [OndolListeners.self]

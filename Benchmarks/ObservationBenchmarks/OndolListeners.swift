@@ -4,22 +4,22 @@
 import BenchmarkKit
 import Ondol
 
-struct WrongSnapshot: Error {}
-
 enum OndolListeners: ObservedEngine {
   static let name = "Ondol"
 
   static func measure(
     _ workload: Workload, _ plan: Plan, in directory: String
-  ) async throws -> Double? {
+  ) async throws -> Figure? {
     switch workload {
-    case .writeBeside100000: try await ratio(listeners: 100_000, plan, directory)
-    case .writeBeside1000: try await ratio(listeners: 1_000, plan, directory)
-    case .delivery: try await delivery(plan, directory)
+    case .writeBeside100000: Figure(try await ratio(listeners: 100_000, plan, directory))
+    case .writeBeside1000: Figure(try await ratio(listeners: 1_000, plan, directory))
+    case .delivery: try await delivery(beside: 0, plan, directory)
+    case .deliveryBeside1000: try await delivery(beside: 999, plan, directory)
+    case .deliveryBeside100000: try await delivery(beside: 99_999, plan, directory)
     case .besideWriter: try await deliveryBesideWriter(plan, directory)
-    case .identical: try await identical(plan, directory)
+    case .identical: Figure(try await identical(plan, directory))
     case .largeResult: try await largeResult(plan, directory)
-    case .idle: try await idle(plan, directory)
+    case .idle: Figure(try await idle(plan, directory))
     }
   }
 
@@ -86,12 +86,14 @@ enum OndolListeners: ObservedEngine {
   }
 
   /// From the call of the write to the listener that has the snapshot.
-  private static func delivery(_ plan: Plan, _ directory: String) async throws -> Double {
+  private static func delivery(
+    beside count: Int, _ plan: Plan, _ directory: String
+  ) async throws -> Figure? {
     let database = try await open(directory)
     let orders = database.collection("orders")
     try await orders.createIndex(on: ["user"])
     try await orders.createIndex(on: ["price"])
-    let others = try await listen(99_999, to: orders)
+    let others = try await listen(count, to: orders)
     var listener = orders.whereField("user", isEqualTo: -7).snapshots.makeAsyncIterator()
     _ = try await listener.next()
     var times: [Double] = []
@@ -99,20 +101,22 @@ enum OndolListeners: ObservedEngine {
     for number in 0..<plan.deliveries {
       let start = clock.now
       async let write = orders.document("d").setData(["user": -7, "price": -1, "count": number])
-      _ = try await listener.next()
+      while let snapshot = try await listener.next(),
+        snapshot.documents.first?["count"] != number
+      {}
       times.append((clock.now - start).microseconds)
       _ = try await write
     }
     _ = others.count
     try await database.close()
-    return median(times)
+    return Figure(microseconds: times)
   }
 
   /// From the call of the write to a listener that knows of the writer only what its files say. The
   /// writes come further apart than the reader's looks at the least.
   private static func deliveryBesideWriter(
     _ plan: Plan, _ directory: String
-  ) async throws -> Double {
+  ) async throws -> Figure? {
     let database = try await open(directory)
     let document = database.document("orders/d")
     try await document.setData(["count": -1])
@@ -130,7 +134,7 @@ enum OndolListeners: ObservedEngine {
     }
     try await reader.close()
     try await database.close()
-    return median(times)
+    return Figure(microseconds: times)
   }
 
   /// Until all of 10,000 who ask the same have had it, each in a task of its own.
@@ -163,7 +167,7 @@ enum OndolListeners: ObservedEngine {
 
   /// What a listener pays for a snapshot of many documents of which one has changed, its changes
   /// included.
-  private static func largeResult(_ plan: Plan, _ directory: String) async throws -> Double {
+  private static func largeResult(_ plan: Plan, _ directory: String) async throws -> Figure? {
     let database = try await open(directory)
     let orders = database.collection("orders")
     for start in stride(from: 0, to: plan.documents, by: 1_000) {
@@ -186,7 +190,7 @@ enum OndolListeners: ObservedEngine {
       times.append((clock.now - start).microseconds)
     }
     try await database.close()
-    return median(times)
+    return Figure(microseconds: times)
   }
 
   /// What the process grows by while somebody who listens sleeps through many writes.

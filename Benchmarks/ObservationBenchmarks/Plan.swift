@@ -7,7 +7,12 @@ enum Workload: String, SuiteWorkload {
   case writeBeside100000 = "write beside 100000 listeners"
   /// The same with as many as an engine bears that asks each of them.
   case writeBeside1000 = "write beside 1000 listeners"
+  /// To the only listener there is.
   case delivery = "delivery p50"
+  /// To one of many, the others of whom it does not concern; as many as an engine bears that asks
+  /// each of them, and more.
+  case deliveryBeside1000 = "delivery beside 1000 p50"
+  case deliveryBeside100000 = "delivery beside 100000 p50"
   /// To a listener in another open, which only reads, of the same files.
   case besideWriter = "delivery beside the writer p50"
   case identical = "delivery to 10000 identical"
@@ -17,7 +22,7 @@ enum Workload: String, SuiteWorkload {
   var unit: String {
     switch self {
     case .writeBeside100000, .writeBeside1000: "x"
-    case .delivery, .besideWriter, .largeResult: "µs"
+    case .delivery, .deliveryBeside1000, .deliveryBeside100000, .besideWriter, .largeResult: "µs"
     case .identical: "ms"
     case .idle: "MB"
     }
@@ -48,6 +53,8 @@ struct Plan: Codable {
   var groups: Int { quick ? 20 : 100 }
   /// Deliveries timed.
   var deliveries: Int { quick ? 500 : 3_000 }
+  /// The same where each takes long.
+  var slowDeliveries: Int { quick ? 20 : 100 }
   /// Writes that one who never reads sleeps through.
   var sleptThrough: Int { quick ? 100_000 : 1_000_000 }
   /// The same of documents of 200 kB.

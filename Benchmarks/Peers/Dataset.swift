@@ -38,6 +38,17 @@ package struct KeyList: Sendable {
     count = 0
   }
 
+  /// The keys in lists of so many, without what is left at the end.
+  package func parts(of count: Int) -> [KeyList] {
+    let length = count * Self.stride
+    return (0..<self.count / count).map { number in
+      var list = KeyList()
+      list.bytes = Array(bytes[number * length..<(number + 1) * length])
+      list.count = count
+      return list
+    }
+  }
+
   /// Lends the keys without their keyspace.
   package func withKeys<R>(_ body: (peer_keys) throws -> R) rethrows -> R {
     try bytes.withUnsafeBufferPointer { buffer in
