@@ -2,7 +2,8 @@
 
     report.py DIRECTORY [ARGUMENTS]
 
-DIRECTORY has SUITE.json (rows, one per workload and engine) and SUITE.md (the suite's own table);
+DIRECTORY has SUITE.json (rows, one per workload and engine) and SUITE.md (the suite's own table), and
+where operations were counted SUITE.counts.json and SUITE.counts.md;
 report.json, report.md and images/SUITE.svg are added. ARGUMENTS are told in the report. Needs nothing
 but Python.
 """
@@ -14,13 +15,14 @@ import subprocess
 import sys
 from html import escape
 
-SUITES = ["engine", "documents", "observation", "blobs", "tree"]
+SUITES = ["engine", "documents", "observation", "blobs", "tree", "import"]
 TITLES = {
     "engine": "Engine",
     "documents": "Documents",
     "observation": "Observation",
     "blobs": "Blobs",
     "tree": "Tree",
+    "import": "Import",
 }
 COLORS = ["#0b6e4f", "#c8553d", "#3d5a98", "#b8860b", "#7a4e9c", "#4d4d4d", "#1b9aaa"]
 US, GOAL = "Ondol", "goal"
@@ -115,6 +117,18 @@ def commit():
         return ""
 
 
+def add_counts(rows, path):
+    """Puts what was counted of an operation beside the rows of Ondol."""
+    if not path.exists():
+        return
+    counts = {row["workload"]: row for row in json.loads(path.read_text())}
+    for row in rows:
+        found = counts.get(row["workload"])
+        if row["engine"] == US and found:
+            names = ("allocations", "systemCalls", "instructions")
+            row["counts"] = {name: found[name] for name in names if name in found}
+
+
 def main():
     directory = pathlib.Path(sys.argv[1])
     arguments = " ".join(sys.argv[2:]).strip()
@@ -130,6 +144,7 @@ def main():
         if not rows.exists():
             continue
         rows = json.loads(rows.read_text())
+        add_counts(rows, directory / f"{suite}.counts.json")
         every += rows
         lines += ["", f"## {TITLES[suite]}", ""]
         picture = svg(suite, rows)
@@ -139,6 +154,9 @@ def main():
         table = directory / f"{suite}.md"
         if table.exists():
             lines += table.read_text().strip().splitlines()
+        counts = directory / f"{suite}.counts.md"
+        if counts.exists():
+            lines += ["", *counts.read_text().strip().splitlines()]
     (directory / "report.md").write_text("\n".join(lines) + "\n")
     # A row a line: small, and a difference shows what has changed.
     text = ",\n".join(json.dumps(row, sort_keys=True, ensure_ascii=False) for row in every)
