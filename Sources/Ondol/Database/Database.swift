@@ -250,7 +250,7 @@ public final class Database: Sendable {
   func automaticID() -> String {
     if let make = options.automaticID { return make() }
     var generator = SystemRandomNumberGenerator()
-    return AutomaticID.make(using: &generator)
+    return AutomaticID.make { generator.next() }
   }
 
   /// The rows as of now.
