@@ -83,6 +83,9 @@ struct Family: Sendable {
 final class Catalog: Sendable {
   private struct Pictures: Sendable {
     var newest: [ExactText: Family] = [:]
+    /// What they say of the root collections themselves, which most documents are in, and from
+    /// which commit on.
+    var outermost: [ExactText: (entry: CollectionEntry, since: SequenceNumber)] = [:]
     /// Some that snapshots still in use have asked for, the last one met last.
     var earlier: [Family] = []
     /// Families for which a commit is on its way that changes how documents are read, with how
@@ -93,6 +96,12 @@ final class Catalog: Sendable {
 
     mutating func put(_ family: Family, at key: ExactText) {
       newest[key] = family
+      let entry = family.collections[CollectionPattern([family.root])]
+      if let entry, let since = family.readsSince {
+        outermost[key] = (entry, since)
+      } else {
+        outermost[key] = nil
+      }
       if family.hasEnds { ending.insert(key) } else { ending.remove(key) }
     }
   }
@@ -150,13 +159,20 @@ final class Catalog: Sendable {
     pictures.withLock { $0.newest[ExactText(root)] }
   }
 
-  /// What the newest picture of the pattern's family knows of it, when documents are read in a
-  /// snapshot of `sequence` as it says.
-  func pictured(_ pattern: CollectionPattern, at sequence: SequenceNumber) -> CollectionEntry? {
-    let root = ExactText(pattern.root)
+  /// What the newest picture of its family knows of the collection the document is in, when
+  /// documents are read in a snapshot of `sequence` as it says.
+  func pictured(
+    collectionOf path: DocumentPath, at sequence: SequenceNumber
+  ) -> CollectionEntry? {
+    let root = ExactText(path.segments[0])
+    let pattern = path.segments.count == 2 ? nil : CollectionPattern(collectionOf: path)
     return pictures.withLock { pictures in
-      guard let family = pictures.newest[root], let since = family.readsSince, since <= sequence,
-        pictures.changing.isEmpty || pictures.changing[root] == nil
+      guard pictures.changing.isEmpty || pictures.changing[root] == nil else { return nil }
+      guard let pattern else {
+        guard let known = pictures.outermost[root], known.since <= sequence else { return nil }
+        return known.entry
+      }
+      guard let family = pictures.newest[root], let since = family.readsSince, since <= sequence
       else { return nil }
       return family.collections[pattern]
     }

@@ -77,15 +77,14 @@ struct DocumentReader {
   func contents(
     of path: DocumentPath, evenOver: Bool = false
   ) throws(DatabaseError) -> DocumentSnapshot.Contents? {
-    let pattern = CollectionPattern(collectionOf: path)
-    guard let entry = try entry(pattern) else { return nil }
+    guard let entry = try entry(path) else { return nil }
     guard let row = try rows.row(DocumentKey.key(entry.keyspace, path)) else { return nil }
     let contents: DocumentSnapshot.Contents
     do throws(MalformedBytes) {
       contents = try DocumentSnapshot.Contents(row: row, symbols: entry.symbols)
     } catch {
       // Perhaps a name was added after the picture was taken.
-      guard let entry = try exactEntry(pattern) else {
+      guard let entry = try exactEntry(path) else {
         throw DatabaseError(error, documentAt: path)
       }
       do throws(MalformedBytes) {
@@ -94,17 +93,19 @@ struct DocumentReader {
         throw DatabaseError(error, documentAt: path)
       }
     }
-    return try shown(contents, entry, pattern, path, evenOver: evenOver)
+    return try shown(contents, entry, path, evenOver: evenOver)
   }
 
   /// The document as reads show it; nil when its time is over.
   private func shown(
-    _ stored: DocumentSnapshot.Contents, _ entry: CollectionEntry, _ pattern: CollectionPattern,
-    _ path: DocumentPath, evenOver: Bool
+    _ stored: DocumentSnapshot.Contents, _ entry: CollectionEntry, _ path: DocumentPath,
+    evenOver: Bool
   ) throws(DatabaseError) -> DocumentSnapshot.Contents? {
     var contents = stored
     do throws(DatabaseError) {
-      if let pending = rows.pendingUpgrade(of: pattern, entry) {
+      if !entry.schema.epochs.isEmpty,
+        let pending = rows.pendingUpgrade(of: CollectionPattern(collectionOf: path), entry)
+      {
         contents = try pending.apply(stored, at: path)
       }
     } catch {
@@ -134,15 +135,18 @@ struct DocumentReader {
     return documents
   }
 
-  /// What the catalog knows of the pattern, from the picture if that is right for these rows.
-  private func entry(_ pattern: CollectionPattern) throws(DatabaseError) -> CollectionEntry? {
-    if let entry = rows.catalog.pictured(pattern, at: rows.snapshot.sequence) { return entry }
-    return try exactEntry(pattern)
+  /// What the catalog knows of the collection the document is in, from the picture if that is right
+  /// for these rows.
+  private func entry(_ path: DocumentPath) throws(DatabaseError) -> CollectionEntry? {
+    let pictured = rows.catalog.pictured(collectionOf: path, at: rows.snapshot.sequence)
+    if let pictured { return pictured }
+    return try exactEntry(path)
   }
 
-  /// What the catalog knew of the pattern when the rows were taken.
-  private func exactEntry(_ pattern: CollectionPattern) throws(DatabaseError) -> CollectionEntry? {
-    try rows.catalog.family(pattern.root, in: rows)?.collections[pattern]
+  /// What the catalog knew of it when the rows were taken.
+  private func exactEntry(_ path: DocumentPath) throws(DatabaseError) -> CollectionEntry? {
+    let pattern = CollectionPattern(collectionOf: path)
+    return try rows.catalog.family(pattern.root, in: rows)?.collections[pattern]
   }
 }
 

@@ -88,7 +88,12 @@ extension Result where Success: PathSegments, Failure == DatabaseError {
 
   /// A longer path: this one's segments and those of `path`, an earlier problem first.
   func appending<Longer: PathSegments>(_ path: String) -> Result<Longer, DatabaseError> {
-    flatMap { place in
+    if case .success(let place) = self, place.segments.count < 2 * ResourceName.maximumDepth,
+      ResourceName.isPlainID(path)
+    {
+      return .success(Longer(unchecked: place.segments + CollectionOfOne(path)))
+    }
+    return flatMap { place in
       do throws(DatabaseError) {
         return .success(try Longer(segments: place.segments + ResourceName.segments(of: path)))
       } catch {
@@ -101,6 +106,8 @@ extension Result where Success: PathSegments, Failure == DatabaseError {
 /// What the paths of documents and collections have in common.
 protocol PathSegments {
   var segments: [String] { get }
+  /// Segments that are known to be names, of the right number.
+  init(unchecked segments: [String])
   init(_ path: String) throws(DatabaseError)
   init(segments: [String]) throws(DatabaseError)
 }

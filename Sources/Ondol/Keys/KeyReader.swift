@@ -341,10 +341,26 @@ extension KeyReader {
 
   @_lifetime(self: copy self)
   private mutating func text() throws(MalformedBytes) -> String {
+    if let text = plainText() { return text }
     let bytes = try unescaped()
     guard let text = String(utf8: bytes.bytes) else {
       throw malformed("a text that is not UTF-8")
     }
+    return text
+  }
+
+  /// The text that stands here as it is, as most do; nil, and nothing is read, when it must be
+  /// looked at byte by byte.
+  @_lifetime(self: copy self)
+  private mutating func plainText() -> String? {
+    guard mask == 0 else { return nil }
+    let end = min(limit, octets.count)
+    var place = offset
+    while place < end, octets[place] != 0 { place += 1 }
+    guard place < end - 1, octets[place + 1] == 0x01,
+      let text = String(utf8: octets.extracting(offset..<place).raw)
+    else { return nil }
+    offset = place + 2
     return text
   }
 

@@ -14,7 +14,14 @@ struct KeyWriter {
   private var start = 0
   private var cut: Int?
 
-  /// Begins with `prefix`, as with the number of a keyspace.
+  /// Begins with the number of a keyspace.
+  init(_ keyspace: Keyspace) {
+    bytes = []
+    bytes.reserveCapacity(72)
+    bytes.append(bits: UInt64(keyspace.rawValue.byteSwapped), width: 4)
+  }
+
+  /// Begins with `prefix`.
   init(_ prefix: [UInt8] = []) {
     bytes = []
     bytes.reserveCapacity(prefix.count + 72)

@@ -104,7 +104,7 @@ enum DocumentKey {
   }
 
   static func key(_ keyspace: Keyspace, _ path: DocumentPath) -> [UInt8] {
-    var writer = KeyWriter(keyspace.prefix)
+    var writer = KeyWriter(keyspace)
     for place in stride(from: 1, to: path.segments.count, by: 2) {
       writer.append(id: path.segments[place])
     }

@@ -1,6 +1,8 @@
 // The rules for names: of collections and documents (the segments of a path) and of fields.
 // Everything that takes a name from an app asks here, so that a message says the same everywhere.
 
+internal import OndolEngine
+
 /// Checks of names and paths. The limits are Firestore's.
 enum ResourceName {
   /// Bytes in the name of a collection, a document or a field.
@@ -18,6 +20,18 @@ enum ResourceName {
     if id == "." || id == ".." { return "\".\" and \"..\" are no names" }
     if isReserved(id) { return "names that begin and end with \"__\" are reserved" }
     return nil
+  }
+
+  /// Whether `id` is a name of one segment that needs no second look, as most ids are: short, of
+  /// ASCII, without "/" and "." and not beginning with "_".
+  static func isPlainID(_ id: String) -> Bool {
+    let octets = id.utf8Bytes.octets
+    guard octets.count > 0, octets.count <= 64, octets[0] != UInt8(ascii: "_") else { return false }
+    for index in octets.indices {
+      let byte = octets[index]
+      if byte >= 0x80 || byte == UInt8(ascii: "/") || byte == UInt8(ascii: ".") { return false }
+    }
+    return true
   }
 
   /// Why `name` cannot name a field, or nil when it can.

@@ -90,6 +90,11 @@ enum ValueCoding {
     }
   }
 
+  /// Whether twelve bits mean a value.
+  static func isInline(_ code: Int) -> Bool {
+    code >= 0 && code <= 2 || code >= 0x400 && code <= 0xbff
+  }
+
   /// The value of twelve bits, or nil when they mean none.
   static func inlineValue(_ code: Int) -> Value? {
     switch code {
