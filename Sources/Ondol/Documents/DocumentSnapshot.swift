@@ -119,12 +119,20 @@ public struct DocumentSnapshot: Sendable {
   public func data<Content: Decodable>(
     as type: Content.Type, decoder: DocumentDecoder = DocumentDecoder()
   ) throws(DatabaseError) -> Content {
+    try data(as: type, decoder: decoder, nil)
+  }
+
+  /// - Parameter hints: of the documents decoded before, where this is one of many.
+  func data<Content: Decodable>(
+    as type: Content.Type, decoder: DocumentDecoder, _ hints: DecodingHints?
+  ) throws(DatabaseError) -> Content {
     guard contents != nil || type is any ExpressibleByNilLiteral.Type else {
       throw DatabaseError(
         .notFound, "there is no document to decode as \(type)", path: reference.path)
     }
     do {
-      return try decoder.decode(type, from: contents?.source ?? .value(.null), of: reference)
+      return try decoder.decode(
+        type, from: contents?.source ?? .value(.null), of: reference, hints)
     } catch {
       throw DatabaseError(decoding: error, in: reference)
     }

@@ -48,9 +48,12 @@ extension QuerySnapshot {
   public func decode<Content: Decodable>(
     as type: Content.Type, decoder: DocumentDecoder = DocumentDecoder()
   ) -> DecodedDocuments<Content> {
-    DecodedDocuments(
+    let hints = DecodingHints()
+    return DecodedDocuments(
       results: documents.map { document in
-        Result { () throws(DatabaseError) in try document.data(as: type, decoder: decoder) }
+        Result { () throws(DatabaseError) in
+          try document.data(as: type, decoder: decoder, hints)
+        }
       })
   }
 
@@ -62,7 +65,10 @@ extension QuerySnapshot {
   ) throws(DatabaseError) -> [Content] {
     var values: [Content] = []
     values.reserveCapacity(documents.count)
-    for document in documents { values.append(try document.data(as: type, decoder: decoder)) }
+    let hints = DecodingHints()
+    for document in documents {
+      values.append(try document.data(as: type, decoder: decoder, hints))
+    }
     return values
   }
 }

@@ -48,11 +48,14 @@ public struct DocumentDecoder: Sendable {
     try decode(type, from: .value(.map(fields)), of: nil)
   }
 
+  /// - Parameter hints: of the documents decoded before, where this is one of many.
   func decode<Content: Decodable>(
-    _ type: Content.Type, from source: FieldSource, of document: DocumentReference?
+    _ type: Content.Type, from source: FieldSource, of document: DocumentReference?,
+    _ hints: DecodingHints? = nil
   ) throws -> Content {
+    hints?.begin()
     let context = DecodingContext(
-      document: document, keyStrategy: keyStrategy, dateStrategy: dateStrategy)
+      document: document, keyStrategy: keyStrategy, dateStrategy: dateStrategy, hints: hints)
     var source = source
     if !defaults.isEmpty, case .map(let fields) = source.value {
       source = .value(.map(fields.merging(defaults) { stored, _ in stored }))
@@ -62,47 +65,153 @@ public struct DocumentDecoder: Sendable {
 }
 
 /// What decoding knows beside the value. A class, because every container holds it.
-final class DecodingContext: Sendable {
+final class DecodingContext {
   /// The document that is decoded.
   let document: DocumentReference?
   let keyStrategy: KeyStrategy
   let dateStrategy: DateStrategy
+  let hints: DecodingHints?
 
-  init(document: DocumentReference?, keyStrategy: KeyStrategy, dateStrategy: DateStrategy) {
+  init(
+    document: DocumentReference?, keyStrategy: KeyStrategy, dateStrategy: DateStrategy,
+    hints: DecodingHints?
+  ) {
     self.document = document
     self.keyStrategy = keyStrategy
     self.dateStrategy = dateStrategy
+    self.hints = hints
   }
 
   /// The same for values whose keys are data.
   var withPlainKeys: DecodingContext {
-    DecodingContext(document: document, keyStrategy: .unchanged, dateStrategy: dateStrategy)
+    DecodingContext(
+      document: document, keyStrategy: .unchanged, dateStrategy: dateStrategy, hints: nil)
   }
 }
 
-/// The value as a type that fields store natively; nil when it does not fit, or when the type has
-/// its own coding, which `isDirect` tells apart.
-///
-/// To ask whether a type conforms to a protocol costs more than all else here, so it comes last.
-private func directlyDecoded<Content: Decodable>(
-  _ type: Content.Type, _ source: FieldSource, _ context: DecodingContext, isDirect: inout Bool
-) -> Content? {
-  isDirect = true
-  if type == Date.self { return context.dateStrategy.decode(source.value) as? Content }
-  if type == [String].self, let texts = source.texts { return texts as? Content }
-  if type == URL.self { return source.value.string.flatMap { URL(string: $0) } as? Content }
-  // What is no list of texts is explained by the array's own decoding.
-  guard type != [String].self, let direct = type as? any DirectlyCoded.Type else {
-    isDirect = false
-    return nil
+/// What one document of a result tells of the next. A type asks for the same fields in the same
+/// order each time, so the field it asks for as the n-th of a document is most often the one it
+/// asked for as the n-th of the document before: to see that takes a tenth of finding it.
+final class DecodingHints {
+  /// The fields and types kept; a document with more has its others found anew.
+  private static let limit = 64
+
+  /// The numbers of the fields asked for, in order.
+  private var symbols: [UInt32] = []
+  private var next = 0
+  /// What types are, as they were met.
+  private var kinds: [(type: ObjectIdentifier, kind: DecodedKind)] = []
+  private var nextKind = 0
+
+  /// To be called in front of each document.
+  fileprivate func begin() {
+    next = 0
+    nextKind = 0
   }
-  return direct.decodeField(source.value, in: context) as? Content
+
+  /// The number of the name that is asked for next; nil when the row's table lacks it. Takes the
+  /// row, because a table that is handed over is counted as held in each of its parts.
+  fileprivate func symbol(_ name: String, in row: StoredRow) -> UInt32? {
+    let place = next
+    next += 1
+    if place < symbols.count, row.symbols.isCertainly(name, symbols[place]) {
+      return symbols[place]
+    }
+    guard let symbol = row.symbols.symbol(name) else {
+      // The places behind stay those of the fields behind.
+      if place == symbols.count, place < Self.limit { symbols.append(.max) }
+      return nil
+    }
+    if place < symbols.count {
+      symbols[place] = symbol
+    } else if place == symbols.count, place < Self.limit {
+      symbols.append(symbol)
+    }
+    return symbol
+  }
+
+  /// What the type that is asked for next is.
+  fileprivate func kind(_ type: any Any.Type) -> DecodedKind {
+    let place = nextKind
+    nextKind += 1
+    let identifier = ObjectIdentifier(type)
+    if place < kinds.count, kinds[place].type == identifier { return kinds[place].kind }
+    let kind = DecodedKind(type)
+    if place < kinds.count {
+      kinds[place] = (identifier, kind)
+    } else if place == kinds.count, place < Self.limit {
+      kinds.append((identifier, kind))
+    }
+    return kind
+  }
+}
+
+/// How values of a type are decoded.
+private enum DecodedKind {
+  case date, url, texts
+  /// As fields store it.
+  case direct(any DirectlyCoded.Type)
+  case dictionary(any DecodableDictionary.Type)
+  /// By its own coding.
+  case nested
+
+  /// To ask whether a type conforms to a protocol costs more than all else here, so it comes last.
+  init(_ type: any Any.Type) {
+    if type == Date.self {
+      self = .date
+    } else if type == [String].self {
+      self = .texts
+    } else if type == URL.self {
+      self = .url
+    } else if let direct = type as? any DirectlyCoded.Type {
+      self = .direct(direct)
+    } else if let dictionary = type as? any DecodableDictionary.Type {
+      self = .dictionary(dictionary)
+    } else {
+      self = .nested
+    }
+  }
+}
+
+/// Decodes a whole value: natively stored types directly, all others through their own coding.
+///
+/// Nothing in here has the type `Content?`, which would have to be looked up at run time.
+///
+/// - Parameter decoder: where the value is; only put together where it is needed.
+private func decoded<Content: Decodable>(
+  _ type: Content.Type, _ source: FieldSource, _ context: DecodingContext,
+  _ decoder: () -> FieldDecoder
+) throws -> Content {
+  switch context.hints?.kind(type) ?? DecodedKind(type) {
+  case .date:
+    let date = context.dateStrategy.decode(source.value)
+    if let date, let content = date as? Content { return content }
+  case .url:
+    let url = source.text.flatMap { URL(string: $0) }
+    if let url, let content = url as? Content { return content }
+  case .direct(let direct):
+    let value = direct.decodeField(source.value, in: context)
+    if let value, let content = value as? Content { return content }
+  case .texts:
+    if let texts = source.texts, let content = texts as? Content { return content }
+    // What is no list of texts is explained by the array's own decoding.
+    return try Content(from: decoder())
+  case .dictionary(let dictionary):
+    // A dictionary's keys are data, and so are those of what is in it below.
+    var plain = decoder()
+    plain.context = context.withPlainKeys
+    if let content = try dictionary.decoded(by: plain) as? Content { return content }
+    return try Content(from: plain)
+  case .nested:
+    return try Content(from: decoder())
+  }
+  throw decoder().mismatch(type)
 }
 
 struct FieldDecoder: Decoder {
   let source: FieldSource
   let path: CodingPath
-  let context: DecodingContext
+  fileprivate(set) var context: DecodingContext
 
   var codingPath: [any CodingKey] { path.keys }
   var userInfo: [CodingUserInfoKey: Any] { [:] }
@@ -122,23 +231,9 @@ struct FieldDecoder: Decoder {
     SingleValue(decoder: self)
   }
 
-  /// Decodes a whole value: natively stored types directly, all others through their own coding.
+  /// Decodes the whole value.
   func decode<Content: Decodable>(_ type: Content.Type) throws -> Content {
-    var isDirect = false
-    if let content = directlyDecoded(type, source, context, isDirect: &isDirect) { return content }
-    guard !isDirect else { throw mismatch(type) }
-    return try decodeNested(type)
-  }
-
-  /// Decodes a value of a type that is not stored natively.
-  fileprivate func decodeNested<Content: Decodable>(_ type: Content.Type) throws -> Content {
-    guard let dictionary = type as? any DecodableDictionary.Type else {
-      return try Content(from: self)
-    }
-    // A dictionary's keys are data, and so are those of what is in it below.
-    let plain = FieldDecoder(source: source, path: path, context: context.withPlainKeys)
-    if let content = try dictionary.decoded(by: plain) as? Content { return content }
-    return try Content(from: plain)
+    try decoded(type, source, context) { self }
   }
 
   func mismatch(_ wanted: any Any.Type) -> DecodingError {
@@ -174,26 +269,18 @@ private final class MapValues {
 
   /// The field for the key with this name.
   func find(_ name: String) -> FieldSource? {
-    map[context.keyStrategy == .unchanged ? name : KeyStrategy.snakeCase(name)]
+    let name = context.keyStrategy == .unchanged ? name : KeyStrategy.snakeCase(name)
+    guard let hints = context.hints, case .row(let row, let layout) = map, !layout.isNamed else {
+      return map[name]
+    }
+    guard let symbol = hints.symbol(name, in: row) else { return nil }
+    return row.place(ofSymbol: symbol, in: layout).map { .row(row, $0) }
   }
 
-  /// The field as one of the types that most properties are.
-  func required<Field: FieldReadable>(_ type: Field.Type, _ key: some CodingKey) throws -> Field {
-    guard let source = find(key.stringValue), let field = Field(fieldValue: source.value) else {
-      throw problem(type, key)
-    }
-    return field
-  }
-
-  /// The same for a field that may be missing or null.
-  func optional<Field: FieldReadable>(
-    _ type: Field.Type, _ key: any CodingKey
-  ) throws -> Field? {
-    guard let source = find(key.stringValue), !source.isNull else { return nil }
-    guard let field = Field(fieldValue: source.value) else {
-      throw decoder(key, source).mismatch(type)
-    }
-    return field
+  /// The field for the key with this name, unless it is missing or null.
+  func present(_ name: String) -> FieldSource? {
+    guard let source = find(name), !source.isNull else { return nil }
+    return source
   }
 
   /// What is wrong with the key's field, which cannot be decoded.
@@ -228,26 +315,15 @@ private struct KeyedValues<Key: CodingKey>: KeyedDecodingContainerProtocol {
   func decodeNil(forKey key: Key) throws -> Bool { try source(key).isNull }
 
   func decode<Content: Decodable>(_ type: Content.Type, forKey key: Key) throws -> Content {
-    try decode(type, key, source(key))
+    let source = try source(key)
+    return try decoded(type, source, values.context) { values.decoder(key, source) }
   }
 
   func decodeIfPresent<Content: Decodable>(
     _ type: Content.Type, forKey key: Key
   ) throws -> Content? {
-    guard let source = values.find(key.stringValue), !source.isNull else { return nil }
-    return try decode(type, key, source)
-  }
-
-  /// The path to the value is only put together where it is needed.
-  private func decode<Content: Decodable>(
-    _ type: Content.Type, _ key: Key, _ source: FieldSource
-  ) throws -> Content {
-    var isDirect = false
-    if let content = directlyDecoded(type, source, values.context, isDirect: &isDirect) {
-      return content
-    }
-    guard !isDirect else { throw values.problem(type, key) }
-    return try values.decoder(key, source).decodeNested(type)
+    guard let source = values.present(key.stringValue) else { return nil }
+    return try decoded(type, source, values.context) { values.decoder(key, source) }
   }
 
   func nestedContainer<Nested: CodingKey>(
@@ -276,38 +352,64 @@ private struct KeyedValues<Key: CodingKey>: KeyedDecodingContainerProtocol {
   }
 }
 
-// What most properties are, without asking the type at run time what it is.
+// What most properties are, without asking the type at run time what it is, and without a `Value`
+// on the way.
 extension KeyedValues {
   func decode(_ type: String.Type, forKey key: Key) throws -> String {
-    try values.required(type, key)
+    let field = values.find(key.stringValue)?.text
+    guard let field else { throw values.problem(type, key) }
+    return field
   }
   func decode(_ type: Bool.Type, forKey key: Key) throws -> Bool {
-    try values.required(type, key)
+    let field = values.find(key.stringValue)?.boolean
+    guard let field else { throw values.problem(type, key) }
+    return field
   }
   func decode(_ type: Int.Type, forKey key: Key) throws -> Int {
-    try values.required(type, key)
+    let field = values.find(key.stringValue)?.wholeNumber.flatMap { Int(exactly: $0) }
+    guard let field else { throw values.problem(type, key) }
+    return field
   }
   func decode(_ type: Int64.Type, forKey key: Key) throws -> Int64 {
-    try values.required(type, key)
+    let field = values.find(key.stringValue)?.wholeNumber
+    guard let field else { throw values.problem(type, key) }
+    return field
   }
   func decode(_ type: Double.Type, forKey key: Key) throws -> Double {
-    try values.required(type, key)
+    let field = values.find(key.stringValue)?.number
+    guard let field else { throw values.problem(type, key) }
+    return field
   }
 
   func decodeIfPresent(_ type: String.Type, forKey key: Key) throws -> String? {
-    try values.optional(type, key)
+    guard let source = values.present(key.stringValue) else { return nil }
+    let field = source.text
+    guard let field else { throw values.problem(type, key) }
+    return field
   }
   func decodeIfPresent(_ type: Bool.Type, forKey key: Key) throws -> Bool? {
-    try values.optional(type, key)
+    guard let source = values.present(key.stringValue) else { return nil }
+    let field = source.boolean
+    guard let field else { throw values.problem(type, key) }
+    return field
   }
   func decodeIfPresent(_ type: Int.Type, forKey key: Key) throws -> Int? {
-    try values.optional(type, key)
+    guard let source = values.present(key.stringValue) else { return nil }
+    let field = source.wholeNumber.flatMap { Int(exactly: $0) }
+    guard let field else { throw values.problem(type, key) }
+    return field
   }
   func decodeIfPresent(_ type: Int64.Type, forKey key: Key) throws -> Int64? {
-    try values.optional(type, key)
+    guard let source = values.present(key.stringValue) else { return nil }
+    let field = source.wholeNumber
+    guard let field else { throw values.problem(type, key) }
+    return field
   }
   func decodeIfPresent(_ type: Double.Type, forKey key: Key) throws -> Double? {
-    try values.optional(type, key)
+    guard let source = values.present(key.stringValue) else { return nil }
+    let field = source.number
+    guard let field else { throw values.problem(type, key) }
+    return field
   }
 }
 

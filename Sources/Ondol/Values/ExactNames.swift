@@ -109,6 +109,9 @@ struct Spellings: Sendable {
   /// Whether two names are spellings of one, so that no map may have both.
   private(set) var hasTwoOfOne = false
 
+  /// Whether all names are of ASCII.
+  var areASCII: Bool { names.isEmpty }
+
   /// Notes a name that follows those `before`.
   mutating func note(_ name: String, behind before: [String]) {
     if names.isEmpty {

@@ -28,6 +28,23 @@ final class StoredRow: Sendable {
     }
   }
 
+  /// The text at a place; nil when something else is there.
+  func text(at place: ValueView.Place) -> String? {
+    guard case .offset(let offset) = place else { return nil }
+    let bytes = bytes
+    return bytes.bytes.octets.text(at: offset)
+  }
+
+  /// The number at a place; nil when something else is there.
+  func number(at place: ValueView.Place) -> Value? {
+    switch place {
+    case .inline(let code): return ValueCoding.inlineValue(code)
+    case .offset(let offset):
+      let bytes = bytes
+      return bytes.bytes.octets.number(at: offset)
+    }
+  }
+
   /// The value at the end of the names, decoded, or nil.
   func value(at names: FieldNames) -> Value? {
     let bytes = bytes
@@ -72,6 +89,14 @@ final class StoredRow: Sendable {
     return try? bytes.bytes.octets.place(index, of: layout)
   }
 
+  /// Where the field with the number is, in a map that has no names of its own.
+  func place(ofSymbol symbol: UInt32, in layout: ContainerLayout) -> ValueView.Place? {
+    let bytes = bytes
+    let octets = bytes.bytes.octets
+    guard let index = octets.index(ofSymbol: Int(symbol), in: layout) else { return nil }
+    return try? octets.place(index, of: layout)
+  }
+
   func place(of name: String, in layout: ContainerLayout) -> ValueView.Place? {
     let bytes = bytes
     let octets = bytes.bytes.octets
@@ -107,6 +132,50 @@ enum FieldSource: Sendable {
     case .value(let value): value.isNull
     case .row(_, .inline(let code)): code == ValueCoding.inlineCode(.null)
     case .row: false
+    }
+  }
+
+  /// The text it is; nil when it is something else.
+  var text: String? {
+    switch self {
+    case .value(let value): value.string
+    case .row(let row, let place): row.text(at: place)
+    }
+  }
+
+  /// The boolean it is; nil when it is something else.
+  var boolean: Bool? {
+    switch self {
+    case .value(let value): value.boolean
+    case .row(_, .inline(let code)): ValueCoding.inlineValue(code)?.boolean
+    case .row: nil
+    }
+  }
+
+  /// The whole number it is, be it stored as a double; nil when it is something else or does not
+  /// fit.
+  var wholeNumber: Int64? {
+    switch numeric {
+    case .integer(let integer): integer
+    case .double(let double): Int64(exactly: double)
+    default: nil
+    }
+  }
+
+  /// The number it is, an integer as the nearest double; nil when it is something else.
+  var number: Double? {
+    switch numeric {
+    case .integer(let integer): Double(integer)
+    case .double(let double): double
+    default: nil
+    }
+  }
+
+  /// What it is when it is a number; otherwise anything that is none.
+  private var numeric: Value? {
+    switch self {
+    case .value(let value): value
+    case .row(let row, let place): row.number(at: place)
     }
   }
 

@@ -70,6 +70,14 @@ struct SymbolTable: Sendable {
     return found == 0 ? nil : found - 1
   }
 
+  /// Whether `symbol` is the number of `name`, where that is quickly seen: between names of ASCII
+  /// and of one length, Swift's comparison and that of the bytes agree.
+  func isCertainly(_ name: String, _ symbol: UInt32) -> Bool {
+    guard symbol < UInt32(names.count), spellings.areASCII else { return false }
+    let known = names[Int(symbol)]
+    return isOneName(known, name) && known.utf8.count == name.utf8.count
+  }
+
   /// The number of `name`, a new one if need be; nil when the table is full.
   ///
   /// Throws `.invalidArgument` when no field can have the name.
