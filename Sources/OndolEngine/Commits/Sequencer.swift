@@ -62,8 +62,7 @@ final class Sequencer: Sendable {
       sizes: Memtable.size(
         forCapacity: options.memtableSize)...Memtable.size(
           forCapacity: options.largestMemtableSize),
-      limit: cache.budgetBytes / 8, budget: cache,
-      worker: environment.threads.makeWorker(named: MemtableMemory.workerName))
+      limit: cache.budgetBytes / 8, budget: cache)
   }
 
   // MARK: - Placing

@@ -315,7 +315,6 @@ package final class Engine: Sendable {
     await contents.close()
     await upkeep.finish()
     await reads.stop()
-    await storage.sequencer.memtableMemory.stop()
     for worker in [storage.maintenance, logWorker] + storage.mergers { await worker.stop() }
     storage.lock.release()
     FrameMemory.clear()

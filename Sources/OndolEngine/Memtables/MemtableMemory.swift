@@ -5,26 +5,22 @@
 // is touched ahead of the rows, on a thread of its own.
 
 /// Keeps memory that memtables no longer use, and has the memory of others touched ahead.
-package final class MemtableMemory: Sendable {
-  /// What the thread is called that touches memory.
-  package static let workerName = "ondol-memory"
-
+final class MemtableMemory: Sendable {
   /// The sizes that are kept.
   private let sizes: ClosedRange<Int>
   /// Bytes that are kept at most; one piece in any case.
   private let limit: Int
   private let budget: BlockCache
-  private let worker: any Worker
+  /// Touches memory. Not from the environment: nothing that a program or a test can see depends on
+  /// when it does. It begins with its first job and ends when nobody has it any more.
+  private let worker = IOThread(named: "ondol-memory")
   private let kept = Guarded<[LargeMemory]>([])
 
   /// Keeps pieces of some sizes, up to `limit` bytes, and counts them against `budget`.
-  ///
-  /// - Parameter worker: touches memory, and must have nothing to do that takes long.
-  init(sizes: ClosedRange<Int>, limit: Int, budget: BlockCache, worker: any Worker) {
+  init(sizes: ClosedRange<Int>, limit: Int, budget: BlockCache) {
     self.sizes = sizes
     self.limit = limit
     self.budget = budget
-    self.worker = worker
   }
 
   /// Memory of `size` bytes, not cleared.
@@ -73,10 +69,5 @@ package final class MemtableMemory: Sendable {
   private func touch(_ memory: LargeMemory, front: Int, back: Int) {
     let ranges = memory.expect(front: front, back: back)
     worker.enqueue { for range in ranges { memory.populate(range) } }
-  }
-
-  /// Ends the thread that touches memory.
-  func stop() async {
-    await worker.stop()
   }
 }

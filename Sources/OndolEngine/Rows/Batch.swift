@@ -83,7 +83,7 @@ package struct Batch: Sendable {
   }
 
   /// Bytes of the keyspace at the front of every key.
-  static let keyspaceLength = 4
+  static let keyspaceLength = KeyHead.keyspaceLength
 
   /// The kind of an annotation, where those of rows are `RowKind`.
   static let annotationKind: UInt8 = 4

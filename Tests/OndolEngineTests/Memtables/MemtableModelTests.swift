@@ -179,15 +179,14 @@ import Testing
   @Test(arguments: Seeds.first(10))
   func `Memory that serves again has none of the rows it had, and takes none that are read`(
     seed: UInt64
-  ) async {
+  ) {
     var random = OndolTestKit.SeededRandom(seed: seed)
     var keys = Keys(seed: seed ^ 3)
     let size = 256 << 10
     let cache = BlockCache(budgetBytes: 8 << 20)
     let memory = MemtableMemory(
       sizes: Memtable.size(forCapacity: size / 2)...Memtable.size(forCapacity: size),
-      limit: 1 << 20, budget: cache,
-      worker: IOThreads().makeWorker(named: MemtableMemory.workerName))
+      limit: 1 << 20, budget: cache)
     var held: [(memtable: Memtable, rows: [Row])] = []
     var sequence: UInt64 = 1
     for turn in 0..<40 {
@@ -207,6 +206,5 @@ import Testing
     held = []
     memory.clear()
     #expect(cache.usedBytes == 0, "SEED=\(seed)")
-    await memory.stop()
   }
 }

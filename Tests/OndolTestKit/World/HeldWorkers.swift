@@ -18,9 +18,7 @@ package final class HeldWorkers: ThreadSource {
   }
 
   package func makeWorker(named name: String) -> any Worker {
-    let worker = base.makeWorker(named: name)
-    // That one touches memory and no file, and nobody ever waits for it.
-    return name == MemtableMemory.workerName ? worker : HeldWorker(worker, of: self)
+    HeldWorker(base.makeWorker(named: name), of: self)
   }
 
   /// From now on jobs wait.

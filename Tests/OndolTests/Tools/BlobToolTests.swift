@@ -10,7 +10,7 @@ import Testing
   /// The beginning of a PNG of 3 x 2 pixels, and enough behind it to go into a pack.
   private static let picture: [UInt8] =
     [0x89, 0x50, 0x4E, 0x47, 0x0D, 0x0A, 0x1A, 0x0A, 0, 0, 0, 13, 0x49, 0x48, 0x44, 0x52]
-    + [0, 0, 0, 3, 0, 0, 0, 2, 8, 2, 0, 0, 0] + (0..<9_000).map { UInt8(truncatingIfNeeded: $0) }
+    + [0, 0, 0, 3, 0, 0, 0, 2, 8, 2, 0, 0, 0] + (0..<40_000).map { UInt8(truncatingIfNeeded: $0) }
 
   init() async throws {
     scratch = try ScratchDirectory()
