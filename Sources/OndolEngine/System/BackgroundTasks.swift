@@ -17,6 +17,10 @@ final class BackgroundTasks: Sendable {
     var running: [Int: Task<Void, Never>] = [:]
     var next = 0
     var isFinished = false
+
+    /// The tasks as they were started: what is cancelled wakes in this order, and a simulation is
+    /// to be the same each time.
+    var inOrder: [Task<Void, Never>] { running.sorted { $0.key < $1.key }.map(\.value) }
   }
 
   private let state = Guarded(State())
@@ -49,15 +53,14 @@ final class BackgroundTasks: Sendable {
 
   /// Cancels what runs, and waits for nothing.
   func cancel() {
-    let tasks = state.withLock { Array($0.running.values) }
-    for task in tasks { task.cancel() }
+    for task in state.withLock({ $0.inOrder }) { task.cancel() }
   }
 
   /// Starts nothing more, wakes what sleeps, and waits for what runs.
   func finish() async {
     let tasks = state.withLock { state in
       state.isFinished = true
-      return Array(state.running.values)
+      return state.inOrder
     }
     for task in tasks { task.cancel() }
     for task in tasks { await task.value }
