@@ -38,7 +38,7 @@ import Testing
     let listed = try objects(try await scratch.ondol("blob", "ls", shop, "--larger", "1000"))
     let content = try #require(listed.first)
     #expect(listed.count == 1)
-    #expect(content["what"] as? String == "image/png 3x2 8.8 KB")
+    #expect(content["what"] as? String == "image/png 3x2 39.1 KB")
     #expect((content["holders"] as? [String])?.contains("items/lamp") == true)
     #expect(content["derived"] as? [String] == ["small"])
     #expect(try await scratch.ondol("blob", "ls", shop, "--unreferenced").output == "")
