@@ -73,9 +73,10 @@ struct Report {
       workload, engine in
       Workload(rawValue: workload).flatMap { row($0, engine)?.spread }
     }
-    lines += ReportNotes(
-      plan: plan, engines: engines, results: results, noEqualMemory: noEqualMemory
-    ).lines
+    lines +=
+      ReportNotes(
+        plan: plan, engines: engines, results: results, noEqualMemory: noEqualMemory
+      ).lines
     lines += errors.map { "ERROR: \($0)" }
     return lines.joined(separator: "\n")
   }
