@@ -20,7 +20,7 @@ import time
 WORKLOAD = "import of JSON Lines"
 # As many lines as the tool commits at a time.
 BATCH = 1_000
-FIELDS = ["path", "section", "package", "size", "depth"]
+FIELDS = ["id", "section", "package", "size", "depth"]
 
 
 def write_rows(path, count):
@@ -30,7 +30,7 @@ def write_rows(path, count):
             section = f"section {number % 61}"
             depth = 3 + number * 7_919 % 9
             row = {
-                "path": f"usr/share/doc/{number * 7_919 % count}/file-{number}.txt",
+                "id": f"usr.share.doc.{number * 7_919 % count}.file-{number}.txt",
                 "section": section,
                 "package": f"package-{number // 37}",
                 "size": number * 31 % 100_000,
@@ -42,7 +42,7 @@ def write_rows(path, count):
 def by_tool(tool, rows, directory):
     """Seconds of the tool, and how many documents there are then."""
     place = directory / "ondol"
-    command = [tool, "import", place, rows, "--into", "files", "--id-field", "path", "--quiet"]
+    command = [tool, "import", place, rows, "--into", "files", "--id-field", "id", "--quiet"]
     began = time.monotonic()
     subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
     seconds = time.monotonic() - began
@@ -59,7 +59,7 @@ def by_loop(rows, directory):
     database = sqlite3.connect(directory / "rows.sqlite", isolation_level=None)
     database.execute("PRAGMA journal_mode = WAL")
     database.execute("PRAGMA synchronous = FULL")
-    database.execute(f"CREATE TABLE files(path TEXT NOT NULL PRIMARY KEY, {columns})")
+    database.execute(f"CREATE TABLE files(id TEXT NOT NULL PRIMARY KEY, {columns})")
     insert = "INSERT OR REPLACE INTO files VALUES (?, ?, ?, ?, ?)"
     with rows.open() as lines:
         batch = []
