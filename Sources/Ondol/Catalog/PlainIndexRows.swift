@@ -5,8 +5,8 @@
 
 internal import OndolEngine
 
-/// Makes the rows of a plain index.
-struct PlainIndexRows {
+/// Makes the rows of a plain index. A class, whose memory serves one document after the other.
+final class PlainIndexRows {
   private let index: IndexDefinition
   private let paths: [ResolvedPath]
   private let symbols: SymbolTable
@@ -27,7 +27,7 @@ struct PlainIndexRows {
   /// The key of the document's row; nil when it has none.
   ///
   /// - Parameter key: the document's.
-  mutating func key(
+  func key(
     of view: borrowing DocumentView, _ key: RawSpan
   ) throws(MalformedBytes) -> [UInt8]? {
     guard let first = paths.first, try view.field(first) != nil else { return nil }

@@ -38,6 +38,15 @@ struct DocumentNaming: Sendable {
     collection == nil ? .reference(try path(of: key)) : .string(try id(of: key))
   }
 
+  /// The same, where the document's other bytes are read as well.
+  func name(in key: RawSpan) throws(MalformedBytes) -> Value {
+    do throws(DatabaseError) {
+      return try name(of: key)
+    } catch {
+      throw MalformedBytes(at: 0, error.message)
+    }
+  }
+
   private func id(of key: RawSpan) throws(DatabaseError) -> String {
     do throws(MalformedBytes) {
       var reader = KeyReader(key)

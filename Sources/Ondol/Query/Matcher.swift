@@ -107,7 +107,7 @@ struct Matcher: Sendable {
   private func sortKey(
     _ index: Int, _ view: borrowing DocumentView, _ key: RawSpan
   ) throws(MalformedBytes) -> Value? {
-    guard let path = orders[index].path else { return try name(of: key) }
+    guard let path = orders[index].path else { return try naming.name(in: key) }
     return try view.field(path)?.value(symbols)
   }
 
@@ -135,13 +135,5 @@ struct Matcher: Sendable {
       if order != 0 { return order }
     }
     return 0
-  }
-
-  private func name(of key: RawSpan) throws(MalformedBytes) -> Value {
-    do throws(DatabaseError) {
-      return try naming.name(of: key)
-    } catch {
-      throw MalformedBytes(at: 0, error.message)
-    }
   }
 }

@@ -10,16 +10,34 @@
 
 internal import OndolEngine
 
-/// The form of a point query: what it compares, without the values.
-private struct PointForm: Sendable, Hashable {
-  struct Comparison: Sendable, Hashable {
-    var field: QueryField
-    /// Whether it is compared with several values.
-    var isList: Bool
-  }
+/// What a point query compares, without the values.
+struct PointComparison: Sendable, Hashable {
+  var field: QueryField
+  /// Whether it is compared with several values.
+  var isList: Bool
+}
 
+extension [PointComparison] {
+  /// Nil when one of the conditions is another than `==`, or `in` several values, on a field.
+  init?(_ conditions: [FilterTree]) {
+    self.init()
+    reserveCapacity(conditions.count)
+    for tree in conditions {
+      guard case .field(let filter) = tree, case .field = filter.field else { return nil }
+      switch filter.condition {
+      case .equal: append(PointComparison(field: filter.field, isList: false))
+      case .isIn(let values) where values.count > 1:
+        append(PointComparison(field: filter.field, isList: true))
+      default: return nil
+      }
+    }
+  }
+}
+
+/// The form of a point query.
+private struct PointForm: Sendable, Hashable {
   var keyspace: Keyspace
-  var comparisons: [Comparison]
+  var comparisons: [PointComparison]
   /// The direction of the documents' ids.
   var isDescending: Bool
 
@@ -27,22 +45,13 @@ private struct PointForm: Sendable, Hashable {
   init?(_ query: NormalQuery, _ keyspace: Keyspace) {
     guard case .collection = query.source, query.start == nil, query.end == nil, query.limit > 0,
       query.orders.count == 1, query.orders[0].field == .documentID,
-      query.required.allSatisfy({ $0 == .documentID })
+      query.required.allSatisfy({ $0 == .documentID }),
+      let comparisons = [PointComparison](query.conjuncts), !comparisons.isEmpty,
+      comparisons.count(where: \.isList) <= 1
     else { return nil }
     self.keyspace = keyspace
+    self.comparisons = comparisons
     isDescending = query.orders[0].descending
-    comparisons = []
-    comparisons.reserveCapacity(query.conjuncts.count)
-    for tree in query.conjuncts {
-      guard case .field(let filter) = tree, case .field = filter.field else { return nil }
-      switch filter.condition {
-      case .equal: comparisons.append(Comparison(field: filter.field, isList: false))
-      case .isIn(let values) where values.count > 1:
-        comparisons.append(Comparison(field: filter.field, isList: true))
-      default: return nil
-      }
-    }
-    guard !comparisons.isEmpty, comparisons.count(where: \.isList) <= 1 else { return nil }
   }
 }
 
@@ -159,13 +168,13 @@ final class PlanCache: Sendable {
 }
 
 extension PlanCache {
-  /// What is kept of `generation` for the query's form; nil where there is nothing.
+  /// What is kept for the query's form, and the generation it is of; nil where there is nothing.
   func pointPlan(
-    for query: NormalQuery, _ naming: DocumentNaming, generation: UInt64
-  ) -> PointPlan? {
+    for query: NormalQuery, _ naming: DocumentNaming
+  ) -> (plan: PointPlan, generation: UInt64)? {
     guard let form = PointForm(query, naming.keyspace) else { return nil }
     let known = entries.withLock { $0[form] }
-    return known?.generation == generation ? known?.plan : nil
+    return known.flatMap { known in known.plan.map { ($0, known.generation) } }
   }
 }
 

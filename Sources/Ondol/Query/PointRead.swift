@@ -9,30 +9,15 @@ internal import OndolEngine
 
 /// The form of a query that may be answered in one go, without its values.
 private struct PointReadKey: Sendable, Hashable {
-  struct Comparison: Sendable, Hashable {
-    var field: QueryField
-    var isList: Bool
-  }
-
   let pattern: CollectionPattern
-  let comparisons: [Comparison]
+  let comparisons: [PointComparison]
 
   /// Nil for queries of other forms. As PointForm, but of what was asked instead of what it means.
   init?(_ shape: QueryShape, _ collection: CollectionPath) {
     guard shape.orders.isEmpty, shape.start == nil, shape.end == nil, shape.offset == 0,
-      shape.limit != 0, !shape.isLimitToLast, shape.selection == nil, !shape.filters.isEmpty
+      shape.limit != 0, !shape.isLimitToLast, shape.selection == nil, !shape.filters.isEmpty,
+      let comparisons = [PointComparison](shape.filters)
     else { return nil }
-    var comparisons: [Comparison] = []
-    comparisons.reserveCapacity(shape.filters.count)
-    for tree in shape.filters {
-      guard case .field(let filter) = tree, case .field = filter.field else { return nil }
-      switch filter.condition {
-      case .equal: comparisons.append(Comparison(field: filter.field, isList: false))
-      case .isIn(let values) where values.count > 1:
-        comparisons.append(Comparison(field: filter.field, isList: true))
-      default: return nil
-      }
-    }
     pattern = CollectionPattern(collection)
     self.comparisons = comparisons
   }
@@ -159,12 +144,13 @@ extension Executor {
   /// it depends on.
   fileprivate func pointPlan() throws(DatabaseError) -> PointPlan? {
     guard rows.catalog === database.catalog, parts.count == 1, parts[0].plan.isExact,
+      let known = database.plans.pointPlan(for: query, parts[0].naming),
       let family = try rows.catalog.family(parts[0].naming.pattern.root, in: rows),
+      family.row.generation == known.generation,
       let entry = family.collections[parts[0].naming.pattern],
       // What the app says of schemas is not in the row.
       entry.schema.epochs.isEmpty
     else { return nil }
-    return database.plans.pointPlan(
-      for: query, parts[0].naming, generation: family.row.generation)
+    return known.plan
   }
 }

@@ -82,9 +82,6 @@ struct RowProgram: Sendable {
       start = add(Step(test: .isNotOver, operand: moment), lifetime, start, Self.refusing)
     }
   }
-
-  /// Whether every document is in.
-  var isEmpty: Bool { start == Self.accepting }
 }
 
 // MARK: - Compiling
@@ -214,7 +211,7 @@ extension RowProgram {
   private func isMet(
     _ step: Step, _ view: borrowing DocumentView, _ key: RawSpan
   ) throws(MalformedBytes) -> Bool {
-    if step.test == .name { return conditions[Int(step.operand)].matches(try name(of: key)) }
+    if step.test == .name { return conditions[Int(step.operand)].matches(try naming.name(in: key)) }
     let field =
       step.symbol >= 0 && !view.isNamed
       ? try view.field(numbered: Int(step.symbol)) : try view.field(paths[Int(step.path)])
@@ -242,8 +239,16 @@ extension RowProgram {
       }
       order = try field.order(to: text)
     case .prefix: return try field.text?.starts(with: text(step.operand)) ?? false
-    case .integers: return try contains(integers: integerLists[Int(step.operand)], field)
-    case .texts: return try contains(texts: textLists[Int(step.operand)], field)
+    case .integers:
+      let list = integerLists[Int(step.operand)]
+      return try contains(list.count) { (place) throws(MalformedBytes) in
+        try field.order(to: list[place])
+      }
+    case .texts:
+      let list = textLists[Int(step.operand)]
+      return try contains(list.count) { (place) throws(MalformedBytes) in
+        try field.order(to: text(list[place]))
+      }
     case .value, .name:
       return conditions[Int(step.operand)].matches(try field.value(symbols))
     }
@@ -267,35 +272,21 @@ extension RowProgram {
     return bytes.span.extracting(start..<(start + Int(place & 0xffff_ffff))).raw
   }
 
-  private func contains(integers: [Int64], _ field: ValueView) throws(MalformedBytes) -> Bool {
-    var (low, high) = (0, integers.count)
+  /// Whether one of `count` operands, which are sorted, is the same as a value.
+  ///
+  /// - Parameter order: that of the value to an operand.
+  @inline(__always)
+  private func contains(
+    _ count: Int, _ order: (Int) throws(MalformedBytes) -> ValueOrders
+  ) throws(MalformedBytes) -> Bool {
+    var (low, high) = (0, count)
     while low < high {
       let middle = (low + high) / 2
-      let order = try field.order(to: integers[middle])
+      let order = try order(middle)
       if order == .same { return true }
       if order.isEmpty { return false }
       if order == .below { high = middle } else { low = middle + 1 }
     }
     return false
-  }
-
-  private func contains(texts: [Int64], _ field: ValueView) throws(MalformedBytes) -> Bool {
-    var (low, high) = (0, texts.count)
-    while low < high {
-      let middle = (low + high) / 2
-      let order = try field.order(to: text(texts[middle]))
-      if order == .same { return true }
-      if order.isEmpty { return false }
-      if order == .below { high = middle } else { low = middle + 1 }
-    }
-    return false
-  }
-
-  private func name(of key: RawSpan) throws(MalformedBytes) -> Value {
-    do throws(DatabaseError) {
-      return try naming.name(of: key)
-    } catch {
-      throw MalformedBytes(at: 0, error.message)
-    }
   }
 }

@@ -159,22 +159,15 @@ struct IndexBuilder: Sendable {
     var count = 0
     var bytes = 0
     var claims = UniqueClaims()
-    var fields: [String: Value] = [:]
-    var plain = PlainIndexRows(index, entry.symbols, ancestorCount: pattern.ancestorCount)
+    let plain = PlainIndexRows(index, entry.symbols, ancestorCount: pattern.ancestorCount)
     let reader = SelectionReader(FieldSelection(fields: index.read), entry.symbols)
     while count < most, bytes < Self.batchBytes, try walk.next() {
       try walk.show { (key, value) throws(DatabaseError) in
-        do throws(MalformedBytes) {
-          let view = try DocumentView(value)
-          if plain == nil {
-            fields = try reader.fields(of: view)
-          } else if let row = try plain?.key(of: view, key) {
-            batch.put(row.bytes, RawSpan())
-          }
-        } catch {
-          throw DatabaseError(error, documentAt: try path(of: key))
+        if let plain {
+          try add(key, value, plain, &batch)
+        } else {
+          try add(key, value, to: index, reader, stored, &claims, &batch)
         }
-        if plain == nil { try add(fields, key, to: index, stored, &claims, &batch) }
         last = key.array
         count += 1
         bytes += value.byteCount
@@ -186,23 +179,41 @@ struct IndexBuilder: Sendable {
     return (last, count)
   }
 
-  /// Puts the rows of one document into the batch.
+  /// Puts the row of one document into the batch.
   private func add(
-    _ fields: [String: Value], _ key: RawSpan, to index: IndexDefinition, _ stored: Rows,
-    _ claims: inout UniqueClaims, _ batch: inout Batch
+    _ key: RawSpan, _ value: RawSpan, _ plain: PlainIndexRows, _ batch: inout Batch
   ) throws(DatabaseError) {
-    let ids = try DocumentKey.ids(in: key, ancestorCount: pattern.ancestorCount)
-    let path = try path(of: key)
-    let rows = index.rows(of: fields, ancestors: ids.dropLast(), id: ids[ids.count - 1])
-    try claims.apply(IndexChanges(put: rows), of: index, for: path, to: &batch)
-    if index.kind.isLink, !rows.isEmpty {
-      try stored.requireObjects(linkedBy: index, fields, at: path, in: &batch)
+    do throws(MalformedBytes) {
+      if let row = try plain.key(of: DocumentView(value), key) {
+        batch.put(row.bytes, RawSpan())
+      }
+    } catch {
+      let ids = try DocumentKey.ids(in: key, ancestorCount: pattern.ancestorCount)
+      throw DatabaseError(error, documentAt: path(ids))
     }
   }
 
-  private func path(of key: RawSpan) throws(DatabaseError) -> DocumentPath {
+  /// Puts the rows of one document into the batch.
+  private func add(
+    _ key: RawSpan, _ value: RawSpan, to index: IndexDefinition, _ reader: SelectionReader,
+    _ stored: Rows, _ claims: inout UniqueClaims, _ batch: inout Batch
+  ) throws(DatabaseError) {
     let ids = try DocumentKey.ids(in: key, ancestorCount: pattern.ancestorCount)
-    return DocumentPath(unchecked: zip(pattern.collectionIDs, ids).flatMap { [$0, $1] })
+    let fields: [String: Value]
+    do throws(MalformedBytes) {
+      fields = try reader.fields(of: DocumentView(value))
+    } catch {
+      throw DatabaseError(error, documentAt: path(ids))
+    }
+    let rows = index.rows(of: fields, ancestors: ids.dropLast(), id: ids[ids.count - 1])
+    try claims.apply(IndexChanges(put: rows), of: index, for: path(ids), to: &batch)
+    if index.kind.isLink, !rows.isEmpty {
+      try stored.requireObjects(linkedBy: index, fields, at: path(ids), in: &batch)
+    }
+  }
+
+  private func path(_ ids: [String]) -> DocumentPath {
+    DocumentPath(unchecked: zip(pattern.collectionIDs, ids).flatMap { [$0, $1] })
   }
 
   /// The index's own row, which says how far it is.
