@@ -20,6 +20,9 @@ final class ShortRead: Sendable {
 
   private let steps = Atomic(0)
 
+  /// Rows that it may look at.
+  static let rowLimit = limit * Rows.rowsOfStep
+
   /// Counts a step; false when it was one too many.
   func takeStep() -> Bool {
     steps.add(1, ordering: .relaxed).newValue <= Self.limit
@@ -88,6 +91,16 @@ struct Rows: Sendable {
       return
     }
     try rethrowing { () throws(EngineError) in try turn.step(canBeCancelled: canBeCancelled) }
+  }
+
+  /// The number of rows in a range, where that is known without a walk over them; else nil.
+  func knownCount(of range: KeyRange) throws(DatabaseError) -> Int? {
+    try step()
+    let most = shortRead == nil ? Int.max : ShortRead.rowLimit
+    return try rethrowing { () throws(EngineError) in
+      try snapshot.rowCount(
+        from: range.lower, to: range.upper, lookingAtMost: most, mayBlock: mayBlock)
+    }
   }
 
   /// The value at `key`, or nil.

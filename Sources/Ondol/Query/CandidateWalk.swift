@@ -181,6 +181,19 @@ final class CandidateWalk {
     }
   }
 
+  /// How many candidates there are, where that is known without a walk over them; else nil. To be
+  /// asked before the first move.
+  func knownCount() throws(DatabaseError) -> Int? {
+    switch way {
+    case .scan(let scan):
+      guard let count = try rows.knownCount(of: scan.range) else { return nil }
+      looked += count
+      return count
+    case .index(let index): return try index.knownCount(in: rows)
+    case .lookups, .intersection: return nil
+    }
+  }
+
   /// Moves to the next document of an index or several.
   private func nextTail() throws(DatabaseError) -> Bool {
     switch way {
@@ -205,9 +218,11 @@ final class CandidateWalk {
 
 /// A walk over documents, where a class is needed.
 private final class ScanWalk {
+  let range: KeyRange
   var walk: RangeWalk
 
   init(_ range: KeyRange, reversed: Bool, _ rows: Rows) {
+    self.range = range
     walk = RangeWalk(rows, [range], reversed: reversed)
   }
 }

@@ -460,6 +460,10 @@ struct Executor {
     if parts.allSatisfy({ $0.plan.isExact && $0.plan.ways.count <= 1 }) {
       let ways = makeWays()
       for way in ways {
+        if enough > Self.rowsWorthARank, let known = try way.walk.knownCount() {
+          count += known
+          continue
+        }
         var passed = 1
         while count < enough, passed > 0 {
           passed = try way.walk.pass(atMost: enough - count)
@@ -474,6 +478,9 @@ struct Executor {
     }
     return min(query.limit, max(0, count - query.offset))
   }
+
+  /// Fewer rows than these are passed over faster than the ranks of two are found.
+  private static let rowsWorthARank = 64
 
   // MARK: - Shaping
 

@@ -11,7 +11,8 @@ extension GroupedAggregateQuery {
   /// The query in the groups' order is planned like any other. What an index answers exactly has a
   /// row for each document that has the fields.
   ///
-  /// - Complexity: O(rows of the index in question), and a look-up for each group.
+  /// - Complexity: O(rows of the index in question), and a look-up for each group; of a large group
+  ///   mostly O(log n).
   func countsByIndex(_ executor: Executor) throws(DatabaseError) -> [[Value]: Int]? {
     var shape = executor.shape
     guard executor.query.isWhole, shape.orders.isEmpty, shape.start == nil, shape.end == nil,
@@ -59,17 +60,30 @@ private struct GroupReader {
   func count(in rows: Rows, into counts: inout [[Value]: Int]) throws(DatabaseError) -> Bool {
     var walk = RangeWalk(rows, scan.ranges, reversed: scan.isReversed)
     var run = Run()
-    while run.isWhole {
-      let shown = try walk.show(atMost: Self.rowsAtOnce) { (key, value) throws(DatabaseError) in
-        // A component says where it ends, so rows that begin alike have the same ones.
-        if run.count > 0, key.starts(with: run.components) {
-          run.count += 1
-        } else if run.isWhole {
-          run.flush(into: &counts)
-          try begin(&run, key, value, rows)
-        }
+    func add(_ key: RawSpan, _ value: RawSpan) throws(DatabaseError) {
+      // A component says where it ends, so rows that begin alike have the same ones.
+      if run.count > 0, key.starts(with: run.components) {
+        run.count += 1
+      } else if run.isWhole {
+        run.flush(into: &counts)
+        try begin(&run, key, value, rows)
       }
+    }
+    // Behind many rows of a group there are likely more.
+    var mayLeap = scan.ranges.count == 1 && !scan.isReversed
+    while run.isWhole {
+      let shown = try walk.show(atMost: Self.rowsAtOnce, add)
       if shown < Self.rowsAtOnce { break }
+      guard mayLeap, run.count >= Self.rowsAtOnce else { continue }
+      var rest = KeyRange(prefix: run.components).clamped(to: scan.ranges[0])
+      rest.lower = walk.cursor.key.array + [0]
+      guard let known = try rows.knownCount(of: rest) else {
+        mayLeap = false
+        continue
+      }
+      run.count += known
+      guard try walk.next(from: rest.upper) else { break }
+      try walk.show(add)
     }
     run.flush(into: &counts)
     return run.isWhole

@@ -37,6 +37,21 @@ final class IndexWalk {
     return passed
   }
 
+  /// How many rows there are, where that is known without a walk over them; else nil.
+  func knownCount(in rows: Rows) throws(DatabaseError) -> Int? {
+    guard !scan.isRepeating, scan.ranges.count <= Self.rangesWorthCounting else { return nil }
+    var sum = 0
+    for range in scan.ranges {
+      guard let count = try rows.knownCount(of: range) else { return nil }
+      sum += count
+    }
+    visited += sum
+    return sum
+  }
+
+  /// With more ranges each has few rows.
+  private static let rangesWorthCounting = 64
+
   /// Moves to the row of the first document whose tail is not before `target`, in the direction of
   /// the walk. Only for a scan of one range in which rows are in the order of their documents.
   func next(from target: [UInt8]) throws(DatabaseError) -> Bool {

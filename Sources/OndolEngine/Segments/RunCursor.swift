@@ -4,7 +4,7 @@
 
 /// A place in a run. Not to be shared between threads.
 final class RunCursor {
-  private let run: Run
+  let run: Run
   private let keepsBlocks: Bool
   /// Whether a move may wait for the file; one that may not throws `.wouldBlock` instead, and
   /// leaves the cursor nowhere.
@@ -165,8 +165,14 @@ final class RunCursor {
 
   // MARK: - Blocks
 
+  /// Where the current row is in the files of the run; nil when there is none.
+  var dataPlace: (segment: Int, index: Int, indexBlock: Block, block: Int, row: Int)? {
+    guard isValid, let index = pins[.index] else { return nil }
+    return (segmentIndex, indexNumber, index, indexRow, row)
+  }
+
   /// Becomes invalid and lets go of the blocks.
-  private func leave() {
+  func leave() {
     block = nil
     blocksInOrder = 0
     advisedEnd = 0

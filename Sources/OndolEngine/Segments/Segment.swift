@@ -27,6 +27,8 @@ final class Segment: Sendable {
   /// What gets go by; published when `opened` is set, which keeps it alive.
   private let published = PublishedOnce<SegmentTable>()
   private let opened = Guarded<OpenSegment?>(nil)
+  /// Rows in front of each index block, as far as somebody has counted; see `Run.extent`.
+  let rowSums = Guarded<[Int]>([0])
 
   init(
     _ metadata: SegmentMetadata, identity: DatabaseIdentity, shard: UInt32,
