@@ -28,14 +28,12 @@ struct DigestCommand: DatabaseCommand {
     let all = try await reader.collections()
     try await globals.report("digest/1", ["name", "documents", "sha256"]) { rows in
       if collections.isEmpty {
-        var sum = ContentSum()
-        for collection in all { try await sum.add(collection, reader) }
-        try await sum.addRest(reader)
+        let sum = try await ContentSum(of: all, rest: true, reader)
         try rows.write(sum.row(named: self.database.directory))
       }
       for name in collections {
-        var sum = ContentSum()
-        try await sum.add(try all.collection(named: name), reader)
+        let collection = try all.collection(named: name)
+        let sum = try await ContentSum(of: [collection], rest: false, reader)
         try rows.write(sum.row(named: name))
       }
     }
@@ -58,7 +56,13 @@ private struct ContentSum {
   private var documents = 0
   private var writer = JSONWriter(.canonical)
 
-  mutating func add(_ collection: DumpedCollection, _ reader: DumpReader) async throws {
+  /// - Parameter rest: whether what is in no collection belongs to it.
+  init(of collections: [DumpedCollection], rest: Bool, _ reader: DumpReader) async throws {
+    for collection in collections { try await add(collection, reader) }
+    if rest { try await addRest(reader) }
+  }
+
+  private mutating func add(_ collection: DumpedCollection, _ reader: DumpReader) async throws {
     var last: [UInt8]?
     repeat {
       let part = try await reader.documents(of: collection, after: last)
@@ -78,7 +82,7 @@ private struct ContentSum {
   }
 
   /// What is in no collection.
-  mutating func addRest(_ reader: DumpReader) async throws {
+  private mutating func addRest(_ reader: DumpReader) async throws {
     for group in try await reader.groups() {
       for index in group.indexes { addLine(["group", group.id, index.name]) }
     }

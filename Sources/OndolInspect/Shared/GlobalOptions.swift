@@ -69,6 +69,9 @@ struct GlobalOptions: ParsableArguments {
   var showsProgress: Bool { !quiet && !noProgress && Console.isTerminal }
 
   /// Writes a report: objects of one shape, "<command>/<version>", with these columns.
+  ///
+  /// Not inlined: the optimiser of Swift 6.3.1 crashes on what it makes of it within its callers.
+  @inline(never)
   func report(
     _ schema: String, _ columns: [String], _ write: (inout RowWriter) async throws -> Void
   ) async throws {
