@@ -181,9 +181,24 @@ final class CandidateWalk {
     }
   }
 
-  /// How many candidates there are, where that is known without a walk over them; else nil. To be
-  /// asked before the first move.
-  func knownCount() throws(DatabaseError) -> Int? {
+  /// How many candidates there are; more than `limit` need not be told apart. To be asked before the
+  /// first move.
+  func count(atMost limit: Int) throws(DatabaseError) -> Int {
+    if limit > Self.rowsWorthARank, let known = try knownCount() { return known }
+    var count = 0
+    while count < limit {
+      let passed = try pass(atMost: limit - count)
+      if passed == 0 { break }
+      count += passed
+    }
+    return count
+  }
+
+  /// Fewer rows than these are passed over faster than the ranks of two are found.
+  private static let rowsWorthARank = 64
+
+  /// How many candidates there are, where that is known without a walk over them; else nil.
+  private func knownCount() throws(DatabaseError) -> Int? {
     switch way {
     case .scan(let scan):
       guard let count = try rows.knownCount(of: scan.range) else { return nil }

@@ -459,17 +459,7 @@ struct Executor {
     var count = 0
     if parts.allSatisfy({ $0.plan.isExact && $0.plan.ways.count <= 1 }) {
       let ways = makeWays()
-      for way in ways {
-        if enough > Self.rowsWorthARank, let known = try way.walk.knownCount() {
-          count += known
-          continue
-        }
-        var passed = 1
-        while count < enough, passed > 0 {
-          passed = try way.walk.pass(atMost: enough - count)
-          count += passed
-        }
-      }
+      for way in ways where count < enough { count += try way.walk.count(atMost: enough - count) }
       note(ways, isComplete: count < enough)
     } else if enough == .max {
       try visitEachRow { _, _, _ in count += 1 }
@@ -478,9 +468,6 @@ struct Executor {
     }
     return min(query.limit, max(0, count - query.offset))
   }
-
-  /// Fewer rows than these are passed over faster than the ranks of two are found.
-  private static let rowsWorthARank = 64
 
   // MARK: - Shaping
 
