@@ -76,21 +76,74 @@ public final class Transaction {
   ///   far.
   public func getDocuments(_ source: some QuerySource) throws(DatabaseError) -> QuerySnapshot {
     let query = source.query
+    var executor = try executor(of: query)
+    let found = try documents(of: &executor)
+    return QuerySnapshot(
+      query: query, documents: found, try executor.end(of: found),
+      unreadable: executor.unreadable)
+  }
+
+  /// The documents the query finds, completed with those they refer to. What was referred to, or is
+  /// missing, counts as read, too.
+  ///
+  /// - Throws: as `LookupQuery.getDocuments()`; `.failedPrecondition` when the transaction is over.
+  /// - Complexity: as `LookupQuery.getDocuments()`; after a write, also O(n log n) in the writes so
+  ///   far.
+  public func getDocuments(_ lookup: LookupQuery) throws(DatabaseError) -> QuerySnapshot {
+    var executor = try executor(of: lookup.query)
+    let found = try documents(of: &executor)
+    let end = try executor.end(of: found, keepsKeys: true)
+    let completed = try lookup.complete(found, executor.rows)
+    for path in completed.referred.keys { try footprint.add(path, in: base) }
+    return QuerySnapshot(
+      query: lookup.query, documents: completed.documents, end,
+      unreadable: executor.unreadable.adding(completed.unreadable, in: database))
+  }
+
+  /// Numbers about a result, the transaction's own writes among it. What comes to change them
+  /// before the commit makes the transaction run again, as with `getDocuments(_:)`.
+  ///
+  /// - Throws: as `AggregateQuery.getAggregation()`; `.failedPrecondition` when the transaction is
+  ///   over.
+  /// - Complexity: as `AggregateQuery.getAggregation()`; after a write, also O(n log n) in the
+  ///   writes so far.
+  public func getAggregation(
+    _ aggregate: AggregateQuery
+  ) throws(DatabaseError) -> AggregateQuerySnapshot {
+    var executor = try executor(of: aggregate.query)
+    return try aggregate.aggregate(&executor)
+  }
+
+  /// Numbers about the groups of a result; see `getAggregation(_:)`.
+  ///
+  /// - Throws: as `getAggregation(_:)`.
+  public func getAggregation(
+    _ groups: GroupedAggregateQuery
+  ) throws(DatabaseError) -> [AggregateGroup] {
+    var executor = try executor(of: groups.aggregate.query)
+    return try groups.groups(&executor)
+  }
+
+  /// What answers the query after the writes so far; what it reads is noted.
+  private func executor(of query: Query) throws(DatabaseError) -> Executor {
     try check(query.database, "")
-    let shape = try query.shape.get()
-    var executor = try Executor(shape, in: database, try currentRows())
+    let executor = try Executor(try query.shape.get(), in: database, try currentRows())
     footprint.add(executor)
-    let found = try executor.documents()
-    let documents = found.map { document in
+    return executor
+  }
+
+  /// The documents it finds; those that were written with the stamps they had before.
+  private func documents(
+    of executor: inout Executor
+  ) throws(DatabaseError) -> [DocumentSnapshot] {
+    let shape = executor.shape
+    return try executor.documents().map { document in
       guard let path = try? document.reference.place.get(),
         let written = preparation.document(at: path)
       else { return document }
       return shape.shown(
         DocumentSnapshot(reference: document.reference, contents: contents(written)))
     }
-    return QuerySnapshot(
-      query: query, documents: documents, try executor.end(of: found),
-      unreadable: executor.unreadable)
   }
 
   /// The documents below `path`.

@@ -79,6 +79,32 @@ public struct DatabaseSnapshot: Sendable {
     return try executor.snapshot(of: query)
   }
 
+  /// Numbers about a result.
+  ///
+  /// Blocks the thread while blocks are read from disk.
+  ///
+  /// - Throws: as `AggregateQuery.getAggregation()`.
+  /// - Complexity: as `AggregateQuery.getAggregation()`.
+  public func getAggregation(
+    _ aggregate: AggregateQuery
+  ) throws(DatabaseError) -> AggregateQuerySnapshot {
+    let rows = try rows(for: aggregate.query.database, "")
+    var executor = try Executor(try aggregate.query.shape.get(), in: database, rows)
+    return try aggregate.aggregate(&executor)
+  }
+
+  /// Numbers about the groups of a result; see `getAggregation(_:)`.
+  ///
+  /// - Throws: as `AggregateQuery.getAggregation()`.
+  public func getAggregation(
+    _ groups: GroupedAggregateQuery
+  ) throws(DatabaseError) -> [AggregateGroup] {
+    let query = groups.aggregate.query
+    let rows = try rows(for: query.database, "")
+    var executor = try Executor(try query.shape.get(), in: database, rows)
+    return try groups.groups(&executor)
+  }
+
   func rows(
     for other: Database, _ path: @autoclosure () -> String
   ) throws(DatabaseError) -> Rows {
