@@ -1,0 +1,172 @@
+// Changing or removing every document that a query finds. What is small is one transaction. What is
+// large is found once, as of one moment, and written in commits of bounded size, each of which
+// looks again whether its documents still meet the conditions.
+
+internal import OndolEngine
+
+/// How far a write by query is.
+public struct QueryWriteProgress: Sendable, Hashable {
+  /// Documents written so far.
+  public var written: Int
+  /// Documents passed over, because they did not meet the conditions any more.
+  public var passedOver: Int
+}
+
+extension QuerySource {
+  /// Updates every document the query finds, and says how many those are. Firestore has no such
+  /// call.
+  ///
+  /// Up to 500 documents are one transaction: all of them or none, and nobody sees some without the
+  /// others. More are found as of one moment and updated in commits of 500; each looks again, and
+  /// passes over a document that does not meet the query's conditions any more. When the call ends
+  /// early, by an error, a cancelled task or a crash, the commits before stay, and calling it again
+  /// updates what still meets the conditions. So where an update should not happen twice, as with
+  /// `FieldValue.increment(_:)`, make it end the condition: `["count": .increment(1), "round": 2]`
+  /// where `round` is 1.
+  ///
+  /// ```swift
+  /// try await items.whereField("price", isLessThan: 5).updateDocuments(["cheap": true])
+  /// ```
+  ///
+  /// - Parameters:
+  ///   - data: as for `DocumentReference.updateData(_:returning:ifVersion:durability:)`.
+  ///   - durability: what each commit survives; the database's own when nil.
+  ///   - progress: is told after each commit how far it is.
+  /// - Throws: `.invalidArgument` before anything is written when `data` makes no sense, and as
+  ///   `getDocuments()` and `Database.runTransaction(attempts:durability:_:)`.
+  /// - Complexity: the query's, and for each document that of an update.
+  @discardableResult
+  public func updateDocuments(
+    _ data: [String: (any FieldContent)?], durability: Durability? = nil,
+    progress: (QueryWriteProgress) -> Void = { _ in }
+  ) async throws(DatabaseError) -> Int {
+    try await updateDocuments(
+      data.map { (FieldPath($0.key), $0.value) }, durability: durability, progress)
+  }
+
+  /// Removes every document the query finds, and says how many those are; collections below them
+  /// stay, unless `recursive`. Otherwise as `updateDocuments(_:durability:progress:)`.
+  ///
+  /// - Parameters:
+  ///   - recursive: whether everything below the documents goes, too.
+  ///   - durability: what each commit survives; the database's own when nil.
+  ///   - progress: is told after each commit how far it is.
+  /// - Throws: as `updateDocuments(_:durability:progress:)`.
+  @discardableResult
+  public func deleteDocuments(
+    recursive: Bool = false, durability: Durability? = nil,
+    progress: (QueryWriteProgress) -> Void = { _ in }
+  ) async throws(DatabaseError) -> Int {
+    try await QueryWriting(query: query, durability: durability).run(progress) {
+      (transaction, document) throws(DatabaseError) in
+      try transaction.deleteDocument(document, recursive: recursive)
+    }
+  }
+
+  func updateDocuments(
+    _ data: [(FieldPath, (any FieldContent)?)], durability: Durability?,
+    _ progress: (QueryWriteProgress) -> Void
+  ) async throws(DatabaseError) -> Int {
+    let intent = try WriteCompiler.update(FieldInput.inputs(data), precondition: .exists(true))
+    return try await QueryWriting(query: query, durability: durability).run(progress) {
+      (transaction, document) throws(DatabaseError) in
+      try transaction.add(document, nil) { () throws(DatabaseError) in intent }
+    }
+  }
+}
+
+/// A write of all that a query finds.
+private struct QueryWriting: Sendable {
+  let query: Query
+  let durability: Durability?
+
+  /// Documents of one commit.
+  private static let batchCount = 500
+
+  typealias Write = @Sendable (Transaction, DocumentReference) throws(DatabaseError) -> Void
+
+  func run(
+    _ progress: (QueryWriteProgress) -> Void, _ write: @escaping Write
+  ) async throws(DatabaseError) -> Int {
+    let shape = try query.shape.get()
+    try query.database.refuseWriteInTransaction()
+    var state = QueryWriteProgress(written: 0, passedOver: 0)
+    // Ids are enough, and mostly an index has them.
+    var found = query.select([]).documents.makeAsyncIterator()
+    var batch: [DocumentReference] = []
+    try await fill(&batch, with: Self.batchCount + 1, of: &found)
+    if batch.count <= Self.batchCount, let count = try await writeAtOnce(write) {
+      state.written = count
+      progress(state)
+      return count
+    }
+    while !batch.isEmpty {
+      try refuseWhenCancelled("calling again goes on with what still meets the conditions")
+      let next = Array(batch.prefix(Self.batchCount))
+      let written = try await self.write(next, shape, write)
+      state.written += written
+      state.passedOver += next.count - written
+      progress(state)
+      batch.removeFirst(next.count)
+      try await fill(&batch, with: Self.batchCount, of: &found)
+    }
+    return state.written
+  }
+
+  /// Adds documents until there are `count`, or no more.
+  private func fill(
+    _ batch: inout [DocumentReference], with count: Int,
+    of found: inout QueryDocuments.AsyncIterator
+  ) async throws(DatabaseError) {
+    while batch.count < count, let document = try await found.next() {
+      batch.append(document.reference)
+    }
+  }
+
+  /// Writes the result as of the commit; nil when it has become too large for one.
+  private func writeAtOnce(_ write: @escaping Write) async throws(DatabaseError) -> Int? {
+    let ids = query.select([])
+    return try await transaction { (transaction) throws(DatabaseError) in
+      let documents = try transaction.getDocuments(ids).documents
+      guard documents.count <= Self.batchCount else { return nil }
+      for document in documents { try write(transaction, document.reference) }
+      return documents.count
+    }
+  }
+
+  /// Writes those of the documents that still meet the conditions, and says how many those are.
+  private func write(
+    _ batch: [DocumentReference], _ shape: QueryShape, _ write: @escaping Write
+  ) async throws(DatabaseError) -> Int {
+    try await transaction { (transaction) throws(DatabaseError) in
+      var count = 0
+      for reference in batch {
+        let document = try transaction.getDocument(reference)
+        let name = shape.name(of: try reference.place.get())
+        guard document.exists, shape.matches(document.data(), name: name) else { continue }
+        try write(transaction, reference)
+        count += 1
+      }
+      return count
+    }
+  }
+
+  private func transaction<R: Sendable>(
+    _ body: @escaping @Sendable (Transaction) throws(DatabaseError) -> R
+  ) async throws(DatabaseError) -> R {
+    let database = query.database
+    do {
+      return try await database.derive(attempts: .max, durability: durability) { snapshot in
+        try await database.read(snapshot) { (rows) throws(DatabaseError) in
+          let transaction = Transaction(database, rows)
+          let result = try body(transaction)
+          return (result, try transaction.finish())
+        }
+      }.result
+    } catch let error as DatabaseError {
+      throw error
+    } catch {
+      throw DatabaseError(.internal, "\(error)", path: "\(query)")
+    }
+  }
+}
