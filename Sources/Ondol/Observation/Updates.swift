@@ -31,7 +31,9 @@ public struct Updates<Element: Sendable>: AsyncSequence, Sendable {
   }
 
   /// Listens, from the first call of `next()` on.
-  public func makeAsyncIterator() -> Iterator { Iterator(listener: listen()) }
+  public func makeAsyncIterator() -> Iterator { Iterator(listener: makeListener()) }
+
+  func makeListener() -> any Listener<Element> { listen() }
 
   /// One listener.
   public struct Iterator: AsyncIteratorProtocol {

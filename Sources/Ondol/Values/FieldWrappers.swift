@@ -45,6 +45,10 @@ public struct DocumentID<ID: DocumentIDConvertible>: Codable, Sendable, OmittedF
   ///
   /// - Throws: `DecodingError` when the document has a field of that name, as in Firestore.
   public init(from decoder: any Decoder) throws {
+    if let probe = decoder as? ProbeDecoder {
+      wrappedValue = probe.documentID(ID.self)
+      return
+    }
     guard let decoder = decoder as? FieldDecoder else {
       let container = try decoder.singleValueContainer()
       wrappedValue = container.decodeNil() ? nil : try container.decode(ID.self)

@@ -1,0 +1,149 @@
+// Which field of a document a property of a type is stored in. Values of the type are made from
+// examples, encoded as documents are, and compared: the field that holds what the property holds,
+// in every one of them, is the property's. This asks the type itself, so coding keys, strategies,
+// wrappers and types that encode by hand need no rules here.
+
+internal import OndolEngine
+
+/// What is known of how a type is stored. Found out once for each type and coding.
+final class ModelFields<Model: Codable & Sendable>: Sendable {
+  /// The type, made from examples.
+  private struct Sample: Sendable {
+    var model: Model
+    var fields: [String: Value]
+    var documentID: String?
+  }
+
+  let encoder: DocumentEncoder
+  let decoder: DocumentDecoder
+  private let samples: [Sample]
+  private let known = Guarded<[[AnyKeyPath]: Result<FieldPath, DatabaseError>]>([:])
+
+  private init(_ encoder: DocumentEncoder, _ decoder: DocumentDecoder, _ samples: [Sample]) {
+    self.encoder = encoder
+    self.decoder = decoder
+    self.samples = samples
+  }
+
+  // MARK: - Samples
+
+  /// - Throws: `.failedPrecondition` naming the field of which no values are known.
+  convenience init(
+    _ encoder: DocumentEncoder, _ decoder: DocumentDecoder, in database: Database
+  ) throws(DatabaseError) {
+    let first = try Self.sample(digit: nil, [:], encoder, decoder, in: database)
+    var samples = [first.sample]
+    var digit = 0
+    while first.numbers.count >> digit > 0 {
+      let next = try Self.sample(digit: digit, first.numbers, encoder, decoder, in: database)
+      samples.append(next.sample)
+      digit += 1
+    }
+    self.init(encoder, decoder, samples)
+  }
+
+  private static func sample(
+    digit: Int?, _ numbers: [String: Int], _ encoder: DocumentEncoder,
+    _ decoder: DocumentDecoder, in database: Database
+  ) throws(DatabaseError) -> (sample: Sample, numbers: [String: Int]) {
+    let probe = Probe(digit: digit, numbers: numbers, in: database)
+    do {
+      let model = try Model(from: ProbeDecoder(probe))
+      let sample = Sample(
+        model: model, fields: try encoder.encode(model), documentID: probe.documentID)
+      return (sample, probe.numbers)
+    } catch let failure as ProbeFailure {
+      throw DatabaseError(
+        .failedPrecondition,
+        "\(Model.self) cannot be the type of a collection: \(failure.reason)",
+        field: failure.field)
+    } catch {
+      throw DatabaseError(
+        .failedPrecondition,
+        "\(Model.self) cannot be the type of a collection, since it takes no examples: \(error);"
+          + " conform it to FieldExamples")
+    }
+  }
+
+  // MARK: - Fields
+
+  /// The field that a property is stored in.
+  ///
+  /// - Throws: `.invalidArgument` when it is stored in none, as what is worked out is.
+  /// - Complexity: O(1), the first time O(size of the type).
+  func path<Content: Encodable>(
+    of property: ModelProperty<Model, Content>
+  ) throws(DatabaseError) -> FieldPath {
+    if let path = known.withLock({ $0[property.keyPaths] }) { return try path.get() }
+    let path = Result { () throws(DatabaseError) in try find(property) }
+    known.withLock { $0[property.keyPaths] = path }
+    return try path.get()
+  }
+
+  private func find<Content: Encodable>(
+    _ property: ModelProperty<Model, Content>
+  ) throws(DatabaseError) -> FieldPath {
+    var contents: [Value] = []
+    for sample in samples {
+      contents.append(try encoder.anyInput(of: property.read(sample.model)).plainValue())
+    }
+    var names: [[String]] = []
+    for (name, value) in samples[0].fields { Self.paths(of: [name], value, to: contents, &names) }
+    names.removeAll { names in
+      zip(samples, contents).contains { lookUp(names[...], in: $0.fields) != $1 }
+    }
+    // A map with one field changes as the field does, and is not equal to it.
+    if names.count == 1 { return FieldPath(names[0]) }
+    if names.isEmpty, zip(samples, contents).allSatisfy({ $0.documentID == $1.string }) {
+      return .documentID()
+    }
+    throw DatabaseError(
+      .invalidArgument,
+      names.isEmpty
+        ? "\(property) is not stored in a field of its own, so nothing can be asked about it"
+        : "\(property) may be each of \(names.map { $0.joined(separator: ".") }.sorted()), which"
+          + " hold the same in all examples of \(Model.self)")
+  }
+
+  /// Adds the paths at and below `path` that hold what `contents` begin with.
+  private static func paths(
+    of path: [String], _ value: Value, to contents: [Value], _ paths: inout [[String]]
+  ) {
+    if value == contents[0] { paths.append(path) }
+    guard case .map(let fields) = value else { return }
+    for (name, value) in fields { Self.paths(of: path + [name], value, to: contents, &paths) }
+  }
+
+  /// What is stored for a value that a property is compared with or set to.
+  func input<Content: Encodable>(of content: Content) throws(DatabaseError) -> FieldInput {
+    try encoder.anyInput(of: content)
+  }
+}
+
+// MARK: - Known types
+
+/// What is known of types, for everybody in the process.
+private let knownModels = Guarded<[ModelKey: any Sendable]>([:])
+
+private struct ModelKey: Sendable, Hashable {
+  var type: ObjectIdentifier
+  var keyStrategy: KeyStrategy
+  var dateStrategy: DateStrategy
+}
+
+extension ModelFields {
+  /// What is known of the type, found out now when nobody asked before.
+  static func of(
+    _ encoder: DocumentEncoder, _ decoder: DocumentDecoder, in database: Database
+  ) throws(DatabaseError) -> ModelFields {
+    let key = ModelKey(
+      type: ObjectIdentifier(Model.self), keyStrategy: encoder.keyStrategy,
+      dateStrategy: encoder.dateStrategy)
+    // Defaults are the collection's own.
+    let isPlain = decoder.defaults.isEmpty
+    if isPlain, let known = knownModels.withLock({ $0[key] }) as? ModelFields { return known }
+    let fields = try ModelFields(encoder, decoder, in: database)
+    if isPlain { knownModels.withLock { $0[key] = fields } }
+    return fields
+  }
+}

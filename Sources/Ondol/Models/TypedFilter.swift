@@ -1,0 +1,223 @@
+// Conditions on properties instead of names: what a misspelt name or a value of another type makes
+// impossible to compile. They are turned into the conditions of the untyped query when the
+// collection is known.
+
+/// A condition on values of a type, alone or combined with others.
+///
+/// ```swift
+/// items.where(\.price < 50)
+/// items.where { $0.price < 50 && $0.tags.contains("oak") || $0.count == 0 }
+/// ```
+///
+/// `==` and `!=` with nil mean what `whereField(_:isEqualTo:)` and `whereField(_:isNotEqualTo:)`
+/// mean with null: a property that is nil is left out of the document, so that it meets neither,
+/// unless it is an ``ExplicitNull``.
+public struct TypedFilter<Model: Codable & Sendable>: Sendable {
+  /// The condition on fields.
+  let filter: @Sendable (ModelFields<Model>) throws(DatabaseError) -> Filter
+
+  private init(_ filter: @escaping @Sendable (ModelFields<Model>) throws(DatabaseError) -> Filter) {
+    self.filter = filter
+  }
+
+  /// A condition that compares a property with a value.
+  fileprivate init<Content: Encodable & Sendable, Operand: Encodable & Sendable>(
+    _ property: ModelProperty<Model, Content>, _ operand: Operand,
+    _ make: @escaping @Sendable (FieldPath, any FieldContent) -> Filter
+  ) {
+    self.init { (fields) throws(DatabaseError) in
+      make(try fields.path(of: property), EncodedContent(operand, fields.encoder))
+    }
+  }
+
+  /// A condition that compares a property with several values.
+  fileprivate init<Content: Encodable & Sendable, Operand: Encodable & Sendable>(
+    _ property: ModelProperty<Model, Content>, anyOf operands: [Operand],
+    _ make: @escaping @Sendable (FieldPath, [(any FieldContent)?]) -> Filter
+  ) {
+    self.init { (fields) throws(DatabaseError) in
+      make(
+        try fields.path(of: property), operands.map { EncodedContent($0, fields.encoder) })
+    }
+  }
+
+  /// What meets both.
+  public static func && (left: TypedFilter, right: TypedFilter) -> TypedFilter {
+    TypedFilter { (fields) throws(DatabaseError) in
+      .andFilter([try left.filter(fields), try right.filter(fields)])
+    }
+  }
+
+  /// What meets at least one; see `Filter.orFilter(_:)`.
+  public static func || (left: TypedFilter, right: TypedFilter) -> TypedFilter {
+    TypedFilter { (fields) throws(DatabaseError) in
+      .orFilter([try left.filter(fields), try right.filter(fields)])
+    }
+  }
+}
+
+/// A value as the collection's encoder stores it.
+struct EncodedContent<Content: Encodable>: FieldContent {
+  private let content: Content
+  private let encoder: DocumentEncoder
+
+  init(_ content: Content, _ encoder: DocumentEncoder) {
+    self.content = content
+    self.encoder = encoder
+  }
+
+  func encodeField() throws(DatabaseError) -> FieldInput { try encoder.anyInput(of: content) }
+}
+
+// MARK: - Properties
+
+extension ModelProperty where Content: Encodable & Equatable & Sendable {
+  /// Where the property equals the value.
+  public static func == (left: ModelProperty, right: Content) -> TypedFilter<Model> {
+    TypedFilter(left, right) { .whereField($0, isEqualTo: $1) }
+  }
+
+  /// Where the property is there, neither null nor equal to the value.
+  public static func != (left: ModelProperty, right: Content) -> TypedFilter<Model> {
+    TypedFilter(left, right) { .whereField($0, isNotEqualTo: $1) }
+  }
+
+  /// Where the property equals one of the values, of which there may be any number.
+  public func isIn(_ values: [Content]) -> TypedFilter<Model> {
+    TypedFilter(self, anyOf: values) { .whereField($0, in: $1) }
+  }
+
+  /// Where the property is there, neither null nor equal to one of the values.
+  public func isNotIn(_ values: [Content]) -> TypedFilter<Model> {
+    TypedFilter(self, anyOf: values) { .whereField($0, notIn: $1) }
+  }
+}
+
+extension ModelProperty where Content: Encodable & Comparable & Sendable {
+  /// Where the property is less than the value.
+  public static func < (left: ModelProperty, right: Content) -> TypedFilter<Model> {
+    TypedFilter(left, right) { .whereField($0, isLessThan: $1) }
+  }
+
+  /// Where the property is not greater than the value.
+  public static func <= (left: ModelProperty, right: Content) -> TypedFilter<Model> {
+    TypedFilter(left, right) { .whereField($0, isLessThanOrEqualTo: $1) }
+  }
+
+  /// Where the property is greater than the value.
+  public static func > (left: ModelProperty, right: Content) -> TypedFilter<Model> {
+    TypedFilter(left, right) { .whereField($0, isGreaterThan: $1) }
+  }
+
+  /// Where the property is not less than the value.
+  public static func >= (left: ModelProperty, right: Content) -> TypedFilter<Model> {
+    TypedFilter(left, right) { .whereField($0, isGreaterThanOrEqualTo: $1) }
+  }
+}
+
+extension ModelProperty {
+  /// Where the property is there and less than the value.
+  public static func < <Wrapped: Encodable & Comparable & Sendable>(
+    left: ModelProperty, right: Wrapped
+  ) -> TypedFilter<Model> where Content == Wrapped? {
+    TypedFilter(left, right) { .whereField($0, isLessThan: $1) }
+  }
+
+  /// Where the property is there and not greater than the value.
+  public static func <= <Wrapped: Encodable & Comparable & Sendable>(
+    left: ModelProperty, right: Wrapped
+  ) -> TypedFilter<Model> where Content == Wrapped? {
+    TypedFilter(left, right) { .whereField($0, isLessThanOrEqualTo: $1) }
+  }
+
+  /// Where the property is there and greater than the value.
+  public static func > <Wrapped: Encodable & Comparable & Sendable>(
+    left: ModelProperty, right: Wrapped
+  ) -> TypedFilter<Model> where Content == Wrapped? {
+    TypedFilter(left, right) { .whereField($0, isGreaterThan: $1) }
+  }
+
+  /// Where the property is there and not less than the value.
+  public static func >= <Wrapped: Encodable & Comparable & Sendable>(
+    left: ModelProperty, right: Wrapped
+  ) -> TypedFilter<Model> where Content == Wrapped? {
+    TypedFilter(left, right) { .whereField($0, isGreaterThanOrEqualTo: $1) }
+  }
+}
+
+extension ModelProperty where Content == String {
+  /// Where the text begins with `prefix`, compared by UTF-8 bytes.
+  public func hasPrefix(_ prefix: String) -> TypedFilter<Model> {
+    TypedFilter(self, prefix) { path, _ in .whereField(path, hasPrefix: prefix) }
+  }
+}
+
+extension ModelProperty where Content == String? {
+  /// Where the text is there and begins with `prefix`, compared by UTF-8 bytes.
+  public func hasPrefix(_ prefix: String) -> TypedFilter<Model> {
+    TypedFilter(self, prefix) { path, _ in .whereField(path, hasPrefix: prefix) }
+  }
+}
+
+extension ModelProperty
+where Content: Encodable & Sendable & Sequence, Content.Element: Encodable & Equatable & Sendable {
+  /// Where the array has the element.
+  public func contains(_ element: Content.Element) -> TypedFilter<Model> {
+    TypedFilter(self, element) { .whereField($0, arrayContains: $1) }
+  }
+
+  /// Where the array has at least one of the elements, of which there may be any number.
+  public func contains(anyOf elements: [Content.Element]) -> TypedFilter<Model> {
+    TypedFilter(self, anyOf: elements) { .whereField($0, arrayContainsAny: $1) }
+  }
+}
+
+extension ModelProperty {
+  /// Where the array is there and has the element.
+  public func contains<Elements: Encodable & Sendable & Sequence>(
+    _ element: Elements.Element
+  ) -> TypedFilter<Model>
+  where Content == Elements?, Elements.Element: Encodable & Equatable & Sendable {
+    TypedFilter(self, element) { .whereField($0, arrayContains: $1) }
+  }
+
+  /// Where the array is there and has at least one of the elements.
+  public func contains<Elements: Encodable & Sendable & Sequence>(
+    anyOf elements: [Elements.Element]
+  ) -> TypedFilter<Model>
+  where Content == Elements?, Elements.Element: Encodable & Equatable & Sendable {
+    TypedFilter(self, anyOf: elements) { .whereField($0, arrayContainsAny: $1) }
+  }
+}
+
+// MARK: - Key paths
+
+/// Where the property equals the value: `\.name == "Lamp"`.
+public func == <Model: Codable & Sendable, Content: Encodable & Equatable & Sendable>(
+  left: any KeyPath<Model, Content> & Sendable, right: Content
+) -> TypedFilter<Model> { ModelProperty(left) == right }
+
+/// Where the property is there, neither null nor equal to the value.
+public func != <Model: Codable & Sendable, Content: Encodable & Equatable & Sendable>(
+  left: any KeyPath<Model, Content> & Sendable, right: Content
+) -> TypedFilter<Model> { ModelProperty(left) != right }
+
+/// Where the property is less than the value: `\.price < 50`.
+public func < <Model: Codable & Sendable, Content: Encodable & Comparable & Sendable>(
+  left: any KeyPath<Model, Content> & Sendable, right: Content
+) -> TypedFilter<Model> { ModelProperty(left) < right }
+
+/// Where the property is not greater than the value.
+public func <= <Model: Codable & Sendable, Content: Encodable & Comparable & Sendable>(
+  left: any KeyPath<Model, Content> & Sendable, right: Content
+) -> TypedFilter<Model> { ModelProperty(left) <= right }
+
+/// Where the property is greater than the value.
+public func > <Model: Codable & Sendable, Content: Encodable & Comparable & Sendable>(
+  left: any KeyPath<Model, Content> & Sendable, right: Content
+) -> TypedFilter<Model> { ModelProperty(left) > right }
+
+/// Where the property is not less than the value.
+public func >= <Model: Codable & Sendable, Content: Encodable & Comparable & Sendable>(
+  left: any KeyPath<Model, Content> & Sendable, right: Content
+) -> TypedFilter<Model> { ModelProperty(left) >= right }

@@ -1,0 +1,254 @@
+// Makes values of a Codable type that are known to differ: what tells which field a property is
+// stored in. A type is decoded several times, and each time every field holds one of two examples;
+// which one follows the digits of the field's number, so that no two fields change together in all
+// of them. What a property then holds tells by its changes which field it came from.
+
+internal import OndolFoundation
+internal import OndolEngine
+
+/// A type of which two different values are known, for those whose values cannot be guessed.
+///
+/// Typed collections find out in which field each property of a type is stored by decoding it from
+/// examples. Texts, numbers, dates and the like, enums that are `CaseIterable` and types made of
+/// these need nothing. Other types that refuse most values, such as an e-mail address that is
+/// checked or an enum whose cases are not listed, say here what they take.
+///
+/// ```swift
+/// extension Email: FieldExamples {
+///   static var fieldExamples: [Email] { [Email("a@example.com")!, Email("b@example.com")!] }
+/// }
+/// ```
+public protocol FieldExamples {
+  /// At least two different values.
+  static var fieldExamples: [Self] { get }
+}
+
+/// One decoding of a type from examples: which of the two each field has.
+final class Probe {
+  /// The number of each field by its path, in the order they were asked for.
+  private(set) var numbers: [String: Int] = [:]
+  /// Which digit of a field's number decides; none in the first pass.
+  private let digit: Int?
+  let database: Database
+  /// The path of the document's id, when the type has it.
+  private(set) var documentIDPath: String?
+  /// What the document's id is in this pass.
+  private(set) var documentID: String?
+
+  init(digit: Int?, numbers: [String: Int], in database: Database) {
+    self.digit = digit
+    self.numbers = numbers
+    self.database = database
+  }
+
+  /// Whether the field at `path` has its second example in this pass.
+  fileprivate func isSecond(_ path: String) -> Bool {
+    let number = numbers[path] ?? numbers.count + 1
+    numbers[path] = number
+    return digit.map { number >> $0 & 1 == 1 } ?? false
+  }
+
+  fileprivate func note(documentID: String, at path: String) {
+    documentIDPath = path
+    self.documentID = documentID
+  }
+}
+
+/// Why a type cannot be made from examples.
+struct ProbeFailure: Error {
+  var field: String
+  var reason: String
+}
+
+/// Hands out examples for whatever is asked of it.
+struct ProbeDecoder: Decoder {
+  private let probe: Probe
+  let codingPath: [any CodingKey]
+  let userInfo: [CodingUserInfoKey: Any]
+
+  init(_ probe: Probe, at path: [any CodingKey] = [], userInfo: [CodingUserInfoKey: Any] = [:]) {
+    self.probe = probe
+    codingPath = path
+    self.userInfo = userInfo
+  }
+
+  /// Types that contain themselves are made so deep.
+  private static let maximumDepth = 6
+
+  fileprivate var isTooDeep: Bool { codingPath.count >= Self.maximumDepth }
+
+  fileprivate func below(_ key: any CodingKey) -> ProbeDecoder {
+    ProbeDecoder(probe, at: codingPath + [key], userInfo: userInfo)
+  }
+
+  func container<Key: CodingKey>(keyedBy type: Key.Type) -> KeyedDecodingContainer<Key> {
+    KeyedDecodingContainer(ProbedFields<Key>(decoder: self))
+  }
+
+  func unkeyedContainer() -> any UnkeyedDecodingContainer { ProbedElements(decoder: self) }
+
+  func singleValueContainer() -> any SingleValueDecodingContainer { ProbedValue(decoder: self) }
+
+  /// The example that is this pass's.
+  fileprivate func example<Content: Decodable>(_ type: Content.Type) throws -> Content {
+    let path = dotted(codingPath)
+    if let examples = Self.examples(of: type, in: probe.database) {
+      guard let first = examples.first else {
+        throw ProbeFailure(field: path, reason: "\(type) has no values")
+      }
+      let isSecond = probe.isSecond(path)
+      return isSecond ? examples[examples.count > 1 ? 1 : 0] : first
+    }
+    do {
+      return try Content(from: self)
+    } catch let error as ProbeFailure {
+      throw error
+    } catch {
+      throw ProbeFailure(
+        field: path,
+        reason: "no values of \(type) are known: conform it to FieldExamples"
+          + " or, if it is an enum, to CaseIterable")
+    }
+  }
+
+  /// The document's id, which is no field.
+  func documentID<ID: DocumentIDConvertible>(_ type: ID.Type) -> ID {
+    let path = dotted(codingPath)
+    let id = probe.isSecond(path) ? "probe-b" : "probe-a"
+    probe.note(documentID: id, at: path)
+    return ID.make(from: probe.database.collection("probes").document(id))
+  }
+
+  /// Two different values of a type, none where its own decoding makes them.
+  private static func examples<Content>(
+    of type: Content.Type, in database: Database
+  ) -> [Content]? {
+    if let type = type as? any FieldExamples.Type { return type.fieldExamples as? [Content] }
+    if let type = type as? any CaseIterable.Type { return allCases(of: type) as? [Content] }
+    return pair(of: type, in: database) as? [Content]
+  }
+
+  private static func allCases<Cases: CaseIterable>(of type: Cases.Type) -> [Cases] {
+    Array(type.allCases)
+  }
+
+  /// Texts and dates are such that what is worked out of them is seldom equal to them.
+  private static func pair(of type: any Any.Type, in database: Database) -> Any? {
+    switch type {
+    case is String.Type: [" Probe Ä b ", " pRobe é C "]
+    case is Bool.Type: [false, true]
+    case is Date.Type: [1_000_003.5, 86_400_007.25].map { Date(timeIntervalSince1970: $0) }
+    case is Data.Type: [Data([0x70, 0]), Data([0x71, 1, 0])]
+    case is URL.Type: ["probe://a.example/B?c#d", "probe://e.example/F?g#h"].compactMap(URL.init)
+    case is UUID.Type:
+      ["9B5A6C1E-0D3F-4E57-8A11-6C2B7D90E4F3", "2F4D1E80-77AA-4C1B-9E02-51D3C8B6A7F0"]
+        .compactMap(UUID.init(uuidString:))
+    case is Timestamp.Type: [1_234_567, 7_654_321].map { Timestamp(unchecked: $0) }
+    case is GeoPoint.Type: [1.5, 3.5].compactMap { try? GeoPoint(latitude: $0, longitude: $0 + 1) }
+    case is VectorValue.Type: [VectorValue([1.5]), VectorValue([2.5])]
+    case is DocumentReference.Type:
+      ["a", "b"].map { database.collection("probes").document($0) }
+    case is Value.Type: [Value.string(" Probe Ä b "), Value.string(" pRobe é C ")]
+    default: numbers(of: type)
+    }
+  }
+
+  private static func numbers(of type: any Any.Type) -> Any? {
+    if let type = type as? any BinaryInteger.Type { return integers(of: type) }
+    if let type = type as? any BinaryFloatingPoint.Type { return fractions(of: type) }
+    return nil
+  }
+
+  private static func integers<Number: BinaryInteger>(of type: Number.Type) -> [Number] {
+    [Number(clamping: 7), Number(clamping: 11)]
+  }
+
+  private static func fractions<Number: BinaryFloatingPoint>(of type: Number.Type) -> [Number] {
+    [Number(7.25), Number(11.75)]
+  }
+}
+
+/// Fields that are all there.
+private struct ProbedFields<Key: CodingKey>: KeyedDecodingContainerProtocol {
+  let decoder: ProbeDecoder
+
+  var codingPath: [any CodingKey] { decoder.codingPath }
+
+  /// Asked for by types whose keys are data, and by enums with values of their own.
+  var allKeys: [Key] {
+    if decoder.isTooDeep { return [] }
+    return Key(stringValue: "probe").map { [$0] } ?? []
+  }
+
+  func contains(_ key: Key) -> Bool { !decoder.isTooDeep }
+
+  func decodeNil(forKey key: Key) -> Bool { decoder.isTooDeep }
+
+  func decode<Content: Decodable>(_ type: Content.Type, forKey key: Key) throws -> Content {
+    try decoder.below(key).example(type)
+  }
+
+  func nestedContainer<Nested: CodingKey>(
+    keyedBy type: Nested.Type, forKey key: Key
+  ) -> KeyedDecodingContainer<Nested> {
+    decoder.below(key).container(keyedBy: type)
+  }
+
+  func nestedUnkeyedContainer(forKey key: Key) -> any UnkeyedDecodingContainer {
+    decoder.below(key).unkeyedContainer()
+  }
+
+  func superDecoder() -> any Decoder { decoder.below(PlainKey("super")) }
+
+  func superDecoder(forKey key: Key) -> any Decoder { decoder.below(key) }
+}
+
+/// A list of one element, of more when more is asked for.
+private struct ProbedElements: UnkeyedDecodingContainer {
+  let decoder: ProbeDecoder
+  private(set) var currentIndex = 0
+
+  init(decoder: ProbeDecoder) {
+    self.decoder = decoder
+  }
+
+  var codingPath: [any CodingKey] { decoder.codingPath }
+  var count: Int? { decoder.isTooDeep ? 0 : 1 }
+  var isAtEnd: Bool { decoder.isTooDeep || currentIndex >= 1 }
+
+  private mutating func step() -> ProbeDecoder {
+    defer { currentIndex += 1 }
+    return decoder.below(PlainKey(currentIndex))
+  }
+
+  mutating func decodeNil() -> Bool { false }
+
+  mutating func decode<Content: Decodable>(_ type: Content.Type) throws -> Content {
+    try step().example(type)
+  }
+
+  mutating func nestedContainer<Nested: CodingKey>(
+    keyedBy type: Nested.Type
+  ) -> KeyedDecodingContainer<Nested> {
+    step().container(keyedBy: type)
+  }
+
+  mutating func nestedUnkeyedContainer() -> any UnkeyedDecodingContainer {
+    step().unkeyedContainer()
+  }
+
+  mutating func superDecoder() -> any Decoder { step() }
+}
+
+/// A value that is a whole.
+private struct ProbedValue: SingleValueDecodingContainer {
+  let decoder: ProbeDecoder
+
+  var codingPath: [any CodingKey] { decoder.codingPath }
+
+  func decodeNil() -> Bool { decoder.isTooDeep }
+
+  func decode<Content: Decodable>(_ type: Content.Type) throws -> Content {
+    try decoder.example(type)
+  }
+}
