@@ -40,7 +40,7 @@ package struct JSONWriter {
   package static func page(_ fields: [String: Value]) -> String {
     var writer = JSONWriter()
     var separator = "{\n  "
-    for (name, value) in fields.sorted(by: { $0.key.utf8Bytes.compare($1.key.utf8Bytes) < 0 }) {
+    for (name, value) in fields.sorted(by: { $0.key.compareBytes($1.key) < 0 }) {
       writer.append(separator)
       writer.write(name)
       writer.append(": ")
@@ -189,7 +189,7 @@ extension JSONWriter {
   }
 
   private mutating func members(_ fields: [String: Value], _ separator: inout Bool) {
-    for (name, value) in fields.sorted(by: { $0.key.utf8Bytes.compare($1.key.utf8Bytes) < 0 }) {
+    for (name, value) in fields.sorted(by: { $0.key.compareBytes($1.key) < 0 }) {
       member(name, value, &separator)
     }
   }
@@ -204,16 +204,17 @@ extension JSONWriter {
 
   private mutating func write(_ string: String) {
     bytes.append(UInt8(ascii: "\""))
-    let octets = string.utf8Bytes
-    var start = 0
-    for index in 0..<octets.byteCount {
-      let byte = octets.byte(at: index)
-      guard byte < 0x20 || byte == 0x22 || byte == 0x5C || byte == 0x7F else { continue }
-      bytes.append(octets.extracting(start..<index))
-      append(Self.escape(byte))
-      start = index + 1
+    string.withUTF8Bytes { octets in
+      var start = 0
+      for index in 0..<octets.byteCount {
+        let byte = octets.byte(at: index)
+        guard byte < 0x20 || byte == 0x22 || byte == 0x5C || byte == 0x7F else { continue }
+        bytes.append(octets.extracting(start..<index))
+        append(Self.escape(byte))
+        start = index + 1
+      }
+      bytes.append(octets.extracting(start..<octets.byteCount))
     }
-    bytes.append(octets.extracting(start..<octets.byteCount))
     bytes.append(UInt8(ascii: "\""))
   }
 

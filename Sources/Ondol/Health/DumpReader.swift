@@ -36,7 +36,7 @@ package struct DumpReader: Sendable {
           var collection = DumpedCollection(pattern: pattern.collectionIDs)
           collection.indexes = entry.allIndexes.filter { !$0.kind.isOfEnds }
             .map { DumpedIndex($0.kind) }
-            .sorted { $0.name.utf8Bytes.compare($1.name.utf8Bytes) < 0 }
+            .sorted { $0.name.compareBytes($1.name) < 0 }
           collection.timeToLive = entry.timeToLive
           if entry.schema != SchemaHistory() { collection.schema = entry.schema.bytes.value }
           collection.entry = entry
@@ -65,7 +65,7 @@ package struct DumpReader: Sendable {
         let indexes = try rows.groupIndexes(CatalogKey.group(id)).map { DumpedIndex($0) }
         guard !indexes.isEmpty else { continue }
         groups.append(
-          (id, indexes.sorted { $0.name.utf8Bytes.compare($1.name.utf8Bytes) < 0 }))
+          (id, indexes.sorted { $0.name.compareBytes($1.name) < 0 }))
       }
       return groups
     }

@@ -112,7 +112,7 @@ extension KeyWriter {
       appendEscaped(value, limit: KeyCoding.maximumComponentLength)
     case .bytes(let value):
       bytes.append(KeyCoding.Tag.bytes)
-      appendEscaped(value.span, limit: KeyCoding.maximumComponentLength)
+      appendEscaped(value.elements, limit: KeyCoding.maximumComponentLength)
     case .reference(let value): append(value)
     case .geoPoint(let value):
       bytes.append(KeyCoding.Tag.geoPoint)
@@ -202,7 +202,7 @@ extension KeyWriter {
   }
 
   private mutating func appendEscaped(_ text: String, limit: Int, isWhole: Bool = true) {
-    appendEscaped(text.utf8Span.span, limit: limit, isWhole: isWhole)
+    text.withUTF8Bytes { appendEscaped($0.octets, limit: limit, isWhole: isWhole) }
   }
 
   /// Appends `octets` with zeros escaped, and the end when `isWhole`. Stops behind `limit` bytes:

@@ -178,7 +178,7 @@ struct LookupStep: Sendable, Hashable {
   func hash(into hasher: inout Hasher) {
     hasher.combine(segments: field)
     hasher.combine(collection)
-    hasher.combine(name.utf8Bytes)
+    hasher.combine(utf8: name)
   }
 }
 

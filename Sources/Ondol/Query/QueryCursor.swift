@@ -102,7 +102,7 @@ extension QueryCursor: LosslessStringConvertible {
 
   private init(bytes: [UInt8]) throws(MalformedBytes) {
     let problem = MalformedBytes(at: 0, "no cursor")
-    let octets = bytes.span
+    let octets = bytes.elements
     guard bytes.first == Self.version, let digest = octets.word(at: 1),
       bytes.count >= Self.headerLength
     else { throw problem }

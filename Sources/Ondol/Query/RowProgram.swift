@@ -198,7 +198,7 @@ extension RowProgram {
   /// Whether the document, whose row is `view`, is in. `key` may be empty unless `needsKeys`.
   @inline(__always)
   func accepts(_ view: borrowing DocumentView, _ key: RawSpan) throws(MalformedBytes) -> Bool {
-    let steps = steps.span
+    let steps = steps.elements
     var next = start
     while next >= 0 {
       let step = steps[Int(next)]
@@ -269,7 +269,7 @@ extension RowProgram {
   @_lifetime(borrow self)
   private func text(_ place: Int64) -> RawSpan {
     let start = Int(place >> 32)
-    return bytes.span.extracting(start..<(start + Int(place & 0xffff_ffff))).raw
+    return bytes.bytes.extracting(start..<(start + Int(place & 0xffff_ffff)))
   }
 
   /// Whether one of `count` operands, which are sorted, is the same as a value.

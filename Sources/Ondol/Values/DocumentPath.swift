@@ -156,7 +156,7 @@ extension Hasher {
   mutating func combine(segments: [String]) {
     combine(segments.count)
     for segment in segments {
-      combine(segment.utf8Bytes)
+      combine(utf8: segment)
     }
   }
 }

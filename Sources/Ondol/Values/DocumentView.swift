@@ -182,7 +182,7 @@ struct ValueView: ~Escapable {
     if case .offset(let offset) = place, let tag = octets.octet(at: offset) {
       switch (tag, other) {
       case (ValueCoding.Tag.string, .string(let text)):
-        if let own = octets.lengthPrefixed(at: offset + 1) { return own.compare(text.utf8Bytes) }
+        if let own = octets.lengthPrefixed(at: offset + 1) { return own.compare(text) }
       case (ValueCoding.Tag.bytes, .bytes(let bytes)):
         if let own = octets.lengthPrefixed(at: offset + 1) { return own.compare(bytes.bytes) }
       default: break
@@ -256,7 +256,7 @@ extension Span<UInt8> {
       guard offset >= layout.contentStart, let text = lengthPrefixed(at: offset) else {
         throw MalformedBytes(at: layout.base, "a document has a name out of bounds")
       }
-      let order = text.compare(name.utf8Bytes)
+      let order = text.compare(name)
       if order == 0 { return (middle, true) }
       if order < 0 { low = middle + 1 } else { high = middle }
     }

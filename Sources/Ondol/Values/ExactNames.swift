@@ -34,7 +34,7 @@ struct ExactText: Hashable, Sendable {
   }
 
   func hash(into hasher: inout Hasher) {
-    hasher.combine(text.utf8Bytes)
+    hasher.combine(utf8: text)
   }
 }
 

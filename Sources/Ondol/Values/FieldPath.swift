@@ -124,7 +124,7 @@ extension FieldPath: Hashable {
     switch form {
     case .names(let names): hasher.combine(segments: names)
     case .documentID: hasher.combine(Self.documentIDName)
-    case .invalid(let text, _): hasher.combine(text.utf8Bytes)
+    case .invalid(let text, _): hasher.combine(utf8: text)
     }
   }
 }

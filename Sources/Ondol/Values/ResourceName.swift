@@ -25,13 +25,16 @@ enum ResourceName {
   /// Whether `id` is a name of one segment that needs no second look, as most ids are: short, of
   /// ASCII, without "/" and "." and not beginning with "_".
   static func isPlainID(_ id: String) -> Bool {
-    let octets = id.utf8Bytes.octets
-    guard octets.count > 0, octets.count <= 64, octets[0] != UInt8(ascii: "_") else { return false }
-    for index in octets.indices {
-      let byte = octets[index]
-      if byte >= 0x80 || byte == UInt8(ascii: "/") || byte == UInt8(ascii: ".") { return false }
+    id.withUTF8Bytes { bytes in
+      let octets = bytes.octets
+      guard octets.count > 0, octets.count <= 64, octets[0] != UInt8(ascii: "_")
+      else { return false }
+      for index in octets.indices {
+        let byte = octets[index]
+        if byte >= 0x80 || byte == UInt8(ascii: "/") || byte == UInt8(ascii: ".") { return false }
+      }
+      return true
     }
-    return true
   }
 
   /// Why `name` cannot name a field, or nil when it can.

@@ -107,13 +107,14 @@ struct SymbolTable: Sendable {
 
   /// Where `name` stands, or where it would.
   private func place(of name: String) -> Int {
-    let bytes = name.utf8Bytes
-    let mask = places.count - 1
-    var place = Int(truncatingIfNeeded: KeyHash.hash(bytes, seed: Self.seed)) & mask
-    while places[place] != 0, names[Int(places[place] - 1)].utf8Bytes.compare(bytes) != 0 {
-      place = (place + 1) & mask
+    name.withUTF8Bytes { bytes in
+      let mask = places.count - 1
+      var place = Int(truncatingIfNeeded: KeyHash.hash(bytes, seed: Self.seed)) & mask
+      while places[place] != 0, bytes.compare(names[Int(places[place] - 1)]) != 0 {
+        place = (place + 1) & mask
+      }
+      return place
     }
-    return place
   }
 }
 

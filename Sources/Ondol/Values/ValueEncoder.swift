@@ -99,10 +99,11 @@ private struct FamiliarNames {
 
   /// Where the name belongs, told by its length and both its ends.
   private static func slot(_ name: String) -> Int {
-    let octets = name.utf8Bytes
-    guard octets.byteCount > 0 else { return 0 }
-    let ends = Int(octets.byte(at: 0)) &+ 7 &* Int(octets.byte(at: octets.byteCount - 1))
-    return (ends &+ 31 &* octets.byteCount) & 63
+    name.withUTF8Bytes { octets in
+      guard octets.byteCount > 0 else { return 0 }
+      let ends = Int(octets.byte(at: 0)) &+ 7 &* Int(octets.byte(at: octets.byteCount - 1))
+      return (ends &+ 31 &* octets.byteCount) & 63
+    }
   }
 }
 
@@ -170,9 +171,10 @@ extension ValueEncoder {
   }
 
   mutating func append(name: String) {
-    let octets = name.utf8Bytes
-    bytes.appendVarint(octets.byteCount)
-    bytes.append(octets)
+    name.withUTF8Bytes { octets in
+      bytes.appendVarint(octets.byteCount)
+      bytes.append(octets)
+    }
   }
 }
 

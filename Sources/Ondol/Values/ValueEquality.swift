@@ -19,7 +19,7 @@ extension Value: Hashable {
     case .integer(let value): hasher.combine(value)
     case .double(let value): value.hashAsNumber(into: &hasher)
     case .timestamp(let value): hasher.combine(value)
-    case .string(let value): hasher.combine(value.utf8Bytes)
+    case .string(let value): hasher.combine(utf8: value)
     case .bytes(let value): hasher.combine(value.bytes)
     case .reference(let value): hasher.combine(value)
     case .geoPoint(let value): hasher.combine(value)
@@ -28,7 +28,7 @@ extension Value: Hashable {
     case .map(let fields):
       hasher.combine(fields.count)
       for (name, value) in ValueOrder.sorted(fields) {
-        hasher.combine(name.utf8Bytes)
+        hasher.combine(utf8: name)
         hasher.combine(value)
       }
     case .blob(let value): hasher.combine(value)

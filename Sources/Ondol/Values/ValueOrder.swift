@@ -34,7 +34,7 @@ enum ValueOrder {
 extension ValueOrder {
   /// UTF-8 bytes, without normalisation.
   static func compare(_ left: String, _ right: String) -> Int {
-    left.utf8Bytes.compare(right.utf8Bytes)
+    left.compareBytes(right)
   }
 
   /// None first.
@@ -72,9 +72,11 @@ extension ValueOrder {
 
   /// The first eight bytes of a text as a number, zeros behind it where it is shorter.
   private static func head(of text: String) -> UInt64 {
-    let octets = text.utf8Span.span
-    var head: UInt64 = 0
-    for index in 0..<8 { head = head << 8 | (index < octets.count ? UInt64(octets[index]) : 0) }
-    return head
+    text.withUTF8Bytes { bytes in
+      let octets = bytes.octets
+      var head: UInt64 = 0
+      for index in 0..<8 { head = head << 8 | (index < octets.count ? UInt64(octets[index]) : 0) }
+      return head
+    }
   }
 }

@@ -35,7 +35,7 @@ extension ValueReader {
   private mutating func skipText() throws(MalformedBytes) {
     let start = offset
     let text = try lengthPrefixed().octets
-    guard text.isShortASCII || (try? UTF8Span(validating: text)) != nil else {
+    guard text.isShortASCII || text.raw.isUTF8 else {
       throw MalformedBytes(at: start, "a document has a text that is not UTF-8")
     }
   }
@@ -97,17 +97,18 @@ extension ValueReader {
       }
       let place = offset
       let name = try lengthPrefixed().octets
-      guard let text = try? UTF8Span(validating: name) else {
+      let isPlain = name.isShortASCII
+      guard isPlain || name.raw.isUTF8 else {
         throw MalformedBytes(at: place, "a document has a text that is not UTF-8")
       }
-      isASCII = isASCII && text.isKnownASCII
+      isASCII = isASCII && isPlain
       let bounds = (offset - name.count)..<offset
       guard index == 0 || octets.extracting(previous).raw.compare(name.raw) < 0 else {
         throw malformed("has names out of order")
       }
       previous = bounds
     }
-    // Only beyond ASCII can names that differ be spellings of one.
+    // Only beyond ASCII can names that differ be spellings of one; long names are not asked.
     guard !isASCII else { return }
     offset = start
     guard Set(try names(layout)).count == layout.count else {

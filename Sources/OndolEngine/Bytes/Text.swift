@@ -1,26 +1,75 @@
 // Strings as their UTF-8 bytes. Names and texts are ordered, compared and stored by their bytes:
 // Swift's own `==` and `<` on strings follow Unicode's equivalence, under which two different keys
 // could be one.
+//
+// The fast ways to a string's bytes and back came with macOS 26. Older systems of Apple's have the
+// other way, which is a function of its own here, so that tests try it where nobody else needs it.
 
 extension String {
-  /// The UTF-8 bytes, borrowed.
-  package var utf8Bytes: RawSpan {
-    @_lifetime(borrow self)
-    get {
-      // Safe: the code units are initialised bytes, and the span borrows the string.
-      unsafe self.utf8Span.span.bytes
+  /// Lends the UTF-8 bytes to `body`.
+  @inlinable package func withUTF8Bytes<Result>(_ body: (RawSpan) -> Result) -> Result {
+    if #available(macOS 26, iOS 26, tvOS 26, watchOS 26, visionOS 26, *) {
+      // Safe: the code units are initialised bytes.
+      return unsafe body(utf8Span.span.bytes)
     }
+    return withStoredUTF8(body)
+  }
+
+  /// The same on older systems. A string that Foundation made need not be UTF-8 in memory there,
+  /// and then is copied.
+  @usableFromInline
+  package func withStoredUTF8<Result>(_ body: (RawSpan) -> Result) -> Result {
+    var text = self
+    // Safe: the buffer is read within the closure only.
+    return text.withUTF8 { unsafe body(RawSpan(_unsafeElements: $0)) }
+  }
+
+  /// How the bytes compare with those of `other`: negative, zero or positive.
+  package func compareBytes(_ other: String) -> Int {
+    withUTF8Bytes { $0.compare(other) }
   }
 
   /// The string whose UTF-8 is `bytes`, or nil when they are not UTF-8.
   package init?(utf8 bytes: RawSpan) {
+    guard #available(macOS 26, iOS 26, tvOS 26, watchOS 26, visionOS 26, *) else {
+      self.init(repairing: bytes)
+      return
+    }
     // Four times as fast as `String(validating:as:)`: 24 ns for 36 bytes.
     guard let text = try? UTF8Span(validating: bytes.octets) else { return nil }
     self.init(copying: text)
   }
+
+  /// The same on older systems: bytes that are not UTF-8 are repaired, and then are others.
+  package init?(repairing bytes: RawSpan) {
+    // Safe: the buffer is read within the closure only.
+    let text = unsafe bytes.withUnsafeBytes { unsafe String(decoding: $0, as: UTF8.self) }
+    guard text.withStoredUTF8({ $0.compare(bytes) }) == 0 else { return nil }
+    self = text
+  }
+}
+
+extension RawSpan {
+  /// How the bytes compare with those of `text`: negative, zero or positive.
+  package func compare(_ text: String) -> Int {
+    text.withUTF8Bytes { compare($0) }
+  }
+
+  /// Whether the bytes are UTF-8.
+  package var isUTF8: Bool {
+    guard #available(macOS 26, iOS 26, tvOS 26, watchOS 26, visionOS 26, *) else {
+      return String(repairing: self) != nil
+    }
+    return (try? UTF8Span(validating: octets)) != nil
+  }
 }
 
 extension Hasher {
+  /// Feeds the bytes of `text`, and how many they are.
+  package mutating func combine(utf8 text: String) {
+    text.withUTF8Bytes { combine($0) }
+  }
+
   /// Feeds the bytes, and how many they are.
   package mutating func combine(_ bytes: RawSpan) {
     combine(bytes.byteCount)
