@@ -63,10 +63,11 @@ enum LZ4Target: FuzzTarget {
       appended.count == before.count + (isAppended ? count : 0),
       "\(appended.count) bytes for \(count)")
     var filled = [UInt8](repeating: 0, count: count)
-    var span = filled.mutableSpan
-    // Safe: the bytes stay in place, and any value is one of theirs.
-    var place = unsafe span.mutableBytes
-    let isFilled = Compression.decompress(stored.bytes, into: &place)
+    // Safe: the span is used within the closure only.
+    let isFilled = unsafe filled.withUnsafeMutableBytes { buffer in
+      var place = unsafe MutableRawSpan(_unsafeBytes: buffer)
+      return Compression.decompress(stored.bytes, into: &place)
+    }
     demand(isFilled == isAppended, "appending says \(isAppended), filling \(isFilled)")
     if isFilled {
       demand(filled == Array(appended.dropFirst(before.count)), "the two ways differ")

@@ -29,7 +29,8 @@ package func seededChecksum(_ seed: UInt64, _ first: RawSpan, _ second: RawSpan)
 }
 
 private func seedState(_ seed: UInt64) -> UInt32 {
-  let littleEndian = InlineArray<1, UInt64>(repeating: seed.littleEndian)
-  // Safe: all bytes of an integer are initialised.
-  return unsafe crc32c(littleEndian.span.bytes)
+  // Safe: all bytes of an integer are initialised, and the buffer is read within the closure only.
+  unsafe withUnsafeBytes(of: seed.littleEndian) { bytes in
+    unsafe crc32c(RawSpan(_unsafeBytes: bytes))
+  }
 }

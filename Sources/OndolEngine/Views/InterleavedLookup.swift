@@ -78,48 +78,54 @@ extension SegmentTable {
   /// As many as the processor has loads under way at once, and some.
   static let count = 16
 
-  private var aims = InlineArray<16, SegmentTable.Aim?>(repeating: nil)
-  /// The row found in the block pinned; -1 when it is not there.
-  private var rows = InlineArray<16, Int>(repeating: -1)
-  private let pins: UnsafeMutablePointer<PinnedBlock?>
+  private struct Lane: ~Copyable {
+    var aim: SegmentTable.Aim?
+    var pin: PinnedBlock?
+    /// The row found in the block pinned; -1 when it is not there.
+    var row = -1
+  }
+
+  private let lanes: UnsafeMutablePointer<Lane>
 
   init() {
-    unsafe pins = .allocate(capacity: Self.count)
-    for lane in 0..<Self.count { unsafe (pins + lane).initialize(to: nil) }
+    unsafe lanes = .allocate(capacity: Self.count)
+    for lane in 0..<Self.count { unsafe (lanes + lane).initialize(to: Lane()) }
   }
 
   deinit {
-    unsafe pins.deinitialize(count: Self.count)
-    unsafe pins.deallocate()
+    unsafe lanes.deinitialize(count: Self.count)
+    unsafe lanes.deallocate()
   }
 
   mutating func set(_ lane: Int, _ aim: SegmentTable.Aim?) {
-    aims[lane] = aim
+    unsafe lanes[lane].aim = aim
   }
 
   /// Pins the block aimed at and asks for the rows around the guess.
   mutating func pin(_ lane: Int) {
-    guard let aim = aims[lane], let pin = aim.slots.pin(aim.slot) else { return }
+    guard let aim = unsafe lanes[lane].aim, let pin = aim.slots.pin(aim.slot) else { return }
     pin.block.prefetch(around: aim.guess)
-    unsafe pins[lane] = consume pin
+    unsafe lanes[lane].pin = consume pin
   }
 
   /// Finds the row and asks for its value.
   mutating func search(_ lane: Int, _ key: RawSpan) {
-    guard let block = unsafe pins[lane]?.block else { return }
-    rows[lane] = block.find(key) ?? -1
-    if rows[lane] >= 0 { block.prefetchValue(rows[lane]) }
+    guard let block = unsafe lanes[lane].pin?.block else { return }
+    let row = block.find(key) ?? -1
+    unsafe lanes[lane].row = row
+    if row >= 0 { block.prefetchValue(row) }
   }
 
   /// Gives the row to `body`, if there is one, and lets go of the block; false when the key was not
   /// looked for here, or its value is elsewhere.
   mutating func give(_ lane: Int, _ body: (RowKind, RawSpan) -> Void) -> Bool {
-    guard let block = unsafe pins[lane]?.block else { return false }
-    defer { unsafe pins[lane] = nil }
-    guard rows[lane] >= 0 else { return true }
-    let kind = block.kind(rows[lane])
+    guard let block = unsafe lanes[lane].pin?.block else { return false }
+    defer { unsafe lanes[lane].pin = nil }
+    let row = unsafe lanes[lane].row
+    guard row >= 0 else { return true }
+    let kind = block.kind(row)
     guard kind != .valuePointer else { return false }
-    body(kind, block.value(rows[lane]))
+    body(kind, block.value(row))
     return true
   }
 }
