@@ -1,5 +1,5 @@
-// What older systems of Apple's do with a string's bytes, tried here, where nobody needs it: it must
-// do what the standard library's own ways do.
+// What older systems of Apple's do with a string's bytes, tried here, where nobody needs it: it
+// must do what the standard library's own ways do.
 
 import OndolTestKit
 import Testing
