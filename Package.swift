@@ -3,7 +3,7 @@ import PackageDescription
 
 let package = Package(
   name: "ondol",
-  platforms: [.macOS(.v26), .iOS(.v26), .tvOS(.v26), .watchOS(.v26), .visionOS(.v26)],
+  platforms: [.macOS(.v15), .iOS(.v18), .tvOS(.v18), .watchOS(.v11), .visionOS(.v2)],
   products: [
     .library(name: "Ondol", targets: ["Ondol"]),
     // For apps' own tests: devices that lose power, fail and fill up; Tests/OndolTestKit/Product.

@@ -28,7 +28,7 @@ struct Rule: Sendable, CustomStringConvertible {
   }
 
   /// All of them; each file of rules adds its own.
-  static let all = imports + words + purity + shape + documentation + texts
+  static let all = imports + words + purity + shape + documentation + texts + systems
 
   /// A pattern put together from pieces.
   static func pattern(_ text: String) -> Regex<AnyRegexOutput> {

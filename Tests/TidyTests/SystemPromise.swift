@@ -1,0 +1,80 @@
+// What is known to ask for newer systems than the manifest names, and why it may. Anything else
+// that does is a breach: it would keep every app for those systems from being built.
+
+/// What the sources may use although a system that the manifest names lacks it, or although nothing
+/// says that it has it.
+struct SystemPromise: Sendable {
+  /// A use behind `if #available`, where older systems go another way.
+  struct Guarded: Sendable {
+    let path: String
+    let symbol: String
+    /// What older systems do.
+    let instead: String
+
+    func allows(_ use: NewerSymbols.Use) -> Bool { use.path == path && use.symbol == symbol }
+  }
+
+  var guarded: [Guarded] = []
+  /// Types of Foundation and Dispatch whose symbols say nothing on Linux, and symbols that these add
+  /// to other modules' types. Judged by hand: all are older than macOS 13 and iOS 16.
+  var lookedUp: Set<String> = []
+
+  static let path = "Tests/TidyTests/SystemPromise.swift"
+
+  static let kept = SystemPromise(
+    guarded: [
+      Guarded(
+        path: "Sources/OndolEngine/Bytes/Text.swift", symbol: "String.utf8Span",
+        instead: "withStoredUTF8(_:)"),
+      Guarded(
+        path: "Sources/OndolEngine/Bytes/Text.swift", symbol: "UTF8Span.span",
+        instead: "withStoredUTF8(_:)"),
+      Guarded(
+        path: "Sources/OndolEngine/Bytes/Text.swift", symbol: "UTF8Span",
+        instead: "init(repairing:)"),
+      Guarded(
+        path: "Sources/OndolEngine/Bytes/Text.swift", symbol: "UTF8Span.init(validating:)",
+        instead: "init(repairing:)"),
+      Guarded(
+        path: "Sources/OndolEngine/Bytes/Text.swift", symbol: "String.init(copying:)",
+        instead: "init(repairing:)"),
+    ],
+    lookedUp: [
+      "Bundle", "CharacterSet", "DispatchSemaphore", "DispatchSource", "DispatchSourceProtocol",
+      "DispatchSourceSignal", "FileAttributeKey", "FileAttributeType", "FileHandle", "FileManager",
+      "JSONSerialization", "NSEnumerator", "NSError", "NSNumber", "NSPOSIXErrorDomain",
+      "NSUnderlyingErrorKey", "Pipe", "Process", "ProcessInfo", "Thread", "URLResourceKey",
+      "URLResourceValues",
+      "CocoaError.Code.coderInvalidValue", "Error.localizedDescription",
+      "FileManager.DirectoryEnumerator.fileAttributes",
+      "FileManager.DirectoryEnumerator.skipDescendants()",
+      "FileManager.contentsOfDirectory(at:includingPropertiesForKeys:options:)",
+      "FileManager.enumerator(atPath:)", "String.init(format:_:)", "StringProtocol.contains(_:)",
+      "StringProtocol.localizedCaseInsensitiveContains(_:)",
+      "StringProtocol.padding(toLength:withPad:startingAt:)",
+      "StringProtocol.trimmingCharacters(in:)", "URL.resourceValues(forKeys:)",
+    ])
+
+  /// Every use that nothing here allows.
+  func breaches(in symbols: NewerSymbols) -> [Finding] {
+    let newer = symbols.newer.filter { use in !guarded.contains { $0.allows(use) } }.map { use in
+      Finding(path: use.path, line: use.line, reason: "\(use.symbol) asks for \(use.detail)")
+    }
+    let unknown = symbols.unstated.filter { !lookedUp.contains($0.detail) }.map { use in
+      Finding(
+        path: use.path, line: use.line,
+        reason: "nothing here says which systems have \(use.symbol): look it up")
+    }
+    return newer + unknown
+  }
+
+  /// What here is needed no more, when `symbols` are those of all sources.
+  func leftovers(in symbols: NewerSymbols) -> [Finding] {
+    let gone =
+      guarded.filter { !symbols.newer.contains(where: $0.allows) }.map { ($0.path, $0.symbol) }
+      + lookedUp.subtracting(symbols.unstated.map(\.detail)).sorted().map { (Self.path, $0) }
+    return gone.map { path, name in
+      Finding(path: path, line: 1, reason: "\(name) is used no more: take it off the list")
+    }
+  }
+}
