@@ -15,8 +15,8 @@ struct SystemPromise: Sendable {
   }
 
   var guarded: [Guarded] = []
-  /// Types of Foundation and Dispatch whose symbols say nothing on Linux, and symbols that these add
-  /// to other modules' types. Judged by hand: all are older than macOS 13 and iOS 16.
+  /// Types of Foundation and Dispatch whose symbols say nothing on Linux, and symbols that these
+  /// add to other modules' types. Judged by hand: all are older than macOS 13 and iOS 16.
   var lookedUp: Set<String> = []
 
   static let path = "Tests/TidyTests/SystemPromise.swift"
