@@ -204,8 +204,8 @@ extension TypedQuerySource {
   /// Changes properties of every document the query finds, and says how many those are. See
   /// `QuerySource.updateDocuments(_:durability:progress:)`.
   ///
-  /// - Throws: as `QuerySource.updateDocuments(_:durability:progress:)`, and `.invalidArgument` when
-  ///   two updates change one field.
+  /// - Throws: as `QuerySource.updateDocuments(_:durability:progress:)`, and `.invalidArgument`
+  ///   when two updates change one field.
   @discardableResult
   public func updateDocuments(
     _ updates: TypedUpdate<Model>..., durability: Durability? = nil,

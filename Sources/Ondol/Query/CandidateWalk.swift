@@ -181,8 +181,8 @@ final class CandidateWalk {
     }
   }
 
-  /// How many candidates there are; more than `limit` need not be told apart. To be asked before the
-  /// first move.
+  /// How many candidates there are; more than `limit` need not be told apart. To be asked before
+  /// the first move.
   func count(atMost limit: Int) throws(DatabaseError) -> Int {
     if limit > Self.rowsWorthARank, let known = try knownCount() { return known }
     var count = 0
