@@ -17,6 +17,8 @@ public struct DocumentDecoder: Sendable {
   /// Fields to assume where a document lacks them: for properties that were added after the
   /// document was written. `DocumentEncoder.encode(_:)` makes them from an example.
   public var defaults: [String: Value]
+  /// What types find in the `userInfo` of their decoder.
+  public var userInfo: [CodingUserInfoKey: any Sendable] = [:]
 
   /// Makes a decoder.
   ///
@@ -55,37 +57,13 @@ public struct DocumentDecoder: Sendable {
   ) throws -> Content {
     hints?.begin()
     let context = DecodingContext(
-      document: document, keyStrategy: keyStrategy, dateStrategy: dateStrategy, hints: hints)
+      document: document, keyStrategy: keyStrategy, dateStrategy: dateStrategy,
+      userInfo: userInfo, hints: hints)
     var source = source
     if !defaults.isEmpty, case .map(let fields) = source.value {
       source = .value(.map(fields.merging(defaults) { stored, _ in stored }))
     }
     return try FieldDecoder(source: source, path: .root, context: context).decode(type)
-  }
-}
-
-/// What decoding knows beside the value. A class, because every container holds it.
-final class DecodingContext {
-  /// The document that is decoded.
-  let document: DocumentReference?
-  let keyStrategy: KeyStrategy
-  let dateStrategy: DateStrategy
-  let hints: DecodingHints?
-
-  init(
-    document: DocumentReference?, keyStrategy: KeyStrategy, dateStrategy: DateStrategy,
-    hints: DecodingHints?
-  ) {
-    self.document = document
-    self.keyStrategy = keyStrategy
-    self.dateStrategy = dateStrategy
-    self.hints = hints
-  }
-
-  /// The same for values whose keys are data.
-  var withPlainKeys: DecodingContext {
-    DecodingContext(
-      document: document, keyStrategy: .unchanged, dateStrategy: dateStrategy, hints: nil)
   }
 }
 
@@ -212,9 +190,11 @@ struct FieldDecoder: Decoder {
   let source: FieldSource
   let path: CodingPath
   fileprivate(set) var context: DecodingContext
+  /// The fields beside this one that its type has no properties for.
+  fileprivate(set) var otherFields: (() -> [String: Value])?
 
   var codingPath: [any CodingKey] { path.keys }
-  var userInfo: [CodingUserInfoKey: Any] { [:] }
+  var userInfo: [CodingUserInfoKey: Any] { context.userInfo }
 
   func container<Key: CodingKey>(keyedBy type: Key.Type) throws -> KeyedDecodingContainer<Key> {
     guard let map = source.map else { throw mismatch([String: Value].self) }
@@ -267,6 +247,15 @@ private final class MapValues {
 
   var names: [String] { map.names }
 
+  /// The fields with such names.
+  func fields(where isWanted: (String) -> Bool) -> [String: Value] {
+    var fields: [String: Value] = [:]
+    for name in map.names where isWanted(name) {
+      if let field = map[name] { _ = try? fields.put(field.value, at: name) }
+    }
+    return fields
+  }
+
   /// The field for the key with this name.
   func find(_ name: String) -> FieldSource? {
     let name = context.keyStrategy == .unchanged ? name : KeyStrategy.snakeCase(name)
@@ -302,13 +291,7 @@ private struct KeyedValues<Key: CodingKey>: KeyedDecodingContainerProtocol {
   var codingPath: [any CodingKey] { values.path.keys }
 
   /// The keys whose fields are there. An enum is decoded by the only one.
-  var allKeys: [Key] {
-    let strategy = values.context.keyStrategy
-    if strategy == .unchanged { return values.names.compactMap { Key(stringValue: $0) } }
-    return values.names.compactMap { name in
-      strategy.origins(of: name).lazy.compactMap { Key(stringValue: $0) }.first
-    }
-  }
+  var allKeys: [Key] { values.names.compactMap { propertyKey(of: $0) } }
 
   func contains(_ key: Key) -> Bool { values.find(key.stringValue) != nil }
 
@@ -337,11 +320,23 @@ private struct KeyedValues<Key: CodingKey>: KeyedDecodingContainerProtocol {
   }
 
   func superDecoder() throws -> any Decoder { superDecoder(PlainKey("super")) }
-  func superDecoder(forKey key: Key) throws -> any Decoder { superDecoder(key) }
+
+  func superDecoder(forKey key: Key) throws -> any Decoder {
+    var decoder = superDecoder(key)
+    decoder.otherFields = { values.fields { propertyKey(of: $0) == nil } }
+    return decoder
+  }
 
   /// A superclass whose fields were all nil was never written, and reads as null.
-  private func superDecoder(_ key: some CodingKey) -> any Decoder {
+  private func superDecoder(_ key: some CodingKey) -> FieldDecoder {
     values.decoder(key, values.find(key.stringValue) ?? .value(.null))
+  }
+
+  /// The key that a field is for; nil when the type has none.
+  private func propertyKey(of name: String) -> Key? {
+    let strategy = values.context.keyStrategy
+    if strategy == .unchanged { return Key(stringValue: name) }
+    return strategy.origins(of: name).lazy.compactMap { Key(stringValue: $0) }.first
   }
 
   private func source(_ key: Key) throws -> FieldSource {

@@ -20,6 +20,8 @@ public struct DocumentEncoder: Sendable {
   public var keyStrategy: KeyStrategy
   /// How dates are stored.
   public var dateStrategy: DateStrategy
+  /// What types find in the `userInfo` of their encoder.
+  public var userInfo: [CodingUserInfoKey: any Sendable] = [:]
 
   /// Makes an encoder.
   ///
@@ -231,6 +233,14 @@ final class EncodedNode {
     unsettled.append((name, 0, content))
   }
 
+  /// Sets fields that are not there yet.
+  func add(_ others: [String: Value]) {
+    for (name, value) in others
+    where fields[exactly: name] == nil && !unsettled.contains(where: { isSame($0.name, name) }) {
+      set(name, value)
+    }
+  }
+
   private func forget(_ name: String) {
     unsettled.removeAll { isSame($0.name, name) }
   }
@@ -252,7 +262,7 @@ struct NodeEncoder: Encoder {
   let strategies: DocumentEncoder
 
   var codingPath: [any CodingKey] { path.keys }
-  var userInfo: [CodingUserInfoKey: Any] { [:] }
+  var userInfo: [CodingUserInfoKey: Any] { strategies.userInfo }
 
   func container<Key: CodingKey>(keyedBy type: Key.Type) -> KeyedEncodingContainer<Key> {
     node.becomeMap(path)
@@ -324,7 +334,10 @@ private struct KeyedNodes<Key: CodingKey>: KeyedEncodingContainerProtocol {
     if Content.self == [String].self, let texts = value as? [String] {
       return put(.array(texts.map { .string($0) }), key)
     }
-    if Content.self is any OmittedFromDocuments.Type { return }
+    if Content.self is any OmittedFromDocuments.Type {
+      if let others = value as? OtherFields { node.add(others.wrappedValue) }
+      return
+    }
     node.set(name(key), try Ondol.encode(value, at: path.appending(key), strategies))
   }
 

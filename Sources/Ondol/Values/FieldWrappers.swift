@@ -1,6 +1,6 @@
 // Wrappers for properties that are more than a field: the document's own id, the moment of the
-// commit, a nil that is stored. All of them also go through other coders, JSON's for one, where
-// there is no document: an id is a plain value there, a moment the date it holds.
+// commit, a nil that is stored, all other fields. All of them also go through other coders, JSON's
+// for one, where there is no document: an id is a plain value there, a moment the date it holds.
 
 public import OndolFoundation
 
@@ -183,6 +183,54 @@ extension Encoder {
   }
 }
 
+/// The fields of a document that its type has no other properties for, so that they are not lost
+/// when the document is read, changed and written again.
+///
+/// ```swift
+/// struct Item: Codable { var name: String; @OtherFields var others: [String: Value] }
+/// ```
+///
+/// The fields stand in the document beside the others, not in a map of their own. Through other
+/// coders, such as `JSONEncoder`, it is an ordinary dictionary.
+@propertyWrapper
+public struct OtherFields: Codable, Sendable, Hashable, OmittedFromDocuments {
+  /// The fields, by their names in the document.
+  public var wrappedValue: [String: Value]
+
+  /// Holds fields. One that a property is stored in is not written.
+  public init(wrappedValue: [String: Value] = [:]) {
+    self.wrappedValue = wrappedValue
+  }
+
+  /// Takes the fields that no key of the type is for, or from other coders the dictionary that was
+  /// written there.
+  ///
+  /// - Throws: `DecodingError` when the document has a field of the property's own name.
+  public init(from decoder: any Decoder) throws {
+    guard let decoder = decoder as? FieldDecoder else {
+      let container = try decoder.singleValueContainer()
+      wrappedValue = container.decodeNil() ? [:] : try container.decode([String: Value].self)
+      return
+    }
+    guard decoder.source.isNull else {
+      throw DecodingError.dataCorrupted(
+        .init(
+          codingPath: decoder.codingPath,
+          debugDescription: "Field '\(dotted(decoder.codingPath))' is stored in the document, and"
+            + " stands for all others at the same time; rename one of them"))
+    }
+    wrappedValue = decoder.otherFields?() ?? [:]
+  }
+
+  /// Writes the dictionary, for other coders than a document's.
+  ///
+  /// - Throws: what the encoder throws.
+  public func encode(to encoder: any Encoder) throws {
+    var container = encoder.singleValueContainer()
+    try container.encode(wrappedValue)
+  }
+}
+
 // MARK: - Fields that are missing
 
 extension KeyedDecodingContainer {
@@ -191,6 +239,13 @@ extension KeyedDecodingContainer {
   /// - Throws: `DecodingError` when there is one.
   public func decode<ID>(_ type: DocumentID<ID>.Type, forKey key: Key) throws -> DocumentID<ID> {
     try DocumentID(from: try superDecoder(forKey: key))
+  }
+
+  /// Decodes the fields that the type has no other keys for.
+  ///
+  /// - Throws: `DecodingError` when there is a field of the key's name.
+  public func decode(_ type: OtherFields.Type, forKey key: Key) throws -> OtherFields {
+    try OtherFields(from: try superDecoder(forKey: key))
   }
 
   /// Decodes a moment, nil when the field is missing.
