@@ -14,39 +14,68 @@ internal import OndolEngine
 /// }
 /// ```
 ///
-/// A document that does not fit is in `failures` and hides no other. The query is listened to until
-/// the object is let go.
+/// A document that does not fit is in `failures` and hides no other. Making one starts nothing, so
+/// it may be made in a view's initialiser as often as the view is: the query is listened to from
+/// the first time that a property is read, until the object is let go.
 @MainActor @Observable
 public final class LiveQuery<Item: Decodable & Sendable> {
-  /// What the documents hold, in the query's order; empty until `isLoaded`.
-  public private(set) var items: [Item] = []
-  /// Documents that do not fit the type, in the query's order.
-  public private(set) var failures: [DatabaseError] = []
-  /// Whether the first result has come.
-  public private(set) var isLoaded = false
-  /// Why no more results come; nil as long as they do.
-  public private(set) var error: DatabaseError?
-
+  private var shown = LiveItems<Item>()
+  private var end: DatabaseError?
+  @ObservationIgnored private let query: Query
+  @ObservationIgnored private let decoder: DocumentDecoder
   @ObservationIgnored private var listening: BackgroundTask?
 
-  /// Listens to a query.
+  /// What the documents hold, in the query's order; empty until `isLoaded`.
+  public var items: [Item] { current.items }
+  /// Documents that do not fit the type, in the query's order.
+  public var failures: [DatabaseError] { current.failures }
+  /// Whether the first result has come.
+  public var isLoaded: Bool { current.isLoaded }
+  /// Why no more results come; nil as long as they do. The last result stays in `items`.
+  public var error: DatabaseError? {
+    listen()
+    return end
+  }
+
+  private var current: LiveItems<Item> {
+    listen()
+    return shown
+  }
+
+  /// Takes the query, to be listened to once a property is read.
   ///
   /// - Parameters:
   ///   - query: what to listen to: a collection, a collection group or a query.
   ///   - type: what the documents are.
   ///   - decoder: how they are decoded.
-  /// - Complexity: O(1); the first result comes later.
+  /// - Complexity: O(1).
   public init(
     _ query: some QuerySource, as type: Item.Type = Item.self,
     decoder: DocumentDecoder = DocumentDecoder()
   ) {
-    let query = query.query
-    listening = query.database.engine.startInBackground { [weak self] in
+    self.query = query.query
+    self.decoder = decoder
+  }
+
+  /// Listens again after an `error`; nothing happens while there is none.
+  public func retry() {
+    guard end != nil else { return }
+    end = nil
+    listening = nil
+    listen()
+  }
+
+  private func listen() {
+    guard listening == nil else { return }
+    listening = query.database.engine.startInBackground { [weak self, query, decoder] in
       var decoded = LiveDecoding<Item>(decoder)
       do throws(DatabaseError) {
         for try await snapshot in query.snapshots {
-          decoded = await decoded.following(snapshot)
-          await self?.show(decoded)
+          // Let go of here and not on the main actor, where it would take as long as it is.
+          let before = decoded
+          decoded = await before.following(snapshot)
+          await self?.show(decoded.shown)
+          withExtendedLifetime(before) {}
         }
       } catch {
         await self?.end(with: error)
@@ -54,14 +83,12 @@ public final class LiveQuery<Item: Decodable & Sendable> {
     }
   }
 
-  private func show(_ decoded: LiveDecoding<Item>) {
-    items = decoded.items
-    failures = decoded.failures
-    isLoaded = true
+  private func show(_ items: LiveItems<Item>) {
+    shown = items
   }
 
   private func end(with error: DatabaseError) {
-    self.error = error
+    end = error
   }
 
   deinit {
@@ -69,37 +96,73 @@ public final class LiveQuery<Item: Decodable & Sendable> {
   }
 }
 
-/// A document as a value of a `Decodable` type, kept up to date for a user interface.
+/// What a live query shows.
+private struct LiveItems<Item: Sendable>: Sendable {
+  var items: [Item] = []
+  var failures: [DatabaseError] = []
+  var isLoaded = false
+}
+
+/// A document as a value of a `Decodable` type, kept up to date for a user interface. As with
+/// ``LiveQuery``, it is listened to from the first time that a property is read.
 @MainActor @Observable
 public final class LiveDocument<Item: Decodable & Sendable> {
-  /// What the document holds; nil until `isLoaded`, and while there is no document or it does not
-  /// fit.
-  public private(set) var item: Item?
-  /// Why the document does not fit the type; nil when it does or there is none.
-  public private(set) var failure: DatabaseError?
-  /// Whether the first state has come.
-  public private(set) var isLoaded = false
-  /// Why no more states come; nil as long as they do.
-  public private(set) var error: DatabaseError?
-
+  private var shown: LiveItem<Item>?
+  private var end: DatabaseError?
+  @ObservationIgnored private let document: DocumentReference
+  @ObservationIgnored private let decoder: DocumentDecoder
   @ObservationIgnored private var listening: BackgroundTask?
 
-  /// Listens to a document.
+  /// What the document holds; nil until `isLoaded`, and while there is no document or it does not
+  /// fit.
+  public var item: Item? { try? current?.result?.get() }
+  /// Why the document does not fit the type; nil when it does or there is none.
+  public var failure: DatabaseError? {
+    if case .failure(let failure)? = current?.result { failure } else { nil }
+  }
+  /// Whether the first state has come.
+  public var isLoaded: Bool { current != nil }
+  /// Why no more states come; nil as long as they do. The last state stays.
+  public var error: DatabaseError? {
+    listen()
+    return end
+  }
+
+  private var current: LiveItem<Item>? {
+    listen()
+    return shown
+  }
+
+  /// Takes the document, to be listened to once a property is read.
   ///
   /// - Parameters:
   ///   - document: what to listen to.
   ///   - type: what the document is.
   ///   - decoder: how it is decoded.
-  /// - Complexity: O(1); the first state comes later.
+  /// - Complexity: O(1).
   public init(
     _ document: DocumentReference, as type: Item.Type = Item.self,
     decoder: DocumentDecoder = DocumentDecoder()
   ) {
-    listening = document.database.engine.startInBackground { [weak self] in
+    self.document = document
+    self.decoder = decoder
+  }
+
+  /// Listens again after an `error`; nothing happens while there is none.
+  public func retry() {
+    guard end != nil else { return }
+    end = nil
+    listening = nil
+    listen()
+  }
+
+  private func listen() {
+    guard listening == nil else { return }
+    listening = document.database.engine.startInBackground { [weak self, document, decoder] in
       do throws(DatabaseError) {
         for try await snapshot in document.snapshots {
           let decoded = await LiveDecoding<Item>.decode(snapshot, decoder)
-          await self?.show(decoded)
+          await self?.show(LiveItem(result: decoded))
         }
       } catch {
         await self?.end(with: error)
@@ -107,38 +170,33 @@ public final class LiveDocument<Item: Decodable & Sendable> {
     }
   }
 
-  private func show(_ decoded: Result<Item, DatabaseError>?) {
-    (item, failure) = (nil, nil)
-    switch decoded {
-    case .success(let value)?: item = value
-    case .failure(let reason)?: failure = reason
-    case nil: break
-    }
-    isLoaded = true
+  private func show(_ item: LiveItem<Item>) {
+    shown = item
   }
 
   private func end(with error: DatabaseError) {
-    self.error = error
+    end = error
   }
 
   deinit {
     listening?.cancel()
   }
+}
+
+/// What a live document shows: nothing where there is no document.
+private struct LiveItem<Item: Sendable>: Sendable {
+  var result: Result<Item, DatabaseError>?
 }
 
 /// The decoded documents of a result.
 private struct LiveDecoding<Item: Decodable & Sendable>: Sendable {
   private let decoder: DocumentDecoder
   private var results: [Result<Item, DatabaseError>] = []
+  /// The results apart, put together here because the main actor has no time for long lists.
+  private(set) var shown = LiveItems<Item>()
 
   init(_ decoder: DocumentDecoder) {
     self.decoder = decoder
-  }
-
-  var items: [Item] { results.compactMap { try? $0.get() } }
-
-  var failures: [DatabaseError] {
-    results.compactMap { if case .failure(let failure) = $0 { failure } else { nil } }
   }
 
   /// The same after what changed was decoded, away from the caller's actor.
@@ -149,6 +207,13 @@ private struct LiveDecoding<Item: Decodable & Sendable>: Sendable {
       if let index = change.oldIndex { next.results.remove(at: index) }
       if let index = change.newIndex {
         next.results.insert(Self.decode(change.document, as: Item.self, decoder), at: index)
+      }
+    }
+    next.shown = LiveItems(isLoaded: true)
+    for result in next.results {
+      switch result {
+      case .success(let item): next.shown.items.append(item)
+      case .failure(let failure): next.shown.failures.append(failure)
       }
     }
     return next

@@ -113,11 +113,32 @@ private struct NotedItem: Decodable, Sendable {
     try await database.close()
   }
 
-  @Test func `A query that cannot be asked is an error to show`() async throws {
+  @Test func `A query that cannot be asked is an error to show, and is asked again when told to`()
+    async throws
+  {
     let database = try await Database.inMemory()
     let live = LiveQuery(database.collection("items").order(by: "a..b"), as: LiveItem.self)
     await wait(until: { live.error != nil })
     #expect(live.error?.code == .invalidArgument)
+    live.retry()
+    await wait(until: { live.error != nil })
+    #expect(!live.isLoaded)
+    try await database.close()
+  }
+
+  @Test func `Nothing is listened to before a property is read`() async throws {
+    let database = try await Database.inMemory()
+    let items = database.collection("items")
+    try await items.document("a").setData(["count": 1])
+    let unread = (0..<10).map { _ in LiveQuery(items.order(by: "count"), as: LiveItem.self) }
+    let document = LiveDocument(items.document("a"), as: LiveItem.self)
+    // Whoever listens is known to the observers when its first result comes.
+    let live = LiveQuery(items, as: LiveItem.self)
+    await wait(until: { live.isLoaded })
+    #expect(database.observers.count == 1)
+    await wait(until: { document.item?.count == 1 })
+    #expect(database.observers.count == 2)
+    withExtendedLifetime((unread, document)) {}
     try await database.close()
   }
 }
