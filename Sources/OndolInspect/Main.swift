@@ -23,7 +23,7 @@ struct Main: AsyncParsableCommand {
       format \(FileFormat.version)
       """,
     subcommands: [
-      PutCommand.self, PatchCommand.self, EditCommand.self, RemoveCommand.self,
+      PutCommand.self, PatchCommand.self, UpdateCommand.self, EditCommand.self, RemoveCommand.self,
       MakeIndexCommand.self, RemoveIndexCommand.self, ReindexCommand.self,
       ImportCommand.self, ExportCommand.self, DumpCommand.self, LoadCommand.self,
       DiffCommand.self, DigestCommand.self,

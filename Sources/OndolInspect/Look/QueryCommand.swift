@@ -8,7 +8,8 @@ struct QueryCommand: DatabaseCommand {
     commandName: "query", abstract: "Prints the documents that meet conditions.",
     discussion: """
       Conditions: FIELD = VALUE, also != < <= > >=, in [...], not in [...], array-contains VALUE, \
-      array-contains-any [...], starts-with "...", combined with and, or, not and parentheses. A \
+      array-contains-any [...], starts-with "...", contains "...", equals-nocase, \
+      starts-with-nocase, contains-nocase, combined with and, or, not and parentheses. A \
       value is JSON, a field a path as size.width, with other characters in `backquotes`.
       """)
 

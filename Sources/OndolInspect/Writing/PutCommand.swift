@@ -87,11 +87,7 @@ struct PatchCommand: AsyncParsableCommand {
   }
 
   func run() async throws {
-    var changes: [String: (any FieldContent)?] = [:]
-    if let fields {
-      for (name, value) in try DocumentText.fields(fields) { changes[name] = value }
-    }
-    for name in delete { changes[name] = FieldValue.delete() }
+    let changes = try DocumentText.changes(fields, deleting: delete)
     try await place.database.withDatabase(writing: true) { database in
       let result = try await database.document(try DocumentPath(place.path))
         .updateData(changes, ifVersion: ifVersion.map { Version(rawValue: $0) })
@@ -190,6 +186,18 @@ enum DocumentText {
   static func fields(_ argument: String) throws -> [String: Value] {
     guard argument == "-" else { return try parse(Array(argument.utf8)) }
     return try parse(Array(try FileHandle.standardInput.readToEnd() ?? Data()))
+  }
+
+  /// What an update does: sets the fields of an argument, and removes others.
+  static func changes(
+    _ argument: String?, deleting names: [String]
+  ) throws -> [String: (any FieldContent)?] {
+    var changes: [String: (any FieldContent)?] = [:]
+    if let argument {
+      for (name, value) in try fields(argument) { changes[name] = value }
+    }
+    for name in names { changes[name] = FieldValue.delete() }
+    return changes
   }
 
   static func parse(_ bytes: [UInt8]) throws(CommandFailure) -> [String: Value] {

@@ -1,5 +1,4 @@
 // `ondol rm`: removes documents, one by its path or those of a collection that meet a condition.
-// Many are removed a thousand at a time, so that an interrupt ends it between two commits.
 
 import ArgumentParser
 import Foundation
@@ -16,18 +15,10 @@ struct RemoveCommand: DatabaseCommand {
       document is asked for, or needs --yes. Status 3 when there is no document.
       """)
 
-  private static let batchDocuments = 1_000
-
   @OptionGroup var database: DatabaseArgument
 
   @Argument(help: "A document as upload/lamp, or a collection as upload.")
   var path: String
-
-  @Option(name: .customLong("where"), help: "Conditions, as 'price >= 10'.")
-  var condition: String?
-
-  @Option(help: "At most so many documents.", transform: wholeNumber)
-  var limit: Int?
 
   @Flag(help: "Also everything below the document.")
   var recursive = false
@@ -35,11 +26,7 @@ struct RemoveCommand: DatabaseCommand {
   @Option(help: "The document must have this version.")
   var ifVersion: UInt64?
 
-  @Flag(help: "Print what would be removed, and remove nothing.")
-  var dryRun = false
-
-  @Flag(help: "Do not ask.")
-  var yes = false
+  @OptionGroup var selected: SelectedDocuments
 
   @OptionGroup var globals: GlobalOptions
 
@@ -48,7 +35,7 @@ struct RemoveCommand: DatabaseCommand {
   }
 
   func validate() throws {
-    if isDocument, condition != nil || limit != nil {
+    if isDocument, selected.condition != nil || selected.limit != nil {
       throw ValidationError("--where and --limit are for collections")
     }
     if !isDocument, recursive || ifVersion != nil {
@@ -56,7 +43,7 @@ struct RemoveCommand: DatabaseCommand {
     }
   }
 
-  var isWriting: Bool { !dryRun }
+  var isWriting: Bool { !selected.dryRun }
 
   func run(in database: Database) async throws {
     try await isDocument ? removeDocument(of: database) : removeDocuments(of: database)
@@ -68,57 +55,44 @@ struct RemoveCommand: DatabaseCommand {
     guard old.exists || recursive else {
       throw CommandFailure(.notFound, "there is no document at \(path)")
     }
-    if dryRun { return try report([old]) }
+    if selected.dryRun {
+      return try globals.report("rm/1", [Cell("document", .string(path))])
+    }
     if recursive { try confirm("\(path) and everything below it") }
     _ = try await document.delete(
       recursive: recursive, ifVersion: ifVersion.map { Version(rawValue: $0) })
   }
 
   private func removeDocuments(of database: Database) async throws {
-    let all = database.collection(path).query
-    let query = try condition.map { all.whereFilter(try QueryOptions.filter($0)) } ?? all
-    let count = min(try await query.count.getAggregation().count, limit ?? .max)
-    if dryRun { return try report(await query.limit(to: count).getDocuments().documents) }
-    guard count > 0 else { throw CommandFailure(.notFound, "no document meets the condition") }
+    let query = try selected.query(of: path, in: database)
+    let count = try await selected.count(of: query)
+    if selected.dryRun { return try await selected.report("rm/1", query, globals) }
     try confirm("\(count) documents of \(path)")
-    var removed = 0
-    try await globals.showing(.things("documents"), of: Int64(count)) { bar in
-      while removed < count {
-        try Interruption.check()
-        let page = try await query.limit(to: min(Self.batchDocuments, count - removed))
-          .getDocuments().documents
-        if page.isEmpty { break }
-        let batch = database.batch()
-        for document in page { batch.deleteDocument(document.reference) }
-        try await batch.commit()
-        removed += page.count
-        bar.show(removed)
-      }
+    let removed = try await globals.showing(.things("documents"), of: Int64(count)) { bar in
+      try await query.deleteDocuments { bar.show($0.written) }
     }
     globals.say("Removed \(removed) documents.")
   }
 
-  private func report(_ documents: [DocumentSnapshot]) throws(CommandFailure) {
-    try globals.report(
-      "rm/1", ["document"], documents.map { [("document", .string($0.reference.path))] })
-  }
-
   /// Asks the person, or wants `--yes` where there is none.
   private func confirm(_ what: String) throws(CommandFailure) {
-    try Confirmation.ask("Remove \(what)?", yes: yes)
+    try Confirmation.ask("Remove \(what)?", yes: selected.yes, otherwise: "nothing was removed")
   }
 }
 
 /// Asks before something is destroyed.
 enum Confirmation {
-  static func ask(_ question: String, yes: Bool) throws(CommandFailure) {
+  /// - Parameter nothing: what to say when the answer is no.
+  static func ask(
+    _ question: String, yes: Bool, otherwise nothing: String
+  ) throws(CommandFailure) {
     if yes { return }
     guard Console.isTerminal else {
       throw CommandFailure(.usage, "\(question) Say --yes.")
     }
     Console.say("\(question) [y/N] ", terminator: "")
     guard let answer = readLine(), ["y", "yes"].contains(answer.lowercased()) else {
-      throw CommandFailure(.failed, "nothing was removed")
+      throw CommandFailure(.failed, nothing)
     }
   }
 }

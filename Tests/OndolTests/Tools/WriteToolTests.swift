@@ -68,6 +68,26 @@ import Testing
     #expect(try await status("rm", "a", "--where", "n >", "--yes") == 2)
   }
 
+  @Test func `Documents that meet a condition are changed alike`() async throws {
+    let lines = (0..<1_200).map { #"{"__name__":"d\#($0)","n":\#($0),"name":"Lamp \#($0)"}"# }
+    let text = lines.joined(separator: "\n")
+    #expect(try await scratch.ondol("import", shop, "-", "--into", "a", input: text).status == 0)
+    let set = #"{"size.w":5}"#
+    #expect(
+      try await status("update", "a", set, "--delete", "name", "--where", "n < 3", "--yes") == 0)
+    #expect(try await get("a/d2") == #"{"n":2,"size":{"w":5}}"# + "\n")
+    #expect(try await get("a/d3") == #"{"n":3,"name":"Lamp 3"}"# + "\n")
+    let dry = try await scratch.ondol(
+      "update", shop, "a", #"{"x":1}"#, "--where", "name contains-nocase 'lamp 11'", "--dry-run",
+      "--format", "jsonl")
+    #expect(dry.lines.count == 111, "\(dry.messages)")
+    #expect(try await status("update", "a", #"{"x":1}"#) == 2)
+    #expect(try await status("update", "a", "--yes") == 2)
+    #expect(try await status("update", "a", #"{"x":1}"#, "--where", "n > 5000", "--yes") == 3)
+    #expect(try await status("update", "a", #"{"x":1}"#, "--yes") == 0)
+    #expect(try await scratch.ondol("count", shop, "a", "x = 1").output == "1200\n")
+  }
+
   @Test func `An editor changes a document`() async throws {
     #expect(try await status("put", "a/x", #"{"n":1,"text":"온돌"}"#) == 0)
     let edit = { (editor: String) in
