@@ -11,11 +11,23 @@ package indirect enum WhereExpression: Sendable, Equatable {
     case equal = "=", notEqual = "!=", isIn = "in", notIn = "not in"
     case less = "<", lessOrEqual = "<=", greater = ">", greaterOrEqual = ">="
     case arrayContains = "array-contains", arrayContainsAny = "array-contains-any"
-    case startsWith = "starts-with"
+    case startsWith = "starts-with", contains = "contains"
+    case equalIgnoringCase = "equals-nocase", startsWithIgnoringCase = "starts-with-nocase"
+    case containsIgnoringCase = "contains-nocase"
+
+    /// Whether it compares with a text only.
+    var takesText: Bool {
+      switch self {
+      case .startsWith, .contains, .equalIgnoringCase, .startsWithIgnoringCase,
+        .containsIgnoringCase:
+        true
+      default: false
+      }
+    }
   }
 
   /// One field, and what it is compared with: an array of values where the word asks for one, a
-  /// text behind `startsWith`.
+  /// text behind those that take texts.
   case field(FieldPath, Comparison, Value)
   /// Both.
   case and(WhereExpression, WhereExpression)
@@ -103,6 +115,13 @@ extension WhereExpression.Comparison {
     case .arrayContains: .whereField(field, arrayContains: operand)
     case .arrayContainsAny: .whereField(field, arrayContainsAny: operand.array ?? [])
     case .startsWith: .whereField(field, hasPrefix: operand.string ?? "")
+    case .contains: .whereField(field, containsText: operand.string ?? "")
+    case .equalIgnoringCase:
+      .whereField(field, isEqualTo: operand.string ?? "", ignoringCase: true)
+    case .startsWithIgnoringCase:
+      .whereField(field, hasPrefix: operand.string ?? "", ignoringCase: true)
+    case .containsIgnoringCase:
+      .whereField(field, containsText: operand.string ?? "", ignoringCase: true)
     }
   }
 

@@ -7,7 +7,8 @@
 //   negation := "not" negation | "(" expression ")" | comparison
 //   comparison := field operator value
 //   operator := "=" | "==" | "!=" | "<" | "<=" | ">" | ">=" | "in" | "not in"
-//             | "array-contains" | "array-contains-any" | "starts-with"
+//             | "array-contains" | "array-contains-any" | "contains" | "starts-with"
+//             | "contains-nocase" | "starts-with-nocase" | "equals-nocase"
 //
 // A field is a path as the library reads it; a name with other characters stands in backquotes. A
 // value is JSON, with Extended JSON's objects for what JSON has no word for; a text may stand in
@@ -115,11 +116,10 @@ package struct WhereParser {
       guard operand.array != nil else {
         throw error("an array is needed here, as [1, 2]", at: place)
       }
-    case .startsWith:
-      guard operand.string != nil else {
-        throw error("\"starts-with\" needs a text in quotes", at: place)
+    default:
+      guard !comparison.takesText || operand.string != nil else {
+        throw error("\"\(comparison.rawValue)\" needs a text in quotes", at: place)
       }
-    default: break
     }
     return .field(field, comparison, operand)
   }
@@ -139,7 +139,8 @@ package struct WhereParser {
     guard let comparison = WhereExpression.Comparison(rawValue: name) else {
       throw error(
         "an operator is missing: = != < <= > >= in, not in, array-contains, array-contains-any"
-          + " or starts-with", at: start)
+          + ", contains, starts-with, or with -nocase behind contains, starts-with, equals",
+        at: start)
     }
     return comparison
   }

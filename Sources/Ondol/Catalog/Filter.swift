@@ -136,6 +136,38 @@ extension Filter {
     }
   }
 
+  /// The field is a text that begins with `prefix`, letters' case aside when asked so. See
+  /// `QuerySource.whereField(_:hasPrefix:ignoringCase:)`.
+  public static func whereField(
+    _ field: FieldPath, hasPrefix prefix: String, ignoringCase: Bool
+  ) -> Filter {
+    guard ignoringCase else { return whereField(field, hasPrefix: prefix) }
+    return text(field, TextPattern(prefix, .beginning, ignoringCase: true))
+  }
+
+  /// The field is a text with `part` in it. See
+  /// `QuerySource.whereField(_:containsText:ignoringCase:)`.
+  public static func whereField(
+    _ field: FieldPath, containsText part: String, ignoringCase: Bool = false
+  ) -> Filter {
+    text(field, TextPattern(part, .anywhere, ignoringCase: ignoringCase))
+  }
+
+  /// The field is the text, letters' case aside when asked so. See
+  /// `QuerySource.whereField(_:isEqualTo:ignoringCase:)`.
+  public static func whereField(
+    _ field: FieldPath, isEqualTo text: String, ignoringCase: Bool
+  ) -> Filter {
+    guard ignoringCase else { return whereField(field, isEqualTo: text) }
+    return self.text(field, TextPattern(text, .whole, ignoringCase: true))
+  }
+
+  private static func text(_ path: FieldPath, _ pattern: TextPattern) -> Filter {
+    Filter { () throws(DatabaseError) in
+      .field(FieldFilter(field: try QueryField(path), condition: .matchesText(pattern)))
+    }
+  }
+
   private static func one(
     _ path: FieldPath, _ content: (any FieldContent)?, isRange: Bool = false,
     _ condition: (Value) -> FieldFilter.Condition

@@ -176,6 +176,7 @@ extension FieldFilter.Condition {
     case .arrayContains: 8
     case .arrayContainsAny: 9
     case .hasPrefix: 10
+    case .matchesText: 11
     }
   }
 
@@ -188,12 +189,17 @@ extension FieldFilter.Condition {
       [operand]
     case .isIn(let operands), .notIn(let operands), .arrayContainsAny(let operands): operands
     case .hasPrefix(let prefix): [.string(prefix.text)]
+    case .matchesText(let pattern):
+      [
+        .string(pattern.text.text), .integer(Int64(pattern.place.rawValue)),
+        .boolean(pattern.ignoresCase),
+      ]
     }
   }
 
   /// Whether there is a condition of this number behind `Node.firstCondition`.
   fileprivate static func knows(code node: UInt8) -> Bool {
-    node >= Node.firstCondition && node <= Node.firstCondition + 10
+    node >= Node.firstCondition && node <= Node.firstCondition + 11
   }
 
   fileprivate init?(code: UInt8, _ operands: [Value]) {
@@ -209,6 +215,12 @@ extension FieldFilter.Condition {
     case (5, let operand?): self = .greaterOrEqual(operand)
     case (8, let operand?): self = .arrayContains(operand)
     case (10, .string(let prefix)?): self = .hasPrefix(ExactText(prefix))
+    case (11, .string(let text)?):
+      guard operands.count == 3, case .integer(let number) = operands[1],
+        let place = UInt8(exactly: number).flatMap(TextPattern.Place.init(rawValue:)),
+        case .boolean(let ignoresCase) = operands[2]
+      else { return nil }
+      self = .matchesText(TextPattern(text, place, ignoringCase: ignoresCase))
     default: return nil
     }
   }

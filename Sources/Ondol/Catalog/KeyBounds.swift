@@ -36,6 +36,10 @@ struct KeyBounds {
       // Null is in front of all other values.
       setPresent(behind: KeyCoding.Tag.null)
       isExact = condition == .notEqual(.null)
+    case .matchesText:
+      let tags = KeyCoding.tags(ofTypeOf: .string(""))
+      set(typeFrom: tags.lowerBound, to: tags.upperBound)
+      isExact = false
     case .arrayContains, .arrayContainsAny:
       set(typeFrom: KeyCoding.Tag.array, to: KeyCoding.Tag.array)
       isExact = false

@@ -59,6 +59,7 @@ struct FieldFilter: Sendable, Hashable {
     case arrayContains(Value)
     case arrayContainsAny([Value])
     case hasPrefix(ExactText)
+    case matchesText(TextPattern)
   }
 
   var field: QueryField
@@ -71,7 +72,9 @@ struct FieldFilter: Sendable, Hashable {
 
   /// Whether the condition lets through several values in order, so that results are ordered by the
   /// field unless the query says otherwise.
-  var isInequality: Bool { !condition.namesValues }
+  var isInequality: Bool {
+    if case .matchesText = condition { false } else { !condition.namesValues }
+  }
 
   /// Whether no document at all can meet the condition.
   var matchesNothing: Bool {
@@ -87,7 +90,9 @@ extension FieldFilter.Condition {
   /// Whether it names the values, or elements, that it lets through.
   var namesValues: Bool {
     switch self {
-    case .notEqual, .less, .lessOrEqual, .greater, .greaterOrEqual, .notIn, .hasPrefix: false
+    case .notEqual, .less, .lessOrEqual, .greater, .greaterOrEqual, .notIn, .hasPrefix,
+      .matchesText:
+      false
     case .equal, .isIn, .arrayContains, .arrayContainsAny: true
     }
   }
@@ -109,6 +114,7 @@ extension FieldFilter.Condition {
       return value.array?.contains { operands.containsSorted($0) } ?? false
     case .hasPrefix(let prefix):
       return value.string.map { $0.utf8.starts(with: prefix.text.utf8) } ?? false
+    case .matchesText(let pattern): return value.string.map(pattern.matches) ?? false
     }
   }
 
@@ -131,6 +137,7 @@ extension FieldFilter: CustomStringConvertible {
     case .arrayContains(let operand): "\(field) contains \(operand)"
     case .arrayContainsAny(let operands): "\(field) contains any of \(Self.describe(operands))"
     case .hasPrefix(let prefix): "\(field) begins with \"\(prefix.text)\""
+    case .matchesText(let pattern): "\(field) \(pattern)"
     }
   }
 

@@ -145,17 +145,32 @@ extension ModelProperty {
   }
 }
 
-extension ModelProperty where Content == String {
-  /// Where the text begins with `prefix`, compared by UTF-8 bytes.
-  public func hasPrefix(_ prefix: String) -> TypedFilter<Model> {
-    TypedFilter(self, prefix) { path, _ in .whereField(path, hasPrefix: prefix) }
-  }
-}
+/// A text that may be missing.
+public protocol OptionalText: Encodable, Sendable {}
 
-extension ModelProperty where Content == String? {
-  /// Where the text is there and begins with `prefix`, compared by UTF-8 bytes.
-  public func hasPrefix(_ prefix: String) -> TypedFilter<Model> {
-    TypedFilter(self, prefix) { path, _ in .whereField(path, hasPrefix: prefix) }
+extension String: OptionalText {}
+extension String?: OptionalText {}
+
+extension ModelProperty where Content: OptionalText {
+  /// Where the text begins with `prefix`; see `QuerySource.whereField(_:hasPrefix:ignoringCase:)`.
+  public func hasPrefix(_ prefix: String, ignoringCase: Bool = false) -> TypedFilter<Model> {
+    TypedFilter(self, prefix) { path, _ in
+      .whereField(path, hasPrefix: prefix, ignoringCase: ignoringCase)
+    }
+  }
+
+  /// Where the text has `part` in it; see `QuerySource.whereField(_:containsText:ignoringCase:)`.
+  public func contains(text part: String, ignoringCase: Bool = false) -> TypedFilter<Model> {
+    TypedFilter(self, part) { path, _ in
+      .whereField(path, containsText: part, ignoringCase: ignoringCase)
+    }
+  }
+
+  /// Where the text is `text`; see `QuerySource.whereField(_:isEqualTo:ignoringCase:)`.
+  public func equals(_ text: String, ignoringCase: Bool) -> TypedFilter<Model> {
+    TypedFilter(self, text) { path, _ in
+      .whereField(path, isEqualTo: text, ignoringCase: ignoringCase)
+    }
   }
 }
 

@@ -56,7 +56,7 @@ extension AccessPredicate {
     case .less, .lessOrEqual, .greater, .greaterOrEqual, .hasPrefix:
       let bounds = KeyBounds(of: filter.condition, behind: [], descending: false, isID: false)
       return bounds.range.isEmpty ? [] : [.range(filter.field, bounds.range)]
-    case .notEqual, .notIn: return nil
+    case .notEqual, .notIn, .matchesText: return nil
     }
   }
 

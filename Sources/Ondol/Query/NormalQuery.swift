@@ -158,9 +158,9 @@ extension QueryShape {
     case .greaterOrEqual(let value): filter.condition = .greaterOrEqual(try name(from: value))
     case .isIn(let values): filter.condition = .isIn(try all(values))
     case .notIn(let values): filter.condition = .notIn(try all(values))
-    case .hasPrefix:
+    case .hasPrefix, .matchesText:
       guard case .collection = source else {
-        throw wrongName("in a collection group documents have paths, which have no prefix")
+        throw wrongName("in a collection group documents have paths, which are no texts")
       }
     case .arrayContains, .arrayContainsAny:
       throw wrongName("a document's id is no array; use == or in")

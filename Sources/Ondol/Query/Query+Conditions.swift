@@ -132,6 +132,49 @@ extension QuerySource {
     whereFilter(.whereField(field, hasPrefix: prefix))
   }
 
+  /// Documents whose field is a text that begins with `prefix`, letters' case aside when asked so.
+  ///
+  /// - Parameters:
+  ///   - field: a field, a path into maps, or, in a collection, `FieldPath.documentID()`.
+  ///   - prefix: how the text begins.
+  ///   - ignoringCase: whether `"la"` finds `"Lamp"`: both are compared in lower case, as
+  ///     `String.lowercased()` makes it. No index serves that, and results are not ordered by the
+  ///     field.
+  /// - Complexity: when ignoring case one pass over the documents that meet the other conditions.
+  public func whereField(
+    _ field: FieldPath, hasPrefix prefix: String, ignoringCase: Bool
+  ) -> Query {
+    whereFilter(.whereField(field, hasPrefix: prefix, ignoringCase: ignoringCase))
+  }
+
+  /// Documents whose field is a text with `part` in it, compared by UTF-8 bytes, which Firestore
+  /// lacks. For an array's elements see `whereField(_:arrayContains:)`.
+  ///
+  /// - Parameters:
+  ///   - field: a field, a path into maps, or, in a collection, `FieldPath.documentID()`.
+  ///   - part: what the text contains; every text contains an empty one.
+  ///   - ignoringCase: whether both are compared in lower case, as `String.lowercased()` makes it.
+  /// - Complexity: one pass over the documents that meet the other conditions; no index serves it.
+  public func whereField(
+    _ field: FieldPath, containsText part: String, ignoringCase: Bool = false
+  ) -> Query {
+    whereFilter(.whereField(field, containsText: part, ignoringCase: ignoringCase))
+  }
+
+  /// Documents whose field is the text, letters' case aside when asked so.
+  ///
+  /// - Parameters:
+  ///   - field: a field, a path into maps, or, in a collection, `FieldPath.documentID()`.
+  ///   - text: what the field is to be.
+  ///   - ignoringCase: whether both are compared in lower case, as `String.lowercased()` makes it.
+  ///     No index serves that.
+  /// - Complexity: when ignoring case one pass over the documents that meet the other conditions.
+  public func whereField(
+    _ field: FieldPath, isEqualTo text: String, ignoringCase: Bool
+  ) -> Query {
+    whereFilter(.whereField(field, isEqualTo: text, ignoringCase: ignoringCase))
+  }
+
   /// Documents that meet the filter, which may combine conditions at will.
   ///
   /// - Parameter filter: what is asked beside the conditions there are already, all of which must

@@ -21,6 +21,7 @@ struct RowProgram: Sendable {
       case integer, double, timestamp, code, text
       /// The field begins with the text that is where the operand says.
       case prefix
+      case part
       /// The field is one of the values in the list whose place the operand is.
       case integers, texts
       /// The condition whose place the operand is, asked of the decoded value or of the document's
@@ -142,6 +143,9 @@ extension RowProgram {
     case .arrayContains(let operand): ofElements(comparison(operand, .same))
     case .arrayContainsAny(let operands): ofElements(list(operands))
     case .hasPrefix(let prefix): Step(test: .prefix, operand: place(of: prefix.text))
+    case .matchesText(let pattern):
+      pattern.ignoresCase || pattern.place != .anywhere
+        ? nil : Step(test: .part, operand: place(of: pattern.text.text))
     }
   }
 
@@ -239,6 +243,7 @@ extension RowProgram {
       }
       order = try field.order(to: text)
     case .prefix: return try field.text?.starts(with: text(step.operand)) ?? false
+    case .part: return try field.text?.contains(text(step.operand)) ?? false
     case .integers:
       let list = integerLists[Int(step.operand)]
       return try contains(list.count) { (place) throws(MalformedBytes) in

@@ -159,6 +159,7 @@ struct RowProgramTests {
       let name = Value.string("d\(samples.random.below(400))")
       let conditions: [FieldFilter.Condition] = [
         .equal(name), .greater(name), .isIn([name]), .hasPrefix(ExactText("d1")),
+        .matchesText(TextPattern("D1", .beginning, ignoringCase: true)),
       ]
       return .field(
         FieldFilter(
@@ -179,7 +180,7 @@ struct RowProgramTests {
       operand().array.flatMap { $0.isEmpty ? nil : $0[0] } ?? scalar(&samples)
     }
     let condition: FieldFilter.Condition =
-      switch samples.random.below(11) {
+      switch samples.random.below(12) {
       case 0: .equal(operand())
       case 1: .notEqual(operand())
       case 2: .less(operand())
@@ -190,6 +191,12 @@ struct RowProgramTests {
       case 7: .notIn(operands())
       case 8: .arrayContains(element())
       case 9: .arrayContainsAny([element(), element(), element()].sortedWithoutDuplicates)
+      case 10:
+        .matchesText(
+          TextPattern(
+            operand().string ?? "a",
+            [.whole, .beginning, .anywhere][samples.random.below(3)],
+            ignoringCase: samples.random.oneIn(2)))
       default: .hasPrefix(ExactText(operand().string ?? "a"))
       }
     return .field(FieldFilter(field: field, condition: condition))

@@ -144,7 +144,9 @@ import Testing
       switch comparison {
       case .isIn, .notIn, .arrayContainsAny:
         .array((0..<Int.random(in: 0...3, using: &random)).map { _ in value(&random) })
-      case .startsWith: .string("(\"한\\")
+      case .startsWith, .contains, .equalIgnoringCase, .startsWithIgnoringCase,
+        .containsIgnoringCase:
+        .string("(\"한\\")
       default: value(&random)
       }
     return .field(field, comparison, operand)

@@ -1,0 +1,52 @@
+// What a text is searched for: at its beginning, as a whole or anywhere in it, letters' case aside
+// or not. Case is left aside by comparing both in lower case, which depends on no language.
+
+internal import OndolEngine
+
+/// A text that others are searched for.
+struct TextPattern: Sendable, Hashable {
+  /// Where in a text it must be found. The numbers are part of the file format.
+  enum Place: UInt8, Sendable {
+    case whole = 0
+    case beginning = 1
+    case anywhere = 2
+  }
+
+  /// In lower case where case is left aside.
+  let text: ExactText
+  let place: Place
+  let ignoresCase: Bool
+
+  init(_ text: String, _ place: Place, ignoringCase: Bool) {
+    self.text = ExactText(ignoringCase ? text.lowercased() : text)
+    self.place = place
+    ignoresCase = ignoringCase
+  }
+
+  /// Whether it is found in `text`.
+  ///
+  /// - Complexity: O(n) in the bytes of `text`, about.
+  func matches(_ text: String) -> Bool {
+    let searched = ignoresCase ? text.lowercased() : text
+    let (pattern, bytes) = (self.text.text.utf8, searched.utf8)
+    switch place {
+    case .whole: return bytes.elementsEqual(pattern)
+    case .beginning: return bytes.starts(with: pattern)
+    case .anywhere:
+      let (bytes, pattern) = (Array(bytes), Array(pattern))
+      return bytes.bytes.contains(pattern.bytes)
+    }
+  }
+}
+
+extension TextPattern: CustomStringConvertible {
+  var description: String {
+    let verb =
+      switch place {
+      case .whole: "is"
+      case .beginning: "begins with"
+      case .anywhere: "contains"
+      }
+    return "\(verb) \"\(text.text)\"" + (ignoresCase ? " in any case" : "")
+  }
+}
