@@ -97,6 +97,50 @@ import Testing
     #expect(messages.first?.text.contains(warning) == true)
   }
 
+  /// What the guide of typed models promises: each of these is a mistake that a text would hide.
+  @Test func `Misspelt properties and values of other types do not compile`() async throws {
+    let mistakes = [
+      "_ = items.where(\\.prise < 50)",
+      "_ = items.where(\\.price < \"50\")",
+      "_ = items.where { $0.tags.contains(5) }",
+      "_ = items.where { $0.price.hasPrefix(\"5\") }",
+      "_ = items.where(\\.isNew < true)",
+      "_ = items.order(by: \\.nothing)",
+      "_ = items.where(\\.price < 50 && \\Other.name == \"x\")",
+      "try await items.document(\"a\").update(.set(\\.price, to: \"much\"))",
+      "try await items.document(\"a\").update(.increment(\\.name, by: 1))",
+      "try await items.document(\"a\").setData(Other(name: \"x\"))",
+      "_ = try await items.sum(\\.name) as String",
+      "let item: Other? = try await items.document(\"a\").getDocument()",
+    ]
+    let head = """
+      import Ondol
+
+      struct Item: Codable, Sendable {
+        var name: String
+        var price: Int
+        var isNew: Bool
+        var tags: [String]
+      }
+      struct Other: Codable, Sendable { var name: String }
+      let database = try await Database.inMemory()
+      let items = try database.collection("items", of: Item.self)
+      """
+    func page(_ lines: [String]) -> String {
+      "```swift\n\(head)\n\(lines.joined(separator: "\n"))\n```\n"
+    }
+    let right = page([
+      "_ = items.where(\\.price < 50)", "_ = items.where { $0.tags.contains(\"x\") }",
+    ])
+    #expect(try await messages(about: PageScript.scripts(ofPage: "A.md", text: right)).isEmpty)
+    let pages = mistakes.enumerated().flatMap { number, mistake in
+      PageScript.scripts(ofPage: "\(number)", text: page([mistake]))
+    }
+    let refused = Set(try await messages(about: pages).map(\.file))
+    let compiled = mistakes.indices.filter { !refused.contains("\($0)") }.map { mistakes[$0] }
+    #expect(compiled == [])
+  }
+
   @Test func `A page without code has no script, and an open fence ends with the page`() {
     #expect(
       PageScript.scripts(ofPage: "A.md", text: "# A\n\n`let a = 1`\n\n    let b = 2\n").isEmpty)

@@ -246,18 +246,35 @@ extension TypedQuerySource {
   ///
   /// - Throws: as `AggregateQuery.getAggregation()`, and `.outOfRange` when the sum does not fit
   ///   the property's type.
-  public func sum<Number: Encodable & FieldReadable>(
+  public func sum<Number: Encodable & FieldReadable & Numeric>(
     _ property: any KeyPath<Model, Number> & Sendable
   ) async throws(DatabaseError) -> Number {
-    let sum = try await number(ModelProperty(property)) { .sum($0) }
-    return try fitting(sum, property)
+    try Self.fitting(try await number(ModelProperty(property)) { .sum($0) })
+  }
+
+  /// The sum of a property where it is there.
+  ///
+  /// - Throws: as the form for properties that are always there.
+  public func sum<Number: Encodable & FieldReadable & Numeric>(
+    _ property: any KeyPath<Model, Number?> & Sendable
+  ) async throws(DatabaseError) -> Number {
+    try Self.fitting(try await number(ModelProperty(property)) { .sum($0) })
   }
 
   /// The average of a property; nil when there is no number.
   ///
   /// - Throws: as `AggregateQuery.getAggregation()`.
-  public func average<Number: Encodable>(
+  public func average<Number: Encodable & Numeric>(
     _ property: any KeyPath<Model, Number> & Sendable
+  ) async throws(DatabaseError) -> Double? {
+    try await number(ModelProperty(property)) { .average($0) }?.double
+  }
+
+  /// The average of a property where it is there; nil when it never is.
+  ///
+  /// - Throws: as `AggregateQuery.getAggregation()`.
+  public func average<Number: Encodable & Numeric>(
+    _ property: any KeyPath<Model, Number?> & Sendable
   ) async throws(DatabaseError) -> Double? {
     try await number(ModelProperty(property)) { .average($0) }?.double
   }
@@ -288,8 +305,8 @@ extension TypedQuerySource {
     return try await typed.query.aggregate([field]).getAggregation().get(field)
   }
 
-  private func fitting<Number: FieldReadable>(
-    _ sum: Value?, _ property: KeyPath<Model, Number>
+  private static func fitting<Number: FieldReadable>(
+    _ sum: Value?
   ) throws(DatabaseError) -> Number {
     let sum = sum ?? .integer(0)
     guard let number = Number(fieldValue: sum) else {
