@@ -24,12 +24,6 @@ struct SystemPromise: Sendable {
   static let kept = SystemPromise(
     guarded: [
       Guarded(
-        path: "Sources/OndolEngine/Bytes/Text.swift", symbol: "String.utf8Span",
-        instead: "withStoredUTF8(_:)"),
-      Guarded(
-        path: "Sources/OndolEngine/Bytes/Text.swift", symbol: "UTF8Span.span",
-        instead: "withStoredUTF8(_:)"),
-      Guarded(
         path: "Sources/OndolEngine/Bytes/Text.swift", symbol: "UTF8Span",
         instead: "init(repairing:)"),
       Guarded(

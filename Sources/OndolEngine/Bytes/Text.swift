@@ -2,23 +2,16 @@
 // Swift's own `==` and `<` on strings follow Unicode's equivalence, under which two different keys
 // could be one.
 //
-// The fast ways to a string's bytes and back came with macOS 26. Older systems of Apple's have the
-// other way, which is a function of its own here, so that tests try it where nobody else needs it.
+// The fast way from bytes to a string came with macOS 26. Older systems of Apple's have another,
+// which is a function of its own here, so that tests try it where nobody else needs it.
 
 extension String {
-  /// Lends the UTF-8 bytes to `body`.
+  /// Lends the UTF-8 bytes to `body`. A string that Foundation made need not be UTF-8 in memory on
+  /// Apple's systems, and then is copied.
+  ///
+  /// Not by `utf8Span`, which came with macOS 26: optimised, what it lends of a short text was
+  /// overwritten before `body` had read it.
   @inlinable package func withUTF8Bytes<Result>(_ body: (RawSpan) -> Result) -> Result {
-    if #available(macOS 26, iOS 26, tvOS 26, watchOS 26, visionOS 26, *) {
-      // Safe: the code units are initialised bytes.
-      return unsafe body(utf8Span.span.bytes)
-    }
-    return withStoredUTF8(body)
-  }
-
-  /// The same on older systems. A string that Foundation made need not be UTF-8 in memory there,
-  /// and then is copied.
-  @usableFromInline
-  package func withStoredUTF8<Result>(_ body: (RawSpan) -> Result) -> Result {
     var text = self
     // Safe: the buffer is read within the closure only.
     return text.withUTF8 { unsafe body(RawSpan(_unsafeElements: $0)) }
@@ -44,7 +37,7 @@ extension String {
   package init?(repairing bytes: RawSpan) {
     // Safe: the buffer is read within the closure only.
     let text = unsafe bytes.withUnsafeBytes { unsafe String(decoding: $0, as: UTF8.self) }
-    guard text.withStoredUTF8({ $0.compare(bytes) }) == 0 else { return nil }
+    guard text.withUTF8Bytes({ $0.compare(bytes) }) == 0 else { return nil }
     self = text
   }
 }
