@@ -1,0 +1,159 @@
+// The frame: what database this is, whether it is live, the lock, and the pages. Begins by taking
+// the token out of the address.
+
+import { keepToken, onRefused, takeToken } from "./api.js";
+import { button, failure, h, icon, replace } from "./dom.js";
+import * as live from "./live.js";
+import { address, route } from "./route.js";
+import { lastEdit, loadDatabase, mayWrite, onSession, session, setOpen, undo } from "./session.js";
+import { grouped, local } from "./values.js";
+import "./data.js";
+import "./tree.js";
+import "./storage.js";
+import "./query.js";
+import "./indexes.js";
+import "./changes.js";
+import "./statistics.js";
+import "./health.js";
+
+const PAGES = [["data", "Data"], ["tree", "Tree"], ["storage", "Storage"], ["query", "Query"],
+  ["indexes", "Indexes"], ["changes", "Changes"], ["statistics", "Statistics"], ["health", "Health"]];
+
+const parts = {
+  name: h("strong"), path: h("span", { class: "path" }), role: h("span", { class: "role" }),
+  version: h("span", { class: "version" }), dot: h("span", { class: "dot" }), live: h("span", { class: "hide-narrow" }),
+  banner: h("div"), main: h("main", { id: "main", tabindex: "-1" }),
+  undo: button("Undo", undo, { sign: "undo", kind: "quiet" }),
+  lock: button("Locked", () => setOpen(!session.isOpen), { sign: "locked", kind: "lock" }),
+};
+
+class Console extends HTMLElement {
+  connectedCallback() {
+    const links = PAGES.map(([page, title]) => h("a", { href: address(page), "data-page": page },
+      icon(page), h("span", null, title)));
+    replace(this,
+      h("a", { class: "skip", href: "#main", onclick: skip }, "Skip to the page"),
+      h("header", { class: "top" },
+        h("div", { class: "who" }, h("span", { class: "mark", "aria-hidden": "true" }, "온"),
+          h("div", { class: "names" }, parts.name, parts.path)),
+        h("div", { class: "facts" }, parts.role, parts.version,
+          h("span", { class: "live", role: "status" }, parts.dot, parts.live)),
+        h("div", { class: "row" }, parts.undo, parts.lock)),
+      h("nav", { class: "pages", "aria-label": "Pages" }, links),
+      h("div", { class: "view" }, parts.banner, parts.main));
+    this.links = links;
+  }
+
+  /** Shows the page of the address; one that is there already is only told where it is now. */
+  show() {
+    const { page } = route();
+    const [name, title] = PAGES.find(([one]) => one === page) ?? PAGES[0];
+    for (const link of this.links) {
+      if (link.dataset.page === name) link.setAttribute("aria-current", "page");
+      else link.removeAttribute("aria-current");
+    }
+    document.title = `${title} · ${session.database.name}`;
+    const tag = `ondol-${name}`;
+    const shown = parts.main.firstElementChild;
+    if (shown?.localName === tag) shown.arrive?.();
+    else replace(parts.main, document.createElement(tag));
+  }
+}
+customElements.define("ondol-console", Console);
+
+function skip(event) {
+  event.preventDefault();
+  parts.main.focus();
+}
+
+function renderSession() {
+  const { database, isOpen } = session;
+  if (!database) return;
+  parts.name.textContent = database.name;
+  parts.path.textContent = database.path;
+  parts.path.title = `${database.path}\nidentity ${database.identity}`;
+  parts.role.textContent = database.role === "writer" ? `writer, pid ${database.pid}`
+    : `follows pid ${database.holder?.pid ?? "?"}, read only`;
+  replace(parts.lock, icon(isOpen ? "open" : "locked"),
+    h("span", null, isOpen ? "Editing" : mayWrite() ? "Locked" : "Read only"));
+  parts.lock.setAttribute("aria-pressed", String(isOpen));
+  parts.lock.setAttribute("aria-label", isOpen ? "Editing is open. Lock it" : "Editing is locked. Unlock it");
+  parts.lock.disabled = !mayWrite();
+  const edit = lastEdit();
+  parts.undo.hidden = !edit;
+  parts.undo.title = edit ? `Undo: ${edit.title}` : "";
+  document.body.classList.toggle("editing", isOpen);
+  replace(parts.banner, database.role === "follower" && banner(database));
+}
+
+function banner(database) {
+  return h("div", { class: "banner", role: "note" }, icon("warn"), h("p", null,
+    `Process ${database.holder?.pid ?? "of another app"} has this database open for writing, so this console only reads. `,
+    "To edit while the app runs, embed the console in it: ",
+    h("code", null, "let console = try await Console.start(database, access: .edit)"), " and ",
+    h("code", null, "print(console.url)"), "."));
+}
+
+function renderLive(state) {
+  parts.dot.className = `dot ${state}`;
+  parts.live.textContent = { live: "live", connecting: "connecting", paused: "paused" }[state];
+}
+
+function renderVersion({ version, time }) {
+  parts.version.textContent = `version ${grouped(BigInt(version))}`;
+  parts.version.title = `newest commit, ${local(time)}`;
+}
+
+/** Asks for the token where there is none, or the one there is counts no more. */
+function askForToken(reason) {
+  live.stop();
+  const field = h("input", { id: "token", autocomplete: "off", spellcheck: "false", required: true });
+  replace(document.body, h("main", { class: "gate" }, h("form", {
+    onsubmit: (event) => {
+      event.preventDefault();
+      keepToken(field.value.trim().replace(/^.*#token=/, ""));
+      location.reload();
+    },
+  }, h("span", { class: "mark" }, "온"), h("h1", null, "Ondol console"), h("p", null, reason),
+  h("label", { for: "token" }, "Address or token", field),
+  h("button", { class: "button primary", type: "submit" }, "Open"))));
+}
+
+function keys(event) {
+  const isTyping = event.target.closest?.("input, textarea, select, dialog");
+  if ((event.metaKey || event.ctrlKey) && event.key === "z" && !isTyping) {
+    event.preventDefault();
+    undo();
+  }
+}
+
+async function begin() {
+  if (!takeToken()) {
+    return askForToken("Open the address that `ondol console` has printed: it ends with this start's token.");
+  }
+  onRefused(() => askForToken("The server does not take this token: it was started anew, perhaps. "
+    + "Open the address that it printed."));
+  try {
+    await loadDatabase();
+  } catch (error) {
+    if (error.status !== 401) {
+      replace(document.body, h("main", { class: "gate" }, failure(error),
+        button("Try again", () => location.reload(), { kind: "primary" })));
+    }
+    return undefined;
+  }
+  const frame = document.createElement("ondol-console");
+  replace(document.body, frame);
+  onSession(renderSession);
+  renderSession();
+  renderVersion({ version: session.database.version, time: session.database.opened });
+  live.onState(renderLive);
+  live.onVersion(renderVersion);
+  live.start();
+  addEventListener("hashchange", () => frame.show());
+  addEventListener("keydown", keys);
+  frame.show();
+  return undefined;
+}
+
+begin();

@@ -1,0 +1,81 @@
+// The query as Swift and as a line for the shell, to be copied into an app or a terminal.
+
+import { copy } from "./document.js";
+import { button, h } from "./dom.js";
+import { content, entries, kind, text } from "./values.js";
+
+const string = (value) => JSON.stringify(value).replace(/\\u([0-9a-f]{4})/gi, "\\u{$1}").replace(/\\\//g, "/")
+  .replace(/\\[bf]/g, (one) => (one === "\\b" ? "\\u{8}" : "\\u{c}"));
+const shell = (value) => `'${value.replace(/'/g, "'\\''")}'`;
+
+const METHODS = {
+  "=": "isEqualTo", "!=": "isNotEqualTo", "<": "isLessThan", "<=": "isLessThanOrEqualTo", ">": "isGreaterThan",
+  ">=": "isGreaterThanOrEqualTo", in: "in", "not in": "notIn", "array-contains": "arrayContains",
+  "array-contains-any": "arrayContainsAny", "starts-with": "hasPrefix",
+};
+
+/** A value as Swift writes it. */
+function swift(value) {
+  const inner = content(value);
+  switch (kind(value)) {
+    case "null": return "Value.null";
+    case "integer": return inner;
+    case "double": return /^-?\d/.test(inner) ? inner : { NaN: "Double.nan", Infinity: "Double.infinity" }[inner] ?? "-Double.infinity";
+    case "string": return string(inner);
+    case "array": return `[${inner.map(swift).join(", ")}]`;
+    case "map": return `[${entries(inner).map(([name, one]) => `${string(name)}: ${swift(one)}`).join(", ") || ":"}]`;
+    case "reference": return `database.document(${string(inner)})`;
+    case "timestamp": return `try Date(${string(inner)}, strategy: .iso8601)`;
+    case "geoPoint": return `try GeoPoint(latitude: ${inner[0]}, longitude: ${inner[1]})`;
+    case "vector": return `VectorValue([${inner.join(", ")}])`;
+    case "bytes": return `Data(base64Encoded: ${string(inner.base64)})`;
+    default: return String(inner);
+  }
+}
+
+function filter({ and, or, field, op, value }) {
+  if (and || or) return `.${and ? "and" : "or"}Filter([${(and ?? or).map(filter).join(", ")}])`;
+  return `.whereField(${string(field)}, ${METHODS[op]}: ${swift(value)})`;
+}
+
+export function swiftCode(query, condition) {
+  const lines = [`let found = try await database.${query.group ? `collectionGroup(${string(query.group)})`
+    : `collection(${string(query.collection)})`}`];
+  const terms = !condition ? [] : condition.and ?? [condition];
+  for (const term of terms) {
+    lines.push(term.or || term.and ? `  .whereFilter(${filter(term)})` : `  ${filter(term)}`);
+  }
+  for (const order of (query.order ?? "").split(",").map((one) => one.trim()).filter(Boolean)) {
+    const [, field, way] = /^(.*?)(?:\s+(asc|desc))?$/i.exec(order);
+    lines.push(`  .order(by: ${string(field)}${/desc/i.test(way ?? "") ? ", descending: true" : ""})`);
+  }
+  if (query.limit) lines.push(`  .limit(to: ${query.limit})`);
+  if (query.select) lines.push(`  .select([${query.select.split(",").map((one) => string(one.trim())).join(", ")}])`);
+  for (const one of query.lookups ?? []) lines.push(`  .lookup(${string(one.field)}, in: ${string(one.in)}, as: ${string(one.as)})`);
+  if (query.aggregate) {
+    const fields = query.aggregate.map(({ op, field }) => `.${op}(${field ? string(field) : ""})`).join(", ");
+    const by = (query.by ?? "").split(",").map((one) => one.trim()).filter(Boolean).map(string).join(", ");
+    lines.push(`  .aggregate([${fields}])`, by ? `  .getGroups(by: [${by}])` : "  .getAggregation()");
+  } else lines.push("  .getDocuments()");
+  return lines.join("\n");
+}
+
+export function shellCode(query) {
+  const option = (name, value) => (value ? ` --${name} ${shell(String(value))}` : "");
+  const place = shell(query.collection ?? query.group);
+  const rest = `${query.where ? ` ${shell(query.where)}` : ""}${query.group ? " --group" : ""}`;
+  if (query.aggregate) {
+    const names = { sum: "sum", average: "avg", minimum: "min", maximum: "max" };
+    return `ondol agg shop.ondol ${place}${rest}${query.aggregate.map(({ op, field }) => option(names[op], field)).join("")}${
+      option("group-by", query.by)}`;
+  }
+  return `ondol query shop.ondol ${place}${rest}${option("order", query.order)}${option("limit", query.limit)}${
+    option("select", query.select)}`;
+}
+
+export function code(query, condition) {
+  return h("div", { class: "panel" }, [["Swift", swiftCode(query, condition)], ["Shell", shellCode(query)],
+    ["Condition", query.where ?? (condition ? text(condition) : "")]].filter(([, source]) => source).map(([title, source]) => [
+    h("div", { class: "row" }, h("h2", null, title), h("span", { class: "grow" }),
+      button(`Copy ${title}`, () => copy(source), { sign: "copy", bare: true, kind: "quiet" })), h("pre", null, source)]));
+}

@@ -1,0 +1,42 @@
+// What every page is: an element that is told where it is, and gives back what it watches when it
+// goes.
+
+import { watch } from "./live.js";
+import { onSession } from "./session.js";
+
+export class Page extends HTMLElement {
+  #ends = [];
+  #abort = new AbortController();
+
+  connectedCallback() {
+    this.classList.add("page");
+    this.begin?.();
+  }
+
+  disconnectedCallback() {
+    for (const end of this.#ends) end();
+    this.#ends = [];
+    this.#abort.abort();
+  }
+
+  /** For requests that nobody wants to hear the answer of once the page is gone. */
+  get signal() {
+    return this.#abort.signal;
+  }
+
+  /** Has `end` called when the page goes; answers it. */
+  until(end) {
+    this.#ends.push(end);
+    return end;
+  }
+
+  /** Watches as long as the page is there. */
+  watch(what, action) {
+    return this.until(watch(what, action));
+  }
+
+  /** Has `action` called when the lock or the database is another. */
+  onSession(action) {
+    this.until(onSession(action));
+  }
+}

@@ -1,0 +1,240 @@
+// The realtime tree as one outline. Children come when a node is opened, a hundred at a time; each open
+// node is watched, and one that changes pulses up to those above it.
+
+import { get, patch, put, remove, save } from "./api.js";
+import { attempt, confirm, conflict, dialog, note } from "./dialogs.js";
+import { button, empty, failure, h, icon, loading, replace } from "./dom.js";
+import { editor } from "./fields.js";
+import { watch } from "./live.js";
+import { Page } from "./page.js";
+import { address, route } from "./route.js";
+import { canEdit } from "./session.js";
+import { brief, content, counted, entries, isSame, kind, parse, pretty } from "./values.js";
+
+const STEP = 100;
+/** Streams have room for sixteen watches; the nodes opened last are live. */
+const WATCHED = 12;
+
+const join = (path, key) => (path ? `${path}/${key}` : key);
+
+class TreePage extends Page {
+  #open = [];
+
+  begin() {
+    this.place = h("div", { class: "card outline" });
+    replace(this, h("header", null, h("h1", null, "Tree"), this.crumbs = h("nav", { class: "crumbs", "aria-label": "Path" })),
+      this.place);
+    this.until(() => this.#open.forEach((node) => node.end?.()));
+    this.arrive();
+  }
+
+  arrive() {
+    const path = route().steps.join("/");
+    if (path === this.path) return;
+    this.path = path;
+    this.#open.splice(0).forEach((node) => node.end?.());
+    const steps = path.split("/").filter(Boolean);
+    replace(this.crumbs, h("a", { href: address("tree") }, "/"), steps.map((step, place) => [place > 0 && "/",
+      h("a", { href: address("tree", steps.slice(0, place + 1)) }, step)]));
+    const root = this.#node(null, { key: steps.at(-1) ?? "/", children: 1 }, path);
+    replace(this.place, h("div", { role: "tree", "aria-label": "Nodes", onkeydown: keys }, root.element));
+    root.open();
+    root.element.querySelector("[tabindex]")?.setAttribute("tabindex", "0");
+  }
+
+  #node(parent, shape, path) {
+    const node = { parent, shape, path, children: new Map(), limit: STEP };
+    const place = h("div", { class: "place" });
+    const inner = h("div", { class: "children", role: "group", hidden: true });
+    const toggle = h("button", { class: "toggle", type: "button", tabindex: "-1", "aria-label": `Open ${shape.key}`,
+      onclick: () => (node.isOpen ? node.close() : node.open()) }, icon("right"));
+    const tool = (label, sign, run) => button(`${label} ${shape.key}`, () => canEdit() && run(), { sign, bare: true,
+      kind: "quiet edit-only", tabindex: "-1" });
+    const tools = h("span", { class: "nodetools" }, tool("Add a child to", "plus", () => this.#add(node)),
+      tool("Import into", "up", () => this.#import(node)), tool("Delete", "trash", () => this.#delete(node)),
+      button(`Export ${shape.key}`, () => this.#export(node), { sign: "down", bare: true, kind: "quiet", tabindex: "-1" }));
+    node.element = h("div", { class: "node", role: "treeitem", tabindex: "-1", "aria-label": shape.key, "data-path": path },
+      h("div", { class: "line" }, toggle, h("span", { class: "name" }, shape.key), place, h("span", { class: "grow" }), tools), inner);
+    node.fill = (next) => {
+      node.shape = next;
+      const isLeaf = next.value !== undefined && next.value !== null || !next.children;
+      toggle.disabled = isLeaf;
+      toggle.classList.toggle("muted", isLeaf);
+      if (isLeaf) {
+        node.element.removeAttribute("aria-expanded");
+        node.close();
+      } else node.element.setAttribute("aria-expanded", String(Boolean(node.isOpen)));
+      if (!node.isEditing) replace(place, isLeaf ? this.#leaf(node, place) : h("span", { class: "muted" },
+        next.key === "/" ? "" : counted(next.children, "child").replace("childs", "children")));
+      if (next.priority !== undefined && next.priority !== null) place.append(h("span", { class: "badge" }, `priority ${brief(next.priority)}`));
+    };
+    node.open = () => {
+      if (node.isOpen) return;
+      node.isOpen = true;
+      inner.hidden = false;
+      toggle.setAttribute("aria-expanded", "true");
+      node.element.setAttribute("aria-expanded", "true");
+      replace(inner, loading(2));
+      this.#open.push(node);
+      if (this.#open.length > WATCHED) this.#open.shift().end?.();
+      node.follow();
+    };
+    node.close = () => {
+      if (!node.isOpen) return;
+      node.isOpen = false;
+      inner.hidden = true;
+      toggle.setAttribute("aria-expanded", "false");
+      node.element.setAttribute("aria-expanded", "false");
+      node.end?.();
+      for (const child of node.children.values()) child.close();
+      node.children.clear();
+      this.#open = this.#open.filter((one) => one !== node);
+    };
+    node.follow = () => {
+      node.end?.();
+      node.end = watch({ kind: "tree", path, limit: node.limit }, (event, data) => (event === "problem"
+        ? replace(inner, failure(data.error)) : this.#arrived(node, inner, data)));
+    };
+    node.fill(shape);
+    return node;
+  }
+
+  #arrived(node, inner, data) {
+    const isFirst = !node.isLoaded;
+    node.isLoaded = true;
+    if (node.parent === null) {
+      node.fill({ ...data.node, key: node.shape.key, children: data.node.children ?? (data.exists ? undefined : 1) });
+      if (!data.exists) return replace(inner, empty("Nothing here", "The tree has no value at this place. What the app sets shows up at once."));
+    }
+    const kept = new Map();
+    for (const shape of data.children) {
+      const child = node.children.get(shape.key) ?? this.#node(node, shape, join(node.path, shape.key));
+      const isNew = !node.children.has(shape.key);
+      const isOther = isNew || JSON.stringify(child.shape) !== JSON.stringify(shape);
+      if (isOther && !isNew) child.fill(shape);
+      if (isOther && !isFirst) pulse(child);
+      kept.set(shape.key, child);
+    }
+    for (const [key, child] of node.children) if (!kept.has(key)) child.close();
+    if (!isFirst && kept.size < node.children.size) pulse(node);
+    node.children = kept;
+    const focused = inner.contains(document.activeElement) ? document.activeElement : null;
+    replace(inner, [...kept.values()].map((child) => child.element), data.more && button(`Show ${STEP} more`, () => {
+      node.limit += STEP;
+      node.follow();
+    }, { kind: "small" }));
+    focused?.focus();
+    return undefined;
+  }
+
+  #leaf(node, place) {
+    const value = node.shape.value ?? null;
+    const shown = h("button", { class: `value ${kind(value)}`, type: "button", tabindex: "-1",
+      "aria-label": `${node.path}: ${brief(value)}. Edit`, onclick: () => canEdit() && edit() },
+    value === "" ? h("span", { class: "muted" }, "empty text") : brief(value));
+    const close = () => {
+      node.isEditing = false;
+      node.fill(node.shape);
+      node.element.focus();
+    };
+    const edit = () => {
+      node.isEditing = true;
+      const form = editor(value, node.path, { cancel: close, save: async (next) => {
+        if (!isSame(next, value) && await write(node.path, next, value)) node.shape = { key: node.shape.key, value: next };
+        close();
+      } });
+      replace(place, form);
+      form.focusFirst();
+    };
+    return shown;
+  }
+
+  async #add(node) {
+    const key = h("input", { id: "key", required: true, autocomplete: "off" });
+    const value = h("input", { id: "value", autocomplete: "off", placeholder: '"a text", 7, 7.5, true or {"a": 1}' });
+    await dialog(`Add a child to ${node.path || "/"}`, [h("label", { for: "key" }, "Key", key),
+      h("label", { for: "value" }, "Value, as JSON", value)], {
+      action: "Add", submit: () => put("tree", { path: join(node.path, key.value) }, { value: parse(value.value), expected: null }),
+    });
+    node.open();
+  }
+
+  async #delete(node) {
+    await confirm("Delete the node?", `${node.path || "The whole tree"} goes, with everything below it. This cannot be undone.`,
+      "Delete", () => remove("tree", { path: node.path }), node.shape.children ? node.shape.key : undefined);
+  }
+
+  #export(node) {
+    return attempt(async () => {
+      const { value } = await get("tree/value", { path: node.path });
+      save(new Blob([pretty(value)], { type: "application/json" }), `${node.path.replace(/\W+/g, "-") || "tree"}.json`);
+    });
+  }
+
+  async #import(node) {
+    const file = h("input", { id: "file", type: "file", accept: ".json,application/json", onchange: async () => {
+      area.value = await file.files[0]?.text() ?? "";
+    } });
+    const area = h("textarea", { id: "json", class: "json short", spellcheck: "false" });
+    const way = h("select", { id: "way" }, h("option", { value: "merge" }, "Merge: other children stay"),
+      h("option", { value: "replace" }, "Replace: everything below goes"));
+    const done = await dialog(`Import into ${node.path || "/"}`, [h("label", { for: "file" }, "File", file),
+      h("label", { for: "json" }, "or JSON", area), h("label", { for: "way" }, "How", way)], {
+      action: "Import", wide: true, submit: async () => {
+        const value = parse(area.value);
+        if (way.value === "replace") return put("tree", { path: node.path }, { value });
+        if (kind(value) !== "map") throw new Error("Only an object can be merged into a node.");
+        return patch("tree", { path: node.path }, { values: Object.fromEntries(entries(content(value))) });
+      },
+    });
+    if (done) note("Imported.");
+  }
+}
+customElements.define("ondol-tree", TreePage);
+
+/** Sets a leaf while it is what was seen; shows both where it is not. */
+async function write(path, value, seen) {
+  let expected = seen;
+  for (;;) {
+    try {
+      return await put("tree", { path }, { value, expected });
+    } catch (error) {
+      if (error.status !== 409 || error.current === undefined) throw error;
+      const stored = error.current?.value ?? null;
+      if (!await conflict(path, { value: stored }, { value })) return undefined;
+      expected = stored;
+    }
+  }
+}
+
+function pulse(node) {
+  for (let one = node; one; one = one.parent) {
+    one.element.classList.remove("pulse");
+    void one.element.offsetWidth;
+    one.element.classList.add("pulse");
+    setTimeout(() => one.element.classList.remove("pulse"), 1_300);
+  }
+}
+
+/** Moves through the outline as in any tree of a desktop. */
+function keys(event) {
+  const item = event.target.closest("[role=treeitem]");
+  if (!item || event.target.closest("form")) return;
+  const all = [...event.currentTarget.querySelectorAll("[role=treeitem]")].filter((one) => one.offsetParent);
+  const place = all.indexOf(item);
+  const toggle = item.querySelector(".toggle");
+  const isOpen = item.getAttribute("aria-expanded") === "true";
+  const focus = (one) => {
+    if (!one) return;
+    all.forEach((other) => other.setAttribute("tabindex", other === one ? "0" : "-1"));
+    one.focus();
+  };
+  if (event.key === "ArrowDown") focus(all[place + 1]);
+  else if (event.key === "ArrowUp") focus(all[place - 1]);
+  else if (event.key === "ArrowRight") (isOpen ? focus(all[place + 1]) : !toggle.disabled && toggle.click());
+  else if (event.key === "ArrowLeft") (isOpen ? toggle.click() : focus(item.parentElement.closest("[role=treeitem]")));
+  else if (event.key === "Enter" && event.target === item) item.querySelector(".place button")?.click();
+  else if (event.key === "Delete" && event.target === item) item.querySelector(".nodetools [aria-label^=Delete]")?.click();
+  else return;
+  event.preventDefault();
+}
