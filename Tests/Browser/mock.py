@@ -25,7 +25,7 @@ from mockdata import MISSING, Condition, Refusal, Shop, canonical, get, kind, mo
 
 WEB = Path(__file__).resolve().parents[2] / "Sources/OndolConsole/Web"
 TYPES = {".html": "text/html", ".css": "text/css", ".js": "text/javascript", ".svg": "image/svg+xml"}
-POLICY = ("default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' blob:; "
+POLICY = ("default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src blob:; "
           "base-uri 'none'; form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'; "
           "trusted-types 'none'")
 HEADERS = {"Cache-Control": "no-store", "Referrer-Policy": "no-referrer", "X-Content-Type-Options": "nosniff",
@@ -523,6 +523,8 @@ class Handler(BaseHTTPRequestHandler):
         self.answer(200, answer)
 
     def asset(self, path):
+        if path == "/favicon.ico":
+            return self.answer(204, b"")
         name = "index.html" if path == "/" else path.removeprefix("/assets/")
         file = WEB / name
         if "/" in name or not file.is_file():

@@ -49,13 +49,16 @@ function remember(edit) {
   changed();
 }
 
-/** Takes the last edit back, as an ordinary write with its own precondition. */
+/** Takes the last edit back, as an ordinary write under the version that the edit gave. */
 export async function undo() {
   if (!undone.length || !canEdit()) return;
   const edit = undone.pop();
   changed();
   try {
-    await edit.revert();
+    const version = (await edit.revert(edit.version)).document?.version ?? "0";
+    // The document is as the edit before left it, where no other commit lies between the two.
+    const before = undone.findLast((one) => one.path === edit.path);
+    if (before?.version === edit.base) before.version = version;
     note(`Undone: ${edit.title}`);
   } catch (error) {
     note(error.status === 409 ? `Not undone: ${edit.path} has changed since.` : error.message, { bad: true });
@@ -124,7 +127,8 @@ export async function patchDocument(seen, change, title) {
     if (before === undefined) inverse.delete.push(path);
     else inverse.set[path] = before;
   }
-  remember({ title, path: seen.path, revert: () => patch("document", { path: seen.path }, inverse, document.version) });
+  remember({ title, path: seen.path, base: seen.version, version: document.version,
+    revert: (version) => patch("document", { path: seen.path }, inverse, version) });
   return document;
 }
 
@@ -133,15 +137,15 @@ export async function replaceDocument(seen, fields) {
   const document = await guarded(seen, null, () => fields, async (version) => (
     await put("document", { path: seen.path }, { fields }, version)).document);
   if (!document) return undefined;
-  remember({ title: `${seen.id} replaced`, path: seen.path,
-    revert: () => put("document", { path: seen.path }, { fields: seen.fields }, document.version) });
+  remember({ title: `${seen.id} replaced`, path: seen.path, base: seen.version, version: document.version,
+    revert: (version) => put("document", { path: seen.path }, { fields: seen.fields }, version) });
   return document;
 }
 
 export async function createDocument(collection, id, fields) {
   const { document } = await post("document", { ...(id ? { id } : {}), fields }, { collection });
-  remember({ title: `${document.id} created`, path: document.path,
-    revert: () => remove("document", { path: document.path }, document.version) });
+  remember({ title: `${document.id} created`, path: document.path, base: "0", version: document.version,
+    revert: (version) => remove("document", { path: document.path }, version) });
   return document;
 }
 
@@ -151,8 +155,8 @@ export async function deleteDocument(seen, recursive) {
     remove("document", { path: seen.path, recursive }, version)));
   if (!done) return false;
   if (!recursive) {
-    remember({ title: `${seen.id} deleted`, path: seen.path,
-      revert: () => put("document", { path: seen.path }, { fields: seen.fields }, "0") });
+    remember({ title: `${seen.id} deleted`, path: seen.path, base: seen.version, version: "0",
+      revert: (version) => put("document", { path: seen.path }, { fields: seen.fields }, version) });
   }
   return true;
 }

@@ -78,6 +78,7 @@ export class Table extends HTMLElement {
   }
 
   #ask() {
+    if (!this.scroller) return;
     cancelAnimationFrame(this.#asked);
     this.#asked = requestAnimationFrame(() => this.render());
   }
