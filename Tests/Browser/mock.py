@@ -32,6 +32,14 @@ HEADERS = {"Cache-Control": "no-store", "Referrer-Policy": "no-referrer", "X-Con
            "Cross-Origin-Opener-Policy": "same-origin", "Cross-Origin-Resource-Policy": "same-origin"}
 
 
+def shipped(text):
+    """A file as it is embedded: without indentation and lines of comment, line for line the same otherwise."""
+    def kept(line):
+        bare = line.strip()
+        return "" if bare.startswith(("//", "/*", "* ")) or bare == "*/" else bare
+    return "\n".join(kept(line) for line in text.splitlines()) + "\n"
+
+
 class Console:
     """The routes, by method and name."""
 
@@ -529,7 +537,7 @@ class Handler(BaseHTTPRequestHandler):
         file = WEB / name
         if "/" in name or not file.is_file():
             raise Refusal(404, "notFound", "no such page")
-        self.answer(200, file.read_bytes(), TYPES[file.suffix] + "; charset=utf-8")
+        self.answer(200, shipped(file.read_text()).encode(), TYPES[file.suffix] + "; charset=utf-8")
 
     def archive(self):
         buffer = io.BytesIO()

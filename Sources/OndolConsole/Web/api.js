@@ -70,7 +70,8 @@ async function json(method, route, options) {
 
 export const get = (route, parameters, signal) => json("GET", route, { parameters, signal });
 export const post = (route, body, parameters, signal) => json("POST", route, { body, parameters, signal });
-export const put = (route, parameters, body, match, type) => json("PUT", route, { parameters, body, match, type });
+export const put = (route, parameters, body, match, type) =>
+  json("PUT", route, { parameters, body, match, type });
 export const patch = (route, parameters, body, match) => json("PATCH", route, { parameters, body, match });
 export const remove = (route, parameters, match) => json("DELETE", route, { parameters, match });
 

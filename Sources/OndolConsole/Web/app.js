@@ -2,7 +2,7 @@
 // the token out of the address.
 
 import { keepToken, onRefused, takeToken } from "./api.js";
-import { button, failure, h, icon, replace } from "./dom.js";
+import { button, failure, h, icon, label, mark, replace } from "./dom.js";
 import * as live from "./live.js";
 import { address, route } from "./route.js";
 import { lastEdit, loadDatabase, mayWrite, onSession, session, setOpen, undo } from "./session.js";
@@ -20,8 +20,8 @@ const PAGES = [["data", "Data"], ["tree", "Tree"], ["storage", "Storage"], ["que
   ["indexes", "Indexes"], ["changes", "Changes"], ["statistics", "Statistics"], ["health", "Health"]];
 
 const parts = {
-  name: h("strong"), path: h("span", { class: "path" }), role: h("span", { class: "role" }),
-  version: h("span", { class: "version" }), dot: h("span", { class: "dot" }), live: h("span", { class: "hide-narrow" }),
+  name: h("strong"), path: h("span.path"), role: h("span.role"),
+  version: h("span.version"), dot: h("span.dot"), live: h("span.hide-narrow"),
   banner: h("div"), main: h("main", { id: "main", tabindex: "-1" }),
   undo: button("Undo", undo, { sign: "undo", kind: "quiet" }),
   lock: button("Locked", () => setOpen(!session.isOpen), { sign: "locked", kind: "lock" }),
@@ -30,17 +30,17 @@ const parts = {
 class Console extends HTMLElement {
   connectedCallback() {
     const links = PAGES.map(([page, title]) => h("a", { href: address(page), "data-page": page },
-      icon(page), h("span", null, title)));
+      icon(page), h("span", title)));
     replace(this,
-      h("a", { class: "skip", href: "#main", onclick: skip }, "Skip to the page"),
-      h("header", { class: "top" },
-        h("div", { class: "who" }, h("span", { class: "mark", "aria-hidden": "true" }, "온"),
-          h("div", { class: "names" }, parts.name, parts.path)),
-        h("div", { class: "facts" }, parts.role, parts.version,
-          h("span", { class: "live", role: "status" }, parts.dot, parts.live)),
-        h("div", { class: "row" }, parts.undo, parts.lock)),
-      h("nav", { class: "pages", "aria-label": "Pages" }, links),
-      h("div", { class: "view" }, parts.banner, parts.main));
+      h("a.skip", { href: "#main", onclick: skip }, "Skip to the page"),
+      h("header.top",
+        h("div.who", mark(),
+          h("div.names", parts.name, parts.path)),
+        h("div.facts", parts.role, parts.version,
+          h("span.live", { role: "status" }, parts.dot, parts.live)),
+        h("div.row", parts.undo, parts.lock)),
+      h("nav.pages", { "aria-label": "Pages" }, links),
+      h("div.view", parts.banner, parts.main));
     this.links = links;
   }
 
@@ -75,7 +75,7 @@ function renderSession() {
   parts.role.textContent = database.role === "writer" ? `writer, pid ${database.pid}`
     : `follows pid ${database.holder?.pid ?? "?"}, read only`;
   replace(parts.lock, icon(isOpen ? "open" : "locked"),
-    h("span", null, isOpen ? "Editing" : mayWrite() ? "Locked" : "Read only"));
+    h("span", isOpen ? "Editing" : mayWrite() ? "Locked" : "Read only"));
   parts.lock.setAttribute("aria-pressed", String(isOpen));
   parts.lock.setAttribute("aria-label", isOpen ? "Editing is open. Lock it" : "Editing is locked. Unlock it");
   parts.lock.disabled = !mayWrite();
@@ -87,11 +87,11 @@ function renderSession() {
 }
 
 function banner(database) {
-  return h("div", { class: "banner", role: "note" }, icon("warn"), h("p", null,
-    `Process ${database.holder?.pid ?? "of another app"} has this database open for writing, so this console only reads. `,
-    "To edit while the app runs, embed the console in it: ",
-    h("code", null, "let console = try await Console.start(database, access: .edit)"), " and ",
-    h("code", null, "print(console.url)"), "."));
+  return h("div.banner", { role: "note" }, icon("warn"), h("p", null,
+    `Process ${database.holder?.pid ?? "of another app"} has this database open for writing, `,
+    "so this console only reads. To edit while the app runs, embed the console in it: ",
+    h("code", "let console = try await Console.start(database, access: .edit)"), " and ",
+    h("code", "print(console.url)"), "."));
 }
 
 function renderLive(state) {
@@ -107,16 +107,16 @@ function renderVersion({ version, time }) {
 /** Asks for the token where there is none, or the one there is counts no more. */
 function askForToken(reason) {
   live.stop();
-  const field = h("input", { id: "token", autocomplete: "off", spellcheck: "false", required: true });
-  replace(document.body, h("main", { class: "gate" }, h("form", {
+  const field = h("input", { required: true });
+  replace(document.body, h("main.gate", h("form", {
     onsubmit: (event) => {
       event.preventDefault();
       keepToken(field.value.trim().replace(/^.*#token=/, ""));
       location.reload();
     },
-  }, h("span", { class: "mark" }, "온"), h("h1", null, "Ondol console"), h("p", null, reason),
-  h("label", { for: "token" }, "Address or token", field),
-  h("button", { class: "button primary", type: "submit" }, "Open"))));
+  }, mark(), h("h1", "Ondol console"), h("p", reason),
+  label("Address or token", field),
+  h("button.button.primary", { type: "submit" }, "Open"))));
 }
 
 function keys(event) {
@@ -137,7 +137,7 @@ async function begin() {
     await loadDatabase();
   } catch (error) {
     if (error.status !== 401) {
-      replace(document.body, h("main", { class: "gate" }, failure(error),
+      replace(document.body, h("main.gate", failure(error),
         button("Try again", () => location.reload(), { kind: "primary" })));
     }
     return undefined;

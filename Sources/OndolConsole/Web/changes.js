@@ -5,21 +5,21 @@ import { fieldTable } from "./dialogs.js";
 import { button, empty, failure, h, icon, loading, replace } from "./dom.js";
 import { Page } from "./page.js";
 import { address, go, route } from "./route.js";
-import { counted, grouped, local, shortTime } from "./values.js";
+import { counted, grouped, local, names, shortTime } from "./values.js";
 
 const KEPT = 500;
 
 class ChangesPage extends Page {
   begin() {
-    const field = (name, label, hint) => h("input", { "aria-label": label, placeholder: hint, autocomplete: "off", spellcheck: "false",
+    const field = (name, label, hint) => h("input", { "aria-label": label, placeholder: hint,
       onchange: () => this.#ask() });
     this.path = field("path", "Path", "Path: items/item-01");
     this.since = field("since", "From token", "From token");
     this.pause = button("Pause", () => this.#setPaused(!this.isPaused), { sign: "pause" });
-    this.log = h("div", { class: "log", role: "log", "aria-label": "Commits", "aria-live": "off" }, loading());
-    this.source = h("p", { class: "hint", hidden: true });
-    replace(this, h("header", null, h("h1", null, "Changes"), h("span", { class: "grow" }), h("div", null, this.path),
-      h("div", null, this.since), this.pause), this.source, this.log);
+    this.log = h("div.log", { role: "log", "aria-label": "Commits", "aria-live": "off" }, loading());
+    this.source = h("p.hint", { hidden: true });
+    replace(this, h("header", h("h1", "Changes"), h("span.grow"), h("div", this.path),
+      h("div", this.since), this.pause), this.source, this.log);
     this.arrive();
   }
 
@@ -39,10 +39,12 @@ class ChangesPage extends Page {
       if (turn !== this.turn) return;
       this.changes = answer.changes;
       this.source.hidden = answer.source === "log";
-      replace(this.source, icon("warn"), "These are the commits this process has seen since it was opened. To keep them, open the database with ",
-        h("code", null, "options.changeRetention = .init(duration: .seconds(86_400))"), ".");
+      replace(this.source, icon("warn"), "These are the commits this process has seen since it was opened. ",
+        "To keep them, open the database with ",
+        h("code", "options.changeRetention = .init(duration: .seconds(86_400))"), ".");
       this.#draw();
-      this.end = this.watch({ kind: "feed", ...(path ? { path } : {}), ...(answer.token ? { since: answer.token } : {}) }, (event, data) => {
+      this.end = this.watch({ kind: "feed", ...(path ? { path } : {}),
+        ...(answer.token ? { since: answer.token } : {}) }, (event, data) => {
         if (event !== "changes") return;
         this.changes.push(...data.changes);
         this.changes.splice(0, this.changes.length - KEPT);
@@ -58,7 +60,8 @@ class ChangesPage extends Page {
   #setPaused(isPaused) {
     if (!isPaused && this.isPaused) this.#draw();
     this.isPaused = isPaused;
-    replace(this.pause, icon(isPaused ? "play" : "pause"), h("span", null, isPaused ? `Go on${this.waiting ? ` (${this.waiting} new)` : ""}` : "Pause"));
+    replace(this.pause, icon(isPaused ? "play" : "pause"),
+      h("span", isPaused ? `Go on${this.waiting ? ` (${this.waiting} new)` : ""}` : "Pause"));
     this.pause.setAttribute("aria-pressed", String(isPaused));
   }
 
@@ -68,26 +71,33 @@ class ChangesPage extends Page {
       return replace(this.log, empty("No changes yet", "Every commit shows up here as it happens."));
     }
     const open = new Set([...this.log.querySelectorAll("[open]")].map((one) => one.dataset.version));
-    return replace(this.log, [...this.changes].reverse().map((change, place) => this.#change(change, place < fresh, open)));
+    return replace(this.log, [...this.changes].reverse().map((change, place) =>
+      this.#change(change, place < fresh, open)));
   }
 
   #change(change, isFresh, open) {
     const [first, ...rest] = [...change.documents, ...change.objects];
-    const what = change.dropped ? `${change.dropped} dropped` : first ? `${first.path}${rest.length ? ` and ${counted(rest.length, "other")}` : ""}`
+    const what = change.dropped ? `${change.dropped} dropped` : first
+      ? `${first.path}${rest.length ? ` and ${counted(rest.length, "other")}` : ""}`
       : "no document";
     const badge = { added: "good", removed: "bad", modified: "" };
-    const details = h("details", { class: `change ${isFresh ? "flash" : ""}`, "data-version": change.version, open: open.has(change.version) },
-      h("summary", null, h("time", { datetime: change.time, title: local(change.time) }, shortTime(change.time)),
-        h("span", { class: "muted" }, `version ${grouped(BigInt(change.version))}`), first && h("span", { class: `badge ${badge[first.kind]}` }, first.kind),
-        h("strong", null, what), first?.fields?.length > 0 && first.kind === "modified" && h("span", { class: "muted" }, first.fields.join(", "))));
+    const details = h("details", { class: `change ${isFresh ? "flash" : ""}`, "data-version": change.version,
+      open: open.has(change.version) },
+      h("summary", h("time", { datetime: change.time, title: local(change.time) }, shortTime(change.time)),
+        h("span.muted", `version ${grouped(BigInt(change.version))}`),
+          first && h("span", { class: `badge ${badge[first.kind]}` }, first.kind),
+        h("strong", what), first?.fields?.length > 0 && first.kind === "modified"
+          && h("span.muted", first.fields.join(", "))));
     const fill = () => {
       if (details.childElementCount > 1) return;
-      details.append(...[...change.documents.map((one) => [h("p", { class: "row" }, h("a", { href: address("data", one.path) }, one.path),
-        h("span", { class: `badge ${badge[one.kind]}` }, one.kind)), h("div", { class: "scroll" }, fieldTable(one.fields ?? [], one.before, one.after))]),
-      ...change.objects.map((one) => [h("p", { class: "row" }, h("a", { href: address("storage", one.path) }, one.path),
+      details.append(...[...change.documents.map((one) =>
+        [h("p.row", h("a", { href: address("data", one.path) }, one.path),
+        h("span", { class: `badge ${badge[one.kind]}` }, one.kind)),
+          h("div.scroll", fieldTable(topFields(one), one.before, one.after))]),
+      ...change.objects.map((one) => [h("p.row", h("a", { href: address("storage", one.path) }, one.path),
         h("span", { class: `badge ${badge[one.kind]}` }, one.kind)), h("span")]),
-      ...(change.cut ? [[h("p", { class: "muted" }, "This commit changed more than is shown.")]] : []),
-      [h("p", { class: "muted" }, "Token: ", h("code", null, change.token))]].flat());
+      ...(change.cut ? [[h("p.muted", "This commit changed more than is shown.")]] : []),
+      [h("p.muted", "Token: ", h("code", change.token))]].flat());
     };
     if (open.has(change.version)) fill();
     details.addEventListener("toggle", fill);
@@ -96,3 +106,9 @@ class ChangesPage extends Page {
 }
 customElements.define("ondol-changes", ChangesPage);
 
+/** The fields at the top of the document that a commit touched: all of one that came or went. */
+function topFields({ fields, before, after }) {
+  const all = Object.keys({ ...before, ...after }).sort();
+  const touched = new Set((fields ?? []).map((path) => names(path)[0]));
+  return touched.size ? all.filter((name) => touched.has(name)) : all;
+}

@@ -1,7 +1,7 @@
 // The query as Swift and as a line for the shell, to be copied into an app or a terminal.
 
 import { copy } from "./document.js";
-import { button, h } from "./dom.js";
+import { h, tool } from "./dom.js";
 import { content, entries, kind, text } from "./values.js";
 
 const string = (value) => JSON.stringify(value).replace(/\\u([0-9a-f]{4})/gi, "\\u{$1}").replace(/\\\//g, "/")
@@ -9,7 +9,8 @@ const string = (value) => JSON.stringify(value).replace(/\\u([0-9a-f]{4})/gi, "\
 const shell = (value) => `'${value.replace(/'/g, "'\\''")}'`;
 
 const METHODS = {
-  "=": "isEqualTo", "!=": "isNotEqualTo", "<": "isLessThan", "<=": "isLessThanOrEqualTo", ">": "isGreaterThan",
+  "=": "isEqualTo", "!=": "isNotEqualTo", "<": "isLessThan", "<=": "isLessThanOrEqualTo",
+    ">": "isGreaterThan",
   ">=": "isGreaterThanOrEqualTo", in: "in", "not in": "notIn", "array-contains": "arrayContains",
   "array-contains-any": "arrayContainsAny", "starts-with": "hasPrefix",
 };
@@ -20,10 +21,14 @@ function swift(value) {
   switch (kind(value)) {
     case "null": return "Value.null";
     case "integer": return inner;
-    case "double": return /^-?\d/.test(inner) ? inner : { NaN: "Double.nan", Infinity: "Double.infinity" }[inner] ?? "-Double.infinity";
+    case "double": return /^-?\d/.test(inner) ? inner
+      : { NaN: "Double.nan", Infinity: "Double.infinity" }[inner] ?? "-Double.infinity";
     case "string": return string(inner);
     case "array": return `[${inner.map(swift).join(", ")}]`;
-    case "map": return `[${entries(inner).map(([name, one]) => `${string(name)}: ${swift(one)}`).join(", ") || ":"}]`;
+    case "map": {
+      const members = entries(inner).map(([name, one]) => `${string(name)}: ${swift(one)}`);
+      return `[${members.join(", ") || ":"}]`;
+    }
     case "reference": return `database.document(${string(inner)})`;
     case "timestamp": return `try Date(${string(inner)}, strategy: .iso8601)`;
     case "geoPoint": return `try GeoPoint(latitude: ${inner[0]}, longitude: ${inner[1]})`;
@@ -50,12 +55,15 @@ export function swiftCode(query, condition) {
     lines.push(`  .order(by: ${string(field)}${/desc/i.test(way ?? "") ? ", descending: true" : ""})`);
   }
   if (query.limit) lines.push(`  .limit(to: ${query.limit})`);
-  if (query.select) lines.push(`  .select([${query.select.split(",").map((one) => string(one.trim())).join(", ")}])`);
-  for (const one of query.lookups ?? []) lines.push(`  .lookup(${string(one.field)}, in: ${string(one.in)}, as: ${string(one.as)})`);
+  const list = (fields) => (fields ?? "").split(",").map((one) => one.trim()).filter(Boolean).map(string);
+  if (query.select) lines.push(`  .select([${list(query.select).join(", ")}])`);
+  for (const { field, in: place, as } of query.lookups ?? []) {
+    lines.push(`  .lookup(${string(field)}, in: ${string(place)}, as: ${string(as)})`);
+  }
   if (query.aggregate) {
     const fields = query.aggregate.map(({ op, field }) => `.${op}(${field ? string(field) : ""})`).join(", ");
-    const by = (query.by ?? "").split(",").map((one) => one.trim()).filter(Boolean).map(string).join(", ");
-    lines.push(`  .aggregate([${fields}])`, by ? `  .getGroups(by: [${by}])` : "  .getAggregation()");
+    const by = list(query.by).join(", ");
+    lines.push(`  .aggregate([${fields}])`, ...(by ? [`  .group(by: [${by}])`] : []), "  .getAggregation()");
   } else lines.push("  .getDocuments()");
   return lines.join("\n");
 }
@@ -66,16 +74,17 @@ export function shellCode(query) {
   const rest = `${query.where ? ` ${shell(query.where)}` : ""}${query.group ? " --group" : ""}`;
   if (query.aggregate) {
     const names = { sum: "sum", average: "avg", minimum: "min", maximum: "max" };
-    return `ondol agg shop.ondol ${place}${rest}${query.aggregate.map(({ op, field }) => option(names[op], field)).join("")}${
-      option("group-by", query.by)}`;
+    const asked = query.aggregate.map(({ op, field }) => option(names[op], field)).join("");
+    return `ondol agg shop.ondol ${place}${rest}${asked}${option("group-by", query.by)}`;
   }
-  return `ondol query shop.ondol ${place}${rest}${option("order", query.order)}${option("limit", query.limit)}${
-    option("select", query.select)}`;
+  const options = ["order", "limit", "select"].map((name) => option(name, query[name])).join("");
+  return `ondol query shop.ondol ${place}${rest}${options}`;
 }
 
 export function code(query, condition) {
-  return h("div", { class: "panel" }, [["Swift", swiftCode(query, condition)], ["Shell", shellCode(query)],
-    ["Condition", query.where ?? (condition ? text(condition) : "")]].filter(([, source]) => source).map(([title, source]) => [
-    h("div", { class: "row" }, h("h2", null, title), h("span", { class: "grow" }),
-      button(`Copy ${title}`, () => copy(source), { sign: "copy", bare: true, kind: "quiet" })), h("pre", null, source)]));
+  return h("div.panel", [["Swift", swiftCode(query, condition)], ["Shell", shellCode(query)],
+    ["Condition", query.where ?? (condition ? text(condition) : "")]].filter(([, source]) =>
+      source).map(([title, source]) => [
+    h("div.row", h("h2", title), h("span.grow"),
+      tool(`Copy ${title}`, "copy", () => copy(source))), h("pre", source)]));
 }

@@ -11,12 +11,13 @@ export function placeOf(text, bytes) {
   return decoded.length;
 }
 
-export function conditionBox({ value, run, fields, label = "Condition", hint = "price < 50000 and category = 'textile'" }) {
-  const problem = h("p", { class: "problem", role: "alert", id: `problem-${label}` });
-  const list = h("ul", { class: "suggestions", role: "listbox", id: `suggestions-${label}`, hidden: true });
+export function conditionBox({ value, run, fields, label = "Condition",
+  hint = "price < 50000 and category = 'textile'" }) {
+  const problem = h("p.problem", { role: "alert", id: `problem-${label}` });
+  const list = h("ul.suggestions", { role: "listbox", id: `suggestions-${label}`, hidden: true });
   let [ran, chosen] = [value, -1];
-  const input = h("input", {
-    class: "condition", spellcheck: "false", autocomplete: "off", placeholder: `Condition: ${hint}`, "aria-label": label,
+  const input = h("input.condition", {
+    placeholder: `Condition: ${hint}`, "aria-label": label,
     role: "combobox", "aria-expanded": "false", "aria-controls": list.id, "aria-describedby": problem.id,
     oninput: () => {
       suggest();
@@ -37,12 +38,14 @@ export function conditionBox({ value, run, fields, label = "Condition", hint = "
   });
 
   function wordBefore() {
-    return /(?:^|[\s(])([\p{L}_][\p{L}\p{N}_.]*)$/u.exec(input.value.slice(0, input.selectionStart))?.[1] ?? "";
+    return /(?:^|[\s(])([\p{L}_][\p{L}\p{N}_.]*)$/u.exec(input.value.slice(0, input.selectionStart))?.[1]
+      ?? "";
   }
 
   function suggest() {
     const word = wordBefore().toLowerCase();
-    const found = word ? fields().filter(({ field }) => field.toLowerCase().includes(word) && field !== word).slice(0, 8) : [];
+    const found = word ? fields().filter(({ field }) => field.toLowerCase().includes(word)
+      && field !== word).slice(0, 8) : [];
     chosen = -1;
     list.hidden = !found.length;
     input.setAttribute("aria-expanded", String(!list.hidden));
@@ -52,7 +55,7 @@ export function conditionBox({ value, run, fields, label = "Condition", hint = "
         event.preventDefault();
         take(field);
       },
-    }, h("span", null, field), h("span", { class: "muted" }, Object.keys(kinds).join(", ")))));
+    }, h("span", field), h("span.muted", Object.keys(kinds).join(", ")))));
   }
 
   function hide() {
@@ -77,21 +80,24 @@ export function conditionBox({ value, run, fields, label = "Condition", hint = "
   }
 
   function key(event) {
-    if (!list.hidden && ["ArrowDown", "ArrowUp"].includes(event.key)) choose(event.key === "ArrowDown" ? 1 : -1);
-    else if (!list.hidden && chosen >= 0 && ["Enter", "Tab"].includes(event.key)) take(list.children[chosen].firstChild.textContent);
+    if (!list.hidden && ["ArrowDown", "ArrowUp"].includes(event.key)) choose(event.key === "ArrowDown" ? 1
+      : -1);
+    else if (!list.hidden && chosen >= 0 && ["Enter",
+      "Tab"].includes(event.key)) take(list.children[chosen].firstChild.textContent);
     else if (event.key === "Enter") submit();
     else if (event.key === "Escape" && !list.hidden) hide();
     else return;
     event.preventDefault();
   }
 
-  const element = h("div", { class: "conditionbox" }, h("div", { class: "combo" }, input, list), problem);
+  const element = h("div.conditionbox", h("div.combo", input, list), problem);
   /** Shows what is wrong, and where. */
   element.fail = (error) => {
     input.setAttribute("aria-invalid", "true");
     const place = error.offset === undefined ? undefined : placeOf(ran, error.offset);
-    replace(problem, error.message, place !== undefined && place < ran.length && [": ", h("code", null, ran.slice(0, place)),
-      h("mark", null, ran.slice(place, place + 12) || " ")]);
+    replace(problem, error.message, place !== undefined && place < ran.length
+      && [": ", h("code", ran.slice(0, place)),
+      h("mark", ran.slice(place, place + 12) || " ")]);
   };
   element.input = input;
   element.clear = () => {

@@ -7,7 +7,7 @@ import { DocumentPane, newDocumentDialog, startCollection } from "./document.js"
 import { Page } from "./page.js";
 import { Results, columns } from "./results.js";
 import { address, go, route } from "./route.js";
-import { canEdit } from "./session.js";
+import { edit } from "./session.js";
 import { Table } from "./table.js";
 import { counted, grouped } from "./values.js";
 import { conditionBox } from "./condition.js";
@@ -15,9 +15,9 @@ import { conditionBox } from "./condition.js";
 class DataPage extends Page {
   begin() {
     this.classList.add("data");
-    this.list = h("section", { class: "column collections", "aria-label": "Collections" }, loading(5));
-    this.middle = h("section", { class: "column documents", "aria-label": "Documents" });
-    this.right = h("section", { class: "column document", "aria-label": "Document" });
+    this.list = h("section.column.collections", { "aria-label": "Collections" }, loading(5));
+    this.middle = h("section.column.documents", { "aria-label": "Documents" });
+    this.right = h("section.column.document", { "aria-label": "Document" });
     replace(this, this.list, this.middle, this.right);
     this.watch({ kind: "collections" }, (event, data) => {
       this.collections = data.collections ?? [];
@@ -57,48 +57,51 @@ class DataPage extends Page {
   #drawList() {
     if (!this.collections) return;
     const root = this.collection?.split("/")[0];
-    const links = this.collections.map((one) => h("a", {
-      class: "listrow", href: address("data", one.path), "aria-current": one.id === root ? "true" : undefined,
-    }, h("span", { class: "grow name" }, one.id),
-    h("span", { class: "muted count" }, `${one.exact ? "" : "~"}${grouped(one.count)}`)));
-    replace(this.list, h("header", null, h("h2", null, "Collections"), button("Start a collection", () => startCollection(""), {
-      sign: "plus", bare: true, kind: "quiet edit-only",
-    })), links.length ? h("nav", { "aria-label": "Collections" }, links)
-      : empty("No documents yet", "This database has no collections. What the app writes shows up here at once.",
-        button("Start a collection", () => startCollection(""), { sign: "plus" })));
+    const links = this.collections.map((one) => h("a.listrow", {
+      href: address("data", one.path), "aria-current": one.id === root ? "true" : undefined,
+    }, h("span.grow.name", one.id),
+    h("span.muted.count", `${one.exact ? "" : "~"}${grouped(one.count)}`)));
+    replace(this.list, h("header", h("h2", "Collections"),
+      edit("Start a collection", () => startCollection(""), { sign: "plus", bare: true })),
+      links.length ? h("nav", { "aria-label": "Collections" }, links)
+      : empty("No documents yet", "What the app writes shows up here at once.",
+        edit("Start a collection", () => startCollection(""), { sign: "plus" })));
   }
 
   #drawNothing() {
     this.results?.end();
     this.table = null;
     replace(this.middle, empty("Choose a collection", this.collections?.length
-      ? "Its documents are shown here, and follow what the app writes." : "There is nothing to choose from yet."));
+      ? "Its documents are shown here, and follow what the app writes."
+        : "There is nothing to choose from yet."));
   }
 
   async #drawDocuments() {
     const { collection, view } = this;
     this.results?.end();
     this.isLoaded = false;
-    this.count = h("span", { class: "muted", role: "status" });
+    this.count = h("span.muted", { role: "status" });
     this.hint = h("div");
     const table = this.table = new Table();
     table.order = this.order;
     table.onopen = (document) => go(this.#address(document.path));
     table.onsort = (field, isDescending) => this.#ask(this.where, `${field}${isDescending ? " desc" : ""}`);
     const steps = collection.split("/");
-    const crumbs = steps.map((step, place) => [place > 0 && h("span", { class: "muted" }, "/"), place === steps.length - 1
-      ? h("strong", { "aria-current": "page" }, step) : h("a", { href: address("data", steps.slice(0, place + 1)) }, step)]);
+    const crumbs = steps.map((step, place) => [place > 0 && h("span.muted", "/"), place === steps.length - 1
+      ? h("strong", { "aria-current": "page" }, step)
+        : h("a", { href: address("data", steps.slice(0, place + 1)) }, step)]);
     this.problem = h("div");
-    this.place = h("div", { class: "fill" }, loading(10));
+    this.place = h("div.fill", loading(10));
     this.condition = conditionBox({
       value: this.where, run: (where) => this.#ask(where, this.order), fields: () => this.fields ?? [],
     });
     replace(this.middle, h("header", null,
-      h("a", { class: "button bare quiet only-narrow", href: address("data"), "aria-label": "All collections" }, icon("back")),
-      h("nav", { class: "crumbs", "aria-label": "Path" }, crumbs), this.count, h("span", { class: "grow" }),
-      button("Add document", () => this.#add(), { sign: "plus", kind: "small edit-only" }),
-      button("Delete all that match", () => this.#deleteAll(), { sign: "trash", bare: true, kind: "quiet edit-only" })),
-    h("div", { class: "filter" }, this.condition), this.problem, this.hint, this.place);
+      h("a.button.bare.quiet.only-narrow", { href: address("data"), "aria-label": "All collections" },
+        icon("back")),
+      h("nav.crumbs", { "aria-label": "Path" }, crumbs), this.count, h("span.grow"),
+      edit("Add document", () => this.#add(), { sign: "plus" }),
+      edit("Delete all that match", () => this.#deleteAll(), { sign: "trash", bare: true })),
+    h("div.filter", this.condition), this.problem, this.hint, this.place);
     const query = { collection, where: this.where, order: this.order };
     try {
       const found = await columns({ collection }, query, innerWidth > 1500 ? 7 : 5, this.signal);
@@ -124,11 +127,12 @@ class DataPage extends Page {
   #show(rows, flashing) {
     if (rows.length && this.place.firstChild !== this.table) replace(this.place, this.table);
     if (!rows.length) {
+      const others = this.collections?.filter((one) => one.count).slice(0, 4).map((one) => one.id).join(", ");
       replace(this.place, this.where ? empty("No document meets the condition",
         `${this.collection} has other documents. Fields are compared with their kind: 1 is not "1".`,
         button("Show all", () => this.#ask("", this.order)))
-        : empty("No documents here", this.collections?.some((one) => one.count)
-          ? `There are documents in ${this.collections.filter((one) => one.count).slice(0, 4).map((one) => one.id).join(", ")}.`
+        : empty("No documents here", others
+          ? `There are documents in ${others}.`
           : "What the app writes shows up here at once."));
     }
     const isFirst = !this.isLoaded;
@@ -144,25 +148,27 @@ class DataPage extends Page {
   #drawCount() {
     if (!this.isLoaded || !this.results) return;
     const { rows, last } = this.results;
-    const all = this.collections?.find((one) => one.path === this.collection);
+    const all = !this.where && this.collections?.find((one) => one.path === this.collection);
+    const loaded = grouped(rows.length);
     this.count.textContent = last ? counted(rows.length, "document")
-      : all && !this.where ? `${grouped(rows.length)} of ${all.exact ? "" : "about "}${grouped(all.count)}` : `first ${grouped(rows.length)}`;
+      : all ? `${loaded} of ${all.exact ? "" : "about "}${grouped(all.count)}` : `first ${loaded}`;
   }
 
   /** Offers an index that would help, where the plan knows one. */
   async #suggest(query, view) {
     if (!query.where && !query.order) return;
-    const answer = await post("query", { ...query, where: query.where || undefined, order: query.order || undefined, explain: "plan" }, {},
+    const answer = await post("query", { ...query, where: query.where || undefined,
+      order: query.order || undefined, explain: "plan" }, {},
       this.signal).catch(() => null);
     const { suggestedIndex, unknownFields } = answer?.plan ?? {};
     if (view !== this.view || !suggestedIndex && !unknownFields?.length) return;
-    replace(this.hint, unknownFields?.length > 0 && h("p", { class: "hint" }, `No document has the field ${unknownFields.join(", ")}.`),
-      suggestedIndex && h("p", { class: "hint" }, "An index would help: ", h("code", null, suggestedIndex.join(", ")), " ",
-        button("Create it", () => this.#createIndex(suggestedIndex), { kind: "small edit-only" })));
+    replace(this.hint, unknownFields?.length > 0 && h("p.hint",
+      `No document has the field ${unknownFields.join(", ")}.`),
+      suggestedIndex && h("p.hint", "An index would help: ", h("code", suggestedIndex.join(", ")), " ",
+        edit("Create it", () => this.#createIndex(suggestedIndex))));
   }
 
   async #createIndex(fields) {
-    if (!canEdit()) return;
     const { steps } = route();
     const collection = (steps.length % 2 ? steps : steps.slice(0, -1)).join("/");
     if (await attempt(() => post("indexes", { collection, fields }))) {
@@ -180,13 +186,12 @@ class DataPage extends Page {
   }
 
   async #add() {
-    if (!canEdit()) return;
-    const made = await newDocumentDialog(`Add a document to ${this.collection}`, "Add", () => this.collection);
+    const made = await newDocumentDialog(`Add a document to ${this.collection}`, "Add",
+      () => this.collection);
     if (made) go(this.#address(made.path));
   }
 
   async #deleteAll() {
-    if (!canEdit()) return;
     const query = { collection: this.collection, ...(this.where ? { where: this.where } : {}) };
     const found = await attempt(() => post("delete", { ...query, dryRun: true }));
     if (!found) return;

@@ -3,11 +3,11 @@
 
 import { get } from "./api.js";
 import { attempt, confirm, dialog, note } from "./dialogs.js";
-import { button, empty, failure, h, icon, loading, replace } from "./dom.js";
+import { button, choice, empty, failure, h, icon, label, loading, replace, tool } from "./dom.js";
 import { EMPTY, fieldRows } from "./fields.js";
 import { watch } from "./live.js";
 import { address, go } from "./route.js";
-import { canEdit, createDocument, deleteDocument, patchDocument, replaceDocument } from "./session.js";
+import { canEdit, createDocument, deleteDocument, edit, patchDocument, replaceDocument } from "./session.js";
 import { KINDS, counted, entries, grouped, kind, local, parse, pretty, shortTime, step } from "./values.js";
 
 export class DocumentPane extends HTMLElement {
@@ -50,9 +50,9 @@ export class DocumentPane extends HTMLElement {
     this.isGone = false;
     this.document = data.document;
     if (!data.document) {
-      return replace(this, h("div", { class: "panehead" }, this.#close()), empty("There is no such document",
+      return replace(this, h("div.panehead", this.#close()), empty("There is no such document",
         `Nothing is stored at ${this.path}. It may have been deleted, or only documents below it exist.`),
-      this.below = h("div", null, this.#below()));
+      this.below = h("div", this.#below()));
     }
     this.#flash = before && before.version !== data.document.version ? before.fields : null;
     if (!before) return this.#render();
@@ -67,34 +67,36 @@ export class DocumentPane extends HTMLElement {
   }
 
   #render() {
-    this.head = h("div", { class: "panehead" });
-    this.body = h("div", { class: "fields" });
-    this.below = h("div", null, this.#below());
+    this.head = h("div.panehead");
+    this.body = h("div.fields");
+    this.below = h("div", this.#below());
     replace(this, this.head, this.body, this.below);
     this.#head();
     this.#body();
   }
 
   #close() {
-    return h("a", { class: "button bare quiet", href: this.back, "aria-label": "Close the document" }, icon("close"));
+    return h("a.button.bare.quiet", { href: this.back, "aria-label": "Close the document" }, icon("close"));
   }
 
   #head() {
     const { document, isGone } = this;
-    replace(this.head, h("div", { class: "row" },
-      h("h2", { class: "path", title: document.path }, document.id), h("span", { class: "grow" }),
-      button("Copy the path", () => copy(document.path), { sign: "copy", bare: true, kind: "quiet" }), this.#close()),
-    h("p", { class: "muted facts" }, h("span", null, `version ${grouped(BigInt(document.version))}`),
-      h("time", { datetime: document.updated, title: local(document.updated) }, `updated ${shortTime(document.updated)}`),
-      h("time", { datetime: document.created, title: local(document.created) }, `created ${shortTime(document.created)}`)),
-    isGone && h("div", { class: "banner", role: "alert" }, icon("warn"),
-      h("p", null, "Deleted by another commit. What you see here is how it was last."),
+    replace(this.head, h("div.row",
+      h("h2.path", { title: document.path }, document.id), h("span.grow"),
+      tool("Copy the path", "copy", () => copy(document.path)), this.#close()),
+    h("p.muted.facts", h("span", `version ${grouped(BigInt(document.version))}`),
+      h("time", { datetime: document.updated, title: local(document.updated) },
+        `updated ${shortTime(document.updated)}`),
+      h("time", { datetime: document.created, title: local(document.created) },
+        `created ${shortTime(document.created)}`)),
+    isGone && h("div.banner", { role: "alert" }, icon("warn"),
+      h("p", "Deleted by another commit. What you see here is how it was last."),
       button("Create again", () => this.#restore(), { kind: "small" })),
-    h("div", { class: "row tools" },
-      button("Add field", () => this.#add(), { sign: "plus", kind: "small edit-only" }),
-      button("Duplicate", () => this.#duplicate(), { sign: "copy", kind: "small edit-only" }),
-      button("Delete", () => this.#delete(), { sign: "trash", kind: "small edit-only danger-quiet" }),
-      h("span", { class: "grow" }),
+    h("div.row.tools",
+      edit("Add field", () => this.#add(), { sign: "plus" }),
+      edit("Duplicate", () => this.#duplicate(), { sign: "copy" }),
+      edit("Delete", () => this.#delete(), { sign: "trash", kind: "small danger-quiet" }),
+      h("span.grow"),
       button("JSON", () => {
         this.isJSON = !this.isJSON;
         this.isJSONEdited = false;
@@ -125,7 +127,8 @@ export class DocumentPane extends HTMLElement {
         this.#editing.delete(path);
         if (this.isStale && !this.#editing.size) setTimeout(() => this.#body());
       },
-      save: async (path, value) => this.#write(path, { set: { [path]: value } }, `${path} of ${this.document.id}`),
+      save: async (path, value) => this.#write(path, { set: { [path]: value } },
+        `${path} of ${this.document.id}`),
       remove: (path) => attempt(async () => {
         await this.#write(path, { delete: [path] }, `${path} of ${this.document.id} deleted`);
         this.#editing.delete(path);
@@ -155,8 +158,8 @@ export class DocumentPane extends HTMLElement {
   #json() {
     const shown = pretty(this.document.fields, "", true);
     const seen = this.document;
-    const area = h("textarea", {
-      class: "json", spellcheck: "false", "aria-label": "The document as JSON", readonly: !document.body.classList.contains("editing"),
+    const area = h("textarea.json", {
+      "aria-label": "The document as JSON", readonly: !document.body.classList.contains("editing"),
       oninput: () => {
         this.isJSONEdited = area.value !== shown;
         apply.disabled = !this.isJSONEdited;
@@ -164,12 +167,13 @@ export class DocumentPane extends HTMLElement {
       onclick: () => area.readOnly && canEdit(),
     });
     area.value = shown;
-    const problem = h("div", { class: "problem", role: "alert" });
+    const problem = h("div.problem", { role: "alert" });
     const apply = button("Save", async () => {
       try {
         replace(problem);
         const fields = parse(area.value);
-        if (kind(fields) === "array" || fields === null || typeof fields !== "object") throw new Error("A document is an object in braces.");
+        if (kind(fields) === "array" || fields === null
+          || typeof fields !== "object") throw new Error("A document is an object in braces.");
         const written = await replaceDocument(this.isGone ? { ...seen, version: "0" } : seen, fields);
         if (!written) return;
         this.isJSONEdited = false;
@@ -179,50 +183,49 @@ export class DocumentPane extends HTMLElement {
         replace(problem, error.message);
       }
     }, { kind: "small primary edit-only", disabled: true });
-    return [area, problem, h("div", { class: "row tools" }, button("Copy", () => copy(area.value), { sign: "copy", kind: "small" }),
-      h("span", { class: "grow" }), apply)];
+    return [area, problem, h("div.row.tools", button("Copy", () => copy(area.value),
+      { sign: "copy", kind: "small" }),
+      h("span.grow"), apply)];
   }
 
   #below() {
-    const rows = this.collections.map((one) => h("a", { class: "listrow", href: address("data", one.path) },
-      icon("data"), h("span", { class: "grow" }, one.id), h("span", { class: "muted" }, grouped(one.count))));
-    return [h("h3", null, "Collections below"), rows.length ? rows : h("p", { class: "muted" }, "None."),
-      button("Start a collection here", () => canEdit() && startCollection(this.path), { sign: "plus", kind: "small edit-only" })];
+    const rows = this.collections.map((one) => h("a.listrow", { href: address("data", one.path) },
+      icon("data"), h("span.grow", one.id), h("span.muted", grouped(one.count))));
+    return [h("h3", "Collections below"), rows.length ? rows : h("p.muted", "None."),
+      edit("Start a collection here", () => startCollection(this.path), { sign: "plus" })];
   }
 
   async #add() {
-    if (!canEdit()) return;
-    const name = h("input", { id: "field-name", required: true, autocomplete: "off", spellcheck: "false" });
-    const kinds = h("select", { id: "field-kind", onchange: () => { area.value = shownValue(EMPTY[kinds.value]); } },
-      KINDS.filter((one) => one !== "blob").map((one) => h("option", { value: one }, one)));
-    const area = h("input", { id: "field-value", autocomplete: "off", spellcheck: "false" });
+    const name = h("input", { required: true });
+    const kinds = choice(KINDS.filter((one) => one !== "blob"),
+      { onchange: () => { area.value = shownValue(EMPTY[kinds.value]); } });
+    const area = h("input");
     const shownValue = (one) => (kind(one) === "string" ? one : kind(one) === "timestamp"
       ? new Date().toISOString() : pretty(one).replace(/\s+/g, " "));
     await dialog("Add a field", [
-      h("label", { for: "field-name" }, "Name", name), h("label", { for: "field-kind" }, "Kind", kinds),
-      h("label", { for: "field-value" }, "Value", area),
+      label("Name", name), label("Kind", kinds),
+      label("Value", area),
     ], {
       action: "Add", submit: async () => {
-        if (Object.hasOwn(this.document.fields, name.value)) throw new Error("There is such a field already.");
+        if (Object.hasOwn(this.document.fields, name.value)) throw new Error("It is there already.");
         const typed = readTyped(kinds.value, area.value);
-        return this.#write(step(name.value), { set: { [step(name.value)]: typed } }, `${name.value} of ${this.document.id} added`);
+        return this.#write(step(name.value), { set: { [step(name.value)]: typed } },
+          `${name.value} of ${this.document.id} added`);
       },
     });
     if (this.isStale && !this.#editing.size) this.#body();
   }
 
   async #duplicate() {
-    if (!canEdit()) return;
-    const id = h("input", { id: "copy-id", autocomplete: "off", spellcheck: "false", placeholder: "an id of its own" });
+    const id = h("input", { placeholder: "an id of its own" });
     const collection = this.path.split("/").slice(0, -1).join("/");
-    const made = await dialog("Duplicate the document", h("label", { for: "copy-id" }, "Id of the copy", id), {
+    const made = await dialog("Duplicate the document", label("Id of the copy", id), {
       action: "Duplicate", submit: () => createDocument(collection, id.value, this.document.fields),
     });
     if (made) go(address("data", made.path));
   }
 
   async #delete() {
-    if (!canEdit()) return;
     const hasBelow = this.collections.length > 0;
     const what = hasBelow ? `The document and everything below it goes: ${this.collections
       .map((one) => `${counted(one.count, "document")} in ${one.id}`).join(", ")}. This cannot be undone.`
@@ -233,7 +236,6 @@ export class DocumentPane extends HTMLElement {
   }
 
   async #restore() {
-    if (!canEdit()) return;
     const collection = this.path.split("/").slice(0, -1).join("/");
     await attempt(() => createDocument(collection, this.document.id, this.document.fields));
   }
@@ -258,23 +260,24 @@ export async function copy(text) {
 
 /** Asks for a collection's id and a first document, below a document or at the top. */
 export async function startCollection(below) {
-  if (!canEdit()) return;
-  const id = h("input", { id: "new-collection", required: true, autocomplete: "off", spellcheck: "false" });
-  const made = await newDocumentDialog("Start a collection", "Start", () => [below, id.value].filter(Boolean).join("/"),
-    h("label", { for: "new-collection" }, "Id of the collection", id));
+  const id = h("input", { required: true });
+  const made = await newDocumentDialog("Start a collection", "Start",
+    () => [below, id.value].filter(Boolean).join("/"),
+    label("Id of the collection", id));
   if (made) go(address("data", made.path));
 }
 
 /** Asks for a document's id and its fields as JSON. */
 export async function newDocumentDialog(title, action, collection, ...more) {
-  const id = h("input", { id: "new-id", autocomplete: "off", spellcheck: "false", placeholder: "an id of its own" });
-  const fields = h("textarea", { id: "new-fields", class: "json short", spellcheck: "false" });
+  const id = h("input", { placeholder: "an id of its own" });
+  const fields = h("textarea.json.short");
   fields.value = "{\n  \n}";
-  return dialog(title, [more, h("label", { for: "new-id" }, "Id of the document", id),
-    h("label", { for: "new-fields" }, "Fields, as JSON", fields)], {
+  return dialog(title, [more, label("Id of the document", id),
+    label("Fields, as JSON", fields)], {
     action, submit: () => {
       const read = parse(fields.value);
-      if (read === null || typeof read !== "object" || Array.isArray(read)) throw new Error("A document is an object in braces.");
+      if (read === null || typeof read !== "object"
+        || Array.isArray(read)) throw new Error("A document is an object in braces.");
       return createDocument(collection(), id.value, Object.fromEntries(entries(read)));
     },
   });

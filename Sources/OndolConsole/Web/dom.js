@@ -18,12 +18,23 @@ function set(element, name, value) {
   }
 }
 
-/** An element with attributes and children; texts become text nodes, nothing becomes nothing. */
-export function h(tag, attributes, ...children) {
+/**
+ * An element; its classes stand behind its name, `h("div.card", { title }, …)`, and attributes may be
+ * left out. Texts become text nodes, nothing becomes nothing.
+ */
+export function h(name, ...rest) {
+  const [tag, ...classes] = name.split(".");
   const element = document.createElement(tag);
-  fill(element, children);
+  const [first] = rest;
+  const hasAttributes = first?.constructor === Object;
+  if (classes.length) element.className = classes.join(" ");
+  if (tag === "input" || tag === "textarea") {
+    element.autocomplete = "off";
+    element.spellcheck = false;
+  }
+  fill(element, hasAttributes ? rest.slice(1) : rest);
   // After the children: a select takes a value only when it has the option.
-  for (const [name, value] of Object.entries(attributes ?? {})) set(element, name, value);
+  if (hasAttributes) for (const [key, value] of Object.entries(first)) set(element, key, value);
   return element;
 }
 
@@ -50,7 +61,8 @@ export function replace(element, ...children) {
 }
 
 const ICONS = {
-  data: "M3 5c0-1.1 2.2-2 5-2s5 .9 5 2-2.2 2-5 2-5-.9-5-2Zm0 0v6c0 1.1 2.2 2 5 2s5-.9 5-2V5M3 8c0 1.1 2.2 2 5 2s5-.9 5-2",
+  data: "M3 5c0-3 10-3 10 0s-10 3-10 0v6c0 3 10 3 10 0V5M3 8c0 3 10 3 10 0",
+  mark: "M2 13h12M4.5 10.5c-2-2.5 2-4 0-7M8 10.5c-2-2.5 2-4 0-7M11.5 10.5c-2-2.5 2-4 0-7",
   tree: "M3 2.5h4v3H3zM9 7h4v3H9zM9 11.5h4v2.5H9zM5 5.5v7.2h4M5 8.5h4",
   storage: "M2.5 4h4l1.3 1.6h5.7V13h-11z",
   query: "M7 11.5a4.5 4.5 0 1 0 0-9 4.5 4.5 0 0 0 0 9Zm3.3-1.2L14 14",
@@ -81,29 +93,55 @@ export function icon(name) {
     svg("path", { d: ICONS[name] }));
 }
 
-/** A button; with an icon alone, its label is for those who do not see it and on hover. */
+/** The sign of the console: a floor, and warmth above it. */
+export const mark = () => h("span.mark", icon("mark"));
+
+/** A button; one that is `bare` shows its icon alone, and its label on hover. */
 export function button(label, onclick, { sign, kind = "", bare = false, ...more } = {}) {
   return h("button", {
-    type: "button", class: `button ${kind} ${bare ? "bare" : ""}`, onclick,
+    type: "button", class: `button ${kind}${bare ? " bare quiet" : ""}`, onclick,
     ...(bare ? { "aria-label": label, title: label } : {}), ...more,
-  }, sign && icon(sign), !bare && h("span", null, label));
+  }, sign && icon(sign), !bare && h("span", label));
 }
+
+/** A small button that is only an icon. */
+export const tool = (label, sign, onclick, more) => button(label, onclick, { sign, bare: true, ...more });
+
+/** A control with its title above it. */
+export const label = (title, control) => h("label", title, control);
+
+/** A choice of texts, or of pairs of a value and a text. */
+export function choice(options, attributes = {}) {
+  return h("select", attributes, options.map((one) =>
+    (Array.isArray(one) ? h("option", { value: one[0] }, one[1])
+    : h("option", { value: one }, one))));
+}
+
+/** A table of texts and elements. */
+export function table(heads, rows) {
+  return h("table.plain", heads && h("thead", h("tr", heads.map((one) => h("th", { scope: "col" }, one)))),
+    h("tbody", rows.map((cells) => h("tr", cells.map((one) => h("td", one))))));
+}
+
+/** Names and what they stand for. */
+export const pairs = (...list) => h("dl", list.filter(Boolean).map(([name, value]) =>
+  [h("dt", name), h("dd", value)]));
 
 /** Says that there is nothing, and what to do about it. */
 export function empty(title, text, ...actions) {
-  return h("div", { class: "empty" }, h("h2", null, title), text && h("p", null, text),
-    actions.length > 0 && h("div", { class: "row centre" }, actions));
+  return h("div.empty", h("h2", title), text && h("p", text),
+    actions.length > 0 && h("div.row.centre", actions));
 }
 
 /** Says what went wrong. */
 export function failure(error) {
-  return h("div", { class: "failure", role: "alert" }, icon("warn"),
-    h("div", null, h("p", null, error.message), error.hint && h("p", { class: "muted" }, error.hint)));
+  return h("div.failure", { role: "alert" }, icon("warn"),
+    h("div", h("p", error.message), error.hint && h("p.muted", error.hint)));
 }
 
 /** Grey bars where something is about to be. */
 export function loading(lines = 4) {
-  return h("div", { class: "loading", role: "status", "aria-label": "Loading" },
+  return h("div.loading", { role: "status", "aria-label": "Loading" },
     Array.from({ length: lines }, () => h("i")));
 }
 

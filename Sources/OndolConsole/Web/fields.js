@@ -1,13 +1,15 @@
 // Editors, one for each kind of value, and the rows of a document's fields that open them in place.
 
-import { button, h, icon, replace } from "./dom.js";
+import { button, choice, h, icon, replace, tool } from "./dom.js";
 import { pictureOf } from "./pictures.js";
 import { address } from "./route.js";
-import { KINDS, brief, content, entries, isSame, kind, local, map, parse, pretty, step, text } from "./values.js";
+import { KINDS, brief, content, entries, isSame, kind, local, map, parse, pretty, step,
+  text } from "./values.js";
 
 const EMPTY = {
   string: "", integer: { $numberLong: "0" }, double: { $numberDouble: "0.0" }, boolean: false, null: null,
-  array: [], map: {}, reference: { $reference: "" }, geoPoint: { $geoPoint: [0, 0] }, vector: { $vector: [0] },
+  array: [], map: {}, reference: { $reference: "" }, geoPoint: { $geoPoint: [0, 0] },
+    vector: { $vector: [0] },
   bytes: { $binary: { base64: "", subType: "00" } }, timestamp: { $date: "" }, blob: { $blob: {} },
 };
 
@@ -31,7 +33,8 @@ const FORMS = {
       if (!/^(NaN|-?Infinity|[-+]?(\d+\.?\d*|\.\d+)(e[-+]?\d+)?)$/i.test(trimmed)) {
         throw new Error("A double is a number, NaN, Infinity or -Infinity.");
       }
-      return { $numberDouble: trimmed.replace(/^\+/, "").replace(/^(-?)\./, "$10.").replace(/\.(?=e|$)/i, ".0") };
+      return { $numberDouble: trimmed.replace(/^\+/, "").replace(/^(-?)\./, "$10.").replace(/\.(?=e|$)/i,
+        ".0") };
     },
   },
   timestamp: {
@@ -59,7 +62,9 @@ const FORMS = {
     show: (value) => content(value).base64,
     read: (input) => {
       const base64 = input.replace(/\s/g, "");
-      if (base64.length % 4 || !/^[A-Za-z0-9+/]*={0,2}$/.test(base64)) throw new Error("Bytes are written in Base64.");
+      if (base64.length % 4 || !/^[A-Za-z0-9+/]*={0,2}$/.test(base64)) {
+        throw new Error("Bytes are written in Base64.");
+      }
       return { $binary: { base64, subType: "00" } };
     },
     isLong: true,
@@ -69,10 +74,9 @@ const JSON_FORM = { show: (value) => pretty(value), read: (input) => parse(input
 
 /** A control for a value of some kind; `read` gives the value or throws. */
 function control(what, value, label) {
-  if (what === "null") return { element: h("span", { class: "muted" }, "null"), read: () => null };
+  if (what === "null") return { element: h("span.muted", "null"), read: () => null };
   if (what === "boolean") {
-    const element = h("select", { "aria-label": label, value: String(value) },
-      h("option", { value: "true" }, "true"), h("option", { value: "false" }, "false"));
+    const element = choice(["true", "false"], { "aria-label": label });
     element.value = String(value);
     return { element, read: () => element.value === "true" };
   }
@@ -80,13 +84,13 @@ function control(what, value, label) {
   const shown = form.show(value);
   const isLong = form === JSON_FORM || form.isLong && (shown.length > 40 || shown.includes("\n"));
   const element = h(isLong ? "textarea" : "input", {
-    "aria-label": label, spellcheck: "false", autocomplete: "off", inputmode: form.mode,
+    "aria-label": label, inputmode: form.mode,
     rows: isLong ? Math.min(12, shown.split("\n").length + 1) : undefined,
   });
   element.value = shown;
   const read = () => {
     const read = form.read(element.value);
-    if (form === JSON_FORM && kind(read) !== what) throw new Error(`This is no ${what}, but of the kind ${kind(read)}.`);
+    if (form === JSON_FORM && kind(read) !== what) throw new Error(`This is no ${what}, but ${kind(read)}.`);
     return read;
   };
   return { element, read };
@@ -98,15 +102,15 @@ function control(what, value, label) {
  */
 export function editor(value, label, { save, cancel, saveLabel = "Save" }) {
   let current = control(kind(value), value, label);
-  const holder = h("div", { class: "control" }, current.element);
-  const problem = h("div", { class: "problem", role: "alert" });
-  const kinds = h("select", {
+  const holder = h("div.control", current.element);
+  const problem = h("div.problem", { role: "alert" });
+  const kinds = choice(KINDS, {
     "aria-label": `Kind of ${label}`, onchange: () => {
       current = control(kinds.value, convert(value, kinds.value), label);
       replace(holder, current.element);
       current.element.focus?.();
     },
-  }, KINDS.map((one) => h("option", { value: one }, one)));
+  });
   kinds.value = kind(value);
   const submit = async () => {
     try {
@@ -116,8 +120,8 @@ export function editor(value, label, { save, cancel, saveLabel = "Save" }) {
       replace(problem, error.message);
     }
   };
-  const element = h("form", {
-    class: "editor", onsubmit: (event) => {
+  const element = h("form.editor", {
+    onsubmit: (event) => {
       event.preventDefault();
       submit();
     },
@@ -131,8 +135,8 @@ export function editor(value, label, { save, cancel, saveLabel = "Save" }) {
         submit();
       }
     },
-  }, holder, h("div", { class: "row" }, kinds, h("span", { class: "grow" }), button("Cancel", cancel, { kind: "small" }),
-    h("button", { class: "button small primary", type: "submit" }, saveLabel)), problem);
+  }, holder, h("div.row", kinds, h("span.grow"), button("Cancel", cancel, { kind: "small" }),
+    h("button.button.small.primary", { type: "submit" }, saveLabel)), problem);
   element.focusFirst = () => {
     current.element.focus?.();
     current.element.select?.();
@@ -145,7 +149,8 @@ function convert(value, what) {
   const written = typeof content(value) === "string" ? content(value) : text(value);
   if (what === kind(value)) return value;
   if (what === "string") return written;
-  if (what === "integer" && /^-?\d+(\.0)?$/.test(written)) return { $numberLong: written.replace(/\.0$/, "") };
+  if (what === "integer" && /^-?\d+(\.0)?$/.test(written)) return { $numberLong: written.replace(/\.0$/,
+    "") };
   if (what === "double" && /^-?\d+(\.\d+)?$/.test(written)) return { $numberDouble: written };
   if (what === "reference" && kind(value) === "string") return { $reference: value };
   return EMPTY[what];
@@ -156,7 +161,8 @@ export function fieldRows(fields, actions, { before = null, path = "", depth = 0
   return entries(fields).map(([name, value]) => fieldRow(name, value, actions, {
     path: path ? `${path}.${step(name)}` : step(name), depth,
     flashes: before !== null && !(Object.hasOwn(before, name) && isSame(before[name], value)),
-    before: before && Object.hasOwn(before, name) && kind(before[name]) === "map" ? content(before[name]) : null,
+    before: before && Object.hasOwn(before, name) && kind(before[name]) === "map" ? content(before[name])
+      : null,
   }));
 }
 
@@ -169,8 +175,8 @@ function fieldRow(name, value, actions, { path, depth, flashes, before }) {
     onclick: () => {
       if (actions.begin(path)) edit();
     },
-  }, what === "string" && value === "" ? h("span", { class: "muted" }, "empty text") : chips(value));
-  const place = h("div", { class: "place" }, shown, extras(value));
+  }, what === "string" && value === "" ? h("span.muted", "empty text") : chips(value));
+  const place = h("div.place", shown, extras(value));
   const edit = () => {
     const form = editor(value, path, {
       save: async (next) => {
@@ -187,15 +193,15 @@ function fieldRow(name, value, actions, { path, depth, flashes, before }) {
     form.focusFirst();
   };
   const open = actions.isOpen(path, depth);
-  const inner = isNested && h("div", { class: "inner", role: "group", hidden: !open }, open && children());
+  const inner = isNested && h("div.inner", { role: "group", hidden: !open }, open && children());
   function children() {
     return what === "map" ? fieldRows(content(value), actions, { before, path, depth: depth + 1 })
-      : value.slice(0, 200).map((one, index) => h("div", { class: "field element" },
-        h("div", { class: "line" }, h("span", { class: "name muted" }, index),
+      : value.slice(0, 200).map((one, index) => h("div.field.element",
+        h("div.line", h("span.name.muted", index),
           h("span", { class: `value ${kind(one)}` }, brief(one)), extras(one))));
   }
-  const toggle = isNested && h("button", {
-    class: "toggle", type: "button", "aria-expanded": String(open), "aria-label": `Show what is in ${path}`,
+  const toggle = isNested && h("button.toggle", {
+    type: "button", "aria-expanded": String(open), "aria-label": `Show what is in ${path}`,
     onclick: () => {
       inner.hidden = !inner.hidden;
       actions.setOpen(path, !inner.hidden);
@@ -204,11 +210,10 @@ function fieldRow(name, value, actions, { path, depth, flashes, before }) {
     },
   }, icon("right"));
   return h("div", { class: `field ${flashes ? "flash" : ""}`, "data-field": path },
-    h("div", { class: "line" }, toggle || h("span", { class: "toggle" }),
-      h("span", { class: "name", title: path }, name), h("span", { class: "kind" }, what), place,
-      button(`Delete the field ${path}`, () => actions.begin(path) && actions.remove(path), {
-        sign: "close", bare: true, kind: "quiet edit-only",
-      })),
+    h("div.line", toggle || h("span.toggle"),
+      h("span.name", { title: path }, name), h("span.kind", what), place,
+      tool(`Delete the field ${path}`, "close", () => actions.begin(path) && actions.remove(path),
+        { kind: "edit-only" })),
     inner);
 }
 
@@ -216,7 +221,7 @@ function fieldRow(name, value, actions, { path, depth, flashes, before }) {
 function chips(value) {
   if (kind(value) === "array" && value.length && value.length < 12
     && value.every((one) => typeof one === "string" && one.length < 30)) {
-    return value.map((one) => h("span", { class: "chip" }, one));
+    return value.map((one) => h("span.chip", one));
   }
   return kind(value) === "map" ? `${Object.keys(content(value)).length} fields` : brief(value) || "[]";
 }
@@ -225,9 +230,11 @@ function chips(value) {
 function extras(value) {
   const inner = content(value);
   switch (kind(value)) {
-    case "reference": return h("a", { class: "goto", href: address("data", inner), "aria-label": `Open ${inner}` }, icon("right"));
-    case "blob": return [pictureOf(inner.sha256, inner.contentType ?? "content", "thumb"), inner.path && h("a", {
-      class: "goto", href: address("storage", inner.path), "aria-label": `Open ${inner.path}`,
+    case "reference": return h("a.goto", { href: address("data", inner), "aria-label": `Open ${inner}` },
+      icon("right"));
+    case "blob": return [pictureOf(inner.sha256, inner.contentType ?? "content", "thumb"),
+      inner.path && h("a.goto", {
+      href: address("storage", inner.path), "aria-label": `Open ${inner.path}`,
     }, icon("right"))];
     default: return null;
   }

@@ -2,7 +2,7 @@
 
 import { ask, post, remove, save } from "./api.js";
 import { attempt, note } from "./dialogs.js";
-import { button, empty, failure, h, loading, replace } from "./dom.js";
+import { button, choice, empty, failure, h, loading, replace } from "./dom.js";
 import { Page } from "./page.js";
 import { address } from "./route.js";
 import { canEdit } from "./session.js";
@@ -10,27 +10,35 @@ import { counted, grouped, local, shortTime, size } from "./values.js";
 
 class HealthPage extends Page {
   begin() {
-    const depth = select("How thorough", [["structure", "Quick: structure"], ["blocks", "Every byte"], ["full", "Full: what rows mean"]]);
-    const speed = select("Speed limit", [["", "No limit"], ["4000000", "4 MB/s"], ["16000000", "16 MB/s"], ["64000000", "64 MB/s"]]);
+    const depth = select("How thorough", [["structure", "Quick: structure"], ["blocks", "Every byte"],
+      ["full", "Full: what rows mean"]]);
+    const speed = select("Speed limit", [["", "No limit"], ["4000000", "4 MB/s"], ["16000000", "16 MB/s"],
+      ["64000000", "64 MB/s"]]);
     this.index = select("Index", []);
     const run = (task) => this.#start(task);
     const edit = (task) => canEdit() && run(task());
-    const action = (title, text, control, act) => h("section", { class: "card action" }, h("h2", null, title), h("p", { class: "muted" }, text), control, act);
-    this.place = h("div", { class: "log" }, loading(3));
-    replace(this, h("header", null, h("h1", null, "Health")), h("div", { class: "actions" },
-      action("Verify", "Looks for damage and changes nothing.", depth, button("Verify", () => run({ kind: "verify", depth: depth.value }), { kind: "primary" })),
+    const action = (title, text, control, act) =>
+      h("section.card.action", h("h2", title), h("p.muted", text), control, act);
+    this.place = h("div.log", loading(3));
+    replace(this, h("header", h("h1", "Health")), h("div.actions",
+      action("Verify", "Looks for damage and changes nothing.", depth,
+        button("Verify", () => run({ kind: "verify", depth: depth.value }), { kind: "primary" })),
       action("Backup", "The database as it is now, as a tar archive. Unpacked it is a database.", null,
         button("Download backup.ondol.tar", () => this.#backup(), { sign: "down" })),
-      action("Compact", "Merges files, so that what was deleted takes no space.", speed, button("Compact", () => edit(() => ({ kind: "compact",
+      action("Compact", "Merges files, so that what was deleted takes no space.", speed,
+        button("Compact", () => edit(() => ({ kind: "compact",
         ...(speed.value ? { bytesPerSecond: Number(speed.value) } : {}) })))),
-      action("Reclaim", "Gives up contents that nobody holds any more.", null, button("Reclaim", () => edit(() => ({ kind: "reclaim" })))),
-      action("Rebuild an index", "Builds it anew from its documents.", this.index, button("Rebuild", () => edit(() => {
+      action("Reclaim", "Gives up contents that nobody holds any more.", null,
+        button("Reclaim", () => edit(() => ({ kind: "reclaim" })))),
+      action("Rebuild an index", "Builds it anew from its documents.", this.index,
+        button("Rebuild", () => edit(() => {
         const [collection, name] = JSON.parse(this.index.value);
         return { kind: "rebuildIndex", collection, name };
-      })))), h("h2", null, "Tasks"), this.place);
+      })))), h("h2", "Tasks"), this.place);
     this.watch({ kind: "tasks" }, (event, data) => this.#draw(event, data));
     this.watch({ kind: "indexes" }, (event, data) => replace(this.index, (data.indexes ?? []).map((one) => (
-      h("option", { value: JSON.stringify([one.collection, one.name]) }, `${one.collection}: ${one.name}`)))));
+      h("option", { value: JSON.stringify([one.collection, one.name]) },
+        `${one.collection}: ${one.name}`)))));
   }
 
   #start(task) {
@@ -53,26 +61,34 @@ class HealthPage extends Page {
   #task(task) {
     const { progress, findings, result } = task;
     const badge = { running: "warn", done: "good", failed: "bad", cancelled: "" }[task.state];
-    const amount = (value) => (progress.unit === "bytes" ? size(value) : grouped(value));
-    return h("section", { class: "card task", "aria-label": task.title }, h("div", { class: "row" }, h("h3", null, task.title),
-      h("span", { class: `badge ${badge}` }, task.state), h("time", { class: "muted", title: local(task.started) }, shortTime(task.started)),
-      h("span", { class: "grow" }), task.state === "running" && button("Cancel", () => attempt(() => remove(`tasks/${task.id}`)), { kind: "small" })),
-    task.state === "running" && progress && [h("progress", { value: progress.completed, max: progress.total || 1, "aria-label": task.title }),
-      h("p", { class: "muted" }, `${amount(progress.completed)} of ${amount(progress.total)}${progress.unit === "bytes" ? "" : ` ${progress.unit}`}`)],
-    task.error && failure(task.error), result && h("p", null, Object.entries(result).map(([name, value]) => `${name}: ${value}`).join(", ")),
-    findings && (findings.length ? [h("p", null, counted(findings.length, "finding")), findings.map(finding)] : h("p", null, "All is well.")));
+    const amount = (value) => (progress.unit === "bytes" ? size(value) : counted(value, "document"));
+    return h("section.card.task", { "aria-label": task.title }, h("div.row", h("h3", task.title),
+      h("span", { class: `badge ${badge}` }, task.state),
+        h("time.muted", { title: local(task.started) }, shortTime(task.started)),
+      h("span.grow"), task.state === "running" && button("Cancel",
+        () => attempt(() => remove(`tasks/${task.id}`)), { kind: "small" })),
+    task.state === "running" && progress && [h("progress",
+      { value: progress.completed, max: progress.total || 1, "aria-label": task.title }),
+      h("p.muted", `${amount(progress.completed)} of ${amount(progress.total)}`)],
+    task.error && failure(task.error), result && h("p",
+      Object.entries(result).map(([name, value]) => `${name}: ${value}`).join(", ")),
+    findings && (findings.length ? [h("p", counted(findings.length, "finding")), findings.map(finding)]
+      : h("p", "All is well.")));
   }
 }
 customElements.define("ondol-health", HealthPage);
 
 function finding(one) {
   const document = one.collection && one.id && `${one.collection}/${one.id}`;
-  const place = [one.file && (one.offset === undefined ? one.file : `${one.file} at byte ${grouped(one.offset)}`), one.storagePath].filter(Boolean).join(", ");
-  return h("div", { class: "finding" }, h("span", { class: `badge ${one.severity === "error" ? "bad" : "warn"}` }, one.severity),
-    h("div", null, h("p", null, document && [h("a", { href: address("data", document) }, document), ": "], place && `${place}: `, one.message),
-      one.hint && h("p", { class: "muted" }, `What helps: ${one.hint}.`)));
+  const place = [one.file && (one.offset === undefined ? one.file
+    : `${one.file} at byte ${grouped(one.offset)}`), one.storagePath].filter(Boolean).join(", ");
+  return h("div.finding", h("span", { class: `badge ${one.severity === "error" ? "bad" : "warn"}` },
+    one.severity),
+    h("div", h("p", document && [h("a", { href: address("data", document) }, document), ": "],
+      place && `${place}: `, one.message),
+      one.hint && h("p.muted", `What helps: ${one.hint}.`)));
 }
 
 function select(label, options) {
-  return h("select", { "aria-label": label }, options.map(([value, title]) => h("option", { value }, title)));
+  return choice(options, { "aria-label": label });
 }

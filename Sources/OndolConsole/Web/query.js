@@ -4,43 +4,48 @@
 import { post } from "./api.js";
 import { code } from "./code.js";
 import { conditionBox } from "./condition.js";
-import { button, empty, failure, h, loading, replace } from "./dom.js";
+import { button, choice, empty, failure, h, label, loading, replace, table, tool } from "./dom.js";
 import { attempt, note } from "./dialogs.js";
 import { Page } from "./page.js";
 import { costView, planView } from "./plan.js";
 import { Results, clean, columns } from "./results.js";
 import { address, go, route } from "./route.js";
-import { canEdit } from "./session.js";
 import { Table } from "./table.js";
 import { brief, counted, names, parse, text } from "./values.js";
 
-const OPERATORS = ["=", "!=", "<", "<=", ">", ">=", "in", "not in", "array-contains", "array-contains-any", "starts-with"];
+const OPERATORS = ["=", "!=", "<", "<=", ">", ">=", "in", "not in", "array-contains", "array-contains-any",
+  "starts-with"];
 const TABS = ["result", "plan", "cost", "code"];
-const OPTIONS = [["order", "Order", "price desc, name"], ["limit", "Limit", "50"], ["select", "Fields", "name, price"],
-  ["lookup", "Lookup", "userId in users as user"], ["aggregate", "Aggregates", "count, sum(total)"], ["by", "Group by", "category"]];
+const OPTIONS = [["order", "Order", "price desc, name"], ["limit", "Limit", "50"],
+  ["select", "Fields", "name, price"],
+  ["lookup", "Lookup", "userId in users as user"], ["aggregate", "Aggregates", "count, sum(total)"],
+    ["by", "Group by", "category"]];
 
 class QueryPage extends Page {
   begin() {
-    this.source = h("select", { id: "source", onchange: () => this.#ask() });
-    this.terms = h("div", { class: "builder" });
-    this.inputs = Object.fromEntries(OPTIONS.map(([name, , hint]) => [name, h("input", { id: `option-${name}`, placeholder: hint,
-      autocomplete: "off", spellcheck: "false", onchange: () => this.#ask() })]));
-    this.isLive = h("input", { type: "checkbox", id: "live", onchange: () => this.#ask() });
+    this.source = h("select", { onchange: () => this.#ask() });
+    this.terms = h("div.builder");
+    this.inputs = Object.fromEntries(OPTIONS.map(([name, , hint]) =>
+      [name, h("input", { id: `option-${name}`, placeholder: hint, onchange: () => this.#ask() })]));
+    this.isLive = h("input", { type: "checkbox", onchange: () => this.#ask() });
     this.box = h("div");
-    this.tabs = h("div", { class: "tabs", role: "tablist", "aria-label": "What to show" }, TABS.map((tab) => h("button", {
-      role: "tab", type: "button", id: `tab-${tab}`, "aria-controls": "panel", onclick: () => this.#ask({ tab }), onkeydown: (event) => {
+    this.tabs = h("div.tabs", { role: "tablist", "aria-label": "What to show" },
+      TABS.map((tab) => h("button", {
+      role: "tab", type: "button", id: `tab-${tab}`, "aria-controls": "panel",
+        onclick: () => this.#ask({ tab }), onkeydown: (event) => {
         const by = { ArrowRight: 1, ArrowLeft: -1 }[event.key];
         if (by) this.tabs.children[(TABS.indexOf(tab) + by + TABS.length) % TABS.length].focus();
       },
     }, tab[0].toUpperCase() + tab.slice(1))));
-    this.place = h("div", { class: "resultplace", id: "panel", role: "tabpanel" });
-    this.status = h("span", { class: "muted", role: "status" });
-    replace(this, h("header", null, h("h1", null, "Query"), this.status),
-      h("section", { class: "card builder", "aria-label": "The query" },
-        h("div", { class: "options" }, h("label", { for: "source" }, "In", this.source)), this.terms, this.box,
-        h("details", null, h("summary", null, "Order, limit, fields, lookups, groups"),
-          h("div", { class: "options" }, OPTIONS.map(([name, title]) => h("label", { for: `option-${name}` }, title, this.inputs[name])))),
-        h("label", { class: "check", for: "live" }, this.isLive, "Follow changes")), this.tabs, this.place);
+    this.place = h("div.resultplace", { id: "panel", role: "tabpanel" });
+    this.status = h("span.muted", { role: "status" });
+    replace(this, h("header", h("h1", "Query"), this.status),
+      h("section.card.builder", { "aria-label": "The query" },
+        h("div.options", label("In", this.source)), this.terms, this.box,
+        h("details", h("summary", "Order, limit, fields, lookups, groups"),
+          h("div.options", OPTIONS.map(([name, title]) =>
+            h("label", { for: `option-${name}` }, title, this.inputs[name])))),
+        h("label.check", this.isLive, "Follow changes")), this.tabs, this.place);
     this.watch({ kind: "collections" }, (event, data) => {
       this.collections = data.collections ?? [];
       this.#fillSources();
@@ -56,7 +61,8 @@ class QueryPage extends Page {
     const asked = parameters.get("from");
     const groups = this.collections.map((one) => `group:${one.id}`);
     const all = [...new Set([...known, ...groups, ...(asked ? [asked] : [])])];
-    replace(this.source, all.map((one) => h("option", { value: one }, one.replace("collection:", "").replace("group:", "all called "))));
+    replace(this.source, all.map((one) => h("option", { value: one },
+      one.replace("collection:", "").replace("group:", "all called "))));
     this.source.value = asked ?? known[0] ?? "";
   }
 
@@ -65,11 +71,14 @@ class QueryPage extends Page {
     const { parameters } = route();
     const value = (name) => parameters.get(name) ?? undefined;
     const [what, ...rest] = (value("from") ?? this.source.value).split(":");
-    const lookups = (value("lookup") ?? "").split(",").map((one) => /^\s*(.+?)\s+in\s+(.+?)\s+as\s+(\S+)\s*$/.exec(one)).filter(Boolean)
+    const lookups = (value("lookup") ?? "").split(",").map((one) =>
+      /^\s*(.+?)\s+in\s+(.+?)\s+as\s+(\S+)\s*$/.exec(one)).filter(Boolean)
       .map(([, field, place, as]) => ({ field, in: place, as }));
-    const aggregate = (value("aggregate") ?? "").split(",").map((one) => /^\s*(\w+)(?:\((.+)\))?\s*$/.exec(one)).filter(Boolean)
+    const aggregate = (value("aggregate") ?? "").split(",").map((one) =>
+      /^\s*(\w+)(?:\((.+)\))?\s*$/.exec(one)).filter(Boolean)
       .map(([, op, field]) => clean({ op, field }));
-    return clean({ [what]: rest.join(":"), where: value("where"), order: value("order"), limit: Number(value("limit")) || undefined,
+    return clean({ [what]: rest.join(":"), where: value("where"), order: value("order"),
+      limit: Number(value("limit")) || undefined,
       select: value("select"), lookups, aggregate, by: value("by") });
   }
 
@@ -77,7 +86,8 @@ class QueryPage extends Page {
     const { parameters } = route();
     if (!this.collections) return;
     this.#fillSources();
-    if (!this.source.value) return replace(this.place, empty("Nothing to query", "There are no collections yet."));
+    if (!this.source.value) return replace(this.place,
+      empty("Nothing to query", "There are no collections yet."));
     for (const [name] of OPTIONS) this.inputs[name].value = parameters.get(name) ?? "";
     this.isLive.checked = parameters.get("live") !== "no";
     this.query = this.#query();
@@ -88,7 +98,8 @@ class QueryPage extends Page {
     }
     if (this.box.dataset.where !== (this.query.where ?? "") || !this.condition) {
       this.box.dataset.where = this.query.where ?? "";
-      this.condition = conditionBox({ value: this.query.where ?? "", run: (where) => this.#ask({ where }), fields: () => this.fields ?? [] });
+      this.condition = conditionBox({ value: this.query.where ?? "", run: (where) => this.#ask({ where }),
+        fields: () => this.fields ?? [] });
       replace(this.box, this.condition);
     }
     return this.#show(tab);
@@ -97,7 +108,8 @@ class QueryPage extends Page {
   /** Goes to the address of what the inputs say. */
   #ask(change = {}) {
     const { parameters } = route();
-    const asked = { ...Object.fromEntries(parameters), from: this.source.value, ...Object.fromEntries(OPTIONS.map(([name]) => (
+    const asked = { ...Object.fromEntries(parameters), from: this.source.value,
+      ...Object.fromEntries(OPTIONS.map(([name]) => (
       [name, this.inputs[name].value.trim()]))), live: this.isLive.checked ? "" : "no", ...change };
     go(address("query", [], asked));
   }
@@ -111,7 +123,8 @@ class QueryPage extends Page {
     replace(this.place, loading(8));
     try {
       // The plan reads nothing, and says what the condition was understood as.
-      const answer = await post("query", { ...this.query, explain: tab === "cost" ? "analyze" : "plan" }, {}, this.abort.signal);
+      const answer = await post("query", { ...this.query, explain: tab === "cost" ? "analyze" : "plan" }, {},
+        this.abort.signal);
       if (turn !== this.turn) return;
       this.condition.clear();
       this.#drawTerms(answer.condition);
@@ -123,7 +136,7 @@ class QueryPage extends Page {
       if (error.name === "AbortError" || turn !== this.turn) return;
       if (error.offset !== undefined) this.condition.fail(error);
       this.#drawTerms(undefined);
-      replace(this.place, h("div", { class: "panel" }, failure(error)));
+      replace(this.place, h("div.panel", failure(error)));
     }
   }
 
@@ -132,11 +145,13 @@ class QueryPage extends Page {
     if (query.aggregate) return this.#groups(turn);
     const source = clean({ collection: query.collection, group: query.group });
     const table = new Table();
-    const found = await columns(source, query, 6, this.abort.signal).catch(() => ({ columns: [], fields: [] }));
+    const found = await columns(source, query, 6,
+      this.abort.signal).catch(() => ({ columns: [], fields: [] }));
     if (turn !== this.turn) return undefined;
     this.fields = found.fields;
     const added = (query.lookups ?? []).map((one) => one.as);
-    table.columns = [...(query.select ? query.select.split(",").map((one) => one.trim()) : found.columns), ...added].slice(0, 9);
+    table.columns = [...(query.select ? query.select.split(",").map((one) => one.trim()) : found.columns),
+      ...added].slice(0, 9);
     table.showsPaths = Boolean(query.group);
     table.onopen = (document) => go(address("data", document.path));
     const isPlain = !query.select && !query.lookups;
@@ -144,11 +159,13 @@ class QueryPage extends Page {
       isLive: this.isLive.checked && isPlain,
       onrows: (rows, flashing) => {
         if (rows.length && this.place.firstChild !== table) replace(this.place, table);
-        if (!rows.length) replace(this.place, empty("No document meets the query", "Fields are compared with their kind: 1 is not \"1\"."));
+        if (!rows.length) replace(this.place, empty("No document meets the query",
+          "Fields are compared with their kind: 1 is not \"1\"."));
         table.setRows(rows, flashing);
-        this.status.textContent = `${this.results?.last === false ? "first " : ""}${counted(rows.length, "document")}`;
+        const isPart = this.results?.last === false;
+        this.status.textContent = (isPart ? "first " : "") + counted(rows.length, "document");
       },
-      onfailure: (error) => replace(this.place, h("div", { class: "panel" }, failure(error))),
+      onfailure: (error) => replace(this.place, h("div.panel", failure(error))),
     });
     table.onend = () => this.results.more();
     return undefined;
@@ -159,10 +176,8 @@ class QueryPage extends Page {
     if (turn !== this.turn) return;
     const by = (this.query.by ?? "").split(",").map((one) => one.trim()).filter(Boolean);
     const heads = [...by, ...this.query.aggregate.map(({ op, field }) => (field ? `${op}(${field})` : op))];
-    replace(this.place, h("div", { class: "scroll" }, h("table", { class: "plain" },
-      h("thead", null, h("tr", null, heads.map((one) => h("th", { scope: "col" }, one)))),
-      h("tbody", null, groups.map(({ key, values }) => h("tr", null, [...key, ...values].map((value) => (
-        h("td", null, h("code", null, brief(value)))))))))));
+    replace(this.place, h("div.scroll", table(heads, groups.map(({ key, values }) => (
+      [...key, ...values].map((value) => h("code", brief(value))))))));
     this.status.textContent = counted(groups.length, "group");
   }
 
@@ -170,26 +185,29 @@ class QueryPage extends Page {
   #drawTerms(condition) {
     const terms = !condition ? [] : condition.and ?? [condition];
     if (terms.some((one) => one.and || one.or)) {
-      return replace(this.terms, h("p", { class: "muted" }, "Alternatives are written in the text below."));
+      return replace(this.terms, h("p.muted", "Alternatives are written in the text below."));
     }
     const rows = terms.map(({ field, op, value }) => ({ field, op, value: text(value) }));
-    const write = () => this.#ask({ where: rows.map(({ field, op, value }) => `${field} ${op} ${literal(value)}`).join(" and ") });
+    const write = () => this.#ask({ where: rows.map(({ field, op, value }) =>
+      `${field} ${op} ${literal(value)}`).join(" and ") });
     replace(this.terms, rows.map((row, place) => {
       const input = (name, label) => {
-        const element = h("input", { "aria-label": `${label} of condition ${place + 1}`, autocomplete: "off", spellcheck: "false",
+        const element = h("input", { "aria-label": `${label} of condition ${place + 1}`,
           onchange: () => { row[name] = element.value; write(); } });
         element.value = row[name];
         return element;
       };
-      const operator = h("select", { "aria-label": `Operator of condition ${place + 1}`, onchange: () => {
+      const operator = choice(OPERATORS, { "aria-label": `Operator of condition ${place + 1}`,
+        onchange: () => {
         row.op = operator.value;
         write();
-      } }, OPERATORS.map((one) => h("option", { value: one }, one)));
+      } });
       operator.value = row.op;
-      return h("div", { class: "term" }, input("field", "Field"), operator, input("value", "Value"),
-        button(`Remove condition ${place + 1}`, () => { rows.splice(place, 1); write(); }, { sign: "close", bare: true, kind: "quiet" }));
-    }), h("div", null, button("Add condition", () => {
-      const field = this.fields?.find((one) => !rows.some((row) => names(row.field)[0] === one.field)) ?? { field: "field", kinds: {} };
+      return h("div.term", input("field", "Field"), operator, input("value", "Value"),
+        tool(`Remove condition ${place + 1}`, "close", () => { rows.splice(place, 1); write(); }));
+    }), h("div", button("Add condition", () => {
+      const field = this.fields?.find((one) => !rows.some((row) => names(row.field)[0] === one.field))
+        ?? { field: "field", kinds: {} };
       const isText = Object.keys(field.kinds)[0] === "string";
       rows.push({ field: field.field, op: isText ? "!=" : ">=", value: isText ? '""' : "0" });
       write();
@@ -198,9 +216,9 @@ class QueryPage extends Page {
   }
 
   async #createIndex(fields) {
-    if (!canEdit()) return;
     const { collection, group } = this.query;
-    if (await attempt(() => post("indexes", clean({ collection, group, fields })))) note(`The index on ${fields.join(", ")} is being built.`);
+    if (await attempt(() => post("indexes", clean({ collection, group,
+      fields })))) note(`The index on ${fields.join(", ")} is being built.`);
   }
 }
 customElements.define("ondol-query", QueryPage);

@@ -5,7 +5,8 @@
 export function route() {
   const [path, search = ""] = location.hash.replace(/^#\/?/, "").split("?");
   const [page = "", ...steps] = path.split("/");
-  return { page: page || "data", steps: steps.filter(Boolean).map(decode), parameters: new URLSearchParams(search) };
+  return { page: page || "data", steps: steps.filter(Boolean).map(decode),
+    parameters: new URLSearchParams(search) };
 }
 
 function decode(step) {

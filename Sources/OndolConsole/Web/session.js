@@ -3,6 +3,7 @@
 
 import { Failure, get, patch, post, put, remove } from "./api.js";
 import { conflict, note } from "./dialogs.js";
+import { button } from "./dom.js";
 import { at, isSame, names } from "./values.js";
 
 const UNDO_LIMIT = 10;
@@ -38,6 +39,10 @@ export function canEdit() {
     ? { action: { label: "Unlock", run: () => setOpen(true) } } : {});
   return false;
 }
+
+/** A button that is there while editing is open. */
+export const edit = (label, run, { kind = "small", ...more } = {}) => (
+  button(label, () => canEdit() && run(), { kind: `${kind} edit-only`, ...more }));
 
 // MARK: undo
 
@@ -116,9 +121,11 @@ async function guarded(seen, change, mine, write) {
 
 /** Changes some fields of a document and leaves the others. */
 export async function patchDocument(seen, change, title) {
-  const document = await guarded(seen, change, (stored) => patched((stored ?? seen).fields, change), async (version) => (
+  const document = await guarded(seen, change, (stored) => patched((stored ?? seen).fields, change),
+    async (version) => (
     version === "0"
-      ? (await put("document", { path: seen.path }, { fields: patched(seen.fields, change) }, version)).document
+      ? (await put("document", { path: seen.path }, { fields: patched(seen.fields, change) },
+        version)).document
       : (await patch("document", { path: seen.path }, change, version)).document));
   if (!document) return undefined;
   const inverse = { set: {}, delete: [] };

@@ -1,7 +1,7 @@
 // What the database does, a second at a time: numbers, and the last minute of each as a line.
 
 import { get } from "./api.js";
-import { failure, h, loading, replace, svg } from "./dom.js";
+import { failure, h, loading, replace, svg, table } from "./dom.js";
 import { Page } from "./page.js";
 import { counted, grouped, shortTime, size } from "./values.js";
 
@@ -10,18 +10,21 @@ const KEPT = 60;
 /** A minute as a line: the newest second at the right, the scale from nothing to the most. */
 export function chart(series, label) {
   const most = Math.max(1e-12, ...series.flat().filter(Number.isFinite));
+  const x = (place, values) => 100 * (place + KEPT - values.length) / (KEPT - 1);
   const line = (values) => values.map((value, place) => (Number.isFinite(value)
-    ? `${(100 * (place + KEPT - values.length) / (KEPT - 1)).toFixed(2)},${(38 - 36 * value / most).toFixed(2)}` : "")).filter(Boolean);
+    ? `${x(place, values).toFixed(2)},${(38 - 36 * value / most).toFixed(2)}` : "")).filter(Boolean);
   const points = line(series[0]);
-  return svg("svg", { class: "chart", viewBox: "0 0 100 40", preserveAspectRatio: "none", role: "img", "aria-label": label },
-    points.length > 1 && svg("path", { class: "area", d: `M${points[0].split(",")[0]},40L${points.join("L")}L100,40Z` }),
+  return svg("svg", { class: "chart", viewBox: "0 0 100 40", preserveAspectRatio: "none", role: "img",
+    "aria-label": label },
+    points.length > 1 && svg("path", { class: "area",
+      d: `M${points[0].split(",")[0]},40L${points.join("L")}L100,40Z` }),
     series.map((values, place) => {
       const steps = line(values);
       return steps.length > 1 && svg("path", { class: place ? "second" : "", d: `M${steps.join("L")}` });
     }));
 }
 
-/** The seconds that a share of commits stayed below, from what two samples counted; at most a power of two off. */
+/** The seconds that a share of the commits between two samples stayed below; at most twice too many. */
 export function quantile(before, after, share) {
   const counts = after.map((count, place) => count - (before[place] ?? 0));
   const all = counts.reduce((sum, count) => sum + count, 0);
@@ -30,14 +33,15 @@ export function quantile(before, after, share) {
   return all > 0 && place >= 0 ? 2 ** (place + 1) / 1e9 : NaN;
 }
 
-const duration = (seconds) => (!Number.isFinite(seconds) ? "–" : seconds < 1e-3 ? `${(seconds * 1e6).toFixed(0)} µs`
+const duration = (seconds) => (!Number.isFinite(seconds) ? "–" : seconds < 1e-3
+  ? `${(seconds * 1e6).toFixed(0)} µs`
   : seconds < 1 ? `${(seconds * 1e3).toFixed(seconds < 0.01 ? 1 : 0)} ms` : `${seconds.toFixed(1)} s`);
 const rate = (bytes) => `${size(bytes)}/s`;
 
 class StatisticsPage extends Page {
   async begin() {
-    this.place = h("div", { class: "tiles" }, loading());
-    replace(this, h("header", null, h("h1", null, "Statistics"), this.time = h("span", { class: "muted" })), this.place);
+    this.place = h("div.tiles", loading());
+    replace(this, h("header", h("h1", "Statistics"), this.time = h("span.muted")), this.place);
     this.samples = [];
     try {
       this.samples = (await get("statistics", {}, this.signal)).samples;
@@ -59,37 +63,48 @@ class StatisticsPage extends Page {
     if (!now) return;
     this.time.textContent = `as of ${shortTime(now.time)}`;
     const steps = samples.slice(1).map((sample, place) => [samples[place], sample]);
-    const seconds = ([before, after]) => Math.max(0.2, (Date.parse(after.time) - Date.parse(before.time)) / 1000);
+    const seconds = ([before, after]) => Math.max(0.2,
+      (Date.parse(after.time) - Date.parse(before.time)) / 1000);
     const rates = (name) => steps.map((step) => (step[1][name] - step[0][name]) / seconds(step));
     const values = (name) => samples.map((sample) => sample[name]);
-    const latency = (share) => steps.map(([before, after]) => quantile(before.commitLatency, after.commitLatency, share));
+    const latency = (share) => steps.map(([before, after]) =>
+      quantile(before.commitLatency, after.commitLatency, share));
     const last = (list) => list.at(-1) ?? NaN;
     const newest = (list) => list.findLast(Number.isFinite) ?? NaN;
     const hits = steps.map(([before, after]) => {
       const [found, loaded] = [after.cacheHits - before.cacheHits, after.blockLoads - before.blockLoads];
       return found + loaded ? 100 * found / (found + loaded) : NaN;
     });
-    const tile = (title, value, series, more, names) => h("section", { class: "card stat", "aria-label": title }, h("h3", null, title),
-      h("b", null, value), series && chart(series, `${title}, the last minute`), names && h("p", { class: "legend" }, names.map((name, place) => (
-        h("span", null, h("i", { class: place ? "second" : "" }), name)))), more && h("p", { class: "muted" }, more));
+    const tile = (title, value, series, more, names) =>
+      h("section.card.stat", { "aria-label": title }, h("h3", title),
+      h("b", value), series && chart(series, `${title}, the last minute`),
+        names && h("p.legend", names.map((name, place) => (
+        h("span", h("i", { class: place ? "second" : "" }), name)))), more && h("div.muted", more));
     const [p50, p99, commits] = [latency(0.5), latency(0.99), rates("commits")];
     const [read, written] = [rates("compactionBytesRead"), rates("compactionBytesWritten")];
     replace(this.place,
-      tile("Commits a second", grouped(Math.round(last(commits) || 0)), [commits], `${grouped(now.commits)} since opening`),
-      tile("Commit latency", `${duration(newest(p99))}`, [p99, p50], null, ["p99", `p50 ${duration(newest(p50))}`]),
+      tile("Commits a second", grouped(Math.round(last(commits) || 0)), [commits],
+        `${grouped(now.commits)} since opening`),
+      tile("Commit latency", `${duration(newest(p99))}`, [p99, p50], null,
+        ["p99", `p50 ${duration(newest(p50))}`]),
       tile("Cache hits", Number.isFinite(newest(hits)) ? `${newest(hits).toFixed(1)} %` : "–", [hits],
         `${size(now.cachedBytes)} cached, ${grouped(now.blockEvictions)} evictions`),
-      tile("Memory of the process", size(now.processBytes), [values("processBytes")], `${size(now.memoryBytes)} of rows not yet in files`),
-      tile("Files", size(now.files.reduce((sum, one) => sum + one.bytes, 0)), null, h("table", { class: "plain" }, h("tbody", null,
-        now.files.map((one) => h("tr", null, h("td", null, one.kind), h("td", { class: "number" }, one.count),
-          h("td", { class: "number" }, size(one.bytes))))))),
-      tile("Compaction", rate(last(written) || 0), [written, read], `${size(now.reclaimableBytes)} could be reclaimed, ${counted(now.runs, "run")}`,
+      tile("Memory of the process", size(now.processBytes), [values("processBytes")],
+        `${size(now.memoryBytes)} of rows not yet in files`),
+      tile("Files", size(now.files.reduce((sum, one) => sum + one.bytes, 0)), null, table(null,
+        now.files.map((one) => [one.kind, one.count, size(one.bytes)]))),
+      tile("Compaction", rate(last(written) || 0), [written, read],
+        `${size(now.reclaimableBytes)} could be reclaimed, ${counted(now.runs, "run")}`,
         ["written", "read"]),
-      tile("Delayed commits", grouped(now.delayedCommits), [rates("delayedCommits")], `waited ${duration(now.delay)} in all`),
-      tile("Listeners", grouped(now.listeners), [values("listeners")], `${grouped(now.pendingChanges)} changes not yet asked for`),
-      tile("Oldest reader", duration(now.oldestReadAge), [values("oldestReadAge")], `${now.oldestReadOwners.join(", ") || "nobody by name"}, keeps ${
+      tile("Delayed commits", grouped(now.delayedCommits), [rates("delayedCommits")],
+        `waited ${duration(now.delay)} in all`),
+      tile("Listeners", grouped(now.listeners), [values("listeners")],
+        `${grouped(now.pendingChanges)} changes not yet asked for`),
+      tile("Oldest reader", duration(now.oldestReadAge), [values("oldestReadAge")],
+        `${now.oldestReadOwners.join(", ") || "nobody by name"}, keeps ${
         size(now.pinnedBytes)}`));
-    if (now.damage.length) this.place.prepend(h("section", { class: "failure" }, h("div", null, now.damage.map((one) => h("p", null, one)))));
+    if (now.damage.length) this.place.prepend(h("section.failure",
+      h("div", now.damage.map((one) => h("p", one)))));
   }
 }
 customElements.define("ondol-statistics", StatisticsPage);

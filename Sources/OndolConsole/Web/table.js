@@ -26,10 +26,10 @@ export class Table extends HTMLElement {
   #asked = 0;
 
   connectedCallback() {
-    this.head = h("div", { class: "thead", role: "row", "aria-rowindex": "1" });
-    this.body = h("div", { class: "tbody", role: "rowgroup" });
-    this.scroller = h("div", {
-      class: "table", role: "grid", tabindex: "0", "aria-label": "Documents",
+    this.head = h("div.thead", { role: "row", "aria-rowindex": "1" });
+    this.body = h("div.tbody", { role: "rowgroup" });
+    this.scroller = h("div.table", {
+      role: "grid", tabindex: "0", "aria-label": "Documents",
       onscroll: () => this.#ask(), onkeydown: (event) => this.#key(event),
     }, h("div", { role: "rowgroup", class: "headgroup" }, this.head), this.body);
     replace(this, this.scroller);
@@ -105,7 +105,7 @@ export class Table extends HTMLElement {
     const cells = ["", ...this.columns].map((_, place) => h("div", {
       role: place ? "gridcell" : "rowheader", "aria-colindex": place + 1,
     }));
-    const element = h("div", { class: "tr", role: "row" }, cells);
+    const element = h("div.tr", { role: "row" }, cells);
     const row = { element, cells, place: -1, document: null };
     element.addEventListener("click", () => {
       this.#active = row.place;
@@ -152,7 +152,8 @@ export class Table extends HTMLElement {
   #key(event) {
     if (event.target !== this.scroller) return;
     const page = Math.max(1, Math.floor(this.scroller.clientHeight / ROW) - 2);
-    const moves = { ArrowDown: 1, ArrowUp: -1, PageDown: page, PageUp: -page, Home: -Infinity, End: Infinity };
+    const moves = { ArrowDown: 1, ArrowUp: -1, PageDown: page, PageUp: -page, Home: -Infinity,
+      End: Infinity };
     if (event.key === "Enter" && this.rows[this.#active]) this.onopen(this.rows[this.#active]);
     else if (Object.hasOwn(moves, event.key)) this.#move(moves[event.key]);
     else return;
@@ -164,7 +165,7 @@ export class Table extends HTMLElement {
     const top = this.#active * ROW;
     const view = this.scroller;
     if (top < view.scrollTop) view.scrollTop = top;
-    else if (top + 2 * ROW > view.scrollTop + view.clientHeight) view.scrollTop = top + 2 * ROW - view.clientHeight;
+    else view.scrollTop = Math.max(view.scrollTop, top + 2 * ROW - view.clientHeight);
     this.#ask();
   }
 }

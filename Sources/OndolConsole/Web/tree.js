@@ -3,12 +3,12 @@
 
 import { get, patch, put, remove, save } from "./api.js";
 import { attempt, confirm, conflict, dialog, note } from "./dialogs.js";
-import { button, empty, failure, h, icon, loading, replace } from "./dom.js";
+import { button, choice, empty, failure, h, icon, label, loading, replace, tool } from "./dom.js";
 import { editor } from "./fields.js";
 import { watch } from "./live.js";
 import { Page } from "./page.js";
 import { address, route } from "./route.js";
-import { canEdit } from "./session.js";
+import { canEdit, edit as editTool } from "./session.js";
 import { brief, content, counted, entries, isSame, kind, parse, pretty } from "./values.js";
 
 const STEP = 100;
@@ -21,8 +21,8 @@ class TreePage extends Page {
   #open = [];
 
   begin() {
-    this.place = h("div", { class: "card outline" });
-    replace(this, h("header", null, h("h1", null, "Tree"), this.crumbs = h("nav", { class: "crumbs", "aria-label": "Path" })),
+    this.place = h("div.card.outline");
+    replace(this, h("header", h("h1", "Tree"), this.crumbs = h("nav.crumbs", { "aria-label": "Path" })),
       this.place);
     this.until(() => this.#open.forEach((node) => node.end?.()));
     this.arrive();
@@ -44,17 +44,19 @@ class TreePage extends Page {
 
   #node(parent, shape, path) {
     const node = { parent, shape, path, children: new Map(), limit: STEP };
-    const place = h("div", { class: "place" });
-    const inner = h("div", { class: "children", role: "group", hidden: true });
-    const toggle = h("button", { class: "toggle", type: "button", tabindex: "-1", "aria-label": `Open ${shape.key}`,
+    const place = h("div.place");
+    const inner = h("div.children", { role: "group", hidden: true });
+    const toggle = h("button.toggle", { type: "button", tabindex: "-1", "aria-label": `Open ${shape.key}`,
       onclick: () => (node.isOpen ? node.close() : node.open()) }, icon("right"));
-    const tool = (label, sign, run) => button(`${label} ${shape.key}`, () => canEdit() && run(), { sign, bare: true,
-      kind: "quiet edit-only", tabindex: "-1" });
-    const tools = h("span", { class: "nodetools" }, tool("Add a child to", "plus", () => this.#add(node)),
-      tool("Import into", "up", () => this.#import(node)), tool("Delete", "trash", () => this.#delete(node)),
-      button(`Export ${shape.key}`, () => this.#export(node), { sign: "down", bare: true, kind: "quiet", tabindex: "-1" }));
-    node.element = h("div", { class: "node", role: "treeitem", tabindex: "-1", "aria-label": shape.key, "data-path": path },
-      h("div", { class: "line" }, toggle, h("span", { class: "name" }, shape.key), place, h("span", { class: "grow" }), tools), inner);
+    const change = (label, sign, run) => (
+      editTool(`${label} ${shape.key}`, run, { sign, bare: true, tabindex: "-1" }));
+    const tools = h("span.nodetools", change("Add a child to", "plus", () => this.#add(node)),
+      change("Import into", "up", () => this.#import(node)),
+        change("Delete", "trash", () => this.#delete(node)),
+      tool(`Export ${shape.key}`, "down", () => this.#export(node), { tabindex: "-1" }));
+    node.element = h("div.node", { role: "treeitem", tabindex: "-1", "aria-label": shape.key,
+      "data-path": path },
+      h("div.line", toggle, h("span.name", shape.key), place, h("span.grow"), tools), inner);
     node.fill = (next) => {
       node.shape = next;
       const isLeaf = next.value !== undefined && next.value !== null || !next.children;
@@ -64,9 +66,10 @@ class TreePage extends Page {
         node.element.removeAttribute("aria-expanded");
         node.close();
       } else node.element.setAttribute("aria-expanded", String(Boolean(node.isOpen)));
-      if (!node.isEditing) replace(place, isLeaf ? this.#leaf(node, place) : h("span", { class: "muted" },
+      if (!node.isEditing) replace(place, isLeaf ? this.#leaf(node, place) : h("span.muted",
         next.key === "/" ? "" : counted(next.children, "child").replace("childs", "children")));
-      if (next.priority !== undefined && next.priority !== null) place.append(h("span", { class: "badge" }, `priority ${brief(next.priority)}`));
+      if (next.priority !== undefined && next.priority !== null) place.append(h("span.badge",
+        `priority ${brief(next.priority)}`));
     };
     node.open = () => {
       if (node.isOpen) return;
@@ -103,8 +106,10 @@ class TreePage extends Page {
     const isFirst = !node.isLoaded;
     node.isLoaded = true;
     if (node.parent === null) {
-      node.fill({ ...data.node, key: node.shape.key, children: data.node.children ?? (data.exists ? undefined : 1) });
-      if (!data.exists) return replace(inner, empty("Nothing here", "The tree has no value at this place. What the app sets shows up at once."));
+      node.fill({ ...data.node, key: node.shape.key,
+        children: data.node.children ?? (data.exists ? undefined : 1) });
+      if (!data.exists) return replace(inner, empty("Nothing here",
+        "The tree has no value at this place. What the app sets shows up at once."));
     }
     const kept = new Map();
     for (const shape of data.children) {
@@ -119,7 +124,8 @@ class TreePage extends Page {
     if (!isFirst && kept.size < node.children.size) pulse(node);
     node.children = kept;
     const focused = inner.contains(document.activeElement) ? document.activeElement : null;
-    replace(inner, [...kept.values()].map((child) => child.element), data.more && button(`Show ${STEP} more`, () => {
+    replace(inner, [...kept.values()].map((child) => child.element),
+      data.more && button(`Show ${STEP} more`, () => {
       node.limit += STEP;
       node.follow();
     }, { kind: "small" }));
@@ -131,7 +137,7 @@ class TreePage extends Page {
     const value = node.shape.value ?? null;
     const shown = h("button", { class: `value ${kind(value)}`, type: "button", tabindex: "-1",
       "aria-label": `${node.path}: ${brief(value)}. Edit`, onclick: () => canEdit() && edit() },
-    value === "" ? h("span", { class: "muted" }, "empty text") : brief(value));
+    value === "" ? h("span.muted", "empty text") : brief(value));
     const close = () => {
       node.isEditing = false;
       node.fill(node.shape);
@@ -140,7 +146,8 @@ class TreePage extends Page {
     const edit = () => {
       node.isEditing = true;
       const form = editor(value, node.path, { cancel: close, save: async (next) => {
-        if (!isSame(next, value) && await write(node.path, next, value)) node.shape = { key: node.shape.key, value: next };
+        if (!isSame(next, value) && await write(node.path, next, value)) node.shape = { key: node.shape.key,
+          value: next };
         close();
       } });
       replace(place, form);
@@ -150,36 +157,38 @@ class TreePage extends Page {
   }
 
   async #add(node) {
-    const key = h("input", { id: "key", required: true, autocomplete: "off" });
-    const value = h("input", { id: "value", autocomplete: "off", placeholder: '"a text", 7, 7.5, true or {"a": 1}' });
-    await dialog(`Add a child to ${node.path || "/"}`, [h("label", { for: "key" }, "Key", key),
-      h("label", { for: "value" }, "Value, as JSON", value)], {
-      action: "Add", submit: () => put("tree", { path: join(node.path, key.value) }, { value: parse(value.value), expected: null }),
+    const key = h("input", { required: true });
+    const value = h("input", { placeholder: '"a text", 7, 7.5, true or {"a": 1}' });
+    await dialog(`Add a child to ${node.path || "/"}`, [label("Key", key),
+      label("Value, as JSON", value)], {
+      action: "Add", submit: () => put("tree", { path: join(node.path, key.value) },
+        { value: parse(value.value), expected: null }),
     });
     node.open();
   }
 
   async #delete(node) {
-    await confirm("Delete the node?", `${node.path || "The whole tree"} goes, with everything below it. This cannot be undone.`,
+    await confirm("Delete the node?", `${node.path || "All of it"} goes with everything below it, for good.`,
       "Delete", () => remove("tree", { path: node.path }), node.shape.children ? node.shape.key : undefined);
   }
 
   #export(node) {
     return attempt(async () => {
       const { value } = await get("tree/value", { path: node.path });
-      save(new Blob([pretty(value)], { type: "application/json" }), `${node.path.replace(/\W+/g, "-") || "tree"}.json`);
+      save(new Blob([pretty(value)], { type: "application/json" }),
+        `${node.path.replace(/\W+/g, "-") || "tree"}.json`);
     });
   }
 
   async #import(node) {
-    const file = h("input", { id: "file", type: "file", accept: ".json,application/json", onchange: async () => {
+    const file = h("input", { type: "file", accept: ".json,application/json", onchange: async () => {
       area.value = await file.files[0]?.text() ?? "";
     } });
-    const area = h("textarea", { id: "json", class: "json short", spellcheck: "false" });
-    const way = h("select", { id: "way" }, h("option", { value: "merge" }, "Merge: other children stay"),
-      h("option", { value: "replace" }, "Replace: everything below goes"));
-    const done = await dialog(`Import into ${node.path || "/"}`, [h("label", { for: "file" }, "File", file),
-      h("label", { for: "json" }, "or JSON", area), h("label", { for: "way" }, "How", way)], {
+    const area = h("textarea.json.short");
+    const way = choice([["merge", "Merge: other children stay"],
+      ["replace", "Replace: everything below goes"]]);
+    const done = await dialog(`Import into ${node.path || "/"}`, [label("File", file),
+      label("or JSON", area), label("How", way)], {
       action: "Import", wide: true, submit: async () => {
         const value = parse(area.value);
         if (way.value === "replace") return put("tree", { path: node.path }, { value });
@@ -232,9 +241,11 @@ function keys(event) {
   if (event.key === "ArrowDown") focus(all[place + 1]);
   else if (event.key === "ArrowUp") focus(all[place - 1]);
   else if (event.key === "ArrowRight") (isOpen ? focus(all[place + 1]) : !toggle.disabled && toggle.click());
-  else if (event.key === "ArrowLeft") (isOpen ? toggle.click() : focus(item.parentElement.closest("[role=treeitem]")));
+  else if (event.key === "ArrowLeft") (isOpen ? toggle.click()
+    : focus(item.parentElement.closest("[role=treeitem]")));
   else if (event.key === "Enter" && event.target === item) item.querySelector(".place button")?.click();
-  else if (event.key === "Delete" && event.target === item) item.querySelector(".nodetools [aria-label^=Delete]")?.click();
-  else return;
+  else if (event.key === "Delete" && event.target === item) {
+    item.querySelector("[aria-label^=Delete]")?.click();
+  } else return;
   event.preventDefault();
 }

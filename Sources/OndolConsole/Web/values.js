@@ -7,7 +7,8 @@ const MARKS = {
 };
 
 /** Names of kinds, as an editor offers them. */
-export const KINDS = ["string", "integer", "double", "boolean", "null", "timestamp", "array", "map", "reference",
+export const KINDS = ["string", "integer", "double", "boolean", "null", "timestamp", "array", "map",
+  "reference",
   "geoPoint", "bytes", "vector", "blob"];
 
 export function kind(value) {
@@ -84,7 +85,8 @@ export function text(value) {
   if (what === "double") return doubleText(content(value));
   if (what === "array") return `[${value.map(text).join(",")}]`;
   if (what === "map") {
-    const inner = `{${entries(content(value)).map(([name, one]) => `${JSON.stringify(name)}:${text(one)}`).join(",")}}`;
+    const members = entries(content(value)).map(([name, one]) => `${JSON.stringify(name)}:${text(one)}`);
+    const inner = `{${members.join(",")}}`;
     return Object.hasOwn(value, "$literal") ? `{"$literal":${inner}}` : inner;
   }
   return JSON.stringify(value);
@@ -148,7 +150,8 @@ export function brief(value) {
     case "blob": return `${inner.contentType ?? "content"}, ${size(count(inner.length))}`;
     case "vector": return `[${inner.slice(0, 4).join(", ")}${inner.length > 4 ? ", …" : ""}]`;
     case "array": return inner.length > 20 ? `${inner.length} elements` : `[${inner.map(brief).join(", ")}]`;
-    case "map": return `{${entries(inner).slice(0, 8).map(([name, one]) => `${name}: ${brief(one)}`).join(", ")}}`;
+    case "map":
+      return `{${entries(inner).slice(0, 8).map(([name, one]) => `${name}: ${brief(one)}`).join(", ")}}`;
     case "double": return /^-?\d/.test(inner) ? doubleText(inner) : String(inner);
     default: return String(inner);
   }
@@ -169,7 +172,7 @@ export function size(bytes) {
 export const grouped = (amount) => amount.toLocaleString("en");
 
 /** "1 document", "2 documents". */
-export const counted = (amount, noun) => `${grouped(amount)} ${noun}${amount === 1 ? "" : noun.endsWith("x") ? "es" : "s"}`;
+export const counted = (amount, noun) => `${grouped(amount)} ${noun}${amount === 1 ? "" : "s"}`;
 
 /** A moment in this machine's time zone, for hovering. */
 export function local(iso) {
