@@ -155,7 +155,8 @@ class Page:
             f"there is “{name}”")
 
     def click(self, name, css="button, a, input, select, textarea"):
-        self.named(name, css).click()
+        # What is found may be drawn anew before it is clicked; a person clicks again.
+        self.wait(lambda: self.named(name, css).click() or True, f"“{name}” is clicked")
 
     def type(self, name, text, enter=False):
         field = self.named(name)

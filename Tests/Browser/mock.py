@@ -33,11 +33,15 @@ HEADERS = {"Cache-Control": "no-store", "Referrer-Policy": "no-referrer", "X-Con
 
 
 def shipped(text):
-    """A file as it is embedded: without indentation and lines of comment, line for line the same otherwise."""
-    def kept(line):
+    """A file as it is embedded: without indentation, empty lines and comments on lines of their own."""
+    lines, is_comment = [], False
+    for line in text.splitlines():
         bare = line.strip()
-        return "" if bare.startswith(("//", "/*", "* ")) or bare == "*/" else bare
-    return "\n".join(kept(line) for line in text.splitlines()) + "\n"
+        is_comment = is_comment or bare.startswith("/*")
+        if bare and not is_comment and not bare.startswith("//"):
+            lines.append(bare)
+        is_comment = is_comment and "*/" not in bare
+    return "\n".join(lines) + "\n"
 
 
 class Console:

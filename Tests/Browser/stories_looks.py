@@ -142,6 +142,21 @@ def the_keyboard_is_enough(t):
     t.wait(lambda: not t.all("dialog"), "Escape closes a dialog")
 
 
+def the_page_is_light(t):
+    """All files of the page as they are served, which is what an app carries."""
+    t.load()
+    for _ in visit(t):
+        pass
+    names = t.js("""return performance.getEntriesByType('resource').map((one) => one.name)
+        .filter((name) => name.includes('/assets/'))""")
+    total = sum(t.js("""return (await (await fetch(arguments[0])).text()).length""", name) for name in [t.api.base, *names])
+    foreign = t.js("""return performance.getEntriesByType('resource').map((one) => one.name)
+        .filter((name) => !name.startsWith(location.origin) && !name.startsWith('blob:'))""")
+    t.say(f"{len(names) + 1} files, {total} bytes")
+    assert not foreign, f"requests to elsewhere: {foreign}"
+    assert total <= 150_000, f"{total} bytes are more than 150 kB"
+
+
 def pictures_of_all_pages(t):
     if not t.shots:
         return
@@ -158,4 +173,4 @@ def pictures_of_all_pages(t):
 
 
 STORIES = [everything_has_a_name, texts_can_be_read_light_and_dark, nothing_is_wider_than_a_phone,
-           the_keyboard_is_enough, pictures_of_all_pages]
+           the_keyboard_is_enough, the_page_is_light, pictures_of_all_pages]

@@ -103,8 +103,8 @@ def changes_are_logged_as_they_happen(t):
     t.load()
     t.go("#/changes/story-items")
     t.wait(lambda: t.has(".log .change, .log .empty"), "the log is there")
-    t.api.patch("story-items/vase", price=integer(22222))
-    t.see("story-items/vase", ".log")
+    version = t.api.patch("story-items/vase", price=integer(22222))["document"]["version"]
+    t.wait(lambda: t.has(f'.change:first-child[data-version="{version}"]'), "the commit is on top")
     t.js("document.querySelector('.change summary').click()")
     t.see("22222", ".change")
     t.see("Before", ".change")

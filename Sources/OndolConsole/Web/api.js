@@ -55,7 +55,7 @@ export async function ask(method, route, { body, type, match, signal, parameters
     if (error.name === "AbortError") throw error;
     throw new Failure(0, {
       code: "unavailable", message: "The console's process does not answer.",
-      hint: "It may have ended. Start it again and open the address that it prints.",
+      hint: "Start it again and open the address that it prints.",
     });
   }
   if (response.ok) return response;

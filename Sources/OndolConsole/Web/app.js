@@ -21,7 +21,7 @@ const PAGES = [["data", "Data"], ["tree", "Tree"], ["storage", "Storage"], ["que
 
 const parts = {
   name: h("strong"), path: h("span.path"), role: h("span.role"),
-  version: h("span.version"), dot: h("span.dot"), live: h("span.hide-narrow"),
+  version: h("span.version"), dot: h("span.dot"), live: h("span"),
   banner: h("div"), main: h("main", { id: "main", tabindex: "-1" }),
   undo: button("Undo", undo, { sign: "undo", kind: "quiet" }),
   lock: button("Locked", () => setOpen(!session.isOpen), { sign: "locked", kind: "lock" }),
@@ -131,8 +131,7 @@ async function begin() {
   if (!takeToken()) {
     return askForToken("Open the address that `ondol console` has printed: it ends with this start's token.");
   }
-  onRefused(() => askForToken("The server does not take this token: it was started anew, perhaps. "
-    + "Open the address that it printed."));
+  onRefused(() => askForToken("This token is of an earlier start. Open the address that was printed last."));
   try {
     await loadDatabase();
   } catch (error) {

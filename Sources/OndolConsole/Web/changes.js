@@ -39,9 +39,10 @@ class ChangesPage extends Page {
       if (turn !== this.turn) return;
       this.changes = answer.changes;
       this.source.hidden = answer.source === "log";
-      replace(this.source, icon("warn"), "These are the commits this process has seen since it was opened. ",
+      replace(this.source, icon("warn"), h("span",
+        "These are the commits this process has seen since it was opened. ",
         "To keep them, open the database with ",
-        h("code", "options.changeRetention = .init(duration: .seconds(86_400))"), ".");
+        h("code", "options.changeRetention = .init(duration: .seconds(86_400))"), "."));
       this.#draw();
       this.end = this.watch({ kind: "feed", ...(path ? { path } : {}),
         ...(answer.token ? { since: answer.token } : {}) }, (event, data) => {

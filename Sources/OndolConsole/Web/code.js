@@ -2,7 +2,7 @@
 
 import { copy } from "./document.js";
 import { h, tool } from "./dom.js";
-import { content, entries, kind, text } from "./values.js";
+import { content, entries, kind } from "./values.js";
 
 const string = (value) => JSON.stringify(value).replace(/\\u([0-9a-f]{4})/gi, "\\u{$1}").replace(/\\\//g, "/")
   .replace(/\\[bf]/g, (one) => (one === "\\b" ? "\\u{8}" : "\\u{c}"));
@@ -82,9 +82,8 @@ export function shellCode(query) {
 }
 
 export function code(query, condition) {
-  return h("div.panel", [["Swift", swiftCode(query, condition)], ["Shell", shellCode(query)],
-    ["Condition", query.where ?? (condition ? text(condition) : "")]].filter(([, source]) =>
-      source).map(([title, source]) => [
+  const codes = [["Swift", swiftCode(query, condition)], ["Shell", shellCode(query)]];
+  return h("div.panel", codes.map(([title, source]) => [
     h("div.row", h("h2", title), h("span.grow"),
       tool(`Copy ${title}`, "copy", () => copy(source))), h("pre", source)]));
 }

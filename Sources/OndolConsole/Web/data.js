@@ -72,7 +72,7 @@ class DataPage extends Page {
     this.results?.end();
     this.table = null;
     replace(this.middle, empty("Choose a collection", this.collections?.length
-      ? "Its documents are shown here, and follow what the app writes."
+      ? "Its documents follow what the app writes."
         : "There is nothing to choose from yet."));
   }
 

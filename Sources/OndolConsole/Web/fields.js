@@ -3,10 +3,11 @@
 import { button, choice, h, icon, replace, tool } from "./dom.js";
 import { pictureOf } from "./pictures.js";
 import { address } from "./route.js";
-import { KINDS, brief, content, entries, isSame, kind, local, map, parse, pretty, step,
+import { KINDS, brief, content, entries, isSame, kind, local, parse, pretty, step,
   text } from "./values.js";
 
-const EMPTY = {
+/** What a value of each kind is at first. */
+export const EMPTY = {
   string: "", integer: { $numberLong: "0" }, double: { $numberDouble: "0.0" }, boolean: false, null: null,
   array: [], map: {}, reference: { $reference: "" }, geoPoint: { $geoPoint: [0, 0] },
     vector: { $vector: [0] },
@@ -213,7 +214,7 @@ function fieldRow(name, value, actions, { path, depth, flashes, before }) {
     h("div.line", toggle || h("span.toggle"),
       h("span.name", { title: path }, name), h("span.kind", what), place,
       tool(`Delete the field ${path}`, "close", () => actions.begin(path) && actions.remove(path),
-        { kind: "edit-only" })),
+        { kind: "edit-only tool" })),
     inner);
 }
 
@@ -239,5 +240,3 @@ function extras(value) {
     default: return null;
   }
 }
-
-export { EMPTY, map };

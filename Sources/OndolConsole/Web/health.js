@@ -10,11 +10,11 @@ import { counted, grouped, local, shortTime, size } from "./values.js";
 
 class HealthPage extends Page {
   begin() {
-    const depth = select("How thorough", [["structure", "Quick: structure"], ["blocks", "Every byte"],
-      ["full", "Full: what rows mean"]]);
-    const speed = select("Speed limit", [["", "No limit"], ["4000000", "4 MB/s"], ["16000000", "16 MB/s"],
-      ["64000000", "64 MB/s"]]);
-    this.index = select("Index", []);
+    const depth = choice([["structure", "Quick: structure"], ["blocks", "Every byte"],
+      ["full", "Full: what rows mean"]], { "aria-label": "How thorough" });
+    const speed = choice([["", "No limit"], ["4000000", "4 MB/s"], ["16000000", "16 MB/s"],
+      ["64000000", "64 MB/s"]], { "aria-label": "Speed limit" });
+    this.index = choice([], { "aria-label": "Index" });
     const run = (task) => this.#start(task);
     const edit = (task) => canEdit() && run(task());
     const action = (title, text, control, act) =>
@@ -87,8 +87,4 @@ function finding(one) {
     h("div", h("p", document && [h("a", { href: address("data", document) }, document), ": "],
       place && `${place}: `, one.message),
       one.hint && h("p.muted", `What helps: ${one.hint}.`)));
-}
-
-function select(label, options) {
-  return choice(options, { "aria-label": label });
 }

@@ -159,8 +159,7 @@ class QueryPage extends Page {
       isLive: this.isLive.checked && isPlain,
       onrows: (rows, flashing) => {
         if (rows.length && this.place.firstChild !== table) replace(this.place, table);
-        if (!rows.length) replace(this.place, empty("No document meets the query",
-          "Fields are compared with their kind: 1 is not \"1\"."));
+        if (!rows.length) replace(this.place, empty("No document meets the query"));
         table.setRows(rows, flashing);
         const isPart = this.results?.last === false;
         this.status.textContent = (isPart ? "first " : "") + counted(rows.length, "document");

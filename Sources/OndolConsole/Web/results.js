@@ -3,7 +3,6 @@
 
 import { get, post } from "./api.js";
 import { watch } from "./live.js";
-import { at, brief, names } from "./values.js";
 
 const WATCHED = 500;
 const PAGE = 500;
@@ -123,10 +122,4 @@ export async function columns(source, query, most, signal) {
   const sorted = [...fields].sort((left, right) => rank(right) - rank(left)).map((entry) => entry.field);
   const asked = mentioned(query, fields.map((entry) => entry.field));
   return { columns: [...new Set([...asked, ...sorted])].slice(0, most), fields };
-}
-
-/** What a document is called where its id says little. */
-export function title(document) {
-  const name = at(document.fields, "name") ?? at(document.fields, "title");
-  return typeof name === "string" ? brief(name) : names(document.id).join(".");
 }

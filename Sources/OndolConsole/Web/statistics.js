@@ -17,7 +17,7 @@ export function chart(series, label) {
   return svg("svg", { class: "chart", viewBox: "0 0 100 40", preserveAspectRatio: "none", role: "img",
     "aria-label": label },
     points.length > 1 && svg("path", { class: "area",
-      d: `M${points[0].split(",")[0]},40L${points.join("L")}L100,40Z` }),
+      d: `M${points[0].split(",")[0]},40L${points.join("L")}L${points.at(-1).split(",")[0]},40Z` }),
     series.map((values, place) => {
       const steps = line(values);
       return steps.length > 1 && svg("path", { class: place ? "second" : "", d: `M${steps.join("L")}` });

@@ -61,7 +61,6 @@ class TreePage extends Page {
       node.shape = next;
       const isLeaf = next.value !== undefined && next.value !== null || !next.children;
       toggle.disabled = isLeaf;
-      toggle.classList.toggle("muted", isLeaf);
       if (isLeaf) {
         node.element.removeAttribute("aria-expanded");
         node.close();

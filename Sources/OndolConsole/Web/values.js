@@ -30,11 +30,6 @@ export function content(value) {
     ? value : Object.values(value)[0];
 }
 
-/** A map as a value: one whose names look like marks stands inside `$literal`. */
-export function map(fields) {
-  return Object.keys(fields).some((name) => name.startsWith("$")) ? { $literal: fields } : fields;
-}
-
 /** A count inside a value, which may have its type beside it. */
 export function count(value) {
   return Number(typeof value === "object" && value ? Object.values(value)[0] : value);
