@@ -1,4 +1,4 @@
-"""What the stories stand on: a browser, a page, and a client of the API for what an app would do meanwhile."""
+"""What the stories stand on: a browser, a page, and a client of the API for what an app does meanwhile."""
 
 import json
 import time
@@ -32,7 +32,11 @@ class API:
         request = urllib.request.Request(f"{self.base}api/v1/{route}{search}", data, headers, method=method)
         with urllib.request.urlopen(request, timeout=60) as response:
             content = response.read()
-        return json.loads(content) if response.headers["Content-Type"].startswith("application/json") else content
+        return (
+            json.loads(content)
+            if response.headers["Content-Type"].startswith("application/json")
+            else content
+        )
 
     def document(self, path):
         try:
@@ -60,8 +64,15 @@ class API:
         folder = path.rpartition("/")[0]
         listing = self.call("GET", "storage", prefix=f"{folder}/" if folder else "")
         found = [one for one in listing["objects"] if one["path"] == path]
-        return self.call("PUT", "object", None, found[0]["generation"] if found else "0", data, path=path,
-                         type=content_type)["object"]
+        return self.call(
+            "PUT",
+            "object",
+            None,
+            found[0]["generation"] if found else "0",
+            data,
+            path=path,
+            type=content_type,
+        )["object"]
 
 
 class Page:
@@ -69,8 +80,14 @@ class Page:
 
     def __init__(self, url, downloads):
         options = webdriver.ChromeOptions()
-        for argument in ["--headless=new", "--no-sandbox", "--disable-dev-shm-usage", "--hide-scrollbars",
-                         "--force-prefers-reduced-motion=0", "--window-size=1440,900"]:
+        for argument in [
+            "--headless=new",
+            "--no-sandbox",
+            "--disable-dev-shm-usage",
+            "--hide-scrollbars",
+            "--force-prefers-reduced-motion=0",
+            "--window-size=1440,900",
+        ]:
             options.add_argument(argument)
         options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
         options.add_experimental_option("prefs", {"download.default_directory": str(downloads)})
@@ -79,10 +96,14 @@ class Page:
         self.size(1440, 900)
 
     def size(self, width, height, dark=False):
-        self.driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", {
-            "width": width, "height": height, "deviceScaleFactor": 1, "mobile": False})
-        self.driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": [
-            {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}]})
+        self.driver.execute_cdp_cmd(
+            "Emulation.setDeviceMetricsOverride",
+            {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": False},
+        )
+        self.driver.execute_cdp_cmd(
+            "Emulation.setEmulatedMedia",
+            {"features": [{"name": "prefers-color-scheme", "value": "dark" if dark else "light"}]},
+        )
 
     def load(self, url=None):
         """Opens the page anew, with its token."""
@@ -102,26 +123,38 @@ class Page:
         return self.driver.find_elements(By.CSS_SELECTOR, css)
 
     def has(self, css):
-        return bool(self.js("""return [...document.querySelectorAll(arguments[0])].some(
-            (one) => one.checkVisibility())""", css))
+        return bool(
+            self.js(
+                """return [...document.querySelectorAll(arguments[0])].some(
+            (one) => one.checkVisibility())""",
+                css,
+            )
+        )
 
     def text(self, css="body"):
-        return self.js("return [...document.querySelectorAll(arguments[0])].map((one) => one.innerText).join('\\n')",
-                       css)
+        return self.js(
+            "return [...document.querySelectorAll(arguments[0])].map((one) => one.innerText).join('\\n')", css
+        )
 
     def cell(self, identity, field):
         """What the table shows of a document."""
-        return self.js("""
+        return self.js(
+            """
             const table = document.querySelector('ondol-table');
             if (!table) return null;
             const column = ['id', ...table.columns].indexOf(arguments[1]);
             const row = [...table.querySelectorAll('.tr')].find((one) => !one.hidden
               && one.firstChild.textContent === arguments[0]);
-            return row ? row.children[column]?.textContent : null""", identity, field)
+            return row ? row.children[column]?.textContent : null""",
+            identity,
+            field,
+        )
 
     def value(self, field):
         """What the open document shows of a field."""
-        return self.js("""return document.querySelector(`[data-field="${arguments[0]}"] .place`)?.innerText""", field)
+        return self.js(
+            """return document.querySelector(`[data-field="${arguments[0]}"] .place`)?.innerText""", field
+        )
 
     def wait(self, condition, what, seconds=DEADLINE):
         """Waits until something is so; fails with what was waited for."""
@@ -144,15 +177,21 @@ class Page:
 
     def named(self, name, css="button, a, input, select, textarea"):
         """The visible control with this name."""
-        return self.wait(lambda: self.js("""
+        return self.wait(
+            lambda: self.js(
+                """
             const [name, css] = arguments;
             const label = (one) => (one.getAttribute('aria-label') ?? (one.labels?.length
               ? [...one.labels[0].childNodes].filter((n) => n.nodeType === 3).map((n) => n.data).join('')
               : one.innerText)).trim();
             const all = [...document.querySelectorAll(css)].filter((one) => one.checkVisibility());
             const inside = all.filter((one) => one.closest('dialog'));
-            return (inside.length ? inside : all).find((one) => label(one) === name)""", name, css),
-            f"there is “{name}”")
+            return (inside.length ? inside : all).find((one) => label(one) === name)""",
+                name,
+                css,
+            ),
+            f"there is “{name}”",
+        )
 
     def click(self, name, css="button, a, input, select, textarea"):
         # What is found may be drawn anew before it is clicked; a person clicks again.

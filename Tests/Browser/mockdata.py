@@ -1,243 +1,13 @@
-"""What the stand-in server keeps: a shop in memory, conditions, and what happens to it.
-
-Values are typed JSON in canonical form, as on the wire; so nothing is converted anywhere.
-"""
+"""What the stand-in server keeps: a shop in memory, and what happens to it."""
 
 import base64
 import hashlib
-import json
 import random
-import re
-import struct
 import threading
 import time
-import zlib
-from datetime import datetime, timezone
 
+from mockvalues import MISSING, Condition, Refusal, double, get, integer, kind, meets, moment, png, sort_key
 
-def integer(number):
-    return {"$numberLong": str(number)}
-
-
-def double(number):
-    return {"$numberDouble": repr(float(number))}
-
-
-def moment(seconds=None):
-    at = datetime.fromtimestamp(time.time() if seconds is None else seconds, timezone.utc)
-    return at.strftime("%Y-%m-%dT%H:%M:%S.%fZ")
-
-
-class Refusal(Exception):
-    """An error as the wire has it."""
-
-    def __init__(self, status, code, message, **more):
-        super().__init__(message)
-        self.status = status
-        self.body = {"code": code, "message": message, **more}
-
-
-def png(width, height, colour):
-    """A picture with a gradient and a disc, drawn here so that no file has to be kept."""
-    rows = b""
-    for y in range(height):
-        row = b"\0"
-        for x in range(width):
-            inside = (x - width / 2) ** 2 + (y - height / 2) ** 2 < (min(width, height) / 3) ** 2
-            fade = 0.55 + 0.45 * y / height
-            row += bytes(min(255, int(c * (1.25 if inside else fade))) for c in colour)
-        rows += row
-
-    def chunk(kind, data):
-        return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
-
-    header = struct.pack(">IIBBBBB", width, height, 8, 2, 0, 0, 0)
-    return (b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", header) + chunk(b"IDAT", zlib.compress(rows))
-            + chunk(b"IEND", b""))
-
-
-# MARK: values
-
-RANKS = {"null": 0, "boolean": 1, "number": 2, "timestamp": 3, "string": 4, "bytes": 5, "blob": 6,
-         "reference": 7, "geoPoint": 8, "array": 9, "vector": 10, "map": 11}
-MARKS = {"$numberLong": "integer", "$numberDouble": "double", "$date": "timestamp", "$binary": "bytes",
-         "$blob": "blob", "$reference": "reference", "$geoPoint": "geoPoint", "$vector": "vector",
-         "$literal": "map"}
-
-
-def kind(value):
-    if value is None:
-        return "null"
-    if isinstance(value, bool):
-        return "boolean"
-    if isinstance(value, str):
-        return "string"
-    if isinstance(value, list):
-        return "array"
-    if isinstance(value, int):
-        return "integer"
-    if isinstance(value, float):
-        return "double"
-    if len(value) == 1 and next(iter(value)) in MARKS:
-        return MARKS[next(iter(value))]
-    return "map"
-
-
-def canonical(value):
-    """Numbers that stand as numbers get their type; what else the relaxed form has is the same."""
-    if isinstance(value, bool) or value is None or isinstance(value, str):
-        return value
-    if isinstance(value, int):
-        return integer(value)
-    if isinstance(value, float):
-        return double(value)
-    if isinstance(value, list):
-        return [canonical(element) for element in value]
-    if kind(value) != "map":
-        return value
-    return {name: canonical(inner) for name, inner in value.items()}
-
-
-def sort_key(value):
-    what = kind(value)
-    if what in ("integer", "double"):
-        text = next(iter(value.values()))
-        return (RANKS["number"], float(text))
-    content = value if what in ("null", "boolean", "string", "array", "map") else next(iter(value.values()))
-    if what in ("array", "map", "blob", "bytes", "geoPoint", "vector"):
-        content = json.dumps(content, sort_keys=True)
-    return (RANKS[what], content if content is not None else 0)
-
-
-def names_of(path):
-    return [re.sub(r"\\(.)", r"\1", part[1:-1]) if part.startswith("`") else part
-            for part in re.findall(r"`(?:[^`\\]|\\.)*`|[^.]+", path)]
-
-
-def get(fields, path, default=None):
-    value = fields
-    for name in names_of(path):
-        if not isinstance(value, dict):
-            return default
-        value = value.get("$literal", value)
-        if name not in value:
-            return default
-        value = value[name]
-    return value
-
-
-# MARK: conditions
-
-OPERATORS = ["==", "!=", "<=", ">=", "=", "<", ">", "not in", "in", "array-contains-any", "array-contains",
-             "starts-with"]
-FIELD = re.compile(r"(?:`(?:[^`\\]|\\.)*`|[\w$]+)(?:\.(?:`(?:[^`\\]|\\.)*`|[\w$]+))*")
-
-
-class Condition:
-    """Reads a condition; a small part of the real grammar, enough to write pages against."""
-
-    def __init__(self, text):
-        self.text, self.at = text, 0
-        self.tree = self.either()
-        self.space()
-        if self.at < len(text):
-            self.fail('"and", "or" or the end must follow here')
-
-    def fail(self, message, at=None):
-        offset = len(self.text[:self.at if at is None else at].encode())
-        raise Refusal(400, "invalidArgument", message, offset=offset)
-
-    def space(self):
-        while self.at < len(self.text) and self.text[self.at].isspace():
-            self.at += 1
-
-    def word(self, word):
-        self.space()
-        if re.match(re.escape(word) + r"(?![\w-])", self.text[self.at:], re.I):
-            self.at += len(word)
-            return True
-        return False
-
-    def joined(self, inner, word, name):
-        parts = [inner()]
-        while self.word(word):
-            parts.append(inner())
-        return parts[0] if len(parts) == 1 else {name: parts}
-
-    def either(self):
-        return self.joined(lambda: self.joined(self.one, "and", "and"), "or", "or")
-
-    def one(self):
-        self.space()
-        if self.text[self.at:self.at + 1] == "(":
-            self.at += 1
-            inner = self.either()
-            self.space()
-            if self.text[self.at:self.at + 1] != ")":
-                self.fail('a ")" is missing')
-            self.at += 1
-            return inner
-        match = FIELD.match(self.text, self.at)
-        if not match:
-            self.fail("a field is missing")
-        self.at = match.end()
-        self.space()
-        for operator in OPERATORS:
-            if self.text[self.at:].lower().startswith(operator):
-                self.at += len(operator)
-                break
-        else:
-            self.fail("an operator is missing: = != < <= > >= in, not in, array-contains,"
-                      " array-contains-any or starts-with")
-        return {"field": match.group(), "op": "=" if operator == "==" else operator, "value": self.value()}
-
-    def value(self):
-        self.space()
-        rest = self.text[self.at:]
-        if rest.startswith("'"):
-            end = rest.find("'", 1)
-            if end < 0:
-                self.fail("this is no value")
-            self.at += end + 1
-            return rest[1:end]
-        try:
-            value, length = json.JSONDecoder().raw_decode(rest)
-        except ValueError:
-            self.fail("this is no value; texts stand in quotes" if rest else "a value is missing")
-        self.at += length
-        return canonical(value)
-
-
-MISSING = object()
-
-
-def meets(tree, document):
-    if tree is None:
-        return True
-    if "and" in tree:
-        return all(meets(part, document) for part in tree["and"])
-    if "or" in tree:
-        return any(meets(part, document) for part in tree["or"])
-    found = get(document["fields"], tree["field"], MISSING)
-    wanted, operator = tree["value"], tree["op"]
-    if found is MISSING:
-        return False
-    if operator in ("in", "not in"):
-        return any(sort_key(found) == sort_key(one) for one in wanted) == (operator == "in")
-    if operator == "starts-with":
-        return isinstance(found, str) and found.startswith(wanted)
-    if operator.startswith("array-contains"):
-        wanted = wanted if operator.endswith("any") else [wanted]
-        return isinstance(found, list) and any(sort_key(a) == sort_key(b) for a in found for b in wanted)
-    left, right = sort_key(found), sort_key(wanted)
-    if operator in ("=", "!="):
-        return (left == right) == (operator == "=")
-    if left[0] != right[0]:
-        return False
-    return {"<": left < right, "<=": left <= right, ">": left > right, ">=": left >= right}[operator]
-
-
-# MARK: the shop
 
 class Shop:
     """Documents, tree, objects and what happens to them, under one lock."""
@@ -251,9 +21,12 @@ class Shop:
         self.feed, self.tasks, self.samples = [], [], []
         self.latency = [0] * 64
         self.indexes = [
-            self.index("items", ["price"], uses=1204), self.index("items", ["category", "-price"], uses=88),
-            self.index("users", ["email"], unique=True, uses=310), self.index("items", ["tags"], elements=True),
-            self.index("orders", ["-placed"], group=True, uses=12)]
+            self.index("items", ["price"], uses=1204),
+            self.index("items", ["category", "-price"], uses=88),
+            self.index("users", ["email"], unique=True, uses=310),
+            self.index("items", ["tags"], elements=True),
+            self.index("orders", ["-placed"], group=True, uses=12),
+        ]
         self.tree = {}
         self.fill(rows)
         self.feed.clear()
@@ -261,14 +34,36 @@ class Shop:
     def index(self, collection, fields, unique=False, elements=False, group=False, where=None, uses=0):
         name = ",".join(fields) + ("[]" if elements else "") + (" unique" if unique else "")
         name += (" group" if group else "") + (f" where {where}" if where else "")
-        return {"collection": collection, "group": group, "name": name, "fields": fields, "unique": unique,
-                "elements": elements, "where": where, "state": "ready", "entries": 48, "bytes": 2304,
-                "uses": uses}
+        return {
+            "collection": collection,
+            "group": group,
+            "name": name,
+            "fields": fields,
+            "unique": unique,
+            "elements": elements,
+            "where": where,
+            "state": "ready",
+            "entries": 48,
+            "bytes": 2304,
+            "uses": uses,
+        }
 
     def fill(self, rows):
         chance = random.Random(7)
-        names = ["라탄 조명", "원목 의자", "도자기 화병", "모직 담요", "찻잔 세트", "온돌 방석", "Walnut desk",
-                 "Linen curtain", "Brass hook", "Oak shelf", "Wool rug", "Paper lantern"]
+        names = [
+            "라탄 조명",
+            "원목 의자",
+            "도자기 화병",
+            "모직 담요",
+            "찻잔 세트",
+            "온돌 방석",
+            "Walnut desk",
+            "Linen curtain",
+            "Brass hook",
+            "Oak shelf",
+            "Wool rug",
+            "Paper lantern",
+        ]
         kinds = ["lighting", "seating", "ceramics", "textile", "kitchen"]
         for number in range(12):
             data = png(160, 120, [chance.randint(60, 220) for _ in range(3)])
@@ -279,41 +74,86 @@ class Shop:
             picture = self.objects[f"images/item-{number % 12 + 1}.png"]
             fields = {
                 "name": names[number % 12] + (f" {number // 12 + 1}" if number > 11 else ""),
-                "price": integer(9000 + 1500 * chance.randint(0, 60)), "stock": integer(chance.randint(0, 40)),
-                "category": kinds[number % 5], "rating": double(round(chance.uniform(2.5, 5), 1)),
+                "price": integer(9000 + 1500 * chance.randint(0, 60)),
+                "stock": integer(chance.randint(0, 40)),
+                "category": kinds[number % 5],
+                "rating": double(round(chance.uniform(2.5, 5), 1)),
                 "tags": chance.sample(["new", "sale", "handmade", "winter", "gift"], 2),
                 "size": {"width": double(chance.randint(10, 90)), "height": double(chance.randint(10, 90))},
-                "photo": {"$blob": {"sha256": picture["sha256"], "length": picture["size"],
-                                    "contentType": "image/png", "path": picture["path"]}},
-                "added": {"$date": moment(1767225600 + number * 86400)}, "active": number % 7 != 0}
+                "photo": {
+                    "$blob": {
+                        "sha256": picture["sha256"],
+                        "length": picture["size"],
+                        "contentType": "image/png",
+                        "path": picture["path"],
+                    }
+                },
+                "added": {"$date": moment(1767225600 + number * 86400)},
+                "active": number % 7 != 0,
+            }
             self.write(f"items/item-{number + 1:02}", fields)
         for number, name in enumerate(["alice", "bora", "chul", "dana", "eun"]):
-            self.write(f"users/{name}", {
-                "email": f"{name}@example.com", "name": name.title(), "logins": integer(9007199254740993 + number),
-                "home": {"$geoPoint": [37.5 + number / 10, 127.0]}, "favourite":
-                {"$reference": f"items/item-0{number + 1}"}, "key": {"$binary": {"base64": "AQIDBA==",
-                                                                               "subType": "00"}},
-                "taste": {"$vector": [0.25, 1.0, -0.5]}, "note": None})
+            self.write(
+                f"users/{name}",
+                {
+                    "email": f"{name}@example.com",
+                    "name": name.title(),
+                    "logins": integer(9007199254740993 + number),
+                    "home": {"$geoPoint": [37.5 + number / 10, 127.0]},
+                    "favourite": {"$reference": f"items/item-0{number + 1}"},
+                    "key": {"$binary": {"base64": "AQIDBA==", "subType": "00"}},
+                    "taste": {"$vector": [0.25, 1.0, -0.5]},
+                    "note": None,
+                },
+            )
             for order in range(number + 1):
-                self.write(f"users/{name}/orders/{name}-{order}", {
-                    "total": integer(39000 + order), "placed": {"$date": moment(1767225600 + order * 3600)},
-                    "items": [{"item": {"$reference": "items/item-01"}, "count": integer(2)}]})
+                self.write(
+                    f"users/{name}/orders/{name}-{order}",
+                    {
+                        "total": integer(39000 + order),
+                        "placed": {"$date": moment(1767225600 + order * 3600)},
+                        "items": [{"item": {"$reference": "items/item-01"}, "count": integer(2)}],
+                    },
+                )
         hostile = "<img src=x onerror=alert(1)>"
-        self.write(f"hostile/{hostile.replace('/', '')}", {
-            "<script>alert(1)</script>": hostile, "__proto__": "not a prototype", "rtl": "\u202eabc",
-            "long": "가" * 400, "max": integer(2**63 - 1), "nan": {"$numberDouble": "NaN"},
-            "minus": {"$numberDouble": "-0.0"}, "marked": {"$literal": {"$date": integer(1)}}})
+        self.write(
+            f"hostile/{hostile.replace('/', '')}",
+            {
+                "<script>alert(1)</script>": hostile,
+                "__proto__": "not a prototype",
+                "rtl": "\u202eabc",
+                "long": "가" * 400,
+                "max": integer(2**63 - 1),
+                "nan": {"$numberDouble": "NaN"},
+                "minus": {"$numberDouble": "-0.0"},
+                "marked": {"$literal": {"$date": integer(1)}},
+            },
+        )
         for number in range(rows):
             self.documents[f"events/e{number:06}"] = {
-                "path": f"events/e{number:06}", "id": f"e{number:06}", "version": "99", "created": moment(1767225600),
-                "updated": moment(1767225600), "fields": {
-                    "kind": ["view", "buy", "share"][number % 3], "number": integer(number),
-                    "at": {"$date": moment(1767225600 + number)}}}
-        self.tree = {"cars": {f"car-{n}": {"speed": integer(40 + n), "online": n % 2 == 0,
-                                           "place": {"lat": double(37.5), "long": double(127)}}
-                              for n in range(1, 8)},
-                     "status": {"message": "All systems normal", "open": True},
-                     "counters": {f"c{n:03}": integer(n) for n in range(250)}}
+                "path": f"events/e{number:06}",
+                "id": f"e{number:06}",
+                "version": "99",
+                "created": moment(1767225600),
+                "updated": moment(1767225600),
+                "fields": {
+                    "kind": ["view", "buy", "share"][number % 3],
+                    "number": integer(number),
+                    "at": {"$date": moment(1767225600 + number)},
+                },
+            }
+        self.tree = {
+            "cars": {
+                f"car-{n}": {
+                    "speed": integer(40 + n),
+                    "online": n % 2 == 0,
+                    "place": {"lat": double(37.5), "long": double(127)},
+                }
+                for n in range(1, 8)
+            },
+            "status": {"message": "All systems normal", "open": True},
+            "counters": {f"c{n:03}": integer(n) for n in range(250)},
+        }
 
     # MARK: writing
 
@@ -325,8 +165,16 @@ class Shop:
         token = f"m-{self.version}"
         for path in [one["path"] for one in documents]:
             self.changed_in[path.rpartition("/")[0]] = self.version
-        self.feed.append({"token": token, "version": str(self.version), "time": moment(), "cut": False,
-                          "documents": list(documents), "objects": list(objects)})
+        self.feed.append(
+            {
+                "token": token,
+                "version": str(self.version),
+                "time": moment(),
+                "cut": False,
+                "documents": list(documents),
+                "objects": list(objects),
+            }
+        )
         del self.feed[:-1000]
         self.news.notify_all()
 
@@ -339,8 +187,9 @@ class Shop:
             stored = before["version"] if before else "0"
             if expected is not None and expected != stored:
                 code = "alreadyExists" if expected == "0" else "aborted"
-                raise Refusal(409, code, f"{path} has version {stored} and not {expected}", path=path,
-                              current=before)
+                raise Refusal(
+                    409, code, f"{path} has version {stored} and not {expected}", path=path, current=before
+                )
             now = moment()
             if fields is None:
                 if not before:
@@ -350,11 +199,18 @@ class Shop:
             else:
                 what = "modified" if before else "added"
                 self.documents[path] = {
-                    "path": path, "id": path.rpartition("/")[2], "version": str(self.version + 1),
-                    "created": before["created"] if before else now, "updated": now, "fields": fields}
+                    "path": path,
+                    "id": path.rpartition("/")[2],
+                    "version": str(self.version + 1),
+                    "created": before["created"] if before else now,
+                    "updated": now,
+                    "fields": fields,
+                }
             old = before["fields"] if before else None
             names = sorted({*(old or {}), *(fields or {})})
-            names = [name for name in names if (old or {}).get(name, MISSING) != (fields or {}).get(name, MISSING)]
+            names = [
+                name for name in names if (old or {}).get(name, MISSING) != (fields or {}).get(name, MISSING)
+            ]
             self.commit([{"path": path, "kind": what, "fields": names, "before": old, "after": fields}])
             return self.documents.get(path)
 
@@ -366,17 +222,38 @@ class Shop:
             self.contents[digest] = data
             generation = str(int(time.time() * 1e6))
             self.objects[path] = {
-                "path": path, "size": len(data), "sha256": digest, "generation": generation, "metageneration": "1",
-                "created": moment(), "updated": moment(), "contentType": content_type, "custom": {}}
-            self.commit(objects=[{"path": path, "kind": "modified" if before else "added", "before": before,
-                                  "after": self.objects[path]}])
+                "path": path,
+                "size": len(data),
+                "sha256": digest,
+                "generation": generation,
+                "metageneration": "1",
+                "created": moment(),
+                "updated": moment(),
+                "contentType": content_type,
+                "custom": {},
+            }
+            self.commit(
+                objects=[
+                    {
+                        "path": path,
+                        "kind": "modified" if before else "added",
+                        "before": before,
+                        "after": self.objects[path],
+                    }
+                ]
+            )
             return self.objects[path]
 
     def check_object(self, path, found, expected):
         stored = found["generation"] if found else "0"
         if expected is not None and stored != expected:
-            raise Refusal(409, "aborted", f"the object has generation {stored} and not {expected}", path=path,
-                          current=found)
+            raise Refusal(
+                409,
+                "aborted",
+                f"the object has generation {stored} and not {expected}",
+                path=path,
+                current=found,
+            )
 
     def delete_object(self, path, expected):
         with self.lock:
@@ -404,7 +281,9 @@ class Shop:
             tree = Condition(request["where"]).tree if request.get("where") else None
             found = [doc for doc in self.members(request) if meets(tree, doc)]
             found.sort(key=lambda doc: doc["path"])
-            for part in reversed([part.strip() for part in (request.get("order") or "").split(",") if part.strip()]):
+            for part in reversed(
+                [part.strip() for part in (request.get("order") or "").split(",") if part.strip()]
+            ):
                 field, _, way = part.partition(" ")
                 found = [doc for doc in found if get(doc["fields"], field, MISSING) is not MISSING]
                 found.sort(key=lambda doc: sort_key(get(doc["fields"], field)), reverse=way.strip() == "desc")
@@ -431,9 +310,13 @@ class Shop:
         value = self.node(path)
         children = sorted(value.items()) if isinstance(value, dict) and kind(value) == "map" else []
         children = [one for one in children if after is None or one[0] > after]
-        return {"path": path, "exists": value is not None,
-                "node": self.node_shape(path.rpartition("/")[2], value),
-                "children": [self.node_shape(*one) for one in children[:limit]], "more": len(children) > limit}
+        return {
+            "path": path,
+            "exists": value is not None,
+            "node": self.node_shape(path.rpartition("/")[2], value),
+            "children": [self.node_shape(*one) for one in children[:limit]],
+            "more": len(children) > limit,
+        }
 
     def tree_set(self, path, value):
         keys = [key for key in path.split("/") if key]

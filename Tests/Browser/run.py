@@ -4,8 +4,8 @@
     python3 Tests/Browser/run.py --url URL                 against a console that runs; URL as it was printed
     python3 Tests/Browser/run.py … --shots DIR --only WORD
 
-Everything the stories need they write themselves, below names that begin with `story`. Needs Debian's chromium,
-chromium-driver and python3-selenium.
+Everything the stories need they write themselves, below names that begin with `story`. Needs Debian's
+chromium, chromium-driver and python3-selenium.
 """
 
 import argparse
@@ -20,12 +20,18 @@ import mock
 import stories_data
 import stories_looks
 import stories_pages
-from mockdata import double, integer, png
+from mockvalues import double, integer, png
 
-STOCK = [("lamp", "라탄 조명", 39000, 2, "lighting"), ("chair", "원목 의자", 82000, 5, "seating"),
-         ("vase", "도자기 화병", 11111, 8, "ceramics"), ("blanket", "모직 담요", 54000, 3, "textile"),
-         ("cups", "찻잔 세트", 45000, 4, "kitchen"), ("cushion", "온돌 방석", 18000, 12, "textile"),
-         ("desk", "Walnut desk", 240000, 1, "seating"), ("hook", "Brass hook", 9000, 40, "kitchen")]
+STOCK = [
+    ("lamp", "라탄 조명", 39000, 2, "lighting"),
+    ("chair", "원목 의자", 82000, 5, "seating"),
+    ("vase", "도자기 화병", 11111, 8, "ceramics"),
+    ("blanket", "모직 담요", 54000, 3, "textile"),
+    ("cups", "찻잔 세트", 45000, 4, "kitchen"),
+    ("cushion", "온돌 방석", 18000, 12, "textile"),
+    ("desk", "Walnut desk", 240000, 1, "seating"),
+    ("hook", "Brass hook", 9000, 40, "kitchen"),
+]
 
 
 def stock_up(api):
@@ -33,18 +39,44 @@ def stock_up(api):
     picture = api.store("story/lamp.png", png(160, 120, [190, 120, 60]), "image/png")
     for place, colour in enumerate([[90, 140, 200], [170, 90, 160], [80, 160, 110]]):
         api.store(f"story/picture-{place}.png", png(160, 120, colour), "image/png")
-    blob = {"$blob": {"sha256": picture["sha256"], "length": integer(picture["size"]), "contentType": "image/png",
-                      "path": picture["path"]}}
+    blob = {
+        "$blob": {
+            "sha256": picture["sha256"],
+            "length": integer(picture["size"]),
+            "contentType": "image/png",
+            "path": picture["path"],
+        }
+    }
     for name, title, price, stock, category in STOCK:
-        api.put(f"story-items/{name}", {
-            "name": title, "price": integer(price), "stock": integer(stock), "category": category,
-            "size": {"width": double(30), "height": double(12.5)}, "tags": ["new", "winter"], "photo": blob,
-            "maker": {"$reference": "story-users/alice"}, "added": {"$date": "2026-05-01T09:30:00.000001Z"}})
+        api.put(
+            f"story-items/{name}",
+            {
+                "name": title,
+                "price": integer(price),
+                "stock": integer(stock),
+                "category": category,
+                "size": {"width": double(30), "height": double(12.5)},
+                "tags": ["new", "winter"],
+                "photo": blob,
+                "maker": {"$reference": "story-users/alice"},
+                "added": {"$date": "2026-05-01T09:30:00.000001Z"},
+            },
+        )
     api.put("story-users/alice", {"email": "alice@example.com", "home": {"$geoPoint": [37.5, 127]}})
     api.put("story-users/alice/orders/first", {"total": integer(39000)})
-    api.call("PUT", "tree", {"value": {
-        "cars": {f"car-{n}": {"speed": integer(40 + n)} for n in range(1, 4)}, "status": "open", "speed": integer(7),
-        "many": {f"n{n:03}": integer(n) for n in range(150)}}}, path="story")
+    api.call(
+        "PUT",
+        "tree",
+        {
+            "value": {
+                "cars": {f"car-{n}": {"speed": integer(40 + n)} for n in range(1, 4)},
+                "status": "open",
+                "speed": integer(7),
+                "many": {f"n{n:03}": integer(n) for n in range(150)},
+            }
+        },
+        path="story",
+    )
 
 
 def main():
@@ -54,7 +86,9 @@ def main():
     where.add_argument("--mock", action="store_true")
     parser.add_argument("--follower-url")
     parser.add_argument("--shots")
-    parser.add_argument("--rows", type=int, default=100_000, help="documents of the stand-in's large collection")
+    parser.add_argument(
+        "--rows", type=int, default=100_000, help="documents of the stand-in's large collection"
+    )
     parser.add_argument("--only", default="")
     options = parser.parse_args()
     url, follower = options.url, options.follower_url
@@ -81,7 +115,10 @@ def main():
                     print(f"ok    {title} ({time.monotonic() - start:.1f} s)", flush=True)
                 except Exception:
                     failed += 1
-                    print(f"FAIL  {title}\n{traceback.format_exc(limit=-3).partition('Stacktrace:')[0]}", flush=True)
+                    print(
+                        f"FAIL  {title}\n{traceback.format_exc(limit=-3).partition('Stacktrace:')[0]}",
+                        flush=True,
+                    )
                     page.shot(f"{options.shots or folder}/failed-{story.__name__}.png")
                     page.problems()
                     page.size(1440, 900)

@@ -2,7 +2,7 @@
 
 from selenium.webdriver.common.keys import Keys
 
-from mockdata import double, integer
+from mockvalues import double, integer
 
 
 def number(value):
@@ -25,7 +25,10 @@ def documents_are_listed_and_follow_the_app(t):
     t.api.patch("story-items/lamp", price=integer(41000))
     t.wait(lambda: t.cell("lamp", "price") == "41000", "the app's new price is shown")
     assert t.has(".tr.flash"), "the row that changed flashes"
-    t.api.put("story-items/bench", {"name": "Bench", "price": integer(5), "stock": integer(1), "category": "seating"})
+    t.api.put(
+        "story-items/bench",
+        {"name": "Bench", "price": integer(5), "stock": integer(1), "category": "seating"},
+    )
     t.wait(lambda: t.cell("bench", "price") == "5", "a new document slides in")
     t.api.delete("story-items/bench")
     t.wait(lambda: t.cell("bench", "price") is None, "a deleted one leaves")
@@ -76,16 +79,22 @@ def a_field_is_edited_in_place_and_taken_back(t):
     t.wait(lambda: t.value("price") == "9223372036854775807", "the new value is shown")
     assert number(t.api.document("story-items/lamp")["fields"]["price"]) == "9223372036854775807"
     t.edit("size.width", "-0.0")
-    t.wait(lambda: t.api.document("story-items/lamp")["fields"]["size"]["width"]
-           == {"$numberDouble": "-0.0"}, "a field inside a map is written")
+    t.wait(
+        lambda: t.api.document("story-items/lamp")["fields"]["size"]["width"] == {"$numberDouble": "-0.0"},
+        "a field inside a map is written",
+    )
     t.edit("price", "not a number")
     t.see("An integer has digits only", ".editor")
     t.keys(Keys.ESCAPE)
     t.click("Undo")
-    t.wait(lambda: t.api.document("story-items/lamp")["fields"]["size"]["width"]
-           != {"$numberDouble": "-0.0"}, "the last edit is undone")
+    t.wait(
+        lambda: t.api.document("story-items/lamp")["fields"]["size"]["width"] != {"$numberDouble": "-0.0"},
+        "the last edit is undone",
+    )
     t.click("Undo")
-    t.wait(lambda: number(t.api.document("story-items/lamp")["fields"]["price"]) == before, "and the one before")
+    t.wait(
+        lambda: number(t.api.document("story-items/lamp")["fields"]["price"]) == before, "and the one before"
+    )
     t.wait(lambda: not t.has(".top .button.quiet"), "there is nothing more to undo")
 
 
@@ -111,14 +120,22 @@ def two_editors_of_one_field_see_both_versions(t):
     assert "200" in t.text("dialog") and "100" in t.text("dialog"), t.text("dialog")
     assert number(t.api.document("story-items/shared")["fields"]["price"]) == "200", "nothing is written yet"
     t.click("Write mine")
-    t.wait(lambda: number(t.api.document("story-items/shared")["fields"]["price"]) == "100", "the person's own wins")
+    t.wait(
+        lambda: number(t.api.document("story-items/shared")["fields"]["price"]) == "100",
+        "the person's own wins",
+    )
     # Other fields are no conflict: what the app wrote there stays.
     t.wait(lambda: not t.all("dialog") and not t.all(".editor"), "the dialog is gone")
     t.edit("price", "300", save=False)
     t.api.patch("story-items/shared", stock=integer(77))
     t.keys(Keys.ENTER)
-    t.wait(lambda: number(t.api.document("story-items/shared")["fields"]["price"]) == "300", "the price is written")
-    assert number(t.api.document("story-items/shared")["fields"]["stock"]) == "77", "the app's field is left alone"
+    t.wait(
+        lambda: number(t.api.document("story-items/shared")["fields"]["price"]) == "300",
+        "the price is written",
+    )
+    assert (
+        number(t.api.document("story-items/shared")["fields"]["stock"]) == "77"
+    ), "the app's field is left alone"
     t.api.delete("story-items/shared")
 
 
@@ -146,20 +163,32 @@ def a_document_is_added_copied_edited_as_json_and_deleted(t):
     t.unlock()
     t.click("Add document")
     t.type("Id of the document", "made")
-    t.type("Fields, as JSON", '{"name": "Made", "count": 9007199254740993, "share": 1.0,'
-           ' "when": {"$date": "2026-05-01T09:30:00.000001Z"}}')
+    t.type(
+        "Fields, as JSON",
+        '{"name": "Made", "count": 9007199254740993, "share": 1.0,'
+        ' "when": {"$date": "2026-05-01T09:30:00.000001Z"}}',
+    )
     t.click("Add")
     t.wait(lambda: t.value("count") == "9007199254740993", "the new document is open")
     assert t.api.document("story-items/made")["fields"] == {
-        "name": "Made", "count": integer(9007199254740993), "share": double(1),
-        "when": {"$date": "2026-05-01T09:30:00.000001Z"}}
+        "name": "Made",
+        "count": integer(9007199254740993),
+        "share": double(1),
+        "when": {"$date": "2026-05-01T09:30:00.000001Z"},
+    }
     t.click("JSON")
     area = t.named("The document as JSON")
     assert "9007199254740993" in area.get_attribute("value") and "1.0" in area.get_attribute("value")
-    t.js("""const area = arguments[0]; area.value = area.value.replace('9007199254740993', '9007199254740995');
-            area.dispatchEvent(new Event('input'))""", area)
+    t.js(
+        """const area = arguments[0]; area.value = area.value.replace('9007199254740993', '9007199254740995');
+            area.dispatchEvent(new Event('input'))""",
+        area,
+    )
     t.click("Save")
-    t.wait(lambda: number(t.api.document("story-items/made")["fields"]["count"]) == "9007199254740995", "JSON is saved")
+    t.wait(
+        lambda: number(t.api.document("story-items/made")["fields"]["count"]) == "9007199254740995",
+        "JSON is saved",
+    )
     t.click("JSON")
     t.click("Add field")
     t.type("Name", "a b")
@@ -183,9 +212,17 @@ def a_document_is_added_copied_edited_as_json_and_deleted(t):
 
 def hostile_texts_are_texts(t):
     hostile = "<img src=x onerror=alert(1)>"
-    t.api.put(f"story-hostile/{hostile}", {
-        "<script>alert(1)</script>": hostile, "__proto__": "plain", "long": "가" * 400, "rtl": "\u202eabc",
-        "nan": {"$numberDouble": "NaN"}, "marked": {"$literal": {"$date": integer(1)}}})
+    t.api.put(
+        f"story-hostile/{hostile}",
+        {
+            "<script>alert(1)</script>": hostile,
+            "__proto__": "plain",
+            "long": "가" * 400,
+            "rtl": "\u202eabc",
+            "nan": {"$numberDouble": "NaN"},
+            "marked": {"$literal": {"$date": integer(1)}},
+        },
+    )
     t.load()
     t.go("#/data/story-hostile")
     t.wait(lambda: t.cell(hostile, "nan") == "NaN", "the row is shown")
@@ -196,7 +233,10 @@ def hostile_texts_are_texts(t):
     assert t.js("return Object.prototype.plain === undefined && ({}).__proto__ === Object.prototype")
     t.unlock()
     t.edit("nan", "1.5")
-    t.wait(lambda: t.api.document(f"story-hostile/{hostile}")["fields"]["nan"] == double(1.5), "it is edited by path")
+    t.wait(
+        lambda: t.api.document(f"story-hostile/{hostile}")["fields"]["nan"] == double(1.5),
+        "it is edited by path",
+    )
     found = t.api.document(f"story-hostile/{hostile}")["fields"]
     assert found["__proto__"] == "plain" and found["marked"] == {"$literal": {"$date": integer(1)}}, found
     t.api.delete(f"story-hostile/{hostile}")
@@ -245,15 +285,23 @@ def a_hundred_thousand_documents_scroll(t):
             done([times[120], times[228], works[120], works[228]]);
           }
         })""")
-    t.say(f"{rows[0]} documents loaded by scrolling in {rows[1] / 1000:.1f} s; scrolling 40 rows a frame: frames p50 "
-          f"{frames[0]:.1f} ms, p95 {frames[1]:.1f} ms, of that the table's own p50 {frames[2]:.2f} ms, p95 "
-          f"{frames[3]:.2f} ms; {t.js('return document.querySelectorAll(`.tr`).length')} rows are elements")
+    t.say(
+        f"{rows[0]} documents loaded by scrolling in {rows[1] / 1000:.1f} s; 40 rows a frame: frames p50 "
+        f"{frames[0]:.1f} ms, p95 {frames[1]:.1f} ms, of that the table's own p50 {frames[2]:.2f} ms, p95 "
+        f"{frames[3]:.2f} ms; {t.js('return document.querySelectorAll(`.tr`).length')} rows are elements"
+    )
     assert t.js("return document.querySelectorAll('.tr').length") < 120, "only rows in view are elements"
 
 
-STORIES = [the_page_takes_the_token_out_of_the_address, documents_are_listed_and_follow_the_app,
-           a_condition_filters_and_its_mistake_is_shown, the_lock_is_closed_until_it_is_opened,
-           a_field_is_edited_in_place_and_taken_back, two_editors_of_one_field_see_both_versions,
-           a_document_deleted_while_it_is_edited_is_said_to_be,
-           a_document_is_added_copied_edited_as_json_and_deleted, hostile_texts_are_texts,
-           a_hundred_thousand_documents_scroll]
+STORIES = [
+    the_page_takes_the_token_out_of_the_address,
+    documents_are_listed_and_follow_the_app,
+    a_condition_filters_and_its_mistake_is_shown,
+    the_lock_is_closed_until_it_is_opened,
+    a_field_is_edited_in_place_and_taken_back,
+    two_editors_of_one_field_see_both_versions,
+    a_document_deleted_while_it_is_edited_is_said_to_be,
+    a_document_is_added_copied_edited_as_json_and_deleted,
+    hostile_texts_are_texts,
+    a_hundred_thousand_documents_scroll,
+]

@@ -1,84 +1,36 @@
 """How pages look and can be used: names, contrast, 360 pixels, the keyboard, and pictures to be looked at."""
 
+from pathlib import Path
+
 from selenium.webdriver.common.keys import Keys
 
+AUDITS = (Path(__file__).parent / "audits.js").read_text()
+
 VIEWS = {
-    "data": "#/data/story-items", "document": "#/data/story-items/lamp", "tree": "#/tree/story",
-    "storage": "#/storage/story?in=1", "object": "#/storage/story/lamp.png",
+    "data": "#/data/story-items",
+    "document": "#/data/story-items/lamp",
+    "tree": "#/tree/story",
+    "storage": "#/storage/story?in=1",
+    "object": "#/storage/story/lamp.png",
     "query": "#/query?from=collection%3Astory-items&where=price%20%3C%2050000",
     "plan": "#/query?from=collection%3Astory-items&where=price%20%3C%2050000&tab=plan",
     "cost": "#/query?from=collection%3Astory-items&where=price%20%3C%2050000&tab=cost",
     "code": "#/query?from=collection%3Astory-items&where=price%20%3C%2050000&order=price%20desc&tab=code",
-    "indexes": "#/indexes", "changes": "#/changes", "statistics": "#/statistics", "health": "#/health",
+    "indexes": "#/indexes",
+    "changes": "#/changes",
+    "statistics": "#/statistics",
+    "health": "#/health",
 }
 
-READY = """return !document.querySelector('main .loading') && (document.querySelector('main')?.innerText.length ?? 0) > 20
-  && [...document.querySelectorAll('.picture')].every((one) => one.querySelector('img, svg'))"""
 
-NAMES = """
-const wanted = 'a[href], button, input, select, textarea, summary, [role], img, svg[role], progress, meter';
-const passive = new Set(['rowgroup', 'row', 'gridcell', 'rowheader', 'group', 'note', 'status', 'alert', 'tabpanel', 'option', 'listbox']);
-const name = (one) => (one.getAttribute('aria-label') ?? '') || (one.getAttribute('alt') ?? '')
-  || (one.getAttribute('aria-labelledby') ?? '').split(' ').map((id) => document.getElementById(id)?.textContent ?? '').join('')
-  || [...(one.labels ?? [])].map((label) => label.textContent).join('') || one.textContent;
-const nameless = [...document.querySelectorAll(wanted)].filter((one) => one.checkVisibility() && one.type !== 'file'
-  && !passive.has(one.getAttribute('role')) && !name(one).trim()).map((one) => one.outerHTML.slice(0, 160));
-const ids = [...document.querySelectorAll('[id]')].map((one) => one.id);
-const doubled = ids.filter((id, place) => ids.indexOf(id) !== place).map((id) => `id ${id} stands twice`);
-const headings = document.querySelector('h1, h2') ? [] : ['there is no heading'];
-return [...nameless, ...doubled, ...headings]"""
-
-CONTRAST = """
-const canvas = document.createElement('canvas').getContext('2d', { willReadFrequently: true });
-const rgba = (colour) => {
-  canvas.clearRect(0, 0, 1, 1);
-  canvas.fillStyle = colour;
-  canvas.fillRect(0, 0, 1, 1);
-  const [r, g, b, a] = canvas.getImageData(0, 0, 1, 1).data;
-  return [r, g, b, a / 255];
-};
-const over = ([r, g, b, a], under) => [r, g, b].map((one, n) => one * a + under[n] * (1 - a));
-const ground = (element) => {
-  const layers = [];
-  for (let one = element; one; one = one.parentElement) layers.push(rgba(getComputedStyle(one).backgroundColor));
-  return layers.reverse().reduce((under, layer) => over(layer, under), [255, 255, 255]);
-};
-const light = (colour) => {
-  const [r, g, b] = colour.map((one) => one / 255).map((one) => (one <= 0.04045 ? one / 12.92 : ((one + 0.055) / 1.055) ** 2.4));
-  return 0.2126 * r + 0.7152 * g + 0.0722 * b;
-};
-const found = [];
-const walker = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
-while (walker.nextNode()) {
-  const element = walker.currentNode.parentElement;
-  if (!walker.currentNode.data.trim() || !element.checkVisibility({ opacityProperty: true, visibilityProperty: true })) continue;
-  if (element.closest(':disabled, [hidden], noscript, option, .flash, .pulse')) continue;
-  const style = getComputedStyle(element);
-  const under = ground(element);
-  const [a, b] = [light(over(rgba(style.color), under)), light(under)].sort((x, y) => y - x);
-  const ratio = (a + 0.05) / (b + 0.05);
-  const size = parseFloat(style.fontSize);
-  const needed = size >= 24 || size >= 18.66 && style.fontWeight >= 700 ? 3 : 4.5;
-  if (ratio < needed) found.push(`${ratio.toFixed(2)} ${element.className || element.localName}: ${walker.currentNode.data.slice(0, 40)}`);
-}
-return [...new Set(found)]"""
-
-WIDE = """
-const found = [document.documentElement, document.querySelector('.page')].filter((one) => one.scrollWidth > one.clientWidth)
-  .map((one) => `${one.localName} is ${one.scrollWidth} wide in ${one.clientWidth}`);
-const scrolls = (one) => one && (['auto', 'scroll', 'hidden'].includes(getComputedStyle(one).overflowX) || scrolls(one.parentElement));
-for (const one of document.querySelectorAll('body *')) {
-  if (one.checkVisibility() && one.getBoundingClientRect().right > innerWidth + 1 && !scrolls(one.parentElement)) {
-    found.push(`${one.localName}.${one.className} reaches ${Math.round(one.getBoundingClientRect().right)}`);
-  }
-}
-return found"""
+def audit(t, name):
+    return t.js(f"{AUDITS}; return {name}()")
 
 
 def visit(t):
     for name, address in VIEWS.items():
         t.go(address)
-        t.wait(lambda: t.js(READY), f"{name} is shown")
+        t.wait(lambda: audit(t, "isReady"), f"{name} is shown")
         yield name
 
 
@@ -86,7 +38,7 @@ def everything_has_a_name(t):
     t.load()
     t.unlock()
     for name in visit(t):
-        found = t.js(NAMES)
+        found = audit(t, "nameless")
         assert not found, f"{name}: {found}"
 
 
@@ -96,7 +48,7 @@ def texts_can_be_read_light_and_dark(t):
         t.load()
         t.unlock()
         for name in visit(t):
-            found = t.js(CONTRAST)
+            found = audit(t, "unreadable")
             assert not found, f"{name} {'dark' if dark else 'light'}: {found}"
     t.size(1440, 900)
 
@@ -106,7 +58,7 @@ def nothing_is_wider_than_a_phone(t):
     t.load()
     t.unlock()
     for name in visit(t):
-        found = t.js(WIDE)
+        found = audit(t, "tooWide")
         assert not found, f"{name}: {found}"
     t.size(1440, 900)
 
@@ -119,13 +71,23 @@ def the_keyboard_is_enough(t):
     visited = []
     for _ in range(40):
         t.keys(Keys.TAB)
-        focused = t.js("""const one = document.activeElement;
-            return [one.getAttribute('aria-label') ?? one.innerText ?? '', one.localName, getComputedStyle(one).outlineStyle]""")
+        focused = t.js(
+            """const one = document.activeElement;
+            return [one.getAttribute('aria-label') ?? one.innerText ?? '', one.localName,
+              getComputedStyle(one).outlineStyle]"""
+        )
         if focused[1] == "body":
             break
         assert focused[2] != "none", f"it cannot be seen that {focused} has the focus"
         visited.append(focused[0].strip())
-    for name in ["Skip to the page", "Editing is locked. Unlock it", "Data", "Health", "Condition", "Documents"]:
+    for name in [
+        "Skip to the page",
+        "Editing is locked. Unlock it",
+        "Data",
+        "Health",
+        "Condition",
+        "Documents",
+    ]:
         assert name in visited, f"the tabulator does not reach {name}: {visited}"
     table = t.all("[role=grid]")[0]
     table.send_keys(Keys.HOME, Keys.ARROW_DOWN, Keys.ENTER)
@@ -136,7 +98,9 @@ def the_keyboard_is_enough(t):
     t.keys(Keys.ENTER)
     t.wait(lambda: t.all(".editor"), "Enter opens the editor")
     t.keys(Keys.ESCAPE)
-    assert t.wait(lambda: t.js("return document.activeElement.className").startswith("value"), "the focus comes back")
+    assert t.wait(
+        lambda: t.js("return document.activeElement.className").startswith("value"), "the focus comes back"
+    )
     t.click("Add field")
     t.keys(Keys.ESCAPE)
     t.wait(lambda: not t.all("dialog"), "Escape closes a dialog")
@@ -149,7 +113,10 @@ def the_page_is_light(t):
         pass
     names = t.js("""return performance.getEntriesByType('resource').map((one) => one.name)
         .filter((name) => name.includes('/assets/'))""")
-    total = sum(t.js("""return (await (await fetch(arguments[0])).text()).length""", name) for name in [t.api.base, *names])
+    total = sum(
+        t.js("""return (await (await fetch(arguments[0])).arrayBuffer()).byteLength""", name)
+        for name in [t.api.base, *names]
+    )
     foreign = t.js("""return performance.getEntriesByType('resource').map((one) => one.name)
         .filter((name) => !name.startsWith(location.origin) && !name.startsWith('blob:'))""")
     t.say(f"{len(names) + 1} files, {total} bytes")
@@ -160,17 +127,29 @@ def the_page_is_light(t):
 def pictures_of_all_pages(t):
     if not t.shots:
         return
-    for look, width, height, dark in [("light", 1440, 900, False), ("dark", 1440, 900, True),
-                                      ("narrow", 360, 740, False), ("narrow-dark", 360, 740, True)]:
+    for look, width, height, dark in [
+        ("light", 1440, 900, False),
+        ("dark", 1440, 900, True),
+        ("narrow", 360, 740, False),
+        ("narrow-dark", 360, 740, True),
+    ]:
         t.size(width, height, dark)
         t.load()
         if look == "dark":
             t.unlock()
         for name in visit(t):
-            t.js("return new Promise((resolve) => requestAnimationFrame(() => requestAnimationFrame(resolve)))")
+            t.js(
+                "return new Promise((resolve) => requestAnimationFrame(() => requestAnimationFrame(resolve)))"
+            )
             t.shot(f"{t.shots}/{name}-{look}.png")
     t.size(1440, 900)
 
 
-STORIES = [everything_has_a_name, texts_can_be_read_light_and_dark, nothing_is_wider_than_a_phone,
-           the_keyboard_is_enough, the_page_is_light, pictures_of_all_pages]
+STORIES = [
+    everything_has_a_name,
+    texts_can_be_read_light_and_dark,
+    nothing_is_wider_than_a_phone,
+    the_keyboard_is_enough,
+    the_page_is_light,
+    pictures_of_all_pages,
+]

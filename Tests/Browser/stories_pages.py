@@ -4,7 +4,7 @@ from pathlib import Path
 
 from selenium.webdriver.common.keys import Keys
 
-from mockdata import integer, png
+from mockvalues import integer, png
 
 
 def the_tree_follows_and_is_edited(t):
@@ -20,7 +20,9 @@ def the_tree_follows_and_is_edited(t):
     t.js("document.querySelector('[data-path=\"story/speed\"] .place button').click()")
     t.keys(Keys.CONTROL, "a")
     t.keys("100", Keys.ENTER)
-    t.wait(lambda: t.api.call("GET", "tree/value", path="story/speed")["value"] == integer(100), "it is written")
+    t.wait(
+        lambda: t.api.call("GET", "tree/value", path="story/speed")["value"] == integer(100), "it is written"
+    )
     # Many children come a hundred at a time.
     t.js("document.querySelector('[data-path=\"story/many\"] .toggle').click()")
     t.click("Show 100 more")
@@ -33,16 +35,24 @@ def the_tree_follows_and_is_edited(t):
 def pictures_are_uploaded_shown_and_deleted(t):
     t.load()
     t.go("#/storage/story/lamp.png")
-    t.wait(lambda: t.js("""const image = document.querySelector('.preview img');
-        return image && image.naturalWidth"""), "the preview is shown")
+    t.wait(
+        lambda: t.js("""const image = document.querySelector('.preview img');
+        return image && image.naturalWidth"""),
+        "the preview is shown",
+    )
     t.see("story-items/lamp", "dl")
     t.unlock()
     file = t.folder / "new picture.png"
     file.write_bytes(png(40, 30, [200, 40, 90]))
     t.all('input[type="file"]')[0].send_keys(str(file))
     t.see("new picture.png", ".grid")
-    t.js("[...document.querySelectorAll('.tile')].find((one) => one.title === 'story/new picture.png').click()")
-    t.wait(lambda: t.js("return document.querySelector('.preview img')?.naturalWidth") == 40, "its preview is shown")
+    t.js(
+        "[...document.querySelectorAll('.tile')].find((one) => one.title === 'story/new picture.png').click()"
+    )
+    t.wait(
+        lambda: t.js("return document.querySelector('.preview img')?.naturalWidth") == 40,
+        "its preview is shown",
+    )
     t.click("Delete", "aside button")
     t.click("Delete", "dialog button")
     t.wait(lambda: "new picture.png" not in t.text(".grid"), "it is gone")
@@ -54,20 +64,33 @@ def pictures_are_uploaded_shown_and_deleted(t):
     assert not t.all(".preview img")
     t.go("#/storage?tab=accounting")
     t.see("Held by nobody")
-    t.api.call("DELETE", "object", None, t.api.call("GET", "object", path="story/evil.png")["object"]["generation"],
-               path="story/evil.png")
+    t.api.call(
+        "DELETE",
+        "object",
+        None,
+        t.api.call("GET", "object", path="story/evil.png")["object"]["generation"],
+        path="story/evil.png",
+    )
 
 
 def a_query_has_rows_and_text_a_plan_and_code(t):
     t.expected |= {400}
     t.load()
-    t.go("#/query?from=collection%3Astory-items&where=price%20%3C%2030000%20and%20category%20%3D%20%22ceramics%22")
+    t.go(
+        "#/query?from=collection%3Astory-items"
+        "&where=price%20%3C%2030000%20and%20category%20%3D%20%22ceramics%22"
+    )
     t.wait(lambda: t.cell("vase", "price"), "the result is shown")
-    assert t.named("Field of condition 2").get_attribute("value") == "category", "the text has filled the rows"
+    assert (
+        t.named("Field of condition 2").get_attribute("value") == "category"
+    ), "the text has filled the rows"
     t.api.patch("story-items/vase", price=integer(11111))
     t.wait(lambda: t.cell("vase", "price") == "11111", "the result follows")
     t.type("Value of condition 1", "20000").send_keys(Keys.TAB)
-    t.wait(lambda: "price < 20000" in t.named("Condition").get_attribute("value"), "the rows have written the text")
+    t.wait(
+        lambda: "price < 20000" in t.named("Condition").get_attribute("value"),
+        "the rows have written the text",
+    )
     t.click("Plan", "[role=tab]")
     t.see("Scan of the collection")
     t.click("Cost", "[role=tab]")
@@ -87,13 +110,23 @@ def indexes_are_made_and_dropped(t):
     t.go("#/indexes")
     t.unlock()
     t.click("New index")
-    t.js("""const select = [...document.querySelectorAll('dialog select')][0]; select.value = 'story-items'""")
+    t.js(
+        """const select = [...document.querySelectorAll('dialog select')][0]; select.value = 'story-items'"""
+    )
     t.type("Fields", "stock, -price")
     t.see("Serves stock", "dialog")
     t.click("Create")
-    t.wait(lambda: any(one["name"] == "stock,-price" and one["state"] == "ready"
-                       for one in t.api.call("GET", "indexes")["indexes"]), "the index is built")
-    t.wait(lambda: "stock,-price" in t.text("table") and "building" not in t.text("table"), "it is shown as ready")
+    t.wait(
+        lambda: any(
+            one["name"] == "stock,-price" and one["state"] == "ready"
+            for one in t.api.call("GET", "indexes")["indexes"]
+        ),
+        "the index is built",
+    )
+    t.wait(
+        lambda: "stock,-price" in t.text("table") and "building" not in t.text("table"),
+        "it is shown as ready",
+    )
     t.click("Drop stock,-price")
     t.click("Drop")
     t.wait(lambda: "stock,-price" not in t.text("table"), "it is gone")
@@ -147,7 +180,13 @@ def a_follower_says_so_and_cannot_edit(t):
     assert "read only" in t.text("header").lower()
 
 
-STORIES = [the_tree_follows_and_is_edited, pictures_are_uploaded_shown_and_deleted,
-           a_query_has_rows_and_text_a_plan_and_code, indexes_are_made_and_dropped,
-           changes_are_logged_as_they_happen, statistics_are_drawn, health_finds_tells_and_survives_a_reload,
-           a_follower_says_so_and_cannot_edit]
+STORIES = [
+    the_tree_follows_and_is_edited,
+    pictures_are_uploaded_shown_and_deleted,
+    a_query_has_rows_and_text_a_plan_and_code,
+    indexes_are_made_and_dropped,
+    changes_are_logged_as_they_happen,
+    statistics_are_drawn,
+    health_finds_tells_and_survives_a_reload,
+    a_follower_says_so_and_cannot_edit,
+]

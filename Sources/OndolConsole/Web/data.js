@@ -22,7 +22,9 @@ class DataPage extends Page {
     this.watch({ kind: "collections" }, (event, data) => {
       this.collections = data.collections ?? [];
       this.#drawList();
-      if (!this.collection && this.collections.length && innerWidth > 760) {
+      // Somebody may be on the way to another page, whose address must stay.
+      const { page, steps } = route();
+      if (page === "data" && !steps.length && this.collections.length && innerWidth > 760) {
         go(address("data", this.collections[0].path), { replace: true });
       } else if (!this.collection) this.#drawNothing();
       this.#drawCount();

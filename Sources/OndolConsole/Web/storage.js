@@ -77,7 +77,7 @@ class StoragePage extends Page {
       this.#draw();
     });
     const panel = this.object && h("aside.card", { "aria-label": "Object" }, chosen ? this.#panel(chosen)
-      : empty("This object is gone", "It was deleted or moved since.", button("Close", () => this.#close())));
+      : empty("This object is gone", "It was deleted.", button("Close", () => this.#close())));
     replace(this.place, h("div", { class: `split ${this.object ? "" : "alone"}` }, h("div", list, more),
       panel));
   }
