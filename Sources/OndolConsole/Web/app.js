@@ -49,8 +49,10 @@ class Console extends HTMLElement {
     const { page } = route();
     const [name, title] = PAGES.find(([one]) => one === page) ?? PAGES[0];
     for (const link of this.links) {
-      if (link.dataset.page === name) link.setAttribute("aria-current", "page");
-      else link.removeAttribute("aria-current");
+      link.removeAttribute("aria-current");
+      if (link.dataset.page !== name) continue;
+      link.setAttribute("aria-current", "page");
+      link.scrollIntoView();
     }
     document.title = `${title} · ${session.database.name}`;
     const tag = `ondol-${name}`;

@@ -212,7 +212,7 @@ class DataPage extends Page {
     if (path === this.shown) return;
     this.shown = path;
     if (!path) {
-      replace(this.right, empty("No document chosen", "Choose one to see its fields and to edit them."));
+      replace(this.right, empty("No document chosen", "Choose one to see its fields."));
       return;
     }
     const pane = new DocumentPane();

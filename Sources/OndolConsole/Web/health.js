@@ -55,7 +55,7 @@ class HealthPage extends Page {
   #draw(event, { tasks, error }) {
     if (event === "problem") return replace(this.place, failure(error));
     return replace(this.place, tasks.length ? tasks.map((one) => this.#task(one))
-      : empty("No task yet", "Verify reads beside the app and keeps nobody out."));
+      : empty("No task yet", "Verify keeps nobody out."));
   }
 
   #task(task) {

@@ -37,7 +37,7 @@ class QueryPage extends Page {
         if (by) this.tabs.children[(TABS.indexOf(tab) + by + TABS.length) % TABS.length].focus();
       },
     }, tab[0].toUpperCase() + tab.slice(1))));
-    this.place = h("div.resultplace", { id: "panel", role: "tabpanel" });
+    this.place = h("div.resultplace", { id: "panel", role: "tabpanel" }, loading());
     this.status = h("span.muted", { role: "status" });
     replace(this, h("header", h("h1", "Query"), this.status),
       h("section.card.builder", { "aria-label": "The query" },

@@ -180,7 +180,7 @@ class TreePage extends Page {
   }
 
   async #import(node) {
-    const file = h("input", { type: "file", accept: ".json,application/json", onchange: async () => {
+    const file = h("input", { type: "file", onchange: async () => {
       area.value = await file.files[0]?.text() ?? "";
     } });
     const area = h("textarea.json.short");
