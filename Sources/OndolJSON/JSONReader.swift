@@ -31,6 +31,8 @@ package struct JSONReader: ~Escapable {
   var position = 0
   private let dialect: JSONDialect
   private var depth = 0
+  /// Members of the outermost object whose own names are fields.
+  private var documents: Set<String> = []
   /// The fields of all maps that are open, innermost last, so that each map is made once and of the
   /// right size.
   private var open: [(name: String, value: Value)] = []
@@ -73,6 +75,23 @@ package struct JSONReader: ~Escapable {
     guard reader.position == bytes.byteCount else {
       throw reader.error("something follows the document")
     }
+    return value.map ?? [:]
+  }
+
+  /// The members of the object written in `bytes`, in which the objects of these names are
+  /// documents as `readDocument` reads them.
+  package static func readRequest(
+    _ bytes: [UInt8], documents: Set<String>
+  ) throws(JSONError) -> [String: Value] {
+    var reader = JSONReader(bytes.bytes, .extended)
+    reader.documents = documents
+    reader.skipSpace()
+    guard reader.next == UInt8(ascii: "{") else {
+      throw reader.error("a request must be an object in braces")
+    }
+    let value = try reader.readValue(isLiteral: true)
+    reader.skipSpace()
+    guard reader.position == bytes.count else { throw reader.error("something follows it") }
     return value.map ?? [:]
   }
 
@@ -154,7 +173,9 @@ package struct JSONReader: ~Escapable {
         let name = try readName()
         let hasMark = dialect == .extended && !isLiteral && name.utf8.first == UInt8(ascii: "$")
         isTyped = isTyped || hasMark
-        let value = try readValue(isLiteral: hasMark && name == ExtendedJSON.literalName)
+        let isDocument = depth == 1 && documents.contains(name)
+        let value = try readValue(
+          isLiteral: hasMark && name == ExtendedJSON.literalName || isDocument)
         open.append((name, value))
         skipSpace()
       } while skip(UInt8(ascii: ","))

@@ -60,9 +60,11 @@ extension Database {
   ) async throws(DatabaseError) -> (outcome: Outcome, receipt: CommitReceipt?) {
     var committer = Committer(
       self, kind, OndolEngine.Durability(durability ?? options.durability))
+    let start = commitTimes.begin(now)
     do throws(DatabaseError) {
       let commit = try await committer.run(derive)
       committer.leave()
+      if commit.receipt != nil { commitTimes.end(start, now) }
       return commit
     } catch {
       committer.leave()

@@ -77,12 +77,12 @@ extension DatabaseChange {
 
 extension DatabaseChange.Document {
   /// The storage path that the document is; nil for a document of the app.
-  fileprivate var storagePath: String? { (try? reference.place.get())?.storagePath }
+  var storagePath: String? { (try? reference.place.get())?.storagePath }
 }
 
 extension DatabaseChange.Object {
   /// Nil for a document of the app.
-  fileprivate init?(_ document: DatabaseChange.Document, in database: Database) {
+  init?(_ document: DatabaseChange.Document, in database: Database) {
     guard let path = document.storagePath else { return nil }
     reference = StorageReference(database: database, path: path)
     before = StorageMetadata(document.before)

@@ -18,6 +18,11 @@ public struct CompactionProgress: Sendable, Hashable {
 
 /// Sizes and counts of a database as of one moment. Sums are since it was opened.
 public struct DatabaseMetrics: Sendable, Hashable {
+  /// Commits since the database was opened.
+  public var commits: Int
+  /// How long commits took, of a sample of one in sixteen: element `n` counts those of 2ⁿ to
+  /// 2ⁿ⁺¹ nanoseconds, with the time they waited for others. 64 elements.
+  public var commitLatency: [Int]
   /// Bytes of the files of rows and of large values that reads use.
   public var fileBytes: UInt64
   /// Bytes of rows that are in memory and, but for the log, not yet in files.
@@ -97,6 +102,7 @@ extension Database {
   public var metrics: DatabaseMetrics {
     let engine = engine.metrics
     return DatabaseMetrics(
+      commits: commitTimes.count, commitLatency: commitTimes.latency,
       fileBytes: engine.shards.reduce(0) { $0 + $1.bytes },
       memoryBytes: engine.shards.reduce(0) { $0 + $1.memtableBytes },
       cachedBytes: engine.cachedBytes, blockLoads: engine.blockLoads,

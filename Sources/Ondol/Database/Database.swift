@@ -27,6 +27,8 @@ package import OndolEngine
 /// acknowledged.
 public final class Database: Sendable {
   package let engine: Engine
+  /// Where it is, as whoever opened it says.
+  package let path: String
   let catalog: Catalog
   /// The bytes of blobs.
   let contents: ContentStore
@@ -37,8 +39,12 @@ public final class Database: Sendable {
   let pushIDs = PushIDs()
   /// What wakes those who follow the changes.
   let arrivals: CommitArrivals
+  /// Those who are told of every commit.
+  let taps = CommitTaps()
   /// All of them.
   let audience = Audience()
+  /// How long commits take.
+  let commitTimes = CommitTimes()
   /// What queries found out beside their results.
   let feedback = QueryFeedback()
   /// Plans that are used again.
@@ -56,8 +62,9 @@ public final class Database: Sendable {
   /// Why the last step of a database that another writes could not be followed through.
   private let refreshFailure = Guarded<DatabaseError?>(nil)
 
-  private init(engine: Engine, options: Options, environment: Environment) {
+  private init(engine: Engine, path: String, options: Options, environment: Environment) {
     self.engine = engine
+    self.path = path
     self.options = options
     self.environment = environment
     let keepsChanges = options.changeRetention != nil
@@ -69,15 +76,16 @@ public final class Database: Sendable {
     arrivals = CommitArrivals(after: engine.newestCommit.sequence)
     // The engine keeps the observers, so these must not keep the engine.
     guard engine.isReadOnly else {
-      engine.follow { [observers, arrivals] announcement in
+      engine.follow { [observers, arrivals, taps] announcement in
         observers.announce(announcement)
+        taps.tell(announcement)
         if keepsChanges { arrivals.note(announcement.sequence) }
       }
       return
     }
     audience.serve { [weak self] in self?.startFollowing() }
     let reader = StepReader(catalog, observers)
-    engine.observeRefreshes { [observers, arrivals, refreshFailure] step in
+    engine.observeRefreshes { [observers, arrivals, refreshFailure, taps] step in
       var changes = StepChanges.unknown
       do throws(DatabaseError) {
         changes = try reader.changes(of: step)
@@ -86,6 +94,7 @@ public final class Database: Sendable {
       }
       observers.announce(changes, through: Version(rawValue: step.after.sequence.rawValue))
       arrivals.note(step.after.sequence)
+      taps.tell(SeenCommit(step: step.after.sequence))
     }
   }
 
@@ -122,6 +131,11 @@ public final class Database: Sendable {
     try await open(at: path, options: options, environment: .live())
   }
 
+  private static let memoryPath = "/memory.ondol"
+
+  /// The directory; nil for a database in memory.
+  package var directory: String? { path == Self.memoryPath ? nil : path }
+
   /// Makes an empty database that lives in memory only: the same engine and semantics, without
   /// files.
   ///
@@ -131,7 +145,7 @@ public final class Database: Sendable {
   public static func inMemory(
     options: Options = Options()
   ) async throws(DatabaseError) -> Database {
-    try await open(at: "/memory.ondol", options: options, environment: .memory())
+    try await open(at: memoryPath, options: options, environment: .memory())
   }
 
   /// Opens a database in a world of the caller's making.
@@ -157,7 +171,8 @@ public final class Database: Sendable {
     }
     var options = options
     if engine.isReadOnly { options.automaticIndexes = false }
-    let database = Database(engine: engine, options: options, environment: environment)
+    let database = Database(
+      engine: engine, path: path, options: options, environment: environment)
     if engine.isReadOnly { return database }
     await database.carryOutCloseOperations()
     database.resume()

@@ -77,6 +77,14 @@ final class CandidateWalk {
     if case .index(let index) = way { index.scan } else { nil }
   }
 
+  /// The indexes that were walked.
+  var indexKeyspaces: [Keyspace] {
+    switch way {
+    case .index(let index): [index.scan.index.keyspace]
+    default: []
+    }
+  }
+
   /// Moves on by some candidates, at most `count` and perhaps none, and shows their keys and rows,
   /// as today's schema has them; false when there are no more. Those of a scan that are surely out
   /// are passed over.

@@ -195,6 +195,7 @@ struct Executor {
     for way in ways {
       counts.entriesVisited += way.walk.visited
       counts.documentsExamined += way.walk.passedOver
+      database.noteUse(of: way.walk)
       if isComplete { database.note(way.walk) }
     }
   }

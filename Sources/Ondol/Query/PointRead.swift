@@ -84,6 +84,7 @@ private final class PointRead: Sendable {
       isLast = next == keys.count
     }
     guard !walk.hasMetCut else { return nil }
+    query.database.noteUse(of: walk)
     return QuerySnapshot(
       query: query, documents: documents, ResultEnd(isLast: isLast), unreadable: [])
   }

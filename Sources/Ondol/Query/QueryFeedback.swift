@@ -6,6 +6,8 @@ internal import OndolEngine
 
 /// What the queries of a database have told so far.
 final class QueryFeedback: Sendable {
+  /// How many queries used each index.
+  let uses = Guarded<[Keyspace: Int]>([:])
   /// What they found out about the indexes they used.
   let statistics = Guarded(IndexStatistics())
   /// Indexes that are being made because they were slow.
@@ -20,6 +22,15 @@ extension Database {
     guard let scan = walk.wholeScan else { return }
     feedback.statistics.withLock {
       $0.note(walk.visited, of: scan.ranges.count, in: scan.index.keyspace, fixed: scan.fixed)
+    }
+  }
+
+  /// Notes that a query used the indexes that were walked.
+  func noteUse(of walk: CandidateWalk) {
+    let keyspaces = walk.indexKeyspaces
+    guard !keyspaces.isEmpty else { return }
+    feedback.uses.withLock { uses in
+      for keyspace in keyspaces { uses[keyspace, default: 0] += 1 }
     }
   }
 

@@ -291,7 +291,7 @@ extension Database {
 }
 
 extension IndexInformation {
-  fileprivate init(
+  init(
     _ index: IndexDefinition, _ size: RangeSize, _ progress: IndexProgress?,
     added other: IndexInformation?
   ) {

@@ -1,0 +1,203 @@
+// Who is told of every commit, whatever it changed: the console, which shows them as they come. The
+// committer hands over what it has already; what it means is worked out by whoever looks at it.
+
+package import Logging
+internal import OndolEngine
+
+/// A commit that has become visible, as this process saw it.
+package struct SeenCommit: Sendable {
+  let point: CommitPoint
+  /// Nil where another process commits: the step may have changed anything.
+  private let note: CommitNote?
+  private let announcement: Announcement?
+
+  init?(_ announcement: Announcement) {
+    guard let note = announcement.note as? CommitNote else { return nil }
+    point = CommitPoint(sequence: announcement.sequence, time: announcement.time)
+    self.note = note
+    self.announcement = announcement
+  }
+
+  /// A step to a commit of another process.
+  init(step sequence: SequenceNumber) {
+    point = CommitPoint(sequence: sequence, time: 0)
+    note = nil
+    announcement = nil
+  }
+
+  package var version: Version { Version(rawValue: point.sequence.rawValue) }
+  private var time: Timestamp { Timestamp(unchecked: point.time) }
+
+  /// Whether it is known what changed; else it may be anything.
+  package var isKnown: Bool {
+    guard let note, case .documents = note.content else { return false }
+    return true
+  }
+
+  /// Whether the tree changed.
+  package var changesTree: Bool { note.map { !$0.tree.isEmpty } ?? true }
+
+  /// How many documents it changed.
+  package var documentCount: Int {
+    guard let note, case .documents(let documents) = note.content else { return 0 }
+    return documents.count
+  }
+
+  /// The paths of the documents that changed, those behind storage paths not among them, and
+  /// whether any of those changed, too.
+  package var touched: (documents: [DocumentPath], storage: Bool) {
+    guard let note, case .documents(let documents) = note.content else { return ([], true) }
+    let changed = documents.filter(\.isChanged).map(\.path)
+    let own = changed.filter { $0.storagePath == nil }
+    return (own, own.count < changed.count)
+  }
+
+  /// The commit's token.
+  package func token(in database: Database) -> ChangeToken {
+    ChangeToken(identity: database.engine.identity, point: point)
+  }
+
+  /// What it changed, of at most so many documents, if that is known and anything that is told.
+  package func change(in database: Database, atMost limit: Int) -> (DatabaseChange, isCut: Bool)? {
+    guard let note, let announcement else { return nil }
+    let token = ChangeToken(identity: database.engine.identity, point: point)
+    switch note.content {
+    case .readAnew(let root):
+      return (
+        DatabaseChange(
+          token: token, time: time, documents: [], objects: [], droppedCollection: root), false
+      )
+    case .documents(let written):
+      let changed = written.filter(\.isChanged)
+      guard !changed.isEmpty else { return nil }
+      let documents = changed.prefix(limit).map { document in
+        let change = ObservedChange(document, announcement)
+        return DatabaseChange.Document(
+          before: change.snapshot(in: database, change.before),
+          after: change.snapshot(in: database, change.after))
+      }
+      return (
+        DatabaseChange(
+          token: token, time: time,
+          documents: documents.filter { $0.storagePath == nil },
+          objects: documents.compactMap { DatabaseChange.Object($0, in: database) },
+          droppedCollection: nil), changed.count > limit
+      )
+    }
+  }
+}
+
+/// Those who are told.
+final class CommitTaps: Sendable {
+  private struct State: Sendable {
+    var next = 0
+    var bodies: [Int: @Sendable (SeenCommit) -> Void] = [:]
+  }
+
+  private let state = Guarded(State())
+
+  func tell(_ announcement: Announcement) {
+    guard state.withLock({ !$0.bodies.isEmpty }) else { return }
+    if let commit = SeenCommit(announcement) { tell(commit) }
+  }
+
+  func tell(_ commit: SeenCommit) {
+    for body in state.withLock({ Array($0.bodies.values) }) { body(commit) }
+  }
+
+  func add(_ body: @escaping @Sendable (SeenCommit) -> Void) -> Int {
+    state.withLock { state in
+      defer { state.next += 1 }
+      state.bodies[state.next] = body
+      return state.next
+    }
+  }
+
+  func remove(_ number: Int) {
+    state.withLock { _ = $0.bodies.removeValue(forKey: number) }
+  }
+}
+
+/// Keeps somebody told of commits for as long as it is held.
+package final class CommitTap: Sendable {
+  private let database: Database
+  private let number: Int
+
+  init(_ database: Database, _ number: Int) {
+    self.database = database
+    self.number = number
+    // A database that another writes is followed while somebody listens.
+    database.audience.enter()
+  }
+
+  deinit {
+    database.taps.remove(number)
+    database.audience.leave()
+  }
+}
+
+extension Database {
+  /// Has `body` called with every commit as it becomes visible, on the committer's thread, where it
+  /// must do no more than to keep it.
+  package func tapCommits(_ body: @escaping @Sendable (SeenCommit) -> Void) -> CommitTap {
+    CommitTap(self, taps.add(body))
+  }
+
+  /// The newest commit.
+  package var newestPoint: (version: Version, time: Timestamp) {
+    let point = engine.newestCommit
+    return (Version(rawValue: point.sequence.rawValue), Timestamp(unchecked: point.time))
+  }
+
+  /// The token of the newest commit, whether or not changes are kept.
+  package var newestToken: ChangeToken {
+    ChangeToken(identity: engine.identity, point: engine.newestCommit)
+  }
+
+  /// Whether changes are kept, by whoever writes.
+  package var keepsChanges: Bool { engine.keepsHistory }
+
+  /// The version of the commit that a token names; nil for a token of another database.
+  package func version(of token: ChangeToken) -> Version? {
+    guard token.identity == engine.identity else { return nil }
+    return Version(rawValue: token.point.sequence.rawValue)
+  }
+
+  /// The database's identity, in hexadecimal digits.
+  package var identity: String {
+    [engine.identity.high, engine.identity.low].map { word in
+      let digits = String(word, radix: 16)
+      return String(repeating: "0", count: 16 - digits.count) + digits
+    }.joined()
+  }
+}
+
+extension Database {
+  /// What the commits behind `token` changed, as far as changes are kept: some of the first, and
+  /// whether there are no more.
+  package func keptChanges(
+    since token: ChangeToken, atMost limit: Int
+  ) async throws(DatabaseError) -> (changes: [DatabaseChange], isEnd: Bool) {
+    var history = try history(since: token)
+    var changes: [DatabaseChange] = []
+    while changes.count < limit {
+      let commits = try await history.someCommits()
+      if commits.isEmpty { return (changes, true) }
+      for commit in commits {
+        if let change = try DatabaseChange(commit, in: self) { changes.append(change) }
+      }
+    }
+    return (changes, false)
+  }
+}
+
+extension Database {
+  /// Microseconds since 1970.
+  package var wallClock: Int64 { now() }
+
+  /// Whether another process writes it, or nobody.
+  package var isReadOnly: Bool { engine.isReadOnly }
+
+  /// Where the database says what it does.
+  package var log: Logger { options.logger }
+}

@@ -1,0 +1,130 @@
+// What there is in a database and what is declared for it, for pages that show all of it:
+// collections with about how much is in each, indexes of all collections, and how documents end and
+// keep files.
+
+internal import OndolEngine
+
+/// A collection and how much is in it.
+public struct CollectionInformation: Sendable, Hashable, Identifiable {
+  /// The collection.
+  public let reference: CollectionReference
+  /// Its documents, those below them not among them: counted up to a thousand, then estimated.
+  public let count: Int
+  /// Whether `count` was counted.
+  public let isExact: Bool
+
+  /// The collection's path.
+  public var id: String { reference.path }
+}
+
+/// What is declared for all collections.
+package struct Declarations: Sendable {
+  package struct DeclaredIndex: Sendable {
+    /// A pattern, or for a group the collections' id.
+    package var collection: String
+    package var isOfGroup: Bool
+    package var isOfElements: Bool
+    package var condition: String?
+    package var information: IndexInformation
+    /// Queries that used it since the database was opened.
+    package var uses: Int
+  }
+
+  package var indexes: [DeclaredIndex] = []
+  package var timeToLive: [(collection: String, field: String)] = []
+  package var links: [(collection: String, field: String, folder: String)] = []
+}
+
+extension Database {
+  /// The collections at the top, or those right below a document, with about how many documents are
+  /// in each. In the order of their ids; one is there while a document is in it or below it.
+  ///
+  /// - Parameter document: the document below which to look; nil for the top.
+  /// - Throws: as `listCollections()`.
+  /// - Complexity: O(collections ever written there), of each of which at most a thousand rows are
+  ///   counted.
+  public func collectionInformation(
+    below document: DocumentReference? = nil
+  ) async throws(DatabaseError) -> [CollectionInformation] {
+    let parent = try document?.place.get()
+    let references =
+      if let document { try await document.listCollections() } else { try await listCollections() }
+    let paths = references.compactMap { try? $0.place.get() }
+    let sizes = try await read(try engineSnapshot()) { (rows) throws(DatabaseError) -> [Int] in
+      var sizes: [Int] = []
+      for path in paths { sizes.append(try rows.documentCount(in: path, below: parent)) }
+      return sizes
+    }
+    return zip(references, sizes).map {
+      CollectionInformation(reference: $0, count: $1, isExact: $1 < 1_000)
+    }
+  }
+
+  /// Everything that is declared.
+  package func declarations() async throws(DatabaseError) -> Declarations {
+    try await read(try engineSnapshot()) { [builds, feedback] (rows) throws(DatabaseError) in
+      var declarations = Declarations()
+      for family in try rows.catalog.families(in: rows)
+      where !StorageRows.isHidden(root: family.root) {
+        for (pattern, entry) in family.collections {
+          let name = pattern.description
+          for index in entry.indexes {
+            try declarations.add(
+              index, of: pattern, rows.size(of: KeyRange(prefix: index.keyspace.prefix)),
+              builds.all[index.keyspace], feedback.uses.withLock { $0[index.keyspace] ?? 0 })
+          }
+          if let field = entry.timeToLive {
+            declarations.timeToLive.append((name, "\(FieldPath(field))"))
+          }
+          for link in entry.links {
+            let field = link.fields.map { "\(FieldPath($0.names))" }.joined(separator: "[].")
+            declarations.links.append((name, field, link.kind.linkedFolder ?? ""))
+          }
+        }
+      }
+      declarations.sort()
+      return declarations
+    }
+  }
+}
+
+extension Rows {
+  fileprivate func documentCount(
+    in path: CollectionPath, below parent: DocumentPath?
+  ) throws(DatabaseError) -> Int {
+    let pattern = CollectionPattern(path)
+    guard let entry = try catalog.family(pattern.root, in: self)?.collections[pattern] else {
+      return 0
+    }
+    let ids = parent.map { $0.collection.ancestorIDs + [$0.documentID] } ?? []
+    let prefix = DocumentKey.prefix(entry.keyspace, ancestors: ids)
+    return try count(of: KeyRange(lower: prefix, upper: prefix + [KeyCoding.afterAll]))
+  }
+}
+
+extension Declarations {
+  fileprivate mutating func add(
+    _ index: IndexDefinition, of pattern: CollectionPattern, _ size: RangeSize,
+    _ progress: IndexProgress?, _ uses: Int
+  ) {
+    let isOfGroup = index.kind.isOfGroup
+    let collection = isOfGroup ? pattern.collectionID.text : pattern.description
+    let known = indexes.firstIndex {
+      $0.isOfGroup && isOfGroup && ExactText($0.collection) == ExactText(collection)
+        && ExactText($0.information.name) == ExactText(index.name)
+    }
+    let information = IndexInformation(
+      index, size, progress, added: known.map { indexes[$0].information })
+    let entry = DeclaredIndex(
+      collection: collection, isOfGroup: isOfGroup, isOfElements: index.kind.isOfElements,
+      condition: index.kind.condition.map { "\($0)" }, information: information,
+      uses: uses + (known.map { indexes[$0].uses } ?? 0))
+    if let known { indexes[known] = entry } else { indexes.append(entry) }
+  }
+
+  fileprivate mutating func sort() {
+    indexes.sort { ($0.collection, $0.information.name) < ($1.collection, $1.information.name) }
+    timeToLive.sort { $0.collection < $1.collection }
+    links.sort { ($0.collection, $0.field) < ($1.collection, $1.field) }
+  }
+}
