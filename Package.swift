@@ -8,13 +8,18 @@ let package = Package(
     .library(name: "Ondol", targets: ["Ondol"]),
     // For apps' own tests: devices that lose power, fail and fill up; Tests/OndolTestKit/Product.
     .library(name: "OndolTestKit", targets: ["OndolTestKit"]),
+    // The web console, to embed; it serves with the trait Console only.
+    .library(name: "OndolConsole", targets: ["OndolConsole"]),
     .executable(name: "ondol", targets: ["OndolInspect"]),
     .executable(name: "ondol-stress", targets: ["OndolStress"]),
   ],
+  // Off unless asked for, so that who uses Ondol alone fetches no server.
+  traits: [.trait(name: "Console", description: "The web console serves: `ondol console`.")],
   dependencies: [
     .package(url: "https://github.com/apple/swift-log", from: "1.16.2"),
     .package(url: "https://github.com/apple/swift-crypto", from: "4.5.2"),
     .package(url: "https://github.com/apple/swift-argument-parser", from: "1.8.2"),
+    .package(url: "https://github.com/swhitty/FlyingFox", exact: "0.27.1"),
   ],
   targets: [
     // C only where Swift cannot say it: checksum instructions and missing constants.
@@ -42,12 +47,25 @@ let package = Package(
 
     // Values as JSON and back, and the tool's dumps: a library, so that tests and fuzzers reach it.
     .target(name: "OndolJSON", dependencies: ["Ondol", "OndolEngine"]),
+    // The page in a browser, and whoever answers it. Web is embedded as text by a script.
+    .target(
+      name: "OndolConsole",
+      dependencies: [
+        "Ondol", "OndolEngine", "OndolFoundation", "OndolJSON", "OndolPlatform",
+        .product(name: "Logging", package: "swift-log"),
+        .product(name: "Crypto", package: "swift-crypto"),
+        .product(
+          name: "FlyingFox", package: "FlyingFox", condition: .when(traits: ["Console"])),
+        .product(
+          name: "FlyingSocks", package: "FlyingFox", condition: .when(traits: ["Console"])),
+      ],
+      exclude: ["README.md", "Web"]),
     // What the programs have in common at a terminal.
     .target(name: "OndolTerminal", dependencies: ["OndolEngine"]),
     .executableTarget(
       name: "OndolInspect",
       dependencies: [
-        "Ondol", "OndolTerminal", "OndolEngine", "OndolJSON", "OndolPlatform",
+        "Ondol", "OndolConsole", "OndolTerminal", "OndolEngine", "OndolJSON", "OndolPlatform",
         .product(name: "ArgumentParser", package: "swift-argument-parser"),
       ]),
     // The suites of SimulationTests for hours instead of seconds.
@@ -77,6 +95,7 @@ let package = Package(
     .testTarget(
       name: "SimulationTests",
       dependencies: ["OndolEngine", "Ondol", "OndolPlatform", "OndolTestKit"]),
+    .testTarget(name: "ConsoleTests", dependencies: ["Ondol", "OndolConsole"]),
     // What an app's tests see of the test kit, through public calls alone.
     .testTarget(name: "TestKitTests", dependencies: ["Ondol", "OndolTestKit"]),
     .testTarget(name: "TidyTests"),

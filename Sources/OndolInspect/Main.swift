@@ -35,7 +35,7 @@ struct Main: AsyncParsableCommand {
       BackupCommand.self, VerifyBackupCommand.self, RecoverCommand.self,
       RepairCommand.self, CompactCommand.self, RestoreCommand.self,
       LogCommand.self, SegmentCommand.self, ManifestCommand.self, HexdumpCommand.self,
-      SnapshotsCommand.self, ShellCommand.self,
+      SnapshotsCommand.self, ShellCommand.self, ConsoleCommand.self,
     ])
 
   static func main() async {

@@ -22,7 +22,6 @@ class Upkeep:
             "time": moment(),
             "commits": shop.commits,
             "commitLatency": list(shop.latency),
-            "cacheHits": shop.commits * 40,
             "blockLoads": shop.commits // 3,
             "blockEvictions": 0,
             "cachedBytes": 9_400_000 + shop.commits * 512,

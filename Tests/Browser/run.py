@@ -90,6 +90,7 @@ def main():
         "--rows", type=int, default=100_000, help="documents of the stand-in's large collection"
     )
     parser.add_argument("--only", default="")
+    parser.add_argument("--main", action="store_true", help="the stories of data and pages alone")
     options = parser.parse_args()
     url, follower = options.url, options.follower_url
     if options.mock:
@@ -101,7 +102,8 @@ def main():
         page.api, page.folder, page.follower, page.shots = api, Path(folder), follower, options.shots
         page.say = lambda text: print(f"      {text}", flush=True)
         try:
-            for story in stories_data.STORIES + stories_pages.STORIES + stories_looks.STORIES:
+            looks = [] if options.main else stories_looks.STORIES
+            for story in stories_data.STORIES + stories_pages.STORIES + looks:
                 title = story.__name__.replace("_", " ")
                 if options.only not in title:
                     continue

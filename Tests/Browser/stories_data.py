@@ -218,7 +218,7 @@ def hostile_texts_are_texts(t):
         f"story-hostile/{hostile}",
         {
             "<script>alert(1)</script>": hostile,
-            "__proto__": "plain",
+            "constructor": "plain",
             "long": "가" * 400,
             "rtl": "\u202eabc",
             "nan": {"$numberDouble": "NaN"},
@@ -240,7 +240,7 @@ def hostile_texts_are_texts(t):
         "it is edited by path",
     )
     found = t.api.document(f"story-hostile/{hostile}")["fields"]
-    assert found["__proto__"] == "plain" and found["marked"] == {"$literal": {"$date": integer(1)}}, found
+    assert found["constructor"] == "plain" and found["marked"] == {"$literal": {"$date": integer(1)}}, found
     t.api.delete(f"story-hostile/{hostile}")
 
 

@@ -18,7 +18,9 @@ extension Rule {
           "extension A: Hashable {\n  public func hash(into hasher: inout Hasher) {}\n}\n"),
       ]
     ) { file, _ in
-      guard file.isIn("Sources/Ondol/", "Tests/OndolTestKit/Product/"), file.isSwift else {
+      guard file.isIn("Sources/Ondol/", "Sources/OndolConsole/", "Tests/OndolTestKit/Product/"),
+        file.isSwift
+      else {
         return []
       }
       return file.code.indices

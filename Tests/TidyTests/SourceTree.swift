@@ -50,6 +50,8 @@ struct SourceTree: Sendable {
   /// All paths, directories too, relative to the root.
   var paths: Set<String>
 
+  /// What Scripts/console-assets writes, which no rule for people's files is about.
+  private static let generated = "Sources/OndolConsole/Assets.swift"
   static let shared = SourceTree(root: URL(filePath: #filePath).packageRoot)
 
   init(files: [SourceFile]) {
@@ -70,7 +72,7 @@ struct SourceTree: Sendable {
         continue
       }
       paths.insert(path)
-      guard Self.isText(name),
+      guard Self.isText(name), path != Self.generated,
         let text = try? String(contentsOf: root.appending(path: path), encoding: .utf8)
       else { continue }
       files.append(SourceFile(path: path, text: text))

@@ -71,10 +71,7 @@ class StatisticsPage extends Page {
       quantile(before.commitLatency, after.commitLatency, share));
     const last = (list) => list.at(-1) ?? NaN;
     const newest = (list) => list.findLast(Number.isFinite) ?? NaN;
-    const hits = steps.map(([before, after]) => {
-      const [found, loaded] = [after.cacheHits - before.cacheHits, after.blockLoads - before.blockLoads];
-      return found + loaded ? 100 * found / (found + loaded) : NaN;
-    });
+    const loads = rates("blockLoads");
     const tile = (title, value, series, more, names) =>
       h("section.card.stat", { "aria-label": title }, h("h3", title),
       h("b", value), series && chart(series, `${title}, the last minute`),
@@ -87,7 +84,7 @@ class StatisticsPage extends Page {
         `${grouped(now.commits)} since opening`),
       tile("Commit latency", `${duration(newest(p99))}`, [p99, p50], null,
         ["p99", `p50 ${duration(newest(p50))}`]),
-      tile("Cache hits", Number.isFinite(newest(hits)) ? `${newest(hits).toFixed(1)} %` : "–", [hits],
+      tile("Blocks read a second", grouped(Math.round(last(loads) || 0)), [loads],
         `${size(now.cachedBytes)} cached, ${grouped(now.blockEvictions)} evictions`),
       tile("Memory of the process", size(now.processBytes), [values("processBytes")],
         `${size(now.memoryBytes)} of rows not yet in files`),

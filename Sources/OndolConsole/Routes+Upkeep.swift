@@ -1,0 +1,183 @@
+// Indexes, the realtime tree and changes.
+
+import Ondol
+import OndolJSON
+
+extension ConsoleHandler {
+  // MARK: - Indexes
+
+  func createIndex(_ body: [UInt8]) async throws -> JSON {
+    let members = try Members(
+      body, known: ["collection", "group", "fields", "unique", "elements", "where"])
+    guard let fields = try members.texts("fields"), !fields.isEmpty else {
+      throw ConsoleFailure.wrong("\"fields\" is missing")
+    }
+    let condition = try members.text("where").flatMap { text in
+      text.allSatisfy(\.isWhitespace) ? nil : try WhereExpression(text).filter
+    }
+    let isUnique = try members.boolean("unique") ?? false
+    let isOfElements = try members.boolean("elements") ?? false
+    guard !isOfElements || fields.count == 1 && !isUnique else {
+      throw ConsoleFailure.wrong("an index on elements has one field, and is not unique")
+    }
+    let database = database
+    let collection = try members.text("collection")
+    let group = try members.text("group")
+    guard (collection == nil) != (group == nil) else {
+      throw ConsoleFailure.wrong("name either a collection or a group")
+    }
+    guard group == nil || !isUnique else {
+      throw ConsoleFailure.wrong("an index of a group cannot be unique")
+    }
+    let place = collection ?? group ?? ""
+    if let collection {
+      let wanted = fields.map { $0.hasPrefix("-") ? $0 : $0 }
+      let known = try await database.collection(collection).listIndexes()
+      if condition == nil,
+        known.contains(where: { $0.fields == wanted && $0.isUnique == isUnique && !isOfElements })
+      {
+        throw ConsoleFailure(409, "alreadyExists", "there is such an index")
+      }
+    }
+    let title = "Create index \(fields.joined(separator: ", ")) of \(place)"
+    return try tasks.start("createIndex", title, unit: "documents") { progress in
+      let show = { @Sendable (now: IndexProgress) in progress(now.documents, now.total) }
+      if let group {
+        let group = database.collectionGroup(group)
+        if isOfElements {
+          try await group.createIndex(onArray: fields[0], where: condition, progress: show)
+        } else {
+          try await group.createIndex(on: fields, where: condition, progress: show)
+        }
+      } else {
+        let collection = database.collection(place)
+        if isOfElements {
+          try await collection.createIndex(onArray: fields[0], where: condition, progress: show)
+        } else {
+          try await collection.createIndex(
+            on: fields, unique: isUnique, where: condition, progress: show)
+        }
+      }
+      return TaskOutcome()
+    }
+  }
+
+  func dropIndex(_ items: QueryItems) async throws -> JSON {
+    let name = try items.text("name")
+    let (collection, group) = (items["collection"], items["group"])
+    let declared = try await database.declarations().indexes
+    guard
+      declared.contains(where: { index in
+        index.information.name == name && index.collection == (group ?? collection)
+          && index.isOfGroup == (group != nil)
+      })
+    else { throw ConsoleFailure(404, "notFound", "there is no such index") }
+    if let group {
+      try await database.collectionGroup(group).dropIndex(named: name)
+    } else {
+      try await database.collection(Self.path(ofPattern: collection ?? "")).dropIndex(named: name)
+    }
+    log("dropped index \(name) of \(group ?? collection ?? "")")
+    monitor.poke()
+    return [:]
+  }
+
+  /// One of the collections that a pattern stands for: which, says nothing about its indexes.
+  static func path(ofPattern pattern: String) -> String {
+    pattern.split(separator: "/").joined(separator: "/any/")
+  }
+
+  // MARK: - Tree
+
+  private func node(_ path: String) -> TreeReference {
+    let path = path.split(separator: "/").joined(separator: "/")
+    return path.isEmpty ? database.tree : database.tree.child(path)
+  }
+
+  func tree(_ path: String, limit: Int, after: String?) async throws -> JSON {
+    let node = try await node(path).queryOrderedByKey().getData()
+    var children = node.children[...]
+    if let after {
+      children = children.drop { $0.key != after }.dropFirst()
+    }
+    return [
+      "path": .text(path), "exists": .boolean(node.exists), "node": Self.node(node),
+      "children": .list(children.prefix(limit).map { Self.node($0) }),
+      "more": .boolean(children.count > limit),
+    ]
+  }
+
+  private static func node(_ node: TreeSnapshot) -> JSON {
+    [
+      "key": .text(node.key ?? ""),
+      "value": node.exists && !node.hasChildren ? .value(node.value) : nil,
+      "children": node.hasChildren ? .number(node.childrenCount) : nil,
+      "priority": node.priority.map { .value($0) },
+    ]
+  }
+
+  func treeValue(_ path: String) async throws -> JSON {
+    let value = try await node(path).getData().exportedValue
+    let bytes = JSON.value(value).bytes
+    guard bytes.count <= AskedQuery.largestAnswer else {
+      throw ConsoleFailure(413, "resourceExhausted", "what is here is longer than 8 MiB")
+    }
+    return ["value": .written(bytes)]
+  }
+
+  func changeTree(_ method: String, _ path: String, _ body: [UInt8]) async throws -> JSON {
+    let reference = node(path)
+    let version: Version
+    switch method {
+    case "DELETE": version = try await reference.removeValue().version
+    case "PATCH":
+      guard let values = try Members(body, known: ["values"]).fields("values") else {
+        throw ConsoleFailure.wrong("\"values\" is missing")
+      }
+      version = try await reference.updateChildValues(values).version
+    default:
+      let members = try Members(body, known: ["value", "priority", "expected"])
+      guard let value = members.value("value") else {
+        throw ConsoleFailure.wrong("\"value\" is missing")
+      }
+      let priority = members.value("priority")
+      if let expected = members.value("expected") {
+        try await database.runTransaction { transaction in
+          let found = try transaction.getData(reference)
+          guard !found.hasChildren, found.value == expected else {
+            var failure = ConsoleFailure(409, "aborted", "the node has changed")
+            failure.path = path
+            failure.current = Self.node(found)
+            throw failure
+          }
+          try transaction.setValue(value, at: reference, andPriority: priority)
+        }
+        version = database.newestPoint.version
+      } else {
+        version = try await reference.setValue(value, andPriority: priority).version
+      }
+    }
+    log("wrote /\(path) of the tree in version \(version)")
+    return ["version": .digits(version.rawValue)]
+  }
+
+  // MARK: - Changes
+
+  func changes(since text: String?, limit: Int, below path: String?) async throws -> JSON {
+    let path = path.flatMap { $0.isEmpty ? nil : $0 }
+    var changes: [JSON] = []
+    var isMore = false
+    if let text {
+      guard let token = ChangeToken(text) else {
+        throw ConsoleFailure.wrong("\"since\" is no change token")
+      }
+      (changes, isMore) = try await monitor.changes(since: token, atMost: limit, below: path)
+    } else {
+      changes = try await monitor.newestChanges(atMost: limit, below: path)
+    }
+    return [
+      "changes": .list(changes), "token": .text("\(database.newestToken)"),
+      "more": .boolean(isMore), "source": database.keepsChanges ? "log" : "memory",
+    ]
+  }
+}

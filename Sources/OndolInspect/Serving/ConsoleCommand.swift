@@ -1,0 +1,142 @@
+// `ondol console`: the web console of a database. It opens the database for writing; where somebody
+// else has it open, it hands over to the console that is embedded there, or follows and only shows.
+
+import ArgumentParser
+import Foundation
+import Ondol
+import OndolConsole
+import OndolTerminal
+
+struct ConsoleCommand: AsyncParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "console",
+    abstract: "Shows the database in a browser, live, and changes it there.",
+    discussion: """
+      Prints the page's address and serves it on this machine alone, until it is interrupted. \
+      Whoever has the address has the token in it: keep it to yourself.
+      """)
+
+  @OptionGroup var database: DatabaseArgument
+
+  @Flag(help: "Nothing can be changed.")
+  var readOnly = false
+
+  @Flag(help: "Opens a browser.")
+  var open = false
+
+  @Option(help: "Where it listens; a free port for 0.")
+  var port = 0
+
+  @OptionGroup var globals: GlobalOptions
+
+  func validate() throws {
+    guard UInt16(exactly: port) != nil else {
+      throw ValidationError("--port is from 0 to 65535")
+    }
+  }
+
+  func run() async throws {
+    try database.check()
+    // The database is to be closed in good order, whatever it was opened for.
+    try await Interruption.whileWriting {
+      do {
+        if readOnly { return try await follow(holder: Self.holder(of: database.directory)) }
+        switch await opened() {
+        case .success(let opened): try await serve(opened, .edit, holder: nil)
+        case .failure(let error):
+          guard error.code == .failedPrecondition else { throw error }
+          try await handOver(error)
+        }
+      } catch let error as DatabaseError {
+        throw CommandFailure(error)
+      }
+    }
+  }
+
+  private func opened() async -> Result<Database, DatabaseError> {
+    do throws(DatabaseError) {
+      return .success(try await Database.open(at: database.directory))
+    } catch {
+      return .failure(error)
+    }
+  }
+
+  /// Somebody else writes the database.
+  private func handOver(_ error: DatabaseError) async throws {
+    guard let holder = Self.holder(of: database.directory) else { throw error }
+    if let (url, pid) = Self.embedded(beside: database.directory), pid == holder {
+      try Output.write(Data((url + "\n").utf8))
+      globals.say("process \(holder) has the database open, and this is its console")
+      if open { try Self.openBrowser(url) }
+      return
+    }
+    globals.say(
+      """
+      process \(holder) has the database open, so nothing can be changed here; to change it, have \
+      that app serve the console:
+        let console = try await Console.start(database, access: .edit)
+        print(console.url)
+      """)
+    try await follow(holder: holder)
+  }
+
+  private func follow(holder: Int?) async throws {
+    let options = Database.Options(access: .readOnly)
+    let opened = try await Database.open(at: database.directory, options: options)
+    try await serve(opened, .read, holder: holder)
+  }
+
+  private func serve(_ opened: Database, _ access: ConsoleAccess, holder: Int?) async throws {
+    do {
+      let console = try await OndolConsole.Console.start(
+        opened, access: access, port: port, holder: holder)
+      try Output.write(Data((console.url + "\n").utf8))
+      if open { try Self.openBrowser(console.url) }
+      while !Task.isCancelled { try? await Task.sleep(for: .seconds(3_600)) }
+      await console.stop()
+    } catch {
+      try? await Self.close(opened)
+      throw error
+    }
+    try await Self.close(opened)
+  }
+
+  /// Closes the database although the command was interrupted.
+  private static func close(_ database: Database) async throws {
+    try await Task { try await database.close() }.value
+  }
+
+  /// The process that has a database open for writing, as its lock says.
+  private static func holder(of directory: String) -> Int? {
+    let lock = URL(filePath: directory).appending(path: "LOCK")
+    guard let text = try? String(contentsOf: lock, encoding: .utf8), text.hasPrefix("process ")
+    else { return nil }
+    return Int(text.dropFirst("process ".count).prefix { $0.isNumber })
+  }
+
+  /// The console that an app serves, and the app's process.
+  private static func embedded(beside directory: String) -> (url: String, pid: Int)? {
+    guard let note = HandOff.read(beside: directory) else { return nil }
+    return (note.url, note.pid)
+  }
+
+  /// Opens a browser by a file that only its owner can read: an address in a command line is in the
+  /// list of processes, which everybody can read.
+  private static func openBrowser(_ url: String) throws {
+    let file = FileManager.default.temporaryDirectory
+      .appending(path: "ondol-console-\(UUID().uuidString).html")
+    let page = "<!doctype html><meta http-equiv=\"refresh\" content=\"0;url=\(url)\">\n"
+    let path = file.path(percentEncoded: false)
+    try HandOff.writePrivately(page, to: path)
+    let process = Process()
+    process.executableURL = URL(filePath: "/usr/bin/env")
+    #if os(macOS)
+      process.arguments = ["open", path]
+    #else
+      process.arguments = ["xdg-open", path]
+    #endif
+    process.standardOutput = FileHandle.nullDevice
+    process.standardError = FileHandle.nullDevice
+    try process.run()
+  }
+}

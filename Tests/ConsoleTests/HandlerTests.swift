@@ -1,0 +1,225 @@
+// The console's handler without a server: who is let in, what each route answers, and what it says
+// against requests that are wrong.
+
+import Foundation
+import Ondol
+import OndolConsole
+import Testing
+
+/// A handler over a database in memory.
+struct ConsoleBench {
+  let database: Database
+  let handler: ConsoleHandler
+
+  init(_ access: ConsoleAccess = .edit) async throws {
+    database = try await Database.inMemory()
+    handler = ConsoleHandler(database, access: access, token: "secret")
+    handler.serve(on: 8080)
+  }
+
+  /// Asks with the token, from the page's own origin, unless the headers say otherwise.
+  func ask(
+    _ method: String, _ route: String, _ body: String = "", match: String? = nil,
+    headers: [(name: String, value: String)] = [], isAPI: Bool = true
+  ) async throws -> (status: Int, text: String, response: ConsoleResponse) {
+    var all = headers
+    func add(_ name: String, _ value: String) {
+      if !all.contains(where: { $0.name == name }) { all.append((name, value)) }
+    }
+    add("Host", "127.0.0.1:8080")
+    add("Authorization", "Bearer secret")
+    if let match { add("If-Match", "\"\(match)\"") }
+    let response = await handler.respond(
+      to: ConsoleRequest(
+        method: method, target: isAPI ? "/api/v1/\(route)" : route, headers: all,
+        body: ConsoleBody(Array(body.utf8))))
+    var bytes: [UInt8] = []
+    if response.headers.contains(where: { $0.value.hasPrefix("application/json") }) {
+      for try await piece in response.body { bytes += piece }
+    }
+    return (response.status, String(decoding: bytes, as: UTF8.self), response)
+  }
+
+  func status(
+    _ method: String, _ route: String, _ body: String = "", match: String? = nil,
+    headers: [(name: String, value: String)] = []
+  ) async throws -> Int {
+    try await ask(method, route, body, match: match, headers: headers).status
+  }
+}
+
+@Suite struct `The console's guard` {
+  @Test(arguments: [
+    ("Host", "evil.test:8080", 421), ("Host", "127.0.0.1", 421), ("Host", "localhost:8080", 200),
+    ("Origin", "http://evil.test", 403), ("Origin", "null", 403),
+    ("Origin", "http://127.0.0.1:8080", 200), ("Sec-Fetch-Site", "cross-site", 403),
+    ("Sec-Fetch-Site", "same-site", 403), ("Sec-Fetch-Site", "same-origin", 200),
+    ("Authorization", "Bearer wrong", 401), ("Authorization", "secret", 401),
+  ])
+  func `Whoever is not the page is refused`(name: String, value: String, status: Int) async throws {
+    let bench = try await ConsoleBench()
+    #expect(try await bench.status("GET", "database", headers: [(name, value)]) == status)
+  }
+
+  @Test func `Two hosts, preflights and tokens in queries are refused`() async throws {
+    let bench = try await ConsoleBench()
+    let two = [(name: "Host", value: "127.0.0.1:8080"), ("Host", "127.0.0.1:8080")]
+    #expect(try await bench.status("GET", "database", headers: two) == 421)
+    #expect(try await bench.status("OPTIONS", "database") == 405)
+    let none = [(name: "Authorization", value: "")]
+    #expect(try await bench.status("GET", "database?token=secret", headers: none) == 401)
+  }
+
+  @Test func `After a hundred wrong tokens nobody is listened to`() async throws {
+    let bench = try await ConsoleBench()
+    let wrong = [(name: "Authorization", value: "Bearer wrong")]
+    for _ in 0..<100 { #expect(try await bench.status("GET", "database", headers: wrong) == 401) }
+    let answer = try await bench.ask("GET", "database")
+    #expect(answer.status == 429)
+    #expect(answer.response.headers.contains { $0.name == "Retry-After" })
+  }
+
+  @Test func `The page needs no token and has its policy`() async throws {
+    let bench = try await ConsoleBench()
+    let page = try await bench.ask(
+      "GET", "/", headers: [("Authorization", ""), ("Sec-Fetch-Site", "cross-site")], isAPI: false)
+    #expect(page.status == 200)
+    let policy = page.response.headers.first { $0.name == "Content-Security-Policy" }?.value
+    #expect(policy?.contains("require-trusted-types-for 'script'") ?? false)
+    for path in ["/assets/../Package.swift", "/assets/%2e%2e/a", "/nothing", "/assets/"] {
+      #expect(try await bench.ask("GET", path, isAPI: false).status == 404)
+    }
+  }
+}
+
+@Suite struct `The console's routes` {
+  @Test func `Documents come back to the last bit`() async throws {
+    let bench = try await ConsoleBench()
+    let fields = """
+      {"$odd":true,"a":{"$numberLong":"9223372036854775807"},"b":{"$numberDouble":"NaN"},\
+      "c":{"$numberDouble":"-0.0"},"d":"가나다 image",\
+      "e":{"$literal":{"$date":{"$numberLong":"1"}}}}
+      """
+    let put = try await bench.ask(
+      "PUT", "document?path=a%2Fb", "{\"fields\":\(fields)}", match: "0")
+    #expect(put.status == 200)
+    #expect(put.text.contains("\"fields\":\(fields)"))
+    let stored = try await bench.database.document("a/b").getDocument()
+    #expect(stored.get("a") == Value.integer(.max))
+  }
+
+  @Test func `A write happens only in the version that was seen`() async throws {
+    let bench = try await ConsoleBench()
+    let path = "document?path=a%2Fb"
+    #expect(try await bench.status("PUT", path, "{\"fields\":{\"x\":1}}") == 400)
+    #expect(try await bench.status("PUT", path, "{\"fields\":{\"x\":1}}", match: "0") == 200)
+    let late = try await bench.ask("PUT", path, "{\"fields\":{\"x\":2}}", match: "0")
+    #expect(late.status == 409)
+    #expect(late.text.contains("\"current\":{\"path\":\"a/b\""))
+    let version = try await bench.database.document("a/b").getDocument().version
+    let patch = "{\"set\":{\"y\":{\"$numberLong\":\"3\"}},\"delete\":[\"x\"]}"
+    #expect(try await bench.status("PATCH", path, patch, match: "\(version)") == 200)
+    #expect(try await bench.database.document("a/b").getDocument().data() == ["y": 3])
+    #expect(try await bench.status("DELETE", path, match: "\(version)") == 409)
+  }
+
+  @Test func `Nothing is written where nothing may be`() async throws {
+    let bench = try await ConsoleBench(.read)
+    for (method, route) in [
+      ("PUT", "document?path=a%2Fb"), ("POST", "document?collection=a"), ("POST", "delete"),
+      ("POST", "indexes"), ("PUT", "tree?path=a"), ("PUT", "object?path=a"),
+    ] {
+      #expect(try await bench.status(method, route, "{}", match: "0") == 403)
+    }
+    #expect(try await bench.status("POST", "tasks", "{\"kind\":\"compact\"}") == 403)
+    #expect(try await bench.status("POST", "tasks", "{\"kind\":\"verify\"}") == 200)
+  }
+
+  @Test func `Queries answer pages, plans, groups and where a condition is wrong`() async throws {
+    let bench = try await ConsoleBench()
+    for number in 0..<7 {
+      try await bench.database.document("n/\(number)").setData(["v": number])
+    }
+    let first = try await bench.ask(
+      "POST", "query",
+      "{\"collection\":\"n\",\"where\":\"v > 1\",\"order\":\"v\",\"limit\":3,"
+        + "\"explain\":\"analyze\"}"
+    )
+    #expect(first.status == 200)
+    #expect(first.text.contains("\"last\":false"))
+    #expect(first.text.contains("\"way\":\"scan\""))
+    #expect(first.text.contains("\"op\":\">\""))
+    let wrong = try await bench.ask("POST", "query", "{\"collection\":\"n\",\"where\":\"v ? 1\"}")
+    #expect(wrong.status == 400)
+    #expect(wrong.text.contains("\"offset\":2"))
+    #expect(try await bench.status("POST", "query", "{\"collection\":\"n\",\"odd\":1}") == 400)
+    #expect(try await bench.status("POST", "query", "{\"collection\":\"n\",\"limit\":501}") == 400)
+    let count = try await bench.ask("POST", "count", "{\"collection\":\"n\",\"where\":\"v < 3\"}")
+    #expect(count.text == "{\"count\":3}")
+    let sum = try await bench.ask(
+      "POST", "query", "{\"collection\":\"n\",\"aggregate\":[{\"op\":\"sum\",\"field\":\"v\"}]}")
+    #expect(sum.text.contains("\"values\":[{\"$numberLong\":\"21\"}]"))
+  }
+
+  @Test func `The tree is written while it is what was seen`() async throws {
+    let bench = try await ConsoleBench()
+    #expect(try await bench.status("PUT", "tree?path=a%2Fb", "{\"value\":1}") == 200)
+    let late = try await bench.ask("PUT", "tree?path=a%2Fb", "{\"value\":2,\"expected\":3}")
+    #expect(late.status == 409)
+    #expect(try await bench.status("PUT", "tree?path=a%2Fb", "{\"value\":2,\"expected\":1}") == 200)
+    #expect(try await bench.database.tree.child("a/b").getData().value == 2)
+  }
+
+  @Test func `Objects are kept and their bytes have no type of their own`() async throws {
+    let bench = try await ConsoleBench()
+    let put = try await bench.ask(
+      "PUT", "object?path=a%2Fb.html&type=text%2Fhtml", "<b>", match: "0")
+    #expect(put.status == 200)
+    let object = try await bench.database.storage.reference(withPath: "a/b.html").getMetadata()
+    #expect(object.contentType == "text/html")
+    let digest = try #require(object.sha256)
+    let content = try await bench.ask(
+      "GET", "content/\(digest.hex)", headers: [("Range", "bytes=1-")])
+    #expect(content.status == 206)
+    let type = content.response.headers.first { $0.name == "Content-Type" }?.value
+    #expect(type == "application/octet-stream")
+    var bytes: [UInt8] = []
+    for try await piece in content.response.body { bytes += piece }
+    #expect(bytes == Array("b>".utf8))
+  }
+
+  @Test func `Wrong requests are told what is wrong`() async throws {
+    let bench = try await ConsoleBench()
+    #expect(try await bench.status("GET", "nothing") == 404)
+    #expect(try await bench.status("GET", "database?odd=1") == 400)
+    #expect(try await bench.status("GET", "tree?path=a&path=b") == 400)
+    #expect(try await bench.status("POST", "query", "{") == 400)
+    #expect(try await bench.status("GET", "document?path=a%2Fb") == 404)
+    #expect(try await bench.status("GET", "live?watch=%21") == 400)
+    #expect(try await bench.status("DELETE", "tasks/none") == 404)
+  }
+}
+
+@Suite struct `The console's stream` {
+  @Test func `It begins with everything and goes on with what changes`() async throws {
+    let bench = try await ConsoleBench()
+    try await bench.database.document("n/a").setData(["v": 1])
+    let watch = "[{\"id\":\"w\",\"kind\":\"query\",\"collection\":\"n\",\"limit\":50}]"
+    let response = try await bench.ask(
+      "GET", "live?watch=\(Data(watch.utf8).base64EncodedString().replacing("=", with: ""))")
+    #expect(response.status == 200)
+    var pieces = response.response.body.makeAsyncIterator()
+    var text = String(decoding: try await pieces.next() ?? [], as: UTF8.self)
+    #expect(text.contains("event: version"))
+    #expect(text.contains("event: state"))
+    #expect(text.contains("n/a"))
+    try await bench.database.document("n/b").setData(["v": 2])
+    while !text.contains("n/b") {
+      text = String(decoding: try #require(try await pieces.next()), as: UTF8.self)
+    }
+    #expect(text.contains("event: changes"))
+    #expect(text.contains("\"type\":\"added\""))
+    #expect(text.contains("id: "))
+    bench.handler.close()
+  }
+}
