@@ -4,6 +4,7 @@
 import Foundation
 public import Ondol
 import OndolEngine
+import OndolPlatform
 
 /// A console that is served.
 ///
@@ -94,12 +95,16 @@ package enum HandOff {
 
   /// Writes a file that only its owner can read, in the place of one that is there.
   package static func writePrivately(_ text: String, to path: String) throws {
-    let files = FileManager.default
-    try? files.removeItem(atPath: path)
-    guard
-      files.createFile(
-        atPath: path, contents: Data(text.utf8), attributes: [.posixPermissions: 0o600])
-    else { throw DatabaseError(.permissionDenied, "cannot write \(path)", path: path) }
+    try? FileManager.default.removeItem(atPath: path)
+    // Nobody else's from the first moment on: a file that is closed to others later may have been
+    // opened before.
+    let descriptor = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0o600)
+    guard descriptor >= 0 else {
+      throw DatabaseError(.permissionDenied, "cannot write \(path)", path: path)
+    }
+    let file = FileHandle(fileDescriptor: descriptor, closeOnDealloc: true)
+    try file.write(contentsOf: Data(text.utf8))
+    try file.close()
   }
 
   /// The address in it and the process that serves it, if there is one; whether it still does, the
