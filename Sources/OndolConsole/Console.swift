@@ -4,7 +4,6 @@
 import Foundation
 public import Ondol
 import OndolEngine
-import OndolPlatform
 
 /// A console that is served.
 ///
@@ -95,16 +94,21 @@ package enum HandOff {
 
   /// Writes a file that only its owner can read, in the place of one that is there.
   package static func writePrivately(_ text: String, to path: String) throws {
-    try? FileManager.default.removeItem(atPath: path)
-    // Nobody else's from the first moment on: a file that is closed to others later may have been
-    // opened before.
-    let descriptor = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0o600)
-    guard descriptor >= 0 else {
-      throw DatabaseError(.permissionDenied, "cannot write \(path)", path: path)
-    }
-    let file = FileHandle(fileDescriptor: descriptor, closeOnDealloc: true)
-    try file.write(contentsOf: Data(text.utf8))
-    try file.close()
+    let files = FileManager.default
+    // A file that is closed to others after it was made may have been opened before: so it is made
+    // in a folder of its owner's, and moved.
+    let folder = "\(path).\(UUID().uuidString)"
+    try files.createDirectory(
+      atPath: folder, withIntermediateDirectories: false,
+      attributes: [.posixPermissions: 0o700])
+    defer { try? files.removeItem(atPath: folder) }
+    let made = folder + "/note"
+    guard
+      files.createFile(
+        atPath: made, contents: Data(text.utf8), attributes: [.posixPermissions: 0o600])
+    else { throw DatabaseError(.permissionDenied, "cannot write \(path)", path: path) }
+    try? files.removeItem(atPath: path)
+    try files.moveItem(atPath: made, toPath: path)
   }
 
   /// The address in it and the process that serves it, if there is one; whether it still does, the
