@@ -43,9 +43,11 @@ struct SystemPromise: Sendable {
       "FileManager.DirectoryEnumerator.fileAttributes",
       "FileManager.DirectoryEnumerator.skipDescendants()",
       "FileManager.contentsOfDirectory(at:includingPropertiesForKeys:options:)",
+      "FileManager.enumerator(at:includingPropertiesForKeys:options:errorHandler:)",
       "FileManager.enumerator(atPath:)", "String.init(format:_:)", "StringProtocol.contains(_:)",
       "StringProtocol.localizedCaseInsensitiveContains(_:)",
       "StringProtocol.padding(toLength:withPad:startingAt:)",
+      "StringProtocol.removingPercentEncoding",
       "StringProtocol.trimmingCharacters(in:)", "URL.resourceValues(forKeys:)",
     ])
 
