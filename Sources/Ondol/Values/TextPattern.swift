@@ -28,13 +28,14 @@ struct TextPattern: Sendable, Hashable {
   /// - Complexity: O(n) in the bytes of `text`, about.
   func matches(_ text: String) -> Bool {
     let searched = ignoresCase ? text.lowercased() : text
-    let (pattern, bytes) = (self.text.text.utf8, searched.utf8)
-    switch place {
-    case .whole: return bytes.elementsEqual(pattern)
-    case .beginning: return bytes.starts(with: pattern)
-    case .anywhere:
-      let (bytes, pattern) = (Array(bytes), Array(pattern))
-      return bytes.bytes.contains(pattern.bytes)
+    return self.text.text.withUTF8Bytes { pattern in
+      searched.withUTF8Bytes { bytes in
+        switch place {
+        case .whole: bytes.compare(pattern) == 0
+        case .beginning: bytes.starts(with: pattern)
+        case .anywhere: bytes.contains(pattern)
+        }
+      }
     }
   }
 }
