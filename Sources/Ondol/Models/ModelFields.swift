@@ -48,7 +48,7 @@ final class ModelFields<Model: Codable & Sendable>: Sendable {
   ) throws(DatabaseError) -> (sample: Sample, numbers: [String: Int]) {
     let probe = Probe(digit: digit, numbers: numbers, in: database)
     do {
-      let model = try Model(from: ProbeDecoder(probe))
+      let model = try Model(from: ProbeDecoder(probe, userInfo: decoder.userInfo))
       let sample = Sample(
         model: model, fields: try encoder.encode(model), documentID: probe.documentID)
       return (sample, probe.numbers)
@@ -139,8 +139,11 @@ extension ModelFields {
     let key = ModelKey(
       type: ObjectIdentifier(Model.self), keyStrategy: encoder.keyStrategy,
       dateStrategy: encoder.dateStrategy)
-    // Defaults are the collection's own.
-    let isPlain = decoder.defaults.isEmpty
+    // What is kept has its coders with it: only those that anybody with the same key would bring.
+    let isPlain =
+      decoder.defaults.isEmpty && decoder.userInfo.isEmpty && encoder.userInfo.isEmpty
+      && decoder.keyStrategy == encoder.keyStrategy
+      && decoder.dateStrategy == encoder.dateStrategy
     if isPlain, let known = knownModels.withLock({ $0[key] }) as? ModelFields { return known }
     let fields = try ModelFields(encoder, decoder, in: database)
     if isPlain { knownModels.withLock { $0[key] = fields } }

@@ -113,4 +113,20 @@ private struct Told: Codable, Sendable {
     #expect(
       try DocumentDecoder().decode(Told.self, from: fields).inner.text.hasSuffix("with nothing"))
   }
+
+  /// What is found out about a type is kept for all; the coders of whoever came first were, too.
+  @Test func `A typed collection goes by its own coders, whoever came first`() async throws {
+    let database = try await Database.inMemory()
+    let key = try #require(Told.key)
+    _ = try database.collection("told", of: Told.self)
+    var encoder = DocumentEncoder()
+    encoder.userInfo[key] = "a pen"
+    var decoder = DocumentDecoder()
+    decoder.userInfo[key] = "glasses"
+    let told = try database.collection("told", of: Told.self, encoder: encoder, decoder: decoder)
+    try await told.document("a").setData(Told(text: "t", inner: .init(text: "i")))
+    let text = try await told.document("a").getDocument()?.inner.text
+    #expect(text == "i, written with a pen, read with glasses")
+    try await database.close()
+  }
 }
