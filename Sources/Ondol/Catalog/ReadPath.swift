@@ -67,6 +67,14 @@ extension CollectionReference {
   }
 }
 
+extension Rows {
+  /// Reads a document and its collection, so that both are in memory.
+  func warm(_ path: DocumentPath) throws(DatabaseError) {
+    _ = try catalog.family(path.segments[0], in: self)
+    _ = try DocumentReader(rows: self).contents(of: path)
+  }
+}
+
 /// Reads documents from one snapshot.
 struct DocumentReader {
   let rows: Rows

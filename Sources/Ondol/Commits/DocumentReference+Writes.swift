@@ -203,7 +203,7 @@ extension DocumentReference {
         let outcome = try await database.read(snapshot) { (rows) throws(DatabaseError) in
           let transaction = Transaction(database, rows)
           try transaction.deleteDocument(self, recursive: true, ifVersion: version)
-          return try transaction.finish()
+          return try transaction.finish()(rows)
         }
         return ((), outcome)
       }.commit

@@ -57,10 +57,9 @@ extension QuerySource {
     recursive: Bool = false, durability: Durability? = nil,
     progress: (QueryWriteProgress) -> Void = { _ in }
   ) async throws(DatabaseError) -> Int {
-    try await QueryWriting(query: query, durability: durability).run(progress) {
-      (transaction, document) throws(DatabaseError) in
-      try transaction.deleteDocument(document, recursive: recursive)
-    }
+    try await QueryWriting(
+      query: query, durability: durability, intent: WriteCompiler.delete(), isRecursive: recursive
+    ).run(progress)
   }
 
   func updateDocuments(
@@ -68,10 +67,8 @@ extension QuerySource {
     _ progress: (QueryWriteProgress) -> Void
   ) async throws(DatabaseError) -> Int {
     let intent = try WriteCompiler.update(FieldInput.inputs(data), precondition: .exists(true))
-    return try await QueryWriting(query: query, durability: durability).run(progress) {
-      (transaction, document) throws(DatabaseError) in
-      try transaction.add(document, nil) { () throws(DatabaseError) in intent }
-    }
+    return try await QueryWriting(query: query, durability: durability, intent: intent)
+      .run(progress)
   }
 }
 
@@ -79,15 +76,15 @@ extension QuerySource {
 private struct QueryWriting: Sendable {
   let query: Query
   let durability: Durability?
+  /// What becomes of each document.
+  var intent: WriteIntent
+  /// Whether the documents go with everything below them.
+  var isRecursive = false
 
   /// Documents of one commit.
   private static let batchCount = 500
 
-  typealias Write = @Sendable (Transaction, DocumentReference) throws(DatabaseError) -> Void
-
-  func run(
-    _ progress: (QueryWriteProgress) -> Void, _ write: @escaping Write
-  ) async throws(DatabaseError) -> Int {
+  func run(_ progress: (QueryWriteProgress) -> Void) async throws(DatabaseError) -> Int {
     let shape = try query.shape.get()
     try query.database.refuseWriteInTransaction()
     var state = QueryWriteProgress(written: 0, passedOver: 0)
@@ -95,7 +92,7 @@ private struct QueryWriting: Sendable {
     var found = query.select([]).documents.makeAsyncIterator()
     var batch: [DocumentReference] = []
     try await fill(&batch, with: Self.batchCount + 1, of: &found)
-    if batch.count <= Self.batchCount, let count = try await writeAtOnce(write) {
+    if batch.count <= Self.batchCount, let count = try await writeAtOnce() {
       state.written = count
       progress(state)
       return count
@@ -103,7 +100,7 @@ private struct QueryWriting: Sendable {
     while !batch.isEmpty {
       try refuseWhenCancelled("calling again goes on with what still meets the conditions")
       let next = Array(batch.prefix(Self.batchCount))
-      let written = try await self.write(next, shape, write)
+      let written = try await write(next, shape)
       state.written += written
       state.passedOver += next.count - written
       progress(state)
@@ -124,27 +121,46 @@ private struct QueryWriting: Sendable {
   }
 
   /// Writes the result as of the commit; nil when it has become too large for one.
-  private func writeAtOnce(_ write: @escaping Write) async throws(DatabaseError) -> Int? {
+  private func writeAtOnce() async throws(DatabaseError) -> Int? {
     let ids = query.select([])
     return try await transaction { (transaction) throws(DatabaseError) in
       let documents = try transaction.getDocuments(ids).documents
       guard documents.count <= Self.batchCount else { return nil }
-      for document in documents { try write(transaction, document.reference) }
+      for document in documents { try write(document.reference, transaction) }
       return documents.count
     }
   }
 
+  private func write(
+    _ document: DocumentReference, _ transaction: Transaction
+  ) throws(DatabaseError) {
+    if isRecursive { return try transaction.deleteDocument(document, recursive: true) }
+    try transaction.add(document, nil) { () throws(DatabaseError) in intent }
+  }
+
   /// Writes those of the documents that still meet the conditions, and says how many those are.
   private func write(
-    _ batch: [DocumentReference], _ shape: QueryShape, _ write: @escaping Write
+    _ batch: [DocumentReference], _ shape: QueryShape
   ) async throws(DatabaseError) -> Int {
-    try await transaction { (transaction) throws(DatabaseError) in
+    guard isRecursive else {
+      var intent = intent
+      intent.precondition = .meets(
+        DocumentCondition { shape.matches($0, name: shape.name(of: $1)) })
+      var writes: [DocumentWrite] = []
+      writes.reserveCapacity(batch.count)
+      for document in batch {
+        writes.append(DocumentWrite(path: try document.place.get(), intent: intent))
+      }
+      let commit = try await query.database.commit(writes, durability: durability)
+      return commit.documents.count { !$0.isUntouched }
+    }
+    return try await transaction { (transaction) throws(DatabaseError) in
       var count = 0
       for reference in batch {
         let document = try transaction.getDocument(reference)
         let name = shape.name(of: try reference.place.get())
         guard document.exists, shape.matches(document.data(), name: name) else { continue }
-        try write(transaction, reference)
+        try write(reference, transaction)
         count += 1
       }
       return count
@@ -160,7 +176,7 @@ private struct QueryWriting: Sendable {
         try await database.read(snapshot) { (rows) throws(DatabaseError) in
           let transaction = Transaction(database, rows)
           let result = try body(transaction)
-          return (result, try transaction.finish())
+          return (result, try transaction.finish()(rows))
         }
       }.result
     } catch let error as DatabaseError {

@@ -16,8 +16,14 @@ extension Transaction {
     try check(query.database, query.reference.path)
     let (path, selection) = try query.resolved()
     noteTreeRead(of: path)
-    let node = try currentRows().node(at: path, selection)
-    return TreeSnapshot(reference: query.reference, node: node, order: selection.order)
+    do throws(DatabaseError) {
+      let node = try currentRows().node(at: path, selection)
+      return TreeSnapshot(reference: query.reference, node: node, order: selection.order)
+    } catch {
+      throw noting(error) { (rows) throws(DatabaseError) in
+        _ = try rows.node(at: path, selection)
+      }
+    }
   }
 
   /// Replaces what is at a place of the tree.

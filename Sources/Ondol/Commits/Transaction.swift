@@ -2,6 +2,9 @@
 // what the transaction's snapshot has, and become one batch at the end; reads note what they looked
 // at, and the commit is refused when any of that has changed. TransactionRun tries again then.
 //
+// What a read needs from disk is not waited for on the body's actor: the read throws, says what to
+// read, and the body runs again once that is in memory.
+//
 // A document that was written is read back from the writes. A query after a write runs on the same
 // rows with the writes' rows laid above them, indexes and all, so that it needs no rules of its
 // own.
@@ -12,8 +15,9 @@ internal import OndolEngine
 ///
 /// All reads see one moment, with the transaction's own writes on top of it; reads and writes may
 /// come in any order, and queries are possible, none of which Firestore's clients allow. Nothing is
-/// visible to others before the whole transaction is committed. The calls do not suspend; they
-/// block the thread while a block is read from disk.
+/// visible to others before the whole transaction is committed. The calls do not suspend, and do not
+/// wait for a disk: one that would have to throws `.unavailable`, and the body runs again once what
+/// it asked for is in memory, whatever it made of the error.
 ///
 /// It is valid within the body that it was handed to, and not `Sendable`: any later call throws
 /// `.failedPrecondition`.
@@ -26,6 +30,11 @@ public final class Transaction {
   /// The base with all writes so far above it, once a query has asked for it.
   private var overlay: Rows?
   private var isOver = false
+  /// Reads from disk what a call lacked; nil as long as none did.
+  private(set) var missing: Warming?
+
+  /// Reads what has to be in memory.
+  typealias Warming = @Sendable (Rows) throws(DatabaseError) -> Void
 
   /// Reads `rows`, blocking when they may.
   init(_ database: Database, _ rows: Rows) {
@@ -52,9 +61,13 @@ public final class Transaction {
     if let written = preparation.document(at: path) {
       return DocumentSnapshot(reference: reference, contents: contents(written))
     }
-    try footprint.add(path, in: base)
-    let contents = try DocumentReader(rows: base).contents(of: path)
-    return DocumentSnapshot(reference: reference, contents: contents)
+    do throws(DatabaseError) {
+      try footprint.add(path, in: base)
+      let contents = try DocumentReader(rows: base).contents(of: path)
+      return DocumentSnapshot(reference: reference, contents: contents)
+    } catch {
+      throw noting(error) { (rows) throws(DatabaseError) in try rows.warm(path) }
+    }
   }
 
   /// The document as a `Decodable` type.
@@ -76,11 +89,18 @@ public final class Transaction {
   ///   far.
   public func getDocuments(_ source: some QuerySource) throws(DatabaseError) -> QuerySnapshot {
     let query = source.query
-    var executor = try executor(of: query)
-    let found = try documents(of: &executor)
-    return QuerySnapshot(
-      query: query, documents: found, try executor.end(of: found),
-      unreadable: executor.unreadable)
+    do throws(DatabaseError) {
+      var executor = try executor(of: query)
+      let found = try documents(of: &executor)
+      return QuerySnapshot(
+        query: query, documents: found, try executor.end(of: found),
+        unreadable: executor.unreadable)
+    } catch {
+      throw noting(error) { [database] (rows) throws(DatabaseError) in
+        var executor = try Executor(try query.shape.get(), in: database, rows)
+        _ = try executor.documents()
+      }
+    }
   }
 
   /// The documents the query finds, completed with those they refer to. What was referred to, or is
@@ -90,14 +110,18 @@ public final class Transaction {
   /// - Complexity: as `LookupQuery.getDocuments()`; after a write, also O(n log n) in the writes so
   ///   far.
   public func getDocuments(_ lookup: LookupQuery) throws(DatabaseError) -> QuerySnapshot {
-    var executor = try executor(of: lookup.query)
-    let found = try documents(of: &executor)
-    let end = try executor.end(of: found, keepsKeys: true)
-    let completed = try lookup.complete(found, executor.rows)
-    for path in completed.referred.keys { try footprint.add(path, in: base) }
-    return QuerySnapshot(
-      query: lookup.query, documents: completed.documents, end,
-      unreadable: executor.unreadable.adding(completed.unreadable, in: database))
+    do throws(DatabaseError) {
+      var executor = try executor(of: lookup.query)
+      let found = try documents(of: &executor)
+      let end = try executor.end(of: found, keepsKeys: true)
+      let completed = try lookup.complete(found, executor.rows)
+      for path in completed.referred.keys { try footprint.add(path, in: base) }
+      return QuerySnapshot(
+        query: lookup.query, documents: completed.documents, end,
+        unreadable: executor.unreadable.adding(completed.unreadable, in: database))
+    } catch {
+      throw noting(error) { (rows) throws(DatabaseError) in _ = try lookup.find(in: rows) }
+    }
   }
 
   /// Numbers about a result, the transaction's own writes among it. What comes to change them
@@ -110,8 +134,15 @@ public final class Transaction {
   public func getAggregation(
     _ aggregate: AggregateQuery
   ) throws(DatabaseError) -> AggregateQuerySnapshot {
-    var executor = try executor(of: aggregate.query)
-    return try aggregate.aggregate(&executor)
+    do throws(DatabaseError) {
+      var executor = try executor(of: aggregate.query)
+      return try aggregate.aggregate(&executor)
+    } catch {
+      throw noting(error) { [database] (rows) throws(DatabaseError) in
+        var executor = try Executor(try aggregate.query.shape.get(), in: database, rows)
+        _ = try aggregate.aggregate(&executor)
+      }
+    }
   }
 
   /// Numbers about the groups of a result; see `getAggregation(_:)`.
@@ -120,8 +151,15 @@ public final class Transaction {
   public func getAggregation(
     _ groups: GroupedAggregateQuery
   ) throws(DatabaseError) -> [AggregateGroup] {
-    var executor = try executor(of: groups.aggregate.query)
-    return try groups.groups(&executor)
+    do throws(DatabaseError) {
+      var executor = try executor(of: groups.aggregate.query)
+      return try groups.groups(&executor)
+    } catch {
+      throw noting(error) { [database] (rows) throws(DatabaseError) in
+        var executor = try Executor(try groups.aggregate.query.shape.get(), in: database, rows)
+        _ = try groups.groups(&executor)
+      }
+    }
   }
 
   /// What answers the query after the writes so far; what it reads is noted.
@@ -148,12 +186,16 @@ public final class Transaction {
 
   /// The documents below `path`.
   func readDescendants(of path: DocumentPath) throws(DatabaseError) -> [DocumentPath] {
-    let rows = try currentRows()
-    var paths: [DocumentPath] = []
-    let collections = try rows.collections(below: path)
-    footprint.add(below: path, collections)
-    for collection in collections { paths += try rows.documents(in: collection) }
-    return paths
+    do throws(DatabaseError) {
+      let rows = try currentRows()
+      let collections = try rows.collections(below: path)
+      footprint.add(below: path, collections)
+      return try rows.documents(in: collections)
+    } catch {
+      throw noting(error) { (rows) throws(DatabaseError) in
+        _ = try rows.documents(in: rows.collections(below: path))
+      }
+    }
   }
 
   /// What is read after the writes so far.
@@ -191,10 +233,21 @@ public final class Transaction {
     do throws(DatabaseError) {
       var intent = try compile()
       if let version { intent.precondition = .version(version) }
-      try preparation.apply(DocumentWrite(path: path, intent: intent))
-      overlay = nil
+      try apply(DocumentWrite(path: path, intent: intent))
     } catch {
       throw error.at(path: "\(path)")
+    }
+  }
+
+  private func apply(_ write: DocumentWrite) throws(DatabaseError) {
+    do throws(DatabaseError) {
+      try preparation.apply(write)
+      overlay = nil
+    } catch {
+      throw noting(error) { (rows) throws(DatabaseError) in
+        try rows.warm(write.path)
+        _ = try WritePreparation.prepare([write], in: rows)
+      }
     }
   }
 
@@ -206,8 +259,15 @@ public final class Transaction {
 
   func addTree(_ changes: [TreeChange]) throws(DatabaseError) {
     footprint.add(root: Database.treeGate)
-    try tree.apply(changes)
-    overlay = nil
+    do throws(DatabaseError) {
+      try tree.apply(changes)
+      overlay = nil
+    } catch {
+      throw noting(error) { (rows) throws(DatabaseError) in
+        var tree = TreePreparation(rows)
+        try tree.apply(changes)
+      }
+    }
   }
 
   /// Adds a write that is compiled already, of contents that the commit makes stored.
@@ -215,7 +275,7 @@ public final class Transaction {
     _ write: DocumentWrite, bringing contents: [StagedContent] = []
   ) throws(DatabaseError) {
     try bring(contents)
-    try preparation.apply(write)
+    try apply(write)
   }
 
   /// Has the commit make contents stored that documents of it refer to.
@@ -225,18 +285,24 @@ public final class Transaction {
     overlay = nil
   }
 
-  // MARK: - The end
-
-  /// What it comes to, to be committed.
-  func finish() throws(DatabaseError) -> TransactionOutcome {
-    let roots = footprint.roots.union(preparation.roots)
-    return TransactionOutcome(prepared: try prepare(), roots: roots)
+  /// Notes what to read when `error` says that it is not in memory.
+  func noting(_ error: DatabaseError, _ warming: @escaping Warming) -> DatabaseError {
+    if error.isCold, missing == nil { missing = warming }
+    return error
   }
 
-  /// The batch of everything written, guarded by everything read.
-  private func prepare() throws(DatabaseError) -> PreparedCommit {
+  // MARK: - The end
+
+  /// What it comes to, to be committed: the batch of everything written, guarded by everything
+  /// read. It may be made of the same rows elsewhere.
+  func finish() -> @Sendable (Rows) throws(DatabaseError) -> TransactionOutcome {
     isOver = true
-    return try preparation.finish(guarding: footprint, with: tree)
+    let roots = footprint.roots.union(preparation.roots)
+    return { [preparation, footprint, tree] (rows) throws(DatabaseError) in
+      var preparation = preparation.reading(rows)
+      let prepared = try preparation.finish(guarding: footprint, with: tree)
+      return TransactionOutcome(prepared: prepared, roots: roots)
+    }
   }
 
   /// Refuses further calls.
@@ -259,6 +325,8 @@ public final class Transaction {
   func check(
     _ other: Database, _ path: @autoclosure () -> String
   ) throws(DatabaseError) {
+    // The attempt is of no use any more.
+    if missing != nil { throw .cold }
     guard other === database else {
       throw DatabaseError(
         .invalidArgument, "what is asked for is in another database than the transaction",

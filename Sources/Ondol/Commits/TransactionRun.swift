@@ -1,6 +1,7 @@
 // Runs the body of a transaction until it commits. An attempt lets the body read from a snapshot,
 // and write; what was written is committed if nothing that was read has changed. If something has,
-// the attempt never happened, and the committer asks for another.
+// the attempt never happened, and the committer asks for another. An attempt that lacks what is on
+// disk never happened, either: that is read, and the body runs again on the same snapshot.
 
 internal import OndolEngine
 
@@ -17,8 +18,10 @@ extension Database {
   /// other.
   ///
   /// When another commit changes something that was read, be it a document, its absence or the
-  /// result of a query, `body` runs again; so it must not do anything that cannot be repeated. An
-  /// error that `body` throws ends the transaction, nothing is written, and the error is thrown on.
+  /// result of a query, `body` runs again; so it must not do anything that cannot be repeated. It
+  /// runs again, too, when what it reads must come from disk, so that its actor never waits for
+  /// that; the call that would have waited throws. Any other error that `body` throws ends the
+  /// transaction, nothing is written, and the error is thrown on.
   /// A transaction that has written nothing commits nothing.
   ///
   /// As Firestore's, but it needs no network, and after three attempts writers to the same root
@@ -41,7 +44,9 @@ extension Database {
   /// - Throws: what `body` throws; `.aborted` when other commits came first `attempts` times;
   ///   `.cancelled` when the task was cancelled before the commit; `.resourceExhausted` when the
   ///   commit is over 64 MiB; otherwise as a write of one document.
-  /// - Complexity: what `body` reads and writes, for each attempt.
+  /// - Complexity: what `body` reads and writes, for each attempt, and once more for each of its
+  ///   reads that had to come from disk. After 128 of these in one attempt the cache is too small
+  ///   for what `body` reads, and the last run does wait on its actor.
   @discardableResult
   public func runTransaction<Result>(
     attempts: Int = 100, durability: Durability? = nil,
@@ -56,17 +61,36 @@ extension Database {
     attempts: Int, durability: Durability?, _ body: (Transaction) async throws -> Result
   ) async throws -> (result: Result, commit: CompletedCommit) {
     try await derive(attempts: attempts, durability: durability) { snapshot in
-      let transaction = Transaction(self, Rows(snapshot, catalog, mayBlock: true))
-      defer { transaction.end() }
-      do {
-        let result = try await runBody { try await body(transaction) }
-        return (result, try transaction.finish())
-      } catch {
-        transaction.abandon(after: error)
-        throw error
+      let moment = now()
+      var misses = 0
+      while true {
+        let mayBlock = misses >= Self.mostMisses
+        let transaction = Transaction(
+          self, Rows(snapshot, catalog, mayBlock: mayBlock, asOf: moment))
+        defer { transaction.end() }
+        do {
+          let result = try await runBody { try await body(transaction) }
+          if transaction.missing == nil {
+            return (result, try await read(snapshot, asOf: moment, transaction.finish()))
+          }
+          transaction.abandon(after: DatabaseError.cold)
+        } catch {
+          transaction.abandon(after: error)
+          if transaction.missing == nil { throw error }
+        }
+        do {
+          if let missing = transaction.missing { try await read(snapshot, asOf: moment, missing) }
+          misses += 1
+        } catch {
+          // The body is told of it by its own read.
+          misses = Self.mostMisses
+        }
       }
     }
   }
+
+  /// How often an attempt runs again because something must be read from disk.
+  private static var mostMisses: Int { 128 }
 
   /// Derives from snapshots until one attempt can be committed, or throws.
   func derive<R>(

@@ -21,7 +21,7 @@ struct PreparedCommit: Sendable {
 
 /// Derives a batch from a snapshot.
 struct WritePreparation {
-  let rows: Rows
+  private(set) var rows: Rows
   /// Changes of the catalog, by root collection.
   var edits: [ExactText: CatalogEdit] = [:]
   var collections = WrittenCollections()
@@ -62,6 +62,13 @@ struct WritePreparation {
   /// Whether nothing was written.
   var isEmpty: Bool { documents.isEmpty }
 
+  /// The same, going on with the same rows read elsewhere.
+  func reading(_ rows: Rows) -> WritePreparation {
+    var preparation = self
+    preparation.rows = rows.atOneMoment
+    return preparation
+  }
+
   // MARK: - Applying
 
   /// Adds a write, behind those before.
@@ -96,6 +103,9 @@ struct WritePreparation {
     switch precondition {
     case .isOver: document.isOver
     case .isOutdated: document.before != nil && document.isOutdated && !document.isUnreadable
+    case .meets(let condition):
+      !document.isUnreadable
+        && (document.after.map { condition.isMet($0.all, document.path) } ?? false)
     default: true
     }
   }
@@ -176,7 +186,7 @@ struct WritePreparation {
   ) throws(DatabaseError) {
     let exists = document.after != nil
     switch precondition {
-    case .none, .isOver, .isOutdated, .isUnlinked:
+    case .none, .isOver, .isOutdated, .isUnlinked, .meets:
       break
     case .object(let condition):
       try condition.check(document.after?.all, at: document.path.name)

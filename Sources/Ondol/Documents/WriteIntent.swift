@@ -40,8 +40,23 @@ enum Precondition: Sendable, Hashable {
   /// The document is there, has an earlier schema and can be upgraded; otherwise the write is
   /// passed over. One whose time is over goes.
   case isOutdated
+  /// The document is there and meets a condition; otherwise the write is passed over.
+  case meets(DocumentCondition)
   /// The document is a storage path, and its object is as the condition says.
   case object(StorageCondition)
   /// The document is a storage path, which goes with the commit when no document links it.
   case isUnlinked
+}
+
+/// A condition on documents that somebody above states. Equal to itself alone.
+final class DocumentCondition: Sendable, Hashable {
+  /// Whether the fields of the document at a path meet it.
+  let isMet: @Sendable ([String: Value], DocumentPath) -> Bool
+
+  init(_ isMet: @escaping @Sendable ([String: Value], DocumentPath) -> Bool) {
+    self.isMet = isMet
+  }
+
+  static func == (left: DocumentCondition, right: DocumentCondition) -> Bool { left === right }
+  func hash(into hasher: inout Hasher) { hasher.combine(ObjectIdentifier(self)) }
 }

@@ -43,6 +43,13 @@ extension Rows {
     return paths
   }
 
+  /// The paths of the documents in the ranges.
+  func documents(in ranges: [DocumentRange]) throws(DatabaseError) -> [DocumentPath] {
+    var paths: [DocumentPath] = []
+    for range in ranges { paths += try documents(in: range) }
+    return paths
+  }
+
   /// Whether there is a document in the range.
   func hasDocument(in range: DocumentRange) throws(DatabaseError) -> Bool {
     var walk = RangeWalk(self, [range.range])

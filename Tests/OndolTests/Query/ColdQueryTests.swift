@@ -1,5 +1,6 @@
 // Queries whose rows are not in memory. Their blocks are read on the thread for cold reads: with
 // that thread held, a query waits and its own thread goes on, and with it let go, the answer comes.
+// A transaction's body cannot wait: it runs again.
 
 import OndolEngine
 import OndolTestKit
@@ -96,6 +97,73 @@ import Testing
     // Nothing is left of it: the same query is answered afterwards.
     _ = try await Self.count(kind, in: items)
     try await database.close()
+  }
+
+  /// Reads of a transaction blocked the thread of whoever ran it, the main one as well.
+  @Test(arguments: ["get", "query", "count", "lookup", "update", "delete", "create", "tree"])
+  func `A transaction waits for blocks from disk without holding its thread`(
+    kind: String
+  ) async throws {
+    var environment = Environment.memory()
+    let workers = HeldWorkers()
+    environment.threads = workers
+    var database = try await openCold(environment)
+    try await database.tree.child("a/b").setValue(7)
+    try await database.collection("items").createIndex(on: ["n"], unique: true)
+    try await database.close()
+    var engineOptions = EngineOptions()
+    engineOptions.smallShardSize = 0
+    database = try await Database.open(
+      at: "/db", environment: environment, engineOptions: engineOptions)
+    let items = database.collection("items")
+    workers.hold()
+    let runs = Guarded(0)
+    let isDone = Guarded(false)
+    try await withThrowingTaskGroup(of: Void.self) { group in
+      group.addTask { [database] in
+        defer { isDone.withLock { $0 = true } }
+        let found = try await database.runTransaction { transaction in
+          runs.withLock { $0 += 1 }
+          return try Self.touch(kind, items, transaction)
+        }
+        #expect(found == (kind == "query" ? 200 : kind == "count" ? 2_000 : 7), "\(kind)")
+      }
+      while !workers.hasWaiting, !isDone.withLock({ $0 }) { await Task.yield() }
+      #expect(workers.hasWaiting, "\(kind)")
+      workers.release()
+      try await group.waitForAll()
+    }
+    #expect(runs.withLock { $0 } > 1)
+    let written = try await items.document("7").getDocument()
+    #expect(written.exists == (kind != "delete"))
+    #expect(written["seen"] as Bool? == (kind == "update" ? true : nil))
+    try await database.close()
+  }
+
+  /// Reads or writes, and swallows the error of a read once.
+  private static func touch(
+    _ kind: String, _ items: CollectionReference, _ transaction: Transaction
+  ) throws -> Int {
+    let seven = items.document("7")
+    switch kind {
+    case "get": return try transaction.getDocument(seven)["n"] ?? 0
+    case "query":
+      let found = try? transaction.getDocuments(items.whereField("group", isEqualTo: 3))
+      return found?.count ?? 0
+    case "count":
+      return try transaction.getAggregation(items.whereField("n", isLessThan: 5_000).count).count
+    case "lookup":
+      let found = try transaction.getDocuments(
+        items.whereField("n", isEqualTo: 7).lookup("n", in: "items", as: "other"))
+      return found.documents.first?["n"] ?? 0
+    case "update": try transaction.updateData(["seen": true], forDocument: seven)
+    case "delete": try transaction.deleteDocument(seven, recursive: true)
+    case "create":
+      try transaction.setData(["n": 9_999], forDocument: items.document("new"))
+    default:
+      return Int(try transaction.getData(items.database.tree.child("a/b")).value.integer ?? 0)
+    }
+    return 7
   }
 
   private static func count(_ kind: String, in items: CollectionReference) async throws -> Int {
