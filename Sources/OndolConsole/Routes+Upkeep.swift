@@ -9,17 +9,14 @@ extension ConsoleHandler {
   func createIndex(_ body: [UInt8]) async throws -> JSON {
     let members = try Members(
       body, known: ["collection", "group", "fields", "unique", "elements", "where"])
-    guard let fields = try members.texts("fields"), !fields.isEmpty else {
+    guard var fields = try members.texts("fields"), !fields.isEmpty else {
       throw ConsoleFailure.wrong("\"fields\" is missing")
     }
     let condition = try members.text("where").flatMap { text in
       text.allSatisfy(\.isWhitespace) ? nil : try WhereExpression(text).filter
     }
     let isUnique = try members.boolean("unique") ?? false
-    let isOfElements = try members.boolean("elements") ?? false
-    guard !isOfElements || fields.count == 1 && !isUnique else {
-      throw ConsoleFailure.wrong("an index on elements has one field, and is not unique")
-    }
+    if try members.boolean("elements") ?? false, !fields[0].hasSuffix("[]") { fields[0] += "[]" }
     let database = database
     let collection = try members.text("collection")
     let group = try members.text("group")
@@ -31,32 +28,23 @@ extension ConsoleHandler {
     }
     let place = collection ?? group ?? ""
     if let collection {
-      let wanted = fields.map { $0.hasPrefix("-") ? $0 : $0 }
       let known = try await database.collection(collection).listIndexes()
       if condition == nil,
-        known.contains(where: { $0.fields == wanted && $0.isUnique == isUnique && !isOfElements })
+        known.contains(where: { $0.fields == fields && $0.isUnique == isUnique })
       {
         throw ConsoleFailure(409, "alreadyExists", "there is such an index")
       }
     }
     let title = "Create index \(fields.joined(separator: ", ")) of \(place)"
+    let wanted = fields
     return try tasks.start("createIndex", title, unit: "documents") { progress in
       let show = { @Sendable (now: IndexProgress) in progress(now.documents, now.total) }
       if let group {
-        let group = database.collectionGroup(group)
-        if isOfElements {
-          try await group.createIndex(onArray: fields[0], where: condition, progress: show)
-        } else {
-          try await group.createIndex(on: fields, where: condition, progress: show)
-        }
+        try await database.collectionGroup(group).createIndex(
+          on: wanted, where: condition, progress: show)
       } else {
-        let collection = database.collection(place)
-        if isOfElements {
-          try await collection.createIndex(onArray: fields[0], where: condition, progress: show)
-        } else {
-          try await collection.createIndex(
-            on: fields, unique: isUnique, where: condition, progress: show)
-        }
+        try await database.collection(place).createIndex(
+          on: wanted, unique: isUnique, where: condition, progress: show)
       }
       return TaskOutcome()
     }

@@ -24,7 +24,7 @@ struct Main: AsyncParsableCommand {
       """,
     subcommands: [
       PutCommand.self, PatchCommand.self, UpdateCommand.self, EditCommand.self, RemoveCommand.self,
-      MakeIndexCommand.self, RemoveIndexCommand.self, ReindexCommand.self,
+      MakeIndexCommand.self, MakeIndexesCommand.self, RemoveIndexCommand.self, ReindexCommand.self,
       ImportCommand.self, ExportCommand.self, DumpCommand.self, LoadCommand.self,
       DiffCommand.self, DigestCommand.self,
       ListCommand.self, GetCommand.self, InfoCommand.self, CheckCommand.self,

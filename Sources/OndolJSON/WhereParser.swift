@@ -59,6 +59,22 @@ package struct WhereParser {
     return orders
   }
 
+  /// Reads the fields of an index: `tags[], status, price desc`. They are as `createIndex(on:)` takes
+  /// them.
+  package static func indexFields(_ text: String) throws(WhereError) -> [String] {
+    var parser = WhereParser(text)
+    var fields: [String] = []
+    repeat {
+      let field = try parser.readField()
+      let isOfElements = parser.skip("[]")
+      let isDescending = !isOfElements && parser.skip(word: "desc")
+      if !isOfElements, !isDescending { _ = parser.skip(word: "asc") }
+      fields.append((isDescending ? "-" : "") + field.description + (isOfElements ? "[]" : ""))
+    } while parser.skip(",")
+    try parser.expectEnd()
+    return fields
+  }
+
   /// Reads a list of fields: ``name, sizes.`5.5` ``.
   package static func fields(_ text: String) throws(WhereError) -> [FieldPath] {
     var parser = WhereParser(text)

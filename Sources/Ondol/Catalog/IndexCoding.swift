@@ -11,6 +11,15 @@ private enum Flag {
   static let partial: UInt8 = 8
   static let link: UInt8 = 16
   static let lifetime: UInt8 = 32
+  /// What is more is in a second byte.
+  static let more: UInt8 = 64
+}
+
+/// Flags of the second byte.
+private enum Further {
+  /// The place of the field of elements follows; without it that is the first and only one.
+  static let elementsPlace: UInt8 = 1
+  static let opposedIDs: UInt8 = 2
 }
 
 private enum Node {
@@ -35,10 +44,16 @@ extension [UInt8] {
       append(field.descending ? 1 : 0)
       append(texts: field.names)
     }
+    let elements = kind.fields.count > 1 ? kind.fields.firstIndex(where: \.isOfElements) : nil
+    let further =
+      (elements == nil ? 0 : Further.elementsPlace) | (kind.opposesIDs ? Further.opposedIDs : 0)
     append(
       (kind.isOfElements ? Flag.elements : 0) | (kind.isUnique ? Flag.unique : 0)
         | (kind.isOfGroup ? Flag.group : 0) | (kind.condition == nil ? 0 : Flag.partial)
-        | (kind.isLink ? Flag.link : 0) | (kind.isOfEnds ? Flag.lifetime : 0))
+        | (kind.isLink ? Flag.link : 0) | (kind.isOfEnds ? Flag.lifetime : 0)
+        | (further == 0 ? 0 : Flag.more))
+    if further != 0 { append(further) }
+    if let elements { appendVarint(elements) }
     if let condition = kind.condition { append(condition) }
     if let folder = kind.linkedFolder { append(texts: [folder]) }
   }
@@ -82,11 +97,24 @@ extension ByteReader {
       kind.fields.append(IndexField(try texts(), descending: descending))
     }
     let flags = try byte()
-    guard flags < 2 * Flag.lifetime else {
+    guard flags < 2 * Flag.more else {
       throw .newer(at: offset, "an index of the unknown kind \(flags)")
     }
     guard !kind.fields.isEmpty else { throw MalformedBytes(at: offset, "an index of no field") }
-    kind.isOfElements = flags & Flag.elements != 0
+    let further = flags & Flag.more == 0 ? 0 : try byte()
+    guard further < 2 * Further.opposedIDs else {
+      throw .newer(at: offset, "an index of the unknown kind \(flags), \(further)")
+    }
+    if flags & Flag.elements != 0 {
+      let place = further & Further.elementsPlace == 0 ? 0 : try count(atMost: listLimit)
+      guard kind.fields.indices.contains(place), !kind.fields[place].descending else {
+        throw MalformedBytes(at: offset, "an index of the elements of no field")
+      }
+      kind.fields[place].isOfElements = true
+    } else if further & Further.elementsPlace != 0 {
+      throw MalformedBytes(at: offset, "an index with a place of elements, and of none")
+    }
+    kind.opposesIDs = further & Further.opposedIDs != 0
     kind.isUnique = flags & Flag.unique != 0
     kind.isOfGroup = flags & Flag.group != 0
     if flags & Flag.partial != 0 { kind.condition = try filterTree(depth: 0) }

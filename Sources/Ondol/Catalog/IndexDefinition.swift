@@ -6,34 +6,47 @@
 struct IndexField: Sendable, Hashable {
   var names: FieldNames
   var descending: Bool
+  /// Whether there is a row for each distinct element of the field, which is an array.
+  var isOfElements: Bool
 
-  init(_ names: FieldNames, descending: Bool = false) {
+  init(_ names: FieldNames, descending: Bool = false, isOfElements: Bool = false) {
     self.names = names
     self.descending = descending
+    self.isOfElements = isOfElements
   }
 
-  /// As an app writes it: `status`, or `-workDate` for descending.
+  /// As an app writes it: `status`, `-workDate` for descending, `tags[]` for the elements.
   init(text: String) throws(DatabaseError) {
     let descending = text.utf8.first == UInt8(ascii: "-")
+    let isOfElements = text.utf8.suffix(2).elementsEqual("[]".utf8)
+    guard !descending || !isOfElements else {
+      throw DatabaseError(
+        .invalidArgument, "an array's elements are found one by one, and so have no direction",
+        field: text)
+    }
+    let path = text.dropFirst(descending ? 1 : 0).dropLast(isOfElements ? 2 : 0)
     self.init(
-      try FieldPath(descending ? String(text.dropFirst()) : text).names(), descending: descending)
+      try FieldPath(String(path)).names(), descending: descending, isOfElements: isOfElements)
   }
 
   var path: FieldPath { FieldPath(names) }
 
   static func == (left: IndexField, right: IndexField) -> Bool {
-    left.descending == right.descending
+    left.descending == right.descending && left.isOfElements == right.isOfElements
       && ValueOrder.compareSegments(left.names, right.names) == 0
   }
 
   func hash(into hasher: inout Hasher) {
     hasher.combine(segments: names)
     hasher.combine(descending)
+    hasher.combine(isOfElements)
   }
 }
 
 extension IndexField: CustomStringConvertible {
-  var description: String { (descending ? "-" : "") + WriteCompiler.describe(names) }
+  var description: String {
+    (descending ? "-" : "") + WriteCompiler.describe(names) + (isOfElements ? "[]" : "")
+  }
 }
 
 /// An index of a collection pattern.
@@ -64,16 +77,16 @@ struct IndexDefinition: Sendable, Hashable {
       }
   }
 
-  /// The direction of the document's id behind the components: that of the last field, because that
-  /// is the direction in which a query that orders by it takes the ids.
-  var idDescending: Bool { fields.last?.descending ?? false }
+  /// The direction of the document's id behind the components.
+  var idDescending: Bool { kind.idDescending }
 }
 
 /// What an index is asked to hold, and how.
 struct IndexKind: Sendable, Hashable {
   var fields: [IndexField]
-  /// Whether there is a row for each distinct element of the one field, which is an array.
-  var isOfElements = false
+  /// Whether ids have the other direction than the last field, in which a query takes them that
+  /// says no more than to order by it.
+  var opposesIDs = false
   /// Whether no two documents of a collection may agree in all fields.
   var isUnique = false
   /// Whether the ids of ancestors are behind the components, so that all collections of the pattern
@@ -89,17 +102,20 @@ struct IndexKind: Sendable, Hashable {
   var isOfEnds = false
 
   init(
-    _ fields: [IndexField], isOfElements: Bool = false, isUnique: Bool = false,
-    isOfGroup: Bool = false, condition: FilterTree? = nil
+    _ fields: [IndexField], isUnique: Bool = false, isOfGroup: Bool = false,
+    condition: FilterTree? = nil
   ) {
     self.fields = fields
-    self.isOfElements = isOfElements
     self.isUnique = isUnique
     self.isOfGroup = isOfGroup
     self.condition = condition
   }
 
   var isLink: Bool { linkedFolder != nil }
+  /// Whether there is a row for each distinct element of one of the fields.
+  var isOfElements: Bool { fields.contains(where: \.isOfElements) }
+  /// The direction of the document's id behind the components.
+  var idDescending: Bool { (fields.last?.descending ?? false) != opposesIDs }
   /// Whether the components come first and the ids of ancestors behind them.
   var putsAncestorsBehind: Bool { isOfGroup || isLink || isOfEnds }
 
@@ -110,6 +126,11 @@ struct IndexKind: Sendable, Hashable {
     return kind
   }
 
+  /// The fields as an app writes them, and behind them the direction of ids when it is special.
+  var texts: [String] {
+    fields.map(\.description) + (opposesIDs ? [idDescending ? "-__name__" : "__name__"] : [])
+  }
+
   /// The fields with `-` before the descending ones, separated by commas, then what is special.
   /// Different indexes of a pattern have different names.
   var name: String {
@@ -117,9 +138,8 @@ struct IndexKind: Sendable, Hashable {
       let field = fields.map(\.description).joined(separator: "[].")
       return "\(field) linked" + (linkedFolder.isEmpty ? "" : " under \(linkedFolder)")
     }
-    var name = fields.map(\.description).joined(separator: ",")
+    var name = texts.joined(separator: ",")
     if isOfEnds { name += " ends" }
-    if isOfElements { name += "[]" }
     if isUnique { name += " unique" }
     if isOfGroup { name += " group" }
     if let condition { name += " where \(condition)" }

@@ -10,6 +10,9 @@
 // The ids behind the components are the row's tail: ascending, they are the very bytes that the
 // document's key ends with. They have the direction of the last field.
 //
+// Of a field of elements there is a row for each distinct element, beside the same other components;
+// a document in which it is no array, or an empty one, has none.
+//
 // A document without the index's first field has no row. A later field that is missing has a mark
 // in its place, one byte in front of all components, so that the index still serves queries for the
 // fields before it. In a unique index only documents with all fields have a row of the third form;
@@ -55,28 +58,27 @@ extension IndexDefinition {
     if kind.isOfEnds {
       guard case .timestamp = value else { return [] }
     }
-    guard kind.isOfElements else {
-      return [row(of: fields, ancestors: ancestors, id: id)]
+    guard let elements = self.fields.first(where: \.isOfElements) else {
+      return [row(of: fields, element: nil, ancestors: ancestors, id: id)]
     }
     var rows: [IndexRow] = []
     var keys: Set<[UInt8]> = []
-    for element in value.array ?? [] {
-      var writer = begin(ancestors)
-      writer.append(element)
-      append(ancestors: ancestors, id: id, to: &writer)
-      if keys.insert(writer.bytes).inserted { rows.append(IndexRow(key: writer.bytes)) }
+    for element in lookUp(elements.names[...], in: fields)?.array ?? [] {
+      let row = row(of: fields, element: element, ancestors: ancestors, id: id)
+      if keys.insert(row.key).inserted { rows.append(row) }
     }
     return rows
   }
 
+  /// The row of a document, or that of one of an array's elements.
   private func row(
-    of fields: [String: Value], ancestors: [String], id: String
+    of fields: [String: Value], element: Value?, ancestors: [String], id: String
   ) -> IndexRow {
     var writer = begin(ancestors)
     var isWhole = true
     var isCut = false
     for field in self.fields {
-      if let value = lookUp(field.names[...], in: fields) {
+      if let value = field.isOfElements ? element : lookUp(field.names[...], in: fields) {
         if writer.append(value, descending: field.descending) { isCut = true }
       } else {
         isWhole = false

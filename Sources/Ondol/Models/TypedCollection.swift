@@ -61,7 +61,8 @@ public struct TypedCollection<Model: Codable & Sendable>: TypedQuerySource {
   /// `CollectionReference.createIndex(on:unique:where:progress:)`.
   ///
   /// - Parameters:
-  ///   - keys: the properties, each with its direction: `.ascending(\.status)`.
+  ///   - keys: the properties, each with its direction: `.ascending(\.status)`, or
+  ///     `.elements(\.tags)`.
   ///   - unique: whether no two documents may have the same values.
   ///   - progress: is told how far it is.
   /// - Returns: the index's name.
@@ -94,7 +95,7 @@ extension TypedCollection: CustomStringConvertible {
   public var description: String { collection.path }
 }
 
-/// A property of an index, with its direction.
+/// A property of an index, with its direction, or the elements of one.
 public struct TypedIndexKey<Model: Codable & Sendable>: Sendable {
   /// The field as an index names it.
   let name: @Sendable (ModelFields<Model>) throws(DatabaseError) -> String
@@ -105,6 +106,15 @@ public struct TypedIndexKey<Model: Codable & Sendable>: Sendable {
   ) -> TypedIndexKey {
     TypedIndexKey { (fields) throws(DatabaseError) in
       "\(try fields.path(of: ModelProperty(property)))"
+    }
+  }
+
+  /// The elements of an array, which `contains` asks for.
+  public static func elements<Element: Encodable & Sendable>(
+    _ property: any KeyPath<Model, [Element]> & Sendable
+  ) -> TypedIndexKey {
+    TypedIndexKey { (fields) throws(DatabaseError) in
+      "\(try fields.path(of: ModelProperty(property)))[]"
     }
   }
 

@@ -95,6 +95,7 @@ struct Executor {
         try add(entry, pattern, nil, of: family)
       }
     }
+    for name in wholeArrayIndexes { database.warnOnce(ofWholeArraysIn: name, of: shape.source) }
     for order in query.orders { note(order.field) }
     for tree in query.conjuncts {
       if case .field(let filter) = tree {

@@ -34,6 +34,9 @@ public struct QueryExplanation: Sendable, CustomStringConvertible {
   /// Names of indexes that are being built and that the query will use once they are ready; see
   /// `listIndexes()` for how far they are.
   public let buildingIndexes: [String]
+  /// Names of indexes that begin with a field of whose elements the query asks, and that hold the
+  /// field's whole arrays: `createIndex(on:)` with `[]` behind the field makes one that serves.
+  public let wholeArrayIndexes: [String]
   /// Whether the conditions combine in more ways than were looked at, so that a better one may have
   /// been passed over. Planning has a budget in proportion to the size of the query; fewer
   /// alternatives side by side, or `in` instead of them, need less.
@@ -72,6 +75,9 @@ public struct QueryExplanation: Sendable, CustomStringConvertible {
     }
     for name in unknownFields { lines.append("  no document and no index has the field '\(name)'") }
     for name in buildingIndexes { lines.append("  index '\(name)' is being built for it") }
+    for name in wholeArrayIndexes {
+      lines.append("  index '\(name)' holds whole arrays and cannot find their elements")
+    }
     if let suggestedIndex {
       lines.append("  an index would serve it: createIndex(on: \(suggestedIndex))")
     }
@@ -99,6 +105,7 @@ public struct QueryExplanation: Sendable, CustomStringConvertible {
     needsNoDocuments = false
     suggestedIndex = nil
     buildingIndexes = []
+    wholeArrayIndexes = []
     isPlanCutShort = ends.contains { $0.parts.contains(where: \.plan.isCutShort) }
     unknownFields = executor.unknownFields
     (entriesVisited, documentsExamined, documentsReturned, duration) = (nil, nil, nil, nil)
@@ -120,6 +127,7 @@ public struct QueryExplanation: Sendable, CustomStringConvertible {
       awaited.append(name)
     }
     buildingIndexes = awaited
+    wholeArrayIndexes = executor.wholeArrayIndexes
     isPlanCutShort = executor.parts.contains(where: \.plan.isCutShort)
     unknownFields = executor.unknownFields
     let isAnalyzed = documentsReturned != nil

@@ -49,7 +49,9 @@ private struct GroupReader {
     var wanted: [QueryField] = []
     for field in groupFields { wanted.append(try QueryField(field)) }
     guard
-      wanted.allSatisfy({ field in scan.index.fields.contains { .field($0.names) == field } })
+      wanted.allSatisfy({ field in
+        scan.index.fields.contains { !$0.isOfElements && .field($0.names) == field }
+      })
     else { return nil }
     self.scan = scan
     self.part = part

@@ -34,10 +34,11 @@ struct IndexUse {
     prefix = naming.prefix(ofRowsIn: index)
     prefixes = [prefix]
     scan = IndexScan(index: index, ranges: [], prefixLength: prefix.count)
-    if index.kind.isOfElements { fixElements() } else { fixFields() }
+    fixFields()
+    // A document has a row for each element: one of them must be asked for.
+    if index.fields.dropFirst(fixed).contains(where: \.isOfElements) { return nil }
     if let condition = index.kind.condition { answer(condition) }
     setRanges()
-    if index.kind.isOfElements, fixed == 0 { return nil }
   }
 
   // MARK: - Fixed fields
@@ -45,13 +46,25 @@ struct IndexUse {
   private mutating func fixFields() {
     for field in index.fields {
       guard let (filter, values) = points(for: field) else { break }
-      fix(values, descending: field.descending, filter)
+      fix(values, field, filter)
     }
   }
 
-  /// The values `field` is fixed to, sorted.
+  /// The values `field` is fixed to, sorted; of elements those of which an array must have one.
   private func points(for field: IndexField) -> (FieldFilter, [Value])? {
     let filters = part.filters(on: field.names)
+    if field.isOfElements {
+      for filter in filters {
+        if case .arrayContains(let element) = filter.condition { return (filter, [element]) }
+      }
+      for filter in filters {
+        guard case .arrayContainsAny(let elements) = filter.condition,
+          sweptFrom == nil || elements.count == 1
+        else { continue }
+        return (filter, elements)
+      }
+      return nil
+    }
     for filter in filters {
       if case .equal(let operand) = filter.condition { return (filter, [operand]) }
     }
@@ -63,23 +76,12 @@ struct IndexUse {
     return nil
   }
 
-  /// The elements that an array must have one of.
-  private mutating func fixElements() {
-    for filter in part.filters(on: index.fields[0].names) {
-      switch filter.condition {
-      case .arrayContains(let element): return fix([element], descending: false, filter)
-      case .arrayContainsAny(let elements): return fix(elements, descending: false, filter)
-      default: continue
-      }
-    }
-  }
-
-  private mutating func fix(_ values: [Value], descending: Bool, _ filter: FieldFilter) {
+  private mutating func fix(_ values: [Value], _ field: IndexField, _ filter: FieldFilter) {
     if values.count > 1 {
       sweptFrom = fixed
-      scan.isRepeating = index.kind.isOfElements
+      scan.isRepeating = field.isOfElements
     }
-    let (longer, isCut) = prefixes.appending(values, descending: descending)
+    let (longer, isCut) = prefixes.appending(values, descending: field.descending)
     prefixes = longer
     if !isCut { answered.append(filter) }
     scan.fixed += 1
@@ -125,8 +127,8 @@ struct IndexUse {
   var isExact: Bool {
     guard !scan.isRepeating else { return false }
     let count = fixed + (isNextPresent ? 1 : 0)
-    let present = index.kind.isOfElements ? [] : index.fields.prefix(count).map(\.names)
-    return part.isExact(answered: answered, present: present.map { .field($0) })
+    let present = index.fields.prefix(count).map { QueryField.field($0.names) }
+    return part.isExact(answered: answered, present: present)
   }
 
   /// Rows in the ranges, as far as earlier queries told.
@@ -141,16 +143,14 @@ struct IndexUse {
 
   /// What the rows are walked by, behind the fields that have one value.
   private var walked: [SortOrder] {
-    let name = SortOrder(field: .documentID, descending: index.idDescending)
     // Rows of several elements are in the order of none.
-    if index.kind.isOfElements { return sweptFrom == nil ? [name] : [] }
+    if scan.isRepeating { return [] }
     var walked: [SortOrder] = []
-    for place in (sweptFrom ?? fixed)..<index.fields.count {
-      let field = QueryField.field(index.fields[place].names)
-      guard !isConstant(field) else { continue }
-      walked.append(SortOrder(field: field, descending: index.fields[place].descending))
+    for field in index.fields[walkedFrom...] where !field.isOfElements {
+      let order = SortOrder(field: .field(field.names), descending: field.descending)
+      if !isConstant(order.field) { walked.append(order) }
     }
-    walked.append(name)
+    walked.append(SortOrder(field: .documentID, descending: index.idDescending))
     return walked
   }
 
@@ -158,12 +158,13 @@ struct IndexUse {
   private func isConstant(_ field: QueryField) -> Bool {
     guard field != .documentID else { return false }
     if part.isSingleValued(field) { return true }
-    guard !index.kind.isOfElements else { return false }
-    for place in 0..<(sweptFrom ?? fixed) where field == .field(index.fields[place].names) {
-      return true
+    return index.fields[..<walkedFrom].contains { fixed in
+      !fixed.isOfElements && field == .field(fixed.names)
     }
-    return false
   }
+
+  /// The first of the fields that are walked: all in front of it have one value, or one element.
+  private var walkedFrom: Int { sweptFrom ?? fixed }
 
   /// Whether walking the index gives the query's order: false forwards, true backwards, nil not at
   /// all.
@@ -214,9 +215,8 @@ struct IndexUse {
 
   /// What all rows begin with, up to the first component that is walked.
   private var commonPrefix: [UInt8]? {
-    guard !index.kind.isOfElements else { return prefixes.count == 1 ? prefixes[0] : nil }
     var writer = KeyWriter(prefix)
-    for field in index.fields[..<(sweptFrom ?? fixed)] {
+    for field in index.fields[..<walkedFrom] {
       guard let (_, values) = points(for: field), values.count == 1 else { return nil }
       writer.append(values[0], descending: field.descending)
     }
@@ -228,10 +228,9 @@ struct IndexUse {
     let query = part.planner.query
     let fields = Dictionary(
       zip(query.orders.map(\.field), bound.keys), uniquingKeysWith: { first, _ in first })
-    let walkFrom = index.kind.isOfElements ? index.fields.count : (sweptFrom ?? fixed)
     // What is constant must be so at the place, too; the matcher decides otherwise.
     var constants = part.singleValues
-    for field in index.fields[..<walkFrom] where !index.kind.isOfElements {
+    for field in index.fields[..<walkedFrom] where !field.isOfElements {
       if let (_, values) = points(for: field), values.count == 1 {
         constants.append((field.names, values[0]))
       }
@@ -240,8 +239,8 @@ struct IndexUse {
       if let key = fields[.field(names)], key != value { return nil }
     }
     var writer = KeyWriter(prefix)
-    for field in index.fields[walkFrom...] {
-      guard let key = fields[.field(field.names)] else {
+    for field in index.fields[walkedFrom...] {
+      guard !field.isOfElements, let key = fields[.field(field.names)] else {
         // A constant field between walked ones, or the place says no more.
         guard let (_, values) = points(for: field), values.count == 1 else {
           return writer.bytes.count > prefix.count ? (writer.bytes, true) : nil

@@ -164,18 +164,22 @@ struct Planner: Sendable {
     return range
   }
 
-  /// Equalities, one range or the orders: what an index for this query would need.
+  /// Equalities, elements of one array, one range or the orders: what an index for this query would
+  /// need.
   private func suggestion() -> [IndexField]? {
     var fields: [IndexField] = []
     for case .field(let filter) in query.conjuncts {
       guard case .field(let names) = filter.field else { continue }
+      let isOfElements: Bool
       switch filter.condition {
-      case .equal, .isIn:
-        if !fields.contains(where: { filter.field == .field($0.names) }) {
-          fields.append(IndexField(names))
-        }
+      case .equal, .isIn: isOfElements = false
+      case .arrayContains, .arrayContainsAny: isOfElements = true
       default: continue
       }
+      let isCovered = fields.contains { field in
+        filter.field == .field(field.names) || isOfElements && field.isOfElements
+      }
+      if !isCovered { fields.append(IndexField(names, isOfElements: isOfElements)) }
     }
     let isReversed = query.isReversed
     let orders = query.orders.filter { order in

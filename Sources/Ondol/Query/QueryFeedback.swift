@@ -1,5 +1,6 @@
 // What queries tell beside their results: how many rows a value of an index has, which the planner
-// asks when it has a choice, which index they would have needed, and which fields nobody has.
+// asks when it has a choice, which index they would have needed, which indexes look as if they
+// served and do not, and which fields nobody has.
 
 internal import Logging
 internal import OndolEngine
@@ -12,8 +13,8 @@ final class QueryFeedback: Sendable {
   let statistics = Guarded(IndexStatistics())
   /// Indexes that are being made because they were slow.
   fileprivate let indexesUnderway = Guarded<Set<ExactText>>([])
-  /// Fields that the log was told nobody has, each with its collection.
-  fileprivate let warnedFields = Guarded<Set<ExactText>>([])
+  /// What the log was warned of.
+  fileprivate let warnings = Guarded<Set<ExactText>>([])
 }
 
 extension Database {
@@ -67,6 +68,45 @@ extension Database {
   }
 }
 
+// MARK: - Indexes that do not serve
+
+extension Executor {
+  /// Names of indexes that begin with a field of whose elements the query asks, and that hold the
+  /// field's whole arrays. Only of a query that no index serves.
+  var wholeArrayIndexes: [String] {
+    var names: [String] = []
+    for part in parts where part.plan.suggestion != nil {
+      for index in part.indexes where !names.contains(exactly: index.name) {
+        guard let first = index.fields.first, !first.isOfElements,
+          query.conjuncts.contains(where: { $0.asksForElements(of: first.names) })
+        else { continue }
+        names.append(index.name)
+      }
+    }
+    return names
+  }
+}
+
+extension FilterTree {
+  fileprivate func asksForElements(of names: FieldNames) -> Bool {
+    guard case .field(let filter) = self, filter.field == .field(names) else { return false }
+    return switch filter.condition {
+    case .arrayContains, .arrayContainsAny: true
+    default: false
+    }
+  }
+}
+
+extension Database {
+  /// Says in the log, once for each, that an index holds whole arrays where a query asks for
+  /// elements.
+  func warnOnce(ofWholeArraysIn index: String, of source: QueryShape.Source) {
+    warnOnce(
+      "a query of '\(source)' asks for elements of an array, which the index '\(index)' cannot find;"
+        + " one with [] behind the field can")
+  }
+}
+
 // MARK: - Fields that nobody has
 
 extension [QueryPart] {
@@ -96,9 +136,12 @@ extension [String] {
 extension Database {
   /// Says in the log, once for each, that a query names a field that nobody has.
   func warnOnce(ofUnknownField name: String, in source: QueryShape.Source) {
-    let place = ExactText("\(source)/\(name)")
-    guard feedback.warnedFields.withLock({ $0.insert(place).inserted }) else { return }
-    options.logger.warning(
+    warnOnce(
       "a query of '\(source)' names the field '\(name)', which no document and no index there has")
+  }
+
+  private func warnOnce(_ warning: String) {
+    guard feedback.warnings.withLock({ $0.insert(ExactText(warning)).inserted }) else { return }
+    options.logger.warning("\(warning)")
   }
 }

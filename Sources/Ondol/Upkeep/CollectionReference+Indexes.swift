@@ -16,7 +16,8 @@ public struct IndexInformation: Sendable, Hashable, Identifiable {
   /// The fields with `-` before the descending ones, separated by commas, and what is special about
   /// it. Also what `dropIndex(named:)` takes.
   public let name: String
-  /// The fields, with `-` before the descending ones.
+  /// The fields, with `-` before the descending ones and `[]` behind one of elements; as
+  /// `createIndex(on:)` takes them.
   public let fields: [String]
   /// Whether no two documents of a collection may agree in the fields.
   public let isUnique: Bool
@@ -43,7 +44,11 @@ extension CollectionReference {
   ///
   /// ```swift
   /// try await items.createIndex(on: ["status", "-date"])
+  /// try await items.createIndex(on: ["tags[]", "-date"])
   /// ```
+  ///
+  /// The second serves queries for the newest items with a tag: `tags[]` stands for the elements of
+  /// an array, which `arrayContains` and `arrayContainsAny` ask for.
   ///
   /// The index serves this collection and those with the same names below other documents. A
   /// document without its first field has no row in it. Firestore makes indexes of one field by
@@ -52,8 +57,12 @@ extension CollectionReference {
   /// ones.
   ///
   /// - Parameters:
-  ///   - fields: fields or paths into maps, each once; `-` in front of one means descending. A
-  ///     query may sort in the opposite direction of all of them, too.
+  ///   - fields: fields or paths into maps, each once; `-` in front of one means descending, and
+  ///     `[]` behind one of them the elements of the array in it. A query may sort in the opposite
+  ///     direction of all of them, too. Documents that agree in all fields are in the order of
+  ///     their ids, in the direction of the last field, or as `__name__` or `-__name__` says at the
+  ///     end. An index with elements serves queries that ask for one of them, and has a row for
+  ///     each; a document without an array there, or with an empty one, has none.
   ///   - unique: refuses a write that would make two documents of a collection agree in all fields,
   ///     with `.alreadyExists` naming the document that has the values. Documents that lack one of
   ///     the fields may agree; null is a value.
@@ -61,8 +70,10 @@ extension CollectionReference {
   ///     conditions say as much. A unique index is unique among them.
   ///   - progress: called each time some documents were added.
   /// - Returns: the index's name.
-  /// - Throws: `.invalidArgument` when a field is no path or there is none, or when the condition
-  ///   compares times, ids or long values; `.alreadyExists` when it is to be unique and two
+  /// - Throws: `.invalidArgument` when no query could use the index: when a field is no path or
+  ///   there is none, when several fields are of elements or one is in a unique index, or when no
+  ///   document can meet the condition; when the condition compares times, ids or long values;
+  ///   `.alreadyExists` when it is to be unique and two
   ///   documents agree; `.resourceExhausted` when there are too many collections and indexes below
   ///   one root; `.cancelled` when the task was cancelled; then the index goes on being built when
   ///   the database is opened, or when it is created again.
@@ -75,13 +86,14 @@ extension CollectionReference {
     let path = try place.get()
     try database.refuseInTransaction("createIndex", "\(path)")
     let kind = try IndexKind(
-      validating: IndexKind(IndexField.fields(fields, at: "\(path)"), isUnique: unique), condition)
+      validating: IndexKind(texts: fields, isUnique: unique, at: "\(path)"), condition)
     try await database.createIndex(kind, of: CollectionPattern(path), progress)
     return kind.name
   }
 
   /// Creates an index on the elements of a field that holds arrays, and returns when it is ready.
-  /// Serves `arrayContains` and `arrayContainsAny`. Does nothing when there is one.
+  /// Serves `arrayContains` and `arrayContainsAny`. Does nothing when there is one. The same as
+  /// `createIndex(on:)` with `[]` behind the field.
   ///
   /// - Parameters:
   ///   - field: a field or a path into maps. A document in which it is no array has no row.
@@ -98,7 +110,7 @@ extension CollectionReference {
     let path = try place.get()
     try database.refuseInTransaction("createIndex", "\(path)")
     let kind = try IndexKind(
-      validating: IndexKind([IndexField(FieldPath(field).names())], isOfElements: true), condition)
+      validating: IndexKind([IndexField(FieldPath(field).names(), isOfElements: true)]), condition)
     try await database.createIndex(kind, of: CollectionPattern(path), progress)
     return kind.name
   }
@@ -121,7 +133,7 @@ extension CollectionGroup {
   /// those of a collection.
   ///
   /// - Parameters:
-  ///   - fields: fields or paths into maps, each once; `-` in front of one means descending.
+  ///   - fields: as for an index of a collection.
   ///   - condition: only documents that meet it are in the index.
   ///   - progress: called each time some documents were added, for one collection after the other.
   /// - Returns: the index's name.
@@ -132,7 +144,7 @@ extension CollectionGroup {
     on fields: [String], where condition: Filter? = nil,
     progress: (IndexProgress) -> Void = { _ in }
   ) async throws(DatabaseError) -> String {
-    try await create(IndexKind(IndexField.fields(fields, at: collectionID)), condition, progress)
+    try await create(IndexKind(texts: fields, at: collectionID), condition, progress)
   }
 
   /// Creates an index on the elements of a field that holds arrays, over all collections of the
@@ -150,8 +162,8 @@ extension CollectionGroup {
     onArray field: String, where condition: Filter? = nil,
     progress: (IndexProgress) -> Void = { _ in }
   ) async throws(DatabaseError) -> String {
-    let fields = [IndexField(try FieldPath(field).names())]
-    return try await create(IndexKind(fields, isOfElements: true), condition, progress)
+    let fields = [IndexField(try FieldPath(field).names(), isOfElements: true)]
+    return try await create(IndexKind(fields), condition, progress)
   }
 
   private func create(
@@ -204,26 +216,44 @@ extension CollectionGroup {
 
 // MARK: - Creating
 
-extension IndexField {
-  /// The fields of an index as an app writes them.
-  fileprivate static func fields(
-    _ texts: [String], at path: String
-  ) throws(DatabaseError) -> [IndexField] {
+extension IndexKind {
+  /// Fields as an app writes them, and behind them perhaps the direction of ids.
+  fileprivate init(
+    texts: [String], isUnique: Bool = false, at path: String
+  ) throws(DatabaseError) {
+    func refuse(_ reason: String) -> DatabaseError {
+      DatabaseError(.invalidArgument, reason, path: path)
+    }
+    var texts = texts
+    var idDescending: Bool?
+    if let last = texts.last, ["__name__", "-__name__"].contains(exactly: last) {
+      guard !isUnique else { throw refuse("a unique index does not end with documents' ids") }
+      idDescending = last.hasPrefix("-")
+      texts.removeLast()
+    }
     var fields: [IndexField] = []
     for text in texts { fields.append(try IndexField(text: text)) }
     guard !fields.isEmpty, Set(fields.map(\.path)).count == fields.count else {
-      throw DatabaseError(
-        .invalidArgument, "an index needs one field or more, each once", path: path)
+      throw refuse("an index needs one field or more, each once")
     }
-    return fields
+    guard fields.count(where: \.isOfElements) <= (isUnique ? 0 : 1) else {
+      throw refuse(
+        isUnique
+          ? "the elements of arrays cannot be unique"
+          : "an index can have the elements of one array only")
+    }
+    self.init(fields, isUnique: isUnique)
+    if let idDescending { opposesIDs = idDescending != self.idDescending }
   }
-}
 
-extension IndexKind {
   /// The kind with a condition, if an index can have it.
   fileprivate init(validating kind: IndexKind, _ condition: Filter?) throws(DatabaseError) {
     self = kind
     guard let tree = try condition?.tree.get() else { return }
+    guard !tree.matchesNothing else {
+      throw DatabaseError(
+        .invalidArgument, "no document can meet the condition, and so no query could use the index")
+    }
     for filter in tree.fieldFilters {
       guard filter.field != .documentID else {
         throw DatabaseError(
@@ -296,7 +326,7 @@ extension IndexInformation {
     added other: IndexInformation?
   ) {
     name = index.name
-    fields = index.fields.map(\.description)
+    fields = index.kind.texts
     isUnique = index.kind.isUnique
     state = index.state == .ready && other?.state != .building ? .ready : .building
     self.progress = [progress, other?.progress].compactMap { $0 }.reduce(nil) { sum, part in

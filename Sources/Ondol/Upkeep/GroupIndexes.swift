@@ -52,6 +52,17 @@ extension Database {
     }.sorted { $0.value.keyspace.rawValue < $1.value.keyspace.rawValue }.map(\.key)
   }
 
+  /// A collection of each pattern that ends with the id; the one at the top when there is none yet.
+  /// Which collection of a pattern, says nothing about its indexes.
+  package func collections(
+    called id: String
+  ) async throws(DatabaseError) -> [CollectionReference] {
+    let paths = try await patterns(ofGroup: id).map { pattern in
+      pattern.collectionIDs.joined(separator: "/any/")
+    }
+    return (paths.isEmpty ? [id] : paths).map { collection($0) }
+  }
+
   /// Declares and builds an index in each pattern of a group that lacks it.
   func buildGroupIndex(
     _ kind: IndexKind, of id: String, _ progress: (IndexProgress) -> Void

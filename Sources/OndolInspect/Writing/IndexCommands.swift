@@ -1,6 +1,8 @@
-// `ondol mkindex`, `ondol rmindex` and `ondol reindex`: what is declared for a collection.
+// `ondol mkindex`, `ondol mkindexes`, `ondol rmindex` and `ondol reindex`: what is declared for
+// collections.
 
 import ArgumentParser
+import Foundation
 import Ondol
 import OndolJSON
 
@@ -15,7 +17,7 @@ struct MakeIndexCommand: AsyncParsableCommand {
 
   @OptionGroup var place: IndexedCollection
 
-  @Argument(help: "Fields, as 'status, workDate desc'.")
+  @Argument(help: "Fields, as 'status, workDate desc'; tags[] for the elements of an array.")
   var fields: String?
 
   @Flag(help: "No two documents of a collection may agree in all fields.")
@@ -54,19 +56,10 @@ struct MakeIndexCommand: AsyncParsableCommand {
         let progress = { (progress: IndexProgress) in bar.show(progress.documents) }
         if place.group {
           let group = database.collectionGroup(place.collection)
-          guard array else {
-            return try await group.createIndex(on: fields, where: condition, progress: progress)
-          }
-          return try await group.createIndex(
-            onArray: fields[0], where: condition, progress: progress)
+          return try await group.createIndex(on: fields, where: condition, progress: progress)
         }
-        let collection = database.collection(place.collection)
-        guard array else {
-          return try await collection.createIndex(
-            on: fields, unique: unique, where: condition, progress: progress)
-        }
-        return try await collection.createIndex(
-          onArray: fields[0], where: condition, progress: progress)
+        return try await database.collection(place.collection).createIndex(
+          on: fields, unique: unique, where: condition, progress: progress)
       }
       try report("mkindex/1", [name], place.collection, globals)
     }
@@ -75,11 +68,77 @@ struct MakeIndexCommand: AsyncParsableCommand {
   /// The fields as the library has them, - in front of those that descend.
   private func fieldNames() throws(CommandFailure) -> [String] {
     guard let fields else { return [] }
-    let orders = try QueryOptions.read { () throws(WhereError) in try WhereParser.orders(fields) }
-    guard !array || orders.count == 1 else {
-      throw CommandFailure(.usage, "--array takes one field")
+    let texts = try QueryOptions.read { () throws(WhereError) in
+      try WhereParser.indexFields(fields)
     }
-    return orders.map { ($0.isDescending ? "-" : "") + $0.field.description }
+    guard array else { return texts }
+    guard texts.count == 1, let text = texts.first else {
+      throw CommandFailure(.usage, "--array takes one field; in several write one as tags[]")
+    }
+    return [text.hasSuffix("[]") ? text : text + "[]"]
+  }
+}
+
+struct MakeIndexesCommand: DatabaseCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "mkindexes",
+    abstract: "Makes the indexes that a firestore.indexes.json declares.",
+    discussion: """
+      An index of the scope COLLECTION is made for every collection there is with its id, or for \
+      the one at the top when there is none; one of the scope COLLECTION_GROUP for all, those that \
+      come to be later among them. What Ondol has no word for is told of, and the status is then 1.
+      """)
+
+  @OptionGroup var database: DatabaseArgument
+
+  @Argument(help: "The file, as `firebase firestore:indexes` writes it.", completion: .file())
+  var file: String
+
+  @OptionGroup var globals: GlobalOptions
+
+  var isWriting: Bool { true }
+
+  func run(in database: Database) async throws {
+    guard let bytes = FileManager.default.contents(atPath: file) else {
+      throw CommandFailure(.notFound, "\(file) cannot be read")
+    }
+    let declared: FirestoreIndexes
+    do throws(FirestoreIndexes.Problem) {
+      declared = try FirestoreIndexes([UInt8](bytes))
+    } catch {
+      throw CommandFailure(.usage, "\(file): \(error.reason)")
+    }
+    var made: [(collection: String, index: String)] = []
+    for index in declared.indexes {
+      try Interruption.check()
+      try await globals.showing(.things("documents")) { bar in
+        let progress = { (progress: IndexProgress) in bar.show(progress.documents) }
+        if index.isOfGroup {
+          let name = try await database.collectionGroup(index.collectionID).createIndex(
+            on: index.fields, progress: progress)
+          made.append((index.collectionID, name))
+          return
+        }
+        for collection in try await database.collections(called: index.collectionID) {
+          let name = try await collection.createIndex(on: index.fields, progress: progress)
+          made.append((collection.path, name))
+        }
+      }
+    }
+    for (collectionID, field) in declared.timeToLive {
+      for collection in try await database.collections(called: collectionID) {
+        try await collection.setTimeToLive(field: FieldPath(field))
+        made.append((collection.path, "ttl \(field)"))
+      }
+    }
+    if !globals.quiet {
+      try globals.report(
+        "mkindexes/1", ["collection", "index"],
+        made.map { [("collection", .string($0.collection)), ("index", .string($0.index))] })
+    }
+    guard declared.others.isEmpty else {
+      throw CommandFailure(.failed, declared.others.joined(separator: "\n"))
+    }
   }
 }
 

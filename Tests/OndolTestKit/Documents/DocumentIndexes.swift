@@ -90,7 +90,7 @@ struct DocumentIndex: Sendable {
       return switch kind {
       case .fields(let fields, let isUnique):
         information.fields == fields && information.isUnique == isUnique
-      case .tags: information.fields == ["tags"]
+      case .tags: information.fields == ["tags[]"]
       case .sizesOfFlagged: information.fields == ["size"]
       }
     }

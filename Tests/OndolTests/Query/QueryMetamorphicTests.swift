@@ -183,6 +183,10 @@ private struct Draw {
         names.append(random.below(2) == 0 ? name : "-\(name)")
       }
     }
+    if random.below(4) == 0, !names.contains(where: { $0.hasSuffix("t") }) {
+      names.insert("t[]", at: random.below(names.count + 1))
+    }
+    if random.below(8) == 0 { names.append(random.pick(["__name__", "-__name__"])) }
     let group = collection.database.collectionGroup("posts")
     switch random.below(10) {
     case 0: try await collection.createIndex(onArray: "t")

@@ -110,6 +110,8 @@ import Testing
     #expect(try await status("mkindex", "a", "n desc, id") == 0)
     #expect(try await status("mkindex", "a", "tags", "--array") == 0)
     #expect(try await status("mkindex", "a", "id", "--unique", "--where", "n > 1") == 0)
+    #expect(try await status("mkindex", "a", "tags[], n desc") == 0)
+    #expect(try await status("mkindex", "a", "n, id", "--array") == 2)
     #expect(try await status("mkindex", "a", "n", "--group") == 0)
     #expect(try await status("mkindex", "a", "n", "--unique") == 9)
     #expect(try await status("mkindex", "a") == 2)
