@@ -91,9 +91,10 @@ extension Database {
     }
   }
 
-  /// The rows as of now, and the newest commit in them.
-  func datedSnapshot() throws(DatabaseError) -> (Snapshot, CommitPoint) {
-    try rethrowing { () throws(EngineError) in try engine.datedSnapshot() }
+  /// The rows as of a moment, or of now, and the newest commit in them.
+  func datedSnapshot(_ moment: DatedSnapshot? = nil) throws(DatabaseError) -> DatedSnapshot {
+    if let moment { return moment }
+    return try rethrowing { () throws(EngineError) in try engine.datedSnapshot() }
   }
 }
 
@@ -109,3 +110,6 @@ extension HistoryRetention {
       bytes: retention.bytes.map { UInt64(max(0, $0)) } ?? .max)
   }
 }
+
+/// Rows, and the newest commit in them.
+typealias DatedSnapshot = (snapshot: Snapshot, point: CommitPoint)

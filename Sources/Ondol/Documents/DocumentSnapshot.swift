@@ -48,8 +48,32 @@ struct DocumentStamps: Sendable, Hashable {
 public struct DocumentSnapshot: Sendable {
   /// Where the document is.
   public let reference: DocumentReference
+  /// What happened to the document since the snapshot before, in those of
+  /// `DocumentReference.snapshots`: added when it is there and was not, removed when it was there
+  /// and is not, modified when it is another. The first one has it as added, as in a query's first
+  /// result. Nil where there was nothing before and is nothing, and in snapshots that were read in
+  /// other ways.
+  public private(set) var change: DocumentChange.Kind?
   /// Nil when there is no document.
   let contents: Contents?
+
+  init(reference: DocumentReference, contents: Contents?) {
+    self.reference = reference
+    self.contents = contents
+  }
+
+  /// The snapshot with what happened since the one before.
+  func changed(from before: DocumentSnapshot?) -> DocumentSnapshot {
+    var copy = self
+    copy.change =
+      switch (before?.exists ?? false, exists) {
+      case (false, true): .added
+      case (true, true): .modified
+      case (true, false): .removed
+      case (false, false): nil
+      }
+    return copy
+  }
 
   /// Whether there is a document.
   public var exists: Bool { contents != nil }

@@ -130,4 +130,8 @@ private final class MappedListener<Source: Sendable, Element: Sendable>: Listene
   func next() async throws(DatabaseError) -> Element? {
     try await listener.next().map(transform)
   }
+
+  func poll() async throws(DatabaseError) -> Element? {
+    try await listener.poll().map(transform)
+  }
 }

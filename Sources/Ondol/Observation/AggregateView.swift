@@ -74,13 +74,13 @@ extension AggregateQuery {
     return Updates { () throws(DatabaseError) in
       let shape = try aggregate.query.shape.get()
       let key = WatchKey.aggregate(shape, aggregate.fields)
-      return WatchListener(database.observers, key) { () throws(DatabaseError) in
+      return WatchListener(database, key) { () throws(DatabaseError) in
         let plan = try LiveQueryPlan(shape, in: database)
         var fields: [QueryField?] = []
         for field in aggregate.fields { fields.append(try field.field.map(QueryField.init)) }
         return database.observers.attach(key, plan.subscriptions) { [fields] in
-          Watch { () throws(DatabaseError) in
-            try await plan.evaluate { (executor, _) throws(DatabaseError) in
+          Watch { (moment) throws(DatabaseError) in
+            try await plan.evaluate(nil, moment) { (executor, _) throws(DatabaseError) in
               let aggregators = try aggregate.aggregators(&executor)
               return AggregateView(plan, fields, aggregators, unreadable: executor.unreadable)
             }
@@ -121,11 +121,11 @@ extension GroupedAggregateQuery {
     return Updates { () throws(DatabaseError) in
       let shape = try groups.aggregate.query.shape.get()
       let key = WatchKey.groups(shape, groups.aggregate.fields, groups.groupFields)
-      return WatchListener(database.observers, key) { () throws(DatabaseError) in
+      return WatchListener(database, key) { () throws(DatabaseError) in
         let plan = try LiveQueryPlan(shape, in: database)
         return database.observers.attach(key, plan.subscriptions) {
-          Watch { () throws(DatabaseError) in
-            try await plan.evaluate { (executor, _) throws(DatabaseError) in
+          Watch { (moment) throws(DatabaseError) in
+            try await plan.evaluate(nil, moment) { (executor, _) throws(DatabaseError) in
               AskedAnew(plan, try groups.groups(&executor))
             }
           }

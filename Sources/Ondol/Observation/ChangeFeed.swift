@@ -44,6 +44,11 @@ public struct ChangeFeed: AsyncSequence, Sendable {
     ) async throws(DatabaseError) -> DatabaseChange? {
       try await follower.next()
     }
+
+    /// The next commit's changes, if there are any without waiting for another commit.
+    package mutating func poll() async throws(DatabaseError) -> DatabaseChange? {
+      try await follower.next(waits: false)
+    }
   }
 }
 
@@ -107,14 +112,16 @@ private final class ChangeFollower: Sendable {
     end()
   }
 
+  /// - Parameter waits: whether it waits for commits; otherwise it is nil when there are none.
   @concurrent
-  func next() async throws(DatabaseError) -> DatabaseChange? {
+  func next(waits: Bool = true) async throws(DatabaseError) -> DatabaseChange? {
     begin()
     do throws(DatabaseError) {
       while !Task.isCancelled, !database.arrivals.isClosed, !state.withLock({ $0.isOver }) {
         if let change = state.withLock({ $0.changes.popFirst() }) { return change }
         let position = try await readSome()
         guard let position else { continue }
+        if !waits { return nil }
         try await database.arrivals.wait(behind: position, for: listening)
       }
     } catch {

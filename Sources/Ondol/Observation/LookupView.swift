@@ -159,11 +159,13 @@ extension LookupQuery {
     return Updates { () throws(DatabaseError) in
       let (shape, steps) = (try lookup.query.shape.get(), try lookup.steps.get())
       let key = WatchKey.lookup(shape, steps)
-      return WatchListener(database.observers, key) { () throws(DatabaseError) in
+      return WatchListener(database, key) { () throws(DatabaseError) in
         let plan = try LiveQueryPlan(shape, in: database, addsFields: true)
         let subscriptions = plan.subscriptions + Self.subscriptions(to: steps)
         return database.observers.attach(key, subscriptions) {
-          Watch { () throws(DatabaseError) in try await lookup.evaluate(plan, key) }
+          Watch { (moment) throws(DatabaseError) in
+            try await lookup.evaluate(plan, key, moment)
+          }
         }
       } element: { (view: LookupView, before) in
         QuerySnapshot(query: lookup.query, view.result.picture, before: before?.completed)
@@ -178,17 +180,19 @@ extension LookupQuery {
     }
   }
 
-  /// Asks the query until all that its results refer to is listened to.
+  /// Asks the query until all that its results refer to is listened to; as of a moment, once.
   private func evaluate(
-    _ plan: LiveQueryPlan, _ key: WatchKey
+    _ plan: LiveQueryPlan, _ key: WatchKey, _ moment: DatedSnapshot?
   ) async throws(DatabaseError) -> Evaluation<LookupView> {
     let steps = try steps.get()
     let collections = Set(steps.map(\.collection))
     while true {
-      let evaluation = try await plan.evaluateResult { [self] (found, rows) throws(DatabaseError) in
+      let evaluation = try await plan.evaluateResult(moment) {
+        [self] (found, rows) throws(DatabaseError) in
         let completed = try complete(found.result.documents, rows)
         return try LookupView(found, steps, completed, found.point)
       }
+      if moment != nil { return evaluation }
       // References lead anywhere, not only into the collections where ids are looked up.
       let elsewhere = Set(evaluation.view.places.filter { !collections.contains($0.collection) })
       if !plan.database.observers.listen(to: elsewhere, for: key) { return evaluation }

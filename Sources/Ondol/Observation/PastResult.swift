@@ -35,6 +35,11 @@ final class ResumedListener: Listener {
     }
   }
 
+  func poll() async throws(DatabaseError) -> QuerySnapshot? {
+    guard let listener = state.withLock({ $0.listener }) else { return try await next() }
+    return try await listener.poll()
+  }
+
   /// Finds out what was seen.
   private func compare() async throws(DatabaseError) -> any Listener<QuerySnapshot> {
     let shape = try query.shape.get()

@@ -65,10 +65,12 @@ extension Query {
     _ element: @escaping @Sendable (ResultView, ResultView?) -> Element
   ) -> WatchListener<ResultView, Element> {
     let key = WatchKey.query(shape)
-    return WatchListener(database.observers, key) { [database] () throws(DatabaseError) in
+    return WatchListener(database, key) { [database] () throws(DatabaseError) in
       let plan = try LiveQueryPlan(shape, in: database)
       return database.observers.attach(key, plan.subscriptions) {
-        Watch { () throws(DatabaseError) in try await ResultView.evaluate(plan) }
+        Watch { (moment) throws(DatabaseError) in
+          try await plan.evaluateResult(moment) { (view, _) throws(DatabaseError) in view }
+        }
       }
     } element: { (view: ResultView, before) in
       element(view, before ?? seen)
@@ -88,20 +90,22 @@ extension LiveQueryPlan {
 
 extension DocumentReference {
   /// The document, and every later state of it; a snapshot that does not `exist` while there is
-  /// none.
+  /// none. Each says what happened to the document: see `DocumentSnapshot.change`.
   public var snapshots: Updates<DocumentSnapshot> {
     let reference = self
     let database = database
     return Updates { () throws(DatabaseError) in
       let path = try reference.place.get()
       let key = WatchKey.document(path)
-      return WatchListener(database.observers, key) {
+      return WatchListener(database, key) {
         let subscription = Subscription(place: .document(path), predicates: [.every])
         return database.observers.attach(key, [subscription]) {
-          Watch { () throws(DatabaseError) in try await DocumentState.evaluate(reference) }
+          Watch { (moment) throws(DatabaseError) in
+            try await DocumentState.evaluate(reference, moment)
+          }
         }
-      } element: { (state: DocumentState, _) in
-        state.document
+      } element: { (state: DocumentState, before) in
+        state.document.changed(from: before?.document)
       }
     }
   }
@@ -125,10 +129,10 @@ private struct DocumentState: LiveView {
   }
 
   static func evaluate(
-    _ reference: DocumentReference
+    _ reference: DocumentReference, _ moment: DatedSnapshot?
   ) async throws(DatabaseError) -> Evaluation<DocumentState> {
     let path = try reference.place.get()
-    let (snapshot, point) = try reference.database.datedSnapshot()
+    let (snapshot, point) = try reference.database.datedSnapshot(moment)
     let contents = try await reference.database.read(snapshot) { (rows) throws(DatabaseError) in
       try DocumentReader(rows: rows).contents(of: path)
     }

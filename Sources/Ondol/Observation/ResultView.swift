@@ -136,13 +136,6 @@ struct ResultView: LiveView {
 }
 
 extension ResultView {
-  /// Evaluates a query on a new snapshot.
-  static func evaluate(
-    _ plan: LiveQueryPlan
-  ) async throws(DatabaseError) -> Evaluation<ResultView> {
-    try await plan.evaluateResult { (view, _) throws(DatabaseError) in view }
-  }
-
   /// The same with other documents in their places.
   func showing(_ others: RankedTree, asOf point: CommitPoint) -> ResultView {
     var copy = self
@@ -172,8 +165,9 @@ extension LiveQueryPlan {
     }
   }
 
-  /// Makes a view of the result, its documents whole and some in reserve, on a new snapshot.
+  /// Makes a view of the result, its documents whole and some in reserve, as of a moment or of now.
   func evaluateResult<View: LiveView>(
+    _ moment: DatedSnapshot?,
     _ make: @escaping @Sendable (ResultView, Rows) throws(DatabaseError) -> View
   ) async throws(DatabaseError) -> Evaluation<View> {
     var wide = shape
@@ -184,7 +178,7 @@ extension LiveQueryPlan {
       wanted = overflow ? .max : sum
       wide.limit = wanted == .max ? nil : wanted
     }
-    return try await evaluate(wide) { [wanted] (executor, point) throws(DatabaseError) in
+    return try await evaluate(wide, moment) { [wanted] (executor, point) throws(DatabaseError) in
       let documents = try executor.documents()
       var result = ResultView(self, documents, isComplete: documents.count < wanted)
       result.unreadable = executor.unreadable
@@ -193,12 +187,12 @@ extension LiveQueryPlan {
     }
   }
 
-  /// Asks the query, or one much like it, on a new snapshot.
+  /// Asks the query, or one much like it, as of a moment or of now.
   func evaluate<View: LiveView>(
-    _ shape: QueryShape? = nil,
+    _ shape: QueryShape? = nil, _ moment: DatedSnapshot?,
     _ body: @escaping @Sendable (inout Executor, CommitPoint) throws(DatabaseError) -> View
   ) async throws(DatabaseError) -> Evaluation<View> {
-    let (snapshot, point) = try database.datedSnapshot()
+    let (snapshot, point) = try database.datedSnapshot(moment)
     let view = try await database.read(snapshot) {
       [database, shape = shape ?? self.shape] (rows) throws(DatabaseError) in
       var executor = try Executor(shape, in: database, rows)

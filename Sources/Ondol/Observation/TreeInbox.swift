@@ -31,6 +31,8 @@ final class TreeInbox: Sendable {
     /// What was told while the listener is at work.
     var line: [(version: SequenceNumber, changes: [TreeRowChange])] = []
     var isAtWork = false
+    /// The commits through this one are older than the listener.
+    var start = SequenceNumber.zero
     /// In a database that is only read: the rows the listener has seen.
     var seen: Snapshot?
     var wakeup: Wakeup?
@@ -48,7 +50,7 @@ final class TreeInbox: Sendable {
   /// Nodes above the deepest place listened to.
   let depth: Int
 
-  /// A listener that is yet to look for the first time is at work.
+  /// A listener that has not begun is at work.
   init(depth: Int, snapshot: @escaping @Sendable () -> Snapshot?) {
     self.depth = depth
     takeSnapshot = snapshot
@@ -62,7 +64,7 @@ final class TreeInbox: Sendable {
   /// Takes in what a commit changed; answers whom to wake.
   func take(_ changes: [TreeRowChange], _ sequence: SequenceNumber) -> Wakeup? {
     state.withLock { (state) -> Wakeup? in
-      guard !state.isFinished else { return nil }
+      guard !state.isFinished, sequence > state.start else { return nil }
       guard !state.isAtWork else {
         state.line.append((sequence, changes))
         return nil
@@ -109,6 +111,13 @@ final class TreeInbox: Sendable {
   /// Rows that wait.
   var pendingCount: Int {
     state.withLock { $0.content.before.count + $0.line.reduce(0) { $0 + $1.changes.count } }
+  }
+
+  /// Begins to take what commits change behind the snapshot.
+  func begin(behind snapshot: Snapshot, keepsSeen: Bool) {
+    state.withLock { $0.start = snapshot.sequence }
+    var content = Content()
+    finishLine(through: snapshot, into: &content, keepsSeen: keepsSeen)
   }
 
   /// What has come, to be worked in; nil when nothing has. What comes from now on stands in line.

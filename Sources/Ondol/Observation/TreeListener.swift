@@ -1,5 +1,6 @@
-// One iterator over events of the tree. It is attached before it looks for the first time, so that
-// no commit is missed; then it asks its inbox for what has changed, takes a snapshot, and works out
+// One iterator over events of the tree. It is attached when it is made, so that no commit is missed
+// from then on, and keeps the snapshot of that moment until it is asked for the first time; then it
+// asks its inbox for what has changed, takes a snapshot, and works out
 // the events, on Swift's own pool and never on a writer's thread. The children that are there in
 // the beginning are read in pages, while the listener asks for them.
 
@@ -8,10 +9,19 @@ internal import OndolEngine
 /// Listens to one or several places of the tree.
 final class TreeListener<Element: Sendable>: Listener {
   private struct State: Sendable {
+    /// What there was when it was made; nil once it was asked.
+    var start: Result<Start, DatabaseError>?
     /// The deepest first.
     var members: [TreeMember] = []
     var beginning: Beginning?
     var isOver = false
+  }
+
+  /// The moment at which listening began.
+  fileprivate struct Start: Sendable {
+    let snapshot: Snapshot
+    /// Nothing of them has been read.
+    let members: [TreeMember]
   }
 
   /// The children there were when listening began, as far as they have not been told of.
@@ -25,7 +35,6 @@ final class TreeListener<Element: Sendable>: Listener {
   }
 
   private let database: Database
-  private let queries: [(query: TreeQuery, kinds: Set<TreeEvent.Kind>)]
   private let element: @Sendable (TreeEvent) -> Element
   private let listening = Listening()
   private let state = Guarded(State())
@@ -38,8 +47,9 @@ final class TreeListener<Element: Sendable>: Listener {
     _ element: @escaping @Sendable (TreeEvent) -> Element
   ) {
     self.database = database
-    self.queries = queries.map { (query: $0.0, kinds: $0.1) }
     self.element = element
+    let start = Result { () throws(DatabaseError) in try attach(to: queries) }
+    state.withLock { $0.start = start }
   }
 
   deinit {
@@ -65,7 +75,6 @@ final class TreeListener<Element: Sendable>: Listener {
     return nil
   }
 
-  /// The next event, if there is one without waiting for commits.
   func poll() async throws(DatabaseError) -> Element? {
     if let event = ready.withLock({ $0.popLast() }) { return event }
     try await workOut()
@@ -102,11 +111,11 @@ final class TreeListener<Element: Sendable>: Listener {
 
   /// The next events, those of a page or of a commit; none when there are none as yet.
   private func step(_ state: inout State) async throws(DatabaseError) -> [TreeEvent] {
-    while !state.isOver {
-      guard let inbox = attachment.withLock({ $0?.inbox }) else {
-        try await attach(&state)
-        continue
-      }
+    if let start = state.start {
+      state.start = nil
+      try await begin(try start.get(), &state)
+    }
+    while !state.isOver, let inbox = attachment.withLock({ $0?.inbox }) {
       if inbox.isFinished {
         state.isOver = true
       } else if state.beginning != nil {
@@ -124,7 +133,9 @@ final class TreeListener<Element: Sendable>: Listener {
 
   // MARK: - The beginning
 
-  private func attach(_ state: inout State) async throws(DatabaseError) {
+  private func attach(
+    to queries: [(TreeQuery, Set<TreeEvent.Kind>)]
+  ) throws(DatabaseError) -> Start {
     var members: [TreeMember] = []
     for (query, kinds) in queries { members.append(try TreeMember(query, kinds)) }
     // A stable order, so that queries of one place are told of in the order they were given in.
@@ -139,16 +150,22 @@ final class TreeListener<Element: Sendable>: Listener {
     attachment.withLock { $0 = (inbox, paths) }
     database.audience.enter()
     database.treeObservers.attach(inbox, at: paths)
-    var content = TreeInbox.Content()
-    let snapshot = try await present(inbox, &content)
-    let (begun, sources) = try await database.read(snapshot) { (rows) throws(DatabaseError) in
-      var begun = sorted
+    let snapshot = try database.engineSnapshot()
+    inbox.begin(behind: snapshot, keepsSeen: database.engine.isReadOnly)
+    return Start(snapshot: snapshot, members: sorted)
+  }
+
+  /// Begins to read what there was.
+  private func begin(_ start: Start, _ state: inout State) async throws(DatabaseError) {
+    let (begun, sources) = try await database.read(start.snapshot) {
+      (rows) throws(DatabaseError) in
+      var begun = start.members
       var sources: [TreePageSource?] = []
       for index in begun.indices { sources.append(try begun[index].begin(in: rows)) }
       return (begun, sources)
     }
     state.members = begun
-    state.beginning = Beginning(snapshot: snapshot, sources: sources)
+    state.beginning = Beginning(snapshot: start.snapshot, sources: sources)
   }
 
   /// A snapshot, and in `content` all that has been told of it and not been worked in.

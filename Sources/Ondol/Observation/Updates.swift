@@ -1,15 +1,17 @@
-// How an app listens: an asynchronous sequence whose iterator is the listener. It is found by
-// commits from its first element on, and let go with the iterator; nothing is to be called. What
-// it has seen stays with it, so each listener is told of the changes since its own last element.
+// How an app listens: an asynchronous sequence whose iterator is the listener. It listens from its
+// making on, and is let go with the iterator; nothing is to be called. What it has seen stays with
+// it, so each listener is told of the changes since its own last element.
 
 internal import OndolEngine
 internal import Synchronization
 
 /// What happens to a document, a query's result or an aggregate, as it happens.
 ///
-/// The first element is the state when listening began; each one after it a newer state. A listener
-/// that is slower than the writers misses states but no change: the next element has all that
-/// happened since its last one. Every commit is one step: no element shows half of one.
+/// Listening begins when the iterator is made, which for `for await` is at its beginning. The first
+/// element is the state at that moment; each one after it a newer state. A listener that is slower
+/// than the writers misses states but no change: the next element has all that happened since its
+/// last one. Every commit is one step: no element shows half of one. An iterator that was made and
+/// is not asked keeps what was stored at that moment from being removed.
 ///
 /// The sequence ends, without an error, when the task is cancelled or the database is closed. Each
 /// iterator listens for itself; letting go of it ends that.
@@ -30,7 +32,7 @@ public struct Updates<Element: Sendable>: AsyncSequence, Sendable {
     }
   }
 
-  /// Listens, from the first call of `next()` on.
+  /// Listens, from now on.
   public func makeAsyncIterator() -> Iterator { Iterator(listener: makeListener()) }
 
   func makeListener() -> any Listener<Element> { listen() }
@@ -50,6 +52,12 @@ public struct Updates<Element: Sendable>: AsyncSequence, Sendable {
     ) async throws(DatabaseError) -> Element? {
       try await listener.next()
     }
+
+    /// The next state, if it is there without waiting for another commit: those that returned to
+    /// their callers count.
+    package mutating func poll() async throws(DatabaseError) -> Element? {
+      try await listener.poll()
+    }
   }
 }
 
@@ -58,6 +66,9 @@ protocol Listener<Element>: AnyObject, Sendable {
   associatedtype Element: Sendable
 
   func next() async throws(DatabaseError) -> Element?
+
+  /// The next element, if there is one without waiting for commits; nil at the end, too.
+  func poll() async throws(DatabaseError) -> Element?
 }
 
 /// Listens to what cannot be asked.
@@ -69,11 +80,14 @@ private final class FailedListener<Element: Sendable>: Listener {
   }
 
   func next() async throws(DatabaseError) -> Element? { throw error }
+  func poll() async throws(DatabaseError) -> Element? { throw error }
 }
 
 /// Listens to a watch, and remembers what it has seen.
 final class WatchListener<View: LiveView, Element: Sendable>: Listener {
   private struct State: Sendable {
+    /// The moment at which it was made, until it is asked for the first time.
+    var start: DatedSnapshot?
     var watch: Watch<View>?
     var seen: Watch<View>.Seen?
     var isOver = false
@@ -81,7 +95,7 @@ final class WatchListener<View: LiveView, Element: Sendable>: Listener {
 
   private let state = Guarded(State())
   private let listening = Listening()
-  private let observers: Observers
+  private let database: Database
   private let key: WatchKey
   private let attach: @Sendable () throws(DatabaseError) -> Watch<View>
   private let element: @Sendable (_ view: View, _ before: View?) -> Element
@@ -90,18 +104,21 @@ final class WatchListener<View: LiveView, Element: Sendable>: Listener {
   ///   - attach: finds or makes the watch for `key`.
   ///   - element: makes an element of a view and the one seen before.
   init(
-    _ observers: Observers, _ key: WatchKey,
+    _ database: Database, _ key: WatchKey,
     attach: @escaping @Sendable () throws(DatabaseError) -> Watch<View>,
     element: @escaping @Sendable (_ view: View, _ before: View?) -> Element
   ) {
-    self.observers = observers
+    self.database = database
     self.key = key
     self.attach = attach
     self.element = element
+    // Where the database is closed, attaching says so.
+    let start = try? database.datedSnapshot()
+    state.withLock { $0.start = start }
   }
 
   deinit {
-    if let watch = state.withLock({ $0.watch }) { observers.detach(key, from: watch) }
+    if let watch = state.withLock({ $0.watch }) { database.observers.detach(key, from: watch) }
   }
 
   func next() async throws(DatabaseError) -> Element? {
@@ -110,19 +127,28 @@ final class WatchListener<View: LiveView, Element: Sendable>: Listener {
       state.withLock { $0.seen = seen }
       return element(seen.view, before?.view)
     }
-    return try await nextFromPool()
+    return try await nextFromPool(waits: true)
+  }
+
+  func poll() async throws(DatabaseError) -> Element? {
+    if let sequence = try? database.engineSnapshot().sequence {
+      await database.engine.finishAnnouncing(through: sequence)
+    }
+    return try await nextFromPool(waits: false)
   }
 
   @concurrent
-  private func nextFromPool() async throws(DatabaseError) -> Element? {
-    let (watch, before) = try state.withLock { (state) throws(DatabaseError) in
+  private func nextFromPool(waits: Bool) async throws(DatabaseError) -> Element? {
+    let (watch, before, start) = try state.withLock { (state) throws(DatabaseError) in
       if state.watch == nil, !state.isOver { state.watch = try attach() }
-      return (state.isOver ? nil : state.watch, state.seen)
+      defer { state.start = nil }
+      return (state.isOver ? nil : state.watch, state.seen, state.start)
     }
     guard let watch else { return nil }
     do throws(DatabaseError) {
-      guard let seen = try await watch.next(after: before, for: listening) else {
-        end()
+      if let first = try await first(as: start, of: watch) { return first }
+      guard let seen = try await watch.next(after: before, for: listening, waits: waits) else {
+        if waits || listening.isCancelled { end() }
         return nil
       }
       state.withLock { $0.seen = seen }
@@ -133,6 +159,20 @@ final class WatchListener<View: LiveView, Element: Sendable>: Listener {
     }
   }
 
+  /// The state at the moment of making, where others have written since; otherwise it is the
+  /// present one.
+  private func first(
+    as start: DatedSnapshot?, of watch: Watch<View>
+  ) async throws(DatabaseError) -> Element? {
+    guard let start, !Task.isCancelled,
+      let present = try? database.engineSnapshot().sequence, present > start.point.sequence
+    else { return nil }
+    let view = try await watch.evaluate(start).view
+    // No result of the watch has this number.
+    state.withLock { $0.seen = Watch<View>.Seen(generation: -1, view: view) }
+    return element(view, nil)
+  }
+
   /// Stops listening: nothing comes any more.
   private func end() {
     let watch = state.withLock { state in
@@ -141,6 +181,6 @@ final class WatchListener<View: LiveView, Element: Sendable>: Listener {
       defer { state.watch = nil }
       return state.watch
     }
-    if let watch { observers.detach(key, from: watch) }
+    if let watch { database.observers.detach(key, from: watch) }
   }
 }

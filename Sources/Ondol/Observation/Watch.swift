@@ -69,9 +69,13 @@ final class Watch<View: LiveView>: CommitListener {
   }
 
   private let state = Guarded(State())
-  private let evaluate: @Sendable () async throws(DatabaseError) -> Evaluation<View>
+  /// Evaluates the view as of a moment, or as of now.
+  typealias Evaluate =
+    @Sendable (DatedSnapshot?) async throws(DatabaseError) -> Evaluation<View>
 
-  init(_ evaluate: @escaping @Sendable () async throws(DatabaseError) -> Evaluation<View>) {
+  let evaluate: Evaluate
+
+  init(_ evaluate: @escaping Evaluate) {
     self.evaluate = evaluate
   }
 
@@ -163,8 +167,12 @@ final class Watch<View: LiveView>: CommitListener {
   }
 
   /// The next result after the one that was seen; nil when there will be none.
+  ///
+  /// - Parameter waits: whether it waits for commits; otherwise it is nil when there are none.
   @concurrent
-  func next(after seen: Seen?, for listener: Listening) async throws(DatabaseError) -> Seen? {
+  func next(
+    after seen: Seen?, for listener: Listening, waits: Bool = true
+  ) async throws(DatabaseError) -> Seen? {
     // Under a flood of commits a view is out of date once it is evaluated, and is shown all the
     // same.
     var hasEvaluated = false
@@ -177,7 +185,9 @@ final class Watch<View: LiveView>: CommitListener {
       case .evaluate:
         await evaluateNow()
         hasEvaluated = true
-      case .wait: await wait(after: seen, listener)
+      case .wait:
+        guard waits || state.withLock({ $0.isEvaluating }) else { return nil }
+        await wait(after: seen, listener)
       case .end: return nil
       case .fail(let error): throw error
       }
@@ -203,7 +213,7 @@ final class Watch<View: LiveView>: CommitListener {
   private func evaluateNow() async {
     let woken: [Wakeup]
     do throws(DatabaseError) {
-      let evaluation = try await evaluate()
+      let evaluation = try await evaluate(nil)
       woken = state.withLock { state in
         state.install(evaluation)
         return state.waiters.takeAll()
