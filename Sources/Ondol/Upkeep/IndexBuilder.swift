@@ -3,8 +3,8 @@
 // 1. The index is declared, `building`, in a commit of its own. From there on every write maintains
 //    its rows, because every write guards the family's row and so was prepared after the
 //    declaration.
-// 2. The older documents are added in the order of their keys, some hundred a commit. A commit
-//    guards the range of documents it was derived from: if one has changed meanwhile, its writer
+// 2. The older documents are added in the order of their keys, some hundred a commit, or many at a
+//    time: see IndexPour. A commit guards the range of documents it was derived from: if one has changed meanwhile, its writer
 //    has maintained the index, and the batch is derived again. Each commit also says how far it
 //    came.
 // 3. The index is declared `ready`, and only now serves queries.
@@ -62,7 +62,18 @@ struct IndexBuilder: Sendable {
     }
     var state = IndexProgress(documents: 0, total: try await countDocuments())
     note(state)
-    while let count = try await addNextDocuments(behind: state.documents) {
+    var mayPour = true
+    while true {
+      var count: Int?
+      if mayPour {
+        switch try await pourNextDocuments() {
+        case .poured(let documents): count = documents
+        case .notNow: break
+        case .never: mayPour = false
+        }
+      }
+      if count == nil { count = try await addNextDocuments(behind: state.documents) }
+      guard let count else { break }
       state.documents += count
       state.total = max(state.total, state.documents)
       note(state)
@@ -85,7 +96,7 @@ struct IndexBuilder: Sendable {
     }
   }
 
-  private func range(of index: IndexDefinition, behind through: [UInt8]?) -> KeyRange {
+  func range(of index: IndexDefinition, behind through: [UInt8]?) -> KeyRange {
     var range = KeyRange(prefix: index.documents.prefix)
     if let through { range.lower = through + [0] }
     return range
@@ -132,19 +143,24 @@ struct IndexBuilder: Sendable {
   ) throws(DatabaseError) -> Step? {
     guard let family = try rows.catalog.family(pattern.root, in: rows),
       let entry = family.collections[pattern],
-      var index = try index(in: rows), case .building(let through) = index.state
+      let index = try index(in: rows), case .building(let through) = index.state
     else { return nil }
     var batch = Batch()
     batch.basis = rows.snapshot.sequence
     let added = try add(most, documentsBehind: through, of: entry, to: index, rows, &batch)
     guard let added else { return nil }
-    index.state = .building(through: added.last)
+    note(index, builtThrough: added.last, in: &batch)
+    return Step(batch: batch, documents: added.count)
+  }
+
+  /// Has the batch say how far the index is.
+  func note(_ index: IndexDefinition, builtThrough last: [UInt8], in batch: inout Batch) {
+    var index = index
+    index.state = .building(through: last)
     let key = CatalogKey.keyspace(keyspace)
-    let row = KeyspaceRow.index(index).bytes
     // Whoever drops the index changes its row.
     batch.guardUnchanged(key.bytes)
-    batch.putCatalogRow(key, row)
-    return Step(batch: batch, documents: added.count)
+    batch.putCatalogRow(key, KeyspaceRow.index(index).bytes)
   }
 
   /// Puts the rows of up to `most` documents into the batch; answers the key of the last and how
@@ -198,13 +214,7 @@ struct IndexBuilder: Sendable {
     _ key: RawSpan, _ value: RawSpan, to index: IndexDefinition, _ reader: SelectionReader,
     _ stored: Rows, _ claims: inout UniqueClaims, _ batch: inout Batch
   ) throws(DatabaseError) {
-    let ids = try DocumentKey.ids(in: key, ancestorCount: pattern.ancestorCount)
-    let fields: [String: Value]
-    do throws(MalformedBytes) {
-      fields = try reader.fields(of: DocumentView(value))
-    } catch {
-      throw DatabaseError(error, documentAt: path(ids))
-    }
+    let (ids, fields) = try read(key, value, reader)
     let rows = index.rows(of: fields, ancestors: ids.dropLast(), id: ids[ids.count - 1])
     try claims.apply(IndexChanges(put: rows), of: index, for: path(ids), to: &batch)
     if index.kind.isLink, !rows.isEmpty {
@@ -212,12 +222,24 @@ struct IndexBuilder: Sendable {
     }
   }
 
-  private func path(_ ids: [String]) -> DocumentPath {
+  /// A document's ids, and of its fields those that the index has to do with.
+  func read(
+    _ key: RawSpan, _ value: RawSpan, _ reader: SelectionReader
+  ) throws(DatabaseError) -> (ids: [String], fields: [String: Value]) {
+    let ids = try DocumentKey.ids(in: key, ancestorCount: pattern.ancestorCount)
+    do throws(MalformedBytes) {
+      return (ids, try reader.fields(of: DocumentView(value)))
+    } catch {
+      throw DatabaseError(error, documentAt: path(ids))
+    }
+  }
+
+  func path(_ ids: [String]) -> DocumentPath {
     DocumentPath(unchecked: zip(pattern.collectionIDs, ids).flatMap { [$0, $1] })
   }
 
   /// The index's own row, which says how far it is.
-  private func index(in rows: Rows) throws(DatabaseError) -> IndexDefinition? {
+  func index(in rows: Rows) throws(DatabaseError) -> IndexDefinition? {
     guard let bytes = try rows.row(CatalogKey.keyspace(keyspace)) else { return nil }
     do throws(MalformedBytes) {
       guard case .index(let index) = try KeyspaceRow(bytes.bytes, of: keyspace) else { return nil }

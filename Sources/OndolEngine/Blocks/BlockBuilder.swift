@@ -96,13 +96,3 @@ struct BlockBuilder {
     }
   }
 }
-
-extension RawSpan {
-  /// How many bytes at the front are the same in both, counting no further than `limit`.
-  func sharedPrefix(with other: RawSpan, atMost limit: Int) -> Int {
-    let end = min(limit, min(byteCount, other.byteCount))
-    var index = 0
-    while index < end, byte(at: index) == other.byte(at: index) { index += 1 }
-    return index
-  }
-}

@@ -1,4 +1,4 @@
-// Finds bytes within bytes. Most places are passed over by looking for the first byte alone, in a
+// Finds bytes within bytes, and what two have in common. Most places are passed over by looking for the first byte alone, in a
 // loop that the compiler makes fast because nothing else is in it.
 
 extension RawSpan {
@@ -17,6 +17,14 @@ extension RawSpan {
       start += 1
     }
     return false
+  }
+
+  /// How many bytes at the front are the same in both, counting no further than `limit`.
+  func sharedPrefix(with other: RawSpan, atMost limit: Int) -> Int {
+    let end = min(limit, min(byteCount, other.byteCount))
+    var index = 0
+    while index < end, byte(at: index) == other.byte(at: index) { index += 1 }
+    return index
   }
 
   private func firstPlace(of byte: UInt8) -> Int? {

@@ -1,4 +1,4 @@
-// Pours rows into segments: the last stage of a flush and of a merge. Rows come sorted, one a key;
+// Writes rows into segments: the last stage of a flush, of a merge and of a pour. Rows come sorted, one a key;
 // tombstones that hide nothing and rows of dropped keyspaces are left out, a full segment is
 // finished and synced, and the next one begun. Whoever writes makes the names durable and the
 // manifest name them.
@@ -140,6 +140,17 @@ final class RunWriter {
   func takeAll(_ rows: inout MergeCursor) throws(EngineError) {
     while try take(&rows, before: nil, atMost: .max / 2) {}
   }
+
+  /// Takes a row without a value, behind all others.
+  func take(_ key: RawSpan) throws(EngineError) {
+    rawBytes += UInt64(key.byteCount)
+    let writer = if let segment { segment.writer } else { try beginSegment() }
+    try writer.add(.put, key: key, value: RawSpan())
+    if writer.rawBytesWritten >= UInt64(files.options.segmentSize) { try finishSegment() }
+  }
+
+  /// Finishes the segment of the rows taken one by one.
+  func finish() throws(EngineError) { try finishSegment() }
 
   /// Ends the segment when the row does not belong into it.
   private func cut(before row: borrowing MergeCursor) throws(EngineError) {

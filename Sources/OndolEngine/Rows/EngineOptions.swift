@@ -42,6 +42,8 @@ package struct EngineOptions: Sendable {
   package var smallShardSize = 8 << 20
   /// Raw bytes of one segment file.
   package var segmentSize = 64 << 20
+  /// Documents from which on the rows of a new index are poured.
+  package var smallestPour = 16_384
   /// Values of so many bytes and more are kept in value files, apart from their keys.
   package var valueThreshold = 8 << 10
   /// Bytes of one value file.

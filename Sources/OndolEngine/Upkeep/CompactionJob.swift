@@ -231,7 +231,7 @@ struct CompactionJob: Sendable {
 
 extension Segment {
   /// The last keys of the index blocks, ascending. Opens the file when it was not yet.
-  fileprivate func indexKeys() throws(EngineError) -> [[UInt8]] {
+  func indexKeys() throws(EngineError) -> [[UInt8]] {
     let top = try open().table.top
     return (0..<top.rowCount).map { row in top.prefix().array + top.suffix(row).array }
   }

@@ -53,6 +53,25 @@ actor Shard {
     }
   }
 
+  // MARK: - Pouring
+
+  /// Keeps merges from beginning, and flushes from leaving tombstones out, for a pour; to be
+  /// followed by `endPour()`. False when a merge is under way, which may take long.
+  func beginPour() async -> Bool {
+    await take(.flushing)
+    defer { end(.flushing) }
+    guard takeForFlush() else { return false }
+    storage.pours.withLock { _ = $0.insert(index) }
+    return true
+  }
+
+  func endPour() {
+    storage.pours.withLock { _ = $0.remove(index) }
+    endForFlush()
+  }
+
+  // MARK: - Turns around a flush
+
   private func takeForFlush() -> Bool {
     guard takeIfFree(.merging) else { return false }
     if takeIfFree(.mergingFlushed) { return true }

@@ -27,6 +27,8 @@ final class Storage: Sendable {
   let picker: CompactionPicker
   let counters = UpkeepCounters()
   let damaged: DamagedFiles
+  /// Shards that rows are being poured into.
+  let pours = Guarded<Set<Int>>([])
   let manifest: Manifest
   let reserve: SpaceReserve
   /// What an unclean end left to do, until it is done.
@@ -125,7 +127,9 @@ final class Storage: Sendable {
     var rows = MergeCursor(sources + inputs.map { .run($0.cursor(keepsBlocks: false)) })
     let old = inputs.flatMap(\.segments).map(\.metadata)
     let first = min(sequences.lowerBound, old.map(\.minSequence).min() ?? sequences.lowerBound)
-    let isOnly = inputs.count == shard.runs.count
+    // What is being poured belongs below.
+    let isOnly =
+      inputs.count == shard.runs.count && !pours.withLock { $0.contains(index) }
     let writer = RunWriter(
       files(for: shard.state, merging: old), shard: index, sequences: first...through,
       keepsTombstones: !isOnly, dropped: manifest.state.dropped)

@@ -27,6 +27,8 @@ extension EngineOptions {
     options.manifestSize = random.pick([500, 2 << 10, 16 << 10, 64 << 10])
     // Every other size of manifests has edits in parts.
     if [500, 16 << 10].contains(options.manifestSize) { options.manifestFrameSize = 200 }
+    // Every other database pours the rows of indexes however few they are.
+    options.smallestPour = [512, 4 << 10, 64 << 10].contains(options.blockSize) ? 1 : 16_384
     options.compress = random.chance(1, in: 2)
     options.historyRetention = random.pick([nil, nil, 0, 64 << 10] as [Int?]).map {
       HistoryRetention(microseconds: .max, bytes: UInt64($0))
@@ -48,7 +50,7 @@ extension EngineOptions {
       + "commit \(commitLimit), runs \(runLimit), small \(smallShardSize), "
       + "segment \(segmentSize), block \(blockSize), "
       + "values from \(valueThreshold) in files of \(valueFileSize), "
-      + "manifest \(manifestSize), kept logs \(historyRetention.map { "\($0.bytes)" } ?? "none"), "
+      + "poured from \(smallestPour), manifest \(manifestSize), kept logs \(historyRetention.map { "\($0.bytes)" } ?? "none"), "
       + "\(compress ? "compressed" : "plain")"
   }
 }
