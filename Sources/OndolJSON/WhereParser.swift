@@ -59,8 +59,8 @@ package struct WhereParser {
     return orders
   }
 
-  /// Reads the fields of an index: `tags[], status, price desc`. They are as `createIndex(on:)` takes
-  /// them.
+  /// Reads the fields of an index: `tags[], status, price desc`. They are as `createIndex(on:)`
+  /// takes them.
   package static func indexFields(_ text: String) throws(WhereError) -> [String] {
     var parser = WhereParser(text)
     var fields: [String] = []

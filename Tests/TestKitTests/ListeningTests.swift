@@ -26,7 +26,8 @@ import Testing
     try await database.close()
   }
 
-  /// A child that changed between the making of the iterator and its first `next()` was not told of.
+  /// A child that changed between the making of the iterator and its first `next()` was not told
+  /// of.
   @Test func `Events of the tree are told from the iterator's making on`() async throws {
     let database = try await Database.inMemory()
     let rooms = database.tree.child("rooms")

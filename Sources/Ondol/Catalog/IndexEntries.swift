@@ -10,8 +10,8 @@
 // The ids behind the components are the row's tail: ascending, they are the very bytes that the
 // document's key ends with. They have the direction of the last field.
 //
-// Of a field of elements there is a row for each distinct element, beside the same other components;
-// a document in which it is no array, or an empty one, has none.
+// Of a field of elements there is a row for each distinct element, beside the same other
+// components; a document in which it is no array, or an empty one, has none.
 //
 // A document without the index's first field has no row. A later field that is missing has a mark
 // in its place, one byte in front of all components, so that the index still serves queries for the

@@ -15,9 +15,9 @@ internal import OndolEngine
 ///
 /// All reads see one moment, with the transaction's own writes on top of it; reads and writes may
 /// come in any order, and queries are possible, none of which Firestore's clients allow. Nothing is
-/// visible to others before the whole transaction is committed. The calls do not suspend, and do not
-/// wait for a disk: one that would have to throws `.unavailable`, and the body runs again once what
-/// it asked for is in memory, whatever it made of the error.
+/// visible to others before the whole transaction is committed. The calls do not suspend, and do
+/// not wait for a disk: one that would have to throws `.unavailable`, and the body runs again once
+/// what it asked for is in memory, whatever it made of the error.
 ///
 /// It is valid within the body that it was handed to, and not `Sendable`: any later call throws
 /// `.failedPrecondition`.

@@ -102,8 +102,8 @@ extension Database {
   /// elements.
   func warnOnce(ofWholeArraysIn index: String, of source: QueryShape.Source) {
     warnOnce(
-      "a query of '\(source)' asks for elements of an array, which the index '\(index)' cannot find;"
-        + " one with [] behind the field can")
+      "a query of '\(source)' asks for elements of an array, and the index '\(index)' holds whole"
+        + " ones; one with [] behind the field serves")
   }
 }
 

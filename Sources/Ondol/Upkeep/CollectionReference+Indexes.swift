@@ -228,7 +228,7 @@ extension IndexKind {
     var idDescending: Bool?
     if let last = texts.last, ["__name__", "-__name__"].contains(exactly: last) {
       guard !isUnique else { throw refuse("a unique index does not end with documents' ids") }
-      idDescending = last.hasPrefix("-")
+      idDescending = last.utf8.first == UInt8(ascii: "-")
       texts.removeLast()
     }
     var fields: [IndexField] = []

@@ -4,9 +4,9 @@
 //    its rows, because every write guards the family's row and so was prepared after the
 //    declaration.
 // 2. The older documents are added in the order of their keys, some hundred a commit, or many at a
-//    time: see IndexPour. A commit guards the range of documents it was derived from: if one has changed meanwhile, its writer
-//    has maintained the index, and the batch is derived again. Each commit also says how far it
-//    came.
+//    time: see IndexPour. A commit guards the range of documents it was derived from: if one has
+//    changed meanwhile, its writer has maintained the index, and the batch is derived again. Each
+//    commit also says how far it came.
 // 3. The index is declared `ready`, and only now serves queries.
 //
 // A crash leaves it `building`; after the next opening it goes on where the last commit said, see

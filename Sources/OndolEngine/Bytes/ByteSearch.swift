@@ -1,5 +1,5 @@
-// Finds bytes within bytes, and what two have in common. Most places are passed over by looking for the first byte alone, in a
-// loop that the compiler makes fast because nothing else is in it.
+// Finds bytes within bytes, and what two have in common. Most places are passed over by looking for
+// the first byte alone, in a loop that the compiler makes fast because nothing else is in it.
 
 extension RawSpan {
   /// Whether `part` is in it.

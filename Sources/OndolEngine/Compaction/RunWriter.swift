@@ -1,7 +1,7 @@
-// Writes rows into segments: the last stage of a flush, of a merge and of a pour. Rows come sorted, one a key;
-// tombstones that hide nothing and rows of dropped keyspaces are left out, a full segment is
-// finished and synced, and the next one begun. Whoever writes makes the names durable and the
-// manifest name them.
+// Writes rows into segments: the last stage of a flush, of a merge and of a pour. Rows come sorted,
+// one a key; tombstones that hide nothing and rows of dropped keyspaces are left out, a full
+// segment is finished and synced, and the next one begun. Whoever writes makes the names durable
+// and the manifest name them.
 
 /// What it takes to make segment files.
 struct SegmentFiles: Sendable {

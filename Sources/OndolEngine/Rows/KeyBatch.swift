@@ -1,5 +1,5 @@
-// Keys in one buffer, gathered in any order and sorted: what is poured into segments. An array a key
-// would be an allocation a key, and sorting would follow a pointer at each comparison.
+// Keys in one buffer, gathered in any order and sorted: what is poured into segments. An array a
+// key would be an allocation a key, and sorting would follow a pointer at each comparison.
 
 /// Keys, sorted once they are all there.
 package struct KeyBatch: Sendable {

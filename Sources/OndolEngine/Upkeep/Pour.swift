@@ -8,8 +8,6 @@
 // and flushes keep every tombstone. Nothing waits for that: where a merge is under way, rows are
 // not poured.
 
-internal import Synchronization
-
 /// A pour into one keyspace. To be ended.
 package struct Pour: Sendable {
   /// What the rows are derived from.
@@ -19,7 +17,7 @@ package struct Pour: Sendable {
   private let index: Int
   private let start: MergeControl.Start
 
-  fileprivate init(_ storage: Storage, _ shard: Shard, _ index: Int) {
+  init(_ storage: Storage, _ shard: Shard, _ index: Int) {
     self.storage = storage
     self.shard = shard
     self.index = index
@@ -169,21 +167,4 @@ package struct Pour: Sendable {
     guard let isInstalled else { throw .closed }
     return isInstalled
   }
-}
-
-extension Engine {
-  /// Begins to pour rows into a keyspace; nil where that is not possible now, because its shard is
-  /// being merged.
-  package func beginPour(into keyspace: UInt32) async throws(EngineError) -> Pour? {
-    if isClosed.load(ordering: .relaxed) { throw .closed }
-    let index = DroppedKeyspaces.shard(of: keyspace, in: upkeep.shards.count)
-    guard await upkeep.shards[index].beginPour() else { return nil }
-    return Pour(storage, upkeep.shards[index], index)
-  }
-
-  /// Documents from which on the rows of a new index are poured.
-  package var smallestPour: Int { storage.options.smallestPour }
-
-  /// Has what was poured merged with the rest.
-  package func mergePoured() { upkeep.compactAll() }
 }

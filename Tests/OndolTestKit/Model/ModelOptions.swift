@@ -50,7 +50,8 @@ extension EngineOptions {
       + "commit \(commitLimit), runs \(runLimit), small \(smallShardSize), "
       + "segment \(segmentSize), block \(blockSize), "
       + "values from \(valueThreshold) in files of \(valueFileSize), "
-      + "poured from \(smallestPour), manifest \(manifestSize), kept logs \(historyRetention.map { "\($0.bytes)" } ?? "none"), "
+      + "poured from \(smallestPour), "
+      + "manifest \(manifestSize), kept logs \(historyRetention.map { "\($0.bytes)" } ?? "none"), "
       + "\(compress ? "compressed" : "plain")"
   }
 }

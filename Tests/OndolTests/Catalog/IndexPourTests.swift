@@ -1,5 +1,6 @@
-// Indexes whose rows are poured while documents are written, flushed and merged: afterwards they hold
-// what the documents call for, and so they do when everything has been merged and opened again.
+// Indexes whose rows are poured while documents are written, flushed and merged: afterwards they
+// hold what the documents call for, and so they do when everything has been merged and opened
+// again.
 
 import OndolEngine
 import OndolTestKit

@@ -59,9 +59,10 @@ struct FirestoreIndexTests {
       ["users/any/items", "shops/any/items"].flatMap { collection in
         ["tags[],-createdAt,__name__", "sizes", "sizes[]"].map { (collection, $0) }
       } + [("posts", "author.name,-likes group"), ("sessions", "ttl endsAt")]
-    #expect(
-      Set(made.lines)
-        == Set(expected.map { #"{"schema":"mkindexes/1","collection":"\#($0.0)","index":"\#($0.1)"}"# }))
+    let lines = expected.map { collection, index in
+      #"{"schema":"mkindexes/1","collection":"\#(collection)","index":"\#(index)"}"#
+    }
+    #expect(Set(made.lines) == Set(lines))
     let query = try await scratch.ondol(
       "query", shop, "users/a/items", "tags array-contains 't'",
       "--order", "createdAt desc", "--explain")
