@@ -179,7 +179,13 @@ import Testing
     // The flags of the kind stand in front of the state, which is the last byte.
     let flags = row.count - 2
     for (name, change) in [
-      ("an index of another kind", { (row: inout [UInt8]) in row[flags] = 0x40 }),
+      (
+        "an index of another kind",
+        { (row: inout [UInt8]) in
+          row[flags] = 0x40
+          row.insert(0x80, at: flags + 1)
+        }
+      ),
       ("an index in another state", { $0[flags + 1] = 9 }),
       ("a keyspace of another kind", { $0[0] = 9 }),
     ] as [(String, (inout [UInt8]) -> Void)] {

@@ -82,6 +82,7 @@ import Testing
       .lookup("user.friend", in: "users", as: "friend")
     var listener = lookup.snapshots.makeAsyncIterator()
     var list: [DocumentSnapshot] = []
+    #expect(try await listener.next()?.isEmpty == true)
     for step in 0..<150 {
       let batch = database.batch()
       for _ in 0..<(random.below(3) + 1) {
@@ -100,7 +101,7 @@ import Testing
       }
       try await batch.commit(durability: .memory)
       let expected = try await lookup.getDocuments()
-      guard expected.documents.map(\.fields) != list.map(\.fields) || step == 0 else { continue }
+      guard expected.documents.map(\.fields) != list.map(\.fields) else { continue }
       let heard = try #require(try await listener.next())
       for change in heard.documentChanges {
         if let index = change.oldIndex { list.remove(at: index) }
