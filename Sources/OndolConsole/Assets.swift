@@ -1788,6 +1788,7 @@ preview.textContent = !first ? "Name the fields that queries compare first; - me
 const collection = choice((this.collections ?? []).map((one) => one.path));
 const fields = h("input", { required: true, placeholder: "category, -price", oninput: update });
 const kind = choice([["fields", "Fields"], ["unique", "Unique: no two documents agree"],
+["null", "Unique, null being a value"],
 ["elements", "Elements of an array"], ["group", "All collections called so"]], { onchange: update });
 const where = h("input", { placeholder: "active = true" });
 update();
@@ -1798,6 +1799,7 @@ label("Only documents that meet (optional)", where), preview],
 [kind.value === "group" ? "group" : "collection"]: collection.value,
 fields: fields.value.split(",").map((one) => one.trim()).filter(Boolean),
 ...(["unique", "elements"].includes(kind.value) ? { [kind.value]: true } : {}),
+...(kind.value === "null" ? { unique: true, nullsDistinct: false } : {}),
 ...(where.value.trim() ? { where: where.value.trim() } : {}),
 }) });
 if (done) note("The index is being built.");

@@ -8,7 +8,8 @@ extension ConsoleHandler {
 
   func createIndex(_ body: [UInt8]) async throws -> JSON {
     let members = try Members(
-      body, known: ["collection", "group", "fields", "unique", "elements", "where"])
+      body,
+      known: ["collection", "group", "fields", "unique", "nullsDistinct", "elements", "where"])
     guard var fields = try members.texts("fields"), !fields.isEmpty else {
       throw ConsoleFailure.wrong("\"fields\" is missing")
     }
@@ -16,6 +17,10 @@ extension ConsoleHandler {
       text.allSatisfy(\.isWhitespace) ? nil : try WhereExpression(text).filter
     }
     let isUnique = try members.boolean("unique") ?? false
+    let nullsDistinct = try members.boolean("nullsDistinct")
+    guard nullsDistinct == nil || isUnique else {
+      throw ConsoleFailure.wrong("nulls are told apart in a unique index only")
+    }
     if try members.boolean("elements") ?? false, !fields[0].hasSuffix("[]") { fields[0] += "[]" }
     let database = database
     let collection = try members.text("collection")
@@ -30,7 +35,10 @@ extension ConsoleHandler {
     if let collection {
       let known = try await database.collection(collection).listIndexes()
       if condition == nil,
-        known.contains(where: { $0.fields == fields && $0.isUnique == isUnique })
+        known.contains(where: {
+          $0.fields == fields && $0.isUnique == isUnique
+            && $0.nullsDistinct == (isUnique && nullsDistinct ?? true)
+        })
       {
         throw ConsoleFailure(409, "alreadyExists", "there is such an index")
       }
@@ -44,7 +52,8 @@ extension ConsoleHandler {
           on: wanted, where: condition, progress: show)
       } else {
         try await database.collection(place).createIndex(
-          on: wanted, unique: isUnique, where: condition, progress: show)
+          on: wanted, unique: isUnique, nullsDistinct: nullsDistinct ?? true, where: condition,
+          progress: show)
       }
       return TaskOutcome()
     }

@@ -92,7 +92,9 @@ extension JSON {
     return [
       "collection": .text(index.collection), "group": .boolean(index.isOfGroup),
       "name": .text(information.name), "fields": .texts(information.fields),
-      "unique": .boolean(information.isUnique), "elements": .boolean(index.isOfElements),
+      "unique": .boolean(information.isUnique),
+      "nullsDistinct": information.isUnique ? .boolean(information.nullsDistinct) : nil,
+      "elements": .boolean(index.isOfElements),
       "where": index.condition.map { .text($0) },
       "state": information.state == .ready ? "ready" : "building",
       "progress": information.progress.map {

@@ -31,8 +31,9 @@ class Shop:
         self.fill(rows)
         self.feed.clear()
 
-    def index(self, collection, fields, unique=False, elements=False, group=False, where=None, uses=0):
+    def index(self, collection, fields, unique=False, elements=False, group=False, where=None, uses=0, distinct=True):
         name = ",".join(fields) + ("[]" if elements else "") + (" unique" if unique else "")
+        name += "" if distinct else " nulls not distinct"
         name += (" group" if group else "") + (f" where {where}" if where else "")
         return {
             "collection": collection,
@@ -40,6 +41,7 @@ class Shop:
             "name": name,
             "fields": fields,
             "unique": unique,
+            **({"nullsDistinct": distinct} if unique else {}),
             "elements": elements,
             "where": where,
             "state": "ready",

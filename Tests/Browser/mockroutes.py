@@ -261,6 +261,7 @@ class Console(Upkeep):
             body.get("elements", False),
             "group" in body,
             body.get("where"),
+            distinct=body.get("nullsDistinct", True),
         )
         if any(
             one["name"] == index["name"] and one["collection"] == index["collection"]

@@ -930,11 +930,14 @@ def read_index(body):
         require(body.number(1) in (0, 1), "the catalog: an index cannot be read")
         body.texts()
     flags = body.number(1)
+    further = body.number(1) if flags & 64 else 0
+    require(further < 4, "the catalog: a newer version wrote an index")
+    if further & 1:
+        body.varint()
     if flags & 8:
         read_condition(body, 0)
     if flags & 16:
         body.texts()
-    require(flags < 64, "the catalog: a newer version wrote an index")
     if flags & 32:
         return None
     return body.data[start : body.place]

@@ -13,6 +13,7 @@ private enum Flag {
   static let lifetime: UInt8 = 32
   /// What is more is in a second byte.
   static let more: UInt8 = 64
+  static let nullsDistinct: UInt8 = 128
 }
 
 /// Flags of the second byte.
@@ -51,7 +52,7 @@ extension [UInt8] {
       (kind.isOfElements ? Flag.elements : 0) | (kind.isUnique ? Flag.unique : 0)
         | (kind.isOfGroup ? Flag.group : 0) | (kind.condition == nil ? 0 : Flag.partial)
         | (kind.isLink ? Flag.link : 0) | (kind.isOfEnds ? Flag.lifetime : 0)
-        | (further == 0 ? 0 : Flag.more))
+        | (further == 0 ? 0 : Flag.more) | (kind.nullsDistinct ? Flag.nullsDistinct : 0))
     if further != 0 { append(further) }
     if let elements { appendVarint(elements) }
     if let condition = kind.condition { append(condition) }
@@ -97,9 +98,6 @@ extension ByteReader {
       kind.fields.append(IndexField(try texts(), descending: descending))
     }
     let flags = try byte()
-    guard flags < 2 * Flag.more else {
-      throw .newer(at: offset, "an index of the unknown kind \(flags)")
-    }
     guard !kind.fields.isEmpty else { throw MalformedBytes(at: offset, "an index of no field") }
     let further = flags & Flag.more == 0 ? 0 : try byte()
     guard further < 2 * Further.opposedIDs else {
@@ -117,6 +115,10 @@ extension ByteReader {
     kind.opposesIDs = further & Further.opposedIDs != 0
     kind.isUnique = flags & Flag.unique != 0
     kind.isOfGroup = flags & Flag.group != 0
+    kind.nullsDistinct = flags & Flag.nullsDistinct != 0
+    guard kind.isUnique || !kind.nullsDistinct else {
+      throw MalformedBytes(at: offset, "nulls that are distinct in an index that is not unique")
+    }
     if flags & Flag.partial != 0 { kind.condition = try filterTree(depth: 0) }
     if flags & Flag.link != 0 {
       let folder = try texts()

@@ -89,6 +89,9 @@ struct IndexKind: Sendable, Hashable {
   var opposesIDs = false
   /// Whether no two documents of a collection may agree in all fields.
   var isUnique = false
+  /// Whether null in a field of a unique index is to it as a field that is missing, so that
+  /// documents with it may agree. False when null is a value as any other.
+  var nullsDistinct = false
   /// Whether the ids of ancestors are behind the components, so that all collections of the pattern
   /// are one range.
   var isOfGroup = false
@@ -102,11 +105,12 @@ struct IndexKind: Sendable, Hashable {
   var isOfEnds = false
 
   init(
-    _ fields: [IndexField], isUnique: Bool = false, isOfGroup: Bool = false,
-    condition: FilterTree? = nil
+    _ fields: [IndexField], isUnique: Bool = false, nullsDistinct: Bool = true,
+    isOfGroup: Bool = false, condition: FilterTree? = nil
   ) {
     self.fields = fields
     self.isUnique = isUnique
+    self.nullsDistinct = isUnique && nullsDistinct
     self.isOfGroup = isOfGroup
     self.condition = condition
   }
@@ -131,6 +135,17 @@ struct IndexKind: Sendable, Hashable {
     fields.map(\.description) + (opposesIDs ? [idDescending ? "-__name__" : "__name__"] : [])
   }
 
+  private static let nullsNotDistinct = " nulls not distinct"
+
+  /// The name that the index had before null could be told apart from values; nil when that is
+  /// still its name.
+  var formerName: String? {
+    guard isUnique, !nullsDistinct else { return nil }
+    var kind = self
+    kind.nullsDistinct = true
+    return kind.name
+  }
+
   /// The fields with `-` before the descending ones, separated by commas, then what is special.
   /// Different indexes of a pattern have different names.
   var name: String {
@@ -140,7 +155,7 @@ struct IndexKind: Sendable, Hashable {
     }
     var name = texts.joined(separator: ",")
     if isOfEnds { name += " ends" }
-    if isUnique { name += " unique" }
+    if isUnique { name += nullsDistinct ? " unique" : " unique\(Self.nullsNotDistinct)" }
     if isOfGroup { name += " group" }
     if let condition { name += " where \(condition)" }
     return name

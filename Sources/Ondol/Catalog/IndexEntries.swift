@@ -17,7 +17,8 @@
 // in its place, one byte in front of all components, so that the index still serves queries for the
 // fields before it. In a unique index only documents with all fields have a row of the third form;
 // two of them with the same values would be one row, which is how the second is noticed. Others
-// have rows of the first form and may agree.
+// have rows of the first form and may agree; and so do those with null in a field, unless null is
+// to be a value as any other.
 
 internal import OndolEngine
 
@@ -75,17 +76,18 @@ extension IndexDefinition {
     of fields: [String: Value], element: Value?, ancestors: [String], id: String
   ) -> IndexRow {
     var writer = begin(ancestors)
-    var isWhole = true
+    var isClaim = kind.isUnique
     var isCut = false
     for field in self.fields {
       if let value = field.isOfElements ? element : lookUp(field.names[...], in: fields) {
+        if kind.nullsDistinct, case .null = value { isClaim = false }
         if writer.append(value, descending: field.descending) { isCut = true }
       } else {
-        isWhole = false
+        isClaim = false
         writer.append(raw: [field.descending ? ~Self.missing : Self.missing])
       }
     }
-    if kind.isUnique, isWhole {
+    if isClaim {
       var tail = KeyWriter()
       tail.append(id: id)
       return IndexRow(key: writer.bytes, value: tail.bytes, stamps: writer.stamps, isCut: isCut)

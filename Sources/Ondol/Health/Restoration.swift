@@ -152,7 +152,8 @@ package final class Restoration: @unchecked Sendable {
       guard reader.isAtEnd else { throw MalformedBytes(at: reader.offset, "it goes on") }
       return kind
     }
-    guard ExactText(kind.name) == ExactText(index.name) else {
+    let names = [kind.name, kind.formerName].compactMap { $0.map { ExactText($0) } }
+    guard names.contains(ExactText(index.name)) else {
       throw refusal("the definition of the index \"\(index.name)\" is that of \"\(kind.name)\"")
     }
     return kind

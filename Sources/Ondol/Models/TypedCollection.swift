@@ -58,22 +58,25 @@ public struct TypedCollection<Model: Codable & Sendable>: TypedQuerySource {
   }
 
   /// Creates an index, in the order of the properties. See
-  /// `CollectionReference.createIndex(on:unique:where:progress:)`.
+  /// `CollectionReference.createIndex(on:unique:nullsDistinct:where:progress:)`.
   ///
   /// - Parameters:
   ///   - keys: the properties, each with its direction: `.ascending(\.status)`, or
   ///     `.elements(\.tags)`.
   ///   - unique: whether no two documents may have the same values.
+  ///   - nullsDistinct: of a unique index, whether documents with null in one of the fields may
+  ///     agree. An optional that is nil is stored as null, or not at all.
   ///   - progress: is told how far it is.
   /// - Returns: the index's name.
   @discardableResult
   public func createIndex(
-    on keys: TypedIndexKey<Model>..., unique: Bool = false,
+    on keys: TypedIndexKey<Model>..., unique: Bool = false, nullsDistinct: Bool = true,
     progress: (IndexProgress) -> Void = { _ in }
   ) async throws(DatabaseError) -> String {
     var names: [String] = []
     for key in keys { names.append(try key.name(fields)) }
-    return try await collection.createIndex(on: names, unique: unique, progress: progress)
+    return try await collection.createIndex(
+      on: names, unique: unique, nullsDistinct: nullsDistinct, progress: progress)
   }
 
   /// Creates an index of the elements of an array. See

@@ -18,6 +18,8 @@ struct IndexUse {
   /// The first field that is fixed to several values.
   private var sweptFrom: Int?
   private var isNextPresent = false
+  /// Whether a field is fixed to null, among others.
+  private var isFixedToNull = false
 
   var fixed: Int { scan.fixed }
   private var index: IndexDefinition { scan.index }
@@ -81,6 +83,7 @@ struct IndexUse {
       sweptFrom = fixed
       scan.isRepeating = field.isOfElements
     }
+    if values.contains(.null) { isFixedToNull = true }
     let (longer, isCut) = prefixes.appending(values, descending: field.descending)
     prefixes = longer
     if !isCut { answered.append(filter) }
@@ -131,9 +134,13 @@ struct IndexUse {
     return part.isExact(answered: answered, present: present)
   }
 
-  /// Rows in the ranges, as far as earlier queries told.
+  /// Rows in the ranges, as far as earlier queries told; nil when it is not known.
   var rows: Double? {
-    if index.kind.isUnique, fixed == index.fields.count { return Double(prefixes.count) }
+    if index.kind.isUnique, fixed == index.fields.count {
+      // Any number of documents may have null, and what the others have says nothing of it.
+      if index.kind.nullsDistinct, isFixedToNull { return nil }
+      return Double(prefixes.count)
+    }
     return part.planner.statistics[index.keyspace, fixed].map {
       $0 * Double(max(1, prefixes.count))
     }

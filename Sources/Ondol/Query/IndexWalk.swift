@@ -60,7 +60,6 @@ final class IndexWalk {
       guard try next() else { return false }
       if !isBefore(tail, target) { return true }
     }
-    guard !scan.index.kind.isUnique else { return try next() }
     let mask: UInt8 = scan.index.idDescending ? 0xff : 0
     let isFound = try walk.next(from: scan.ranges[0].lower + target.map { $0 ^ mask })
     if isFound { try readRow() }

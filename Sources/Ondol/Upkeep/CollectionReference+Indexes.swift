@@ -21,6 +21,9 @@ public struct IndexInformation: Sendable, Hashable, Identifiable {
   public let fields: [String]
   /// Whether no two documents of a collection may agree in the fields.
   public let isUnique: Bool
+  /// Whether documents of a unique index may agree where one of the fields is null. False for an
+  /// index that is not unique.
+  public let nullsDistinct: Bool
   /// Whether it serves queries yet.
   public let state: State
   /// How far it is when it is being built, by a call or in the background after the database was
@@ -65,7 +68,10 @@ extension CollectionReference {
   ///     each; a document without an array there, or with an empty one, has none.
   ///   - unique: refuses a write that would make two documents of a collection agree in all fields,
   ///     with `.alreadyExists` naming the document that has the values. Documents that lack one of
-  ///     the fields may agree; null is a value.
+  ///     the fields may agree.
+  ///   - nullsDistinct: of a unique index, whether documents with null in one of the fields may
+  ///     agree, too, as in SQL; with false null is a value as any other. The two are different
+  ///     indexes.
   ///   - condition: only documents that meet it are in the index, which serves queries whose
   ///     conditions say as much. A unique index is unique among them.
   ///   - progress: called each time some documents were added.
@@ -80,13 +86,15 @@ extension CollectionReference {
   /// - Complexity: O(n log n) in the documents of all collections it serves.
   @discardableResult
   public func createIndex(
-    on fields: [String], unique: Bool = false, where condition: Filter? = nil,
-    progress: (IndexProgress) -> Void = { _ in }
+    on fields: [String], unique: Bool = false, nullsDistinct: Bool = true,
+    where condition: Filter? = nil, progress: (IndexProgress) -> Void = { _ in }
   ) async throws(DatabaseError) -> String {
     let path = try place.get()
     try database.refuseInTransaction("createIndex", "\(path)")
     let kind = try IndexKind(
-      validating: IndexKind(texts: fields, isUnique: unique, at: "\(path)"), condition)
+      validating: IndexKind(
+        texts: fields, isUnique: unique, nullsDistinct: nullsDistinct, at: "\(path)"),
+      condition)
     try await database.createIndex(kind, of: CollectionPattern(path), progress)
     return kind.name
   }
@@ -100,7 +108,7 @@ extension CollectionReference {
   ///   - condition: only documents that meet it are in the index.
   ///   - progress: called each time some documents were added.
   /// - Returns: the index's name.
-  /// - Throws: as `createIndex(on:unique:where:progress:)`.
+  /// - Throws: as `createIndex(on:unique:nullsDistinct:where:progress:)`.
   /// - Complexity: O(n log n) in the elements of all collections it serves.
   @discardableResult
   public func createIndex(
@@ -137,7 +145,7 @@ extension CollectionGroup {
   ///   - condition: only documents that meet it are in the index.
   ///   - progress: called each time some documents were added, for one collection after the other.
   /// - Returns: the index's name.
-  /// - Throws: as `CollectionReference.createIndex(on:unique:where:progress:)`.
+  /// - Throws: as `CollectionReference.createIndex(on:unique:nullsDistinct:where:progress:)`.
   /// - Complexity: O(n log n) in the documents of the group.
   @discardableResult
   public func createIndex(
@@ -155,7 +163,7 @@ extension CollectionGroup {
   ///   - condition: only documents that meet it are in the index.
   ///   - progress: called each time some documents were added, for one collection after the other.
   /// - Returns: the index's name.
-  /// - Throws: as `CollectionReference.createIndex(on:unique:where:progress:)`.
+  /// - Throws: as `CollectionReference.createIndex(on:unique:nullsDistinct:where:progress:)`.
   /// - Complexity: O(n log n) in the elements of the group.
   @discardableResult
   public func createIndex(
@@ -219,7 +227,7 @@ extension CollectionGroup {
 extension IndexKind {
   /// Fields as an app writes them, and behind them perhaps the direction of ids.
   fileprivate init(
-    texts: [String], isUnique: Bool = false, at path: String
+    texts: [String], isUnique: Bool = false, nullsDistinct: Bool = true, at path: String
   ) throws(DatabaseError) {
     func refuse(_ reason: String) -> DatabaseError {
       DatabaseError(.invalidArgument, reason, path: path)
@@ -242,7 +250,7 @@ extension IndexKind {
           ? "the elements of arrays cannot be unique"
           : "an index can have the elements of one array only")
     }
-    self.init(fields, isUnique: isUnique)
+    self.init(fields, isUnique: isUnique, nullsDistinct: nullsDistinct)
     if let idDescending { opposesIDs = idDescending != self.idDescending }
   }
 
@@ -328,6 +336,7 @@ extension IndexInformation {
     name = index.name
     fields = index.kind.texts
     isUnique = index.kind.isUnique
+    nullsDistinct = index.kind.nullsDistinct
     state = index.state == .ready && other?.state != .building ? .ready : .building
     self.progress = [progress, other?.progress].compactMap { $0 }.reduce(nil) { sum, part in
       IndexProgress(

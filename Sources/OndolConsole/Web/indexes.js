@@ -47,6 +47,7 @@ class IndexesPage extends Page {
     const collection = choice((this.collections ?? []).map((one) => one.path));
     const fields = h("input", { required: true, placeholder: "category, -price", oninput: update });
     const kind = choice([["fields", "Fields"], ["unique", "Unique: no two documents agree"],
+      ["null", "Unique, null being a value"],
       ["elements", "Elements of an array"], ["group", "All collections called so"]], { onchange: update });
     const where = h("input", { placeholder: "active = true" });
     update();
@@ -57,6 +58,7 @@ class IndexesPage extends Page {
       [kind.value === "group" ? "group" : "collection"]: collection.value,
         fields: fields.value.split(",").map((one) => one.trim()).filter(Boolean),
       ...(["unique", "elements"].includes(kind.value) ? { [kind.value]: true } : {}),
+      ...(kind.value === "null" ? { unique: true, nullsDistinct: false } : {}),
         ...(where.value.trim() ? { where: where.value.trim() } : {}),
     }) });
     if (done) note("The index is being built.");

@@ -23,6 +23,9 @@ struct MakeIndexCommand: AsyncParsableCommand {
   @Flag(help: "No two documents of a collection may agree in all fields.")
   var unique = false
 
+  @Flag(help: "With --unique: null is a value, which only one document may have.")
+  var nullsNotDistinct = false
+
   @Flag(help: "On the elements of the field, which is an array.")
   var array = false
 
@@ -39,6 +42,7 @@ struct MakeIndexCommand: AsyncParsableCommand {
       throw ValidationError("say which fields, or --ttl FIELD, which makes no index")
     }
     if array, unique { throw ValidationError("--array and --unique exclude each other") }
+    if nullsNotDistinct, !unique { throw ValidationError("--nulls-not-distinct needs --unique") }
     if place.group, unique || ttl != nil {
       throw ValidationError("--group excludes --unique and --ttl")
     }
@@ -59,7 +63,8 @@ struct MakeIndexCommand: AsyncParsableCommand {
           return try await group.createIndex(on: fields, where: condition, progress: progress)
         }
         return try await database.collection(place.collection).createIndex(
-          on: fields, unique: unique, where: condition, progress: progress)
+          on: fields, unique: unique, nullsDistinct: !nullsNotDistinct, where: condition,
+          progress: progress)
       }
       try report("mkindex/1", [name], place.collection, globals)
     }

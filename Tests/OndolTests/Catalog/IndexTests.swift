@@ -141,7 +141,7 @@ import Testing
         keyspace: keyspace, documents: Keyspace(family: 5, member: 1),
         kind: IndexKind(
           [IndexField(["a"]), IndexField(["b", "c"], descending: true)], isUnique: true,
-          condition: condition), state: state)
+          nullsDistinct: state == .ready, condition: condition), state: state)
       for row in [KeyspaceRow.index(index), .documents(pattern)] {
         let bytes = row.bytes
         #expect(try KeyspaceRow(bytes.bytes, of: keyspace) == row)

@@ -17,6 +17,8 @@ struct GoldenMaking {
   static func makeAll() async throws {
     try await makeClosed()
     try await makeKilled()
+    try await makeNulls(distinct: false)
+    try await makeNulls(distinct: true)
   }
 
   private static var engineOptions: EngineOptions {
@@ -98,6 +100,17 @@ struct GoldenMaking {
     try GoldenDatabase(name: "killed").replace(with: files, content: content)
   }
 
+  /// Closed, with unique indexes in which null is a value, or is not.
+  private static func makeNulls(distinct: Bool) async throws {
+    let files = SimulatedFileSystem()
+    let life = try await GoldenMaking(seed: distinct ? 5 : 4, on: files)
+    try await life.writeNulls(distinct: distinct)
+    let content = try await GoldenContent.lines(of: life.database)
+    try await life.database.close()
+    try GoldenDatabase(name: distinct ? "distinct" : "nulls")
+      .replace(with: try Self.files(of: files), content: content)
+  }
+
   private static func files(
     of system: SimulatedFileSystem
   ) throws -> [(name: String, bytes: [UInt8])] {
@@ -128,6 +141,34 @@ struct GoldenMaking {
           .setData(["stars": Value.integer(Int64(number % 6))], durability: .process)
       }
     }
+  }
+
+  /// Documents that have null in fields of unique indexes, or lack them, older than the indexes and
+  /// younger.
+  private func writeNulls(distinct: Bool) async throws {
+    let items = database.collection("items")
+    var documents: [[String: Value]] = [
+      ["code": nil, "place": nil, "seat": 1], ["code": "c1", "price": 997, "place": nil],
+      ["place": nil], ["code": 2, "place": nil, "seat": nil], ["code": "c4", "place": 4],
+      ["place": 4, "seat": nil], ["seat": nil], [:], ["code": 8, "place": 4, "seat": 8],
+    ]
+    if distinct {
+      documents[1]["code"] = .null
+      documents += [
+        ["code": nil, "place": 4, "seat": nil], ["code": nil, "place": nil, "seat": 1],
+      ]
+    }
+    for (number, fields) in documents.enumerated() {
+      if number == 4 {
+        try await items.createIndex(on: ["code"], unique: true, nullsDistinct: distinct)
+        try await items.createIndex(on: ["place", "-seat"], unique: true, nullsDistinct: distinct)
+      }
+      try await items.document("i\(number)").setData(fields, durability: .process)
+      try await items.document("i\(number)").collection("parts").document("p")
+        .setData(["n": Value.null], durability: .process)
+    }
+    try await items.document("i0").collection("parts")
+      .createIndex(on: ["-n"], unique: true, nullsDistinct: distinct)
   }
 
   private func deleteSome() async throws {

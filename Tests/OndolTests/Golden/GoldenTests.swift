@@ -20,8 +20,8 @@ import Testing
     try await GoldenMaking.makeAll()
   }
 
-  @Test func `There is one that was closed and one that was killed`() throws {
-    #expect(GoldenDatabase.all.map(\.name) == ["closed", "killed"])
+  @Test func `All are there`() throws {
+    #expect(GoldenDatabase.all.map(\.name) == ["closed", "distinct", "killed", "nulls"])
   }
 
   @Test(.disabled(if: GoldenDatabase.makesNew), arguments: GoldenDatabase.all)
