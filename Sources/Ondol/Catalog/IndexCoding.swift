@@ -46,13 +46,19 @@ extension [UInt8] {
       append(texts: field.names)
     }
     let elements = kind.fields.count > 1 ? kind.fields.firstIndex(where: \.isOfElements) : nil
-    let further =
-      (elements == nil ? 0 : Further.elementsPlace) | (kind.opposesIDs ? Further.opposedIDs : 0)
-    append(
-      (kind.isOfElements ? Flag.elements : 0) | (kind.isUnique ? Flag.unique : 0)
-        | (kind.isOfGroup ? Flag.group : 0) | (kind.condition == nil ? 0 : Flag.partial)
-        | (kind.isLink ? Flag.link : 0) | (kind.isOfEnds ? Flag.lifetime : 0)
-        | (further == 0 ? 0 : Flag.more) | (kind.nullsDistinct ? Flag.nullsDistinct : 0))
+    var further: UInt8 = 0
+    if elements != nil { further |= Further.elementsPlace }
+    if kind.opposesIDs { further |= Further.opposedIDs }
+    var flags: UInt8 = 0
+    if kind.isOfElements { flags |= Flag.elements }
+    if kind.isUnique { flags |= Flag.unique }
+    if kind.isOfGroup { flags |= Flag.group }
+    if kind.condition != nil { flags |= Flag.partial }
+    if kind.isLink { flags |= Flag.link }
+    if kind.isOfEnds { flags |= Flag.lifetime }
+    if further != 0 { flags |= Flag.more }
+    if kind.nullsDistinct { flags |= Flag.nullsDistinct }
+    append(flags)
     if further != 0 { append(further) }
     if let elements { appendVarint(elements) }
     if let condition = kind.condition { append(condition) }

@@ -33,6 +33,8 @@ struct IndexBuilder: Sendable {
   static let batchCount = 256
   /// Documents added in one commit while nobody else writes and many have been added.
   private static let largestBatchCount = 2048
+  /// Pours after which there is a merge; none is poured beside one.
+  private static let mostPours = 8
   /// Bytes of documents after which a commit is not made longer.
   static let batchBytes = 1 << 20
 
@@ -63,13 +65,20 @@ struct IndexBuilder: Sendable {
     var state = IndexProgress(documents: 0, total: try await countDocuments())
     note(state)
     var mayPour = true
+    var pours = 0
     while true {
       var count: Int?
       if mayPour {
         switch try await pourNextDocuments() {
-        case .poured(let documents): count = documents
+        case .poured(let documents):
+          count = documents
+          pours += 1
         case .notNow: break
         case .never: mayPour = false
+        }
+        if pours == Self.mostPours || !mayPour && pours > 0 {
+          database.engine.mergePoured()
+          pours = 0
         }
       }
       if count == nil { count = try await addNextDocuments(behind: state.documents) }

@@ -59,7 +59,6 @@ extension IndexBuilder {
       throw error
     }
     await pour.end()
-    database.engine.mergePoured()
     return outcome
   }
 
