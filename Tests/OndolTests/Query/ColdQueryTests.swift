@@ -108,7 +108,10 @@ import Testing
     let workers = HeldWorkers()
     environment.threads = workers
     var database = try await openCold(environment)
-    try await database.tree.child("a/b").setValue(7)
+    // So many that opening, which looks for indexes of the tree, reads other blocks.
+    let children = Dictionary(
+      uniqueKeysWithValues: (0..<2_000).map { ("k\($0)", Value.integer(7)) })
+    try await database.tree.child("a").setValue(Value.map(children))
     try await database.collection("items").createIndex(on: ["n"], unique: true)
     try await database.close()
     var engineOptions = EngineOptions()
@@ -161,7 +164,7 @@ import Testing
     case "create":
       try transaction.setData(["n": 9_999], forDocument: items.document("new"))
     default:
-      return Int(try transaction.getData(items.database.tree.child("a/b")).value.integer ?? 0)
+      return Int(try transaction.getData(items.database.tree.child("a/k1500")).value.integer ?? 0)
     }
     return 7
   }
