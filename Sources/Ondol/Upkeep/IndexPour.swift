@@ -93,8 +93,9 @@ extension IndexBuilder {
     let isPoured = try await rethrowing { () async throws(EngineError) in
       try await pour.write(batches)
     }
-    // It may have been dropped, which the next step finds out.
-    guard isPoured, let last = derived.last(where: { $0.count > 0 })?.last else { return .never }
+    // The index may have been dropped, or another, which the next step finds out.
+    guard isPoured else { return .notNow }
+    guard let last = derived.last(where: { $0.count > 0 })?.last else { return .never }
     try await note(through: last)
     return .poured(derived.reduce(0) { $0 + $1.count })
   }

@@ -1,7 +1,7 @@
-// One shard's part of the manifest: its runs. Level 0 holds what was flushed, a run for each flush,
-// and they overlap; each level below holds one run, whose segments are disjoint, and every row in
-// it is older than the rows of the same key above. A plain value, which the compaction picker plans
-// with too.
+// One shard's part of the manifest: its runs. Level 0 holds what was flushed or poured, a run for
+// each time, and they overlap; each level below holds one run, whose segments are disjoint, and
+// every row in it is older than the rows of the same key above. A plain value, which the compaction
+// picker plans with too.
 //
 // An opening replays every edit there is, so each change must cost little in a shard with very many
 // segments: where a segment is, is looked up by its number, and what rows lead to in value files is
