@@ -42,6 +42,14 @@ extension DocumentSnapshot {
       form = .row(StoredRow(row.array, symbols))
     }
 
+    /// Bytes of the row; none of a document that a write has just made.
+    var storedLength: Int {
+      switch form {
+      case .fields: 0
+      case .row(let row): row.bytes.count
+      }
+    }
+
     /// All fields, decoded.
     ///
     /// - Complexity: O(size of the document) at each call.

@@ -7,7 +7,7 @@ internal import OndolEngine
 /// The documents of a query's result one after the other, all as they were when the first was asked
 /// for.
 ///
-/// Memory holds some hundred documents at a time. When an index serves the query's order, the first
+/// Memory holds some hundred documents at a time, or a thousand small ones. When an index serves the query's order, the first
 /// document comes at once; otherwise the places of some thousand documents are sorted at a time.
 public struct QueryDocuments: AsyncSequence, Sendable {
   /// What comes, one by one.
@@ -70,7 +70,11 @@ struct QueryPages: PageSource {
     self.query = query
   }
 
-  private static let pageCount = 256
+  /// Documents of the next page: more when they are small, so that a page is worth its beginning.
+  private var pageCount = 256
+  private static let pageCounts = 16...1_024
+  /// Bytes of documents below which the next page has more, and above which it has fewer.
+  private static let pageBytes = 256 << 10...4 << 20
   private static let sortedCount = 16_384
 
   /// The next documents, none at the end, and what is behind them.
@@ -108,18 +112,29 @@ struct QueryPages: PageSource {
       return try executor.documents()
     }
     let left = (shape.limit ?? .max) - returned - ranked.count
-    shape.limit = min(left, Self.pageCount)
+    shape.limit = min(left, pageCount)
     if last != nil { shape.offset = 0 }
     var executor = try Executor(shape, in: query.database, rows, behind: last)
     if ranked.isEmpty, left > 0 {
-      let count = executor.isInOrder ? Self.pageCount : Self.sortedCount
+      let count = executor.isInOrder ? pageCount : Self.sortedCount
       ranked = try executor.page(limit: min(left, count))[...]
       last = ranked.last?.sortKeys ?? last
     }
-    let page = ranked.prefix(Self.pageCount)
+    let page = ranked.prefix(pageCount)
     ranked = ranked.dropFirst(page.count)
     defer { note(executor.unreadable) }
-    return try executor.shaped(page)
+    let documents = try executor.shaped(page)
+    adjust(to: documents)
+    return documents
+  }
+
+  private mutating func adjust(to page: [DocumentSnapshot]) {
+    let bytes = page.reduce(0) { $0 + ($1.contents?.storedLength ?? 0) }
+    if bytes < Self.pageBytes.lowerBound {
+      pageCount = min(2 * pageCount, Self.pageCounts.upperBound)
+    } else if bytes > Self.pageBytes.upperBound {
+      pageCount = max(pageCount / 2, Self.pageCounts.lowerBound)
+    }
   }
 
   private mutating func note(_ found: [DocumentReference]) {
