@@ -55,8 +55,6 @@ let package = Package(
         .product(name: "Logging", package: "swift-log"),
         .product(name: "Crypto", package: "swift-crypto"),
         .product(
-          name: "FlyingFox", package: "FlyingFox", condition: .when(traits: ["Console"])),
-        .product(
           name: "FlyingSocks", package: "FlyingFox", condition: .when(traits: ["Console"])),
       ],
       exclude: ["README.md", "Web"]),
@@ -95,7 +93,7 @@ let package = Package(
     .testTarget(
       name: "SimulationTests",
       dependencies: ["OndolEngine", "Ondol", "OndolPlatform", "OndolTestKit"]),
-    .testTarget(name: "ConsoleTests", dependencies: ["Ondol", "OndolConsole"]),
+    .testTarget(name: "ConsoleTests", dependencies: ["Ondol", "OndolConsole", "OndolEngine"]),
     // What an app's tests see of the test kit, through public calls alone.
     .testTarget(name: "TestKitTests", dependencies: ["Ondol", "OndolTestKit"]),
     .testTarget(name: "TidyTests"),

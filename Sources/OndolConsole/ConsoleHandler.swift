@@ -110,11 +110,15 @@ public final class ConsoleHandler: Sendable {
       }
       return try await answer(request)
     } catch {
-      let failure = ConsoleFailure(any: error)
-      var headers = Self.headers("application/json")
-      if let seconds = failure.retryAfter { headers.append(("Retry-After", "\(seconds)")) }
-      return ConsoleResponse(failure.status, headers, ConsoleBody(failure.json.bytes))
+      return Self.refusal(ConsoleFailure(any: error))
     }
+  }
+
+  /// What is said against a request.
+  static func refusal(_ failure: ConsoleFailure) -> ConsoleResponse {
+    var headers = Self.headers("application/json")
+    if let seconds = failure.retryAfter { headers.append(("Retry-After", "\(seconds)")) }
+    return ConsoleResponse(failure.status, headers, ConsoleBody(failure.json.bytes))
   }
 
   private func answer(_ request: ConsoleRequest) async throws -> ConsoleResponse {
@@ -148,9 +152,14 @@ public final class ConsoleHandler: Sendable {
     }
     let types = ["html": "text/html", "css": "text/css", "js": "text/javascript"]
     let type = types[String(name.split(separator: ".").last ?? "")] ?? "text/plain"
-    return ConsoleResponse(
-      200, Self.headers("\(type); charset=utf-8"), ConsoleBody(Array(text.utf8)))
+    var headers = Self.headers("\(type); charset=utf-8")
+    // The browser asks for all modules at once, and not for one after it has read another.
+    if path == "/" { headers.append(("Link", Self.modules)) }
+    return ConsoleResponse(200, headers, ConsoleBody(Array(text.utf8)))
   }
+
+  private static let modules = Assets.files.keys.filter { $0.hasSuffix(".js") }.sorted()
+    .map { "</assets/\($0)>; rel=modulepreload" }.joined(separator: ", ")
 
   private static let policy =
     "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src blob:; "
@@ -183,8 +192,9 @@ public final class ConsoleHandler: Sendable {
     guard let text = request.value(of: "if-match") else {
       throw ConsoleFailure.wrong("If-Match is missing: the version that is to be changed")
     }
-    guard text.count > 2, text.hasPrefix("\""), text.hasSuffix("\""),
-      let version = UInt64(text.dropFirst().dropLast())
+    let digits = text.dropFirst().dropLast()
+    guard text.hasPrefix("\""), text.hasSuffix("\""),
+      digits.utf8.allSatisfy({ (0x30...0x39).contains($0) }), let version = UInt64(digits)
     else { throw ConsoleFailure.wrong("If-Match is a version in quotes") }
     return version
   }

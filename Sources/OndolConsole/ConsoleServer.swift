@@ -1,24 +1,32 @@
-// Carries the handler's requests and responses over HTTP on this machine's own address. What the
-// server library lacks is around it: it listens nowhere else, a response to a body that was not
-// read ends its connection, and sizes are the handler's business.
+// Listens on this machine's own address alone, and says who may be connected and for how long. The
+// sockets are a library's.
 
 import Foundation
 import Ondol
 import OndolEngine
+import OndolPlatform
 
 #if Console
-  import FlyingFox
   import FlyingSocks
 
   /// The server.
   final class ConsoleServer: Sendable {
-    let port: Int
-    private let server: HTTPServer
-    private let work: Task<Void, Never>
+    /// Connections at once, beyond which those go that have been idle for longest.
+    static let mostConnections = 100
 
-    private init(_ server: HTTPServer, _ work: Task<Void, Never>, port: Int) {
-      self.server = server
-      self.work = work
+    let port: Int
+    private let handler: ConsoleHandler
+    private let connections = Guarded(Connections())
+    private let work = Guarded<[Task<Void, Never>]>([])
+
+    private struct Connections: Sendable {
+      var all: [Int: (task: Task<Void, Never>, patience: Patience)] = [:]
+      var next = 0
+      var isOver = false
+    }
+
+    private init(_ handler: ConsoleHandler, port: Int) {
+      self.handler = handler
       self.port = port
     }
 
@@ -27,145 +35,125 @@ import OndolEngine
       guard let number = UInt16(exactly: port) else {
         throw DatabaseError(.invalidArgument, "a port is from 0 to 65535, not \(port)")
       }
-      let server = HTTPServer(
-        config: .init(
-          address: try .inet(ip4: "127.0.0.1", port: number), timeout: 600, logger: .disabled),
-        handler: Bridge(handler: handler))
-      let failure = Guarded<String?>(nil)
-      let work = Task {
+      do {
+        let listener = try listen(on: number)
+        guard case .ip4(_, let actual) = try listener.sockname() else {
+          throw DatabaseError(.unavailable, "cannot tell where the console listens")
+        }
+        let server = ConsoleServer(handler, port: Int(actual))
+        try await server.serve(listener, SocketPool<Poll>.make(maxEvents: 64))
+        return server
+      } catch let error as SocketError {
+        throw DatabaseError(.unavailable, "cannot listen on port \(port): \(error)")
+      }
+    }
+
+    private static func listen(on port: UInt16) throws -> Socket {
+      let socket = try Socket(domain: Int32(AF_INET), type: .stream)
+      do {
+        try socket.setValue(true, for: .localAddressReuse)
+        #if canImport(Darwin)
+          try socket.setValue(true, for: .noSIGPIPE)
+        #endif
+        try socket.bind(to: .inet(ip4: "127.0.0.1", port: port))
+      } catch {
+        try? socket.close()
+        throw error
+      }
+      try socket.listen()
+      return socket
+    }
+
+    private func serve(_ listener: Socket, _ pool: some AsyncSocketPool) async throws {
+      let socket: AsyncSocket
+      do {
+        try await pool.prepare()
+        socket = try AsyncSocket(socket: listener, pool: pool)
+      } catch {
+        try? listener.close()
+        throw error
+      }
+      let tasks: [Task<Void, Never>] = [
+        Task { await self.welcome(socket) }, Task { await self.watch() },
+        Task { _ = try? await pool.run() },
+      ]
+      work.withLock { $0 = tasks }
+    }
+
+    /// Takes connections, whatever becomes of one: a process that has no descriptor left has one soon.
+    private func welcome(_ listener: AsyncSocket) async {
+      while !Task.isCancelled {
         do {
-          try await server.run()
+          take(try await listener.accept())
         } catch {
-          failure.withLock { $0 = "\(error)" }
+          makeRoom()
+          try? await Task.sleep(for: .milliseconds(20))
         }
       }
-      // The library tells of a socket that listens, and not of one that never will.
-      for _ in 0..<1_000 where await server.listeningAddress == nil {
-        if let problem = failure.withLock({ $0 }) {
-          throw DatabaseError(.unavailable, "cannot listen on port \(port): \(problem)")
+      try? listener.close()
+    }
+
+    private func take(_ socket: AsyncSocket) {
+      // What is said is short, and somebody waits for it.
+      try? socket.socket.setValue(
+        true, for: BoolSocketOption(level: Int32(IPPROTO_TCP), name: TCP_NODELAY))
+      let patience = Patience()
+      patience.idle(.seconds(60))
+      if connections.withLock({ $0.all.count >= Self.mostConnections }) { makeRoom() }
+      let isTaken = connections.withLock { connections in
+        guard !connections.isOver, connections.all.count < Self.mostConnections else {
+          return false
         }
-        try await Task.sleep(for: .milliseconds(10))
+        connections.next += 1
+        let number = connections.next
+        let task = Task {
+          await Connection(socket, self.handler, patience).serve()
+          self.connections.withLock { _ = $0.all.removeValue(forKey: number) }
+        }
+        connections.all[number] = (task, patience)
+        return true
       }
-      guard case .ip4(_, let actual)? = await server.listeningAddress else {
-        throw DatabaseError(.unavailable, "cannot tell where the console listens")
+      if !isTaken { try? socket.close() }
+    }
+
+    /// Ends the connection that has been idle for longest.
+    private func makeRoom() {
+      let task = connections.withLock { connections -> Task<Void, Never>? in
+        let idle = connections.all.compactMap { number, one in
+          one.patience.idleSince.map { (since: $0, number: number) }
+        }
+        guard let oldest = idle.min(by: { $0.since < $1.since }) else { return nil }
+        return connections.all.removeValue(forKey: oldest.number)?.task
       }
-      return ConsoleServer(server, work, port: Int(actual))
+      task?.cancel()
+    }
+
+    /// Ends the connections that take too long.
+    private func watch() async {
+      while !Task.isCancelled {
+        try? await Task.sleep(for: .seconds(1))
+        let now = ContinuousClock.now
+        let late = connections.withLock { connections in
+          connections.all.values.filter { $0.patience.isOver(now) }.map(\.task)
+        }
+        for task in late { task.cancel() }
+      }
     }
 
     func stop() async {
-      await server.stop(timeout: 1)
-      work.cancel()
-    }
-  }
-
-  /// Makes the handler's requests of the library's and the other way round.
-  private struct Bridge: HTTPHandler {
-    let handler: ConsoleHandler
-
-    func handleRequest(_ request: HTTPRequest) async throws -> HTTPResponse {
-      var headers: [(name: String, value: String)] = []
-      for header in request.headers.keys {
-        for value in request.headers.values(for: header) {
-          headers.append((header.rawValue, value))
-        }
+      let tasks = work.withLock { $0 }
+      tasks.first?.cancel()
+      await tasks.first?.value
+      let open = connections.withLock { connections in
+        connections.isOver = true
+        return connections.all.values.map(\.task)
       }
-      let pieces = Received(request.bodySequence)
-      let response = await handler.respond(
-        to: ConsoleRequest(
-          method: request.method.rawValue, target: request.target.rawValue, headers: headers,
-          body: ConsoleBody { try await pieces.next() }))
-      var sent = HTTPHeaders()
-      for (name, value) in response.headers { sent.addValue(value, for: HTTPHeader(name)) }
-      // What was refused may have a body that nobody read.
-      if response.status >= 400 { sent[.connection] = "close" }
-      let status = HTTPStatusCode(response.status, phrase: Self.phrase(response.status))
-      if let whole = response.body.whole {
-        return HTTPResponse(statusCode: status, headers: sent, body: Data(whole))
+      for task in open { task.cancel() }
+      // An answer that is under way may end.
+      for _ in 0..<100 where !connections.withLock({ $0.all.isEmpty }) {
+        try? await Task.sleep(for: .milliseconds(10))
       }
-      sent[.connection] = "close"
-      let length = response.headers.first { $0.name == "Content-Length" }.flatMap { Int($0.value) }
-      let bytes = Sending(body: response.body)
-      let body =
-        if let length {
-          HTTPBodySequence(from: bytes, count: length, suggestedBufferSize: 64 << 10)
-        } else {
-          HTTPBodySequence(from: bytes, suggestedBufferSize: 64 << 10)
-        }
-      return HTTPResponse(statusCode: status, headers: sent, body: body)
-    }
-
-    private static func phrase(_ status: Int) -> String {
-      switch status {
-      case 200: "OK"
-      case 204: "No Content"
-      case 206: "Partial Content"
-      case 400: "Bad Request"
-      case 401: "Unauthorized"
-      case 403: "Forbidden"
-      case 404: "Not Found"
-      case 405: "Method Not Allowed"
-      case 409: "Conflict"
-      case 413: "Content Too Large"
-      case 421: "Misdirected Request"
-      case 429: "Too Many Requests"
-      case 503: "Service Unavailable"
-      default: "Internal Server Error"
-      }
-    }
-  }
-
-  /// What comes, as bytes: read by a task of its own from the first piece that is asked for on.
-  private final class Received: Sendable {
-    private let body: HTTPBodySequence
-    private let pipe = Pipe()
-    private let work = Guarded<Task<Void, Never>?>(nil)
-
-    init(_ body: HTTPBodySequence) { self.body = body }
-
-    deinit { work.withLock { $0 }?.cancel() }
-
-    func next() async throws -> [UInt8]? {
-      work.withLock { work in
-        guard work == nil else { return }
-        work = Task { [body, pipe] in
-          do {
-            for try await piece in body { try await pipe.send(Array(piece)) }
-            await pipe.finish(nil)
-          } catch {
-            await pipe.finish(error)
-          }
-        }
-      }
-      return try await pipe.next()
-    }
-  }
-
-  /// What goes, as the library takes it.
-  private struct Sending: AsyncBufferedSequence {
-    typealias Element = UInt8
-
-    let body: ConsoleBody
-
-    func makeAsyncIterator() -> Iterator { Iterator(pieces: body.makeAsyncIterator()) }
-
-    struct Iterator: AsyncBufferedIteratorProtocol {
-      var pieces: ConsoleBody.Iterator
-      private var rest: ArraySlice<UInt8> = []
-
-      init(pieces: ConsoleBody.Iterator) { self.pieces = pieces }
-
-      mutating func next() async throws -> UInt8? {
-        if rest.isEmpty, let piece = try await pieces.next() { rest = piece[...] }
-        return rest.popFirst()
-      }
-
-      mutating func nextBuffer(suggested count: Int) async throws -> [UInt8]? {
-        if !rest.isEmpty {
-          defer { rest = [] }
-          return Array(rest)
-        }
-        return try await pieces.next()
-      }
+      for task in tasks { task.cancel() }
     }
   }
 #else

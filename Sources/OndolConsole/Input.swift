@@ -82,6 +82,15 @@ struct Members: Sendable {
     return text
   }
 
+  /// A condition, or nothing for blanks. One that is longer than any person writes takes minutes.
+  func condition(_ name: String) throws -> WhereExpression? {
+    guard let text = try text(name), !text.allSatisfy(\.isWhitespace) else { return nil }
+    guard text.utf8.count <= 32 << 10 else {
+      throw ConsoleFailure.wrong("a condition has 32 KiB at most")
+    }
+    return try WhereExpression(text)
+  }
+
   func boolean(_ name: String) throws -> Bool? {
     guard let value = present(name) else { return nil }
     guard case .boolean(let boolean) = value else {

@@ -17,9 +17,7 @@ struct AskedQuery: Sendable {
   init(_ members: Members, in database: Database) throws {
     collection = try members.text("collection")
     group = try members.text("group")
-    condition = try members.text("where").flatMap { text in
-      text.allSatisfy(\.isWhitespace) ? nil : try WhereExpression(text)
-    }
+    condition = try members.condition("where")
     limit = try members.number("limit", in: 1...500) ?? 50
     var query: Query
     switch (collection, group) {

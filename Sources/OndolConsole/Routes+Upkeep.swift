@@ -13,9 +13,7 @@ extension ConsoleHandler {
     guard var fields = try members.texts("fields"), !fields.isEmpty else {
       throw ConsoleFailure.wrong("\"fields\" is missing")
     }
-    let condition = try members.text("where").flatMap { text in
-      text.allSatisfy(\.isWhitespace) ? nil : try WhereExpression(text).filter
-    }
+    let condition = try members.condition("where")?.filter
     let isUnique = try members.boolean("unique") ?? false
     let nullsDistinct = try members.boolean("nullsDistinct")
     guard nullsDistinct == nil || isUnique else {
