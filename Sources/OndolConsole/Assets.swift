@@ -1304,7 +1304,7 @@ return createDocument(collection(), id.value, Object.fromEntries(entries(read)))
 """##,
     "dom.js": ##"""
 const SVG = "http://www.w3.org/2000/svg";
-const PROPERTIES = new Set(["value", "checked", "disabled", "hidden", "selected", "open", "indeterminate"]);
+const PROPERTIES = new Set(["value", "checked", "disabled", "hidden", "open"]);
 function set(element, name, value) {
 if (typeof value === "function" && name.startsWith("on")) {
 element.addEventListener(name.slice(2), value);
@@ -1895,7 +1895,9 @@ let rest = "";
 for (;;) {
 const { done, value } = await reader.read();
 if (done || mine !== stream) return;
+const from = rest.length - 1;
 rest += decoder.decode(value, { stream: true });
+if (rest.indexOf("\n\n", from) < 0) continue;
 const blocks = rest.split("\n\n");
 rest = blocks.pop();
 for (const block of blocks) deliver(block);
@@ -2170,8 +2172,10 @@ if (running >= AT_ONCE || !waiting.length) return;
 const { sha256, resolve } = waiting.shift();
 running += 1;
 try {
-const bytes = new Uint8Array(await (await ask("GET", `content/${sha256}`)).arrayBuffer());
-const type = bytes.length <= LARGEST && pictureType(bytes);
+const answer = await ask("GET", `content/${sha256}`);
+if (answer.headers.get("Content-Length") > LARGEST) throw answer.body.cancel();
+const bytes = new Uint8Array(await answer.arrayBuffer());
+const type = pictureType(bytes);
 resolve(type ? URL.createObjectURL(new Blob([bytes], { type })) : undefined);
 } catch {
 resolve(undefined);
@@ -2593,7 +2597,7 @@ dispatchEvent(new HashChangeEvent("hashchange"));
 
 """##,
     "session.js": ##"""
-import { Failure, get, patch, post, put, remove } from "./api.js";
+import { get, patch, post, put, remove } from "./api.js";
 import { conflict, note } from "./dialogs.js";
 import { button } from "./dom.js";
 import { at, isSame, names } from "./values.js";
@@ -2670,7 +2674,7 @@ for (;;) {
 try {
 return await write(version);
 } catch (error) {
-if (!(error instanceof Failure) || error.status !== 409 || error.current === undefined) throw error;
+if (error.status !== 409 || error.current === undefined) throw error;
 const stored = error.current;
 const goesOn = change && stored && isApart(seen, stored, change)
 || await conflict(seen.path, stored?.fields ?? null, mine(stored));
@@ -3115,7 +3119,7 @@ const value = at(document.fields, field);
 const cell = row.cells[index + 1];
 cell.textContent = brief(value);
 cell.className = value === undefined ? "missing" : kind(value);
-cell.title = value === undefined ? "" : text(value).slice(0, 500);
+cell.title = value === undefined ? "" : text(value?.slice?.(0, 500) ?? value).slice(0, 500);
 });
 }
 row.element.setAttribute("aria-selected", document.path === this.selected);

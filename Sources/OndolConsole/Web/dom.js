@@ -4,7 +4,7 @@
 const SVG = "http://www.w3.org/2000/svg";
 
 /** Attributes that may hold texts from a database: none of them loads or runs anything. */
-const PROPERTIES = new Set(["value", "checked", "disabled", "hidden", "selected", "open", "indeterminate"]);
+const PROPERTIES = new Set(["value", "checked", "disabled", "hidden", "open"]);
 
 function set(element, name, value) {
   if (typeof value === "function" && name.startsWith("on")) {

@@ -95,7 +95,10 @@ async function read(reader, mine) {
   for (;;) {
     const { done, value } = await reader.read();
     if (done || mine !== stream) return;
+    // A large event comes in many pieces, and is looked through once.
+    const from = rest.length - 1;
     rest += decoder.decode(value, { stream: true });
+    if (rest.indexOf("\n\n", from) < 0) continue;
     const blocks = rest.split("\n\n");
     rest = blocks.pop();
     for (const block of blocks) deliver(block);

@@ -46,8 +46,11 @@ async function next() {
   const { sha256, resolve } = waiting.shift();
   running += 1;
   try {
-    const bytes = new Uint8Array(await (await ask("GET", `content/${sha256}`)).arrayBuffer());
-    const type = bytes.length <= LARGEST && pictureType(bytes);
+    const answer = await ask("GET", `content/${sha256}`);
+    // What is too large is not even read: anything may say that it is a picture.
+    if (answer.headers.get("Content-Length") > LARGEST) throw answer.body.cancel();
+    const bytes = new Uint8Array(await answer.arrayBuffer());
+    const type = pictureType(bytes);
     resolve(type ? URL.createObjectURL(new Blob([bytes], { type })) : undefined);
   } catch {
     resolve(undefined);

@@ -1,7 +1,7 @@
 // What the pages share while one is loaded: what the database is, whether editing is open, and the
 // last edits, so that they can be taken back.
 
-import { Failure, get, patch, post, put, remove } from "./api.js";
+import { get, patch, post, put, remove } from "./api.js";
 import { conflict, note } from "./dialogs.js";
 import { button } from "./dom.js";
 import { at, isSame, names } from "./values.js";
@@ -109,7 +109,7 @@ async function guarded(seen, change, mine, write) {
     try {
       return await write(version);
     } catch (error) {
-      if (!(error instanceof Failure) || error.status !== 409 || error.current === undefined) throw error;
+      if (error.status !== 409 || error.current === undefined) throw error;
       const stored = error.current;
       const goesOn = change && stored && isApart(seen, stored, change)
         || await conflict(seen.path, stored?.fields ?? null, mine(stored));

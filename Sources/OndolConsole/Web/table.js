@@ -131,7 +131,7 @@ export class Table extends HTMLElement {
         const cell = row.cells[index + 1];
         cell.textContent = brief(value);
         cell.className = value === undefined ? "missing" : kind(value);
-        cell.title = value === undefined ? "" : text(value).slice(0, 500);
+        cell.title = value === undefined ? "" : text(value?.slice?.(0, 500) ?? value).slice(0, 500);
       });
     }
     row.element.setAttribute("aria-selected", document.path === this.selected);
