@@ -16,6 +16,7 @@ import traceback
 from pathlib import Path
 
 import browser
+import client
 import mock
 import stories_data
 import stories_looks
@@ -95,7 +96,7 @@ def main():
     url, follower = options.url, options.follower_url
     if options.mock:
         url, follower = mock.serve(rows=options.rows).url, mock.serve(follower=True).url
-    api = browser.API(url)
+    api = client.API(url)
     failed = 0
     with tempfile.TemporaryDirectory() as folder:
         page = browser.Page(url, folder)
