@@ -77,7 +77,7 @@ let package = Package(
     .executableTarget(
       name: "ondol-demo",
       dependencies: [
-        "Ondol", "OndolPlatform",
+        "Ondol", "OndolConsole", "OndolPlatform", "OndolTerminal",
         .product(name: "ArgumentParser", package: "swift-argument-parser"),
       ], path: "Sources/OndolDemo"),
 

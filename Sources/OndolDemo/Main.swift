@@ -14,7 +14,7 @@ struct Main: AsyncParsableCommand {
       """,
     subcommands: [
       Everything.self, Shop.self, WorkDiary.self, Packages.self, PhotoDiary.self, Cars.self,
-      SignUp.self,
+      SignUp.self, AtWork.self,
     ],
     defaultSubcommand: Everything.self)
 }

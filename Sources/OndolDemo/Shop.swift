@@ -29,7 +29,7 @@ struct Item: Codable, Equatable {
 extension Shop {
   private static let ordersPerRun = 200
 
-  private static let stock: [(id: String, item: Item)] = [
+  static let stock: [(id: String, item: Item)] = [
     ("lamp", Item(name: "라탄 조명", price: 39_000, count: 2, description: "손으로 엮은 갓")),
     ("chair", Item(name: "원목 의자", price: 82_000, count: 5, description: "참나무, 기름 마감")),
     ("vase", Item(name: "도자기 화병", price: 27_500, count: 8, description: "흰 유약")),
