@@ -132,6 +132,12 @@ def anchors(page):
     return set(found)
 
 
+def find_image(page, name):
+    """The file of an image in the catalog that the page is in; None when there is none."""
+    catalog = next((parent for parent in page.parents if parent.suffix == ".docc"), None)
+    return next(catalog.rglob(f"{name}.*"), None) if catalog else None
+
+
 def check_links():
     """Links in pages that lead to no file, or to no heading of it."""
     pages = [path for path in sorted(pathlib.Path().glob("*.md"))]
@@ -150,6 +156,10 @@ def check_links():
                 count += 1
                 name, _, anchor = target.partition("#")
                 file = page.parent / name if name else page
+                # An image of a catalog goes by its name alone.
+                if re.search(rf"!\[[^\]]*\]\({re.escape(target)}\)", line):
+                    image = file if "." in name else find_image(page, name)
+                    file = image or file
                 if not file.exists():
                     problems.append(f"{page}:{number}: nothing is at {target}")
                 elif anchor and file.suffix == ".md" and anchor not in anchors(file):
