@@ -1,5 +1,6 @@
-// One connection: its requests one after the other, and an answer to each. What was refused may have
-// a body that nobody read: it is read to its end, so that nothing in it is ever taken for a request.
+// One connection: its requests one after the other, and an answer to each. What was refused may
+// have a body that nobody read: it is read to its end, so that nothing in it is ever taken for a
+// request.
 
 import Foundation
 import Ondol

@@ -80,7 +80,8 @@ import OndolPlatform
       work.withLock { $0 = tasks }
     }
 
-    /// Takes connections, whatever becomes of one: a process that has no descriptor left has one soon.
+    /// Takes connections, whatever becomes of one: a process that has no descriptor left has one
+    /// soon.
     private func welcome(_ listener: AsyncSocket) async {
       while !Task.isCancelled {
         do {

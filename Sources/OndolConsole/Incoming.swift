@@ -1,5 +1,5 @@
-// Takes requests off a connection: a head, its body in pieces, the next head. What it is given comes
-// from whoever found the port, so everything has a limit of size and of time.
+// Takes requests off a connection: a head, its body in pieces, the next head. What it is given
+// comes from whoever found the port, so everything has a limit of size and of time.
 
 import OndolEngine
 

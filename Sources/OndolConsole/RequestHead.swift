@@ -1,5 +1,5 @@
-// The head of a request, written as RFC 9112 has it and in no other way. A browser writes it so, and
-// whatever can be read in two ways is how one request is hidden in another.
+// The head of a request, written as RFC 9112 has it and in no other way. A browser writes it so,
+// and whatever can be read in two ways is how one request is hidden in another.
 
 /// What a request begins with.
 struct RequestHead: Sendable {

@@ -7,8 +7,9 @@ internal import OndolEngine
 /// The documents of a query's result one after the other, all as they were when the first was asked
 /// for.
 ///
-/// Memory holds some hundred documents at a time, or a thousand small ones. When an index serves the query's order, the first
-/// document comes at once; otherwise the places of some thousand documents are sorted at a time.
+/// Memory holds some hundred documents at a time, or a thousand small ones. When an index serves
+/// the query's order, the first document comes at once; otherwise the places of some thousand
+/// documents are sorted at a time.
 public struct QueryDocuments: AsyncSequence, Sendable {
   /// What comes, one by one.
   public typealias Element = DocumentSnapshot
