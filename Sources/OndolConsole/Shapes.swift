@@ -151,12 +151,18 @@ extension JSON {
     let documents = change.documents.filter { isBelow($0.reference.path) }
     let objects = path == nil ? change.objects : []
     let dropped = change.droppedCollection.flatMap { isBelow($0) ? $0 : nil }
-    guard !documents.isEmpty || !objects.isEmpty || dropped != nil else { return nil }
+    let renamed = change.renamedCollection.flatMap {
+      isBelow($0.from) || isBelow($0.to) ? $0 : nil
+    }
+    guard !documents.isEmpty || !objects.isEmpty || dropped != nil || renamed != nil else {
+      return nil
+    }
     if documents.count > changesOfCommit { isCut = true }
     let told = documents.prefix(changesOfCommit).map { document($0, &isCut) }
     return [
       "token": .text("\(change.token)"), "version": .digits(change.version.rawValue),
       "time": .time(change.time), "dropped": dropped.map { .text($0) },
+      "renamed": renamed.map { ["from": .text($0.from), "to": .text($0.to)] },
       "cut": .boolean(isCut), "documents": .list(told),
       "objects": .list(
         objects.prefix(changesOfCommit).map { object in

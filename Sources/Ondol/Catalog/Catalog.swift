@@ -63,7 +63,7 @@ struct CollectionEntry: Sendable {
 
 /// A root collection and everything below it.
 struct Family: Sendable {
-  let root: String
+  var root: String
   var row: FamilyRow
   var collections: [CollectionPattern: CollectionEntry] = [:]
   /// Keyspaces of indexes that are no more and whose rows may still be there.
@@ -74,6 +74,9 @@ struct Family: Sendable {
   /// The commit from which on documents are read as this says; nil while that commit is not known,
   /// and then only the family's own row tells.
   var readsSince: SequenceNumber?
+  /// The commit as of which all this is known. Pictures under one name are in this order, also
+  /// where families have exchanged their names.
+  var knownAt = SequenceNumber.zero
 
   /// Whether documents end in one of its collections.
   var hasEnds: Bool { collections.values.contains { $0.timeToLive != nil } }
@@ -250,9 +253,10 @@ final class Catalog: Sendable {
   func install(_ family: Family, at sequence: SequenceNumber) {
     var family = family
     if family.readsSince == nil { family.readsSince = sequence }
+    family.knownAt = sequence
     pictures.withLock { pictures in
       let key = ExactText(family.root)
-      if let known = pictures.newest[key], family.row.isOlder(than: known.row) { return }
+      if let known = pictures.newest[key], family.knownAt < known.knownAt { return }
       pictures.put(family, at: key)
     }
   }
@@ -262,7 +266,9 @@ final class Catalog: Sendable {
   private func installLoaded(_ family: Family) {
     pictures.withLock { pictures in
       let key = ExactText(family.root)
-      if let known = pictures.newest[key], !known.row.isOlder(than: family.row) {
+      if let known = pictures.newest[key],
+        known.row == family.row || family.knownAt < known.knownAt
+      {
         guard known.row != family.row else { return }
         if pictures.earlier.count == Self.earlierLimit { pictures.earlier.removeFirst() }
         pictures.earlier.append(family)
@@ -300,6 +306,7 @@ final class Catalog: Sendable {
     }
     var family = reader.family
     family.readsSince = rows.snapshot.sequence
+    family.knownAt = rows.snapshot.sequence
     installLoaded(family)
     return family
   }

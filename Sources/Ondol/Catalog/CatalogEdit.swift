@@ -15,6 +15,7 @@ struct CatalogEdit: Sendable {
   private var changedRows: [CatalogRow] = []
   private var schemaRows: [(key: [UInt8], schema: SchemaHistory)] = []
   private var guardedKeys: [[UInt8]]
+  private var deletedKeys: [[UInt8]] = []
   private let rows: Rows
   /// Whether the commit changes the catalog.
   private(set) var isChanged = false
@@ -190,6 +191,40 @@ struct CatalogEdit: Sendable {
     }
   }
 
+  /// Takes a collection without documents out of the catalog, or what is left of a whole family
+  /// without any.
+  mutating func forget(_ keys: [[UInt8]], of pattern: CollectionPattern?) {
+    isChanged = true
+    deletedKeys += keys
+    family.repeats.removeAll { keys.contains($0.key) }
+    if let pattern { family.collections[pattern] = nil }
+  }
+
+  /// Gives a collection and all below it another name.
+  mutating func rename(_ renaming: CollectionRenaming) {
+    isChanged = true
+    changesReading = true
+    family.readsSince = nil
+    var collections: [CollectionPattern: CollectionEntry] = [:]
+    for (pattern, entry) in family.collections {
+      guard let renamed = renaming.renamed(pattern) else {
+        collections[pattern] = entry
+        continue
+      }
+      rows.catalog.directory.enter(renamed)
+      if !entry.links.isEmpty { rows.catalog.directory.enterLinks(in: renamed.root) }
+      collections[renamed] = entry
+      change(CatalogKey.keyspace(entry.keyspace), KeyspaceRow.documents(renamed).bytes)
+    }
+    family.collections = collections
+    guard renaming.pattern.ancestorCount == 0 else { return }
+    let key = CatalogKey.family(family.root)
+    deletedKeys.append(key)
+    family.repeats.removeAll { $0.key == key }
+    family.root = renaming.target.root
+    guardedKeys.append(CatalogKey.family(family.root))
+  }
+
   /// Fills in what only the commit of this change could say.
   mutating func resolve(_ sequence: SequenceNumber) {
     for pattern in family.collections.keys {
@@ -230,6 +265,7 @@ struct CatalogEdit: Sendable {
       batch.guardUnchanged(key.bytes)
     }
     repeatLastChange(in: &batch)
+    for key in deletedKeys { batch.deleteCatalogRow(key) }
     if isChanged {
       family.row.generation += 1
       change(CatalogKey.family(family.root), family.row.bytes)

@@ -53,6 +53,18 @@ final class DeclaredSchemas: Sendable {
     }
   }
 
+  /// Has what the app says of collections be said of them under their other name, too.
+  func rename(_ renaming: CollectionRenaming) {
+    state.withLock { state in
+      for (pattern, schemas) in state.schemas {
+        if let renamed = renaming.renamed(pattern) { state.schemas[renamed] = schemas }
+      }
+      for (pattern, leftovers) in state.leftovers {
+        if let renamed = renaming.renamed(pattern) { state.leftovers[renamed] = leftovers }
+      }
+    }
+  }
+
   /// The schema of what the app writes; nil when it has said nothing.
   func version(of pattern: CollectionPattern) -> Int? {
     state.withLock { $0.schemas[pattern]?.last?.version }

@@ -122,11 +122,13 @@ extension Database {
   ///
   /// - Parameters:
   ///   - moment: see `Rows`.
+  ///   - other: where families are looked up; the database's own catalog when nil.
   ///   - canBeCancelled: whether it ends with `.cancelled` when the task is cancelled.
   func read<R: Sendable>(
-    _ snapshot: Snapshot, asOf moment: Int64? = nil, canBeCancelled: Bool = false,
-    _ body: @escaping @Sendable (Rows) throws(DatabaseError) -> R
+    _ snapshot: Snapshot, asOf moment: Int64? = nil, with other: Catalog? = nil,
+    canBeCancelled: Bool = false, _ body: @escaping @Sendable (Rows) throws(DatabaseError) -> R
   ) async throws(DatabaseError) -> R {
+    let catalog = other ?? catalog
     do throws(DatabaseError) {
       return try body(
         Rows(
@@ -135,7 +137,7 @@ extension Database {
       guard error.isCold else { throw error }
     }
     if canBeCancelled { try refuseWhenCancelled() }
-    return try await snapshot.readInTurns { [catalog] (turn) throws(DatabaseError) in
+    return try await snapshot.readInTurns { (turn) throws(DatabaseError) in
       try body(
         Rows(
           snapshot, catalog, mayBlock: true, asOf: moment, turn: turn,

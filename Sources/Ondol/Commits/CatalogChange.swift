@@ -23,7 +23,7 @@ extension Database {
       edit.write(to: &derivation.batch)
       if edit.changesReading {
         derivation.batch.note = CommitNote(.readAnew(root: root))
-        derivation.consequences.rereadRoot = root
+        derivation.consequences.rereadRoots = [root]
       }
       derivation.consequences.edits = [edit]
       return derivation

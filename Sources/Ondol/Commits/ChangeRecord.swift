@@ -5,6 +5,7 @@
 //
 //   01, names of fields (list of texts), count of documents, documents
 //   02, root collection (text): it was dropped
+//   03, two lists of collection ids: the collections of the first pattern are those of the second
 //
 // A document is its path (list of texts), a byte of flags (1 it was there, 2 it is there), and for
 // each of the two a row, with its length in front, whose symbols are the names by number.
@@ -16,11 +17,13 @@ enum ChangeRecord {
   enum Content {
     case documents([DatabaseChange.Document])
     case dropped(root: String)
+    case renamed(CollectionRenaming)
   }
 
   private enum Form {
     static let documents: UInt8 = 1
     static let dropped: UInt8 = 2
+    static let renamed: UInt8 = 3
   }
 
   fileprivate enum Flag {
@@ -31,6 +34,13 @@ enum ChangeRecord {
   static func dropped(root: String) -> [UInt8] {
     var bytes = [Form.dropped]
     bytes.append(texts: [root])
+    return bytes
+  }
+
+  static func renamed(_ renaming: CollectionRenaming) -> [UInt8] {
+    var bytes = [Form.renamed]
+    bytes.append(texts: renaming.pattern.collectionIDs)
+    bytes.append(texts: renaming.target.collectionIDs)
     return bytes
   }
 
@@ -51,6 +61,13 @@ enum ChangeRecord {
         throw MalformedBytes(at: 1, "not one collection")
       }
       return .dropped(root: names[0])
+    case Form.renamed:
+      let (pattern, target) = (try reader.texts(), try reader.texts())
+      guard reader.isAtEnd, !pattern.isEmpty,
+        let renaming = try? CollectionRenaming(
+          CollectionPattern(pattern), CollectionPattern(target))
+      else { throw MalformedBytes(at: 1, "no other name of a collection") }
+      return .renamed(renaming)
     case Form.documents:
       let symbols = try SymbolTable(names: try reader.texts())
       var documents: [DatabaseChange.Document] = []

@@ -10,6 +10,8 @@ final class CommitNote: Sendable {
     /// A root collection was dropped with all that was below it, or its documents are read in
     /// another way from now on.
     case readAnew(root: String)
+    /// A collection has another name.
+    case renamed(CollectionRenaming)
   }
 
   let content: Content

@@ -15,6 +15,9 @@ enum CommitKind {
   case transaction(attempts: Int)
   /// Changes what is declared of a root collection.
   case catalog(root: String)
+  /// Gives one of the root collections, in their order, the name of the other, or a collection in
+  /// the only one another name.
+  case renaming(roots: [String])
   /// A step of work that goes on beside the app's, and gives way to all others.
   case upkeep
 }
@@ -41,7 +44,7 @@ struct CommitQueue {
     switch kind {
     case .documents(let writes): roots(of: writes)
     case .tree: [Database.treeGate]
-    case .transaction, .catalog, .upkeep: []
+    case .transaction, .catalog, .renaming, .upkeep: []
     }
   }
 
@@ -51,6 +54,7 @@ struct CommitQueue {
     case .documents(let writes): try await enterDocuments(of: writes)
     case .tree(let path?): try await enter(.node(path))
     case .catalog(let root): try await enter(.family(ExactText(root)))
+    case .renaming(let roots): for root in roots { try await enter(.family(ExactText(root))) }
     case .tree(nil), .transaction, .upkeep: return
     }
   }

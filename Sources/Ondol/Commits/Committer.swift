@@ -41,8 +41,8 @@ struct CommitConsequences: Sendable {
   var edits: [CatalogEdit] = []
   /// A family that is no more.
   var forgotten: Family?
-  /// A root collection whose documents are read in another way from this commit on.
-  var rereadRoot: String?
+  /// Root collections whose documents are read in another way from this commit on.
+  var rereadRoots: [String] = []
   /// The moment the first of the documents ends.
   var firstEnd: Int64?
   /// Whether it lets go of contents.
@@ -144,8 +144,8 @@ extension Database {
   ) async throws(DatabaseError) -> CommitReceipt? {
     // What was derived may have taken the app's code long.
     try refuseWhenCancelled("nothing was written")
-    if let root = consequences.rereadRoot { catalog.beginChange(of: root) }
-    defer { if let root = consequences.rereadRoot { catalog.endChange(of: root) } }
+    for root in consequences.rereadRoots { catalog.beginChange(of: root) }
+    defer { for root in consequences.rereadRoots { catalog.endChange(of: root) } }
     let receipt = try await engine.commitUnlessStale(batch, durability: durability)
     if let receipt { follow(receipt, consequences) }
     return receipt

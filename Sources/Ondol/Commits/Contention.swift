@@ -28,7 +28,7 @@ struct Contention {
     case .tree:
       limit = .max
       mayGiveUp = false
-    case .documents, .catalog, .upkeep:
+    case .documents, .catalog, .renaming, .upkeep:
       limit = nil
       mayGiveUp = false
     }

@@ -31,6 +31,15 @@ public struct DatabaseChange: Sendable, Hashable {
     public let after: StorageMetadata?
   }
 
+  /// A collection that has another name. For one below documents its collection ids are told
+  /// without documents' ids: all of those were renamed.
+  public struct RenamedCollection: Sendable, Hashable {
+    /// What it was called, as `users/posts`.
+    public let from: String
+    /// What it is called now.
+    public let to: String
+  }
+
   /// The commit, to go on behind it later.
   public let token: ChangeToken
   /// The moment of the commit.
@@ -42,6 +51,9 @@ public struct DatabaseChange: Sendable, Hashable {
   /// The collection at the top that was dropped, with everything below it, in a commit that did
   /// that. Its documents are not among `documents`.
   public let droppedCollection: String?
+  /// The collection that got another name, with everything below it, in a commit that did that. Its
+  /// documents are not among `documents`, and keep their versions.
+  public let renamedCollection: RenamedCollection?
 
   /// The version that the commit gave to what it wrote.
   public var version: Version { Version(rawValue: token.point.sequence.rawValue) }
@@ -64,18 +76,38 @@ extension DatabaseChange {
     time = Timestamp(unchecked: commit.point.time)
     switch content {
     case .documents(let documents):
-      self.documents = documents.filter { $0.storagePath == nil }
+      guard !documents.allSatisfy(\.isOfMigrations) else { return nil }
+      self.documents = documents.filter { $0.storagePath == nil && !$0.isOfMigrations }
       objects = documents.compactMap { Object($0, in: database) }
       droppedCollection = nil
+      renamedCollection = nil
     case .dropped(let root):
       documents = []
       objects = []
       droppedCollection = root
+      renamedCollection = nil
+    case .renamed(let renaming):
+      documents = []
+      objects = []
+      droppedCollection = nil
+      renamedCollection = RenamedCollection(renaming)
     }
   }
 }
 
+extension DatabaseChange.RenamedCollection {
+  init(_ renaming: CollectionRenaming) {
+    from = "\(renaming.pattern)"
+    to = "\(renaming.target)"
+  }
+}
+
 extension DatabaseChange.Document {
+  /// Whether it records a migration, and is not the app's.
+  var isOfMigrations: Bool {
+    (try? reference.place.get()).map { MigrationRows.isRecord($0) } ?? false
+  }
+
   /// The storage path that the document is; nil for a document of the app.
   var storagePath: String? { (try? reference.place.get())?.storagePath }
 }

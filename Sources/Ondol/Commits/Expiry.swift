@@ -51,14 +51,22 @@ extension CollectionReference {
   public func setTimeToLive(field: FieldPath?) async throws(DatabaseError) {
     let pattern = CollectionPattern(try place.get())
     try database.refuseInTransaction("setTimeToLive", "\(pattern)")
-    let names = try field?.names()
-    let (index, dropped) = try await database.changeCatalog(of: pattern.root) {
-      (edit) throws(DatabaseError) in try edit.setTimeToLive(names, of: pattern)
+    try await database.setTimeToLive(try field?.names(), of: pattern)
+  }
+}
+
+extension Database {
+  /// Says which field has the moment documents of a pattern end, or that none has.
+  func setTimeToLive(
+    _ field: FieldNames?, of pattern: CollectionPattern
+  ) async throws(DatabaseError) {
+    let (index, dropped) = try await changeCatalog(of: pattern.root) {
+      (edit) throws(DatabaseError) in try edit.setTimeToLive(field, of: pattern)
     }
-    for index in dropped { try await database.removeRows(of: index.keyspace) }
+    for index in dropped { try await removeRows(of: index.keyspace) }
     guard let index else { return }
-    try await database.createIndex(index.kind, of: pattern) { _ in }
-    database.reap(by: database.now())
+    try await createIndex(index.kind, of: pattern) { _ in }
+    reap(by: now())
   }
 }
 

@@ -92,11 +92,12 @@ package final class Restoration: @unchecked Sendable {
     {
       throw Self.refusal("the collections are not in order")
     }
-    if !collection.isStorage {
+    let isOfMigrations = pattern == MigrationRows.pattern
+    if !collection.isStorage, !isOfMigrations {
       // As an app's collection is checked, with an id that any document may have between two.
       _ = try CollectionPath(
         segments: Array(collection.pattern.map { [$0] }.joined(separator: ["x"])))
-    } else if !collections.isEmpty {
+    } else if collection.isStorage, !collections.isEmpty {
       throw Self.refusal("storage paths come first")
     }
     var declared = Collection(pattern: pattern, keyspace: try takeKeyspace(pattern.root))
@@ -251,6 +252,12 @@ package final class Restoration: @unchecked Sendable {
       let path = StorageRows.document(at: name)
       guard path.storagePath.map({ isSame($0, name) }) == true else {
         throw refusal("\"\(name)\" is no storage path")
+      }
+      return path
+    }
+    if pattern == MigrationRows.pattern {
+      guard let path = MigrationRows.document(named: name) else {
+        throw refusal("\"\(name)\" records no migration")
       }
       return path
     }

@@ -218,6 +218,15 @@ struct SalvageCatalog {
 
   /// Gives every pattern a family, and raises all counters.
   private mutating func completeFamilies() {
+    // A collection may have been renamed, and the row of its old name be there still.
+    let named = Set(patterns.values.map { ExactText($0.root) })
+    let numbers = Dictionary(grouping: families.keys) { families[$0]?.number }
+    for roots in numbers.values where roots.count > 1 {
+      let real = roots.filter { named.contains($0) }
+      for root in roots where !(real.isEmpty ? [roots[0]] : real).contains(root) {
+        families[root] = nil
+      }
+    }
     for (keyspace, pattern) in patterns where families[ExactText(pattern.root)] == nil {
       let number = keyspace.rawValue / Keyspace.familyCapacity
       families[ExactText(pattern.root)] = FamilyRow(
@@ -227,7 +236,7 @@ struct SalvageCatalog {
       let used = (members[family.number] ?? 0) + 1
       families[root]?.nextMember = max(family.nextMember, min(used, Keyspace.familyCapacity))
     }
-    let numbers = Array(members.keys) + families.values.map(\.number)
-    nextFamily = max(nextFamily, UInt64(numbers.max() ?? 0) + 1)
+    let inUse = Array(members.keys) + families.values.map(\.number)
+    nextFamily = max(nextFamily, UInt64(inUse.max() ?? 0) + 1)
   }
 }

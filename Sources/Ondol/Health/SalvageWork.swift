@@ -177,7 +177,7 @@ final class SalvageWork: @unchecked Sendable {
     completeCatalog()
     try target.finish(catalog.rows(), sequence: sequence, time: time)
     var report = SalvageReport()
-    report.collections = collections.values.filter { !isSame($0.name, StorageRows.root) }
+    report.collections = collections.values.filter { !StorageRows.isHidden(root: $0.name) }
       .sorted { $0.name < $1.name }
     if let paths = collections.values.first(where: { isSame($0.name, StorageRows.root) }) {
       report.storagePaths = paths.saved

@@ -28,7 +28,9 @@ enum StorageRows {
   private static let separator = "\n"
 
   /// The root collections that are not the app's, and are shown to nobody.
-  static func isHidden(root: String) -> Bool { ExactText(root) == ExactText(Self.root) }
+  static func isHidden(root: String) -> Bool {
+    isSame(root, Self.root) || isSame(root, MigrationRows.root)
+  }
 
   /// The id of the document that is a path. Begins with a separator also at the top, so that no
   /// path makes an id that an id may not be.
@@ -81,19 +83,19 @@ enum StorageRows {
 extension DocumentPath {
   /// The storage path that this document is; nil for a document of the app.
   var storagePath: String? {
-    guard segments.count == 2, StorageRows.isHidden(root: segments[0]) else { return nil }
+    guard segments.count == 2, isSame(segments[0], StorageRows.root) else { return nil }
     return StorageRows.path(ofID: segments[1])
   }
 
   /// The path as a message names it: a storage path where it is one.
   var name: String { storagePath ?? description }
 
-  /// A path read from disk, which may be that of a storage path's document.
+  /// A path read from disk, which may be that of a document that no app can name.
   ///
   /// Throws as `init(segments:)`.
   init(stored segments: [String]) throws(DatabaseError) {
     let path = DocumentPath(unchecked: segments)
-    if segments.count == 2, path.storagePath != nil {
+    if segments.count == 2, path.storagePath != nil || MigrationRows.isRecord(path) {
       self = path
     } else {
       try self.init(segments: segments)

@@ -21,6 +21,8 @@ enum LatchKey: Sendable, Hashable {
   case index(Keyspace)
   /// The rewriting of documents that have an earlier schema.
   case schema(CollectionPattern)
+  /// The migrations of the database.
+  case migrations
   /// A transaction over a root collection that has lost its races: all who write there step aside.
   case gate(ExactText)
   /// The making of one content from another, under a name.

@@ -48,6 +48,7 @@ package struct SeenCommit: Sendable {
   package var touched: (documents: [DocumentPath], storage: Bool) {
     guard let note, case .documents(let documents) = note.content else { return ([], true) }
     let changed = documents.filter(\.isChanged).map(\.path)
+      .filter { !MigrationRows.isRecord($0) }
     let own = changed.filter { $0.storagePath == nil }
     return (own, own.count < changed.count)
   }
@@ -65,10 +66,17 @@ package struct SeenCommit: Sendable {
     case .readAnew(let root):
       return (
         DatabaseChange(
-          token: token, time: time, documents: [], objects: [], droppedCollection: root), false
+          token: token, time: time, documents: [], objects: [], droppedCollection: root,
+          renamedCollection: nil), false
+      )
+    case .renamed(let renaming):
+      return (
+        DatabaseChange(
+          token: token, time: time, documents: [], objects: [], droppedCollection: nil,
+          renamedCollection: .init(renaming)), false
       )
     case .documents(let written):
-      let changed = written.filter(\.isChanged)
+      let changed = written.filter { $0.isChanged && !MigrationRows.isRecord($0.path) }
       guard !changed.isEmpty else { return nil }
       let documents = changed.prefix(limit).map { document in
         let change = ObservedChange(document, announcement)
@@ -81,7 +89,7 @@ package struct SeenCommit: Sendable {
           token: token, time: time,
           documents: documents.filter { $0.storagePath == nil },
           objects: documents.compactMap { DatabaseChange.Object($0, in: database) },
-          droppedCollection: nil), changed.count > limit
+          droppedCollection: nil, renamedCollection: nil), changed.count > limit
       )
     }
   }

@@ -177,6 +177,10 @@ final class Observers: Sendable {
       }
     case .readAnew(let root):
       for listener in listeners(below: root) { listener.invalidate(version, &wakeups) }
+    case .renamed(let renaming):
+      for root in renaming.roots {
+        for listener in listeners(below: root) { listener.invalidate(version, &wakeups) }
+      }
     }
     wakeups += tree.announce(note.tree, announcement.sequence)
     wake(wakeups)

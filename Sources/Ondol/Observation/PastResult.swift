@@ -97,12 +97,7 @@ extension LiveQueryPlan {
       for commit in commits where commit.point.sequence <= point.sequence {
         guard let change = try DatabaseChange(commit, in: database) else { continue }
         undone.last = commit.point.sequence
-        if let root = change.droppedCollection, place.isBelow(root: root) {
-          throw DatabaseError(
-            .outOfRange,
-            "the collection \(root) was dropped since, which does not say what was in the result;"
-              + " listen to snapshots instead")
-        }
+        try refuse(change, place)
         for document in change.documents {
           let path = try document.reference.place.get()
           guard shape.contains(path), undone.documents[path] == nil else { continue }
@@ -112,6 +107,26 @@ extension LiveQueryPlan {
       if commits.isEmpty { break }
     } while history.position.sequence < point.sequence
     return undone
+  }
+
+  /// Throws when a change does not say what it did to the result.
+  private func refuse(
+    _ change: DatabaseChange, _ place: ListeningPlace
+  ) throws(DatabaseError) {
+    if let root = change.droppedCollection, place.isBelow(root: root) {
+      throw DatabaseError(
+        .outOfRange,
+        "the collection \(root) was dropped since, which does not say what was in the result;"
+          + " listen to snapshots instead")
+    }
+    if let renaming = change.renamedCollection,
+      [renaming.from, renaming.to].contains(where: { place.isBelow(root: $0.root) })
+    {
+      throw DatabaseError(
+        .outOfRange,
+        "the collection \(renaming.from) was renamed to \(renaming.to) since, which does not say"
+          + " what was in the result; listen to snapshots instead")
+    }
   }
 
   /// The old result, in the query's order.
@@ -146,4 +161,9 @@ extension LiveQueryPlan {
     let part = old.dropFirst(query.offset).prefix(query.limit).map(\.document)
     return query.isReversed ? part.reversed() : part
   }
+}
+
+extension String {
+  /// The first of a pattern's collection ids.
+  fileprivate var root: String { split(separator: "/").first.map(String.init) ?? self }
 }

@@ -110,9 +110,17 @@ final class StepReader: Sendable {
   /// Root collections whose documents are read in another way than before, or are others.
   private func rootsOfOthers(_ before: Rows, _ after: Rows) throws(DatabaseError) -> [String] {
     var roots: [String] = []
+    var names: [UInt32: String] = [:]
     for family in try catalog.families(in: before) {
+      names[family.row.number] = family.root
       let now = try catalog.family(family.root, in: after)
       if now.map({ !$0.readsAlike(family) }) ?? true { roots.append(family.root) }
+    }
+    // One that has another name brings documents that no commit of the step has changed.
+    for family in try catalog.families(in: after) {
+      if let name = names[family.row.number], !isSame(name, family.root) {
+        roots.append(family.root)
+      }
     }
     return roots
   }

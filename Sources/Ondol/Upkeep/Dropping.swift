@@ -51,7 +51,7 @@ extension Database {
       batch.putCatalogRow(CatalogKey.droppedFamily(dropped.number), dropped.bytes)
       batch.note = CommitNote(.readAnew(root: root))
       if catalog.keepsChanges { batch.annotate(ChangeRecord.dropped(root: root).bytes) }
-      var consequences = CommitConsequences(rereadRoot: root, releasesContents: true)
+      var consequences = CommitConsequences(rereadRoots: [root], releasesContents: true)
       if let successor = found.successor {
         consequences.edits = [successor]
       } else {

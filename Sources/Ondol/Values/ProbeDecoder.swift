@@ -148,9 +148,16 @@ struct ProbeDecoder: Decoder {
     case is VectorValue.Type: [VectorValue([1.5]), VectorValue([2.5])]
     case is DocumentReference.Type:
       ["a", "b"].map { database.collection("probes").document($0) }
+    case is BlobDigest.Type: digests
+    case is BlobReference.Type:
+      digests.compactMap { try? BlobReference(digest: $0, length: 7, contentType: "probe/a") }
     case is Value.Type: [Value.string(" Probe Ä b "), Value.string(" pRobe é C ")]
     default: numbers(of: type)
     }
+  }
+
+  private static let digests = [UInt8(0x0B), 0x0C].compactMap { byte in
+    BlobDigest(bytes: repeatElement(byte, count: BlobDigest.length))
   }
 
   private static func numbers(of type: any Any.Type) -> Any? {

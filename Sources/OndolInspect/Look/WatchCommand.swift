@@ -148,6 +148,12 @@ struct TailCommand: DatabaseCommand {
     if let dropped = commit.droppedCollection {
       rows.append([("type", "dropped"), ("path", .string(dropped))])
     }
+    if let renamed = commit.renamedCollection {
+      rows.append([
+        ("type", "renamed"), ("path", .string(renamed.from)),
+        ("fields", .map(["to": .string(renamed.to)])),
+      ])
+    }
     return rows
   }
 }

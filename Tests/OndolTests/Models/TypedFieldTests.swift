@@ -105,6 +105,18 @@ private struct Numbered: Codable, Sendable {
   var odd: Int
 }
 
+/// With each kind of value that only a database has.
+private struct Pictured: Codable, Sendable {
+  var photo: BlobReference
+  var small: BlobReference?
+  var digest: BlobDigest
+  var owner: DocumentReference
+  var place: GeoPoint
+  var sense: VectorValue
+  var taken: Timestamp
+  var other: Value
+}
+
 @Suite struct `Fields of typed models` {
   private func fields<Model: Codable & Sendable>(
     of type: Model.Type, _ encoder: DocumentEncoder = DocumentEncoder()
@@ -163,6 +175,18 @@ private struct Numbered: Codable, Sendable {
     let numbered = try await fields(of: Numbered.self)
     #expect(try name(\.even, numbered) == "even")
     #expect(try name(\.odd, numbered) == "odd")
+  }
+
+  @Test func `The database's own kinds of value have their fields`() async throws {
+    let fields = try await fields(of: Pictured.self)
+    #expect(try name(\.photo, fields) == "photo")
+    #expect(try name(\.small, fields) == "small")
+    #expect(try name(\.digest, fields) == "digest")
+    #expect(try name(\.owner, fields) == "owner")
+    #expect(try name(\.place, fields) == "place")
+    #expect(try name(\.sense, fields) == "sense")
+    #expect(try name(\.taken, fields) == "taken")
+    #expect(try name(\.other, fields) == "other")
   }
 
   @Test func `What is in no field is refused when it is asked about`() async throws {

@@ -1,0 +1,142 @@
+// New names for fields and collections, as values: what a document, an index or a pattern is under
+// the new name.
+
+internal import OndolEngine
+
+/// Another place for a field.
+struct FieldRenaming: Sendable, Hashable {
+  let field: FieldNames
+  let target: FieldNames
+
+  /// Throws `.invalidArgument` when one place is the other or within it.
+  init(_ field: FieldNames, _ target: FieldNames) throws(DatabaseError) {
+    guard !field.isEmpty, !target.isEmpty, !field.begins(with: target),
+      !target.begins(with: field)
+    else {
+      throw DatabaseError(
+        .invalidArgument, "a field cannot be renamed to itself, or to what is in it or around it",
+        field: WriteCompiler.describe(field))
+    }
+    self.field = field
+    self.target = target
+  }
+
+  /// Moves the field of a document, if it has it.
+  func apply(to fields: inout [String: Value]) throws(DatabaseError) {
+    guard let value = lookUp(field[...], in: fields) else { return }
+    try refuseObstacle(in: fields)
+    remove(field[...], from: &fields)
+    try assign(value, at: target[...], in: &fields)
+  }
+
+  /// Throws when something is at the new place, or in the place of a map around it.
+  private func refuseObstacle(in fields: [String: Value]) throws(DatabaseError) {
+    for count in 1...target.count {
+      guard let found = lookUp(target.prefix(count), in: fields) else { return }
+      if count < target.count, case .map = found { continue }
+      throw DatabaseError(
+        .alreadyExists, "there is something at the field's new place already",
+        field: WriteCompiler.describe(Array(target.prefix(count))))
+    }
+  }
+
+  /// Where a field is afterwards; nil when it stays.
+  func renamed(_ names: FieldNames) -> FieldNames? {
+    names.begins(with: field) ? target + names.dropFirst(field.count) : nil
+  }
+}
+
+extension FieldNames {
+  /// Whether the place is another one or within it.
+  fileprivate func begins(with other: FieldNames) -> Bool {
+    count >= other.count && ValueOrder.compareSegments(Array(prefix(other.count)), other) == 0
+  }
+}
+
+extension FieldRenaming {
+  static func == (left: FieldRenaming, right: FieldRenaming) -> Bool {
+    ValueOrder.compareSegments(left.field, right.field) == 0
+      && ValueOrder.compareSegments(left.target, right.target) == 0
+  }
+
+  func hash(into hasher: inout Hasher) {
+    hasher.combine(segments: field)
+    hasher.combine(segments: target)
+  }
+}
+
+// MARK: - What is declared of fields
+
+extension IndexKind {
+  /// The same index of documents whose field has its new name; nil when it does not name the field.
+  func renamed(_ renaming: FieldRenaming) -> IndexKind? {
+    var kind = self
+    if isLink {
+      // A link's fields are the parts of one way.
+      guard let names = fields.first.flatMap({ renaming.renamed($0.names) }) else { return nil }
+      kind.fields[0].names = names
+      return kind
+    }
+    for place in kind.fields.indices {
+      if let names = renaming.renamed(kind.fields[place].names) { kind.fields[place].names = names }
+    }
+    kind.condition = condition?.renamed(renaming)
+    return kind == self ? nil : kind
+  }
+}
+
+extension FilterTree {
+  fileprivate func renamed(_ renaming: FieldRenaming) -> FilterTree {
+    switch self {
+    case .all(let trees): return .all(trees.map { $0.renamed(renaming) })
+    case .any(let trees): return .any(trees.map { $0.renamed(renaming) })
+    case .field(var filter):
+      if case .field(let names) = filter.field, let renamed = renaming.renamed(names) {
+        filter = FieldFilter(field: .field(renamed), condition: filter.condition)
+      }
+      return .field(filter)
+    }
+  }
+}
+
+/// Another name for a collection, and so for all below it.
+struct CollectionRenaming: Sendable, Hashable {
+  let pattern: CollectionPattern
+  let target: CollectionPattern
+
+  /// Throws `.invalidArgument` unless the two differ in their last names alone.
+  init(_ pattern: CollectionPattern, _ target: CollectionPattern) throws(DatabaseError) {
+    guard pattern != target, pattern.ancestorCount == target.ancestorCount,
+      ValueOrder.compareSegments(
+        pattern.collectionIDs.dropLast(), target.collectionIDs.dropLast()) == 0
+    else {
+      throw DatabaseError(
+        .invalidArgument,
+        "a collection can have another last name and no other place: \(pattern) cannot become"
+          + " \(target)")
+    }
+    self.pattern = pattern
+    self.target = target
+  }
+
+  /// The root collections it has to do with.
+  var roots: [String] {
+    pattern.ancestorCount == 0 ? [pattern.root, target.root] : [pattern.root]
+  }
+
+  /// What a pattern is called afterwards; nil when it stays.
+  func renamed(_ other: CollectionPattern) -> CollectionPattern? {
+    guard other.isAtOrBelow(pattern) else { return nil }
+    let below = other.collectionIDs.dropFirst(pattern.collectionIDs.count)
+    return CollectionPattern(target.collectionIDs + below)
+  }
+}
+
+extension CollectionPattern {
+  /// Whether it is the other one, or of collections below documents of that.
+  func isAtOrBelow(_ other: CollectionPattern) -> Bool {
+    let count = other.collectionIDs.count
+    return collectionIDs.count >= count
+      && CollectionPattern(Array(collectionIDs.prefix(count))) == other
+  }
+}

@@ -1,0 +1,194 @@
+// Changing the documents of one pattern that lack steps of migrations, in commits of some. Each
+// commit reads its documents again and looks at the commit that wrote them, so whoever writes one
+// meanwhile has the last word. A commit that cannot be made for the sake of one document is made
+// for each of them alone.
+
+internal import OndolEngine
+
+/// A walk over the documents of a lineage.
+struct DocumentRewriter {
+  /// Documents changed in one commit.
+  private static let batchCount = 100
+  /// Bytes of documents after which a commit is not made longer.
+  private static let batchBytes = 1 << 20
+  /// Documents looked at together.
+  private static let lookedAtTogether = 1_000
+  /// The most bytes of a reason that are kept.
+  private static let reasonLength = 300
+
+  private let lineage: MigrationLineage
+  private var through: [UInt8]?
+  private var isAtEnd = false
+  /// Those looked at.
+  private(set) var documents = 0
+  private(set) var rewritten = 0
+  /// For each step how many documents could not be changed, and the first of them.
+  private(set) var failures: [(count: Int, first: [MigrationFailure])]
+
+  var failureCount: Int { failures.reduce(0) { $0 + $1.count } }
+
+  init(_ lineage: MigrationLineage) {
+    self.lineage = lineage
+    failures = Array(repeating: (0, []), count: lineage.steps.count)
+  }
+
+  /// Some documents behind a key.
+  private struct Stretch: Sendable {
+    /// Those that lack steps.
+    var outdated: [DocumentPath] = []
+    var count = 0
+    /// The last key looked at; nil at the end.
+    var last: [UInt8]?
+  }
+
+  /// A document that could not be changed, at a step of the lineage.
+  private struct Failure: Sendable {
+    var path: DocumentPath
+    var step: Int
+    var reason: String
+  }
+
+  /// Documents of the pattern, about.
+  func count(on stage: some MigrationStage) async throws(DatabaseError) -> Int {
+    try await stage.read { [lineage] (rows) throws(DatabaseError) in
+      guard
+        let entry = try rows.catalog.family(lineage.pattern.root, in: rows)?
+          .collections[lineage.pattern]
+      else { return 0 }
+      return try rows.count(of: KeyRange(prefix: entry.keyspace.prefix))
+    }
+  }
+
+  /// Changes some documents; false when there are no more.
+  mutating func goOn(on stage: inout some MigrationStage) async throws -> Bool {
+    guard !isAtEnd else { return false }
+    try refuseWhenCancelled("the migration goes on when it is called again")
+    let part = try await stage.read { [lineage, through] (rows) throws(DatabaseError) in
+      try Self.part(of: lineage, behind: through, in: rows)
+    }
+    try await rewrite(part.outdated, on: &stage)
+    documents += part.count
+    through = part.last
+    isAtEnd = through == nil
+    return true
+  }
+
+  private static func part(
+    of lineage: MigrationLineage, behind through: [UInt8]?, in rows: Rows
+  ) throws(DatabaseError) -> Stretch {
+    let pattern = lineage.pattern
+    var part = Stretch()
+    guard let entry = try rows.catalog.family(pattern.root, in: rows)?.collections[pattern] else {
+      return part
+    }
+    var range = KeyRange(prefix: entry.keyspace.prefix)
+    if let through { range.lower = through + [0] }
+    let naming = DocumentNaming(pattern, entry.keyspace, collection: nil)
+    var bytes = 0
+    var walk = RangeWalk(rows, [range])
+    while try walk.next() {
+      let key = walk.cursor.key
+      let row = try walk.value
+      let view = try DocumentShaper.view(row, key, naming)
+      part.count += 1
+      if view.version.rawValue <= lineage.since {
+        part.outdated.append(try naming.path(of: key))
+        bytes += row.byteCount
+      }
+      if part.outdated.count == batchCount || bytes >= batchBytes || part.count == lookedAtTogether
+      {
+        part.last = key.array
+        break
+      }
+    }
+    return part
+  }
+
+  // MARK: - Changing
+
+  /// Changes the documents, all in one commit, or each for itself when one of them cannot be
+  /// stored.
+  private mutating func rewrite(
+    _ paths: [DocumentPath], on stage: inout some MigrationStage
+  ) async throws {
+    guard !paths.isEmpty else { return }
+    do {
+      let (found, changed) = try await stage.write {
+        [lineage, database = stage.database] (transaction) throws(DatabaseError) in
+        try Self.change(paths, lineage, database, transaction)
+      }
+      rewritten += Set(paths).intersection(changed).count
+      for failure in found { note(failure) }
+      return
+    } catch let error as DatabaseError {
+      guard error.isOfStoring else { throw error }
+      guard paths.count > 1 else {
+        return note(
+          Failure(path: paths[0], step: lineage.steps.count - 1, reason: error.message))
+      }
+    }
+    for path in paths { try await rewrite([path], on: &stage) }
+  }
+
+  /// Changes those of the documents that lack steps, and answers which could not be.
+  private static func change(
+    _ paths: [DocumentPath], _ lineage: MigrationLineage, _ database: Database,
+    _ transaction: Transaction
+  ) throws(DatabaseError) -> [Failure] {
+    var failures: [Failure] = []
+    for path in paths {
+      let reference = DocumentReference(database: database, place: .success(path))
+      do throws(DatabaseError) {
+        let document = try transaction.getDocument(reference)
+        guard document.exists, document.version.rawValue <= lineage.since else { continue }
+        var fields = document.data()
+        do throws(MigrationLineage.Failure) {
+          try lineage.apply(to: &fields, of: document.version)
+        } catch {
+          failures.append(Failure(path: path, step: error.step, reason: error.reason))
+          continue
+        }
+        let changed = fields
+        try transaction.add(reference, nil) { () throws(DatabaseError) in
+          try WriteCompiler.set(FieldInput(.map(changed)))
+        }
+      } catch {
+        guard error.isUnreadable || error.isOfStoring else { throw error }
+        failures.append(
+          Failure(path: path, step: lineage.steps.count - 1, reason: error.message))
+      }
+    }
+    return failures
+  }
+
+  private mutating func note(_ failure: Failure) {
+    failures[failure.step].count += 1
+    guard failures[failure.step].first.count < MigrationReport.failureLimit else { return }
+    failures[failure.step].first.append(
+      MigrationFailure(
+        path: "\(failure.path)", reason: failure.reason.prefix(utf8Count: Self.reasonLength)))
+  }
+}
+
+extension DatabaseError {
+  /// Whether it is the fault of one document that cannot be stored as it should be.
+  fileprivate var isOfStoring: Bool {
+    switch code {
+    case .alreadyExists, .failedPrecondition, .invalidArgument, .resourceExhausted: path != nil
+    default: false
+    }
+  }
+}
+
+extension String {
+  /// As many whole characters from the front as have at most so many bytes.
+  fileprivate func prefix(utf8Count limit: Int) -> String {
+    guard utf8.count > limit else { return self }
+    var count = 0
+    return String(
+      prefix { character in
+        count += character.utf8.count
+        return count <= limit
+      })
+  }
+}

@@ -1,0 +1,147 @@
+// What there is to do of the migrations that are registered, given what is recorded, and which
+// steps a document has before it, given the commit that wrote it. Pure.
+
+internal import OndolEngine
+
+extension Migrator {
+  /// The record of each migration that the app has, those not begun without a number: in the order
+  /// in which they are to be done.
+  func plan(_ records: [MigrationRecord]) throws(DatabaseError) -> [MigrationRecord] {
+    for migration in migrations {
+      if let problem = migration.problem { throw problem }
+    }
+    var known: [ExactText: MigrationRecord] = [:]
+    for record in records { known[ExactText(record.name)] = record }
+    var plan: [MigrationRecord] = []
+    var last = -1
+    var waiting: String?
+    for migration in migrations {
+      guard let record = known.removeValue(forKey: ExactText(migration.name)) else {
+        waiting = waiting ?? migration.name
+        plan.append(
+          MigrationRecord(
+            name: migration.name, number: -1, begun: .minimum, finished: nil,
+            steps: migration.steps.map { MigrationRecord.Step($0.form) }))
+        continue
+      }
+      if let waiting {
+        throw Self.refusal(
+          "the database has had the migration \"\(record.name)\" and not \"\(waiting)\", which is"
+            + " registered in front of it; new migrations come last")
+      }
+      guard record.number > last else {
+        throw Self.refusal(
+          "the migration \"\(record.name)\" is registered behind others that the database has had"
+            + " after it")
+      }
+      guard record.isFinished || record.steps.map(\.form) == migration.steps.map(\.form) else {
+        throw Self.refusal(
+          "the migration \"\(record.name)\" was begun with other steps than it has now")
+      }
+      last = record.number
+      plan.append(record)
+    }
+    // Who has taken the oldest away knows that no database lacks them.
+    if let stranger = known.values.filter({ $0.number > last }).min(by: { $0.number < $1.number }),
+      !records.isEmpty
+    {
+      throw Self.refusal(
+        "the database has had the migration \"\(stranger.name)\", which this version of the app"
+          + " does not know; open it with a newer one")
+    }
+    if let unfinished = known.values.first(where: { !$0.isFinished }) {
+      throw Self.refusal(
+        "the migration \"\(unfinished.name)\" was begun and is not registered any more")
+    }
+    return plan
+  }
+
+  private static func refusal(_ reason: String) -> DatabaseError {
+    DatabaseError(.failedPrecondition, reason)
+  }
+}
+
+/// The steps that change the documents of a pattern, in their order, under whatever names it had.
+struct MigrationLineage: Sendable {
+  struct Step: Sendable {
+    /// The record's place among all, and the step's in it.
+    var place: (record: Int, step: Int)
+    var since: UInt64
+    /// Nil when the migration is not registered any more.
+    var change: (@Sendable (inout [String: Value]) throws -> Void)?
+  }
+
+  /// What a step threw.
+  struct Failure: Error {
+    var step: Int
+    var reason: String
+  }
+
+  var pattern: CollectionPattern
+  var steps: [Step] = []
+
+  /// Documents of later commits have all that the steps make of them.
+  var since: UInt64 { steps.last?.since ?? 0 }
+
+  /// Does to a document of this commit what it lacks.
+  func apply(to fields: inout [String: Value], of version: Version) throws(Failure) {
+    for (place, step) in steps.enumerated() where version.rawValue <= step.since {
+      guard let change = step.change else {
+        throw Failure(step: place, reason: "its migration is not registered any more")
+      }
+      do {
+        try change(&fields)
+      } catch {
+        throw Failure(step: place, reason: "\(error)")
+      }
+    }
+  }
+}
+
+extension MigrationLineage {
+  /// The lineages of all patterns that the steps begun so far have changed, under the names that
+  /// the patterns have now.
+  ///
+  /// - Parameters:
+  ///   - records: all that there are, in the order in which they were begun.
+  ///   - actions: what each migration does that is registered, by its name.
+  static func all(
+    _ records: [MigrationRecord], _ actions: [ExactText: [MigrationStep]]
+  ) -> [CollectionPattern: MigrationLineage] {
+    var lineages: [CollectionPattern: MigrationLineage] = [:]
+    for (number, record) in records.enumerated() {
+      let registered = actions[ExactText(record.name)]
+      for (place, step) in record.steps.enumerated() {
+        switch step.form {
+        case .run: break
+        case .renameCollection(let renaming):
+          if step.isDone, step.since != nil { rename(&lineages, renaming) }
+        case .transform(let pattern), .renameField(let pattern, _):
+          guard let since = step.since else { continue }
+          var change: (@Sendable (inout [String: Value]) throws -> Void)?
+          if let registered, place < registered.count,
+            case .change(let found) = registered[place].action
+          {
+            change = found
+          }
+          lineages[pattern, default: MigrationLineage(pattern: pattern)].steps.append(
+            Step(place: (number, place), since: since, change: change))
+        }
+      }
+    }
+    return lineages
+  }
+
+  private static func rename(
+    _ lineages: inout [CollectionPattern: MigrationLineage], _ renaming: CollectionRenaming
+  ) {
+    // Nothing is left of what had the name.
+    let moving = lineages.filter { !$0.key.isAtOrBelow(renaming.target) }
+    lineages = moving
+    for (pattern, lineage) in moving {
+      guard let new = renaming.renamed(pattern) else { continue }
+      lineages[pattern] = nil
+      lineages[new] = MigrationLineage(pattern: new, steps: lineage.steps)
+    }
+  }
+}
