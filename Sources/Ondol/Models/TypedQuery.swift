@@ -47,6 +47,15 @@ public struct TypedQuery<Model: Codable & Sendable>: TypedQuerySource {
   }
 }
 
+extension TypedQuery {
+  /// The field of a property, or why there is none.
+  func path<Content: Encodable>(
+    of property: any KeyPath<Model, Content> & Sendable
+  ) -> Result<FieldPath, DatabaseError> {
+    Result { () throws(DatabaseError) in try fields.path(of: ModelProperty(property)) }
+  }
+}
+
 extension TypedQuery: CustomStringConvertible {
   /// The query as one would say it.
   public var description: String { "\(query)" }
@@ -305,7 +314,7 @@ extension TypedQuerySource {
     return try await typed.query.aggregate([field]).getAggregation().get(field)
   }
 
-  private static func fitting<Number: FieldReadable>(
+  static func fitting<Number: FieldReadable>(
     _ sum: Value?
   ) throws(DatabaseError) -> Number {
     let sum = sum ?? .integer(0)
@@ -315,7 +324,7 @@ extension TypedQuerySource {
     return number
   }
 
-  private func decoded<Content: Decodable>(
+  func decoded<Content: Decodable>(
     _ value: Value?
   ) throws(DatabaseError) -> Content? {
     guard let value else { return nil }

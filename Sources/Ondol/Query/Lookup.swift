@@ -21,6 +21,12 @@ public struct LookupQuery: Sendable {
     steps = .success([])
   }
 
+  /// A query with one field to be added, which need not be one that apps can name.
+  init(query: Query, _ step: Result<LookupStep, DatabaseError>) {
+    self.query = query
+    steps = step.map { [$0] }
+  }
+
   /// Adds another field, also from a field that a lookup before has added.
   ///
   /// - Parameters:
@@ -147,9 +153,14 @@ struct LookupStep: Sendable, Hashable {
 
   /// What the document refers to.
   func paths(in document: DocumentSnapshot) -> [DocumentPath] {
-    let value = document.contents?.value(at: field)
-    if case .array(let elements) = value { return elements.compactMap { path($0) } }
-    return value.flatMap { path($0) }.map { [$0] } ?? []
+    references(in: document).compactMap(\.self)
+  }
+
+  /// What each element of the field refers to, or the field itself; nil where that is nothing.
+  func references(in document: DocumentSnapshot) -> [DocumentPath?] {
+    guard let value = document.contents?.value(at: field) else { return [] }
+    if case .array(let elements) = value { return elements.map { path($0) } }
+    return [path(value)]
   }
 
   /// The document a value refers to; nil when it refers to none.

@@ -169,6 +169,52 @@ private struct Article: Codable, Sendable, Equatable, Identifiable {
     try await database.close()
   }
 
+  @Test func `Groups have the property's values for keys`() async throws {
+    let (database, items) = try await shop()
+    #expect(try await items.group(by: \.weight).count() == [2.5: 2])
+    #expect(try await items.group(by: \.size.width).sum(\.price) == [0: 10, 1: 20, 2: 30])
+    #expect(try await items.group(by: \.tags).average(\.price) == [["oak"]: 20])
+    #expect(
+      try await items.group(by: \.name).sum(\.weight) == ["lamp": 2.5, "chair": 0, "desk": 2.5])
+    #expect(try await items.group(by: \.tags).minimum(\.name) == [["oak"]: "chair"])
+    #expect(
+      try await items.where(\.price < 25).group(by: \.tags).maximum(\.price) == [["oak"]: 20])
+    // A key that is there and nil is no group of an optional property.
+    try await items.collection.document("lamp").updateData(["weight": Value.null])
+    #expect(try await items.group(by: \.weight).count() == [2.5: 1])
+    try await items.collection.document("odd").setData(["name": 5, "price": 1])
+    let error = await #expect(throws: DatabaseError.self) {
+      try await items.group(by: \.name).count()
+    }
+    #expect(error?.code == .failedPrecondition)
+    try await database.close()
+  }
+
+  @Test func `Lookups bring values of the other type`() async throws {
+    struct Order: Codable, Sendable, Equatable {
+      var number: Int
+      var item: String?
+      var others: [String]
+    }
+    let (database, items) = try await shop()
+    let orders = try database.collection("orders", of: Order.self)
+    try await orders.document("a").setData(
+      Order(number: 1, item: "lamp", others: ["none", "desk", "chair"]))
+    try await orders.document("b").setData(Order(number: 2, item: "none", others: []))
+    try await orders.document("c").setData(Order(number: 3, item: nil, others: ["lamp"]))
+    let query = orders.order(by: \.number)
+    let found = try await query.lookup(\.item, in: items).getDocuments()
+    #expect(found.map(\.document) == (try await query.getDocuments()))
+    #expect(found.map { $0.found?.id } == ["lamp", nil, nil])
+    let lists = try await query.lookup(\.others, in: items).getDocuments()
+    #expect(lists.map { $0.found.map(\.id) } == [["desk", "chair"], [], ["lamp"]])
+    var updates = query.lookup(\.item, in: items).snapshots.makeAsyncIterator()
+    #expect(try await updates.next()?.map { try $0.get().found?.price } == [10, nil, nil])
+    try await items.document("lamp").update(.set(\.price, to: 11))
+    #expect(try await updates.next()?.map { try $0.get().found?.price } == [11, nil, nil])
+    try await database.close()
+  }
+
   @Test func `Transactions, batches and snapshots take typed documents`() async throws {
     let (database, items) = try await shop()
     let total = try await database.runTransaction { transaction in
