@@ -17,7 +17,7 @@ final class ModelFields<Model: Codable & Sendable>: Sendable {
   let encoder: DocumentEncoder
   let decoder: DocumentDecoder
   private let samples: [Sample]
-  private let known = Guarded<[[AnyKeyPath]: Result<FieldPath, DatabaseError>]>([:])
+  private let known = Guarded(KnownPaths())
 
   private init(_ encoder: DocumentEncoder, _ decoder: DocumentDecoder, _ samples: [Sample]) {
     self.encoder = encoder
@@ -74,9 +74,9 @@ final class ModelFields<Model: Codable & Sendable>: Sendable {
   func path<Content: Encodable>(
     of property: ModelProperty<Model, Content>
   ) throws(DatabaseError) -> FieldPath {
-    if let path = known.withLock({ $0[property.keyPaths] }) { return try path.get() }
+    if let path = known.withLock({ $0.path(of: property.keyPaths) }) { return try path.get() }
     let path = Result { () throws(DatabaseError) in try find(property) }
-    known.withLock { $0[property.keyPaths] = path }
+    known.withLock { $0.put(path, of: property.keyPaths) }
     return try path.get()
   }
 
@@ -117,6 +117,36 @@ final class ModelFields<Model: Codable & Sendable>: Sendable {
   /// What is stored for a value that a property is compared with or set to.
   func input<Content: Encodable>(of content: Content) throws(DatabaseError) -> FieldInput {
     try encoder.anyInput(of: content)
+  }
+}
+
+/// The fields of properties that were asked for before.
+private struct KnownPaths {
+  typealias Path = Result<FieldPath, DatabaseError>
+
+  private var paths: [[AnyKeyPath]: Path] = [:]
+  /// The same by the key path object, which is one for each place in a program that says it. To
+  /// hash a key path's parts takes longer than to look up a document.
+  private var objects: [ObjectIdentifier: (keyPath: AnyKeyPath, path: Path)] = [:]
+  /// So many are kept: programs make key paths at run time, too.
+  private static let objectLimit = 1_024
+
+  mutating func path(of keyPaths: [AnyKeyPath]) -> Path? {
+    guard keyPaths.count == 1 else { return paths[keyPaths] }
+    if let known = objects[ObjectIdentifier(keyPaths[0])] { return known.path }
+    guard let path = paths[keyPaths] else { return nil }
+    note(path, of: keyPaths[0])
+    return path
+  }
+
+  mutating func put(_ path: Path, of keyPaths: [AnyKeyPath]) {
+    paths[keyPaths] = path
+    if keyPaths.count == 1 { note(path, of: keyPaths[0]) }
+  }
+
+  private mutating func note(_ path: Path, of keyPath: AnyKeyPath) {
+    guard objects.count < Self.objectLimit else { return }
+    objects[ObjectIdentifier(keyPath)] = (keyPath, path)
   }
 }
 

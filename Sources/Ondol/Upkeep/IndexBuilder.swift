@@ -77,7 +77,7 @@ struct IndexBuilder: Sendable {
         case .never: mayPour = false
         }
         if pours == Self.mostPours || !mayPour && pours > 0 {
-          database.engine.mergePoured()
+          database.engine.mergePoured(into: keyspace.rawValue)
           pours = 0
         }
       }

@@ -81,6 +81,7 @@ public struct DocumentEncoder: Sendable {
 
   /// What a value encodes as, which may be a single value or a list.
   func anyInput<Content: Encodable>(of value: Content) throws(DatabaseError) -> FieldInput {
+    if let plain = Self.plainValue(of: value) { return FieldInput(plain) }
     let root = EncodedNode()
     do {
       if case .input(let input) = try Ondol.encode(value, into: root, at: .root, self) {
@@ -94,6 +95,15 @@ public struct DocumentEncoder: Sendable {
       throw DatabaseError(.invalidArgument, "\(Content.self) cannot be encoded: \(error)")
     }
     return try root.input()
+  }
+
+  /// What most operands are, without a container for one value.
+  private static func plainValue<Content>(of content: Content) -> Value? {
+    if Content.self == String.self { return (content as? String).map { .string($0) } }
+    if Content.self == Int.self { return (content as? Int).map { .integer(Int64($0)) } }
+    if Content.self == Double.self { return (content as? Double).map { .double($0) } }
+    if Content.self == Bool.self { return (content as? Bool).map { .boolean($0) } }
+    return nil
   }
 
   private func describe(_ error: EncodingError, type: any Any.Type) -> String {

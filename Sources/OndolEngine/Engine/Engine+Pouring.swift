@@ -15,6 +15,9 @@ extension Engine {
   /// Documents from which on the rows of a new index are poured.
   package var smallestPour: Int { storage.options.smallestPour }
 
-  /// Has what was poured merged with the rest.
-  package func mergePoured() { upkeep.compactAll() }
+  /// Has the shard of what was poured written from memory and merged, beside all else: rows that an
+  /// index leads to are read from files in less time than from a large memtable.
+  package func mergePoured(into keyspace: UInt32) {
+    upkeep.flushAndCompact(shard: DroppedKeyspaces.shard(of: keyspace, in: upkeep.shards.count))
+  }
 }

@@ -136,6 +136,14 @@ final class Upkeep: Sendable {
     }
   }
 
+  /// Writes a shard's rows from memory and merges as `compactAll()` does.
+  func flushAndCompact(shard index: Int) {
+    background.start { [self] in
+      try? await flush(shard: index)
+      try? await shards[index].compact()
+    }
+  }
+
   // MARK: - Major compactions
 
   /// Sets the one timer, unless it is.
