@@ -179,7 +179,9 @@ if let bench = Context.environment["BENCH"] {
 // Fuzzing. What is tried is one folder of sources for two users: Scripts/fuzz builds it with
 // libFuzzer, which brings a main and so excludes everything else; the tests try the inputs that
 // were kept.
-let fuzzed: [Target.Dependency] = ["Ondol", "OndolEngine", "OndolJSON", "OndolTestKit"]
+let fuzzed: [Target.Dependency] = [
+  "Ondol", "OndolConsole", "OndolEngine", "OndolJSON", "OndolTestKit",
+]
 if Context.environment["FUZZ"] == nil {
   package.targets.append(
     .testTarget(

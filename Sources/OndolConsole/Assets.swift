@@ -108,11 +108,11 @@ import "./health.js";
 const PAGES = [["data", "Data"], ["tree", "Tree"], ["storage", "Storage"], ["query", "Query"],
 ["indexes", "Indexes"], ["changes", "Changes"], ["statistics", "Statistics"], ["health", "Health"]];
 const parts = {
-name: h("strong"), path: h("span.path"), role: h("span.role"),
+name: h("strong", "Ondol console"), path: h("span.path"), role: h("span.role"),
 version: h("span.version"), dot: h("span.dot"), live: h("span"),
 banner: h("div"), main: h("main", { id: "main", tabindex: "-1" }),
-undo: button("Undo", undo, { sign: "undo", kind: "quiet" }),
-lock: button("Locked", () => setOpen(!session.isOpen), { sign: "locked", kind: "lock" }),
+undo: button("Undo", undo, { sign: "undo", kind: "quiet", hidden: true }),
+lock: button("Locked", () => setOpen(!session.isOpen), { sign: "locked", kind: "lock", disabled: true }),
 };
 class Console extends HTMLElement {
 connectedCallback() {
@@ -210,6 +210,8 @@ if (!takeToken()) {
 return askForToken("Open the address that `ondol console` has printed: it ends with this start's token.");
 }
 onRefused(() => askForToken("This token is of an earlier start. Open the address that was printed last."));
+const frame = document.createElement("ondol-console");
+replace(document.body, frame);
 try {
 await loadDatabase();
 } catch (error) {
@@ -219,8 +221,6 @@ button("Try again", () => location.reload(), { kind: "primary" })));
 }
 return undefined;
 }
-const frame = document.createElement("ondol-console");
-replace(document.body, frame);
 onSession(renderSession);
 renderSession();
 renderVersion({ version: session.database.version, time: session.database.opened });
@@ -262,6 +262,7 @@ color-scheme: light dark;
 --special: #7b3f98;
 --shadow: 0 1px 2px rgb(30 25 20 / 6%), 0 8px 28px rgb(30 25 20 / 12%);
 --radius: 7px;
+--edge: 1px solid var(--line);
 --gap: 12px;
 }
 @media (prefers-color-scheme: dark) {
@@ -314,14 +315,15 @@ ondol-console { display: grid; height: 100%; grid-template: auto 1fr / 176px min
 grid-template-areas: "top top" "pages view"; }
 .top { grid-area: top; display: flex; align-items: center; gap: 16px; padding: 8px 16px;
 background: var(--surface);
-border-bottom: 1px solid var(--line); min-height: 54px; }
+border-bottom: var(--edge); min-height: 54px; }
 .who { display: flex; gap: 10px; align-items: center; flex: 1; min-width: 0; }
 .card > details > summary { cursor: pointer; color: var(--muted); }
 .mark { display: grid; place-items: center; width: 32px; height: 32px; border-radius: 8px;
 background: var(--accent);
 color: var(--accent-text); flex: none; }
 .names { display: grid; min-width: 0; line-height: 1.3; }
-.names strong, .names .path { overflow: hidden; text-overflow: ellipsis; white-space: nowrap; }
+.names strong, .names .path, .listrow .name, .tile span, .thead > *, .tr > * {
+overflow: hidden; text-overflow: ellipsis; white-space: nowrap; }
 .names .path { color: var(--muted); font-size: 12px; }
 .top .facts { display: flex; gap: 16px; align-items: center; color: var(--muted); font-size: 12.5px;
 white-space: nowrap; }
@@ -344,7 +346,7 @@ padding: 4px 16px 24px 4px; gap: var(--gap); }
 .page > header { display: flex; align-items: center; gap: 10px; padding: 12px 4px 0;
 flex-wrap: wrap; }
 .page > header input { width: 210px; }
-.card, .tile, .change { background: var(--surface); border: 1px solid var(--line); border-radius: 10px; }
+.card, .tile, .change { background: var(--surface); border: var(--edge); border-radius: 10px; }
 .card { padding: 16px; }
 .page h2 { margin: 4px 0; }
 .gate { display: grid; place-content: center; height: 100%; padding: 20px; gap: 12px; justify-items: center; }
@@ -405,10 +407,10 @@ background: var(--accent-soft); border-radius: var(--radius);
 margin: 0 12px 8px; font-size: 13px; }
 @keyframes pulse { to { opacity: .45; } }
 @keyframes flash { from { background-color: var(--flash); } }
-.flash { animation: flash 1.2s ease-out; }
+.flash, .pulse > .line { animation: flash 1.2s ease-out; }
 @media (prefers-reduced-motion: reduce) { * { animation-duration: .01s !important;
 } .flash { animation-duration: 1.2s !important; } }
-dialog { border: 1px solid var(--line); border-radius: 12px; background: var(--raised); color: var(--text);
+dialog { border: var(--edge); border-radius: 12px; background: var(--raised); color: var(--text);
 padding: 20px; width: min(440px, calc(100vw - 24px));
 box-shadow: var(--shadow); max-height: calc(100vh - 32px); overflow: auto; }
 dialog.wide { width: min(760px, calc(100vw - 24px)); }
@@ -419,7 +421,7 @@ dialog footer { display: flex; justify-content: flex-end; gap: 8px; }
 .notes { position: fixed; right: 16px; bottom: 16px; display: grid; gap: 8px; z-index: 20;
 max-width: min(420px, calc(100vw - 32px)); }
 .note { display: flex; gap: 10px; align-items: center; padding: 8px 8px 8px 14px; background: var(--raised);
-border: 1px solid var(--line);
+border: var(--edge);
 border-radius: 9px; box-shadow: var(--shadow); overflow-wrap: anywhere; }
 .note > span { flex: 1; }
 .note.bad { color: var(--bad); border-color: var(--bad); }
@@ -436,7 +438,7 @@ overflow: hidden; color: var(--muted); }
 .thumb { width: 44px; height: 34px; flex: none; }
 table.plain { border-collapse: collapse; width: 100%; font-size: 13px; }
 table.plain th { text-align: left; font-weight: 500; color: var(--muted); }
-table.plain th, table.plain td { padding: 7px 10px; border-bottom: 1px solid var(--line);
+table.plain th, table.plain td { padding: 7px 10px; border-bottom: var(--edge);
 vertical-align: top; overflow-wrap: anywhere; }
 table.plain tr:last-child > * { border-bottom: 0; }
 .badge { display: inline-block; padding: 0 7px; border-radius: 9px; font-size: 12px;
@@ -448,14 +450,14 @@ progress { width: 100%; height: 6px; appearance: none; border: 0; border-radius:
 background: var(--sunken); }
 progress::-webkit-progress-bar { background: var(--sunken); }
 progress::-webkit-progress-value { background: var(--accent); }
-.tabs { display: flex; gap: 2px; border-bottom: 1px solid var(--line); overflow-x: auto; flex: none; }
+.tabs { display: flex; gap: 2px; border-bottom: var(--edge); overflow-x: auto; flex: none; }
 .tabs [role="tab"] { border: 0; background: none; font: inherit; font-weight: 500; padding: 8px 12px;
 color: var(--muted); cursor: pointer;
 border-bottom: 2px solid transparent; margin-bottom: -1px; }
 .tabs [aria-selected="true"] { color: var(--text); border-color: var(--accent); }
 @media (max-width: 760px) {
 ondol-console { grid-template: auto auto 1fr / minmax(0, 1fr); grid-template-areas: "top" "pages" "view"; }
-nav.pages { flex-direction: row; padding: 4px 8px; border-bottom: 1px solid var(--line);
+nav.pages { flex-direction: row; padding: 4px 8px; border-bottom: var(--edge);
 background: var(--surface); }
 nav.pages a { padding: 6px 9px; gap: 6px; font-size: 13px; }
 .top { flex-wrap: wrap; gap: 6px 10px; padding: 8px 12px; }
@@ -512,6 +514,7 @@ this.#draw();
 this.end = this.watch({ kind: "feed", ...(path ? { path } : {}),
 ...(answer.token ? { since: answer.token } : {}) }, (event, data) => {
 if (event !== "changes") return;
+if (data.skipped) this.changes.push({ skipped: data.skipped });
 this.changes.push(...data.changes);
 this.changes.splice(0, this.changes.length - KEPT);
 this.waiting = (this.waiting ?? 0) + data.changes.length;
@@ -539,6 +542,9 @@ return replace(this.log, [...this.changes].reverse().map((change, place) =>
 this.#change(change, place < fresh, open)));
 }
 #change(change, isFresh, open) {
+if (change.skipped) {
+return h("p.muted", `${counted(change.skipped, "commit")} came faster than they are shown here.`);
+}
 const [first, ...rest] = [...change.documents, ...change.objects];
 const what = change.dropped ? `${change.dropped} dropped` : first
 ? `${first.path}${rest.length ? ` and ${counted(rest.length, "other")}` : ""}`
@@ -1673,12 +1679,12 @@ action("Reclaim", "Gives up contents that nobody holds any more.", null,
 button("Reclaim", () => edit(() => ({ kind: "reclaim" })))),
 action("Rebuild an index", "Builds it anew from its documents.", this.index,
 button("Rebuild", () => edit(() => {
-const [collection, name] = JSON.parse(this.index.value);
-return { kind: "rebuildIndex", collection, name };
+const [group, collection, name] = JSON.parse(this.index.value);
+return { kind: "rebuildIndex", [group ? "group" : "collection"]: collection, name };
 })))), h("h2", "Tasks"), this.place);
 this.watch({ kind: "tasks" }, (event, data) => this.#draw(event, data));
 this.watch({ kind: "indexes" }, (event, data) => replace(this.index, (data.indexes ?? []).map((one) => (
-h("option", { value: JSON.stringify([one.collection, one.name]) },
+h("option", { value: JSON.stringify([one.group, one.collection, one.name]) },
 `${one.collection}: ${one.name}`)))));
 }
 #start(task) {
@@ -1728,7 +1734,7 @@ one.hint && h("p.muted", `What helps: ${one.hint}.`)));
 """##,
     "index.html": ##"""
 <!DOCTYPE html>
-<!-- The only document there is; everything in it is made by app.js. -->
+<!-- The only document there is. -->
 <html lang="en">
 <head>
 <meta charset="utf-8">
@@ -1739,12 +1745,13 @@ one.hint && h("p.muted", `What helps: ${one.hint}.`)));
 <script type="module" src="/assets/app.js"></script>
 </head>
 <body>
+<main class="gate"><h1>Ondol console</h1></main>
 </body>
 </html>
 
 """##,
     "indexes.js": ##"""
-import { post, remove } from "./api.js";
+import { get, post, remove } from "./api.js";
 import { confirm, dialog, note } from "./dialogs.js";
 import { choice, empty, failure, h, label, loading, replace, table } from "./dom.js";
 import { Page } from "./page.js";
@@ -1758,7 +1765,6 @@ edit("New index", () => this.#create(), { sign: "plus", kind: "primary" }));
 replace(this, this.head, this.place);
 this.watch({ kind: "indexes" }, (event, data) => replace(this.place, event === "problem"
 ? failure(data.error) : this.#all(data)));
-this.watch({ kind: "collections" }, (event, data) => { this.collections = data.collections ?? []; });
 }
 #all({ indexes, timeToLive, links }) {
 return [indexes.length ? card(["Collection", "Index", "Kind", "State", "Rows", "Size", "Used", ""],
@@ -1776,6 +1782,7 @@ links.length > 0 && [h("h2", "Links to storage"), card(["Collection", "Field", "
 links.map((one) => [one.collection, one.field, one.folder || "/"]))]];
 }
 async #create() {
+const { collections } = await get("collections");
 const preview = h("p.hint");
 const update = () => {
 const list = fields.value.split(",").map((one) => one.trim()).filter(Boolean);
@@ -1785,7 +1792,7 @@ preview.textContent = !first ? "Name the fields that queries compare first; - me
 : `Serves ${first} = …, ${rest.length ? `with ranges of ${rest.join(", ")} behind it`
 : "ranges of it and orders by it"}.`;
 };
-const collection = choice((this.collections ?? []).map((one) => one.path));
+const collection = choice(collections.map((one) => one.path));
 const fields = h("input", { required: true, placeholder: "category, -price", oninput: update });
 const kind = choice([["fields", "Fields"], ["unique", "Unique: no two documents agree"],
 ["null", "Unique, null being a value"],
@@ -1955,7 +1962,7 @@ this.until(onSession(action));
 main > .data { display: grid; grid-template-columns: 208px minmax(0, 1fr) minmax(320px, 400px); gap: 0;
 padding: 12px 16px 16px 4px; overflow: hidden; }
 .column { display: flex; flex-direction: column; min-height: 0; min-width: 0; background: var(--surface);
-border: 1px solid var(--line); overflow: auto; }
+border: var(--edge); overflow: auto; }
 .column:first-child { border-radius: 10px 0 0 10px; }
 .column:last-child { border-radius: 0 10px 10px 0; }
 .column + .column { border-left: 0; }
@@ -1966,7 +1973,6 @@ flex-wrap: wrap; }
 color: var(--text); width: 100%; }
 .listrow:hover { background: var(--sunken); text-decoration: none; }
 .listrow[aria-current] { background: var(--accent-soft); color: var(--accent); }
-.listrow .name { overflow: hidden; text-overflow: ellipsis; white-space: nowrap; }
 .count { font-variant-numeric: tabular-nums; font-size: 12.5px; }
 .crumbs { display: flex; gap: 6px; min-width: 0; flex-wrap: wrap; overflow-wrap: anywhere; }
 .documents { overflow: hidden; }
@@ -1976,34 +1982,32 @@ color: var(--text); width: 100%; }
 .conditionbox { display: grid; gap: 4px; }
 .suggestions { position: absolute; z-index: 5; left: 0; top: 100%; margin-top: 4px; min-width: 260px;
 max-width: 100%; background: var(--raised);
-border: 1px solid var(--line); border-radius: 9px; box-shadow: var(--shadow); padding: 4px;
+border: var(--edge); border-radius: 9px; box-shadow: var(--shadow); padding: 4px;
 list-style: none; }
 .suggestions li { display: flex; justify-content: space-between; gap: 16px; padding: 5px 9px;
 border-radius: 5px; cursor: pointer; }
 .suggestions li:hover, .suggestions [aria-selected="true"] { background: var(--accent-soft); }
 .fill { flex: 1; min-height: 0; display: flex; flex-direction: column; }
-ondol-table { flex: 1; min-height: 0; display: block; border-top: 1px solid var(--line); position: relative; }
+ondol-table { flex: 1; min-height: 0; display: block; border-top: var(--edge); position: relative; }
 .table { position: absolute; inset: 0; overflow: auto; font-size: 13px; contain: strict; }
 .table:focus-visible { outline-offset: -2px; border-radius: 0; }
 .headgroup { position: sticky; top: 0; z-index: 2; }
 .thead, .tr { display: grid; grid-template-columns: minmax(120px, 1.1fr) repeat(var(--columns, 0),
 minmax(104px, 1fr)); height: 34px; }
-.thead { background: var(--sunken); border-bottom: 1px solid var(--line); color: var(--muted);
+.thead { background: var(--sunken); border-bottom: var(--edge); color: var(--muted);
 font-weight: 500; }
-.thead > *, .tr > * { padding: 0 10px; overflow: hidden; text-overflow: ellipsis; white-space: nowrap;
-line-height: 33px; }
+.thead > *, .tr > * { padding: 0 10px; line-height: 33px; }
 .thead button { all: unset; cursor: pointer; display: block; width: 100%; overflow: hidden;
 text-overflow: ellipsis; }
 .thead button:focus-visible { outline: 2px solid var(--accent); outline-offset: -2px; }
 .tbody { position: relative; }
 .thead, .tr, .tbody { min-width: calc(130px + var(--columns, 0) * 104px); }
-.tr { position: absolute; left: 0; right: 0; top: 0; border-bottom: 1px solid var(--line); cursor: pointer;
+.tr { position: absolute; left: 0; right: 0; top: 0; border-bottom: var(--edge); cursor: pointer;
 contain: strict; }
 .tr > :first-child { color: var(--text); font-weight: 500; }
 .tr:hover { background: var(--sunken); }
 .tr[aria-selected="true"] { background: var(--accent-soft); }
 .table:focus-visible .tr.active { box-shadow: inset 0 0 0 2px var(--accent); }
-.tr.flash { animation: flash 1.2s ease-out; }
 .pane { display: flex; flex-direction: column; padding: 10px 14px 20px; gap: 12px; }
 .panehead { display: grid; gap: 6px; }
 .panehead h2 { font-family: var(--mono); overflow-wrap: anywhere; font-size: 14px; }
@@ -2011,8 +2015,8 @@ contain: strict; }
 .panehead > .tools { flex-wrap: wrap; }
 .facts { display: flex; gap: 2px 12px; flex-wrap: wrap; font-size: 12px; }
 .pane h3 { margin: 4px 0; }
-.fields { display: grid; border-top: 1px solid var(--line); }
-.field { border-bottom: 1px solid var(--line); border-radius: 2px; }
+.fields { display: grid; border-top: var(--edge); }
+.field { border-bottom: var(--edge); border-radius: 2px; }
 .inner .field:last-child { border-bottom: 0; }
 .line { display: flex; align-items: flex-start; gap: 6px; padding: 5px 0; min-height: 36px; }
 .field > .line { display: grid; grid-template-columns: 22px 30% minmax(0, 1fr) auto; gap: 0 6px; }
@@ -2032,7 +2036,7 @@ padding: 5px 3px; }
 button.toggle { cursor: pointer; }
 .toggle .icon { transition: transform .12s; }
 .toggle[aria-expanded="true"] .icon { transform: rotate(90deg); }
-.inner { padding-left: 18px; border-left: 1px solid var(--line); margin: 0 0 4px 10px; }
+.inner { padding-left: 18px; border-left: var(--edge); margin: 0 0 4px 10px; }
 .element .line { min-height: 28px; }
 .field.element > .line { display: flex; }
 .toggle:disabled { visibility: hidden; }
@@ -2050,7 +2054,6 @@ button.toggle { cursor: pointer; }
 .node .place { align-items: center; }
 .node .place .value { flex: none; max-width: 100%; }
 .node > .children { padding-left: 20px; }
-.pulse > .line { animation: flash 1.2s ease-out; }
 .split { display: grid; grid-template-columns: minmax(0, 1fr) 320px; gap: var(--gap); flex: 1; min-height: 0;
 }
 .split > * { overflow: auto; min-height: 0; }
@@ -2061,7 +2064,7 @@ button.toggle { cursor: pointer; }
 .tile[aria-current] { border-color: var(--accent); box-shadow: 0 0 0 1px var(--accent); }
 .tile .picture { height: 92px; }
 .tile .picture > .icon { width: 30px; height: 30px; }
-.tile span { overflow: hidden; text-overflow: ellipsis; white-space: nowrap; font-size: 12.5px; }
+.tile span { font-size: 12.5px; }
 .preview { width: 100%; height: 190px; margin-bottom: 12px; }
 .preview img { object-fit: contain; }
 .drop { outline: 2px dashed var(--accent); outline-offset: -6px; }
@@ -2073,7 +2076,7 @@ dd { margin: 0; overflow-wrap: anywhere; }
 .options { display: grid; grid-template-columns: repeat(auto-fill, minmax(180px, 1fr)); gap: 10px;
 align-items: end; }
 .resultplace { flex: 1; min-height: 320px; display: flex; flex-direction: column; background: var(--surface);
-border: 1px solid var(--line); border-radius: 10px; overflow: hidden; }
+border: var(--edge); border-radius: 10px; overflow: hidden; }
 .panel { padding: 16px; overflow: auto; display: grid; gap: 14px; align-content: start; flex: 1; }
 .ways { list-style: none; display: grid; gap: 6px; }
 .ways .ways { margin: 6px 0 0 18px; padding-left: 12px; border-left: 2px solid var(--line); }
@@ -2088,7 +2091,7 @@ font-size: 13px; }
 .log { display: grid; gap: 8px; }
 .change > summary { cursor: pointer; display: flex; gap: 6px 12px; flex-wrap: wrap; align-items: baseline; }
 .change { padding: 9px 14px; }
-.change[open] > summary { padding-bottom: 9px; border-bottom: 1px solid var(--line); margin-bottom: 6px; }
+.change[open] > summary { padding-bottom: 9px; border-bottom: var(--edge); margin-bottom: 6px; }
 .change time { font-variant-numeric: tabular-nums; color: var(--muted); font-size: 12.5px; }
 .tiles { display: grid; grid-template-columns: repeat(auto-fill, minmax(236px, 1fr)); gap: var(--gap); }
 .stat { display: flex; flex-direction: column; gap: 4px; padding: 14px; }
@@ -2109,7 +2112,7 @@ margin-right: 5px; }
 .action .button { margin-top: auto; }
 .task { display: grid; gap: 8px; }
 .finding { display: flex; gap: 10px; align-items: baseline; padding: 8px 0;
-border-top: 1px solid var(--line); overflow-wrap: anywhere; }
+border-top: var(--edge); overflow-wrap: anywhere; }
 @media (max-width: 1100px) {
 main > .data { grid-template-columns: 170px minmax(0, 1fr) minmax(280px, 340px); }
 .data[data-depth="documents"] > .document { display: none; }
@@ -3216,7 +3219,8 @@ node.element.removeAttribute("aria-expanded");
 node.close();
 } else node.element.setAttribute("aria-expanded", String(Boolean(node.isOpen)));
 if (!node.isEditing) replace(place, isLeaf ? this.#leaf(node, place) : h("span.muted",
-next.key === "/" ? "" : counted(next.children, "child").replace("childs", "children")));
+next.key === "/" ? "" : `${next.uncounted ? "more than " : ""}${
+counted(next.children, "child").replace("childs", "children")}`));
 if (next.priority !== undefined && next.priority !== null) place.append(h("span.badge",
 `priority ${brief(next.priority)}`));
 };

@@ -8,7 +8,8 @@ import OndolEngine
 
 /// Lets requests in or refuses them.
 struct ConsoleGuard: Sendable {
-  /// Wrong tokens in a minute after which nobody is listened to.
+  /// Wrong tokens in a minute, after which others are not even told that they are wrong. Whoever
+  /// has the right one is never kept out by those who guess.
   static let failuresInMinute = 100
 
   private struct State: Sendable {
@@ -48,27 +49,26 @@ struct ConsoleGuard: Sendable {
 
   /// Refuses whoever has not the token.
   func checkToken(_ request: ConsoleRequest) throws {
-    let minute = now() / 60
-    let failures = state.withLock { state in
-      if state.minute != minute {
-        state.minute = minute
-        state.failures = 0
-      }
-      return state.failures
-    }
-    guard failures < Self.failuresInMinute else {
-      var failure = ConsoleFailure(429, "resourceExhausted", "too many wrong tokens")
-      failure.retryAfter = Int(60 - now() % 60)
-      throw failure
-    }
     let given = request.value(of: "authorization") ?? ""
     let token = given.hasPrefix("Bearer ") ? given.dropFirst(7) : ""
     // Digests of equal length, looked at to their ends: how long it takes tells nothing.
     let other = Array(SHA256.hash(data: Array(token.utf8)))
     let difference = zip(digest, other).reduce(UInt8(0)) { $0 | ($1.0 ^ $1.1) }
-    guard difference == 0 else {
-      state.withLock { $0.failures += 1 }
+    if difference == 0 { return }
+    let now = now()
+    let failures = state.withLock { state in
+      if state.minute != now / 60 {
+        state.minute = now / 60
+        state.failures = 0
+      }
+      state.failures += 1
+      return state.failures
+    }
+    guard failures > Self.failuresInMinute else {
       throw ConsoleFailure(401, "unauthenticated", "the token is missing or wrong")
     }
+    var failure = ConsoleFailure(429, "resourceExhausted", "too many wrong tokens")
+    failure.retryAfter = Int(60 - now % 60)
+    throw failure
   }
 }

@@ -181,7 +181,7 @@ struct StateWatch: LiveWatch {
   mutating func event(after news: News, for handler: ConsoleHandler) async throws -> LiveEvent? {
     isDue = isDue || isConcerned(news)
     // What takes long to read is read less often, so that looking on never becomes the main work.
-    guard isDue, told == nil || ContinuousClock.now - last >= cost * 4 else { return nil }
+    guard isDue, told == nil || ContinuousClock.now - last >= cost * 9 else { return nil }
     isDue = false
     last = .now
     let bytes = try await read(handler).behind(["watch": .text(id)]).bytes
@@ -209,10 +209,15 @@ struct StateWatch: LiveWatch {
 
 /// The commits.
 struct FeedWatch: LiveWatch {
+  /// Commits in an event at most; nobody reads more in the time, and those before them are counted.
+  private static let told = 50
+
   let id: String
   let path: String?
   var since: ChangeToken
   private(set) var isBehind = false
+  /// The position behind the commits that were told of, once it is known.
+  private var position: Int?
 
   init(id: String, path: String?, since: ChangeToken) {
     self.id = id
@@ -221,6 +226,17 @@ struct FeedWatch: LiveWatch {
   }
 
   mutating func event(after news: News, for handler: ConsoleHandler) async throws -> LiveEvent? {
+    if !handler.database.isReadOnly {
+      if position == nil, let version = handler.database.version(of: since) {
+        position = handler.monitor.position(behind: version)
+        if position == nil, !handler.database.keepsChanges {
+          // Nobody knows them any more: they are counted.
+          let behind = handler.database.newestPoint.version.rawValue &- version.rawValue
+          position = handler.monitor.position - Int(truncatingIfNeeded: behind & 0xffff_ffff)
+        }
+      }
+      if let position { return newest(from: position, handler) }
+    }
     let newest = handler.database.newestToken
     guard newest != since else { return nil }
     let (changes, isMore) = try await handler.monitor.changes(
@@ -236,12 +252,37 @@ struct FeedWatch: LiveWatch {
     }
     return LiveEvent(name: "changes", data: ["watch": .text(id), "changes": .list(changes)])
   }
+
+  /// The newest of those this process saw.
+  private mutating func newest(from place: Int, _ handler: ConsoleHandler) -> LiveEvent? {
+    let (commits, passed, end) = handler.monitor.newest(
+      from: place, atMost: path == nil ? Self.told : Monitor.remembered)
+    position = end
+    isBehind = false
+    let all = commits.compactMap { handler.monitor.json($0, path) }
+    let changes = Array(all.suffix(Self.told))
+    // Whether those that were forgotten have anything below the path, nobody knows.
+    let skipped = (path == nil ? passed : 0) + all.count - changes.count
+    guard !changes.isEmpty || skipped > 0 else { return nil }
+    return LiveEvent(
+      name: "changes",
+      data: [
+        "watch": .text(id), "changes": .list(changes),
+        "skipped": skipped > 0 ? .number(skipped) : nil,
+      ])
+  }
 }
 
 /// A stream's events, one after the other.
 actor LiveStream {
-  /// Between two events at least.
-  private static let pace = Duration.milliseconds(50)
+  /// Between two looks at least, and where commits come faster than anybody reads them.
+  private static let pace = (quiet: Duration.milliseconds(50), busy: Duration.milliseconds(250))
+  /// Commits between two looks from which on they come so fast.
+  private static let busy = 10
+  /// Commits between two looks from which on nobody asks what each of them changed.
+  private static let mostNews = 200
+  /// What a busy stream waits, as a multiple of what its look took, and at most.
+  private static let rest = (factor: 19, most: Duration.seconds(2))
   private static let beat = Duration.seconds(10)
 
   private let handler: ConsoleHandler
@@ -255,6 +296,8 @@ actor LiveStream {
   private var toldVersion: Version?
   private var versionTime = ContinuousClock.now
   private var last = ContinuousClock.now
+  /// When it may look again.
+  private var due = ContinuousClock.now
   private var nudges: Int
 
   init(_ handler: ConsoleHandler, _ watches: [any LiveWatch], _ place: Ending) {
@@ -269,14 +312,23 @@ actor LiveStream {
   /// The next events as text; nil when the console is closed.
   func next() async throws -> [UInt8]? {
     while !Task.isCancelled {
-      if !isFirst {
+      if !isFirst, !watches.contains(where: \.isBehind) {
         var wakeups = wakeups
         guard await wakeups.next(isolation: self) != nil else { return nil }
         self.wakeups = wakeups
-        let rest = Self.pace - (ContinuousClock.now - last)
-        if rest > .zero { try await Task.sleep(for: rest) }
       }
-      var text = await events()
+      let rest = due - ContinuousClock.now
+      if !isFirst, rest > .zero { try await Task.sleep(for: rest) }
+      // One that has not told all it knows does not wait to be woken.
+      guard !handler.monitor.isClosed else { return nil }
+      let start = ContinuousClock.now
+      let (events, count) = await events()
+      if count > Self.busy {
+        due = .now + max(Self.pace.busy, min(Self.rest.most, (.now - start) * Self.rest.factor))
+      } else if count > 0 || !events.isEmpty || watches.contains(where: \.isBehind) {
+        due = .now + Self.pace.quiet
+      }
+      var text = events
       if text.isEmpty, nudges != handler.nudges.count || .now - last >= Self.beat {
         text = Array(": beat\n\n".utf8)
       }
@@ -288,16 +340,15 @@ actor LiveStream {
     return nil
   }
 
-  private func events() async -> [UInt8] {
+  /// What is new as text, and how many commits there were.
+  private func events() async -> ([UInt8], Int) {
     var news = News(isAll: isFirst)
-    if let commits = handler.monitor.commits(from: position) {
-      news.commits = commits
-      position += commits.count
-    } else {
-      news.isAll = true
-      position = handler.monitor.position
-    }
-    let token = news.commits.last?.token(in: handler.database)
+    let look = handler.monitor.look(from: position, atMost: Self.mostNews)
+    let count = look.end - position
+    position = look.end
+    news.commits = look.commits ?? []
+    news.isAll = news.isAll || look.commits == nil
+    let token = look.last?.token(in: handler.database)
     var events: [LiveEvent] = []
     let point = handler.database.newestPoint
     if toldVersion != point.version, isFirst || .now - versionTime >= .milliseconds(250) {
@@ -335,6 +386,6 @@ actor LiveStream {
       bytes += event.data.bytes
       bytes += "\n\n".utf8
     }
-    return bytes
+    return (bytes, count)
   }
 }

@@ -15,10 +15,15 @@ final class Monitor: Sendable {
   private static let measured = 60
 
   private struct State: Sendable {
-    var commits: [SeenCommit] = []
+    /// The last commits: the one with number N, counted from when the console began, is at N modulo
+    /// the length, so that to keep another moves none.
+    var commits = [SeenCommit?](repeating: nil, count: Monitor.remembered)
     var documentCount = 0
-    /// The number of the first of `commits`, counted from when the console began.
+    /// The numbers of those that are there.
     var first = 0
+    var end = 0
+    /// Whether the streams were woken since one of them looked.
+    var isTold = false
     /// The version since which every commit is among them.
     var knownSince: Version
     var tap: CommitTap?
@@ -27,11 +32,16 @@ final class Monitor: Sendable {
     var samples: [JSON] = []
     var work: Task<Void, Never>?
     var isClosed = false
+
+    /// Those from a number on.
+    func commits(from number: Int) -> [SeenCommit] {
+      (number..<max(number, end)).compactMap { commits[$0 % Monitor.remembered] }
+    }
   }
 
   private let state: Guarded<State>
   let database: Database
-  private let files: Guarded<[JSON]> = Guarded([])
+  private let files = Guarded(ListedFiles())
 
   init(_ database: Database) {
     self.database = database
@@ -60,22 +70,34 @@ final class Monitor: Sendable {
     for continuation in waiting { continuation.finish() }
   }
 
+  /// Keeps a commit, on the committer's thread. Streams are woken once, and not again until one of
+  /// them looks: beside a page, too, a commit costs no more than to keep it.
   private func take(_ commit: SeenCommit) {
     let waiting = state.withLock { state in
-      state.commits.append(commit)
-      state.documentCount += commit.documentCount
-      while state.commits.count > Self.remembered
-        || state.documentCount > Self.rememberedDocuments && state.commits.count > 1
+      while state.end - state.first >= Self.remembered
+        || state.documentCount > Self.rememberedDocuments && state.end > state.first
       {
-        let oldest = state.commits.removeFirst()
-        state.documentCount -= oldest.documentCount
-        state.knownSince = oldest.version
+        let place = state.first % Self.remembered
+        if let oldest = state.commits[place] {
+          state.documentCount -= oldest.documentCount
+          state.knownSince = oldest.version
+        }
+        state.commits[place] = nil
         state.first += 1
       }
+      state.commits[state.end % Self.remembered] = commit
+      state.documentCount += commit.documentCount
+      state.end += 1
+      guard !state.isTold, !state.waiting.isEmpty else {
+        return [AsyncStream<Void>.Continuation]()
+      }
+      state.isTold = true
       return Array(state.waiting.values)
     }
     for continuation in waiting { continuation.yield() }
   }
+
+  var isClosed: Bool { state.withLock { $0.isClosed } }
 
   /// Wakes all streams.
   func poke() {
@@ -101,13 +123,45 @@ final class Monitor: Sendable {
   }
 
   /// How many commits there have been.
-  var position: Int { state.withLock { $0.first + $0.commits.count } }
+  var position: Int { state.withLock { $0.end } }
 
-  /// The commits from a position on; nil when some of them are forgotten.
-  func commits(from position: Int) -> [SeenCommit]? {
+  /// A stream's look: the commits from a position on, and the position behind them; no commits when
+  /// they are more than `limit` or have ten times as many documents, or some are forgotten.
+  func look(
+    from position: Int, atMost limit: Int
+  ) -> (commits: [SeenCommit]?, last: SeenCommit?, end: Int) {
     state.withLock { state in
-      guard position >= state.first else { return nil }
-      return Array(state.commits[(position - state.first)...])
+      state.isTold = false
+      guard state.end > position else { return ([], nil, state.end) }
+      let last = state.commits[(state.end - 1) % Self.remembered]
+      guard position >= state.first, state.end - position <= limit else {
+        return (nil, last, state.end)
+      }
+      let commits = state.commits(from: position)
+      let isLong = commits.reduce(0) { $0 + $1.documentCount } > limit * 10
+      return (isLong ? nil : commits, last, state.end)
+    }
+  }
+
+  /// The newest commits from a position on, `limit` at most, the number of those between, and the
+  /// position behind all.
+  func newest(from position: Int, atMost limit: Int) -> (
+    commits: [SeenCommit], skipped: Int, end: Int
+  ) {
+    state.withLock { state in
+      let first = max(position, state.first, state.end - limit)
+      return (state.commits(from: first), first - position, state.end)
+    }
+  }
+
+  /// The position behind the commit of a version; nil when later ones are forgotten.
+  func position(behind version: Version) -> Int? {
+    state.withLock { state in
+      guard version >= state.knownSince else { return nil }
+      return state.end
+        - state.commits(from: state.first).reversed().prefix {
+          $0.version > version
+        }.count
     }
   }
 
@@ -121,7 +175,10 @@ final class Monitor: Sendable {
       throw ConsoleFailure.wrong("the token is of another database")
     }
     let (commits, isKnown) = state.withLock { state in
-      (state.commits.filter { $0.version > version }, version >= state.knownSince)
+      (
+        state.commits(from: state.first).filter { $0.version > version },
+        version >= state.knownSince
+      )
     }
     if database.keepsChanges, !isKnown || database.isReadOnly {
       var changes: [JSON] = []
@@ -149,13 +206,21 @@ final class Monitor: Sendable {
     return (changes, false)
   }
 
-  /// The newest changes that are known, oldest first.
+  /// Kept commits that are looked through for the newest changes, and for those below a path.
+  private static let searched = (all: 2_000, below: 20_000)
+
+  /// The newest changes that are known, oldest first: those this process saw, and where they are
+  /// fewer than asked for, those that are kept.
   func newestChanges(atMost limit: Int, below path: String?) async throws -> [JSON] {
     var changes: [JSON] = []
-    for commit in state.withLock({ $0.commits }).reversed() where changes.count < limit {
+    for commit in newest(from: 0, atMost: Self.remembered).commits.reversed()
+    where changes.count < limit {
       if let change = json(commit, path) { changes.append(change) }
     }
-    return changes.reversed()
+    guard changes.count < limit, database.keepsChanges else { return changes.reversed() }
+    return try await database.newestKeptChanges(
+      among: path == nil ? Self.searched.all : Self.searched.below, atMost: limit
+    ) { JSON.change($0, below: path, isCut: false) }
   }
 
   func json(_ commit: SeenCommit, _ path: String?) -> JSON? {
@@ -180,11 +245,6 @@ final class Monitor: Sendable {
   private func sample() -> JSON {
     let metrics = database.metrics
     let time = (try? Timestamp(microsecondsSince1970: database.wallClock)).map { JSON.time($0) }
-    var kinds: [String: (count: Int, bytes: Int)] = [:]
-    for file in DatabaseFiles.all(in: database.directory) {
-      kinds[file.kind, default: (0, 0)].count += 1
-      kinds[file.kind, default: (0, 0)].bytes += file.bytes
-    }
     return [
       "time": time, "commits": .number(metrics.commits),
       "commitLatency": .list(metrics.commitLatency.map { .number($0) }),
@@ -201,14 +261,36 @@ final class Monitor: Sendable {
       "oldestReadOwners": .texts(metrics.oldestReadOwners),
       "listeners": .number(metrics.listeners), "pendingChanges": .number(metrics.pendingChanges),
       "damage": .texts(metrics.damage), "processBytes": .number(DatabaseFiles.processBytes),
-      "files": .list(
-        kinds.sorted { $0.key < $1.key }.map {
-          [
-            "kind": .text($0.key), "count": .number($0.value.count),
-            "bytes": .number($0.value.bytes),
-          ]
-        }),
+      "files": listedFiles(),
     ]
+  }
+
+  private struct ListedFiles: Sendable {
+    var json = JSON.list([])
+    var due: ContinuousClock.Instant?
+  }
+
+  /// The files by kind. Where there are so many that listing them takes long, they are listed the
+  /// less often.
+  private func listedFiles() -> JSON {
+    let start = ContinuousClock.now
+    let known = files.withLock { $0 }
+    if let due = known.due, start < due { return known.json }
+    var kinds: [String: (count: Int, bytes: Int)] = [:]
+    for file in DatabaseFiles.all(in: database.directory) {
+      kinds[file.kind, default: (0, 0)].count += 1
+      kinds[file.kind, default: (0, 0)].bytes += file.bytes
+    }
+    let json = JSON.list(
+      kinds.sorted { $0.key < $1.key }.map {
+        [
+          "kind": .text($0.key), "count": .number($0.value.count),
+          "bytes": .number($0.value.bytes),
+        ]
+      })
+    let end = ContinuousClock.now
+    files.withLock { $0 = ListedFiles(json: json, due: end + (end - start) * 200) }
+    return json
   }
 }
 

@@ -20,7 +20,7 @@ struct QueryWatch: LiveWatch {
   mutating func event(after news: News, for handler: ConsoleHandler) async throws -> LiveEvent? {
     isBehind = isBehind || isConcerned(news)
     // What takes long to find is looked for less often.
-    guard isBehind, told == nil || ContinuousClock.now - last >= cost * 4 else { return nil }
+    guard isBehind, told == nil || ContinuousClock.now - last >= cost * 9 else { return nil }
     isBehind = false
     let start = ContinuousClock.now
     let found = try await asked.query.limit(to: asked.limit).getDocuments()

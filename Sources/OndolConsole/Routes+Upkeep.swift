@@ -90,15 +90,23 @@ extension ConsoleHandler {
   }
 
   func tree(_ path: String, limit: Int, after: String?) async throws -> JSON {
-    let node = try await node(path).queryOrderedByKey().getData()
-    var children = node.children[...]
-    if let after {
-      children = children.drop { $0.key != after }.dropFirst()
-    }
+    let (node, children, isMore) = try await node(path)
+      .outline(after: after, atMost: limit, counting: Self.countedChildren)
     return [
-      "path": .text(path), "exists": .boolean(node.exists), "node": Self.node(node),
-      "children": .list(children.prefix(limit).map { Self.node($0) }),
-      "more": .boolean(children.count > limit),
+      "path": .text(path), "exists": .boolean(node.exists), "node": Self.outline(node),
+      "children": .list(children.map { Self.outline($0) }), "more": .boolean(isMore),
+    ]
+  }
+
+  /// Children of each node shown that are counted.
+  private static let countedChildren = 100
+
+  private static func outline(_ node: TreeOutline) -> JSON {
+    [
+      "key": .text(node.key), "value": node.leaf.map { .value($0) },
+      "children": node.childCount > 0 ? .number(node.childCount) : nil,
+      "uncounted": node.hasMoreChildren ? true : nil,
+      "priority": node.priority.map { .value($0) },
     ]
   }
 

@@ -140,7 +140,7 @@ final class TaskList: Sendable {
 extension ConsoleHandler {
   func startTask(_ body: [UInt8], _ mayWrite: () throws -> Void) async throws -> JSON {
     let members = try Members(
-      body, known: ["kind", "depth", "bytesPerSecond", "collection", "name"])
+      body, known: ["kind", "depth", "bytesPerSecond", "collection", "group", "name"])
     let kind = try members.needed("kind")
     let database = database
     if kind != "verify" { try mayWrite() }
@@ -171,22 +171,23 @@ extension ConsoleHandler {
           result: [("contents", .number(contents)), ("bytes", .number(bytes))])
       }
     case "rebuildIndex":
-      let collection = try members.needed("collection")
+      let group = try members.text("group")
+      let collection = try group ?? members.needed("collection")
       let name = try members.needed("name")
       guard
-        let index = try await database.declarations().indexes
-          .first(where: { $0.collection == collection && $0.information.name == name })
+        try await database.declarations().indexes.contains(where: {
+          $0.collection == collection && $0.information.name == name
+            && $0.isOfGroup == (group != nil)
+        })
       else { throw ConsoleFailure(404, "notFound", "there is no such index") }
-      guard !index.isOfGroup else {
-        throw ConsoleFailure(
-          409, "failedPrecondition", "an index of a group is rebuilt by dropping and creating it")
-      }
-      let path = try CollectionPath(Self.path(ofPattern: collection))
-      return try tasks.start(
-        kind, "Rebuild index \(name) of \(collection)", unit: "documents"
-      ) { progress in
-        _ = try await database.rebuildIndexes(of: path, named: [name]) { now in
-          progress(now.documents, now.total)
+      let title = "Rebuild index \(name) of \(collection)"
+      return try tasks.start(kind, title, unit: "documents") { progress in
+        let show = { (now: IndexProgress) in progress(now.documents, now.total) }
+        if let group {
+          _ = try await database.rebuildIndex(ofGroup: group, named: name, progress: show)
+        } else {
+          let path = try CollectionPath(Self.path(ofPattern: collection))
+          _ = try await database.rebuildIndexes(of: path, named: [name], progress: show)
         }
         return TaskOutcome()
       }

@@ -14,7 +14,7 @@ struct Main: AsyncParsableCommand {
       """,
     subcommands: [
       Everything.self, Shop.self, WorkDiary.self, Packages.self, PhotoDiary.self, Cars.self,
-      SignUp.self, AtWork.self,
+      SignUp.self, AtWork.self, Rate.self,
     ],
     defaultSubcommand: Everything.self)
 }

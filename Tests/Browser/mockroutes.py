@@ -254,6 +254,8 @@ class Console(Upkeep):
         }
 
     def post_indexes(self, _, body):
+        if not (body.get("collection") or body.get("group")):
+            raise Refusal(400, "invalidArgument", "name either a collection or a group")
         index = self.shop.index(
             body.get("collection") or body["group"],
             body["fields"],

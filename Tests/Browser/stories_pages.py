@@ -110,8 +110,13 @@ def indexes_are_made_and_dropped(t):
     t.go("#/indexes")
     t.unlock()
     t.click("New index")
-    t.js(
-        """const select = [...document.querySelectorAll('dialog select')][0]; select.value = 'story-items'"""
+    t.wait(
+        lambda: t.js(
+            """const select = document.querySelector('dialog select');
+            if (select) select.value = 'story-items';
+            return select?.value === 'story-items'"""
+        ),
+        "the collection can be chosen",
     )
     t.type("Fields", "stock, -price")
     t.see("Serves stock", "dialog")

@@ -70,11 +70,12 @@ struct ConsoleBench {
     #expect(try await bench.status("GET", "database?token=secret", headers: none) == 401)
   }
 
-  @Test func `After a hundred wrong tokens nobody is listened to`() async throws {
+  @Test func `After a hundred wrong tokens only the right one is listened to`() async throws {
     let bench = try await ConsoleBench()
     let wrong = [(name: "Authorization", value: "Bearer wrong")]
     for _ in 0..<100 { #expect(try await bench.status("GET", "database", headers: wrong) == 401) }
-    let answer = try await bench.ask("GET", "database")
+    for _ in 0..<3 { #expect(try await bench.status("GET", "database") == 200) }
+    let answer = try await bench.ask("GET", "database", headers: wrong)
     #expect(answer.status == 429)
     #expect(answer.response.headers.contains { $0.name == "Retry-After" })
   }

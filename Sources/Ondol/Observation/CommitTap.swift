@@ -197,6 +197,34 @@ extension Database {
     }
     return (changes, false)
   }
+
+  /// The newest changes that are kept, oldest first: what `body` makes of them, where it makes
+  /// anything.
+  ///
+  /// - Parameters:
+  ///   - count: how many of the newest commits are looked at.
+  ///   - limit: how many of what was made of them is answered.
+  /// - Complexity: O(bytes of the logs that have these commits).
+  package func newestKeptChanges<T: Sendable>(
+    among count: Int, atMost limit: Int, _ body: (DatabaseChange) -> T?
+  ) async throws(DatabaseError) -> [T] {
+    let newest = engine.newestCommit.sequence.rawValue
+    guard let point = engine.historyPoint(before: UInt64(count)) else { return [] }
+    var history = try history(since: ChangeToken(identity: engine.identity, point: point))
+    var found: [T] = []
+    // What is committed meanwhile is not waited for.
+    while history.position.sequence.rawValue < newest {
+      let commits = try await history.someCommits()
+      if commits.isEmpty { break }
+      for commit in commits where commit.point.sequence.rawValue + UInt64(count) > newest {
+        if let change = try DatabaseChange(commit, in: self), let made = body(change) {
+          found.append(made)
+        }
+      }
+      found.removeFirst(max(0, found.count - limit))
+    }
+    return found
+  }
 }
 
 extension Database {

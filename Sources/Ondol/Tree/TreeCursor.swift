@@ -123,6 +123,21 @@ struct TreeCursor: ~Copyable {
     return found
   }
 
+  /// How many children the node behind `suffix` has, up to a number of them.
+  ///
+  /// - Complexity: a seek for each child that is counted, however much is below it.
+  mutating func childCount(_ suffix: [UInt8], atMost limit: Int) throws(DatabaseError) -> Int {
+    let length = node.count + suffix.count
+    var count = 0
+    try seek(suffix + TreeKey.firstChild)
+    while count < limit, startsWith(suffix), let end = TreeKey.end(of: cursor.key, from: length) {
+      let child = cursor.key.extracting(node.count..<end).array
+      if try hasNode(child) { count += 1 }
+      try seek(child + [KeyCoding.afterAll])
+    }
+    return count
+  }
+
   /// The component of the first child at or behind `bound`.
   mutating func component(atOrAfter bound: [UInt8]) throws(DatabaseError) -> [UInt8]? {
     try seek(bound.isEmpty ? TreeKey.firstChild : bound)

@@ -25,4 +25,24 @@ extension Database {
     }
     return built
   }
+
+  /// Builds an index of a group anew; answers whether there is one of the name.
+  ///
+  /// - Throws: as `CollectionGroup.createIndex`; then the index is gone, or is finished when the
+  ///   database is opened.
+  package func rebuildIndex(
+    ofGroup id: String, named name: String, progress: (IndexProgress) -> Void
+  ) async throws(DatabaseError) -> Bool {
+    var found: IndexKind?
+    try await changeGroup(id) { kinds in
+      found = kinds.first { ExactText($0.name) == ExactText(name) }
+    }
+    guard let found else { return false }
+    try await collectionGroup(id).dropIndex(named: name)
+    try await changeGroup(id) { kinds in
+      if !kinds.contains(found) { kinds.append(found) }
+    }
+    try await buildGroupIndex(found, of: id, progress)
+    return true
+  }
 }

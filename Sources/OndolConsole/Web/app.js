@@ -20,11 +20,11 @@ const PAGES = [["data", "Data"], ["tree", "Tree"], ["storage", "Storage"], ["que
   ["indexes", "Indexes"], ["changes", "Changes"], ["statistics", "Statistics"], ["health", "Health"]];
 
 const parts = {
-  name: h("strong"), path: h("span.path"), role: h("span.role"),
+  name: h("strong", "Ondol console"), path: h("span.path"), role: h("span.role"),
   version: h("span.version"), dot: h("span.dot"), live: h("span"),
   banner: h("div"), main: h("main", { id: "main", tabindex: "-1" }),
-  undo: button("Undo", undo, { sign: "undo", kind: "quiet" }),
-  lock: button("Locked", () => setOpen(!session.isOpen), { sign: "locked", kind: "lock" }),
+  undo: button("Undo", undo, { sign: "undo", kind: "quiet", hidden: true }),
+  lock: button("Locked", () => setOpen(!session.isOpen), { sign: "locked", kind: "lock", disabled: true }),
 };
 
 class Console extends HTMLElement {
@@ -134,6 +134,9 @@ async function begin() {
     return askForToken("Open the address that `ondol console` has printed: it ends with this start's token.");
   }
   onRefused(() => askForToken("This token is of an earlier start. Open the address that was printed last."));
+  // Something is to be seen before anything is known.
+  const frame = document.createElement("ondol-console");
+  replace(document.body, frame);
   try {
     await loadDatabase();
   } catch (error) {
@@ -143,8 +146,6 @@ async function begin() {
     }
     return undefined;
   }
-  const frame = document.createElement("ondol-console");
-  replace(document.body, frame);
   onSession(renderSession);
   renderSession();
   renderVersion({ version: session.database.version, time: session.database.opened });

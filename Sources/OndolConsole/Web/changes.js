@@ -47,6 +47,7 @@ class ChangesPage extends Page {
       this.end = this.watch({ kind: "feed", ...(path ? { path } : {}),
         ...(answer.token ? { since: answer.token } : {}) }, (event, data) => {
         if (event !== "changes") return;
+        if (data.skipped) this.changes.push({ skipped: data.skipped });
         this.changes.push(...data.changes);
         this.changes.splice(0, this.changes.length - KEPT);
         this.waiting = (this.waiting ?? 0) + data.changes.length;
@@ -77,6 +78,9 @@ class ChangesPage extends Page {
   }
 
   #change(change, isFresh, open) {
+    if (change.skipped) {
+      return h("p.muted", `${counted(change.skipped, "commit")} came faster than they are shown here.`);
+    }
     const [first, ...rest] = [...change.documents, ...change.objects];
     const what = change.dropped ? `${change.dropped} dropped` : first
       ? `${first.path}${rest.length ? ` and ${counted(rest.length, "other")}` : ""}`

@@ -32,12 +32,12 @@ class HealthPage extends Page {
         button("Reclaim", () => edit(() => ({ kind: "reclaim" })))),
       action("Rebuild an index", "Builds it anew from its documents.", this.index,
         button("Rebuild", () => edit(() => {
-        const [collection, name] = JSON.parse(this.index.value);
-        return { kind: "rebuildIndex", collection, name };
+        const [group, collection, name] = JSON.parse(this.index.value);
+        return { kind: "rebuildIndex", [group ? "group" : "collection"]: collection, name };
       })))), h("h2", "Tasks"), this.place);
     this.watch({ kind: "tasks" }, (event, data) => this.#draw(event, data));
     this.watch({ kind: "indexes" }, (event, data) => replace(this.index, (data.indexes ?? []).map((one) => (
-      h("option", { value: JSON.stringify([one.collection, one.name]) },
+      h("option", { value: JSON.stringify([one.group, one.collection, one.name]) },
         `${one.collection}: ${one.name}`)))));
   }
 

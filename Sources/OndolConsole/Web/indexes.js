@@ -1,6 +1,6 @@
 // All indexes: what they are, how far, how large and whether anybody uses them.
 
-import { post, remove } from "./api.js";
+import { get, post, remove } from "./api.js";
 import { confirm, dialog, note } from "./dialogs.js";
 import { choice, empty, failure, h, label, loading, replace, table } from "./dom.js";
 import { Page } from "./page.js";
@@ -15,7 +15,6 @@ class IndexesPage extends Page {
     replace(this, this.head, this.place);
     this.watch({ kind: "indexes" }, (event, data) => replace(this.place, event === "problem"
       ? failure(data.error) : this.#all(data)));
-    this.watch({ kind: "collections" }, (event, data) => { this.collections = data.collections ?? []; });
   }
 
   #all({ indexes, timeToLive, links }) {
@@ -35,6 +34,7 @@ class IndexesPage extends Page {
   }
 
   async #create() {
+    const { collections } = await get("collections");
     const preview = h("p.hint");
     const update = () => {
       const list = fields.value.split(",").map((one) => one.trim()).filter(Boolean);
@@ -44,7 +44,7 @@ class IndexesPage extends Page {
           : `Serves ${first} = …, ${rest.length ? `with ranges of ${rest.join(", ")} behind it`
             : "ranges of it and orders by it"}.`;
     };
-    const collection = choice((this.collections ?? []).map((one) => one.path));
+    const collection = choice(collections.map((one) => one.path));
     const fields = h("input", { required: true, placeholder: "category, -price", oninput: update });
     const kind = choice([["fields", "Fields"], ["unique", "Unique: no two documents agree"],
       ["null", "Unique, null being a value"],

@@ -66,7 +66,8 @@ class TreePage extends Page {
         node.close();
       } else node.element.setAttribute("aria-expanded", String(Boolean(node.isOpen)));
       if (!node.isEditing) replace(place, isLeaf ? this.#leaf(node, place) : h("span.muted",
-        next.key === "/" ? "" : counted(next.children, "child").replace("childs", "children")));
+        next.key === "/" ? "" : `${next.uncounted ? "more than " : ""}${
+          counted(next.children, "child").replace("childs", "children")}`));
       if (next.priority !== undefined && next.priority !== null) place.append(h("span.badge",
         `priority ${brief(next.priority)}`));
     };

@@ -19,6 +19,18 @@ extension Engine {
   /// The commit behind which commits can be read again; nil when none can.
   package var historyStart: SequenceNumber? { storage.sequencer.historyExtent?.start.sequence }
 
+  /// A commit behind which the newest `count` can be read again, and maybe others that are kept
+  /// with them; where fewer are kept, the one behind which all of them can. Nil when none can.
+  package func historyPoint(before count: UInt64) -> CommitPoint? {
+    guard let extent = historyExtent else { return nil }
+    let newest = extent.published.rawValue
+    let wanted = newest > count ? newest - count : 0
+    guard let log = extent.logs.last(where: { $0.before.sequence.rawValue <= wanted }),
+      log.before.sequence >= extent.start.sequence
+    else { return extent.start }
+    return log.before
+  }
+
   private var currentView: (View, CommitPoint) {
     follower?.datedSnapshot(of: storage.views) ?? storage.sequencer.datedSnapshot
   }

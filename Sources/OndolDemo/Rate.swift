@@ -1,0 +1,63 @@
+// An app that writes as fast as it can, with the console in its own process: what the console costs
+// its app is measured with it. Tests/Browser/figures.py runs it.
+
+import ArgumentParser
+import Foundation
+import Ondol
+import OndolConsole
+import OndolTerminal
+
+struct Rate: AsyncParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "rate",
+    abstract: "Writes for as many seconds as each line of standard input says, and tells how many.",
+    discussion: "Prints the console's address, then COMMITS SECONDS CPU-SECONDS for each line.",
+    shouldDisplay: false)
+
+  @OptionGroup var options: DemoOptions
+
+  @Option(help: "Tasks that write, one document each.")
+  var writers = 4
+
+  func run() async throws {
+    let database = try await Database.open(at: options.directory)
+    let console = try await Console.start(database, access: .edit)
+    Story.line(console.url)
+    // Waiting for a line takes a thread, which must not be one of those that tasks share.
+    let (lines, input) = AsyncStream<String>.makeStream()
+    Thread.detachNewThread {
+      while let line = readLine() { input.yield(line) }
+      input.finish()
+    }
+    for await line in lines {
+      guard let seconds = Double(line) else { continue }
+      let start = (clock: ContinuousClock.now, work: Self.work)
+      let commits = try await write(database, for: .seconds(seconds))
+      let took = ContinuousClock.now - start.clock
+      Story.line("\(commits) \(took / .seconds(1)) \(Self.work - start.work)")
+    }
+    await console.stop()
+    try await database.close()
+  }
+
+  private func write(_ database: Database, for duration: Duration) async throws -> Int {
+    let end = ContinuousClock.now + duration
+    return try await withThrowingTaskGroup(of: Int.self) { group in
+      for writer in 0..<writers {
+        group.addTask {
+          let document = database.collection("rate").document("writer-\(writer)")
+          var count = 0
+          while ContinuousClock.now < end {
+            try await document.setData(["name": "writer \(writer)", "count": count])
+            count += 1
+          }
+          return count
+        }
+      }
+      return try await group.reduce(0, +)
+    }
+  }
+
+  /// Seconds of processors that this process has taken; POSIX counts them in millionths.
+  private static var work: Double { Double(clock()) / 1_000_000 }
+}
