@@ -5,6 +5,7 @@ import ArgumentParser
 import Foundation
 import Ondol
 import OndolConsole
+import OndolPlatform
 import OndolTerminal
 
 struct Rate: AsyncParsableCommand {
@@ -19,10 +20,16 @@ struct Rate: AsyncParsableCommand {
   @Option(help: "Tasks that write, one document each.")
   var writers = 4
 
+  @Flag(help: "Waits for no disk, so that only processors count.")
+  var memory = false
+
+  @Flag(help: "Without a console.")
+  var alone = false
+
   func run() async throws {
     let database = try await Database.open(at: options.directory)
-    let console = try await Console.start(database, access: .edit)
-    Story.line(console.url)
+    let console = alone ? nil : try await Console.start(database, access: .edit)
+    Story.line(console?.url ?? "alone")
     // Waiting for a line takes a thread, which must not be one of those that tasks share.
     let (lines, input) = AsyncStream<String>.makeStream()
     Thread.detachNewThread {
@@ -36,19 +43,21 @@ struct Rate: AsyncParsableCommand {
       let took = ContinuousClock.now - start.clock
       Story.line("\(commits) \(took / .seconds(1)) \(Self.work - start.work)")
     }
-    await console.stop()
+    await console?.stop()
     try await database.close()
   }
 
   private func write(_ database: Database, for duration: Duration) async throws -> Int {
     let end = ContinuousClock.now + duration
+    let durability: Durability? = memory ? .memory : nil
     return try await withThrowingTaskGroup(of: Int.self) { group in
       for writer in 0..<writers {
         group.addTask {
           let document = database.collection("rate").document("writer-\(writer)")
           var count = 0
           while ContinuousClock.now < end {
-            try await document.setData(["name": "writer \(writer)", "count": count])
+            try await document.setData(
+              ["name": "writer \(writer)", "count": count], durability: durability)
             count += 1
           }
           return count
@@ -58,6 +67,9 @@ struct Rate: AsyncParsableCommand {
     }
   }
 
-  /// Seconds of processors that this process has taken; POSIX counts them in millionths.
-  private static var work: Double { Double(clock()) / 1_000_000 }
+  /// Seconds of processors that this process has taken.
+  private static var work: Double {
+    // In millionths, on every system that has it.
+    Double(clock()) / 1e6
+  }
 }

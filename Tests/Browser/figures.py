@@ -9,6 +9,7 @@ and another shows is measured with this machine's clock, which both read. Needs 
 import argparse
 import base64
 import json
+import os
 import random
 import socket
 import subprocess
@@ -184,84 +185,140 @@ def a_hundred_thousand_documents(t):
             stories_data.a_hundred_thousand_documents_scroll(t.page)
 
 
-class App:
-    """An app that writes as fast as it can, with the console in its process."""
+class Writer:
+    """An app that writes as fast as it can in the process of its console."""
 
-    def __init__(self, demo):
-        self.folder = tempfile.TemporaryDirectory()
+    def __init__(self, program, folder, *more):
         self.process = subprocess.Popen(
-            [demo, "rate", "--at", self.folder.name + "/rate.ondol"],
+            [program, "rate", "--at", f"{folder}/rate.ondol", *more],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
         )
         self.url = self.process.stdout.readline().strip()
 
-    def rate(self, seconds):
-        """Commits a second, and seconds of processors that a commit takes."""
+    def rate(self, seconds=3):
+        """Commits a second, and microseconds of processors that each took in this process."""
         self.process.stdin.write(f"{seconds}\n")
         self.process.stdin.flush()
         commits, took, work = map(float, self.process.stdout.readline().split())
-        return commits / took, work / commits
+        return commits / took, work / commits * 1e6
 
     def stop(self):
         self.process.stdin.close()
-        self.process.wait()
-        self.folder.cleanup()
+        self.process.wait(30)
 
 
-class Stream:
-    """A page's stream that is read and not drawn."""
+def family(process):
+    """A process and all that it has started."""
+    found, parents = [process], {}
+    for path in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            number, _, rest = path.read_text().partition(" (")
+        except OSError:
+            continue
+        parents[int(number)] = int(rest.rpartition(") ")[2].split()[1])
+    for one in found:
+        found.extend(child for child, parent in parents.items() if parent == one)
+    return found
 
-    def __init__(self, url):
-        watch = [{"id": "a", "kind": "query", "collection": "rate", "limit": 100}, {"id": "b", "kind": "feed"}]
-        text = base64.urlsafe_b64encode(json.dumps(watch).encode()).decode().rstrip("=")
-        port, token = url.split(":")[2].split("/")[0], url.split("token=")[1]
-        self.wire = socket.create_connection(("127.0.0.1", int(port)))
-        self.wire.sendall(
+
+def pin(processes, core):
+    """Has processes run on one core only, or on all for nil."""
+    for one in processes:
+        for thread in Path(f"/proc/{one}/task").glob("*"):
+            try:
+                os.sched_setaffinity(int(thread.name), {core} if core is not None else range(os.cpu_count()))
+            except OSError:
+                continue
+
+
+def follow(url, watch, is_over):
+    """Reads a stream, and does no more."""
+    base, _, token = url.partition("#token=")
+    port = int(base.rstrip("/").rpartition(":")[2])
+    text = base64.urlsafe_b64encode(json.dumps(watch).encode()).decode().rstrip("=")
+    with socket.create_connection(("127.0.0.1", port)) as wire:
+        wire.sendall(
             f"GET /api/v1/live?watch={text} HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\n"
             f"Authorization: Bearer {token}\r\n\r\n".encode()
         )
-        threading.Thread(target=self.read, daemon=True).start()
-
-    def read(self):
-        try:
-            while self.wire.recv(1 << 20):
-                pass
-        except OSError:
-            pass
-
-    def stop(self):
-        self.wire.shutdown(socket.SHUT_RDWR)
-        self.wire.close()
+        wire.settimeout(0.5)
+        while not is_over.is_set():
+            try:
+                wire.recv(1 << 20)
+            except TimeoutError:
+                continue
 
 
 def writes_beside_a_page(t):
-    """Commits a second of an app while a page of its console follows them, against those while nobody looks."""
-    app = App(t.demo)
-    app.rate(2)
-    alone, streamed, shown, costs = [], [], [], []
-    for _ in range(t.rounds * 2):
-        t.page.driver.get("about:blank")
-        rate, cost = app.rate(3)
-        alone.append(rate)
-        stream = Stream(app.url)
-        rate, beside = app.rate(3)
-        stream.stop()
-        streamed.append(rate / alone[-1])
-        costs.append(beside / cost)
-        t.page.load(app.url)
-        t.page.go("#/data/rate")
-        shown.append(app.rate(3)[0] / alone[-1])
-    app.stop()
-    middle = len(alone) // 2
-    print(
-        f"Writes beside a page: alone {sorted(alone)[middle]:.0f} commits/s; beside a stream that is read "
-        f"{sorted(streamed)[middle]:.2f} of that, a commit taking {sorted(costs)[middle]:.2f} of the processors' time; "
-        f"beside a page in a browser on the same cores {sorted(shown)[middle]:.2f} (best {max(shown):.2f}) "
-        f"(goal 0.95); {len(alone)} rounds",
-        flush=True,
-    )
+    """Commits a second of an app while a page follows them, against those while nobody looks.
+
+    A browser on the same cores takes its part of them; so that, too, with the app on one core and the browser on
+    another, and what each commit took of the processors in the app's process, where only the console can be dear.
+    Nobody waits for the disk: beside one, the figures are its own.
+    """
+    watch = [
+        {"id": "a", "kind": "query", "collection": "rate", "limit": 50},
+        {"id": "b", "kind": "feed"},
+        {"id": "c", "kind": "collections"},
+    ]
+    names = [
+        "without a console",
+        "nobody looks",
+        "a stream is read",
+        "a page",
+        "nobody looks, one core",
+        "a page, a core each",
+    ]
+    rounds = {name: [] for name in names}
+    with tempfile.TemporaryDirectory() as folder, tempfile.TemporaryDirectory() as other:
+        bare, writer = Writer(t.demo, other, "--memory", "--alone"), Writer(t.demo, folder, "--memory")
+        browsing = t.page.driver.service.process.pid
+
+        def show():
+            t.page.load(writer.url)
+            t.page.go("#/data/rate")
+            t.page.wait(lambda: t.page.has(".tr"), "rows are shown")
+
+        def core(app, browser):
+            pin([writer.process.pid], app)
+            pin(family(browsing), browser)
+
+        try:
+            bare.rate(1), writer.rate(1)
+            for _ in range(t.rounds * 2):
+                t.page.driver.get("about:blank")
+                rounds[names[0]].append(bare.rate())
+                rounds[names[1]].append(writer.rate())
+                is_over = threading.Event()
+                thread = threading.Thread(target=follow, args=(writer.url, watch, is_over), daemon=True)
+                thread.start()
+                rounds[names[2]].append(writer.rate())
+                is_over.set()
+                thread.join()
+                show()
+                rounds[names[3]].append(writer.rate())
+                if hasattr(os, "sched_setaffinity") and os.cpu_count() > 1:
+                    core(0, 1)
+                    rounds[names[5]].append(writer.rate())
+                    t.page.driver.get("about:blank")
+                    rounds[names[4]].append(writer.rate())
+                    core(None, None)
+        finally:
+            bare.stop(), writer.stop()
+    for name, found in rounds.items():
+        if not found:
+            continue
+        base = rounds["nobody looks, one core" if "core" in name else "nobody looks"]
+        shares = sorted(one[0] / other[0] for one, other in zip(found, base))
+        print(
+            f"Writes, {name}: {sorted(one[0] for one in found)[len(found) // 2]:.0f} commits/s, "
+            f"{sorted(one[1] for one in found)[len(found) // 2]:.1f} us of processors each; "
+            f"{shares[len(shares) // 2]:.2f} of those while nobody looks "
+            f"(from {shares[0]:.2f} to {shares[-1]:.2f}; goal 0.95); {len(found)} rounds",
+            flush=True,
+        )
 
 
 FIGURES = [

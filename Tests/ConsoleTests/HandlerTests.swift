@@ -12,7 +12,11 @@ struct ConsoleBench {
   let handler: ConsoleHandler
 
   init(_ access: ConsoleAccess = .edit) async throws {
-    database = try await Database.inMemory()
+    self.init(try await Database.inMemory(), access)
+  }
+
+  init(_ database: Database, _ access: ConsoleAccess = .edit) {
+    self.database = database
     handler = ConsoleHandler(database, access: access, token: "secret")
     handler.serve(on: 8080)
   }
@@ -171,6 +175,122 @@ struct ConsoleBench {
     #expect(try await bench.database.tree.child("a/b").getData().value == 2)
   }
 
+  /// Levels of random trees, in pages of random length, against what reading all of it gives.
+  @Test(arguments: 0..<12)
+  func `A level of the tree is what is there`(seed: Int) async throws {
+    let bench = try await ConsoleBench()
+    var random = Noise(state: UInt64(seed) &* 6_007 &+ 3)
+    func value(_ depth: Int) -> Value {
+      guard depth > 0, Int.random(in: 0..<3, using: &random) > 0 else { return .integer(7) }
+      var children: [String: Value] = [:]
+      for _ in 0..<Int.random(in: 0...12, using: &random) {
+        let key =
+          ["\(Int.random(in: -3...9, using: &random))", "k", "é", "a b", "A", "z"]
+          .randomElement(using: &random) ?? "k"
+        children[key] = value(depth - 1)
+      }
+      return .map(children)
+    }
+    try await bench.database.tree.child("top").setValue(Value.map(["a": value(4), "b": value(3)]))
+    for path in ["", "top", "top/a", "top/a/k", "top/b", "top/none"] {
+      let all = try await (path.isEmpty ? bench.database.tree : bench.database.tree.child(path))
+        .queryOrderedByKey().getData()
+      var seen: [String] = []
+      var after: String?
+      while true {
+        let limit = Int.random(in: 1...4, using: &random)
+        let behind = after.map { "&after=\(Self.escaped($0))" } ?? ""
+        let answer = try await bench.ask(
+          "GET", "tree?path=\(Self.escaped(path))&limit=\(limit)\(behind)")
+        let level = try #require(
+          try JSONSerialization.jsonObject(with: Data(answer.text.utf8)) as? [String: Any])
+        let node = level["node"] as? [String: Any]
+        #expect(level["exists"] as? Bool == all.exists, "seed \(seed), \(path)")
+        #expect(node?["children"] as? Int ?? 0 == all.childrenCount, "seed \(seed), \(path)")
+        let children = level["children"] as? [[String: Any]] ?? []
+        for child in children {
+          let key = child["key"] as? String ?? ""
+          seen.append(key)
+          let there = all.childSnapshot(forPath: key)
+          #expect(child["children"] as? Int ?? 0 == there.childrenCount, "seed \(seed), \(path)")
+          #expect((child["value"] == nil) == there.hasChildren, "seed \(seed), \(path)")
+        }
+        guard level["more"] as? Bool ?? false else { break }
+        #expect(children.count == limit, "seed \(seed), \(path)")
+        after = seen.last
+      }
+      #expect(seen == all.children.compactMap(\.key), "seed \(seed), \(path)")
+    }
+  }
+
+  private static func escaped(_ text: String) -> String {
+    text.utf8.map { byte in
+      "%" + String(byte >> 4, radix: 16) + String(byte & 15, radix: 16)
+    }.joined()
+  }
+
+  @Test func `Children are counted so far, and what has more says so`() async throws {
+    let bench = try await ConsoleBench()
+    var many: [String: Value] = [:]
+    for number in 0..<150 { many["n\(number)"] = .integer(1) }
+    try await bench.database.tree.setValue(Value.map(["many": .map(many), "few": ["a": 1]]))
+    let answer = try await bench.ask("GET", "tree")
+    #expect(answer.text.contains("{\"key\":\"few\",\"children\":1}"))
+    #expect(answer.text.contains("{\"key\":\"many\",\"children\":100,\"uncounted\":true}"))
+  }
+
+  @Test func `Changes that are kept are shown to who opens the console later`() async throws {
+    var options = Database.Options()
+    options.changeRetention = .init()
+    let folder = FileManager.default.temporaryDirectory.appending(path: "kept-\(UUID())")
+    defer { try? FileManager.default.removeItem(at: folder) }
+    let database = try await Database.open(at: folder.path, options: options)
+    for number in 0..<30 {
+      try await database.document("n/\(number % 3)").setData(["v": number])
+    }
+    let bench = ConsoleBench(database)
+    let all = try await bench.ask("GET", "changes?limit=20")
+    #expect(all.text.contains("\"source\":\"log\""))
+    #expect(all.text.components(separatedBy: "\"token\"").count == 20 + 2)
+    #expect(all.text.contains("{\"v\":{\"$numberLong\":\"29\"}}"))
+    #expect(!all.text.contains("{\"v\":{\"$numberLong\":\"6\"}}"))
+    let below = try await bench.ask("GET", "changes?path=n%2F1")
+    #expect(below.text.components(separatedBy: "\"token\"").count == 10 + 2)
+    try await database.document("n/1").setData(["v": 30])
+    let later = try await bench.ask("GET", "changes?limit=2")
+    #expect(later.text.contains("{\"v\":{\"$numberLong\":\"30\"}}"))
+    #expect(later.text.components(separatedBy: "\"token\"").count == 2 + 2)
+    bench.handler.close()
+    try await database.close()
+  }
+
+  @Test func `An index of a group is rebuilt`() async throws {
+    let bench = try await ConsoleBench()
+    for number in 0..<20 {
+      try await bench.database.document("u/\(number % 4)/posts/\(number)").setData(["v": number])
+    }
+    let group = bench.database.collectionGroup("posts")
+    let name = try await group.createIndex(on: ["v"])
+    #expect(
+      try await bench.status(
+        "POST", "tasks", "{\"kind\":\"rebuildIndex\",\"collection\":\"posts\",\"name\":\"\(name)\"}"
+      )
+        == 404)
+    #expect(
+      try await bench.status(
+        "POST", "tasks", "{\"kind\":\"rebuildIndex\",\"group\":\"posts\",\"name\":\"\(name)\"}")
+        == 200)
+    var tasks = ""
+    repeat {
+      tasks = try await bench.ask("GET", "tasks").text
+      await Task.yield()
+    } while tasks.contains("\"state\":\"running\"")
+    #expect(tasks.contains("\"state\":\"done\""))
+    let index = try #require(try await group.listIndexes().first)
+    #expect(index.name == name)
+    #expect(index.entries == 20)
+  }
+
   @Test func `Objects are kept and their bytes have no type of their own`() async throws {
     let bench = try await ConsoleBench()
     let put = try await bench.ask(
@@ -202,6 +322,42 @@ struct ConsoleBench {
 }
 
 @Suite struct `The console's stream` {
+  /// Writes that come faster than the page takes its events: every commit is told or counted, the
+  /// newest among those that are told.
+  @Test func `A feed tells the newest and counts those before`() async throws {
+    let bench = try await ConsoleBench()
+    let watch = Data("[{\"id\":\"w\",\"kind\":\"feed\"}]".utf8).base64EncodedString()
+    let response = try await bench.ask("GET", "live?watch=\(watch.replacing("=", with: ""))")
+    var pieces = response.response.body.makeAsyncIterator()
+    _ = try await pieces.next()
+    var versions: [Int] = []
+    var counted = 0
+    for round in 0..<4 {
+      // More than are remembered, in the third round.
+      let writes = [1, 20, 1_500, 300][round]
+      for number in 0..<writes {
+        try await bench.database.document("n/a").setData(
+          ["v": round * 10_000 + number], durability: .memory)
+      }
+      let newest = try await bench.database.document("n/a").getDocument().version
+      repeat {
+        let text = String(decoding: try #require(try await pieces.next()), as: UTF8.self)
+        for line in text.split(separator: "\n") where line.contains("\"changes\":[") {
+          let event = try #require(
+            try JSONSerialization.jsonObject(with: Data(line.dropFirst(6).utf8)) as? [String: Any])
+          counted += event["skipped"] as? Int ?? 0
+          for change in event["changes"] as? [[String: Any]] ?? [] {
+            versions.append(Int(change["version"] as? String ?? "") ?? 0)
+          }
+        }
+      } while versions.last != Int("\(newest)")
+    }
+    #expect(versions.count + counted == 1_821)
+    #expect(versions == versions.sorted() && Set(versions).count == versions.count)
+    #expect(counted > 0)
+    bench.handler.close()
+  }
+
   @Test func `It begins with everything and goes on with what changes`() async throws {
     let bench = try await ConsoleBench()
     try await bench.database.document("n/a").setData(["v": 1])

@@ -135,7 +135,7 @@ private func body(_ incoming: Incoming) async throws -> [UInt8] {
 }
 
 /// Numbers that come again.
-private struct Noise: RandomNumberGenerator {
+struct Noise: RandomNumberGenerator {
   var state: UInt64
 
   mutating func next() -> UInt64 {
