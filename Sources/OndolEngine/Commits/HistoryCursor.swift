@@ -72,11 +72,13 @@ struct HistoryCursor: Sendable {
         commits.append(commit)
       } else if place + 1 < extent.logs.count {
         let next = extent.logs[place + 1]
+        // Nothing of the next is written, and so perhaps not all of this one: commits that are to
+        // survive nothing are visible before they are in a log.
+        guard next.length > 0 else { break }
         guard next.before.sequence == log.sequence, pieces.isEmpty else {
           throw .corrupt(
             file: next.number.logName, offset: 0, reason: "commits are missing before it")
         }
-        guard next.length > 0 else { break }
         log = try Self.open(next, in: directory, identity)
       } else {
         break
