@@ -16,7 +16,7 @@ struct CatalogEdit: Sendable {
   private var schemaRows: [(key: [UInt8], schema: SchemaHistory)] = []
   private var guardedKeys: [[UInt8]]
   private var deletedKeys: [[UInt8]] = []
-  private let rows: Rows
+  private var rows: Rows
   /// Whether the commit changes the catalog.
   private(set) var isChanged = false
   /// Rows of the change that the family's next commit repeats. None may change without the family's
@@ -33,6 +33,13 @@ struct CatalogEdit: Sendable {
     self.family = family
     isNewFamily = false
     guardedKeys = [CatalogKey.family(family.root)]
+  }
+
+  /// The same, going on with the same rows read elsewhere.
+  func reading(_ rows: Rows) -> CatalogEdit {
+    var edit = self
+    edit.rows = rows
+    return edit
   }
 
   /// Begins with a family that is not there yet. `following` is the number of the last family that

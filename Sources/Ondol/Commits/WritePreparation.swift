@@ -66,6 +66,7 @@ struct WritePreparation {
   func reading(_ rows: Rows) -> WritePreparation {
     var preparation = self
     preparation.rows = rows.atOneMoment
+    preparation.edits = edits.mapValues { $0.reading(preparation.rows) }
     return preparation
   }
 

@@ -27,7 +27,9 @@ import Testing
     #expect(counts.lost > 10 && counts.forgotten > 2 && counts.keptLogs > counts.lives)
   }
 
-  @Test(arguments: Seeds.first(20))
+  /// With seed 22 a log was begun while commits of the one before were visible and not yet in it,
+  /// which a feed took for damage.
+  @Test(arguments: Seeds.first(24))
   func `Several writers are told in the order of their commits`(seed: UInt64) throws {
     let (writers, writes) = (4, 40)
     let changes = try SimulationExecutor.run(seed: seed) { executor in
