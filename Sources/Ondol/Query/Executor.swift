@@ -252,7 +252,7 @@ struct Executor {
     isLast = false
     guard query.limit > 0 else { return [] }
     let found: [DocumentSnapshot]
-    if isInOrder, let documents = try documentsInOrder() {
+    if let documents = try documentsInOrder() {
       found = documents
     } else {
       found = try shaped(ranked(limit: query.limit))
@@ -260,8 +260,9 @@ struct Executor {
     return query.isReversed ? found.reversed() : found
   }
 
-  /// The documents as they come; nil when they turn out not to come in order.
-  private mutating func documentsInOrder() throws(DatabaseError) -> [DocumentSnapshot]? {
+  /// The documents as they come; nil when they do not come in order.
+  mutating func documentsInOrder() throws(DatabaseError) -> [DocumentSnapshot]? {
+    guard isInOrder else { return nil }
     let ways = makeWays()
     guard let way = ways.first else {
       isLast = true

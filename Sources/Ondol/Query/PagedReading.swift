@@ -11,8 +11,8 @@ protocol PageSource: Sendable {
 /// Gives what is in pages one by one.
 struct PagedReading<Pages: PageSource>: Sendable {
   private(set) var pages: Pages
-  private var page: [Pages.Element] = []
-  private var position = 0
+  /// What is left of the page, backwards: the next is moved out of its end and not copied.
+  private var rest: [Pages.Element] = []
 
   init(_ pages: Pages) {
     self.pages = pages
@@ -20,13 +20,11 @@ struct PagedReading<Pages: PageSource>: Sendable {
 
   /// The next element; nil at the end.
   mutating func next() async throws(DatabaseError) -> Pages.Element? {
-    if position == page.count {
+    if rest.isEmpty {
       try refuseWhenCancelled("the rest is not read")
-      (pages, page) = try await pages.next()
-      position = 0
+      (pages, rest) = try await pages.next()
+      rest.reverse()
     }
-    guard position < page.count else { return nil }
-    defer { position += 1 }
-    return page[position]
+    return rest.popLast()
   }
 }

@@ -8,8 +8,8 @@ internal import OndolEngine
 /// for.
 ///
 /// Memory holds some hundred documents at a time, or a thousand small ones. When an index serves
-/// the query's order, the first document comes at once; otherwise the places of some thousand
-/// documents are sorted at a time.
+/// the query's order, the first document comes at once; otherwise the places of documents are
+/// sorted first, of 262,144 at a time, and each time all are looked at.
 public struct QueryDocuments: AsyncSequence, Sendable {
   /// What comes, one by one.
   public typealias Element = DocumentSnapshot
@@ -76,7 +76,7 @@ struct QueryPages: PageSource {
   private static let pageCounts = 16...1_024
   /// Bytes of documents below which the next page has more, and above which it has fewer.
   private static let pageBytes = 256 << 10...4 << 20
-  private static let sortedCount = 16_384
+  private static let sortedCount = 1 << 18
 
   /// The next documents, none at the end, and what is behind them.
   @concurrent
@@ -116,17 +116,26 @@ struct QueryPages: PageSource {
     shape.limit = min(left, pageCount)
     if last != nil { shape.offset = 0 }
     var executor = try Executor(shape, in: query.database, rows, behind: last)
+    defer { note(executor.unreadable) }
+    let documents = try page(of: &executor, atMost: left)
+    adjust(to: documents)
+    return documents
+  }
+
+  private mutating func page(
+    of executor: inout Executor, atMost left: Int
+  ) throws(DatabaseError) -> [DocumentSnapshot] {
     if ranked.isEmpty, left > 0 {
-      let count = executor.isInOrder ? pageCount : Self.sortedCount
-      ranked = try executor.page(limit: min(left, count))[...]
+      if let documents = try executor.documentsInOrder() {
+        last = try executor.end(of: documents, keepsKeys: true).keys ?? last
+        return documents
+      }
+      ranked = try executor.ranked(limit: min(left, Self.sortedCount))[...]
       last = ranked.last?.sortKeys ?? last
     }
     let page = ranked.prefix(pageCount)
     ranked = ranked.dropFirst(page.count)
-    defer { note(executor.unreadable) }
-    let documents = try executor.shaped(page)
-    adjust(to: documents)
-    return documents
+    return try executor.shaped(page)
   }
 
   private mutating func adjust(to page: [DocumentSnapshot]) {
