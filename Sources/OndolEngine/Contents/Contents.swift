@@ -22,16 +22,17 @@ package final class Contents: Sendable {
   let unremoved = Guarded<[ContentFile]>([])
   /// Copies under way, from under which no file may go.
   let copies = Atomic(0)
-  private let isReadOnly: Bool
+  /// What everybody gets who would store bytes outside of rows, where that cannot be.
+  private let refusal: EngineError?
   /// Threads that write large contents: a few for all, however many come at once.
   private let workers: [any Worker]
   private let writersBegun = Atomic(0)
 
   private static let workerCount = 4
 
-  init(_ storage: Storage, isReadOnly: Bool) {
+  init(_ storage: Storage, refusal: EngineError?) {
     self.storage = storage
-    self.isReadOnly = isReadOnly
+    self.refusal = refusal
     firstNumber = storage.manifest.numbers.next
     files = OpenContentFiles(directory: storage.directory, identity: storage.identity)
     writer = PackWriter(
@@ -111,7 +112,7 @@ package final class Contents: Sendable {
   }
 
   func makeReady() async throws(EngineError) {
-    if isReadOnly { throw .readOnly }
+    if let refusal { throw refusal }
     if storage.sequencer.isClosing { throw .closed }
     try storage.sequencer.refuseAfterFailure()
     if isReady.load(ordering: .acquiring) { return }
