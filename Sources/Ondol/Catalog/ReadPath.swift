@@ -154,7 +154,7 @@ struct DocumentReader {
   /// What the catalog knew of it when the rows were taken.
   private func exactEntry(_ path: DocumentPath) throws(DatabaseError) -> CollectionEntry? {
     let pattern = CollectionPattern(collectionOf: path)
-    return try rows.catalog.family(pattern.root, in: rows)?.collections[pattern]
+    return try rows.entry(of: pattern)
   }
 }
 

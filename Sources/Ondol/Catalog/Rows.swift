@@ -114,6 +114,11 @@ struct Rows: Sendable {
     }
     throw .cold
   }
+
+  /// What the catalog says of the collections of a pattern; nil when there are none.
+  func entry(of pattern: CollectionPattern) throws(DatabaseError) -> CollectionEntry? {
+    try catalog.family(pattern.root, in: self)?.collections[pattern]
+  }
 }
 
 extension Database {

@@ -300,8 +300,7 @@ public final class Transaction {
     let roots = footprint.roots.union(preparation.roots)
     return { [preparation, footprint, tree] (rows) throws(DatabaseError) in
       var preparation = preparation.reading(rows)
-      let prepared = try preparation.finish(
-        guarding: footprint, with: tree.reading(preparation.rows))
+      let prepared = try preparation.finish(guarding: footprint, with: tree)
       return TransactionOutcome(prepared: prepared, roots: roots)
     }
   }

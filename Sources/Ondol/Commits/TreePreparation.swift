@@ -24,7 +24,7 @@ struct TreeChange: Sendable {
 
 /// Derives rows of the tree from a snapshot.
 struct TreePreparation {
-  private var rows: Rows
+  private let rows: Rows
   private var pending = PendingRows()
   private var guardedKeys: Set<[UInt8]> = []
   private var guardedRanges: [KeyRange] = []
@@ -33,14 +33,6 @@ struct TreePreparation {
   init(_ rows: Rows) {
     self.rows = rows
     indexes = TreeIndexLookup(rows)
-  }
-
-  /// The same, going on with the same rows read elsewhere.
-  func reading(_ rows: Rows) -> TreePreparation {
-    var preparation = self
-    preparation.rows = rows
-    preparation.indexes = TreeIndexLookup(rows)
-    return preparation
   }
 
   /// Whether nothing was written.

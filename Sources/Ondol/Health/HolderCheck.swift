@@ -58,7 +58,7 @@ extension Rows {
     }
     guard let path = try namer.document(of: key) else { return [] }
     let pattern = CollectionPattern(path.collection)
-    guard let entry = try catalog.family(pattern.root, in: self)?.collections[pattern] else {
+    guard let entry = try entry(of: pattern) else {
       return []
     }
     do throws(MalformedBytes) {

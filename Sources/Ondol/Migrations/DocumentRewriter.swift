@@ -7,12 +7,6 @@ internal import OndolEngine
 
 /// A walk over the documents of a lineage.
 struct DocumentRewriter {
-  /// Documents changed in one commit.
-  private static let batchCount = 100
-  /// Bytes of documents after which a commit is not made longer.
-  private static let batchBytes = 1 << 20
-  /// Documents looked at together.
-  private static let lookedAtTogether = 1_000
   /// The most bytes of a reason that are kept.
   private static let reasonLength = 300
 
@@ -32,15 +26,6 @@ struct DocumentRewriter {
     failures = Array(repeating: (0, []), count: lineage.steps.count)
   }
 
-  /// Some documents behind a key.
-  private struct Stretch: Sendable {
-    /// Those that lack steps.
-    var outdated: [DocumentPath] = []
-    var count = 0
-    /// The last key looked at; nil at the end.
-    var last: [UInt8]?
-  }
-
   /// A document that could not be changed, at a step of the lineage.
   private struct Failure: Sendable {
     var path: DocumentPath
@@ -51,10 +36,7 @@ struct DocumentRewriter {
   /// Documents of the pattern, about.
   func count(on stage: some MigrationStage) async throws(DatabaseError) -> Int {
     try await stage.read { [lineage] (rows) throws(DatabaseError) in
-      guard
-        let entry = try rows.catalog.family(lineage.pattern.root, in: rows)?
-          .collections[lineage.pattern]
-      else { return 0 }
+      guard let entry = try rows.entry(of: lineage.pattern) else { return 0 }
       return try rows.count(of: KeyRange(prefix: entry.keyspace.prefix))
     }
   }
@@ -63,45 +45,17 @@ struct DocumentRewriter {
   mutating func goOn(on stage: inout some MigrationStage) async throws -> Bool {
     guard !isAtEnd else { return false }
     try refuseWhenCancelled("the migration goes on when it is called again")
-    let part = try await stage.read { [lineage, through] (rows) throws(DatabaseError) in
-      try Self.part(of: lineage, behind: through, in: rows)
+    let stretch = try await stage.read { [lineage, through] (rows) throws(DatabaseError) in
+      guard let entry = try rows.entry(of: lineage.pattern) else { return DocumentStretch() }
+      return try DocumentStretch(of: lineage.pattern, entry, behind: through, in: rows) {
+        $0.rawValue <= lineage.since
+      }
     }
-    try await rewrite(part.outdated, on: &stage)
-    documents += part.count
-    through = part.last
+    try await rewrite(stretch.outdated, on: &stage)
+    documents += stretch.count
+    through = stretch.last
     isAtEnd = through == nil
     return true
-  }
-
-  private static func part(
-    of lineage: MigrationLineage, behind through: [UInt8]?, in rows: Rows
-  ) throws(DatabaseError) -> Stretch {
-    let pattern = lineage.pattern
-    var part = Stretch()
-    guard let entry = try rows.catalog.family(pattern.root, in: rows)?.collections[pattern] else {
-      return part
-    }
-    var range = KeyRange(prefix: entry.keyspace.prefix)
-    if let through { range.lower = through + [0] }
-    let naming = DocumentNaming(pattern, entry.keyspace, collection: nil)
-    var bytes = 0
-    var walk = RangeWalk(rows, [range])
-    while try walk.next() {
-      let key = walk.cursor.key
-      let row = try walk.value
-      let view = try DocumentShaper.view(row, key, naming)
-      part.count += 1
-      if view.version.rawValue <= lineage.since {
-        part.outdated.append(try naming.path(of: key))
-        bytes += row.byteCount
-      }
-      if part.outdated.count == batchCount || bytes >= batchBytes || part.count == lookedAtTogether
-      {
-        part.last = key.array
-        break
-      }
-    }
-    return part
   }
 
   // MARK: - Changing

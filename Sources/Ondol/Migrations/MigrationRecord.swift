@@ -52,7 +52,7 @@ struct MigrationRecord: Sendable, Hashable {
 // MARK: - As documents
 
 extension MigrationRecord {
-  /// The fields; `finished` is a moment that only the commit knows.
+  /// What the document holds.
   var fields: [String: Value] {
     var fields: [String: Value] = [
       "number": .integer(Int64(number)), "begun": .timestamp(begun),
@@ -156,10 +156,7 @@ extension Value {
 extension Rows {
   /// All records, in the order in which their migrations were begun.
   func migrationRecords() throws(DatabaseError) -> [MigrationRecord] {
-    guard
-      let entry = try catalog.family(MigrationRows.root, in: self)?
-        .collections[MigrationRows.pattern]
-    else { return [] }
+    guard let entry = try entry(of: MigrationRows.pattern) else { return [] }
     let naming = DocumentNaming(MigrationRows.pattern, entry.keyspace, collection: nil)
     var records: [MigrationRecord] = []
     var walk = RangeWalk(self, [KeyRange(prefix: entry.keyspace.prefix)])

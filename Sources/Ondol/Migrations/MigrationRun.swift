@@ -282,7 +282,7 @@ struct MigrationRun<Stage: MigrationStage> {
     of pattern: CollectionPattern
   ) async throws(DatabaseError) -> CollectionEntry? {
     try await stage.read { (rows) throws(DatabaseError) in
-      try rows.catalog.family(pattern.root, in: rows)?.collections[pattern]
+      try rows.entry(of: pattern)
     }
   }
 }

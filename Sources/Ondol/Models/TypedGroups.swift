@@ -40,9 +40,7 @@ public struct TypedGroups<Model: Codable & Sendable, Key: Codable & Hashable & S
   public func sum<Number: Encodable & FieldReadable & Numeric>(
     _ property: any KeyPath<Model, Number> & Sendable
   ) async throws(DatabaseError) -> [Key: Number] {
-    try await numbers(.sum(typed.path(of: property).get())) { (value) throws(DatabaseError) in
-      try TypedQuery<Model>.fitting(value)
-    }
+    try await sums(typed.path(of: property).get())
   }
 
   /// The sum of a property in each group, where it is there.
@@ -51,9 +49,7 @@ public struct TypedGroups<Model: Codable & Sendable, Key: Codable & Hashable & S
   public func sum<Number: Encodable & FieldReadable & Numeric>(
     _ property: any KeyPath<Model, Number?> & Sendable
   ) async throws(DatabaseError) -> [Key: Number] {
-    try await numbers(.sum(typed.path(of: property).get())) { (value) throws(DatabaseError) in
-      try TypedQuery<Model>.fitting(value)
-    }
+    try await sums(typed.path(of: property).get())
   }
 
   /// The average of a property in each group that has a number.
@@ -73,10 +69,7 @@ public struct TypedGroups<Model: Codable & Sendable, Key: Codable & Hashable & S
   public func minimum<Content: Codable>(
     _ property: any KeyPath<Model, Content> & Sendable
   ) async throws(DatabaseError) -> [Key: Content] {
-    try await numbers(.minimum(typed.path(of: property).get())) {
-      [typed] (value) throws(DatabaseError) in
-      try typed.decoded(value)
-    }
+    try await extremes(.minimum(typed.path(of: property).get()))
   }
 
   /// The greatest value of a property in each group that has one.
@@ -85,10 +78,21 @@ public struct TypedGroups<Model: Codable & Sendable, Key: Codable & Hashable & S
   public func maximum<Content: Codable>(
     _ property: any KeyPath<Model, Content> & Sendable
   ) async throws(DatabaseError) -> [Key: Content] {
-    try await numbers(.maximum(typed.path(of: property).get())) {
-      [typed] (value) throws(DatabaseError) in
-      try typed.decoded(value)
+    try await extremes(.maximum(typed.path(of: property).get()))
+  }
+
+  private func sums<Number: FieldReadable>(
+    _ path: FieldPath
+  ) async throws(DatabaseError) -> [Key: Number] {
+    try await numbers(.sum(path)) { (value) throws(DatabaseError) in
+      try TypedQuery<Model>.fitting(value)
     }
+  }
+
+  private func extremes<Content: Decodable>(
+    _ field: AggregateField
+  ) async throws(DatabaseError) -> [Key: Content] {
+    try await numbers(field) { (value) throws(DatabaseError) in try typed.decoded(value) }
   }
 
   /// One number for each group, without groups that have none.

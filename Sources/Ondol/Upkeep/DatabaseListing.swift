@@ -93,7 +93,7 @@ extension Rows {
     in path: CollectionPath, below parent: DocumentPath?
   ) throws(DatabaseError) -> Int {
     let pattern = CollectionPattern(path)
-    guard let entry = try catalog.family(pattern.root, in: self)?.collections[pattern] else {
+    guard let entry = try entry(of: pattern) else {
       return 0
     }
     let ids = parent.map { $0.collection.ancestorIDs + [$0.documentID] } ?? []

@@ -14,7 +14,7 @@ extension Database {
   ) async throws(DatabaseError) -> [String] {
     let pattern = CollectionPattern(path)
     let indexes = try await read(try engineSnapshot()) { (rows) throws(DatabaseError) in
-      try rows.catalog.family(pattern.root, in: rows)?.collections[pattern]?.indexes ?? []
+      try rows.entry(of: pattern)?.indexes ?? []
     }
     let wanted = names.map { Set($0.map { ExactText($0) }) }
     var built: [String] = []

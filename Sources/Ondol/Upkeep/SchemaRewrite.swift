@@ -11,22 +11,6 @@ struct SchemaRewrite: Sendable {
   let pattern: CollectionPattern
   let progress: @Sendable (SchemaProgress) -> Void
 
-  /// Documents rewritten in one commit.
-  private static let batchCount = 100
-  /// Bytes of documents after which a commit is not made longer.
-  private static let batchBytes = 1 << 20
-  /// Documents looked at together: as long as that others may wait who must read from disk, too.
-  private static let lookedAtTogether = 1_000
-
-  /// Some documents behind a key.
-  private struct Step: Sendable {
-    /// Those that have an earlier schema.
-    var outdated: [DocumentPath] = []
-    var count = 0
-    /// The last key looked at; nil at the end.
-    var last: [UInt8]?
-  }
-
   /// What could not be rewritten.
   private struct Remainder {
     /// The keys of documents that cannot be upgraded.
@@ -111,34 +95,13 @@ struct SchemaRewrite: Sendable {
   /// Looks at some documents behind a key.
   private func next(
     behind through: [UInt8]?, in database: Database
-  ) async throws(DatabaseError) -> Step {
+  ) async throws(DatabaseError) -> DocumentStretch {
     try await database.read(try database.engineSnapshot()) { (rows) throws(DatabaseError) in
-      var step = Step()
-      guard let entry = try rows.catalog.family(pattern.root, in: rows)?.collections[pattern],
+      guard let entry = try rows.entry(of: pattern),
         let pending = rows.pendingUpgrade(of: pattern, entry)
-      else { return step }
-      var range = KeyRange(prefix: entry.keyspace.prefix)
-      if let through { range.lower = through + [0] }
-      let naming = DocumentNaming(pattern, entry.keyspace, collection: nil)
-      var bytes = 0
-      var walk = RangeWalk(rows, [range])
-      while try walk.next() {
-        let key = walk.cursor.key
-        let row = try walk.value
-        let view = try DocumentShaper.view(row, key, naming)
-        step.count += 1
-        if pending.concerns(Version(rawValue: view.version.rawValue)) {
-          step.outdated.append(try naming.path(of: key))
-          bytes += row.byteCount
-        }
-        if step.outdated.count == Self.batchCount || bytes >= Self.batchBytes
-          || step.count == Self.lookedAtTogether
-        {
-          step.last = key.array
-          break
-        }
-      }
-      return step
+      else { return DocumentStretch() }
+      return try DocumentStretch(
+        of: pattern, entry, behind: through, in: rows, where: pending.concerns)
     }
   }
 
