@@ -6,8 +6,9 @@ extension Batch {
     let frame = frame
     guard frame.count > FrameHeader.length else { return [] }
     var reading = RemoteWrites(stamps.sorted { $0.offset < $1.offset }, of: operationCount)
+    let payload = frame.bytes.extracting(droppingFirst: FrameHeader.length)
     do throws(MalformedBytes) {
-      try reading.read(frame.bytes.extracting(droppingFirst: FrameHeader.length))
+      try reading.read(payload)
     } catch {
       preconditionFailure("a batch of our own making cannot be malformed: \(error)")
     }
