@@ -16,7 +16,7 @@ extension Engine {
   /// Opens the database that `store` keeps, and makes one where there is none. Others may have it
   /// open, and write it, at the same time.
   @concurrent
-  package static func open(
+  static func open(
     on store: any RemoteStore, options: EngineOptions = EngineOptions(),
     environment: Environment = .live()
   ) async throws(EngineError) -> Engine {

@@ -61,8 +61,8 @@ package final class Engine: Sendable {
 
   // MARK: - Opening
 
-  /// Opens the database in the directory at `path`, and makes one where there is none. Recovers
-  /// what a crash left. Reads the superblock, the manifest and the logs; no segment is touched.
+  /// Opens the database in the directory at `path`, or on what the environment has in its place,
+  /// and makes one where there is none. Recovers what a crash left. Reads the superblock, the manifest and the logs; no segment is touched.
   ///
   /// For reading only, nothing is made, written or locked, and as many files are opened at once as
   /// may be: a writer may be at work beside it. What it shows stays as it is until `refresh()`.
@@ -71,6 +71,9 @@ package final class Engine: Sendable {
     at path: String, options: EngineOptions = EngineOptions(), environment: Environment = .live(),
     access: FileAccess = .readWrite
   ) async throws(EngineError) -> Engine {
+    if let store = environment.store {
+      return try await open(on: store(path), options: options, environment: environment)
+    }
     let maintenance = environment.threads.makeWorker(named: "ondol-upkeep")
     let logWorker = environment.threads.makeWorker(named: "ondol-log")
     do throws(EngineError) {
