@@ -49,9 +49,11 @@ package final class Contents: Sendable {
   /// Whether a content of this length is kept in the row that says where it is.
   package func isInline(length: Int) -> Bool { length <= storage.options.inlineContentSize }
 
-  /// Bytes that a content may have to go into a pack.
+  /// Bytes that a content may have to go into a row or a pack.
   package var packedLimit: Int {
-    min(storage.options.packedContentSize, PackFormat.largestContent)
+    max(
+      storage.options.inlineContentSize,
+      min(storage.options.packedContentSize, PackFormat.largestContent))
   }
 
   /// Stores a content of at most `packedLimit` bytes. It survives a power cut when this returns,

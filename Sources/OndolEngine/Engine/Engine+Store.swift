@@ -4,8 +4,10 @@
 extension Engine {
   /// What calls about files get.
   package static let noFiles = "the database is on a server and has no files"
+  /// Bytes of a content that a store keeps, in a row.
+  private static let largestContent = 16 << 20
   static let noLargeContents =
-    "the database is on a server, where contents of more than 512 KiB cannot be kept yet"
+    "the database is on a server, where a content has \(largestContent >> 20) MiB at most"
 
   /// Whether a store has the rows.
   package var isOnStore: Bool { remote != nil }
@@ -24,7 +26,7 @@ extension Engine {
     options.shardCount = 1
     options.historyRetention = nil
     options.smallestPour = .max
-    options.inlineContentSize = options.packedContentSize
+    options.inlineContentSize = largestContent
     environment.fileSystem = MemoryFileSystem()
     let process = Int64(bitPattern: environment.random()) & .max
     let head = try await store.open(process)

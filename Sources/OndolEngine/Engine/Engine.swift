@@ -283,7 +283,7 @@ package final class Engine: Sendable {
 
   /// Writes the rows of one shard, the one `key` is in, from memory into sorted files.
   package func flush(shardOf key: [UInt8]) async throws(EngineError) {
-    if remote != nil { return }
+    if let remote { return try await remote.advance() }
     let shard = storage.views.current.shardIndex(of: key.bytes)
     try await upkeep.flush(shard: shard)
   }
@@ -291,6 +291,7 @@ package final class Engine: Sendable {
   /// The newest commit of which nobody can see an older state of the shard that `key` is in: it is
   /// in files that the manifest names, and every view that lives was made afterwards.
   package func retainedThrough(shardOf key: [UInt8]) -> SequenceNumber {
+    if let remote { return remote.retainedThrough }
     let shard = storage.views.current.shardIndex(of: key.bytes)
     return storage.views.live.flushedThrough(shard: shard)
   }

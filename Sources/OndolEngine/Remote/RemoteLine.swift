@@ -17,6 +17,8 @@ typealias CatchUp = CheckedContinuation<EngineError?, Never>
 /// What is to be done next.
 enum RemoteWork: Sendable {
   case commits([RemoteRequest])
+  /// The base of reads is moved to what is newest.
+  case rebase(for: [CheckedContinuation<Void, Never>])
   case news(for: [CatchUp])
 }
 
@@ -25,6 +27,7 @@ final class RemoteLine: Sendable {
   private struct State: Sendable {
     var requests: [RemoteRequest] = []
     var catchUps: [CatchUp] = []
+    var rebases: [CheckedContinuation<Void, Never>] = []
     /// The newest commit that somebody has heard of.
     var heard = SequenceNumber.zero
     var idle: CheckedContinuation<Void, Never>?
@@ -78,6 +81,19 @@ final class RemoteLine: Sendable {
     if let failure { throw failure }
   }
 
+  /// Returns once reads that begin see nothing older than what was newest when this was called.
+  func rebase() async {
+    await withCheckedContinuation { waiter in
+      let (isOver, idle) = state.withLock { state -> (Bool, CheckedContinuation<Void, Never>?) in
+        if state.failure != nil || state.isClosing { return (true, nil) }
+        state.rebases.append(waiter)
+        return (false, state.idle.take())
+      }
+      if isOver { waiter.resume() }
+      idle?.resume()
+    }
+  }
+
   /// Notes that there is a commit with this number.
   func hear(of sequence: SequenceNumber) {
     let idle = state.withLock { state in
@@ -94,6 +110,10 @@ final class RemoteLine: Sendable {
     while true {
       let (work, isOver) = state.withLock { state -> (RemoteWork?, Bool) in
         if state.failure != nil { return (nil, true) }
+        if !state.rebases.isEmpty {
+          defer { state.rebases = [] }
+          return (.rebase(for: state.rebases), false)
+        }
         if !state.catchUps.isEmpty || state.heard > shown() {
           defer { state.catchUps = [] }
           return (.news(for: state.catchUps), false)
@@ -108,7 +128,7 @@ final class RemoteLine: Sendable {
       await withCheckedContinuation { waiter in
         let goesOn = state.withLock { state in
           guard state.failure == nil, !state.isClosing, state.requests.isEmpty,
-            state.catchUps.isEmpty, state.heard <= shown()
+            state.rebases.isEmpty, state.catchUps.isEmpty, state.heard <= shown()
           else { return true }
           state.idle = waiter
           return false
@@ -129,11 +149,12 @@ final class RemoteLine: Sendable {
 
   /// Ends all: everybody who waits, or comes later, gets the error.
   func fail(_ error: EngineError) {
-    let (requests, catchUps, idle) = state.withLock { state in
+    let (requests, catchUps, rebases, idle) = state.withLock { state in
       if state.failure == nil { state.failure = error }
-      defer { (state.requests, state.catchUps) = ([], []) }
-      return (state.requests, state.catchUps, state.idle.take())
+      defer { (state.requests, state.catchUps, state.rebases) = ([], [], []) }
+      return (state.requests, state.catchUps, state.rebases, state.idle.take())
     }
+    for rebase in rebases { rebase.resume() }
     for request in requests { request.answer(.failure(error)) }
     for catchUp in catchUps { catchUp.resume(returning: error) }
     idle?.resume()

@@ -37,6 +37,8 @@ final class RemoteSession: Sendable {
 
   let audience = Guarded(Audience())
   private let announced: Atomic<UInt64>
+  /// The oldest commit that any process reads as of, as far as is known.
+  private let pinned: Atomic<UInt64>
 
   /// How long what this process reads is kept without a word from it: ten minutes.
   private static let lease: Int64 = 600_000_000
@@ -57,6 +59,7 @@ final class RemoteSession: Sendable {
     watchers = BackgroundTasks(executor: environment.executor)
     worker = environment.threads.makeWorker(named: "ondol-news")
     announced = Atomic(window.point.sequence.rawValue)
+    pinned = Atomic(0)
   }
 
   /// Begins to work.
@@ -122,10 +125,13 @@ final class RemoteSession: Sendable {
     while let work = await line.next(behind: { self.window.point.sequence }) {
       switch work {
       case .commits(let requests): await send(requests, &sender)
+      case .rebase(let waiters):
+        window.moveBase()
+        for waiter in waiters { waiter.resume() }
       case .news(let waiters):
         var failure: EngineError?
         do throws(EngineError) {
-          try await takeNews(through: nil)
+          try await takeNewsPatiently()
         } catch {
           failure = error
         }
@@ -141,8 +147,12 @@ final class RemoteSession: Sendable {
 
   // MARK: - Sending
 
+  /// How often commits are sent that were lost on their way, each time for certain.
+  private static let mostAttempts = 5
+
   private func send(_ requests: [RemoteRequest], _ sender: inout RemoteSender) async {
     var waiting = requests
+    var attempts = 0
     while !waiting.isEmpty {
       let (group, chosen, later) = sender.makeGroup(of: waiting, in: window)
       guard !chosen.isEmpty else { return }
@@ -159,7 +169,7 @@ final class RemoteSession: Sendable {
         }
       case .success(.conflict):
         do throws(EngineError) {
-          try await takeNews(through: nil)
+          try await takeNewsPatiently()
           waiting = chosen + waiting
         } catch {
           for request in chosen { request.answer(.failure(error)) }
@@ -170,6 +180,11 @@ final class RemoteSession: Sendable {
         for request in chosen + waiting { request.answer(.failure(failure)) }
         return
       case .failure(let error):
+        attempts += 1
+        if case .unreachable = error, attempts < Self.mostAttempts, !line.isClosing {
+          waiting = chosen + waiting
+          continue
+        }
         if case .poisoned = error { line.fail(error) }
         for request in chosen { request.answer(.failure(error)) }
       }
@@ -250,6 +265,19 @@ final class RemoteSession: Sendable {
 
   /// Commits asked for at once.
   private static let newsAtOnce = 256
+
+  /// Shows all that others have committed; asks a few times where there is no answer.
+  private func takeNewsPatiently() async throws(EngineError) {
+    for _ in 1..<Self.mostAttempts {
+      do throws(EngineError) {
+        return try await takeNews(through: nil)
+      } catch {
+        guard case .unreachable = error, !line.isClosing else { throw error }
+      }
+      await environment.sleep(Self.pauses.first)
+    }
+    try await takeNews(through: nil)
+  }
 
   /// Shows what others have committed, all of it or through a number, until there is no more.
   private func takeNews(through last: SequenceNumber?) async throws(EngineError) {
@@ -332,13 +360,30 @@ final class RemoteSession: Sendable {
 
   /// Pins the oldest rows that somebody reads, and has the store forget some of what nobody can.
   func tidy() async {
-    guard let oldest = bases.oldest else { return }
     do throws(EngineError) {
-      try await store.pin(oldest, for: process, microseconds: Self.lease)
+      try await pinOldest()
       while try await store.forget() > 0, !Task.isCancelled {}
     } catch {
       // The next time will do; a read that comes too late says so.
     }
+  }
+
+  private func pinOldest() async throws(EngineError) {
+    guard let oldest = bases.oldest else { return }
+    let pinned = try await store.pin(oldest, for: process, microseconds: Self.lease)
+    self.pinned.store(pinned.rawValue, ordering: .relaxed)
+  }
+
+  /// The newest commit of which nobody can see an older state, in any process.
+  var retainedThrough: SequenceNumber {
+    SequenceNumber(rawValue: pinned.load(ordering: .relaxed))
+  }
+
+  /// Has reads that begin from now on see nothing older than what is newest, and finds out what
+  /// others still see.
+  func advance() async throws(EngineError) {
+    await line.rebase()
+    try await pinOldest()
   }
 
   /// For how long what is newest is pinned at opening.

@@ -38,6 +38,25 @@ final class RemoteWindow: Sendable {
     return Snapshot(view, point.sequence)
   }
 
+  /// Puts the rows of both memtables into the pages, so that what is newest is the base.
+  func moveBase() {
+    let shard = views.current.shards[0]
+    let point = point
+    guard let remote = shard.remote, remote.base != point else { return }
+    var moved = remote
+    if let sealed = state.withLock({ $0.sealed }), let oldest = shard.sealed.last {
+      moved = moved.moved(to: sealed, by: oldest.changes)
+    }
+    if !shard.active.isEmpty { moved = moved.moved(to: point, by: shard.active.changes) }
+    var shardState = shard.state
+    shardState.flushedThrough = point.sequence
+    let active = Memtable(capacity: capacity)
+    views.update(shard: 0) { [moved, shardState] _ in
+      ShardView(active: active, sealed: [], state: shardState, remote: moved)
+    }
+    state.withLock { $0.sealed = nil }
+  }
+
   /// Makes sure that commits with so many rows and bytes go into the memtable together. All that is
   /// in it is visible.
   func makeRoom(forRows rows: Int, bytes: Int) {

@@ -158,11 +158,11 @@ package protocol RemoteStore: AnyObject, Sendable {
     at keys: [[UInt8]], asOf base: CommitPoint
   ) throws(EngineError) -> [RemoteRow]
 
-  /// Keeps what is visible as of a commit from being forgotten for so long. `.superseded` when it
-  /// is forgotten already.
+  /// Keeps what is visible as of a commit from being forgotten for so long; answers with the oldest
+  /// commit that any process has pinned. `.superseded` when it is forgotten already.
   func pin(
     _ sequence: SequenceNumber, for process: Int64, microseconds: Int64
-  ) async throws(EngineError)
+  ) async throws(EngineError) -> SequenceNumber
 
   /// Forgets some versions that nobody can see any more; how many.
   func forget() async throws(EngineError) -> Int

@@ -35,28 +35,28 @@ package struct StoreTrips: Sendable, Equatable {
 
 /// A `RemoteStore` in memory.
 package final class SimulatedStore: RemoteStore {
-  private struct Version {
+  fileprivate struct Version {
     var sequence: SequenceNumber
     /// Nil when the row was deleted.
     var value: [UInt8]?
   }
 
-  private struct Logged {
+  fileprivate struct Logged {
     var commit: RemoteCommit
     var part: Int64
   }
 
-  private struct Pin {
+  fileprivate struct Pin {
     var sequence: SequenceNumber
     var until: Int64
   }
 
-  private struct Waiter {
+  fileprivate struct Waiter {
     var sequence: SequenceNumber
     var continuation: CheckedContinuation<Void, Never>
   }
 
-  private struct State {
+  fileprivate struct State {
     /// In the order of their bytes.
     var keys: [[UInt8]] = []
     /// Of each key, oldest first.
@@ -240,12 +240,13 @@ package final class SimulatedStore: RemoteStore {
 
   package func pin(
     _ sequence: SequenceNumber, for process: Int64, microseconds: Int64
-  ) async throws(EngineError) {
+  ) async throws(EngineError) -> SequenceNumber {
     try await travel()
-    let until = environment.now() + microseconds
-    try state.withLock { state throws(EngineError) in
+    let now = environment.now()
+    return try state.withLock { state throws(EngineError) in
       guard sequence >= state.floor.sequence else { throw .superseded(file: name) }
-      state.pins[process] = Pin(sequence: sequence, until: until)
+      state.pins[process] = Pin(sequence: sequence, until: now + microseconds)
+      return state.oldestPin(at: now)
     }
   }
 
@@ -299,10 +300,10 @@ extension SimulatedStore.State {
         var key = write.key
         for stamp in write.keyStamps { _ = key.stamp(stamp, with: point) }
         let value = write.value.map { RemoteValue.time(point.time) + $0 }
-        put(key, Version(sequence: point.sequence, value: value))
+        put(key, SimulatedStore.Version(sequence: point.sequence, value: value))
         commit.rows.append((key, value))
       }
-      log.append(Logged(commit: commit, part: group.part))
+      log.append(SimulatedStore.Logged(commit: commit, part: group.part))
       head = point
       point = CommitPoint(sequence: point.sequence.next, time: point.time + 1)
     }
@@ -355,9 +356,13 @@ extension SimulatedStore.State {
     }
   }
 
-  fileprivate mutating func forget(at now: Int64) -> Int {
+  fileprivate mutating func oldestPin(at now: Int64) -> SequenceNumber {
     pins = pins.filter { $0.value.until > now }
-    let oldest = pins.values.map(\.sequence).min() ?? head.sequence
+    return pins.values.map(\.sequence).min() ?? head.sequence
+  }
+
+  fileprivate mutating func forget(at now: Int64) -> Int {
+    let oldest = oldestPin(at: now)
     guard oldest > floor.sequence,
       let last = log.last(where: { $0.commit.point.sequence <= oldest })?.commit.point
     else { return 0 }
