@@ -107,6 +107,9 @@ package final class SimulatedStore: RemoteStore {
     state.withLock { $0.versions.values.reduce(0) { $0 + $1.count } }
   }
 
+  /// The commits that are not forgotten, in order.
+  package var newestCommits: [RemoteCommit] { state.withLock { $0.log.map(\.commit) } }
+
   /// The newest commit.
   package var head: CommitPoint { state.withLock { $0.head } }
 
