@@ -12,8 +12,9 @@ enum TestedStore: String {
 
   static let current: TestedStore = {
     guard let name = ProcessInfo.processInfo.environment["ONDOL_STORE"] else { return .memory }
-    guard let store = TestedStore(rawValue: name) else { fatalError("no store is called \(name)") }
-    return store
+    let store = TestedStore(rawValue: name)
+    precondition(store != nil, "no store is called \(name)")
+    return store ?? .memory
   }()
 
   /// Whether the changes of commits can be read again.
@@ -26,10 +27,10 @@ extension Database {
     switch TestedStore.current {
     case .memory: return try await inMemory(options: options)
     case .simulated:
-      var environment = Environment.memory()
+      let environment = Environment.memory()
       let store = SimulatedStore(seed: environment.random(), environment: environment)
-      environment.store = { _ in store }
-      return try await open(at: "/memory.ondol", options: options, environment: environment)
+      return try await open(
+        at: store.name, options: options, environment: environment, on: store)
     }
   }
 }

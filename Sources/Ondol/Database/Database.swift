@@ -159,25 +159,25 @@ public final class Database: Sendable {
   /// - Parameters:
   ///   - store: where the database is kept.
   ///   - options: how it is to be opened; `shardCount` and `fileLimit` have no meaning here.
-  /// - Throws: `.unavailable` when the store cannot be reached; `.permissionDenied` when it refuses;
-  ///   `.unimplemented` for options that cannot be had there, of which are `.readOnly` access and
-  ///   `changeRetention`; `.invalidArgument` when an option cannot be.
+  /// - Throws: `.unavailable` when the store cannot be reached; `.unimplemented` for `.readOnly`
+  ///   access and `changeRetention`, which cannot be had there; `.invalidArgument` when an option
+  ///   cannot be.
   /// - Complexity: a few round trips to the store.
   public static func open(
     on store: DatabaseStore, options: Options = Options()
   ) async throws(DatabaseError) -> Database {
-    var environment = Environment.live()
-    environment.store = { _ in store.store }
-    return try await open(at: store.store.name, options: options, environment: environment)
+    try await open(
+      at: store.store.name, options: options, environment: .live(), on: store.store)
   }
 
-  /// Opens a database in a world of the caller's making.
+  /// Opens a database in a world of the caller's making; on `store` in the place of a directory,
+  /// when there is one.
   package static func open(
     at path: String, options: Options = Options(), environment: Environment,
-    engineOptions: EngineOptions = EngineOptions()
+    engineOptions: EngineOptions = EngineOptions(), on store: (any RemoteStore)? = nil
   ) async throws(DatabaseError) -> Database {
     try options.check(for: path)
-    if environment.store != nil { try options.checkForStore(path) }
+    if store != nil { try options.checkForStore(path) }
     var environment = environment
     if let clock = options.clock { environment.now = clock }
     var engineOptions = engineOptions
@@ -189,7 +189,10 @@ public final class Database: Sendable {
       logger.critical("a file is damaged, and merges leave it alone: \(damage)")
     }
     let engine = try await rethrowing { () async throws(EngineError) in
-      try await Engine.open(
+      if let store {
+        return try await Engine.open(on: store, options: engineOptions, environment: environment)
+      }
+      return try await Engine.open(
         at: path, options: engineOptions, environment: environment,
         access: options.access == .readOnly ? .readOnly : .readWrite)
     }

@@ -18,7 +18,7 @@ extension Engine {
   /// Opens the database that `store` keeps, and makes one where there is none. Others may have it
   /// open, and write it, at the same time.
   @concurrent
-  static func open(
+  package static func open(
     on store: any RemoteStore, options: EngineOptions = EngineOptions(),
     environment: Environment = .live()
   ) async throws(EngineError) -> Engine {

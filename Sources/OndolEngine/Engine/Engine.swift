@@ -8,13 +8,6 @@
 
 internal import Synchronization
 
-/// What a commit became.
-package struct CommitReceipt: Sendable, Equatable {
-  package var sequence: SequenceNumber
-  /// Microseconds since 1970, later than that of every commit before.
-  package var time: Int64
-}
-
 /// An open database: ordered rows that survive a crash.
 package final class Engine: Sendable {
   let storage: Storage
@@ -61,8 +54,8 @@ package final class Engine: Sendable {
 
   // MARK: - Opening
 
-  /// Opens the database in the directory at `path`, or on what the environment has in its place,
-  /// and makes one where there is none. Recovers what a crash left. Reads the superblock, the manifest and the logs; no segment is touched.
+  /// Opens the database in the directory at `path`, and makes one where there is none. Recovers
+  /// what a crash left. Reads the superblock, the manifest and the logs; no segment is touched.
   ///
   /// For reading only, nothing is made, written or locked, and as many files are opened at once as
   /// may be: a writer may be at work beside it. What it shows stays as it is until `refresh()`.
@@ -71,9 +64,6 @@ package final class Engine: Sendable {
     at path: String, options: EngineOptions = EngineOptions(), environment: Environment = .live(),
     access: FileAccess = .readWrite
   ) async throws(EngineError) -> Engine {
-    if let store = environment.store {
-      return try await open(on: store(path), options: options, environment: environment)
-    }
     let maintenance = environment.threads.makeWorker(named: "ondol-upkeep")
     let logWorker = environment.threads.makeWorker(named: "ondol-log")
     do throws(EngineError) {

@@ -30,11 +30,14 @@ final class RemoteLine: Sendable {
     var rebases: [CheckedContinuation<Void, Never>] = []
     /// The newest commit that somebody has heard of.
     var heard = SequenceNumber.zero
-    var idle: CheckedContinuation<Void, Never>?
+    var idle: Idle?
     var isClosing = false
     /// What everybody gets from now on.
     var failure: EngineError?
   }
+
+  /// The one who works, and has nothing to do.
+  fileprivate typealias Idle = CheckedContinuation<Void, Never>
 
   private let state = Guarded(State())
 
@@ -54,7 +57,7 @@ final class RemoteLine: Sendable {
     let batch = batch
     let result: Result<CommitReceipt, EngineError> = await withCheckedContinuation { waiter in
       let request = RemoteRequest(batch: batch, durability: durability, waiter: waiter)
-      let (refusal, idle) = state.withLock { state -> (EngineError?, CheckedContinuation<Void, Never>?) in
+      let (refusal, idle) = state.withLock { state -> (EngineError?, Idle?) in
         if let failure = state.failure { return (failure, nil) }
         if state.isClosing { return (.closed, nil) }
         state.requests.append(request)
@@ -69,7 +72,7 @@ final class RemoteLine: Sendable {
   /// Returns once all commits are shown that the store had when this was called.
   func catchUp() async throws(EngineError) {
     let failure: EngineError? = await withCheckedContinuation { waiter in
-      let (refusal, idle) = state.withLock { state -> (EngineError?, CheckedContinuation<Void, Never>?) in
+      let (refusal, idle) = state.withLock { state -> (EngineError?, Idle?) in
         if let failure = state.failure { return (failure, nil) }
         if state.isClosing { return (.closed, nil) }
         state.catchUps.append(waiter)
@@ -84,7 +87,7 @@ final class RemoteLine: Sendable {
   /// Returns once reads that begin see nothing older than what was newest when this was called.
   func rebase() async {
     await withCheckedContinuation { waiter in
-      let (isOver, idle) = state.withLock { state -> (Bool, CheckedContinuation<Void, Never>?) in
+      let (isOver, idle) = state.withLock { state -> (Bool, Idle?) in
         if state.failure != nil || state.isClosing { return (true, nil) }
         state.rebases.append(waiter)
         return (false, state.idle.take())

@@ -5,7 +5,8 @@
 // A commit: whether what it guards has changed is asked in the memtables, up to the newest commit
 // that is shown; behind that the store asks. All who wait go together, but for those that guard
 // what another of them writes. A refused group brings the news, and then only those stay refused
-// that the news concerns. A lost answer is asked for until it is known; nothing else is sent before.
+// that the news concerns. A lost answer is asked for until it is known; nothing else is sent
+// before.
 //
 // What others commit is shown as a follower shows it, a step from one commit to a later one; own
 // commits are announced with their notes. Both come one behind the other.

@@ -57,6 +57,13 @@ package struct CommitPoint: Sendable, Hashable {
   }
 }
 
+/// What a commit became.
+package struct CommitReceipt: Sendable, Equatable {
+  package var sequence: SequenceNumber
+  /// Microseconds since 1970, later than that of every commit before.
+  package var time: Int64
+}
+
 /// How a stamp is written.
 package enum StampForm: Sendable {
   /// The sequence number, low byte first.

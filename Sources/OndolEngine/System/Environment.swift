@@ -20,8 +20,6 @@ package struct Environment: Sendable {
   package var threads: any ThreadSource
   /// Where background tasks run; the default pool when nil.
   package var executor: (any TaskExecutor)?
-  /// What keeps the rows of the database with some name, where that is not a directory.
-  package var store: (@Sendable (_ path: String) -> any RemoteStore)?
 
   /// - Parameters:
   ///   - uptime: as `now` when nil, whose jumps are then what time does.

@@ -20,10 +20,10 @@ import Testing
       let store = SimulatedStore(
         seed: seed, environment: world.environment,
         faults: StoreFaults(lostRequests: 0, lostAnswers: 0, delay: 2_000))
-      var environment = world.environment
-      environment.store = { _ in store }
       var engines: [Engine] = []
-      for _ in 0..<3 { engines.append(try await Engine.open(at: "/r", environment: environment)) }
+      for _ in 0..<3 {
+        engines.append(try await Engine.open(on: store, environment: world.environment))
+      }
       store.faults.lostRequests = 330
       store.faults.lostAnswers = 330
       let told = await withTaskGroup(of: [Told].self) { group in

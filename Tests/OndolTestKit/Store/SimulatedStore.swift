@@ -182,7 +182,7 @@ package final class SimulatedStore: RemoteStore {
   ) async -> SequenceNumber {
     await withTaskGroup(of: Void.self) { [environment] tasks in
       tasks.addTask { [self] in await waitForCommit(behind: sequence) }
-      tasks.addTask { await environment.sleep(microseconds) }
+      tasks.addTask { await environment.rest(microseconds) }
       await tasks.next()
       tasks.cancelAll()
     }
@@ -212,7 +212,8 @@ package final class SimulatedStore: RemoteStore {
   // MARK: - Rows
 
   package func rows(
-    from lower: [UInt8], to upper: [UInt8], reversed: Bool, atMost count: Int, asOf base: CommitPoint
+    from lower: [UInt8], to upper: [UInt8], reversed: Bool, atMost count: Int,
+    asOf base: CommitPoint
   ) throws(EngineError) -> [RemoteRow] {
     try state.withLock { state throws(EngineError) in
       state.trips.ranges += 1
@@ -284,7 +285,7 @@ package final class SimulatedStore: RemoteStore {
         delay == 0 ? 0 : Int64(state.random.below(Int(delay)))
       )
     }
-    if delay > 0 { await environment.sleep(delay) }
+    if delay > 0 { await environment.rest(delay) }
     if isLost { throw Self.silence }
   }
 }
@@ -324,7 +325,8 @@ extension SimulatedStore.State {
     var (low, high) = (0, log.count)
     while low < high {
       let middle = (low + high) / 2
-      if log[middle].commit.point.sequence < point.sequence { low = middle + 1 } else { high = middle }
+      let isBefore = log[middle].commit.point.sequence < point.sequence
+      if isBefore { low = middle + 1 } else { high = middle }
     }
     return low < log.count && log[low].commit.point == point
   }

@@ -14,11 +14,10 @@ import Testing
   private func open(
     _ store: SimulatedStore, _ environment: Environment, count: Int = 3
   ) async throws -> [Database] {
-    var environment = environment
-    environment.store = { _ in store }
     var databases: [Database] = []
     for _ in 0..<count {
-      databases.append(try await Database.open(at: "/shared", environment: environment))
+      databases.append(
+        try await Database.open(at: store.name, environment: environment, on: store))
     }
     return databases
   }
