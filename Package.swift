@@ -14,7 +14,10 @@ let package = Package(
     .executable(name: "ondol-stress", targets: ["OndolStress"]),
   ],
   // Off unless asked for, so that who uses Ondol alone fetches no server.
-  traits: [.trait(name: "Console", description: "The web console serves: `ondol console`.")],
+  traits: [
+    .trait(name: "Console", description: "The web console serves: `ondol console`."),
+    .trait(name: "Postgres", description: "Databases on PostgreSQL: OndolPostgres, with libpq."),
+  ],
   dependencies: [
     .package(url: "https://github.com/apple/swift-log", from: "1.16.2"),
     .package(url: "https://github.com/apple/swift-crypto", from: "4.5.2"),

@@ -156,5 +156,17 @@ extension Database {
           path: path)
       }
     }
+
+    /// Throws `.unimplemented` for what a database on a store cannot have.
+    func checkForStore(_ path: String) throws(DatabaseError) {
+      if access == .readOnly {
+        throw DatabaseError(
+          .unimplemented, "a database on a server is opened for reading and writing", path: path)
+      }
+      if changeRetention != nil {
+        throw DatabaseError(
+          .unimplemented, "a database on a server keeps no changes to be read again", path: path)
+      }
+    }
   }
 }

@@ -128,11 +128,12 @@ final class Catalog: Sendable {
   /// Where collections of a group are; shared by all copies.
   let directory: GroupDirectory
 
-  /// - Parameter isReadOnly: whether somebody else writes the database.
+  /// - Parameter hasOtherWriters: whether somebody else writes the database, too or alone.
   init(
-    clock: @escaping @Sendable () -> Int64, keepsChanges: Bool = false, isReadOnly: Bool = false
+    clock: @escaping @Sendable () -> Int64, keepsChanges: Bool = false,
+    hasOtherWriters: Bool = false
   ) {
-    directory = GroupDirectory(isKept: !isReadOnly)
+    directory = GroupDirectory(isKept: !hasOtherWriters)
     pictures = Guarded(Pictures())
     schemas = DeclaredSchemas()
     self.clock = clock

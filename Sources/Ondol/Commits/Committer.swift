@@ -79,6 +79,7 @@ private struct Committer {
   private let durability: OndolEngine.Durability
   private var queue: CommitQueue
   private var contention: Contention
+  private var hasLookedForNews = false
 
   init(_ database: Database, _ kind: CommitKind, _ durability: OndolEngine.Durability) {
     self.database = database
@@ -95,8 +96,12 @@ private struct Committer {
     while true {
       try refuseWhenCancelled("nothing was written")
       contention.begin(in: database)
-      var derivation = try await derive(try database.engineSnapshot())
-      guard !derivation.batch.isEmpty else { return (derivation.outcome, nil) }
+      let snapshot = try database.engineSnapshot()
+      var derivation = try await derive(snapshot)
+      guard !derivation.batch.isEmpty else {
+        if try await hasNews(behind: snapshot) { continue }
+        return (derivation.outcome, nil)
+      }
       // Whoever changes the catalog waits for its turn, and then looks again what there is to
       // change.
       if !derivation.consequences.edits.isEmpty, try await queue.enterFamilies() { continue }
@@ -111,6 +116,15 @@ private struct Committer {
       if try await queue.enterFamilies() { continue }
       try await contention.giveWay(for: derivation.roots, in: database)
     }
+  }
+
+  /// Whether something was committed elsewhere, by the time this is asked first, that the snapshot
+  /// lacks: nobody else looks at what commits nothing, such as a transaction that only reads.
+  private mutating func hasNews(behind snapshot: Snapshot) async throws(DatabaseError) -> Bool {
+    guard database.engine.isOnStore, !hasLookedForNews else { return false }
+    hasLookedForNews = true
+    try await database.refresh()
+    return database.engine.newestCommit.sequence != snapshot.sequence
   }
 
   /// Lets go of all that others wait for.

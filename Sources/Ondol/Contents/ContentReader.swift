@@ -47,7 +47,7 @@ final class ContentReader: Sendable {
         guard error.isMissingFile, attempts < Self.mostAttempts else {
           throw await store.explained(error, of: digest)
         }
-        if store.engine.isReadOnly { _ = try? await store.engine.refresh() }
+        if store.engine.hasOtherWriters { _ = try? await store.engine.refresh() }
         guard let now = try await store.location(of: digest), now != place else {
           throw await store.explained(error, of: digest)
         }

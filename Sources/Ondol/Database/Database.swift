@@ -69,22 +69,25 @@ public final class Database: Sendable {
     self.environment = environment
     let keepsChanges = options.changeRetention != nil
     catalog = Catalog(
-      clock: environment.now, keepsChanges: keepsChanges, isReadOnly: engine.isReadOnly)
+      clock: environment.now, keepsChanges: keepsChanges, hasOtherWriters: engine.hasOtherWriters)
     contents = ContentStore(
       engine: engine, catalog: catalog, options: options, environment: environment)
     observers = Observers(engine, audience)
     arrivals = CommitArrivals(after: engine.newestCommit.sequence)
     // The engine keeps the observers, so these must not keep the engine.
-    guard engine.isReadOnly else {
-      engine.follow { [observers, arrivals, taps] announcement in
-        observers.announce(announcement)
-        taps.tell(announcement)
-        if keepsChanges { arrivals.note(announcement.sequence) }
-      }
-      return
+    engine.follow { [observers, arrivals, taps] announcement in
+      observers.announce(announcement)
+      taps.tell(announcement)
+      if keepsChanges { arrivals.note(announcement.sequence) }
     }
-    audience.serve { [weak self] in self?.startFollowing() }
+    if engine.hasOtherWriters { followOthers() }
+  }
+
+  /// Has those who listen told of what others commit.
+  private func followOthers() {
+    if engine.isReadOnly { audience.serve { [weak self] in self?.startFollowing() } }
     let reader = StepReader(catalog, observers)
+    engine.prepareForRefreshes { step in reader.prepare(for: step) }
     engine.observeRefreshes { [observers, arrivals, refreshFailure, taps] step in
       var changes = StepChanges.unknown
       do throws(DatabaseError) {
@@ -148,12 +151,33 @@ public final class Database: Sendable {
     try await open(at: memoryPath, options: options, environment: .memory())
   }
 
-  /// Opens a database in a world of the caller's making.
+  /// Opens the database that a store keeps, making one when there is none. Others may have it open
+  /// and write it at the same time: what they commit is shown, and told to those who listen, in the
+  /// one order of all commits. A read sees all that this process has committed, and what others
+  /// have shortly after they did; a transaction is made as of the newest commit of all.
+  ///
+  /// - Parameters:
+  ///   - store: where the database is kept.
+  ///   - options: how it is to be opened; `shardCount` and `fileLimit` have no meaning here.
+  /// - Throws: `.unavailable` when the store cannot be reached; `.unimplemented` for `.readOnly`
+  ///   access and `changeRetention`, which cannot be had there; `.invalidArgument` when an option
+  ///   cannot be.
+  /// - Complexity: a few round trips to the store.
+  public static func open(
+    on store: DatabaseStore, options: Options = Options()
+  ) async throws(DatabaseError) -> Database {
+    try await open(
+      at: store.store.name, options: options, environment: .live(), on: store.store)
+  }
+
+  /// Opens a database in a world of the caller's making; on `store` in the place of a directory,
+  /// when there is one.
   package static func open(
     at path: String, options: Options = Options(), environment: Environment,
-    engineOptions: EngineOptions = EngineOptions()
+    engineOptions: EngineOptions = EngineOptions(), on store: (any RemoteStore)? = nil
   ) async throws(DatabaseError) -> Database {
     try options.check(for: path)
+    if store != nil { try options.checkForStore(path) }
     var environment = environment
     if let clock = options.clock { environment.now = clock }
     var engineOptions = engineOptions
@@ -165,7 +189,10 @@ public final class Database: Sendable {
       logger.critical("a file is damaged, and merges leave it alone: \(damage)")
     }
     let engine = try await rethrowing { () async throws(EngineError) in
-      try await Engine.open(
+      if let store {
+        return try await Engine.open(on: store, options: engineOptions, environment: environment)
+      }
+      return try await Engine.open(
         at: path, options: engineOptions, environment: environment,
         access: options.access == .readOnly ? .readOnly : .readWrite)
     }

@@ -30,6 +30,18 @@ final class StepReader: Sendable {
     self.observers = observers
   }
 
+  /// Has the catalog follow the step before anybody sees it; false where that must be tried again.
+  /// Blocks.
+  func prepare(for step: FollowerStep) -> Bool {
+    do throws(DatabaseError) {
+      guard try ChangedRows(step)?.hasCatalogRows ?? true else { return true }
+      try follow(Rows(step.after, catalog, mayBlock: true))
+      return true
+    } catch {
+      return false
+    }
+  }
+
   /// What the step changes, as far as anybody listens to it. The catalog follows it. Blocks.
   func changes(of step: FollowerStep) throws(DatabaseError) -> StepChanges {
     let before = Rows(step.before, catalog, mayBlock: true)

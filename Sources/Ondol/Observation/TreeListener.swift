@@ -151,7 +151,7 @@ final class TreeListener<Element: Sendable>: Listener {
     database.audience.enter()
     database.treeObservers.attach(inbox, at: paths)
     let snapshot = try database.engineSnapshot()
-    inbox.begin(behind: snapshot, keepsSeen: database.engine.isReadOnly)
+    inbox.begin(behind: snapshot, keepsSeen: database.engine.hasOtherWriters)
     return Start(snapshot: snapshot, members: sorted)
   }
 
@@ -175,7 +175,7 @@ final class TreeListener<Element: Sendable>: Listener {
     let snapshot = try database.engineSnapshot()
     await database.engine.finishAnnouncing(through: snapshot.sequence)
     inbox.finishLine(
-      through: snapshot, into: &content, keepsSeen: database.engine.isReadOnly)
+      through: snapshot, into: &content, keepsSeen: database.engine.hasOtherWriters)
     return snapshot
   }
 

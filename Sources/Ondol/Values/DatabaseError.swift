@@ -231,6 +231,10 @@ extension DatabaseError {
       self.init(.resourceExhausted, "\(error); split it into several")
     case .invalid(let reason):
       self.init(.invalidArgument, reason)
+    case .unreachable(let reason):
+      self.init(.unavailable, reason, suggestion: "repeat it once the server answers again")
+    case .unsupported(let reason):
+      self.init(.unimplemented, reason)
     case .notInHistory(let reason):
       self.init(.outOfRange, "\(reason); read everything anew and go on from there")
     }

@@ -22,16 +22,17 @@ package final class Contents: Sendable {
   let unremoved = Guarded<[ContentFile]>([])
   /// Copies under way, from under which no file may go.
   let copies = Atomic(0)
-  private let isReadOnly: Bool
+  /// What everybody gets who would store bytes outside of rows, where that cannot be.
+  private let refusal: EngineError?
   /// Threads that write large contents: a few for all, however many come at once.
   private let workers: [any Worker]
   private let writersBegun = Atomic(0)
 
   private static let workerCount = 4
 
-  init(_ storage: Storage, isReadOnly: Bool) {
+  init(_ storage: Storage, refusal: EngineError?) {
     self.storage = storage
-    self.isReadOnly = isReadOnly
+    self.refusal = refusal
     firstNumber = storage.manifest.numbers.next
     files = OpenContentFiles(directory: storage.directory, identity: storage.identity)
     writer = PackWriter(
@@ -48,9 +49,11 @@ package final class Contents: Sendable {
   /// Whether a content of this length is kept in the row that says where it is.
   package func isInline(length: Int) -> Bool { length <= storage.options.inlineContentSize }
 
-  /// Bytes that a content may have to go into a pack.
+  /// Bytes that a content may have to go into a row or a pack.
   package var packedLimit: Int {
-    min(storage.options.packedContentSize, PackFormat.largestContent)
+    max(
+      storage.options.inlineContentSize,
+      min(storage.options.packedContentSize, PackFormat.largestContent))
   }
 
   /// Stores a content of at most `packedLimit` bytes. It survives a power cut when this returns,
@@ -111,7 +114,7 @@ package final class Contents: Sendable {
   }
 
   func makeReady() async throws(EngineError) {
-    if isReadOnly { throw .readOnly }
+    if let refusal { throw refusal }
     if storage.sequencer.isClosing { throw .closed }
     try storage.sequencer.refuseAfterFailure()
     if isReady.load(ordering: .acquiring) { return }

@@ -5,7 +5,7 @@ internal import Synchronization
 
 extension Engine {
   /// What tells this database from every other.
-  package var identity: DatabaseIdentity { storage.identity }
+  package var identity: DatabaseIdentity { remote?.identity ?? storage.identity }
 
   /// The newest visible commit.
   package var newestCommit: CommitPoint { currentView.1 }
@@ -32,12 +32,14 @@ extension Engine {
   }
 
   private var currentView: (View, CommitPoint) {
-    follower?.datedSnapshot(of: storage.views) ?? storage.sequencer.datedSnapshot
+    if let remote { return remote.window.datedSnapshot }
+    return follower?.datedSnapshot(of: storage.views) ?? storage.sequencer.datedSnapshot
   }
 
   /// The rows as of now, and the newest commit in them. A writer's lock is taken for a moment.
   package func datedSnapshot() throws(EngineError) -> (Snapshot, CommitPoint) {
     if isClosed.load(ordering: .relaxed) { throw .closed }
+    if let failure = remote?.line.failure { throw failure }
     let (view, point) = currentView
     return (Snapshot(view, point.sequence), point)
   }

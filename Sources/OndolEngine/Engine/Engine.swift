@@ -8,13 +8,6 @@
 
 internal import Synchronization
 
-/// What a commit became.
-package struct CommitReceipt: Sendable, Equatable {
-  package var sequence: SequenceNumber
-  /// Microseconds since 1970, later than that of every commit before.
-  package var time: Int64
-}
-
 /// An open database: ordered rows that survive a crash.
 package final class Engine: Sendable {
   let storage: Storage
@@ -25,26 +18,35 @@ package final class Engine: Sendable {
   private let logWorker: any Worker
   /// Reads the files anew, in an engine that only reads.
   let follower: Follower?
+  /// Sends and follows commits, in an engine whose rows a store has.
+  let remote: RemoteSession?
   /// Bytes that are stored beside the rows.
   package let contents: Contents
   let isClosed = Atomic(false)
 
   init(
-    storage: Storage, logWorker: any Worker, reads: ReadingThreads, follower: Follower? = nil
+    storage: Storage, logWorker: any Worker, reads: ReadingThreads, follower: Follower? = nil,
+    remote: RemoteSession? = nil
   ) {
     self.storage = storage
     self.logWorker = logWorker
     self.reads = reads
     self.follower = follower
+    self.remote = remote
     workAbove = BackgroundTasks(executor: storage.environment.executor)
     upkeep = Upkeep(storage)
-    contents = Contents(storage, isReadOnly: follower != nil)
-    if follower == nil { upkeep.start() }
+    contents = Contents(
+      storage,
+      refusal: follower != nil
+        ? .readOnly : remote != nil ? .unsupported(reason: Self.noLargeContents) : nil)
+    if follower == nil, remote == nil { upkeep.start() }
+    remote?.start()
   }
 
   deinit {
     // Merges end soon when nobody has closed the database.
     if !isClosed.load(ordering: .relaxed) {
+      remote?.abandon()
       upkeep.abandon()
       workAbove.cancel()
     }
@@ -126,6 +128,7 @@ package final class Engine: Sendable {
     guard batch.rowsLength <= storage.options.commitLimit else {
       throw .tooLarge(bytes: batch.rowsLength, limit: storage.options.commitLimit)
     }
+    if let remote { return try await remote.commit(batch, durability) }
     var batch = batch
     if storage.pressure.isFelt { await upkeep.holdBack(bytes: batch.payloadLength) }
     var attempts = 0
@@ -169,27 +172,40 @@ package final class Engine: Sendable {
   /// order, once it is visible; on the committers' threads, so it must be quick. Set once, before
   /// the first commit.
   package func follow(_ follower: @escaping @Sendable (Announcement) -> Void) {
+    if let remote { return remote.audience.withLock { $0.follower = follower } }
     storage.sequencer.setFollower(follower)
   }
 
   /// Returns once whoever follows has been told of all commits up to `sequence`, which are visible:
   /// between the two there is a moment, in which their committers are woken.
   package func finishAnnouncing(through sequence: SequenceNumber) async {
+    if let remote {
+      while !remote.hasAnnounced(through: sequence) { await Task.yield() }
+      return
+    }
     while !storage.sequencer.hasAnnounced(through: sequence) {
       storage.sequencer.deliverAnnouncements()
       await Task.yield()
     }
   }
 
-  /// In an engine that only reads, has `observer` told of every refresh that shows more commits,
-  /// one after the other, before the refresh returns; on a thread of its own, so it may block. Set
-  /// once, before the first refresh.
+  /// Where others write, has `observer` told of every step that shows more commits of theirs, one
+  /// after the other, before a refresh returns; on a thread of its own, so it may block. Set once,
+  /// before the first refresh.
   package func observeRefreshes(_ observer: @escaping @Sendable (FollowerStep) -> Void) {
     follower?.setObserver(observer)
+    remote?.audience.withLock { $0.observer = observer }
+  }
+
+  /// On a store, has `preparer` told of every such step before it is visible to anybody; it is
+  /// asked again when it answers with false.
+  package func prepareForRefreshes(_ preparer: @escaping @Sendable (FollowerStep) -> Bool) {
+    remote?.audience.withLock { $0.preparer = preparer }
   }
 
   /// Makes every commit so far survive a power cut.
   package func synchronize() async throws(EngineError) {
+    if let remote { return try await remote.synchronize() }
     try await storage.waitForRecovery()
     try await storage.sequencer.synchronize()
   }
@@ -202,12 +218,16 @@ package final class Engine: Sendable {
   /// - Parameter owner: who keeps it, for `metrics`, when it will be kept for long.
   package func snapshot(owner: String? = nil) throws(EngineError) -> Snapshot {
     if isClosed.load(ordering: .relaxed) { throw .closed }
+    if let failure = remote?.line.failure { throw failure }
     let (view, sequence) = storage.views.snapshot
     return Snapshot(view, sequence, label: owner.flatMap { view.ticket?.label($0) })
   }
 
   /// Whether nothing can be written.
   package var isReadOnly: Bool { follower != nil }
+
+  /// Whether others write the database, too, or alone.
+  package var hasOtherWriters: Bool { follower != nil || remote != nil }
 
   /// The directory, for whoever looks at the files themselves.
   package var directory: any Directory { storage.directory }
@@ -222,6 +242,7 @@ package final class Engine: Sendable {
   ///   recovered, all logs are read.
   package func refresh() async throws(EngineError) -> Bool {
     if isClosed.load(ordering: .relaxed) { throw .closed }
+    if let remote { return try await remote.catchUp() }
     guard let follower else { return false }
     return try await storage.maintenance.perform { [views = storage.views] () throws(EngineError) in
       try follower.refresh(views)
@@ -246,11 +267,13 @@ package final class Engine: Sendable {
   /// Writes every row from memory into sorted files.
   package func flush() async throws(EngineError) {
     try refuseWhenReadOnly()
+    if remote != nil { return }
     try await upkeep.flush()
   }
 
   /// Writes the rows of one shard, the one `key` is in, from memory into sorted files.
   package func flush(shardOf key: [UInt8]) async throws(EngineError) {
+    if let remote { return try await remote.advance() }
     let shard = storage.views.current.shardIndex(of: key.bytes)
     try await upkeep.flush(shard: shard)
   }
@@ -258,6 +281,7 @@ package final class Engine: Sendable {
   /// The newest commit of which nobody can see an older state of the shard that `key` is in: it is
   /// in files that the manifest names, and every view that lives was made afterwards.
   package func retainedThrough(shardOf key: [UInt8]) -> SequenceNumber {
+    if let remote { return remote.retainedThrough }
     let shard = storage.views.current.shardIndex(of: key.bytes)
     return storage.views.live.flushedThrough(shard: shard)
   }
@@ -272,6 +296,7 @@ package final class Engine: Sendable {
     progress: (_ done: UInt64, _ total: UInt64) -> Void = { _, _ in }
   ) async throws(EngineError) {
     try await flush()
+    if remote != nil { return }
     try await upkeep.compact(bytesPerSecond: bytesPerSecond, progress)
   }
 
@@ -290,6 +315,7 @@ package final class Engine: Sendable {
     try refuseWhenReadOnly()
     // The commit that took them out of the catalog must not be lost when their rows are.
     try await synchronize()
+    if let remote { return try await remote.store.drop(keyspaces) }
     try await storage.perform { (storage) throws(EngineError) in try storage.drop(keyspaces) }
     upkeep.compactAll()
   }
@@ -303,6 +329,7 @@ package final class Engine: Sendable {
     guard !isClosed.exchange(true, ordering: .relaxed) else { return }
     var failure: EngineError?
     await workAbove.finish()
+    await remote?.close()
     upkeep.stopMerging()
     do throws(EngineError) {
       try await writeEverything()
@@ -322,7 +349,7 @@ package final class Engine: Sendable {
   }
 
   private func writeEverything() async throws(EngineError) {
-    if isReadOnly { return }
+    if hasOtherWriters { return }
     storage.sequencer.refuseCommits()
     try await flush()
     guard storage.sequencer.hasWritten || storage.hasCommitsInLogs else { return }

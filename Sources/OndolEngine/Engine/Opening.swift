@@ -188,7 +188,13 @@ struct Opening: Sendable {
   // MARK: - The engine
 
   /// Puts the parts together.
-  func makeEngine(maintenance: any Worker, logWorker: any Worker) -> Engine {
+  ///
+  /// - Parameter remote: makes what sends and follows commits where a store has the rows, as of
+  ///   some commit; what is in the directory is then of no use but for being there.
+  func makeEngine(
+    maintenance: any Worker, logWorker: any Worker, on remote: RemoteRows? = nil,
+    _ makeSession: (ViewHolder) -> RemoteSession? = { _ in nil }
+  ) -> Engine {
     let cache = BlockCache(budgetBytes: options.cacheSize)
     let valueFiles = ValueFiles(
       identity: manifest.superblock.identity, directory: directory, cache: cache)
@@ -211,11 +217,14 @@ struct Opening: Sendable {
         }, state: state)
     }
     let reads = ReadingThreads(environment.threads)
+    let isRemote = remote != nil
     let views = ViewHolder(
-      View(shards: shards, reads: reads), published: recovered.sequence, now: environment.now)
+      View(shards: remote.map { [ShardView(on: $0)] } ?? shards, reads: reads),
+      published: remote?.base.sequence ?? recovered.sequence, now: environment.now)
     let sequencer = Sequencer(
       recovered: recovered, views: views, environment: environment, options: options,
-      identity: manifest.superblock.identity, syncWorker: logWorker, cache: cache)
+      identity: manifest.superblock.identity, syncWorker: logWorker, cache: cache,
+      refusal: isRemote ? .unsupported(reason: Engine.noFiles) : nil)
     directory.observeFailure { [weak sequencer] in _ = sequencer?.fail($0) }
     let storage = Storage(
       directory: directory, lock: lock, environment: environment, options: options,
@@ -223,6 +232,16 @@ struct Opening: Sendable {
       valueFiles: valueFiles, maintenance: maintenance, unfinished: replacement.map { ($0, names) })
     // Where it fails for the moment, whoever writes first tries again.
     if replacement != nil { maintenance.enqueue { try? storage.attempt { _ in } } }
-    return Engine(storage: storage, logWorker: logWorker, reads: reads)
+    return Engine(
+      storage: storage, logWorker: logWorker, reads: reads, remote: makeSession(views))
+  }
+}
+
+extension ShardView {
+  /// The rows that a store has, with nothing above them.
+  fileprivate convenience init(on remote: RemoteRows) {
+    var state = ShardState()
+    state.flushedThrough = remote.base.sequence
+    self.init(active: Memtable(capacity: 0), state: state, remote: remote)
   }
 }

@@ -57,6 +57,13 @@ package struct CommitPoint: Sendable, Hashable {
   }
 }
 
+/// What a commit became.
+package struct CommitReceipt: Sendable, Equatable {
+  package var sequence: SequenceNumber
+  /// Microseconds since 1970, later than that of every commit before.
+  package var time: Int64
+}
+
 /// How a stamp is written.
 package enum StampForm: Sendable {
   /// The sequence number, low byte first.
@@ -190,14 +197,7 @@ package struct Batch: Sendable {
     var frame = frame
     self.frame = []
     for stamp in stamps {
-      switch stamp.form {
-      case .sequence: frame.overwriteLittleEndian(sequence.rawValue, at: stamp.offset)
-      case .time: frame.overwriteLittleEndian(time, at: stamp.offset)
-      case .orderedTime:
-        frame.overwriteLittleEndian((time ^ .min).byteSwapped, at: stamp.offset)
-      case .descendingTime:
-        frame.overwriteLittleEndian((~(time ^ .min)).byteSwapped, at: stamp.offset)
-      }
+      frame.overwriteStamp(stamp.form, at: stamp.offset, sequence, time: time)
     }
     return frame
   }
@@ -232,6 +232,21 @@ package struct Batch: Sendable {
     for place in places {
       precondition(place.offset >= 0 && place.offset + 8 <= bytes.byteCount, "a stamp outside")
       stamps.append(Stamp(offset: frame.count + place.offset, form: place.form))
+    }
+  }
+}
+
+extension [UInt8] {
+  /// Writes a commit's number or time over the eight bytes at a place.
+  @inline(__always)
+  mutating func overwriteStamp(
+    _ form: StampForm, at offset: Int, _ sequence: SequenceNumber, time: Int64
+  ) {
+    switch form {
+    case .sequence: overwriteLittleEndian(sequence.rawValue, at: offset)
+    case .time: overwriteLittleEndian(time, at: offset)
+    case .orderedTime: overwriteLittleEndian((time ^ .min).byteSwapped, at: offset)
+    case .descendingTime: overwriteLittleEndian((~(time ^ .min)).byteSwapped, at: offset)
     }
   }
 }

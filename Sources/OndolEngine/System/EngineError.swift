@@ -39,6 +39,10 @@ package enum EngineError: Error, Sendable, Equatable {
   /// Reading beside a writer: it has removed a file that what is shown needs and that could not be
   /// kept open. A refresh shows what is there now.
   case superseded(file: String)
+  /// What keeps the database's rows cannot be reached. A commit that ends so has not happened.
+  case unreachable(reason: String)
+  /// There is no such thing where the database is kept.
+  case unsupported(reason: String)
   /// A read that may not wait for the disk would have to. Never leaves the engine: the read is done
   /// again where it may wait.
   case wouldBlock
@@ -86,7 +90,8 @@ extension EngineError: CustomStringConvertible {
       return "a row changed while the batch was prepared"
     case .tooLarge(let bytes, let limit):
       return "the commit has \(bytes) bytes and may have \(limit)"
-    case .invalid(let reason), .notInHistory(let reason):
+    case .invalid(let reason), .notInHistory(let reason), .unreachable(let reason),
+      .unsupported(let reason):
       return reason
     case .superseded(let file):
       return "the writer has put others in the place of \(file)"

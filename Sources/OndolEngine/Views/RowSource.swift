@@ -1,15 +1,17 @@
 // One of the places rows come from, behind a switch instead of an existential: a step costs a
 // branch.
 
-/// A memtable's or a run's rows in order.
+/// A memtable's, a run's or a store's rows in order.
 enum RowSource {
   case memtable(MemtableCursor)
   case run(RunCursor)
+  case remote(RemoteCursor)
 
   var isValid: Bool {
     switch self {
     case .memtable(let cursor): cursor.isValid
     case .run(let cursor): cursor.isValid
+    case .remote(let cursor): cursor.isValid
     }
   }
 
@@ -19,13 +21,14 @@ enum RowSource {
     switch self {
     case .memtable(let cursor): held(cursor.key, by: owner)
     case .run(let cursor): held(cursor.key, by: owner)
+    case .remote(let cursor): held(cursor.key, by: owner)
     }
   }
 
   /// The file that the current row is in; nil when it is in memory only.
   var fileName: String? {
     switch self {
-    case .memtable: nil
+    case .memtable, .remote: nil
     case .run(let cursor): cursor.fileName
     }
   }
@@ -35,6 +38,7 @@ enum RowSource {
     switch self {
     case .memtable(let cursor): cursor.window
     case .run(let cursor): cursor.window
+    case .remote(let cursor): cursor.window
     }
   }
 
@@ -47,26 +51,32 @@ enum RowSource {
     switch self {
     case .memtable(let cursor): held(cursor.value, by: owner)
     case .run(let cursor): held(try cursor.resolvedValue, by: owner)
+    case .remote(let cursor): held(cursor.value, by: owner)
     }
   }
 
   /// Moves to another row of the same window.
   func move(to window: RowWindow) {
     switch self {
-    case .memtable: break
+    case .memtable, .remote: break
     case .run(let cursor): cursor.move(to: window)
     }
   }
 
   /// Has moves that would wait for a file throw `.wouldBlock` instead.
   func forbidBlocking() {
-    if case .run(let cursor) = self { cursor.mayBlock = false }
+    switch self {
+    case .memtable: break
+    case .run(let cursor): cursor.mayBlock = false
+    case .remote(let cursor): cursor.mayBlock = false
+    }
   }
 
   func seekToFirst() throws(EngineError) {
     switch self {
     case .memtable(let cursor): cursor.seekToFirst()
     case .run(let cursor): try cursor.seekToFirst()
+    case .remote(let cursor): try cursor.seekToFirst()
     }
   }
 
@@ -74,6 +84,7 @@ enum RowSource {
     switch self {
     case .memtable(let cursor): cursor.seekToLast()
     case .run(let cursor): try cursor.seekToLast()
+    case .remote(let cursor): try cursor.seekToLast()
     }
   }
 
@@ -81,6 +92,7 @@ enum RowSource {
     switch self {
     case .memtable(let cursor): cursor.seek(atOrAfter: key)
     case .run(let cursor): try cursor.seek(atOrAfter: key)
+    case .remote(let cursor): try cursor.seek(atOrAfter: key)
     }
   }
 
@@ -88,6 +100,7 @@ enum RowSource {
     switch self {
     case .memtable(let cursor): cursor.seek(atOrBefore: key)
     case .run(let cursor): try cursor.seek(atOrBefore: key)
+    case .remote(let cursor): try cursor.seek(atOrBefore: key)
     }
   }
 
@@ -95,6 +108,7 @@ enum RowSource {
     switch self {
     case .memtable(let cursor): cursor.next()
     case .run(let cursor): try cursor.next()
+    case .remote(let cursor): try cursor.next()
     }
   }
 
@@ -102,6 +116,7 @@ enum RowSource {
     switch self {
     case .memtable(let cursor): cursor.previous()
     case .run(let cursor): try cursor.previous()
+    case .remote(let cursor): try cursor.previous()
     }
   }
 }

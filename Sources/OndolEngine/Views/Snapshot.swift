@@ -78,7 +78,9 @@ package struct Snapshot: Sendable {
   package func withValues(
     of keys: [[UInt8]], at places: Range<Int>, mayBlock: Bool, _ body: (Int, RawSpan) -> Void
   ) throws(EngineError) -> Bool {
-    try view.table.find(keys, at: places, upTo: sequence, mayBlock: mayBlock) {
+    // One trip to the store for all.
+    if mayBlock, let remote = view.shards[0].remote { try remote.warm(keys[places]) }
+    return try view.table.find(keys, at: places, upTo: sequence, mayBlock: mayBlock) {
       place, kind, value in
       if kind == .put { body(place, value) }
     }
@@ -116,6 +118,9 @@ package struct Snapshot: Sendable {
       sources.append(.memtable(MemtableCursor(memtable, upTo: sequence)))
     }
     for run in shard.runs { sources.append(.run(run.cursor())) }
+    if let remote = shard.remote {
+      sources.append(.remote(RemoteCursor(remote, from: lower, to: upper)))
+    }
     return Cursor(
       SnapshotWalk(
         MergeCursor(sources), from: lower, to: upper, mayBlock: mayBlock, in: view))

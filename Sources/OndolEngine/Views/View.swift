@@ -19,14 +19,18 @@ final class ShardView: Sendable {
   let runs: [Run]
   /// What the manifest says of the runs.
   let state: ShardState
+  /// The rows below the memtables where a store has them; then there are no runs.
+  let remote: RemoteRows?
 
   init(
-    active: Memtable, sealed: [Memtable] = [], runs: [Run] = [], state: ShardState = ShardState()
+    active: Memtable, sealed: [Memtable] = [], runs: [Run] = [], state: ShardState = ShardState(),
+    remote: RemoteRows? = nil
   ) {
     self.active = active
     self.sealed = sealed
     self.runs = runs
     self.state = state
+    self.remote = remote
   }
 
   /// Every row up to here is in the runs.
@@ -37,7 +41,7 @@ final class ShardView: Sendable {
     memtable.charge(like: active)
     return ShardView(
       active: memtable, sealed: active.isEmpty ? sealed : [active] + sealed, runs: runs,
-      state: state)
+      state: state, remote: remote)
   }
 
   /// Other runs, and without `flushed`, whose rows are in them.

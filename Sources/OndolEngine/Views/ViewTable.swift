@@ -13,6 +13,8 @@
     let memtables: UnsafeMutableBufferPointer<Unmanaged<Memtable>>
     /// Newest first.
     let runs: UnsafeMutableBufferPointer<RunEntry>
+    /// What there is in their place.
+    let remote: Unmanaged<RemoteRows>?
   }
 
   @safe fileprivate struct RunEntry: BitwiseCopyable {
@@ -27,7 +29,9 @@
     for (index, view) in views.enumerated() {
       let memtables = [view.active] + view.sealed
       let table = unsafe ShardTable(
-        memtables: .allocate(capacity: memtables.count), runs: .allocate(capacity: view.runs.count))
+        memtables: .allocate(capacity: memtables.count),
+        runs: .allocate(capacity: view.runs.count),
+        remote: view.remote.map(Unmanaged.passUnretained))
       for (place, memtable) in memtables.enumerated() {
         unsafe table.memtables.initializeElement(at: place, to: .passUnretained(memtable))
       }
@@ -95,15 +99,19 @@
       case .notInMemory: break
       }
     }
-    return try unsafe find(key, in: runs, mayBlock, body)
+    return try find(key, in: shard, mayBlock, body)
   }
 
-  /// The same in several runs, or in one of which not all is in memory.
+  /// The same in several runs, in one of which not all is in memory, or in a store.
   @inline(never)
   private func find(
-    _ key: RawSpan, in runs: UnsafeMutableBufferPointer<RunEntry>, _ mayBlock: Bool,
-    _ body: (RowKind, RawSpan) -> Void
+    _ key: RawSpan, in shard: ShardTable, _ mayBlock: Bool, _ body: (RowKind, RawSpan) -> Void
   ) throws(EngineError) -> Bool? {
+    if let remote = unsafe shard.remote {
+      // Safe: the view's owner keeps it.
+      return try unsafe remote.takeUnretainedValue().find(key, mayBlock: mayBlock, body)
+    }
+    let runs = unsafe shard.runs
     let hash = KeyHash.hash(key)
     for index in runs.indices {
       let isLast = index == runs.count - 1

@@ -15,7 +15,7 @@ import Testing
     var options = Database.Options()
     options.blobLease = .zero
     options.blobGracePeriod = .zero
-    let database = try await Database.inMemory(options: options)
+    let database = try await Database.underTest(options: options)
     var trial = HolderTrial(database, seed: seed)
     try await database.collection("items").linkBlobs(field: "files", under: "p")
     for step in 0..<24 {

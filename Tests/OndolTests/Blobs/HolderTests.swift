@@ -8,7 +8,7 @@ import Testing
 @testable import Ondol
 
 @Suite struct HolderTests {
-  private func database() async throws -> Database { try await Database.inMemory() }
+  private func database() async throws -> Database { try await Database.underTest() }
 
   private func code(_ call: () async throws -> Void) async -> DatabaseError.Code? {
     do { try await call() } catch { return (error as? DatabaseError)?.code }
@@ -310,7 +310,7 @@ import Testing
     var options = Database.Options()
     options.blobLease = .zero
     options.blobGracePeriod = .zero
-    return try await Database.inMemory(options: options)
+    return try await Database.underTest(options: options)
   }
 
   @Test(arguments: [10, 30_000, 2_500_000])

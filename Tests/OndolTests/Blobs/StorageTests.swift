@@ -13,7 +13,7 @@ import Testing
     return (0..<count).map { _ in UInt8(truncatingIfNeeded: random.next() >> 11) }
   }
 
-  private func database() async throws -> Database { try await Database.inMemory() }
+  private func database() async throws -> Database { try await Database.underTest() }
 
   // MARK: - Paths
 
@@ -224,8 +224,9 @@ import Testing
     #expect(try await !photo.exists())
   }
 
-  @Test func `A copy and a move are one commit, and touch no bytes`() async throws {
-    let database = try await Database.inMemory(
+  @Test(.enabled(if: TestedStore.current.keepsChanges))
+  func `A copy and a move are one commit, and touch no bytes`() async throws {
+    let database = try await Database.underTest(
       options: Database.Options(changeRetention: Database.ChangeRetention()))
     let storage = database.storage
     let (a, b, c) = (

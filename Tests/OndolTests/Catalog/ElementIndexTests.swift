@@ -10,7 +10,7 @@ import Testing
 @Suite("Indexes with elements among other fields")
 struct ElementIndexTests {
   @Test func `The newest documents with a tag are a page of the index`() async throws {
-    let database = try await Database.inMemory()
+    let database = try await Database.underTest()
     let items = database.collection("items")
     for number in 0..<60 {
       let tag = "t\(number % 3)"
@@ -45,7 +45,7 @@ struct ElementIndexTests {
   }
 
   @Test func `What no query could use is refused`() async throws {
-    let database = try await Database.inMemory()
+    let database = try await Database.underTest()
     let items = database.collection("items")
     let refused: [([String], Bool, Filter?)] = [
       (["a[]", "b[]"], false, nil), (["-a[]"], false, nil), (["a[]"], true, nil),
@@ -63,7 +63,7 @@ struct ElementIndexTests {
   }
 
   @Test func `A query for elements is told of an index of whole arrays`() async throws {
-    let database = try await Database.inMemory()
+    let database = try await Database.underTest()
     let items = database.collection("items")
     try await items.document("a").setData(["tags": ["x"], "at": 1])
     try await items.createIndex(on: ["tags", "-at"])
@@ -78,7 +78,7 @@ struct ElementIndexTests {
   }
 
   @Test func `Ids can have another direction than the last field`() async throws {
-    let database = try await Database.inMemory()
+    let database = try await Database.underTest()
     let items = database.collection("items")
     for number in 0..<9 {
       try await items.document("d\(number)").setData(["n": number / 3])
@@ -128,8 +128,8 @@ struct ElementIndexTests {
   @Test(arguments: Seeds.first(8))
   func `Queries by elements find what a scan finds`(seed: UInt64) async throws {
     var random = SeededRandom(seed: seed)
-    let indexed = try await Database.inMemory()
-    let plain = try await Database.inMemory()
+    let indexed = try await Database.underTest()
+    let plain = try await Database.underTest()
     var used: Set<String> = []
     for round in 0..<3 {
       let batches = [indexed.batch(), plain.batch()]

@@ -10,7 +10,7 @@ import Testing
   @Test func `A unique index refuses a second document with the values, naming the first`()
     async throws
   {
-    let database = try await Database.inMemory()
+    let database = try await Database.underTest()
     let users = database.collection("users")
     try await users.document("ada").setData(["email": "a@b.kr", "n": 1])
     try await users.createIndex(on: ["email"], unique: true)
@@ -45,7 +45,7 @@ import Testing
   @Test func `Unique values can be exchanged in one commit, and not taken twice in one`()
     async throws
   {
-    let database = try await Database.inMemory()
+    let database = try await Database.underTest()
     let users = database.collection("users")
     try await users.createIndex(on: ["name"], unique: true)
     try await users.document("a").setData(["name": "x"])
@@ -70,7 +70,7 @@ import Testing
   }
 
   @Test func `Of many who take a unique value at once one gets it`() async throws {
-    let database = try await Database.inMemory()
+    let database = try await Database.underTest()
     let users = database.collection("users")
     try await users.createIndex(on: ["a", "b"], unique: true)
     for round in 0..<20 {
@@ -95,7 +95,7 @@ import Testing
   }
 
   @Test func `A unique index is not made where documents agree`() async throws {
-    let database = try await Database.inMemory()
+    let database = try await Database.underTest()
     let users = database.collection("users")
     for number in 0..<600 { try await users.document("u\(number)").setData(["n": number % 599]) }
     let error = await #expect(throws: DatabaseError.self) {
@@ -111,7 +111,7 @@ import Testing
   @Test func `A partial index holds what meets its condition, and serves what says so`()
     async throws
   {
-    let database = try await Database.inMemory()
+    let database = try await Database.underTest()
     let items = database.collection("items")
     for number in 0..<20 {
       try await items.document("d\(number)").setData(["n": number, "s": "x"])
@@ -141,7 +141,7 @@ import Testing
   }
 
   @Test func `An index on elements finds arrays, each document once`() async throws {
-    let database = try await Database.inMemory()
+    let database = try await Database.underTest()
     let items = database.collection("items")
     try await items.document("a").setData(["tags": ["oak", "new", "oak"]])
     try await items.document("b").setData(["tags": ["new", 1]])
@@ -168,7 +168,7 @@ import Testing
   }
 
   @Test func `A group's index serves every collection of it, later ones too`() async throws {
-    let database = try await Database.inMemory()
+    let database = try await Database.underTest()
     let paths = ["work", "users/a/work", "users/b/work", "teams/t/users/x/work"]
     for (number, path) in paths.dropLast().enumerated() {
       try await database.collection(path).document("d").setData(["n": number, "s": "x"])
@@ -254,7 +254,7 @@ import Testing
   }
 
   @Test func `Dropping a collection below a document leaves its neighbours`() async throws {
-    let database = try await Database.inMemory()
+    let database = try await Database.underTest()
     let posts = ["a", "b"].map { database.collection("users/\($0)/posts") }
     for collection in posts {
       for number in 0..<300 { try await collection.document("p\(number)").setData(["n": number]) }
@@ -270,7 +270,7 @@ import Testing
   }
 
   @Test func `Building tells how far it is, and writes go on meanwhile`() async throws {
-    let database = try await Database.inMemory()
+    let database = try await Database.underTest()
     let items = database.collection("items")
     for number in 0..<700 { try await items.document("d\(number)").setData(["n": number]) }
     var steps: [IndexProgress] = []
@@ -286,7 +286,7 @@ import Testing
   }
 
   @Test func `Slow queries get their index when the database is to make them`() async throws {
-    let database = try await Database.inMemory(options: .init(automaticIndexes: true))
+    let database = try await Database.underTest(options: .init(automaticIndexes: true))
     let items = database.collection("items")
     for number in 0..<200 { try await items.document("d\(number)").setData(["n": number]) }
     #expect(try await items.whereField("n", isEqualTo: 7).getDocuments().count == 1)
@@ -298,7 +298,7 @@ import Testing
   @Test func `An index is made for a hundred documents of which few are wanted, or all sorted`()
     async throws
   {
-    let database = try await Database.inMemory(options: .init(automaticIndexes: true))
+    let database = try await Database.underTest(options: .init(automaticIndexes: true))
     // How many documents, how many of them are asked for, and whether in an order.
     let cases: [(name: String, count: Int, wanted: Int, isSorted: Bool, index: String?)] = [
       ("few", 99, 1, false, nil), ("many", 100, 26, false, nil), ("quarter", 100, 25, false, "g"),

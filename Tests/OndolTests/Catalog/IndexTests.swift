@@ -33,7 +33,7 @@ import Testing
   }
 
   @Test func `A write that was prepared before an index was declared is refused`() async throws {
-    let database = try await Database.inMemory()
+    let database = try await Database.underTest()
     let document = database.document("c/d")
     try await document.setData(["n": 1])
     let write = DocumentWrite(
@@ -47,7 +47,7 @@ import Testing
   }
 
   @Test func `A new collection's number is refused to the second who takes it`() async throws {
-    let database = try await Database.inMemory()
+    let database = try await Database.underTest()
     var batches: [Batch] = []
     for root in ["a", "b"] {
       let write = DocumentWrite(
@@ -67,7 +67,7 @@ import Testing
   func `Documents without the first field are not in an index, and later fields may be missing`()
     async throws
   {
-    let database = try await Database.inMemory()
+    let database = try await Database.underTest()
     let collection = database.collection("c")
     try await collection.document("none").setData(["b": 1])
     try await collection.document("first").setData(["a": 1])
@@ -88,7 +88,7 @@ import Testing
   }
 
   @Test func `An index serves all collections with the same names`() async throws {
-    let database = try await Database.inMemory()
+    let database = try await Database.underTest()
     let users = ["a", "b", "\u{ff}"].map { database.document("users/\($0)").collection("posts") }
     for (number, posts) in users.enumerated() {
       for post in 0..<10 { try await posts.document("p\(post)").setData(["n": post, "u": number]) }
@@ -108,7 +108,7 @@ import Testing
   }
 
   @Test func `Names in an index keep dots and backticks apart`() async throws {
-    let database = try await Database.inMemory()
+    let database = try await Database.underTest()
     let collection = database.collection("c")
     try await collection.document("d").setData(["a.b": 1, "a": ["b": 2], "-x": 3])
     try await collection.createIndex(on: ["`a.b`"])
@@ -161,7 +161,7 @@ import Testing
   }
 
   @Test func `A family runs out of keyspaces with an error`() async throws {
-    let database = try await Database.inMemory()
+    let database = try await Database.underTest()
     try await database.document("c/d").setData(["a": 1])
     try await database.changeCatalog(of: "c") { (edit) throws(DatabaseError) in
       for _ in 2..<Keyspace.familyCapacity { _ = try edit.takeKeyspace() }

@@ -186,7 +186,7 @@ struct UniqueNullTests {
   @Test func `Both kinds of one field are two indexes, and each is refused by its own rule`()
     async throws
   {
-    let database = try await Database.inMemory()
+    let database = try await Database.underTest()
     let users = database.collection("users")
     let distinct = try await users.createIndex(on: ["email"], unique: true)
     try await users.document("a").setData(["email": Value.null])
@@ -207,7 +207,7 @@ struct UniqueNullTests {
   }
 
   @Test func `Nobody takes a null for one document when a plan is made`() async throws {
-    let database = try await Database.inMemory()
+    let database = try await Database.underTest()
     let items = database.collection("items")
     try await items.createIndex(on: ["code"], unique: true)
     try await items.createIndex(on: ["kind"])

@@ -17,19 +17,19 @@ struct Item: Codable, Identifiable, Equatable, Sendable {
 
 @Suite struct DocumentContractTests {
   @Test func `Documents are written, merged, updated, read and deleted as promised`() async throws {
-    try await useDocuments(try await Database.inMemory())
+    try await useDocuments(try await Database.underTest())
   }
 
   @Test func `The same calls work on the main actor`() async throws {
-    try await MainActorClient().use(try await Database.inMemory())
+    try await MainActorClient().use(try await Database.underTest())
   }
 
   @Test func `The same calls work in an actor`() async throws {
-    try await ActorClient().use(try await Database.inMemory())
+    try await ActorClient().use(try await Database.underTest())
   }
 
   @Test func `Queries and indexes are used as promised`() async throws {
-    try await useQueries(try await Database.inMemory())
+    try await useQueries(try await Database.underTest())
   }
 }
 

@@ -82,7 +82,7 @@ private final class Derived: Base {
 
 @Suite struct CodableTests {
   @Test func `Every kind of field survives the way through a document`() async throws {
-    let database = try await Database.inMemory()
+    let database = try await Database.underTest()
     let document = database.document("c/d")
     let value = Everything(
       point: try GeoPoint(latitude: 37.5, longitude: 127),
@@ -117,7 +117,7 @@ private final class Derived: Base {
       var author: DocumentReference
       var others: [DocumentReference]
     }
-    let database = try await Database.inMemory()
+    let database = try await Database.underTest()
     let author = database.document("users/u")
     let post = Post(author: author, others: [database.document("users/v")])
     let document = try await database.collection("posts").addDocument(from: post)
@@ -133,7 +133,7 @@ private final class Derived: Base {
       struct Item: Codable { var price: Int }
       var items: [Item]
     }
-    let database = try await Database.inMemory()
+    let database = try await Database.underTest()
     let shelves = database.collection("shelves")
     try await shelves.document("a").setData(["items": [["price": 1], ["price": 2]]])
     try await shelves.document("b").setData(["items": [["price": 1], ["price": "two"]]])
@@ -153,7 +153,7 @@ private final class Derived: Base {
   }
 
   @Test func `A document that is not there decodes as nil, or throws`() async throws {
-    let database = try await Database.inMemory()
+    let database = try await Database.underTest()
     let missing = try await database.document("c/d").getDocument()
     #expect(try missing.data(as: [String: Int]?.self) == nil)
     let error = #expect(throws: DatabaseError.self) { try missing.data(as: [String: Int].self) }
@@ -181,7 +181,7 @@ private final class Derived: Base {
     struct Throwing: Encodable {
       func encode(to encoder: any Encoder) throws { throw CocoaError(.coderInvalidValue) }
     }
-    let document = try await Database.inMemory().document("c/d")
+    let document = try await Database.underTest().document("c/d")
     let tooLarge = await #expect(throws: DatabaseError.self) {
       try await document.setData(from: Wrong(list: [1, .max]))
     }
@@ -209,7 +209,7 @@ private final class Derived: Base {
       ]
     }
     struct Held: Codable, Equatable { var theShape: Shape; var allShapes: [Shape] }
-    let document = try await Database.inMemory().document("c/d")
+    let document = try await Database.underTest().document("c/d")
     for shape in Shape.allCases {
       let held = Held(theShape: shape, allShapes: Shape.allCases)
       try await document.setData(from: held, encoder: DocumentEncoder(keyStrategy: strategy))
@@ -234,7 +234,7 @@ private final class Derived: Base {
     let item = Item(
       byUUID: [id: [1, 2]], byKind: [.big: 1, .small: 2], byInt: [7: "a"], byByte: [255: 1],
       byPlace: [Place(x: 1): 2], byText: ["oneName": .big])
-    let document = try await Database.inMemory().document("c/d")
+    let document = try await Database.underTest().document("c/d")
     for strategy in [KeyStrategy.unchanged, .snakeCase] {
       try await document.setData(from: item, encoder: DocumentEncoder(keyStrategy: strategy))
       let read = try await document.getDocument(
@@ -257,7 +257,7 @@ private final class Derived: Base {
     struct Price: Codable { var price: Decimal? }
     struct Half: Codable { var f: Float }
     struct Day: Codable, Equatable { var date: Date }
-    let document = try await Database.inMemory().document("c/d")
+    let document = try await Database.underTest().document("c/d")
     let error = await #expect(throws: DatabaseError.self) {
       try await document.setData(from: Price(price: Decimal(string: "12.50")))
     }
@@ -297,7 +297,7 @@ private final class Derived: Base {
     struct Own: Decodable {
       init(from decoder: any Decoder) throws { throw CocoaError(.coderInvalidValue) }
     }
-    let document = try await Database.inMemory().document("c/d")
+    let document = try await Database.underTest().document("c/d")
     try await document.setData(["price": "x"])
     do throws(DatabaseError) {
       _ = try await document.getDocument(as: Item.self)

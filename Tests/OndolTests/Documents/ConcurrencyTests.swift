@@ -10,7 +10,7 @@ import Testing
 
 @Suite struct ConcurrencyTests {
   @Test func `Increments and unions of many tasks are all counted`() async throws {
-    let database = try await Database.inMemory()
+    let database = try await Database.underTest()
     let document = database.document("c/d")
     try await document.setData(["n": 0])
     try await withThrowingTaskGroup(of: Void.self) { group in
@@ -36,7 +36,7 @@ import Testing
   }
 
   @Test func `A thousand increments at once of one document are a thousand commits`() async throws {
-    let database = try await Database.inMemory()
+    let database = try await Database.underTest()
     let document = database.document("c/d")
     try await document.setData(["n": 0])
     let before = database.engine.metrics.sequence.rawValue
@@ -52,7 +52,7 @@ import Testing
   }
 
   @Test func `What is written with any durability can be made safe`() async throws {
-    let database = try await Database.inMemory(
+    let database = try await Database.underTest(
       options: .init(durability: .periodic(.milliseconds(100))))
     try await database.document("c/a").setData(["n": 1])
     try await database.document("c/b").setData(["n": 2], durability: .memory)
@@ -62,7 +62,7 @@ import Testing
   }
 
   @Test func `Of many who create one document, one wins`() async throws {
-    let database = try await Database.inMemory()
+    let database = try await Database.underTest()
     let winners = try await withThrowingTaskGroup(of: Bool.self) { group in
       for task in 0..<50 {
         group.addTask {
@@ -81,7 +81,7 @@ import Testing
   }
 
   @Test func `Of many who change one version, one wins`() async throws {
-    let database = try await Database.inMemory()
+    let database = try await Database.underTest()
     let document = database.document("users/a")
     let version = try await document.setData(["n": 0]).version
     let winners = try await withThrowingTaskGroup(of: Bool.self) { group in
@@ -102,7 +102,7 @@ import Testing
   }
 
   @Test func `Collections, names and indexes made at once all come to be`() async throws {
-    let database = try await Database.inMemory()
+    let database = try await Database.underTest()
     try await withThrowingTaskGroup(of: Void.self) { group in
       for task in 0..<12 {
         group.addTask {
@@ -145,7 +145,7 @@ import Testing
   }
 
   @Test func `An index built while documents are written has them all`() async throws {
-    let database = try await Database.inMemory()
+    let database = try await Database.underTest()
     let collection = database.collection("c")
     for number in 0..<600 {
       try await collection.document("d\(number)").setData(["n": number % 10], durability: .memory)
@@ -206,7 +206,7 @@ import Testing
   }
 
   @Test func `Many readers see whole commits while writers go on`() async throws {
-    let database = try await Database.inMemory()
+    let database = try await Database.underTest()
     let pair = database.document("c/pair")
     try await pair.setData(["a": 0, "b": 0])
     try await withThrowingTaskGroup(of: Void.self) { group in

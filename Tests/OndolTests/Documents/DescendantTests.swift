@@ -17,7 +17,7 @@ import Testing
   }
 
   @Test func `Collections are listed while there is something in or below them`() async throws {
-    let database = try await Database.inMemory()
+    let database = try await Database.underTest()
     try await makeTree(database)
     #expect(try await database.listCollections().map(\.path) == ["items", "users"])
     let user = database.document("users/u1")
@@ -31,7 +31,7 @@ import Testing
   }
 
   @Test func `A recursive delete takes everything below in one commit`() async throws {
-    let database = try await Database.inMemory()
+    let database = try await Database.underTest()
     try await makeTree(database)
     let before = database.snapshot()
     let result = try await database.document("users/u1").delete(
@@ -53,7 +53,7 @@ import Testing
   }
 
   @Test func `A recursive delete looks at the version`() async throws {
-    let database = try await Database.inMemory()
+    let database = try await Database.underTest()
     try await makeTree(database)
     let error = await #expect(throws: DatabaseError.self) {
       try await database.document("users/u1").delete(recursive: true, ifVersion: .missing)
@@ -63,7 +63,7 @@ import Testing
   }
 
   @Test func `A recursive delete leaves no orphan that was added meanwhile`() async throws {
-    let database = try await Database.inMemory()
+    let database = try await Database.underTest()
     for round in 0..<10 {
       let user = database.document("users/u\(round)")
       try await withThrowingTaskGroup(of: Void.self) { group in
@@ -90,7 +90,7 @@ import Testing
   }
 
   @Test func `A result names the fields that changed`() async throws {
-    let document = try await Database.inMemory().document("c/d")
+    let document = try await Database.underTest().document("c/d")
     let created = try await document.setData(["a": 1, "b": ["c": 1, "d": [1]], "n": 1])
     #expect(created.changedFields == ["a", "b", "n"])
     let changed = try await document.updateData([

@@ -20,7 +20,7 @@ private struct Link: Codable {
 
 @Suite struct FieldWrapperTests {
   @Test func `An id comes from the document and is not stored`() async throws {
-    let database = try await Database.inMemory()
+    let database = try await Database.underTest()
     let users = database.collection("users")
     try await users.document("u1").setData(from: User(id: "other", name: "Kim"))
     let snapshot = try await users.document("u1").getDocument()
@@ -33,7 +33,7 @@ private struct Link: Codable {
   }
 
   @Test func `A field with the name of the id is refused`() async throws {
-    let database = try await Database.inMemory()
+    let database = try await Database.underTest()
     let document = database.document("users/u1")
     try await document.setData(["id": "x", "name": "Kim"])
     let error = await #expect(throws: DatabaseError.self) {
@@ -43,7 +43,7 @@ private struct Link: Codable {
   }
 
   @Test func `A missing moment becomes the commit's, a given one stays`() async throws {
-    let database = try await Database.inMemory()
+    let database = try await Database.underTest()
     let document = database.document("users/u1")
     let result = try await document.setData(from: User(name: "Kim"), returning: .after)
     #expect(try result.after?.data(as: User.self).seen == result.commitTime.dateValue())
@@ -53,7 +53,7 @@ private struct Link: Codable {
   }
 
   @Test func `An explicit null is stored, a nil is left out, and both read as nil`() async throws {
-    let database = try await Database.inMemory()
+    let database = try await Database.underTest()
     let document = database.document("users/u1")
     try await document.setData(from: User(name: "Kim"))
     let data = try await document.getDocument().data()
@@ -90,7 +90,7 @@ private struct Link: Codable {
   func `Strategies undo each other`(dates: DateStrategy) async throws {
     let encoder = DocumentEncoder(keyStrategy: .snakeCase, dateStrategy: dates)
     let decoder = DocumentDecoder(keyStrategy: .snakeCase, dateStrategy: dates)
-    let document = try await Database.inMemory().document("c/d")
+    let document = try await Database.underTest().document("c/d")
     try await document.setData(from: Photo(), encoder: encoder)
     let snapshot = try await document.getDocument()
     #expect(
@@ -119,7 +119,7 @@ private struct Link: Codable {
       var name: String
       var size: Size?
     }
-    let items = try await Database.inMemory().collection("items")
+    let items = try await Database.underTest().collection("items")
     try await items.document("a").setData(["name": "Lamp"])
     try await items.document("b").setData(["name": 7])
     try await items.document("c").setData(["name": "Desk", "size": ["width": "wide"]])

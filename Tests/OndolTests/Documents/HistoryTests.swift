@@ -10,8 +10,8 @@ import Testing
 @Suite struct HistoryTests {
   @Test(arguments: Seeds.first(4))
   func `Transactions on real threads are serializable`(seed: UInt64) async throws {
-    let database = try await Database.inMemory()
-    let history = try await HistoryWorkload(database: database, seed: seed).run()
+    let database = try await Database.underTest()
+    let history = try await HistoryWorkload(databases: [database], seed: seed).run()
     #expect(history.violation() == nil, "seed \(seed)")
     try await database.close()
   }
@@ -21,7 +21,7 @@ import Testing
     let history = try SimulationExecutor.run(seed: seed) { executor in
       let world = SimulatedWorld(seed: seed, threads: executor)
       let database = try await Database.open(at: "/db", environment: world.environment)
-      let history = try await HistoryWorkload(database: database, seed: seed, rounds: 6).run()
+      let history = try await HistoryWorkload(databases: [database], seed: seed, rounds: 6).run()
       try await database.close()
       return history
     }
@@ -31,7 +31,8 @@ import Testing
 
 /// Tasks that run random transactions over a few keys.
 struct HistoryWorkload: Sendable {
-  var database: Database
+  /// Openings of one database, among which the tasks are dealt out.
+  var databases: [Database]
   var seed: UInt64
   var tasks = 6
   var rounds = 12
@@ -46,7 +47,8 @@ struct HistoryWorkload: Sendable {
           var random = SeededRandom(seed: seed &* 1_000 &+ UInt64(task))
           for round in 0..<rounds {
             let plan = TransactionPlan(keys: Self.keys, using: &random)
-            try await perform(plan, number: task * 1_000 + round, recorder)
+            try await perform(
+              plan, number: task * 1_000 + round, on: databases[task % databases.count], recorder)
           }
         }
       }
@@ -55,24 +57,23 @@ struct HistoryWorkload: Sendable {
     return recorder.history(finalLists: try await lists())
   }
 
-  private var collection: CollectionReference { database.collection("keys") }
-
   private func lists() async throws -> [String: [Int]] {
     var lists: [String: [Int]] = [:]
-    for document in try await collection.getDocuments().documents {
+    try await databases[0].refresh()
+    for document in try await databases[0].collection("keys").getDocuments().documents {
       lists[document.documentID] = document["list"] ?? []
     }
     return lists
   }
 
   private func perform(
-    _ plan: TransactionPlan, number: Int, _ recorder: TransactionRecorder
+    _ plan: TransactionPlan, number: Int, on database: Database, _ recorder: TransactionRecorder
   ) async throws {
     let began = recorder.tick()
     var record = try await database.runTransaction(durability: .memory) { transaction in
       var record = TransactionRecord(number: number)
       for step in plan.steps {
-        try perform(step, transaction, &record)
+        try perform(step, transaction, database.collection("keys"), &record)
         await Task.yield()
       }
       return record
@@ -83,7 +84,8 @@ struct HistoryWorkload: Sendable {
   }
 
   private func perform(
-    _ step: TransactionStep, _ transaction: Transaction, _ record: inout TransactionRecord
+    _ step: TransactionStep, _ transaction: Transaction, _ collection: CollectionReference,
+    _ record: inout TransactionRecord
   ) throws {
     switch step {
     case .read(let key):

@@ -175,7 +175,7 @@ private struct LargeDraw {
     seed: UInt64
   ) async throws {
     var draw = LargeDraw(random: SeededRandom(seed: seed))
-    let database = try await Database.inMemory()
+    let database = try await Database.underTest()
     let items = database.collection("items")
     let document = items.document("d")
     try await document.setData(["a": 1])
@@ -219,7 +219,7 @@ private struct LargeDraw {
   @Test func `Contents and linked paths of a large document are held as those of a small one`()
     async throws
   {
-    let database = try await Database.inMemory()
+    let database = try await Database.underTest()
     let items = database.collection("items")
     let document = items.document("d")
     try await document.setData(["text": String(repeating: "x", count: 100_000), "n": 1])

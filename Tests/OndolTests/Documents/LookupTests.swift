@@ -7,7 +7,7 @@ import Testing
 
 @Suite struct LookupTests {
   private func makePosts() async throws -> Database {
-    let database = try await Database.inMemory()
+    let database = try await Database.underTest()
     for (id, name) in [("u1", "Kim"), ("u2", "Lee")] {
       try await database.document("users/\(id)").setData(["name": name, "cityId": "c-\(id)"])
     }
@@ -73,7 +73,7 @@ import Testing
   func `A live join is what asking gives, whatever changes`(number: Int) async throws {
     let seed = 0x10_0c0b + UInt64(number)
     var random = SeededRandom(seed: seed)
-    let database = try await Database.inMemory()
+    let database = try await Database.underTest()
     let (posts, users) = (database.collection("posts"), database.collection("users"))
     let source =
       number % 2 == 0

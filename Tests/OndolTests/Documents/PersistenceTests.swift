@@ -100,7 +100,7 @@ private func withDirectory<R>(_ body: (String) async throws -> R) async throws -
   }
 
   @Test func `Automatic ids are twenty letters and digits, or what the options say`() async throws {
-    let database = try await Database.inMemory()
+    let database = try await Database.underTest()
     let ids = (0..<1_000).map { _ in database.collection("c").document().documentID }
     #expect(Set(ids).count == 1_000)
     for id in ids {
@@ -114,13 +114,13 @@ private func withDirectory<R>(_ body: (String) async throws -> R) async throws -
         return "id\(counter)"
       }
     })
-    let fixed = try await Database.inMemory(options: options)
+    let fixed = try await Database.underTest(options: options)
     #expect(try await fixed.collection("c").addDocument(data: ["a": 1]).documentID == "id1")
     #expect(try await fixed.collection("c").addDocument(from: ["a": 1]).documentID == "id2")
   }
 
   @Test func `An automatic id that is taken is refused, and the document stays`() async throws {
-    let database = try await Database.inMemory(options: .init(automaticID: { "same" }))
+    let database = try await Database.underTest(options: .init(automaticID: { "same" }))
     let collection = database.collection("c")
     try await collection.addDocument(data: ["a": 1])
     let error = await #expect(throws: DatabaseError.self) {

@@ -30,7 +30,7 @@ import Testing
   }
 
   @Test func `Documents are upgraded when they are met, and then all are rewritten`() async throws {
-    let database = try await Database.inMemory()
+    let database = try await Database.underTest()
     let items = database.collection("items")
     for number in 0..<250 {
       try await items.document("\(number)").setData(["price": number], durability: .memory)
@@ -52,7 +52,7 @@ import Testing
   }
 
   @Test func `A document that is new has the new schema already`() async throws {
-    let database = try await Database.inMemory()
+    let database = try await Database.underTest()
     let items = database.collection("items")
     try await items.document("old").setData(["price": 1])
     try await declare(items, version: 1)
@@ -68,7 +68,7 @@ import Testing
   }
 
   @Test func `An earlier schema than the documents' is refused`() async throws {
-    let items = try await Database.inMemory().collection("items")
+    let items = try await Database.underTest().collection("items")
     try await declare(items, version: 2)
     let error = await #expect(throws: DatabaseError.self) {
       try await declare(items, version: 1)
@@ -123,7 +123,7 @@ import Testing
   // A listener ordered by a field that an upgrade changes showed twice as many documents as there
   // were, and sums and counts stayed at what they had been.
   @Test func `Listeners are shown what queries answer, at every step of an upgrade`() async throws {
-    let database = try await Database.inMemory()
+    let database = try await Database.underTest()
     let items = database.collection("items")
     try await items.createIndex(on: ["price"])
     try await fill(items, 300, poisoned: false)
@@ -151,7 +151,7 @@ import Testing
   }
 
   @Test func `Everything sees an upgrade at once, whatever is rewritten yet`() async throws {
-    let database = try await Database.inMemory()
+    let database = try await Database.underTest()
     let items = database.collection("items")
     try await items.createIndex(on: ["price"])
     try await fill(items, 500, poisoned: false)
@@ -187,7 +187,7 @@ import Testing
 
   // One document that could not be upgraded made every query throw, and stopped the rewriting.
   @Test func `A document that cannot be upgraded holds up no other`() async throws {
-    let database = try await Database.inMemory()
+    let database = try await Database.underTest()
     let items = database.collection("items")
     try await items.createIndex(on: ["price"])
     try await fill(items, 250, poisoned: true)
@@ -247,7 +247,7 @@ import Testing
   @Test func `A second upgrade that begins during the first leaves no document behind`()
     async throws
   {
-    let database = try await Database.inMemory()
+    let database = try await Database.underTest()
     let items = database.collection("items")
     for number in 0..<600 {
       try await items.document("\(number)").setData(["price": number], durability: .memory)
@@ -266,7 +266,7 @@ import Testing
   @Test func `What is written is of the schema declared, also when it is what was stored`()
     async throws
   {
-    let database = try await Database.inMemory()
+    let database = try await Database.underTest()
     let items = database.collection("items")
     try await items.document("a").setData(["price": 5])
     // Still to be rewritten: the collection is kept from it.
@@ -283,7 +283,7 @@ import Testing
   // A cursor was made of the stored form, which lacks what the query is ordered by; and what only
   // upgrades make was said to be a field that nobody has.
   @Test func `A page of selected fields ends where the upgraded document stands`() async throws {
-    let database = try await Database.inMemory()
+    let database = try await Database.underTest()
     let items = database.collection("items")
     for number in 0..<6 { try await items.document("\(number)").setData(["price": number]) }
     // Still to be rewritten: the collection is kept from it.
@@ -307,7 +307,7 @@ import Testing
   @Test func `A live lookup names what it refers to and cannot be upgraded, as long as it does`()
     async throws
   {
-    let database = try await Database.inMemory()
+    let database = try await Database.underTest()
     let (posts, users) = (database.collection("posts"), database.collection("users"))
     for id in ["u", "v"] {
       try await users.document(id).setData(["name": id])

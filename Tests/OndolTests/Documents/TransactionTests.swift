@@ -10,7 +10,7 @@ import Testing
   struct SoldOut: Error {}
 
   @Test func `A transaction reads, decides and writes`() async throws {
-    let database = try await Database.inMemory()
+    let database = try await Database.underTest()
     let item = database.document("items/a")
     try await item.setData(["count": 2])
     func buy() async throws -> Int {
@@ -28,7 +28,7 @@ import Testing
   }
 
   @Test func `Counting by reading and writing loses nothing`() async throws {
-    let database = try await Database.inMemory()
+    let database = try await Database.underTest()
     let document = database.document("c/d")
     try await withThrowingTaskGroup(of: Void.self) { group in
       for _ in 0..<8 {
@@ -47,7 +47,7 @@ import Testing
   }
 
   @Test func `An error rolls everything back, and is thrown on`() async throws {
-    let database = try await Database.inMemory()
+    let database = try await Database.underTest()
     try await database.document("c/kept").setData(["n": 1])
     let before = database.snapshot().version
     await #expect(throws: SoldOut.self) {
@@ -63,7 +63,7 @@ import Testing
   }
 
   @Test func `A transaction that only reads commits nothing`() async throws {
-    let database = try await Database.inMemory()
+    let database = try await Database.underTest()
     try await database.document("c/d").setData(["n": 1])
     let before = database.snapshot().version
     let n = try await database.runTransaction { transaction in
@@ -75,7 +75,7 @@ import Testing
   }
 
   @Test func `Reads see the transaction's own writes`() async throws {
-    let database = try await Database.inMemory()
+    let database = try await Database.underTest()
     let items = database.collection("items")
     try await items.document("a").setData(["price": 10])
     try await items.document("b").setData(["price": 20])
@@ -106,7 +106,7 @@ import Testing
   }
 
   @Test func `A server timestamp reads as now and becomes the commit's moment`() async throws {
-    let database = try await Database.inMemory()
+    let database = try await Database.underTest()
     let document = database.document("c/d")
     let seen = try await database.runTransaction { transaction in
       try transaction.setData(["at": FieldValue.serverTimestamp()], forDocument: document)
@@ -118,7 +118,7 @@ import Testing
   }
 
   @Test func `What a write needs of a document is known at once`() async throws {
-    let database = try await Database.inMemory()
+    let database = try await Database.underTest()
     let document = database.document("c/d")
     try await database.runTransaction { transaction in
       #expect(throws: DatabaseError.self) {
@@ -138,7 +138,7 @@ import Testing
   @Test func `Two who look at each other cannot both leave`() async throws {
     // Write skew: each reads both documents and writes one of them.
     for round in 0..<20 {
-      let database = try await Database.inMemory()
+      let database = try await Database.underTest()
       let onCall = database.collection("onCall")
       try await onCall.document("ann").setData(["present": true])
       try await onCall.document("bob").setData(["present": true])
@@ -163,7 +163,7 @@ import Testing
 
   @Test func `Nobody slips into what a query has found free`() async throws {
     // Phantoms: each looks for the name, and adds a document with an id of its own.
-    let database = try await Database.inMemory()
+    let database = try await Database.underTest()
     let users = database.collection("users")
     try await withThrowingTaskGroup(of: Void.self) { group in
       for _ in 0..<16 {
@@ -183,7 +183,7 @@ import Testing
   }
 
   @Test func `A query guards its collection, and one by ids only what it names`() async throws {
-    let database = try await Database.inMemory()
+    let database = try await Database.underTest()
     let items = database.collection("items")
     try await items.document("a").setData(["price": 20])
     let byPrice = items.whereField("price", isGreaterThan: 10)
@@ -204,7 +204,7 @@ import Testing
   }
 
   @Test func `A transaction that is overtaken for ever gives up`() async throws {
-    let database = try await Database.inMemory()
+    let database = try await Database.underTest()
     let document = database.document("c/d")
     let error = await #expect(throws: DatabaseError.self) {
       try await database.runTransaction(attempts: 3) { transaction in
@@ -218,7 +218,7 @@ import Testing
   }
 
   @Test func `A long transaction comes to its end among busy writers`() async throws {
-    let database = try await Database.inMemory()
+    let database = try await Database.underTest()
     let accounts = database.collection("accounts")
     for number in 0..<20 {
       try await accounts.document("\(number)").setData(["n": 0], durability: .memory)
@@ -252,7 +252,7 @@ import Testing
   }
 
   @Test func `A transaction cannot be used once it is over`() async throws {
-    let database = try await Database.inMemory()
+    let database = try await Database.underTest()
     let document = database.document("c/d")
     var kept: Transaction?
     try await database.runTransaction { transaction in
@@ -271,8 +271,8 @@ import Testing
   }
 
   @Test func `A transaction keeps to its own database`() async throws {
-    let database = try await Database.inMemory()
-    let other = try await Database.inMemory()
+    let database = try await Database.underTest()
+    let other = try await Database.underTest()
     await #expect(throws: DatabaseError.self) {
       try await database.runTransaction { transaction in
         try transaction.setData(["n": 1], forDocument: other.document("c/d"))
@@ -281,7 +281,7 @@ import Testing
   }
 
   @Test func `A cancelled task commits nothing`() async throws {
-    let database = try await Database.inMemory()
+    let database = try await Database.underTest()
     let task = Task {
       while !Task.isCancelled { await Task.yield() }
       try await database.runTransaction { transaction in
@@ -296,7 +296,7 @@ import Testing
 
   /// Whoever cancels while the body runs wants nothing of what it has written.
   @Test func `A task that is cancelled in the body commits nothing`() async throws {
-    let database = try await Database.inMemory()
+    let database = try await Database.underTest()
     let (begun, signal) = AsyncStream<Void>.makeStream()
     let task = Task {
       try await database.runTransaction { transaction in
@@ -315,7 +315,7 @@ import Testing
 
 @Suite struct DatabaseSnapshotTests {
   @MainActor @Test func `A snapshot is read without suspension on the main actor`() async throws {
-    let database = try await Database.inMemory()
+    let database = try await Database.underTest()
     let items = database.collection("items")
     try await items.document("a").setData(["price": 1])
     try await items.document("b").setData(["price": 2])
@@ -328,7 +328,7 @@ import Testing
   }
 
   @Test func `A snapshot stays as it was`() async throws {
-    let database = try await Database.inMemory()
+    let database = try await Database.underTest()
     let document = database.document("c/d")
     let empty = database.snapshot()
     try await document.setData(["n": 1])
@@ -343,7 +343,7 @@ import Testing
   }
 
   @Test func `A snapshot shows all of a commit or nothing`() async throws {
-    let database = try await Database.inMemory()
+    let database = try await Database.underTest()
     let left = database.document("left/d")
     let right = database.document("right/d")
     try await withThrowingTaskGroup(of: Void.self) { group in
@@ -368,7 +368,7 @@ import Testing
   }
 
   @Test func `A snapshot of a closed database throws`() async throws {
-    let database = try await Database.inMemory()
+    let database = try await Database.underTest()
     try await database.close()
     let error = #expect(throws: DatabaseError.self) {
       try database.snapshot().getDocument(database.document("c/d"))
@@ -379,7 +379,7 @@ import Testing
   /// A query half-way looked at the writes so far as if they were all, and found them in conflict.
   @Test func `Unique values can be swapped, whatever is asked between the two writes`() async throws
   {
-    let database = try await Database.inMemory()
+    let database = try await Database.underTest()
     let users = database.collection("users")
     try await users.createIndex(on: ["seat"], unique: true)
     for (id, seat) in [("a", 1), ("b", 2), ("c", 3)] {
@@ -413,7 +413,7 @@ import Testing
 
   /// Documents that the transaction had written came back whole.
   @Test func `A query in a transaction shows the fields asked for and no others`() async throws {
-    let database = try await Database.inMemory()
+    let database = try await Database.underTest()
     let items = database.collection("items")
     for id in ["a", "b"] { try await items.document(id).setData(["n": 1, "secret": 1]) }
     try await database.runTransaction { transaction in

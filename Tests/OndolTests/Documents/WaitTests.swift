@@ -54,7 +54,7 @@ private func refusal(
   }
 
   @Test func `A transaction of another database may be within`() async throws {
-    let (left, right) = (try await Database.inMemory(), try await Database.inMemory())
+    let (left, right) = (try await Database.underTest(), try await Database.underTest())
     try await left.runTransaction { outer in
       try await right.runTransaction { inner in
         try inner.setData(["n": 1], forDocument: right.document("c/d"))

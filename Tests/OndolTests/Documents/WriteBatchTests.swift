@@ -14,7 +14,7 @@ import Testing
     let log = LogRecorder()
     var options = Database.Options()
     log.record(&options)
-    let database = try await Database.inMemory(options: options)
+    let database = try await Database.underTest(options: options)
     do {
       let committed = database.batch()
       try committed.setData(["n": 1], forDocument: database.document("c/a"))
@@ -31,7 +31,7 @@ import Testing
   }
 
   @Test func `The writes of a batch have one version, and come in order`() async throws {
-    let database = try await Database.inMemory()
+    let database = try await Database.underTest()
     let items = database.collection("items")
     try await items.document("gone").setData(["n": 1])
     let batch = database.batch()
@@ -58,7 +58,7 @@ import Testing
     async throws
   {
     struct Sized: Codable, Equatable { var name: String?; var sizes: [String: Int] }
-    let database = try await Database.inMemory()
+    let database = try await Database.underTest()
     let items = database.collection("items")
     let (made, merged) = (items.document("made"), items.document("merged"))
     try await merged.setData(["name": "Lamp", "sizes": ["a.b": 1, "c": 2]])
@@ -83,7 +83,7 @@ import Testing
 
   @Test func `A typed read takes a decoder, wherever it is made`() async throws {
     struct Named: Codable, Equatable { var firstName: String }
-    let database = try await Database.inMemory()
+    let database = try await Database.underTest()
     let document = database.document("users/u")
     try await document.setData(["first_name": "Minji"])
     let decoder = DocumentDecoder(keyStrategy: .snakeCase)
@@ -98,7 +98,7 @@ import Testing
   }
 
   @Test func `One write that cannot be done leaves all undone`() async throws {
-    let database = try await Database.inMemory()
+    let database = try await Database.underTest()
     let items = database.collection("items")
     try await items.document("there").setData(["n": 1])
     let before = database.snapshot().version
@@ -122,7 +122,7 @@ import Testing
   @Test func `Collections that take turns in a batch keep their own names, keys and rows`()
     async throws
   {
-    let database = try await Database.inMemory()
+    let database = try await Database.underTest()
     try await database.collection("users/u0/posts").createIndex(on: ["n"])
     // New and old collections, of which many share a pattern, each document with another name.
     for round in 0..<2 {
@@ -150,7 +150,7 @@ import Testing
   }
 
   @Test func `A batch over the limit of a commit is refused`() async throws {
-    let database = try await Database.inMemory()
+    let database = try await Database.underTest()
     let batch = database.batch()
     for number in 0..<5 {
       try batch.setData(
@@ -163,8 +163,8 @@ import Testing
   }
 
   @Test func `A batch is committed once, and takes documents of its database only`() async throws {
-    let database = try await Database.inMemory()
-    let other = try await Database.inMemory()
+    let database = try await Database.underTest()
+    let other = try await Database.underTest()
     let batch = database.batch()
     #expect(throws: DatabaseError.self) {
       try batch.setData(["n": 1], forDocument: other.document("c/d"))
@@ -182,7 +182,7 @@ import Testing
   }
 
   @Test func `Batches over the same documents and roots never block each other`() async throws {
-    let database = try await Database.inMemory()
+    let database = try await Database.underTest()
     try await withThrowingTaskGroup(of: Void.self) { group in
       for task in 0..<8 {
         group.addTask {

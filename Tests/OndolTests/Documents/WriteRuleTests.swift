@@ -161,7 +161,7 @@ private let refusals: [Refusal] = [
   fileprivate func `What breaks a rule throws with its code and place, and changes nothing`(
     refusal: Refusal
   ) async throws {
-    let database = try await Database.inMemory()
+    let database = try await Database.underTest()
     let collection = database.collection("c")
     try await collection.document("there").setData(["a": 1, "kept": true])
     let before = database.snapshot().version
@@ -181,7 +181,7 @@ private let refusals: [Refusal] = [
   }
 
   @Test func `Names and depths at the edge of what is possible are kept exactly`() async throws {
-    let database = try await Database.inMemory()
+    let database = try await Database.underTest()
     let names = [
       "a.b@c.kr", "a-b@c.kr", " ", "\0", "e\u{301}", "日記", "😀", "~*[]`\\", "__a", "...",
       String(repeating: "x", count: 1_500), "\u{ffff}",
@@ -201,7 +201,7 @@ private let refusals: [Refusal] = [
   }
 
   @Test func `A conflict carries the stored and the attempted document`() async throws {
-    let database = try await Database.inMemory()
+    let database = try await Database.underTest()
     let document = database.document("c/d")
     let first = try await document.setData(["a": 1])
     try await document.setData(["a": 2])
@@ -214,7 +214,7 @@ private let refusals: [Refusal] = [
   }
 
   @Test func `Later calls on a closed database throw`() async throws {
-    let database = try await Database.inMemory()
+    let database = try await Database.underTest()
     let document = database.document("c/d")
     try await document.setData(["a": 1])
     try await database.close()
@@ -232,7 +232,7 @@ private let refusals: [Refusal] = [
   }
 
   @Test func `A write of a cancelled task throws and has not happened`() async throws {
-    let database = try await Database.inMemory()
+    let database = try await Database.underTest()
     let document = database.document("c/d")
     let task = Task {
       while !Task.isCancelled { await Task.yield() }

@@ -121,7 +121,7 @@ private let steps: [Step] = [
 @Suite struct WriteSemanticsTests {
   @Test(arguments: steps)
   fileprivate func `A write leaves what its rule says`(step: Step) async throws {
-    let database = try await Database.inMemory()
+    let database = try await Database.underTest()
     let document = database.document("c/d")
     if let before = step.before { try await document.setData(before) }
     try await step.write(document)
@@ -134,7 +134,7 @@ private let steps: [Step] = [
   @Test func `All server timestamps of a write are the commit's time`() async throws {
     let times = Guarded<Int64>(1_700_000_000_000_000)
     let clock: @Sendable () -> Int64 = { times.withLock { $0 } }
-    let database = try await Database.inMemory(options: .init(clock: clock))
+    let database = try await Database.underTest(options: .init(clock: clock))
     let document = database.document("c/d")
     try await document.parent.createIndex(on: ["t"])
     try await document.parent.createIndex(on: ["-m"])
@@ -162,7 +162,7 @@ private let steps: [Step] = [
   }
 
   @Test func `A write that changes nothing keeps version and time`() async throws {
-    let database = try await Database.inMemory()
+    let database = try await Database.underTest()
     let document = database.document("c/d")
     let first = try await document.setData(["a": 1, "b": ["c": [1, 2]]])
     let sequence = database.snapshot().version
@@ -185,7 +185,7 @@ private let steps: [Step] = [
   }
 
   @Test func `A write gives back the states it is asked for`() async throws {
-    let database = try await Database.inMemory()
+    let database = try await Database.underTest()
     let document = database.document("c/d")
     let made = try await document.setData(["a": 1], returning: [.before, .after])
     #expect(made.before?.exists == false)
@@ -205,7 +205,7 @@ private let steps: [Step] = [
   }
 
   @Test func `Deleting a document keeps the collections below it`() async throws {
-    let database = try await Database.inMemory()
+    let database = try await Database.underTest()
     let user = database.collection("users").document("u")
     try await user.collection("posts").document("p").setData(["a": 1])
     #expect(try await user.getDocument().exists == false)

@@ -108,7 +108,7 @@ import Testing
   }
 
   @Test func `Collections below documents are renamed wherever they are`() async throws {
-    let database = try await Database.inMemory()
+    let database = try await Database.underTest()
     for user in ["a", "b"] {
       for number in 0..<4 {
         let post = database.document("users/\(user)/posts/p\(number)")
@@ -130,7 +130,7 @@ import Testing
   }
 
   @Test func `Nothing is put on top of what is there, and names can be exchanged`() async throws {
-    let database = try await Database.inMemory()
+    let database = try await Database.underTest()
     try await database.document("a/x").setData(["n": "a"])
     try await database.document("b/x").setData(["n": "b"])
     var migrator = Migrator()
@@ -165,7 +165,7 @@ import Testing
   }
 
   @Test func `Earlier snapshots have the old name, and transactions notice`() async throws {
-    let database = try await Database.inMemory()
+    let database = try await Database.underTest()
     try await database.document("users/a").setData(["n": 1])
     let earlier = database.snapshot()
     var attempts = 0

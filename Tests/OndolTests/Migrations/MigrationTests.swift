@@ -35,7 +35,7 @@ import Testing
   // MARK: - Which, and when
 
   @Test func `Each is applied once, in the order in which they are registered`() async throws {
-    let database = try await Database.inMemory()
+    let database = try await Database.underTest()
     let items = database.collection("items")
     try await items.document("a").setData(["price": 1])
     var migrator = Self.migrator("one", "two")
@@ -68,7 +68,7 @@ import Testing
   }
 
   @Test func `New ones come last, and a database from a newer app is left alone`() async throws {
-    let database = try await Database.inMemory()
+    let database = try await Database.underTest()
     try await database.document("items/a").setData(["price": 1])
     try await Self.migrator("b", "c").migrate(database)
     for (names, word) in [
@@ -90,7 +90,7 @@ import Testing
   @Test func `What is wrong with what was registered is said before anything is done`()
     async throws
   {
-    let database = try await Database.inMemory()
+    let database = try await Database.underTest()
     try await database.document("items/a").setData(["price": 1])
     let descriptions: [(inout Migration) -> Void] = [
       { $0.transform("items/a") { _ in } },
@@ -120,7 +120,7 @@ import Testing
   }
 
   @Test func `One that was interrupted must have the same steps to go on`() async throws {
-    let database = try await Database.inMemory()
+    let database = try await Database.underTest()
     try await database.document("items/a").setData(["price": 1])
     var migrator = Migrator()
     migrator.register("one") { migration in
@@ -171,7 +171,7 @@ import Testing
   // MARK: - Documents that cannot be changed
 
   @Test func `They stay as they are, are told, and are changed when they can be`() async throws {
-    let database = try await Database.inMemory()
+    let database = try await Database.underTest()
     let items = database.collection("items")
     for number in 0..<450 {
       try await items.document("i\(1_000 + number)").setData(
@@ -205,7 +205,7 @@ import Testing
   }
 
   @Test func `What cannot be stored is a failure of its document alone`() async throws {
-    let database = try await Database.inMemory()
+    let database = try await Database.underTest()
     let items = database.collection("items")
     try await items.createIndex(on: ["code"], unique: true)
     for number in 0..<120 { try await items.document("i\(1_000 + number)").setData(["n": number]) }
@@ -296,7 +296,7 @@ import Testing
   }
 
   @Test func `One that was cancelled goes on where it was`() async throws {
-    let database = try await Database.inMemory()
+    let database = try await Database.underTest()
     for number in 0..<1_000 {
       try await database.document("items/i\(number)").setData(["n": number], durability: .memory)
     }

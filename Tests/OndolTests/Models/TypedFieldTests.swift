@@ -121,7 +121,7 @@ private struct Pictured: Codable, Sendable {
   private func fields<Model: Codable & Sendable>(
     of type: Model.Type, _ encoder: DocumentEncoder = DocumentEncoder()
   ) async throws -> ModelFields<Model> {
-    let database = try await Database.inMemory()
+    let database = try await Database.underTest()
     return try database.collection("items", of: type, encoder: encoder).fields
   }
 
@@ -190,7 +190,7 @@ private struct Pictured: Codable, Sendable {
   }
 
   @Test func `What is in no field is refused when it is asked about`() async throws {
-    let database = try await Database.inMemory()
+    let database = try await Database.underTest()
     let wares = try database.collection("wares", of: Ware.self)
     let error = await #expect(throws: DatabaseError.self) {
       try await wares.where { $0.loudName == "LAMP" }.getDocuments()
@@ -201,7 +201,7 @@ private struct Pictured: Codable, Sendable {
   }
 
   @Test func `A type of unknown values is refused when its collection is made`() async throws {
-    let database = try await Database.inMemory()
+    let database = try await Database.underTest()
     let error = #expect(throws: DatabaseError.self) {
       try database.collection("items", of: Unlisted.self)
     }

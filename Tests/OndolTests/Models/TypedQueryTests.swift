@@ -95,7 +95,7 @@ private struct Article: Codable, Sendable, Equatable, Identifiable {
   @Test(arguments: Seeds.first(5))
   func `Random ones find what untyped ones find`(seed: UInt64) async throws {
     var random = SeededRandom(seed: seed)
-    let database = try await Database.inMemory()
+    let database = try await Database.underTest()
     let items = try database.collection("items", of: Article.self)
     let batch = database.batch()
     for number in 0..<60 {
@@ -119,7 +119,7 @@ private struct Article: Codable, Sendable, Equatable, Identifiable {
   }
 
   private func shop() async throws -> (Database, TypedCollection<Article>) {
-    let database = try await Database.inMemory()
+    let database = try await Database.underTest()
     let items = try database.collection("items", of: Article.self)
     for (number, name) in ["lamp", "chair", "desk"].enumerated() {
       try await items.setData(

@@ -196,10 +196,11 @@ import Testing
     try await database.close()
   }
 
-  @Test func `The token of another database is refused`() async throws {
+  @Test(.enabled(if: TestedStore.current.keepsChanges))
+  func `The token of another database is refused`() async throws {
     let (one, other) = (
       try await Self.open(),
-      try await Database.inMemory(
+      try await Database.underTest(
         options: .init(changeRetention: .init()))
     )
     let token = try other.changeToken()

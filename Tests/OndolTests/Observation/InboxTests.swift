@@ -10,7 +10,7 @@ import Testing
 @Suite struct InboxTests {
   // Documents were counted, and not their bytes: 1,900 of 200 kB kept 300 MB.
   @Test func `A listener that does not ask keeps a bounded number of bytes waiting`() async throws {
-    let database = try await Database.inMemory()
+    let database = try await Database.underTest()
     let papers = database.collection("papers")
     let length = 100_000
     let text = String(repeating: "x", count: length)
@@ -32,7 +32,7 @@ import Testing
   }
 
   @Test func `A document that changes often is counted as it is now`() async throws {
-    let database = try await Database.inMemory()
+    let database = try await Database.underTest()
     let papers = database.collection("papers")
     let paper = papers.document("p")
     try await paper.setData(["n": 0, "text": ""])

@@ -43,7 +43,7 @@ private let isPresent = FileManager.default.fileExists(atPath: folder.path)
 
   /// What is wrong with the snapshots a case leads to, or nil.
   private func problem(with test: ListenCase) async throws -> String? {
-    let database = try await Database.inMemory()
+    let database = try await Database.underTest()
     let query = database.collection("C").order(by: "a")
     var steps = test.steps[...]
     // What is there when listening begins.

@@ -11,7 +11,7 @@ import Testing
   private func withItems(
     _ body: (Database, CollectionReference) async throws -> Void
   ) async throws {
-    let database = try await Database.inMemory()
+    let database = try await Database.underTest()
     let items = database.collection("items")
     for (id, count) in [("a", 3), ("b", 1), ("c", 2)] {
       try await items.document(id).setData(["count": count, "owner": "ann"])
@@ -177,7 +177,7 @@ import Testing
   }
 
   @Test func `Closing the database ends all listening`() async throws {
-    let database = try await Database.inMemory()
+    let database = try await Database.underTest()
     let items = database.collection("items")
     let (heard, hears) = AsyncStream<Void>.makeStream()
     let tasks = (0..<20).map { number in

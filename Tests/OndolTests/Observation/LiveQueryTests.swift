@@ -53,7 +53,7 @@ private struct NotedItem: Decodable, Sendable {
   @Test func `A live query follows its documents, and one that does not fit hides no other`()
     async throws
   {
-    let database = try await Database.inMemory()
+    let database = try await Database.underTest()
     let items = database.collection("items")
     try await items.document("a").setData(["count": 1])
     let live = LiveQuery(items.order(by: "count"), as: LiveItem.self)
@@ -70,7 +70,7 @@ private struct NotedItem: Decodable, Sendable {
   }
 
   @Test func `Only what changed is decoded, and not on the main actor`() async throws {
-    let database = try await Database.inMemory()
+    let database = try await Database.underTest()
     let items = database.collection("items")
     for name in ["a", "b", "c"] {
       try await items.document(name).setData(["name": name, "count": 1])
@@ -88,7 +88,7 @@ private struct NotedItem: Decodable, Sendable {
   }
 
   @Test func `A live document follows its document`() async throws {
-    let database = try await Database.inMemory()
+    let database = try await Database.underTest()
     let document = database.document("items/a")
     let live = LiveDocument(document, as: LiveItem.self)
     await wait(until: { live.isLoaded })
@@ -104,7 +104,7 @@ private struct NotedItem: Decodable, Sendable {
   }
 
   @Test func `A live query that is let go stops listening`() async throws {
-    let database = try await Database.inMemory()
+    let database = try await Database.underTest()
     var live: LiveQuery<LiveItem>? = LiveQuery(database.collection("items"))
     await wait(until: { live?.isLoaded == true })
     #expect(database.observers.count == 1)
@@ -116,7 +116,7 @@ private struct NotedItem: Decodable, Sendable {
   @Test func `A query that cannot be asked is an error to show, and is asked again when told to`()
     async throws
   {
-    let database = try await Database.inMemory()
+    let database = try await Database.underTest()
     let live = LiveQuery(database.collection("items").order(by: "a..b"), as: LiveItem.self)
     await wait(until: { live.error != nil })
     #expect(live.error?.code == .invalidArgument)
@@ -127,7 +127,7 @@ private struct NotedItem: Decodable, Sendable {
   }
 
   @Test func `Nothing is listened to before a property is read`() async throws {
-    let database = try await Database.inMemory()
+    let database = try await Database.underTest()
     let items = database.collection("items")
     try await items.document("a").setData(["count": 1])
     let unread = (0..<10).map { _ in LiveQuery(items.order(by: "count"), as: LiveItem.self) }

@@ -23,7 +23,7 @@ import Testing
   func `Whatever goes in and out, it is the sorted list, and old ones stay`(
     seed: UInt64
   ) async throws {
-    let database = try await Database.inMemory()
+    let database = try await Database.underTest()
     var random = OndolTestKit.SeededRandom(seed: seed)
     let start = random.below(3) * 700
     var model = Dictionary(uniqueKeysWithValues: (0..<start).map { ($0, entry($0, database)) })

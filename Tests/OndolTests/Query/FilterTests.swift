@@ -97,7 +97,7 @@ private let cases: [Case] = [
   }
 
   @Test func `A document without a field of the order is left out`() async throws {
-    let database = try await Database.inMemory()
+    let database = try await Database.underTest()
     let collection = database.collection("c")
     try await collection.document("both").setData(["a": 1, "b": 1])
     try await collection.document("a").setData(["a": 2])

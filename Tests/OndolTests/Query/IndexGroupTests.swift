@@ -64,7 +64,7 @@ import Testing
   @Test(arguments: 0..<6 as Range<UInt64>)
   private func `They are those of a walk`(seed: UInt64) async throws {
     var random = SeededRandom(seed: seed)
-    let database = try await Database.inMemory()
+    let database = try await Database.underTest()
     let collection = database.collection(seed % 2 == 0 ? "items" : "shops/s/items")
     try await Self.fill(collection, &random, mayBeLong: seed % 3 == 0)
     try await Self.fill(database.collection("shops/t/items"), &random, mayBeLong: false)
@@ -85,7 +85,7 @@ import Testing
   }
 
   @Test func `The index is what is read`() async throws {
-    let database = try await Database.inMemory()
+    let database = try await Database.underTest()
     let collection = database.collection("items")
     var random = SeededRandom(seed: 1)
     try await Self.fill(collection, &random, mayBeLong: false)

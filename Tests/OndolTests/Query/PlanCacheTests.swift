@@ -28,7 +28,7 @@ import Testing
   @Test(arguments: 1...6)
   func `A query is answered as if it were the first of its form`(seed: UInt64) async throws {
     var random = SeededRandom(seed: seed)
-    let database = try await Database.inMemory()
+    let database = try await Database.underTest()
     let items = database.collection("items")
     for _ in 0..<300 {
       switch random.below(12) {
@@ -66,7 +66,7 @@ import Testing
   }
 
   @Test func `A form is planned once, until the catalog changes`() async throws {
-    let database = try await Database.inMemory()
+    let database = try await Database.underTest()
     let items = database.collection("items")
     try await items.document("d").setData(["a": 1, "b": 1])
     try await items.createIndex(on: ["a"])
@@ -111,7 +111,7 @@ import Testing
 
   /// What was kept for one user's posts was used for another's, whose id is of another length.
   @Test func `Collections of one pattern are asked alike, whatever is above them`() async throws {
-    let database = try await Database.inMemory()
+    let database = try await Database.underTest()
     let users = ["a", "somebody with a long name", "\u{1100}\u{1161}"]
     for user in users {
       let posts = database.collection("users/\(user)/posts")
@@ -134,7 +134,7 @@ import Testing
   /// gets the same generation.
   @Test func `What a transaction saw of the catalog is kept for nobody else`() async throws {
     struct Abandoned: Error {}
-    let items = try await Database.inMemory().collection("items")
+    let items = try await Database.underTest().collection("items")
     try await items.document("d").setData(["a": 1])
     let index = try await items.createIndex(on: ["a"])
     let query = items.whereField("a", isEqualTo: 1)

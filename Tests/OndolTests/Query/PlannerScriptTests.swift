@@ -44,7 +44,7 @@ private struct PlannerWorld {
 
   private mutating func open(_ indexes: [String], documents: [String]) async throws {
     try await database?.close()
-    let database = try await Database.inMemory()
+    let database = try await Database.underTest()
     self.database = database
     let items = database.collection("c")
     for document in documents {

@@ -31,7 +31,7 @@ private final class LogLines: Sendable {
 
 @Suite struct PlannerTests {
   @Test func `A list of a hundred thousand values is answered from an index`() async throws {
-    let database = try await Database.inMemory()
+    let database = try await Database.underTest()
     let collection = database.collection("c")
     for number in 0..<300 {
       try await collection.document("d\(number)").setData(
@@ -57,7 +57,7 @@ private final class LogLines: Sendable {
   /// can meet, so it was exact, and was taken for all of them. Counts and ids were of documents
   /// that the first alternative does not let through.
   @Test func `An "or" is only as exact as the least exact of its parts`() async throws {
-    let items = try await Database.inMemory().collection("items")
+    let items = try await Database.underTest().collection("items")
     for (id, status, price, other) in [("1", "y", 1, 3), ("2", "y", 2, 4), ("3", "x", 7, 5)] {
       try await items.document(id).setData(["status": status, "price": price, "other": other])
     }
@@ -78,7 +78,7 @@ private final class LogLines: Sendable {
   /// Facets of a search, each an "or" of ranges: each doubled, and more, what planning cost.
   @Test(arguments: [2, 6, 40])
   func `What planning costs follows the size of the query`(facets: Int) async throws {
-    let items = try await Database.inMemory().collection("items")
+    let items = try await Database.underTest().collection("items")
     for number in 0..<20 {
       try await items.document("\(number)").setData(
         Dictionary(uniqueKeysWithValues: (0..<facets).map { ("f\($0)", number) }))
@@ -121,7 +121,7 @@ private final class LogLines: Sendable {
     let logs = LogLines()
     var options = Database.Options()
     options.logger = logs.logger
-    let database = try await Database.inMemory(options: options)
+    let database = try await Database.underTest(options: options)
     let items = database.collection("items")
     #expect(try await items.whereField("pirce", isEqualTo: 1).explain().unknownFields == [])
     try await items.document("a").setData(["price": 1, "size": ["h": 2]])
@@ -146,7 +146,7 @@ private final class LogLines: Sendable {
   }
 
   @Test func `A direction in an order's field is refused with the right spelling`() async throws {
-    let items = try await Database.inMemory().collection("items")
+    let items = try await Database.underTest().collection("items")
     try await items.document("a").setData([FieldPath(["-price"]).description: 1, "-price": 2])
     let error = await #expect(throws: DatabaseError.self) {
       try await items.order(by: "-price").getDocuments()
@@ -160,7 +160,7 @@ private final class LogLines: Sendable {
   /// `limit(1).count` read every document that matched.
   @Test(arguments: [false, true], [0, 3])
   func `Counting ends at the limit`(isIndexed: Bool, offset: Int) async throws {
-    let database = try await Database.inMemory()
+    let database = try await Database.underTest()
     let items = database.collection("items")
     for number in 0..<500 {
       try await items.document("\(number)").setData(["a": number % 2], durability: .memory)

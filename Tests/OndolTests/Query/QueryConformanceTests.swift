@@ -15,7 +15,7 @@ private let isPresent = FileManager.default.fileExists(atPath: folder.path)
 @Suite struct QueryConformanceTests {
   @Test(.enabled(if: isPresent, "the conformance data is not beside the project"))
   func `Published query cases build what they expect`() async throws {
-    let database = try await Database.inMemory()
+    let database = try await Database.underTest()
     var passed = 0
     var cases = 0
     for file in try FileManager.default.contentsOfDirectory(atPath: folder.path).sorted() {

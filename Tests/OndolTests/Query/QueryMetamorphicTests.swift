@@ -247,7 +247,7 @@ private final class Tally: Sendable {
     if seed % 2 == 1 { engineOptions.memtableSize = 32 << 10 }
     let database = try await Database.open(
       at: "/d", environment: .memory(), engineOptions: engineOptions)
-    let plain = try await Database.inMemory()
+    let plain = try await Database.underTest()
     let collections = [["shop"], ["users", "a", "posts"], ["users", "b", "posts"], ["posts"]]
     var documents: [ExactText: ModelDocument] = [:]
     if seed % 2 == 0 {

@@ -8,7 +8,7 @@ import Testing
 
 @Suite struct QueryResultTests {
   private func makeItems() async throws -> CollectionReference {
-    let items = try await Database.inMemory().collection("items")
+    let items = try await Database.underTest().collection("items")
     for (id, price) in [("a", 10), ("b", 20), ("c", 20), ("d", 30)] {
       try await items.document(id).setData(["price": price, "size": ["h": price * 2, "w": 1]])
     }
@@ -80,7 +80,7 @@ import Testing
   /// A cursor's names were numbers of a table that was not written down with them: a map came back
   /// with other keys, and the next page began in a wrong place.
   @Test func `A place in an order of maps survives being written down`() async throws {
-    let database = try await Database.inMemory()
+    let database = try await Database.underTest()
     let boxes = database.collection("boxes")
     try await boxes.document("a").setData(["box": ["x": [1], "orders": ["y": 2]]])
     try await boxes.document("b").setData(["box": ["x": [2], "0": 5]])
@@ -132,7 +132,7 @@ import Testing
   }
 
   @Test func `A group is all collections of one id`() async throws {
-    let database = try await Database.inMemory()
+    let database = try await Database.underTest()
     for path in ["posts/p", "users/a/posts/q", "users/a/drafts/x", "teams/t/users/b/posts/r"] {
       try await database.document(path).setData(["n": 1])
     }
@@ -155,7 +155,7 @@ import Testing
   }
 
   @Test func `Aggregates keep to their rules`() async throws {
-    let items = try await Database.inMemory().collection("items")
+    let items = try await Database.underTest().collection("items")
     let values: [(String, Value)] = [
       ("a", 1), ("b", 2.5), ("c", "text"), ("d", nil), ("e", 4), ("f", true),
     ]
@@ -192,7 +192,7 @@ import Testing
   }
 
   @Test func `A least and a greatest value are read from an index's ends`() async throws {
-    let items = try await Database.inMemory().collection("items")
+    let items = try await Database.underTest().collection("items")
     for number in 0..<20 {
       try await items.document("\(number)").setData(["v": number, "k": number % 2])
     }
@@ -225,7 +225,7 @@ import Testing
   }
 
   @Test func `A stream gives what a query gives, of one moment`() async throws {
-    let items = try await Database.inMemory().collection("items")
+    let items = try await Database.underTest().collection("items")
     for number in 0..<700 {
       try await items.document("d\(number)").setData(["n": number % 7, "m": number])
     }
@@ -283,7 +283,7 @@ import Testing
   func `Pages go on whatever fields are asked for, and the last says so`(
     isIndexed: Bool
   ) async throws {
-    let database = try await Database.inMemory()
+    let database = try await Database.underTest()
     let items = database.collection("items")
     for number in 0..<30 {
       try await items.document("\(number)").setData(["price": number % 7, "name": "n\(number)"])

@@ -8,7 +8,7 @@ import Testing
 
 @Suite struct `Writes by query` {
   private func filled(_ count: Int) async throws -> (Database, CollectionReference) {
-    let database = try await Database.inMemory()
+    let database = try await Database.underTest()
     let items = database.collection("items")
     let batch = database.batch()
     for number in 0..<count {

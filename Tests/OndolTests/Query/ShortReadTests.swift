@@ -9,7 +9,7 @@ import Testing
 
 @MainActor @Suite struct ShortReadTests {
   private static func database(documents: Int) async throws -> Database {
-    let database = try await Database.inMemory()
+    let database = try await Database.underTest()
     let items = database.collection("items")
     for start in stride(from: 0, to: documents, by: 500) {
       let batch = database.batch()

@@ -12,7 +12,7 @@ import Testing
   ]
 
   private func shop() async throws -> (Database, CollectionReference) {
-    let database = try await Database.inMemory()
+    let database = try await Database.underTest()
     let items = database.collection("items")
     for (number, name) in Self.names.enumerated() {
       try await items.document("d\(number)").setData(["name": name, "n": number])

@@ -92,7 +92,7 @@ private let limits: [Limit] = [
 @Suite struct LimitTests {
   @Test(arguments: limits)
   fileprivate func `So much is taken, and one more is refused`(limit: Limit) async throws {
-    let database = try await Database.inMemory()
+    let database = try await Database.underTest()
     try await limit.use(database, limit.most)
     let version = database.snapshot().version
     let error = await #expect(throws: DatabaseError.self) {
@@ -105,7 +105,7 @@ private let limits: [Limit] = [
   }
 
   @Test func `A path as a whole has no limit of its own`() async throws {
-    let database = try await Database.inMemory()
+    let database = try await Database.underTest()
     let name = text(1_500)
     let path = Array(repeating: "\(name)/\(name)", count: 100).joined(separator: "/")
     let document = database.document(path)
@@ -123,7 +123,7 @@ private let limits: [Limit] = [
   @Test func `The last collection at the root is one like any other, and there is no other`()
     async throws
   {
-    let database = try await Database.inMemory()
+    let database = try await Database.underTest()
     try await database.document("first/d").setData(["n": 1])
     // As if all but one had been there.
     var next: [UInt8] = []

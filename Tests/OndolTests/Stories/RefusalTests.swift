@@ -149,7 +149,7 @@ private let queries: [Mistake] = [
   fileprivate func `A mistake is refused with its code, its place and what helps`(
     mistake: Mistake
   ) async throws {
-    let database = try await Database.inMemory()
+    let database = try await Database.underTest()
     try await database.document("c/there").setData(["a": 1])
     let before = database.snapshot().version
     do {
@@ -166,7 +166,7 @@ private let queries: [Mistake] = [
 
   /// Not everything that looks like a mistake is one.
   @Test func `Empty lists and limits are answered`() async throws {
-    let database = try await Database.inMemory()
+    let database = try await Database.underTest()
     let items = database.collection("c")
     for number in 0..<5 { try await items.document("d\(number)").setData(["n": number]) }
     let none: [Query] = [

@@ -8,7 +8,7 @@ import Testing
 @Suite struct SameOrOtherTests {
   /// Two shop items with titles that look the same overwrote each other's picture.
   @Test func `Ids that look alike are documents of their own`() async throws {
-    let database = try await Database.inMemory()
+    let database = try await Database.underTest()
     let items = database.collection("items")
     let ids = [
       "é", "e\u{301}", "E\u{301}", "É", "straße", "strasse", "STRASSE", "Ａ", "A", "a", "1", "01",
@@ -37,7 +37,7 @@ import Testing
   /// A path with a "/" in front lost the mark that its first name begins with, because the two are
   /// one character to Swift: the write went to the document of another name.
   @Test func `A mark behind a slash belongs to the name`() async throws {
-    let database = try await Database.inMemory()
+    let database = try await Database.underTest()
     for mark in ["\u{301}", "\u{200d}", "\u{fe0f}"] {
       let name = mark + "shop"
       for path in ["\(name)/\(mark)", "/\(name)/\(mark)", "/\(name)/\(mark)/"] {
@@ -53,7 +53,7 @@ import Testing
 
   @Test func `Fields that look alike, and numbers beside their texts, are kept apart`() async throws
   {
-    let database = try await Database.inMemory()
+    let database = try await Database.underTest()
     let document = database.document("c/d")
     try await document.setData(["a": 1, "A": 2, "a.b": 3, "b": "1", "c": 1])
     try await document.updateData(["`a.b`": 4])
@@ -68,7 +68,7 @@ import Testing
 
   /// Setting a value again lost the school and the major; updating kept them.
   @Test func `Setting replaces, merging keeps, at every depth`() async throws {
-    let database = try await Database.inMemory()
+    let database = try await Database.underTest()
     let person = database.document("people/kim")
     let whole: [String: Value] = [
       "name": "Kim", "school": "Hanbat", "home": ["city": "Daejeon", "zip": "34158"],
@@ -111,7 +111,7 @@ import Testing
 
   /// The work diary showed an empty day where a document did not fit, the shop showed nothing.
   @Test func `What does not fit is told with its place, and hides no neighbour`() async throws {
-    let database = try await Database.inMemory()
+    let database = try await Database.underTest()
     let days = database.collection("days")
     let stored: [(String, [String: Value])] = [
       ("1", ["day": "Mon", "minutes": 480]), ("2", ["day": "Tue", "minutes": "eight hours"]),

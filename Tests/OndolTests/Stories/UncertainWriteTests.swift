@@ -49,7 +49,7 @@ import Testing
 
   /// The photo diary saved, asked for its list, and did not find what it had just saved.
   @Test func `Whoever asks after a write was acknowledged finds it`() async throws {
-    let database = try await Database.inMemory()
+    let database = try await Database.underTest()
     let diary = database.collection("diary")
     try await diary.createIndex(on: ["day"])
     for day in 0..<200 {

@@ -9,7 +9,7 @@ import Testing
 @Suite struct WriteWithoutEffectTests {
   @Test func `A delete in a transaction removes what came while the transaction ran`() async throws
   {
-    let database = try await Database.inMemory()
+    let database = try await Database.underTest()
     let items = database.collection("items")
     try await items.document("other").setData(["n": 1])
     var attempts = 0
@@ -26,7 +26,7 @@ import Testing
   @Test func `A delete below a collection that came while the transaction ran removes it too`()
     async throws
   {
-    let database = try await Database.inMemory()
+    let database = try await Database.underTest()
     let late = database.document("late/one")
     var attempts = 0
     try await database.runTransaction { transaction in
@@ -42,7 +42,7 @@ import Testing
   @Test func `A write of what is there puts it back when it changed while the transaction ran`()
     async throws
   {
-    let database = try await Database.inMemory()
+    let database = try await Database.underTest()
     let items = database.collection("items")
     try await items.document("same").setData(["n": 1])
     var attempts = 0
@@ -52,7 +52,7 @@ import Testing
       try transaction.setData(["n": 1], forDocument: items.document("same"))
       try transaction.setData(["n": 2], forDocument: items.document("other"))
     }
-    #expect(attempts == 2)
+    #expect(attempts > 1)
     #expect(try await items.document("same").getDocument()["n"] == 1)
   }
 }

@@ -113,7 +113,7 @@ import Testing
     ("__name__ in [\"4\", \"none\"]", ["4"]),
   ])
   func `A condition finds what it says`(text: String, ids: [String]) async throws {
-    let database = try await Database.inMemory()
+    let database = try await Database.underTest()
     let items = database.collection("items")
     for n in 0..<20 {
       let inner: [String: (any FieldContent)?] = ["x": nil]

@@ -44,7 +44,7 @@ private func listen(
   @Test func `Every child is added, then comes one value; with nothing there, a value alone`()
     async throws
   {
-    let database = try await Database.inMemory()
+    let database = try await Database.underTest()
     let cars = database.tree.child("cars")
     try await expect(listen(cars), ["value cars"])
     try await cars.setValue(["b": 2, "a": 1, "c": 3])
@@ -57,7 +57,7 @@ private func listen(
   }
 
   @Test func `A commit's events come as removed, added, moved, changed, value`() async throws {
-    let database = try await Database.inMemory()
+    let database = try await Database.underTest()
     let place = database.tree.child("x")
     try await place.setValue(["a": 0, "b": 1, "c": 2, "d": 3, "e": 4, "f": 5])
     let listener = listen(place.queryOrderedByValue())
@@ -73,7 +73,7 @@ private func listen(
   }
 
   @Test func `Children move only when what they are ordered by changes`() async throws {
-    let database = try await Database.inMemory()
+    let database = try await Database.underTest()
     let place = database.tree.child("x")
     try await place.setValue(["a": ["n": 1, "t": 1], "b": ["n": 2], "c": ["n": 3]])
     let byKey = listen(place.queryOrderedByKey())
@@ -91,7 +91,7 @@ private func listen(
 
   @Test func `Who listens deepest is told first, and one commit is one step for all`() async throws
   {
-    let database = try await Database.inMemory()
+    let database = try await Database.underTest()
     let tree = database.tree
     try await tree.child("a/b/c").setValue(1)
     let queries = [tree, tree.child("a/b"), tree.child("a")].map { ($0.treeQuery, allKinds) }
@@ -117,7 +117,7 @@ private func listen(
   }
 
   @Test func `A commit that changes nothing there is to see has no events`() async throws {
-    let database = try await Database.inMemory()
+    let database = try await Database.underTest()
     let place = database.tree.child("x")
     try await place.setValue(["a": 1])
     let listener = listen(place)
@@ -133,7 +133,7 @@ private func listen(
   @Test func `A limit lets the next child in when one leaves, in the same commit's events`()
     async throws
   {
-    let database = try await Database.inMemory()
+    let database = try await Database.underTest()
     let place = database.tree.child("x")
     try await place.setValue(["a": 1, "b": 2, "c": 3, "d": 4])
     let first = listen(place.queryLimited(toFirst: 2))
@@ -151,7 +151,7 @@ private func listen(
   }
 
   @Test func `Keys that are integers come first, by value, then texts by UTF-16`() async throws {
-    let database = try await Database.inMemory()
+    let database = try await Database.underTest()
     let keys = [
       "-5", "0", "-0", "00", "1", "01", "2", "10", "2147483647", "2147483648", "a", "😀",
       "\u{ff5e}",
@@ -170,7 +170,7 @@ private func listen(
   @Test func `Children with priorities come behind those without, numbers before texts`()
     async throws
   {
-    let database = try await Database.inMemory()
+    let database = try await Database.underTest()
     let place = database.tree.child("x")
     try await place.setValue(["a": 1, "b": 2, "c": 3, "d": 4, "e": 5])
     let listener = listen(place)
@@ -189,7 +189,7 @@ private func listen(
   }
 
   @Test func `Values are ordered: nothing, false, true, numbers, texts, nodes`() async throws {
-    let database = try await Database.inMemory()
+    let database = try await Database.underTest()
     let place = database.tree.child("x")
     let values: [Value] = [
       ["t": 1], ["v": false], ["v": true], ["v": -3], ["v": 1], ["v": 1.5], ["v": ""], ["v": "b"],
@@ -218,7 +218,7 @@ private func listen(
   }
 
   @Test func `Queries that cannot be are refused`() async throws {
-    let database = try await Database.inMemory()
+    let database = try await Database.underTest()
     let place = database.tree.child("x")
     let wrong: [TreeQuery] = [
       place.queryOrderedByKey().queryOrderedByValue(), place.queryLimited(toFirst: 0),
@@ -238,7 +238,7 @@ private func listen(
   @Test func `A listener that does not ask costs bounded memory, and is told what is different`()
     async throws
   {
-    let database = try await Database.inMemory()
+    let database = try await Database.underTest()
     let place = database.tree.child("x")
     try await place.setValue(["a": 0, "b": 1])
     let listener = listen(place)
@@ -255,7 +255,7 @@ private func listen(
   func `What waits for a listener is bounded by rows and by bytes`(
     length: Int, most: Int
   ) async throws {
-    let database = try await Database.inMemory()
+    let database = try await Database.underTest()
     let inbox = TreeInbox(depth: 0) { try? database.engineSnapshot() }
     let start = try database.engineSnapshot()
     var content = TreeInbox.Content()
@@ -274,7 +274,7 @@ private func listen(
   }
 
   @Test func `Ending a task ends its listening, and closing ends all`() async throws {
-    let database = try await Database.inMemory()
+    let database = try await Database.underTest()
     let place = database.tree.child("x")
     let task = Task { for try await _ in place.observe(.value) {} }
     let other = Task {
@@ -293,7 +293,7 @@ private func listen(
   }
 
   @Test func `One event is enough where one is asked for`() async throws {
-    let database = try await Database.inMemory()
+    let database = try await Database.underTest()
     let place = database.tree.child("x")
     try await place.setValue(["b": 2, "a": 1])
     #expect(try await place.observeSingle(.value).value == ["a": 1, "b": 2])

@@ -19,7 +19,7 @@ import Testing
   @Test(arguments: Seeds.first(8))
   func `A write is shown the indexes above and below it, and no others`(seed: UInt64) async throws {
     var random = SeededRandom(seed: seed)
-    let database = try await Database.inMemory()
+    let database = try await Database.underTest()
     let declared = random.below(20)
     for _ in 0..<declared {
       let node = try Self.path(&random, 4)

@@ -16,7 +16,7 @@ private func withDirectory(_ body: (String) async throws -> Void) async throws {
 
 @Suite struct TreeTransactionTests {
   @Test func `Counts by many at once lose nothing`() async throws {
-    let database = try await Database.inMemory()
+    let database = try await Database.underTest()
     let counter = database.tree.child("counter")
     try await withThrowingTaskGroup(of: Void.self) { group in
       for _ in 0..<8 {
@@ -35,7 +35,7 @@ private func withDirectory(_ body: (String) async throws -> Void) async throws {
   }
 
   @Test func `A transaction given up changes nothing`() async throws {
-    let database = try await Database.inMemory()
+    let database = try await Database.underTest()
     let place = database.tree.child("x")
     try await place.setValue("a", andPriority: 1)
     let left = try await place.runTransaction { _ in nil }
@@ -51,7 +51,7 @@ private func withDirectory(_ body: (String) async throws -> Void) async throws {
   @Test func `Nodes, documents and bytes are written together or not at all`() async throws {
     var options = Database.Options()
     options.blobGracePeriod = .zero
-    let database = try await Database.inMemory(options: options)
+    let database = try await Database.underTest(options: options)
     let emails = database.tree.child("emails")
     let portraits = database.storage.reference(withPath: "portraits")
     func signUp(_ email: String, _ id: String) async throws {
@@ -78,7 +78,7 @@ private func withDirectory(_ body: (String) async throws -> Void) async throws {
   }
 
   @Test func `A read is repeated when what it saw changes before the commit`() async throws {
-    let database = try await Database.inMemory()
+    let database = try await Database.underTest()
     let tree = database.tree
     try await tree.setValue(["a": 1, "b": 1])
     var attempts = 0
@@ -95,7 +95,7 @@ private func withDirectory(_ body: (String) async throws -> Void) async throws {
   @Test func `Writers of neighbours do not meet, and who replaces much comes through`()
     async throws
   {
-    let database = try await Database.inMemory()
+    let database = try await Database.underTest()
     let place = database.tree.child("x")
     try await withThrowingTaskGroup(of: Void.self) { group in
       for writer in 0..<4 {
@@ -157,7 +157,7 @@ private func withDirectory(_ body: (String) async throws -> Void) async throws {
   }
 
   @Test func `A priority alone cannot be set on close`() async throws {
-    let database = try await Database.inMemory()
+    let database = try await Database.underTest()
     let place = database.tree.child("online")
     let error = await #expect(throws: DatabaseError.self) {
       try await place.onCloseUpdateChildValues(["me": true, "me/.priority": 1])
@@ -234,7 +234,7 @@ private func withDirectory(_ body: (String) async throws -> Void) async throws {
       (TreeKey.root + [0x10, 0x99], []), (TreeKey.root + [0x30], [1, 1]),
     ]
     for (key, row) in wrong {
-      let database = try await Database.inMemory()
+      let database = try await Database.underTest()
       try await database.tree.child("a").setValue(1)
       #expect(try await database.verify().isEmpty)
       var batch = Batch()

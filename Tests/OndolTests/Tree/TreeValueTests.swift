@@ -15,7 +15,7 @@ private typealias SeededRandom = OndolTestKit.SeededRandom
   func `A value that is told is what a fresh read gives, after any commits`(
     seed: UInt64
   ) async throws {
-    let database = try await Database.inMemory()
+    let database = try await Database.underTest()
     let place = database.tree.child("a/list")
     var random = SeededRandom(seed: seed)
     let queries: [any TreeQuerySource] = [

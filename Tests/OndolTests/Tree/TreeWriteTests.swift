@@ -16,7 +16,7 @@ struct Car: Codable, Equatable {
 
 @Suite struct TreeWriteTests {
   @Test func `A whole value replaces the node, and what it lacks is gone`() async throws {
-    let database = try await Database.inMemory()
+    let database = try await Database.underTest()
     let kim = database.tree.child("students/kim")
     try await kim.setValue(["name": "Kim", "major": "physics", "school": "KAIST"])
     try await kim.setValue(["name": "Kim Minji"])
@@ -24,7 +24,7 @@ struct Car: Codable, Equatable {
   }
 
   @Test func `An update changes what it names, and the rest stays`() async throws {
-    let database = try await Database.inMemory()
+    let database = try await Database.underTest()
     let kim = database.tree.child("students/kim")
     try await kim.setValue(["name": "Kim", "major": "physics", "school": "KAIST"])
     try await kim.updateChildValues(["name": "Kim Minji"])
@@ -34,7 +34,7 @@ struct Car: Codable, Equatable {
   }
 
   @Test func `A map as the value of a path replaces what is at the path`() async throws {
-    let database = try await Database.inMemory()
+    let database = try await Database.underTest()
     let cars = database.tree.child("cars")
     try await cars.child("1").setValue(["name": "EV6", "isHybrid": false])
     try await database.tree.updateChildValues(["cars/1": ["name": "Ioniq"]])
@@ -44,7 +44,7 @@ struct Car: Codable, Equatable {
   }
 
   @Test func `Several paths are written together or not at all`() async throws {
-    let database = try await Database.inMemory()
+    let database = try await Database.underTest()
     let root = database.tree
     try await root.child("cars").setValue(["old": ["name": "Pony"], "new": ["name": "EV5"]])
     let result = try await root.updateChildValues([
@@ -64,7 +64,7 @@ struct Car: Codable, Equatable {
   @Test func `Addresses of e-mail are keys as they are, and none is taken for another`()
     async throws
   {
-    let database = try await Database.inMemory()
+    let database = try await Database.underTest()
     let users = database.tree.child("users")
     try await users.child(key: "a.b@c.kr").setValue(["name": "dot"])
     try await users.child(key: "a-b@c.kr").setValue(["name": "dash"])
@@ -75,7 +75,7 @@ struct Car: Codable, Equatable {
 
   @Test(arguments: ["#", "$", "[", "]", ".", " ", "한글", "😀", "\u{0}", "\u{1}", "a\u{0}b", "-"])
   func `Every key but the path's separator can be used`(key: String) async throws {
-    let database = try await Database.inMemory()
+    let database = try await Database.underTest()
     try await database.tree.child("x").child(key: key).setValue(1)
     let found = try await database.tree.child("x").getData()
     #expect(found.children.map(\.key) == [key])
@@ -84,7 +84,7 @@ struct Car: Codable, Equatable {
 
   @Test(arguments: ["", "a/b", ".value", ".priority", ".sv", String(repeating: "k", count: 1_501)])
   func `A key that cannot be one is refused`(key: String) async throws {
-    let database = try await Database.inMemory()
+    let database = try await Database.underTest()
     await #expect(throws: DatabaseError.self) {
       try await database.tree.child(key: key).setValue(1)
     }
@@ -94,7 +94,7 @@ struct Car: Codable, Equatable {
   @Test func `Null and what is empty is nothing, and takes with it what is left empty`()
     async throws
   {
-    let database = try await Database.inMemory()
+    let database = try await Database.underTest()
     let tree = database.tree
     try await tree.child("a/b/c").setValue(1)
     try await tree.child("a").setPriority("p")
@@ -108,7 +108,7 @@ struct Car: Codable, Equatable {
   }
 
   @Test func `A child below a leaf takes its place, and its priority stays`() async throws {
-    let database = try await Database.inMemory()
+    let database = try await Database.underTest()
     let node = database.tree.child("node")
     try await node.setValue("leaf", andPriority: 7)
     try await node.child("inner").removeValue()
@@ -122,7 +122,7 @@ struct Car: Codable, Equatable {
   }
 
   @Test func `Arrays stay arrays, and maps with numbers for keys stay maps`() async throws {
-    let database = try await Database.inMemory()
+    let database = try await Database.underTest()
     let tree = database.tree
     try await tree.setValue(["list": ["a", "b"], "map": ["0": "a", "1": "b"]])
     #expect(try await tree.getData().value == ["list": ["a", "b"], "map": ["0": "a", "1": "b"]])
@@ -138,7 +138,7 @@ struct Car: Codable, Equatable {
   }
 
   @Test func `A sum over sixty-four bits becomes a double`() async throws {
-    let database = try await Database.inMemory()
+    let database = try await Database.underTest()
     let count = database.tree.child("count")
     try await count.setValue(ServerValue.increment(5))
     #expect(try await count.getData().value == 5)
@@ -153,7 +153,7 @@ struct Car: Codable, Equatable {
   }
 
   @Test func `The server's time is the commit's, in milliseconds`() async throws {
-    let database = try await Database.inMemory()
+    let database = try await Database.underTest()
     let place = database.tree.child("time")
     let result = try await place.setValue([
       "at": ServerValue.timestamp(), "also": [".sv": "timestamp"],
@@ -163,7 +163,7 @@ struct Car: Codable, Equatable {
   }
 
   @Test func `What JSON does not have is refused, with its place`() async throws {
-    let database = try await Database.inMemory()
+    let database = try await Database.underTest()
     let place = database.tree.child("a")
     let values: [any FieldContent] = [
       Double.nan, Double.infinity, Date(), [UInt8]([1]), try GeoPoint(latitude: 1, longitude: 2),
@@ -180,7 +180,7 @@ struct Car: Codable, Equatable {
   }
 
   @Test func `A type is written and read as it is`() async throws {
-    let database = try await Database.inMemory()
+    let database = try await Database.underTest()
     let car = Car(name: "EV6", description: "new", isHybrid: false)
     let place = database.tree.child("cars").childByAutoId()
     try await place.setValue(from: car)
@@ -197,7 +197,7 @@ struct Car: Codable, Equatable {
   }
 
   @Test func `What is exported and written again is the same`() async throws {
-    let database = try await Database.inMemory()
+    let database = try await Database.underTest()
     let tree = database.tree
     try await tree.setValue([
       "a": [".value": 1, ".priority": 2] as Value, "b": [".priority": "p", "c": true] as Value,
@@ -211,7 +211,7 @@ struct Car: Codable, Equatable {
   }
 
   @Test func `A hundred thousand automatic keys are strictly in order`() async throws {
-    let database = try await Database.inMemory()
+    let database = try await Database.underTest()
     let place = database.tree.child("a")
     var last = ""
     for _ in 0..<100_000 {
@@ -226,7 +226,7 @@ struct Car: Codable, Equatable {
   }
 
   @Test func `References lead up and down`() async throws {
-    let database = try await Database.inMemory()
+    let database = try await Database.underTest()
     let place = database.tree.child("/a//b/c/")
     #expect(place.path == "a/b/c")
     #expect(place.key == "c")
@@ -239,7 +239,7 @@ struct Car: Codable, Equatable {
   @Test func `A wide and deep tree is written and read back, from memory and from files`()
     async throws
   {
-    let database = try await Database.inMemory()
+    let database = try await Database.underTest()
     let seed = Seeds.first(1)[0]
     var random = SeededRandom(seed: seed)
     func draw(_ depth: Int) -> Value {

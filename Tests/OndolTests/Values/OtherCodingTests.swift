@@ -37,7 +37,7 @@ private struct Told: Codable, Sendable {
 
 @Suite struct `Coders and what is beside properties` {
   @Test func `Fields without a property come back as they were`() async throws {
-    let database = try await Database.inMemory()
+    let database = try await Database.underTest()
     let people = database.collection("people")
     let stored: [String: Value] = [
       "firstName": "Ada", "age": 36, "size": ["height": 1.7], "tags": ["a", nil],
@@ -116,7 +116,7 @@ private struct Told: Codable, Sendable {
 
   /// What is found out about a type is kept for all; the coders of whoever came first were, too.
   @Test func `A typed collection goes by its own coders, whoever came first`() async throws {
-    let database = try await Database.inMemory()
+    let database = try await Database.underTest()
     let key = try #require(Told.key)
     _ = try database.collection("told", of: Told.self)
     var encoder = DocumentEncoder()

@@ -24,7 +24,7 @@ private func count(_ query: some QuerySource) async throws -> Int {
   /// A scan found nothing, an index one document, and a listener one after a while.
   @Test(arguments: [false, true])
   func `A name in a condition means exactly its bytes`(isIndexed: Bool) async throws {
-    let database = try await Database.inMemory()
+    let database = try await Database.underTest()
     let items = database.collection("items")
     try await items.document("1").setData([typed: 1])
     try await items.document("2").setData([taken: 1])
@@ -62,7 +62,7 @@ private func count(_ query: some QuerySource) async throws -> Int {
   @Test func `An update of a name's other spelling is refused, and the one can become the other`()
     async throws
   {
-    let document = try await Database.inMemory().document("items/1")
+    let document = try await Database.underTest().document("items/1")
     try await document.setData([typed: 1, "m": [taken: 1]])
     let (one, other) = (FieldPath([typed]), FieldPath([taken]))
     for update: [FieldPath: (any FieldContent)?] in [
@@ -128,7 +128,7 @@ private func count(_ query: some QuerySource) async throws -> Int {
   func `Values are compared by their bytes, however they are asked for`(
     isIndexed: Bool
   ) async throws {
-    let database = try await Database.inMemory()
+    let database = try await Database.underTest()
     let files = database.collection("files")
     #expect(name == fileName && name.utf8.count != fileName.utf8.count)
     if isIndexed {
@@ -172,7 +172,7 @@ private func count(_ query: some QuerySource) async throws -> Int {
 
   /// Equal queries share what is kept up to date, and these were equal to Swift.
   @Test func `Queries that differ in a spelling are two`() async throws {
-    let items = try await Database.inMemory().collection("items")
+    let items = try await Database.underTest().collection("items")
     #expect(items.select(FieldPath([typed])) != items.select(FieldPath([taken])))
     #expect(items.whereField("a", hasPrefix: typed) != items.whereField("a", hasPrefix: taken))
     #expect(
@@ -188,7 +188,7 @@ private func count(_ query: some QuerySource) async throws -> Int {
   @Test func `Ids, collections, storage paths and keys of the tree are told apart by bytes`()
     async throws
   {
-    let database = try await Database.inMemory()
+    let database = try await Database.underTest()
     for (number, text) in [name, fileName].enumerated() {
       try await database.collection(text).document(text).setData(["n": number])
       let stored = database.storage.reference(withPath: "files/\(text)")
@@ -216,7 +216,7 @@ private func count(_ query: some QuerySource) async throws -> Int {
     #expect(Array(fileName.composed().utf8) == Array(name.utf8))
     #expect(Array("e\u{301}\u{212b}".composed().utf8) == Array("\u{e9}\u{c5}".utf8))
     #expect(Array("plain".composed().utf8) == Array("plain".utf8))
-    let files = try await Database.inMemory().collection("files")
+    let files = try await Database.underTest().collection("files")
     try await files.document(fileName.composed()).setData(["name": fileName.composed()])
     #expect(try await files.document(name).getDocument().exists)
     #expect(try await files.whereField("name", isEqualTo: name).getDocuments().count == 1)

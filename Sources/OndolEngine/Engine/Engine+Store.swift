@@ -1,0 +1,52 @@
+// Opening a database whose rows a store has. What the engine has of files it has in memory, and
+// empty: nothing of it is used but for small things that know where they are, such as metrics.
+
+extension Engine {
+  /// What calls about files get.
+  package static let noFiles = "the database is on a server and has no files"
+  /// Bytes of a content that a store keeps, in a row.
+  private static let largestContent = 16 << 20
+  static let noLargeContents =
+    "the database is on a server, where a content has \(largestContent >> 20) MiB at most"
+
+  /// Whether a store has the rows.
+  package var isOnStore: Bool { remote != nil }
+
+  /// What the store is called; nil for a database in files.
+  package var storeName: String? { remote?.store.name }
+
+  /// Opens the database that `store` keeps, and makes one where there is none. Others may have it
+  /// open, and write it, at the same time.
+  @concurrent
+  package static func open(
+    on store: any RemoteStore, options: EngineOptions = EngineOptions(),
+    environment: Environment = .live()
+  ) async throws(EngineError) -> Engine {
+    var (options, environment) = (options, environment)
+    options.shardCount = 1
+    options.historyRetention = nil
+    options.smallestPour = .max
+    options.inlineContentSize = largestContent
+    environment.fileSystem = MemoryFileSystem()
+    let process = Int64(bitPattern: environment.random()) & .max
+    let head = try await store.open(process)
+    let claim = try DirectoryClaim(
+      path: "/store", fileLimit: options.fileLimit, environment: environment)
+    let opening = try Opening(claim, options: options, environment: environment)
+    let bases = RemoteBases()
+    let rows = RemoteRows(
+      store, asOf: head.point, budgetBytes: options.cacheSize, seed: environment.random(), bases)
+    return opening.makeEngine(
+      maintenance: environment.threads.makeWorker(named: "ondol-upkeep"),
+      logWorker: environment.threads.makeWorker(named: "ondol-log"), on: rows
+    ) { [options, environment] views in
+      RemoteSession(
+        store,
+        RemoteWindow(views: views, at: head.point, capacity: options.memtableSize),
+        identity: head.identity, process: process, bases: bases, environment: environment)
+    }
+  }
+
+  /// On a store, lets go of versions of rows that nobody reads any more, as is done now and then.
+  package func forgetVersions() async { await remote?.tidy() }
+}

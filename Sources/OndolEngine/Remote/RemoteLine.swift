@@ -1,0 +1,165 @@
+// What waits to be done for a database on a store, under one lock: commits that want to be sent,
+// news that somebody has heard of, and those who want to know that all news has been taken. One
+// task takes from it. Beside it stands what that task tells of how it goes.
+
+/// A commit that waits to be sent.
+struct RemoteRequest: Sendable {
+  var batch: Batch
+  var durability: Durability
+  let waiter: CheckedContinuation<Result<CommitReceipt, EngineError>, Never>
+
+  func answer(_ result: Result<CommitReceipt, EngineError>) { waiter.resume(returning: result) }
+}
+
+/// Someone who wants to know that all there was is shown.
+typealias CatchUp = CheckedContinuation<EngineError?, Never>
+
+/// What is to be done next.
+enum RemoteWork: Sendable {
+  case commits([RemoteRequest])
+  /// The base of reads is moved to what is newest.
+  case rebase(for: [CheckedContinuation<Void, Never>])
+  case news(for: [CatchUp])
+}
+
+/// What waits.
+final class RemoteLine: Sendable {
+  private struct State: Sendable {
+    var requests: [RemoteRequest] = []
+    var catchUps: [CatchUp] = []
+    var rebases: [CheckedContinuation<Void, Never>] = []
+    /// The newest commit that somebody has heard of.
+    var heard = SequenceNumber.zero
+    var idle: Idle?
+    var isClosing = false
+    /// What everybody gets from now on.
+    var failure: EngineError?
+  }
+
+  /// The one who works, and has nothing to do.
+  fileprivate typealias Idle = CheckedContinuation<Void, Never>
+
+  private let state = Guarded(State())
+
+  /// Commits that go to the store together at most.
+  private static let mostAtOnce = 512
+
+  /// What ended all, if anything did.
+  var failure: EngineError? { state.withLock { $0.failure } }
+
+  var isClosing: Bool { state.withLock { $0.isClosing } }
+
+  // MARK: - Those who wait
+
+  func commit(
+    _ batch: consuming Batch, _ durability: Durability
+  ) async throws(EngineError) -> CommitReceipt {
+    let batch = batch
+    let result: Result<CommitReceipt, EngineError> = await withCheckedContinuation { waiter in
+      let request = RemoteRequest(batch: batch, durability: durability, waiter: waiter)
+      let (refusal, idle) = state.withLock { state -> (EngineError?, Idle?) in
+        if let failure = state.failure { return (failure, nil) }
+        if state.isClosing { return (.closed, nil) }
+        state.requests.append(request)
+        return (nil, state.idle.take())
+      }
+      if let refusal { request.answer(.failure(refusal)) }
+      idle?.resume()
+    }
+    return try result.get()
+  }
+
+  /// Returns once all commits are shown that the store had when this was called.
+  func catchUp() async throws(EngineError) {
+    let failure: EngineError? = await withCheckedContinuation { waiter in
+      let (refusal, idle) = state.withLock { state -> (EngineError?, Idle?) in
+        if let failure = state.failure { return (failure, nil) }
+        if state.isClosing { return (.closed, nil) }
+        state.catchUps.append(waiter)
+        return (nil, state.idle.take())
+      }
+      if let refusal { waiter.resume(returning: refusal) }
+      idle?.resume()
+    }
+    if let failure { throw failure }
+  }
+
+  /// Returns once reads that begin see nothing older than what was newest when this was called.
+  func rebase() async {
+    await withCheckedContinuation { waiter in
+      let (isOver, idle) = state.withLock { state -> (Bool, Idle?) in
+        if state.failure != nil || state.isClosing { return (true, nil) }
+        state.rebases.append(waiter)
+        return (false, state.idle.take())
+      }
+      if isOver { waiter.resume() }
+      idle?.resume()
+    }
+  }
+
+  /// Notes that there is a commit with this number.
+  func hear(of sequence: SequenceNumber) {
+    let idle = state.withLock { state in
+      state.heard = max(state.heard, sequence)
+      return state.idle.take()
+    }
+    idle?.resume()
+  }
+
+  // MARK: - The one who works
+
+  /// The next to be done behind the commit that is shown; nil at the end.
+  func next(behind shown: () -> SequenceNumber) async -> RemoteWork? {
+    while true {
+      let (work, isOver) = state.withLock { state -> (RemoteWork?, Bool) in
+        if state.failure != nil { return (nil, true) }
+        if !state.rebases.isEmpty {
+          defer { state.rebases = [] }
+          return (.rebase(for: state.rebases), false)
+        }
+        if !state.catchUps.isEmpty || state.heard > shown() {
+          defer { state.catchUps = [] }
+          return (.news(for: state.catchUps), false)
+        }
+        guard !state.requests.isEmpty else { return (nil, state.isClosing) }
+        let some = Array(state.requests.prefix(Self.mostAtOnce))
+        state.requests.removeFirst(some.count)
+        return (.commits(some), false)
+      }
+      if let work { return work }
+      if isOver { return nil }
+      await withCheckedContinuation { waiter in
+        let goesOn = state.withLock { state in
+          guard state.failure == nil, !state.isClosing, state.requests.isEmpty,
+            state.rebases.isEmpty, state.catchUps.isEmpty, state.heard <= shown()
+          else { return true }
+          state.idle = waiter
+          return false
+        }
+        if goesOn { waiter.resume() }
+      }
+    }
+  }
+
+  /// Takes nothing more in; what waits is still done.
+  func finish() {
+    let idle = state.withLock { state in
+      state.isClosing = true
+      return state.idle.take()
+    }
+    idle?.resume()
+  }
+
+  /// Ends all: everybody who waits, or comes later, gets the error.
+  func fail(_ error: EngineError) {
+    let (requests, catchUps, rebases, idle) = state.withLock { state in
+      if state.failure == nil { state.failure = error }
+      defer { (state.requests, state.catchUps, state.rebases) = ([], [], []) }
+      return (state.requests, state.catchUps, state.rebases, state.idle.take())
+    }
+    for rebase in rebases { rebase.resume() }
+    for request in requests { request.answer(.failure(error)) }
+    for catchUp in catchUps { catchUp.resume(returning: error) }
+    idle?.resume()
+  }
+}

@@ -1,0 +1,100 @@
+// Which of the commits that wait can go together, and what they ask of the store. A commit that
+// guards what an earlier one of the group writes goes with the next group: by then it can be told
+// whether it is stale.
+
+/// Makes groups.
+struct RemoteSender {
+  private let origin: Int64
+  private var part: Int64 = 0
+  /// Of what was flushed nothing is known: a commit derived from before the base is made anew.
+  private let recentKeys = RecentKeys(shardCount: 1, limitBytes: 0)
+
+  /// Bytes of a group.
+  private static let mostBytes = 4 << 20
+
+  init(origin: Int64) {
+    self.origin = origin
+  }
+
+  /// A group of those that wait, in their order, and those for whom the next one is. Answers those
+  /// that are stale.
+  mutating func makeGroup(
+    of waiting: [RemoteRequest], in window: RemoteWindow
+  ) -> (group: RemoteGroup, chosen: [RemoteRequest], later: [RemoteRequest]) {
+    let known = window.point
+    part += 1
+    var group = RemoteGroup(origin: origin, part: part, known: known)
+    group.isDurable = false
+    var chosen: [RemoteRequest] = []
+    var later: [RemoteRequest] = []
+    var written = WrittenKeys()
+    var bytes = 0
+    for request in waiting {
+      guard bytes < Self.mostBytes, !written.meet(request.batch) else {
+        later.append(request)
+        continue
+      }
+      do throws(EngineError) {
+        try refuseStale(request.batch, known, window)
+      } catch {
+        request.answer(.failure(error))
+        continue
+      }
+      let writes = request.batch.remoteWrites()
+      for write in writes { written.insert(write) }
+      bytes += request.batch.payloadLength
+      group.guardedKeys += request.batch.guardedKeys
+      group.guardedRanges += request.batch.guardedRanges.map { ($0.lower, $0.upper) }
+      group.isDurable = group.isDurable || request.durability == .power
+      group.commits.append(writes)
+      chosen.append(request)
+    }
+    return (group, chosen, later)
+  }
+
+  private func refuseStale(
+    _ batch: Batch, _ known: CommitPoint, _ window: RemoteWindow
+  ) throws(EngineError) {
+    guard batch.isGuarded else { return }
+    var check = GuardCheck()
+    while try !check.isKnown(batch, known.sequence, window.views.current, recentKeys) {
+      try check.look(batch)
+    }
+  }
+}
+
+/// The keys that a group writes.
+private struct WrittenKeys {
+  private var keys: Set<[UInt8]> = []
+  /// What keys begin with whose rest is not known yet.
+  private var prefixes: [[UInt8]] = []
+
+  mutating func insert(_ write: RemoteWrite) {
+    if let stamp = write.keyStamps.map(\.offset).min() {
+      prefixes.append(Array(write.key[..<stamp]))
+    } else {
+      keys.insert(write.key)
+    }
+  }
+
+  /// Whether one of them is a key, or in a range, that the batch guards.
+  func meet(_ batch: Batch) -> Bool {
+    for key in batch.guardedKeys {
+      if keys.contains(key) || prefixes.contains(where: { key.starts(with: $0) }) { return true }
+    }
+    for range in batch.guardedRanges {
+      let isMet = keys.contains { key in
+        key.bytes.compare(range.lower.bytes) >= 0
+          && (range.upper.isEmpty || key.bytes.compare(range.upper.bytes) < 0)
+      }
+      if isMet { return true }
+      let mayBeMet = prefixes.contains { prefix in
+        // The keys are between the prefix and what follows all that begin with it.
+        (range.upper.isEmpty || prefix.bytes.compare(range.upper.bytes) < 0)
+          && (prefix.bytes.compare(range.lower.bytes) >= 0 || range.lower.starts(with: prefix))
+      }
+      if mayBeMet { return true }
+    }
+    return false
+  }
+}

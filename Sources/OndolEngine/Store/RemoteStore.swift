@@ -1,0 +1,178 @@
+// A place outside the process that keeps a database's rows, in versions, and puts commits in one
+// order: a server, or a simulation of one. It is asked when something is not in memory, and to
+// commit; never for a row that is cached. So it stands behind a protocol, which nothing on the way
+// of a row does.
+//
+// What a store promises: a commit is whole or absent; numbers ascend by one, and their order is the
+// order in which commits become visible to everybody; the rows as of a number never change; a group
+// is refused when a row it guards was changed behind its basis.
+
+/// A key and what a store has for it.
+package struct RemoteRow: Sendable, Equatable {
+  package var key: [UInt8]
+  /// The commit that put it.
+  package var sequence: SequenceNumber
+  /// The bytes of a `RemoteValue`.
+  package var value: [UInt8]
+
+  package init(key: [UInt8], sequence: SequenceNumber, value: [UInt8]) {
+    self.key = key
+    self.sequence = sequence
+    self.value = value
+  }
+}
+
+/// A place in a key, eight bytes, that gets the commit's number or time.
+package struct RemoteStamp: Sendable, Equatable {
+  package var offset: Int
+  package var form: StampForm
+
+  package init(offset: Int, form: StampForm) {
+    self.offset = offset
+    self.form = form
+  }
+}
+
+/// A row that a commit puts or deletes.
+package struct RemoteWrite: Sendable, Equatable {
+  package var key: [UInt8]
+  package var keyStamps: [RemoteStamp] = []
+  /// A `RemoteValue` without its time, which the store puts in front; nil when the row goes.
+  package var value: [UInt8]?
+
+  package init(key: [UInt8], keyStamps: [RemoteStamp] = [], value: [UInt8]?) {
+    self.key = key
+    self.keyStamps = keyStamps
+    self.value = value
+  }
+}
+
+/// Commits that go to a store together: all of them, one behind the other, or none.
+package struct RemoteGroup: Sendable {
+  /// Who sends it, and which of their groups it is: how its outcome is found after a lost answer.
+  package var origin: Int64
+  package var part: Int64
+  /// The newest commit the sender knows. A store whose history lacks it refuses the group.
+  package var known: CommitPoint
+  /// Rows that must not have changed behind `known`.
+  package var guardedKeys: [[UInt8]] = []
+  /// Ranges in which no row must have changed behind `known`; no bound where `upper` is empty.
+  package var guardedRanges: [(lower: [UInt8], upper: [UInt8])] = []
+  /// The rows of each commit, each key once.
+  package var commits: [[RemoteWrite]] = []
+  /// Whether the answer waits until the group survives a power cut.
+  package var isDurable = true
+
+  package init(origin: Int64, part: Int64, known: CommitPoint) {
+    self.origin = origin
+    self.part = part
+    self.known = known
+  }
+}
+
+/// What came of a group.
+package enum RemoteAppend: Sendable, Equatable {
+  /// The number and the time of its first commit; each further one has the next of both.
+  case done(CommitPoint)
+  /// A guarded row has changed, and nothing was written.
+  case conflict
+  /// The store has no such commit as the one the sender knows: it has lost some, or is another.
+  case otherHistory
+}
+
+/// A commit as a store tells it.
+package struct RemoteCommit: Sendable, Equatable {
+  package var point: CommitPoint
+  package var origin: Int64
+  /// What it put, as `RemoteValue`, and nil for what it deleted; each key once.
+  package var rows: [(key: [UInt8], value: [UInt8]?)]
+
+  package init(
+    point: CommitPoint, origin: Int64, rows: [(key: [UInt8], value: [UInt8]?)]
+  ) {
+    self.point = point
+    self.origin = origin
+    self.rows = rows
+  }
+
+  package static func == (left: RemoteCommit, right: RemoteCommit) -> Bool {
+    left.point == right.point && left.origin == right.origin
+      && left.rows.elementsEqual(right.rows) { $0.key == $1.key && $0.value == $1.value }
+  }
+}
+
+/// What a store says when it is opened.
+package struct RemoteHead: Sendable {
+  package var identity: DatabaseIdentity
+  /// The newest commit, which survives a power cut.
+  package var point: CommitPoint
+
+  package init(identity: DatabaseIdentity, point: CommitPoint) {
+    self.identity = identity
+    self.point = point
+  }
+}
+
+/// What keeps the rows of a database.
+///
+/// Calls throw `.unreachable` when there is no answer, and may be made again. Of `append` that says
+/// nothing about the outcome, which `outcome(of:)` finds out.
+package protocol RemoteStore: AnyObject, Sendable {
+  /// What people call it; without passwords.
+  var name: String { get }
+
+  /// Makes the tables where there are none, and pins the newest commit as `pin` does.
+  func open(_ process: Int64) async throws(EngineError) -> RemoteHead
+
+  /// Commits a group.
+  func append(_ group: RemoteGroup) async throws(EngineError) -> RemoteAppend
+
+  /// What came of a group whose answer was lost: its first commit, or nil when it was not and will
+  /// not be committed. From then on no group of this origin is.
+  func outcome(of part: Int64, from origin: Int64) async throws(EngineError) -> CommitPoint?
+
+  /// The commits behind a number, in order, at most about so many, each of which survives a power
+  /// cut. `.notInHistory` when `point` is not one of the store's commits.
+  func commits(
+    behind point: CommitPoint, atMost count: Int
+  ) async throws(EngineError) -> [RemoteCommit]
+
+  /// Returns when there are commits behind a number, or after so long, or when the task is
+  /// cancelled; also for no reason. Answers with the newest commit it has heard of.
+  func waitForCommits(
+    behind sequence: SequenceNumber, atMost microseconds: Int64
+  ) async -> SequenceNumber
+
+  /// The rows with keys from `lower` on and before `upper`, no bound when empty, as of a commit:
+  /// the first ones or, reversed, the last ones, in the order of their keys. Fewer than `count`
+  /// only when there are no more. `.superseded` when versions of that age are forgotten,
+  /// `.poisoned` when the commit is not one of the store's. Blocks.
+  func rows(
+    from lower: [UInt8], to upper: [UInt8], reversed: Bool, atMost count: Int,
+    asOf base: CommitPoint
+  ) throws(EngineError) -> [RemoteRow]
+
+  /// The rows at the keys as of a commit, in any order, without those that are not there. Blocks,
+  /// and throws as above.
+  func rows(
+    at keys: [[UInt8]], asOf base: CommitPoint
+  ) throws(EngineError) -> [RemoteRow]
+
+  /// Keeps what is visible as of a commit from being forgotten for so long; answers with the oldest
+  /// commit that any process has pinned. `.superseded` when it is forgotten already.
+  func pin(
+    _ sequence: SequenceNumber, for process: Int64, microseconds: Int64
+  ) async throws(EngineError) -> SequenceNumber
+
+  /// Forgets some versions that nobody can see any more; how many.
+  func forget() async throws(EngineError) -> Int
+
+  /// Has the rows of keyspaces go once nobody can see them. Their numbers are not used again.
+  func drop(_ keyspaces: [UInt32]) async throws(EngineError)
+
+  /// Returns when every commit so far survives a power cut.
+  func synchronize() async throws(EngineError)
+
+  /// Lets go of connections and pins.
+  func close(_ process: Int64) async
+}

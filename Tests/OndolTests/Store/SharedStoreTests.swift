@@ -1,0 +1,102 @@
+// Several openings of one database on a store, as in several processes: what one commits the others
+// see in the same order, listeners are told of it, and transactions are serializable whoever runs
+// them, while the store is late, loses requests and loses answers.
+
+import OndolEngine
+import OndolTestKit
+import Testing
+
+@testable import Ondol
+
+@Suite struct SharedStoreTests {
+  static let faults = StoreFaults(lostRequests: 20, lostAnswers: 20, delay: 3_000)
+
+  private func open(
+    _ store: SimulatedStore, _ environment: Environment, count: Int = 3
+  ) async throws -> [Database] {
+    var databases: [Database] = []
+    for _ in 0..<count {
+      databases.append(
+        try await Database.open(at: store.name, environment: environment, on: store))
+    }
+    return databases
+  }
+
+  @Test(arguments: Seeds.first(12))
+  func `Transactions of three processes are serializable`(seed: UInt64) throws {
+    let history = try SimulationExecutor.run(seed: seed) { executor in
+      let world = SimulatedWorld(seed: seed, threads: executor)
+      let store = SimulatedStore(seed: seed, environment: world.environment)
+      let databases = try await open(store, world.environment)
+      store.faults = Self.faults
+      let history = try await HistoryWorkload(databases: databases, seed: seed, rounds: 4).run()
+      store.faults = .none
+      for database in databases { try await database.close() }
+      return history
+    }
+    #expect(history.violation() == nil, "seed \(seed)")
+  }
+
+  @Test(arguments: Seeds.first(4))
+  func `On real threads they are, too`(seed: UInt64) async throws {
+    let environment = Environment.memory()
+    let store = SimulatedStore(seed: seed, environment: environment)
+    let databases = try await open(store, environment)
+    let history = try await HistoryWorkload(databases: databases, seed: seed).run()
+    #expect(history.violation() == nil, "seed \(seed)")
+    for database in databases { try await database.close() }
+  }
+
+  @Test func `What one commits the others see and are told of`() async throws {
+    let environment = Environment.memory()
+    let store = SimulatedStore(seed: 1, environment: environment)
+    let databases = try await open(store, environment, count: 2)
+    let query = databases[1].collection("items").whereField("price", isGreaterThan: 10)
+    var results = query.snapshots.makeAsyncIterator()
+    #expect(try await results.next()?.documents.isEmpty == true)
+    try await databases[0].document("items/lamp").setData(["price": 30])
+    #expect(try await results.next()?.documents.map(\.documentID) == ["lamp"])
+    try await databases[1].document("items/lamp").updateData(["price": 40])
+    #expect(try await results.next()?.documents.first?["price"] as Int? == 40)
+    try await databases[0].refresh()
+    #expect(try await databases[0].document("items/lamp").getDocument()["price"] as Int? == 40)
+    for database in databases { try await database.close() }
+  }
+
+  @Test func `An index that one makes the others keep and use`() async throws {
+    let environment = Environment.memory()
+    let store = SimulatedStore(seed: 2, environment: environment)
+    let databases = try await open(store, environment, count: 2)
+    for number in 0..<40 {
+      try await databases[number % 2].document("items/\(number)").setData(["price": number])
+    }
+    try await databases[0].collection("items").createIndex(on: ["price"])
+    // Right away, whatever the other has heard of: its commit is refused and made again.
+    try await databases[1].document("items/new").setData(["price": 7])
+    for database in databases {
+      try await database.refresh()
+      let query = database.collection("items").whereField("price", isEqualTo: 7)
+      #expect(try await query.explain().indexName == "price")
+      #expect(try await Set(query.getDocuments().documents.map(\.documentID)) == ["7", "new"])
+      let report = try await database.verify(depth: .blocks)
+      #expect(report == [])
+    }
+    for database in databases { try await database.close() }
+  }
+
+  @Test func `Versions that nobody can see are forgotten`() async throws {
+    let environment = Environment.memory()
+    let store = SimulatedStore(seed: 3, environment: environment)
+    let database = try await open(store, environment, count: 1)[0]
+    let item = database.document("items/lamp")
+    try await item.setData(["price": 0])
+    let few = store.versionCount
+    for price in 1...200 { try await item.setData(["price": price]) }
+    #expect(store.versionCount >= few + 200)
+    try await database.engine.flush(shardOf: [0, 0, 0, 0])
+    await database.engine.forgetVersions()
+    #expect(store.versionCount <= few + 2)
+    #expect(try await item.getDocument()["price"] as Int? == 200)
+    try await database.close()
+  }
+}
