@@ -137,8 +137,8 @@ public final class Auth: Sendable {
   ///   - email: the address.
   ///   - password: the password.
   /// - Returns: who is signed in now.
-  /// - Throws: as `Accounts.createUser(withEmail:password:)`; `.keychainError` when the token cannot
-  ///   be kept: then the account is there, and nobody is signed in.
+  /// - Throws: as `Accounts.createUser(withEmail:password:)`; `.keychainError` when the token
+  ///   cannot be kept: then the account is there, and nobody is signed in.
   /// - Complexity: one run of scrypt, and one commit.
   @discardableResult
   public func createUser(

@@ -1,6 +1,6 @@
-// A signed-in person's data, as CloudKit divides it: a private database that nobody else sees, and a
-// public one that all see and where each document is its maker's. Every call asks first whether the
-// session still stands and whose the document is; a write asks in its own transaction, so that
+// A signed-in person's data, as CloudKit divides it: a private database that nobody else sees, and
+// a public one that all see and where each document is its maker's. Every call asks first whether
+// the session still stands and whose the document is; a write asks in its own transaction, so that
 // nothing is written behind the end of a session.
 //
 // It keeps a service from mixing up its people. It is no wall inside the process: whoever has the

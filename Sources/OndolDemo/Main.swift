@@ -1,5 +1,5 @@
-// `ondol-demo`: six small apps, each on a database of its own, each a story that prints what it does
-// and what it finds. They use public calls only, as any app would.
+// `ondol-demo`: six small apps, each on a database of its own, each a story that prints what it
+// does and what it finds. They use public calls only, as any app would.
 
 import ArgumentParser
 import Foundation
@@ -10,8 +10,8 @@ struct Main: AsyncParsableCommand {
     commandName: "ondol-demo",
     abstract: "Six small apps, each on an Ondol database of its own.",
     discussion: """
-      Without a name all of them run, one after another; those with pictures need --pictures. Their \
-      databases stay in the folder demo: `ondol-demo open shop` shows one of them in a browser.
+      Without a name all of them run, one after another; those with pictures need --pictures. \
+      Their databases stay in the folder demo: `ondol-demo open shop` shows one of them in a browser.
       """,
     subcommands: [
       Everything.self, Shop.self, WorkDiary.self, Packages.self, PhotoDiary.self, Cars.self,

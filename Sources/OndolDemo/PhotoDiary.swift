@@ -105,7 +105,8 @@ extension PhotoDiary {
       let isSame = bytes == (try pictures.data(0))
       Story.say("The first day is deleted. Its photo stays, because the sixth day has it, too:")
       Story.show(
-        "read back: \(Story.bytes(bytes.count)), \(isSame ? "the same as" : "OTHERS than") the file's"
+        "read back: \(Story.bytes(bytes.count)), \(isSame ? "the same as" : "OTHERS than")"
+          + " the file's"
       )
     }
     before = try await StoredPictures(database, at: place)

@@ -3,8 +3,8 @@
 //
 // A picture that nobody holds any more is given up in the background, at once where there is no
 // grace period, as here. So the pass that a story asks for often finds nothing left to do, and says
-// of itself that it gave up nothing: true of the pass, and of no interest to anybody. What counts is
-// the difference between before and after.
+// of itself that it gave up nothing: true of the pass, and of no interest to anybody. What counts
+// is the difference between before and after.
 
 import Foundation
 import Ondol

@@ -83,7 +83,8 @@ extension WorkDiary {
     }
     let byID = try await diary.whereField(FieldPath.documentID(), in: week).getDocuments()
     Story.say(
-      "The same by the documents' ids, without a field that repeats them: \(byID.documents.count) days."
+      "The same by the documents' ids, without a field that repeats them:"
+        + " \(byID.documents.count) days."
     )
     Story.elsewhere("Firestore takes 30 values in an `in`. Here there is no limit.")
   }
@@ -138,7 +139,8 @@ extension WorkDiary {
     Story.show("the day: \(shownDay.get("status") ?? "none")")
     Story.show("the count: \(count) ended")
     Story.say(
-      "All three show the same commit: \(versions.count == 1 ? "yes" : "no"). None was ever half-way."
+      "All three show the same commit: \(versions.count == 1 ? "yes" : "no"). None was ever"
+        + " half-way."
     )
     Story.elsewhere("three listeners hear of one change at three moments.")
     // As it was, so that the story can be told again.

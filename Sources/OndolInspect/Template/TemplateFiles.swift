@@ -147,7 +147,7 @@ extension DatabaseError {
     case .notFound: .notFound
     case .alreadyExists, .aborted: .conflict
     case .cancelled, .deadlineExceeded, .unavailable: .serviceUnavailable
-    case .resourceExhausted: .insufficientStorage
+    case .resourceExhausted: HTTPResponse.Status(code: 507, reasonPhrase: "Insufficient Storage")
     // A document that does not fit its type, a closed database, damage: not the client's doing.
     default: .internalServerError
     }
@@ -316,9 +316,9 @@ import ServiceLifecycle
 ///   - query: what to follow.
 ///   - request: who asks.
 ///   - content: what a client sees of a result.
-func liveEvents<Model>(
+func liveEvents<Model, Content: Encodable & Sendable>(
   _ query: TypedQuery<Model>, for request: Request,
-  content: @escaping @Sendable (TypedQuerySnapshot<Model>) throws -> some Encodable
+  content: @escaping @Sendable (TypedQuerySnapshot<Model>) throws -> Content
 ) -> Response {
   let headers: HTTPFields = [.contentType: "text/event-stream", .cacheControl: "no-store"]
   let events = LiveEvents(query: query, content: { try JSONEncoder().encode(try content($0)) })
@@ -502,7 +502,7 @@ import Testing
   }
 
   @Test func `An item comes, changes and goes`() async throws {
-    try await makeApplication(try await shop()).test(.router) { client in
+    try await makeApplication(try await shop()).test(.router) { (client) async throws in
       let lamp = try await add("Lamp", "light", 30, client)
       #expect(try await get("/items/\(lamp.id)", as: ItemAnswer.self, client) == lamp)
       let changed = try await client.execute(
@@ -517,7 +517,7 @@ import Testing
   }
 
   @Test func `Pages have every item once, in order`() async throws {
-    try await makeApplication(try await shop()).test(.router) { client in
+    try await makeApplication(try await shop()).test(.router) { (client) async throws in
       for number in 0..<7 { _ = try await add("Item \(number % 3)", "a", number, client) }
       var names: [String] = []
       var ids: Set<String> = []
@@ -527,9 +527,8 @@ import Testing
         #expect(page.items.count <= 2)
         names += page.items.map(\.name)
         ids.formUnion(page.items.map(\.id))
-        uri = page.next.map {
-          "/items?limit=2&after=\($0.addingPercentEncoding(withAllowedCharacters: .alphanumerics) ?? "")"
-        }
+        let after = page.next?.addingPercentEncoding(withAllowedCharacters: .alphanumerics)
+        uri = after.map { "/items?limit=2&after=\($0)" }
       }
       #expect(names == names.sorted())
       #expect(ids.count == 7)
@@ -541,13 +540,13 @@ import Testing
     ("/items/none/photo", .notFound), ("/nowhere", .notFound),
   ])
   func `What is wrong has its status`(_ uri: String, _ status: HTTPResponse.Status) async throws {
-    try await makeApplication(try await shop()).test(.router) { client in
+    try await makeApplication(try await shop()).test(.router) { (client) async throws in
       #expect(try await client.execute(uri: uri, method: .get).status == status)
     }
   }
 
   @Test func `An item that cannot be is refused`() async throws {
-    try await makeApplication(try await shop()).test(.router) { client in
+    try await makeApplication(try await shop()).test(.router) { (client) async throws in
       for body in [
         "", "{}", #"{"name": "", "category": "a", "price": 1}"#,
         #"{"name": "a", "category": "a", "price": -1}"#,
@@ -562,7 +561,7 @@ import Testing
 
   @Test func `A photo comes back as it was, and goes with its item`() async throws {
     let shop = try await shop()
-    try await makeApplication(shop).test(.router) { client in
+    try await makeApplication(shop).test(.router) { (client) async throws in
       let lamp = try await add("Lamp", "light", 30, client)
       let bytes: [UInt8] = [0x89, 0x50, 0x4E, 0x47, 0x0D, 0x0A, 0x1A, 0x0A]
       let uri = "/items/\(lamp.id)/photo"
@@ -581,7 +580,7 @@ import Testing
   }
 
   @Test func `The top of each category is its most expensive items`() async throws {
-    try await makeApplication(try await shop()).test(.router) { client in
+    try await makeApplication(try await shop()).test(.router) { (client) async throws in
       for (number, category) in ["a", "b", "a", "b", "a", "c"].enumerated() {
         _ = try await add("Item \(number)", category, number * 7 % 5, client)
       }
@@ -592,11 +591,11 @@ import Testing
   }
 
   @Test func `What was answered survives a power cut`() async throws {
-    let lamp = try await makeApplication(try await shop()).test(.router) { client in
+    let lamp = try await makeApplication(try await shop()).test(.router) { (client) async throws in
       try await add("Lamp", "light", 30, client)
     }
     device.powerCut()
-    try await makeApplication(try await shop()).test(.router) { client in
+    try await makeApplication(try await shop()).test(.router) { (client) async throws in
       #expect(try await get("/items/\(lamp.id)", as: ItemAnswer.self, client) == lamp)
     }
   }
@@ -636,7 +635,7 @@ import Testing
 
   @Test func `A stream ends when the service shuts down`() async throws {
     let shop = try await Shop(try await Database.open(at: "shop.ondol", on: SimulatedDevice()))
-    try await testGracefulShutdown { service in
+    try await testGracefulShutdown { (service) async throws in
       var stream = events(shop).makeAsyncIterator()
       #expect(try await stream.next() != nil)
       service.triggerGracefulShutdown()

@@ -30,7 +30,7 @@ extension DatabaseError {
     case .notFound: .notFound
     case .alreadyExists, .aborted: .conflict
     case .cancelled, .deadlineExceeded, .unavailable: .serviceUnavailable
-    case .resourceExhausted: .insufficientStorage
+    case .resourceExhausted: HTTPResponse.Status(code: 507, reasonPhrase: "Insufficient Storage")
     // A document that does not fit its type, a closed database, damage: not the client's doing.
     default: .internalServerError
     }

@@ -13,9 +13,9 @@ import ServiceLifecycle
 ///   - query: what to follow.
 ///   - request: who asks.
 ///   - content: what a client sees of a result.
-func liveEvents<Model>(
+func liveEvents<Model, Content: Encodable & Sendable>(
   _ query: TypedQuery<Model>, for request: Request,
-  content: @escaping @Sendable (TypedQuerySnapshot<Model>) throws -> some Encodable
+  content: @escaping @Sendable (TypedQuerySnapshot<Model>) throws -> Content
 ) -> Response {
   let headers: HTTPFields = [.contentType: "text/event-stream", .cacheControl: "no-store"]
   let events = LiveEvents(query: query, content: { try JSONEncoder().encode(try content($0)) })

@@ -37,7 +37,7 @@ import Testing
   }
 
   @Test func `An item comes, changes and goes`() async throws {
-    try await makeApplication(try await shop()).test(.router) { client in
+    try await makeApplication(try await shop()).test(.router) { (client) async throws in
       let lamp = try await add("Lamp", "light", 30, client)
       #expect(try await get("/items/\(lamp.id)", as: ItemAnswer.self, client) == lamp)
       let changed = try await client.execute(
@@ -52,7 +52,7 @@ import Testing
   }
 
   @Test func `Pages have every item once, in order`() async throws {
-    try await makeApplication(try await shop()).test(.router) { client in
+    try await makeApplication(try await shop()).test(.router) { (client) async throws in
       for number in 0..<7 { _ = try await add("Item \(number % 3)", "a", number, client) }
       var names: [String] = []
       var ids: Set<String> = []
@@ -62,9 +62,8 @@ import Testing
         #expect(page.items.count <= 2)
         names += page.items.map(\.name)
         ids.formUnion(page.items.map(\.id))
-        uri = page.next.map {
-          "/items?limit=2&after=\($0.addingPercentEncoding(withAllowedCharacters: .alphanumerics) ?? "")"
-        }
+        let after = page.next?.addingPercentEncoding(withAllowedCharacters: .alphanumerics)
+        uri = after.map { "/items?limit=2&after=\($0)" }
       }
       #expect(names == names.sorted())
       #expect(ids.count == 7)
@@ -76,13 +75,13 @@ import Testing
     ("/items/none/photo", .notFound), ("/nowhere", .notFound),
   ])
   func `What is wrong has its status`(_ uri: String, _ status: HTTPResponse.Status) async throws {
-    try await makeApplication(try await shop()).test(.router) { client in
+    try await makeApplication(try await shop()).test(.router) { (client) async throws in
       #expect(try await client.execute(uri: uri, method: .get).status == status)
     }
   }
 
   @Test func `An item that cannot be is refused`() async throws {
-    try await makeApplication(try await shop()).test(.router) { client in
+    try await makeApplication(try await shop()).test(.router) { (client) async throws in
       for body in [
         "", "{}", #"{"name": "", "category": "a", "price": 1}"#,
         #"{"name": "a", "category": "a", "price": -1}"#,
@@ -97,7 +96,7 @@ import Testing
 
   @Test func `A photo comes back as it was, and goes with its item`() async throws {
     let shop = try await shop()
-    try await makeApplication(shop).test(.router) { client in
+    try await makeApplication(shop).test(.router) { (client) async throws in
       let lamp = try await add("Lamp", "light", 30, client)
       let bytes: [UInt8] = [0x89, 0x50, 0x4E, 0x47, 0x0D, 0x0A, 0x1A, 0x0A]
       let uri = "/items/\(lamp.id)/photo"
@@ -116,7 +115,7 @@ import Testing
   }
 
   @Test func `The top of each category is its most expensive items`() async throws {
-    try await makeApplication(try await shop()).test(.router) { client in
+    try await makeApplication(try await shop()).test(.router) { (client) async throws in
       for (number, category) in ["a", "b", "a", "b", "a", "c"].enumerated() {
         _ = try await add("Item \(number)", category, number * 7 % 5, client)
       }
@@ -127,11 +126,11 @@ import Testing
   }
 
   @Test func `What was answered survives a power cut`() async throws {
-    let lamp = try await makeApplication(try await shop()).test(.router) { client in
+    let lamp = try await makeApplication(try await shop()).test(.router) { (client) async throws in
       try await add("Lamp", "light", 30, client)
     }
     device.powerCut()
-    try await makeApplication(try await shop()).test(.router) { client in
+    try await makeApplication(try await shop()).test(.router) { (client) async throws in
       #expect(try await get("/items/\(lamp.id)", as: ItemAnswer.self, client) == lamp)
     }
   }

@@ -30,7 +30,7 @@ import Testing
 
   @Test func `A stream ends when the service shuts down`() async throws {
     let shop = try await Shop(try await Database.open(at: "shop.ondol", on: SimulatedDevice()))
-    try await testGracefulShutdown { service in
+    try await testGracefulShutdown { (service) async throws in
       var stream = events(shop).makeAsyncIterator()
       #expect(try await stream.next() != nil)
       service.triggerGracefulShutdown()
