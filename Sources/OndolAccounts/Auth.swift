@@ -211,9 +211,10 @@ public final class Auth: Sendable {
   /// - Complexity: one commit.
   public func signOut() async throws(AuthError) {
     guard let token = state.withLock({ $0.session?.token }) else { return }
-    end(token)
-    try keep(nil)
+    let failure = end(token)
+    // In the database, too, whatever becomes of the token here.
     try await accounts.signOut(token: token)
+    if let failure { throw failure }
   }
 
   // MARK: - Steps
@@ -221,38 +222,51 @@ public final class Auth: Sendable {
   /// Somebody is signed in.
   @discardableResult
   func begin(_ session: Session, isKept: Bool = false) throws(AuthError) -> User {
-    if !isKept { try keep(session.token) }
     let document = accounts.places.sessions.document(try SessionToken(session.token).digest)
     let watching = Task { [weak self] in
       // Where the database is closed or fails, who is signed in stays what was known last; every
       // call that matters asks again.
       do {
         for try await snapshot in document.snapshots where !snapshot.exists {
-          self?.end(session.token)
+          _ = self?.end(session.token)
           return
         }
       } catch {}
     }
-    let earlier = state.withLock { state in
+    // Under the lock, so that of two who sign in the same one is kept and shown.
+    let (earlier, failure) = state.withLock { state -> (Task<Void, Never>?, AuthError?) in
+      do throws(AuthError) {
+        if !isKept { try keep(session.token) }
+      } catch {
+        return (watching, error)
+      }
       defer { state.watching = watching }
       state.tell(session)
-      return state.watching
+      return (state.watching, nil)
     }
     earlier?.cancel()
+    if let failure { throw failure }
     return User(auth: self, session: session)
   }
 
-  /// The session is over, if it is the one that is known.
-  func end(_ token: String) {
-    let watching = state.withLock { state -> Task<Void, Never>? in
-      guard state.session?.token == token else { return nil }
+  /// The session is over, and its token forgotten, if it is the one that is known. Gives back why
+  /// the token could not be forgotten.
+  func end(_ token: String) -> AuthError? {
+    let (watching, failure) = state.withLock { state -> (Task<Void, Never>?, AuthError?) in
+      guard state.session?.token == token else { return (nil, nil) }
       state.tell(nil)
-      return state.watching.take()
+      do throws(AuthError) {
+        try keep(nil)
+        return (state.watching.take(), nil)
+      } catch {
+        return (state.watching.take(), error)
+      }
     }
     watching?.cancel()
+    return failure
   }
 
-  func keep(_ token: String?) throws(AuthError) {
+  private func keep(_ token: String?) throws(AuthError) {
     do { try tokens.save(token) } catch { throw Self.keychainError("kept") }
   }
 

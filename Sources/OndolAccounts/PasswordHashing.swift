@@ -18,7 +18,8 @@ public struct PasswordHashing: Sendable, Hashable, Codable {
   /// Scrypt's p.
   public let parallelism: Int
 
-  /// 32 MiB and three passes: a few tenths of a second on a phone or a small server.
+  /// 32 MiB and three passes: some three tenths of a second of one core in an optimised build, a
+  /// second or more in a debug build.
   public static let standard = PasswordHashing(unchecked: 1 << 15, 8, 3)
 
   private static let leastWork = 1 << 19

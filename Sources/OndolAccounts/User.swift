@@ -89,8 +89,7 @@ public struct User: Sendable, Hashable, Identifiable, CustomStringConvertible, C
   /// - Complexity: O(documents that go).
   public func delete() async throws(AuthError) {
     try await auth.accounts.delete(token: token)
-    auth.end(token)
-    try auth.keep(nil)
+    if let failure = auth.end(token) { throw failure }
   }
 
   /// What this person alone sees.

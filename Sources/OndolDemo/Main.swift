@@ -11,7 +11,7 @@ struct Main: AsyncParsableCommand {
     abstract: "Six small apps, each on an Ondol database of its own.",
     discussion: """
       Without a name all of them run, one after another; those with pictures need --pictures. \
-      Their databases stay in the folder demo: `ondol-demo open shop` shows one of them in a browser.
+      Their databases stay in the folder demo: `ondol-demo open shop` shows one in a browser.
       """,
     subcommands: [
       Everything.self, Shop.self, WorkDiary.self, Packages.self, PhotoDiary.self, Cars.self,

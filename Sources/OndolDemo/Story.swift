@@ -1,6 +1,6 @@
 // How the apps speak: a chapter each, line by line to standard output, each line out at once,
-// because a process that is about to be killed has no later. Colours are for terminals; what goes into a
-// pipe or a file is plain.
+// because a process that is about to be killed has no later. Colours are for terminals; what goes
+// into a pipe or a file is plain.
 
 import Foundation
 import OndolPlatform

@@ -4,6 +4,7 @@
 import Foundation
 import Ondol
 import OndolAccounts
+import OndolEngine
 import OndolTestKit
 import Testing
 
@@ -103,6 +104,30 @@ import Testing
     try await database.close()
   }
 
+  @Test func `A store that fails leaves nobody signed in, and no session behind a sign-out`()
+    async throws
+  {
+    let trial = Trial()
+    let database = try await trial.database()
+    let accounts = try await trial.accounts(in: database)
+    let tokens = FailingTokenStore()
+    let auth = try await Auth.open(accounts, tokens: tokens)
+    tokens.fails.withLock { $0 = true }
+    #expect(
+      await code { try await auth.createUser(withEmail: Self.email, password: Trial.password) }
+        == .keychainError)
+    #expect(auth.currentUser == nil)
+    tokens.fails.withLock { $0 = false }
+    try await auth.signIn(withEmail: Self.email, password: Trial.password)
+    let before = try await database.collection("accountSessions").getDocuments().count
+    tokens.fails.withLock { $0 = true }
+    #expect(await code { try await auth.signOut() } == .keychainError)
+    #expect(auth.currentUser == nil)
+    let after = try await database.collection("accountSessions").getDocuments().count
+    #expect(after == before - 1)
+    try await database.close()
+  }
+
   @Test func `A token's file is its owner's alone`() throws {
     let folder = FileManager.default.temporaryDirectory
       .appending(path: "ondol-accounts-\(UInt64.random(in: 0...UInt64.max))")
@@ -118,5 +143,18 @@ import Testing
     }
     try store.save(nil)
     #expect(try FileManager.default.contentsOfDirectory(atPath: folder.path()).isEmpty)
+  }
+}
+
+/// Keeps nothing when told so.
+private final class FailingTokenStore: TokenStore {
+  struct Failure: Error {}
+
+  let fails = Guarded(false)
+
+  func load() -> String? { nil }
+
+  func save(_ token: String?) throws {
+    if fails.withLock({ $0 }) { throw Failure() }
   }
 }
