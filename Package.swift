@@ -10,6 +10,8 @@ let package = Package(
     .library(name: "OndolTestKit", targets: ["OndolTestKit"]),
     // The web console, to embed; it serves with the trait Console only.
     .library(name: "OndolConsole", targets: ["OndolConsole"]),
+    // Accounts of an app's people: addresses, passwords, sessions, and who may see what.
+    .library(name: "OndolAccounts", targets: ["OndolAccounts"]),
     .executable(name: "ondol", targets: ["OndolInspect"]),
     .executable(name: "ondol-stress", targets: ["OndolStress"]),
   ],
@@ -61,6 +63,14 @@ let package = Package(
           name: "FlyingSocks", package: "FlyingFox", condition: .when(traits: ["Console"])),
       ],
       exclude: ["README.md", "Web"]),
+    // Signing up and in. What it takes beside Ondol, scrypt, is swift-crypto's.
+    .target(
+      name: "OndolAccounts",
+      dependencies: [
+        "Ondol", "OndolEngine", "OndolFoundation",
+        .product(name: "Crypto", package: "swift-crypto"),
+        .product(name: "CryptoExtras", package: "swift-crypto"),
+      ]),
     // What the programs have in common at a terminal.
     .target(name: "OndolTerminal", dependencies: ["OndolEngine"]),
     .executableTarget(
@@ -80,7 +90,7 @@ let package = Package(
     .executableTarget(
       name: "ondol-demo",
       dependencies: [
-        "Ondol", "OndolConsole", "OndolPlatform", "OndolTerminal",
+        "Ondol", "OndolAccounts", "OndolConsole", "OndolPlatform", "OndolTerminal",
         .product(name: "ArgumentParser", package: "swift-argument-parser"),
       ], path: "Sources/OndolDemo"),
 
@@ -97,6 +107,9 @@ let package = Package(
       name: "SimulationTests",
       dependencies: ["OndolEngine", "Ondol", "OndolPlatform", "OndolTestKit"]),
     .testTarget(name: "ConsoleTests", dependencies: ["Ondol", "OndolConsole", "OndolEngine"]),
+    .testTarget(
+      name: "AccountsTests",
+      dependencies: ["Ondol", "OndolAccounts", "OndolEngine", "OndolTestKit"]),
     // What an app's tests see of the test kit, through public calls alone.
     .testTarget(name: "TestKitTests", dependencies: ["Ondol", "OndolTestKit"]),
     .testTarget(name: "TidyTests"),
@@ -104,7 +117,8 @@ let package = Package(
     .testTarget(
       name: "DocumentationTests",
       dependencies: [
-        "Ondol", "OndolTestKit", .product(name: "Logging", package: "swift-log"),
+        "Ondol", "OndolAccounts", "OndolTestKit",
+        .product(name: "Logging", package: "swift-log"),
         .product(name: "ArgumentParser", package: "swift-argument-parser"),
       ]),
   ],

@@ -21,12 +21,13 @@ struct AtWork: AsyncParsableCommand {
 
   func run() async throws {
     let pictures = try Pictures(pictures)
+    let place = try options.database(of: "town")
     var databaseOptions = Database.Options()
     // So that the console's Changes go back to before it was opened.
     databaseOptions.changeRetention = .init()
-    let database = try await Database.open(at: options.directory, options: databaseOptions)
+    let database = try await Database.open(at: place, options: databaseOptions)
     let console = try await Console.start(database, access: .edit, port: port)
-    Story.chapter("Apps at work, in \(options.directory)")
+    Story.chapter("Apps at work", in: place)
     let town = Town(database, pictures)
     try await town.settle()
     Story.say("A shop sells, friends post, cars drive. Watch them, and change a price, at")

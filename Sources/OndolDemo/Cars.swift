@@ -8,6 +8,8 @@ struct Cars: DemoApp {
   static let configuration = CommandConfiguration(
     abstract: "A live list of cars in the tree: child events, setValue, updateChildValues.")
 
+  static let name = "cars"
+
   @OptionGroup var options: DemoOptions
 }
 
@@ -32,9 +34,10 @@ private struct CarList {
 }
 
 extension Cars {
-  static func tell(_ options: DemoOptions) async throws {
-    Story.chapter("Cars in a realtime tree, in \(options.directory)")
-    let database = try await Database.open(at: options.directory)
+  static func tell(at place: String, killing: Bool) async throws {
+    Story.chapter("A live list of cars", in: place)
+    Story.say("Three cars come into a tree. A list follows its events and reads nothing else:")
+    let database = try await Database.open(at: place)
     let cars = database.tree.child("cars")
     try await cars.setValue(nil)
     var events = cars.observe(.childAdded, .childChanged, .childRemoved, .childMoved)
@@ -44,8 +47,9 @@ extension Cars {
       for _ in 0..<count {
         guard let event = try await events.next() else { return }
         try list.take(event)
-        let previous = event.previousSiblingKey.map { "behind \($0)" } ?? "in front"
-        Story.say("  \(event.kind) \(event.snapshot.key ?? "") \(previous)")
+        let name = try event.snapshot.data(as: Car.self).name
+        let front = list.cars.first { $0.id == event.previousSiblingKey }?.name
+        Story.show("\(event.kind): \(name), \(front.map { "behind \($0)" } ?? "in front")")
       }
     }
 
@@ -58,18 +62,20 @@ extension Cars {
         from: Car(id: id, name: name, description: "시승 가능", isHybrid: isHybrid))
       try await follow(1)
     }
-    Story.say("One property of one car, and a whole car gone, in one commit:")
+    Story.say("One car gets another name and another is sold, in one commit:")
     try await database.tree.updateChildValues([
       "cars/\(ids[0])/name": "아이오닉 6", "cars/\(ids[1])": nil,
     ])
     try await follow(2)
-    Story.say("The list has followed the events:")
-    for car in list.cars { Story.say("  \(car.name), \(car.isHybrid ? "hybrid" : "electric")") }
+    Story.say("The list has followed, and is what a fresh read finds:")
+    for car in list.cars { Story.show("\(car.name), \(car.isHybrid ? "hybrid" : "electric")") }
     let stored = try await cars.getData().children.map { try $0.data(as: Car.self) }
     guard stored == list.cars else { throw ValidationError("the list differs from the tree") }
     let electric = try await cars.queryOrdered(byChild: "isHybrid").queryEqual(toValue: false)
       .getData()
-    Story.say("Electric cars: \(electric.childrenCount).")
+    Story.say("Cars that are electric, by a query: \(electric.childrenCount).")
+    Story.elsewhere("the Realtime Database has the same events, behind an account and a network.")
     try await database.close()
+    Story.next(name, at: place == "demo/cars.ondol" ? nil : place)
   }
 }

@@ -1,59 +1,80 @@
-// `ondol-demo`: six small apps on a real database, each a story that prints what it does and what
-// it finds. They use the public interface only, as any app would.
+// `ondol-demo`: six small apps, each on a database of its own, each a story that prints what it
+// does and what it finds. They use public calls only, as any app would.
 
 import ArgumentParser
+import Foundation
 
 @main
 struct Main: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "ondol-demo",
-    abstract: "Six small apps on a real Ondol database.",
+    abstract: "Six small apps, each on an Ondol database of its own.",
     discussion: """
-      Without a name all run, one after another; what has pictures needs --pictures. Look at what \
-      they left behind with `ondol ls demo.ondol upload`.
+      Without a name all of them run, one after another; those with pictures need --pictures. \
+      Their databases stay in the folder demo: `ondol-demo open shop` shows one in a browser.
       """,
     subcommands: [
       Everything.self, Shop.self, WorkDiary.self, Packages.self, PhotoDiary.self, Cars.self,
-      SignUp.self, AtWork.self, Rate.self,
+      SignUp.self, AtWork.self, Open.self, Rate.self,
     ],
     defaultSubcommand: Everything.self)
 }
 
-/// All apps, one after another, in one database.
+/// All apps, one after another.
 struct Everything: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "all", abstract: "Runs all the apps, one after another.")
 
-  @OptionGroup var options: DemoOptions
+  @Option(name: .customLong("at"), help: "The folder for the databases.")
+  var folder = DemoOptions.folder
+
   @OptionGroup var pictures: PictureOptions
 
   func run() async throws {
     let pictures = try Pictures(pictures)
-    try await Shop.tell(options, pictures)
-    try await WorkDiary.tell(options)
-    try await Packages.tell(options)
-    try await Cars.tell(options)
-    try await SignUp.tell(options, pictures)
-    if let pictures { try await PhotoDiary.tell(options, pictures) }
+    let place = { (app: String) in try DemoOptions.database(of: app, in: folder) }
+    try await Shop.tell(at: place("shop"), pictures, killing: false)
+    try await WorkDiary.tell(at: place("workdiary"), killing: false)
+    try await Packages.tell(at: place("packages"), killing: false)
+    try await Cars.tell(at: place("cars"), killing: false)
+    try await SignUp.tell(at: place("signup"), pictures)
+    if let pictures {
+      try await PhotoDiary.tell(at: place("photodiary"), pictures, killing: false)
+    }
   }
 }
 
 /// A small app that tells what it does.
 protocol DemoApp: AsyncParsableCommand {
+  static var name: String { get }
   var options: DemoOptions { get }
 
-  static func tell(_ options: DemoOptions) async throws
+  static func tell(at place: String, killing: Bool) async throws
 }
 
 extension DemoApp {
-  func run() async throws { try await Self.tell(options) }
+  func run() async throws {
+    try await Self.tell(at: try options.database(of: Self.name), killing: options.kill)
+  }
 }
 
 /// What all the apps are asked.
 struct DemoOptions: ParsableArguments {
-  @Option(name: .customLong("at"), help: "The database's directory.")
-  var directory = "demo.ondol"
+  static let folder = "demo"
+
+  @Option(name: .customLong("at"), help: "The database's directory; demo/NAME.ondol if not given.")
+  var directory: String?
 
   @Flag(help: "Print each acknowledged write, and kill this process half-way.")
   var kill = false
+
+  /// Where an app's database is; in a folder that is there.
+  func database(of app: String) throws -> String {
+    try directory ?? Self.database(of: app, in: Self.folder)
+  }
+
+  static func database(of app: String, in folder: String) throws -> String {
+    try FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: true)
+    return "\(folder)/\(app).ondol"
+  }
 }

@@ -9,6 +9,8 @@ struct Packages: DemoApp {
   static let configuration = CommandConfiguration(
     abstract: "This machine's own package list: `in`, ranges, prefixes.")
 
+  static let name = "packages"
+
   @OptionGroup var options: DemoOptions
 }
 
@@ -23,20 +25,22 @@ struct Package: Codable, Equatable {
 extension Packages {
   private static let batchSize = 100
 
-  static func tell(_ options: DemoOptions) async throws {
-    Story.chapter("This machine's packages, in \(options.directory)")
+  static func tell(at place: String, killing: Bool) async throws {
+    Story.chapter("What is installed on this machine", in: place)
     guard let installed = try installedPackages() else {
       Story.say("Neither dpkg-query nor brew is here, so there is no list to import.")
       return
     }
-    let database = try await Database.open(at: options.directory)
+    let database = try await Database.open(at: place)
     let packages = database.collection("packages")
-    try await load(installed, into: packages, of: database, killing: options.kill)
+    try await load(installed, into: packages, of: database, killing: killing)
     try await packages.createIndex(on: ["section", "size"])
     try await packages.createIndex(on: ["size"])
     try await packages.createIndex(on: ["name"])
     try await ask(packages)
+    Story.elsewhere("one table, three indexes and a schema in SQL; here documents and three calls.")
     try await database.close()
+    Story.next(name, at: place == "demo/packages.ondol" ? nil : place)
   }
 
   private static func load(
@@ -83,7 +87,7 @@ extension Packages {
     for document in snapshot.documents.prefix(count) {
       let package = try document.data(as: Package.self)
       let size = package.size.map { "\($0) KiB" } ?? "size unknown"
-      Story.say("  \(package.name) \(package.version), \(package.section), \(size)")
+      Story.show("\(package.name) \(package.version), \(package.section), \(size)")
     }
   }
 }

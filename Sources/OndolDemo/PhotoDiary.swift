@@ -18,7 +18,8 @@ struct PhotoDiary: AsyncParsableCommand {
     guard let pictures = try Pictures(pictures) else {
       throw ValidationError("--pictures is needed: a directory with PNG or JPEG files")
     }
-    try await Self.tell(options, pictures)
+    try await Self.tell(
+      at: try options.database(of: "photodiary"), pictures, killing: options.kill)
   }
 }
 
@@ -32,23 +33,24 @@ struct DiaryEntry: Codable, Equatable {
 extension PhotoDiary {
   private static let titles = ["한강", "비 오는 날", "시장", "첫눈", "바다"]
 
-  static func tell(_ options: DemoOptions, _ pictures: Pictures) async throws {
-    Story.chapter("A photo diary, in \(options.directory)")
+  static func tell(at place: String, _ pictures: Pictures, killing: Bool) async throws {
+    Story.chapter("A photo diary", in: place)
     var databaseOptions = Database.Options()
     databaseOptions.blobGracePeriod = .zero
-    let database = try await Database.open(at: options.directory, options: databaseOptions)
+    let database = try await Database.open(at: place, options: databaseOptions)
     let diary = database.collection("diary")
     let known = try await diary.getDocuments().documents
     if !known.isEmpty {
       Story.say("Found \(known.count) entries from an earlier run; taking them out.")
       for entry in known { try await entry.reference.delete() }
-      try await Accounts.reclaim(database)
+      try await database.storage.reclaim()
     }
-    try await fill(diary, pictures, killing: options.kill)
-    try await Accounts.show(database)
+    try await fill(diary, pictures, killing: killing)
+    try await StoredPictures(database, at: place).show()
     try await look(diary)
-    try await change(diary, pictures)
+    try await change(diary, pictures, at: place)
     try await database.close()
+    Story.next("photodiary", at: place == "demo/photodiary.ondol" ? nil : place)
   }
 
   /// Two entries share a photo: it is stored once.
@@ -56,19 +58,21 @@ extension PhotoDiary {
     _ diary: CollectionReference, _ pictures: Pictures, killing: Bool
   ) async throws {
     let storage = diary.database.storage
+    Story.say("Five days, each with a photo as a property of its Codable type:")
     var acknowledged = Acknowledgements(killing: killing, done: 0, total: titles.count + 1)
     for (number, title) in titles.enumerated() {
       let photo = try await storage.put(try pictures.data(number))
       let entry = DiaryEntry(title: title, date: "2026-05-0\(number + 1)", photo: photo)
       try await diary.document("day-\(number + 1)").setData(from: entry)
-      Story.say("\(entry.date) \(title): \(photo)")
+      Story.show(
+        "\(entry.date) \(title): \(photo.contentType ?? "?"), \(Story.bytes(Int(photo.length)))")
       acknowledged.add()
     }
     let again = try await storage.put(try pictures.data(0))
     let entry = DiaryEntry(title: "다시 한강", date: "2026-05-06", photo: again)
     try await diary.document("day-6").setData(from: entry)
     acknowledged.add()
-    Story.say("The first photo once more, in another entry: the same content, stored once.")
+    Story.say("A sixth day has the first day's photo. The same bytes are stored once:")
   }
 
   private static func look(_ diary: CollectionReference) async throws {
@@ -81,32 +85,41 @@ extension PhotoDiary {
         Data((PictureSize.text(bytes) ?? "unknown").utf8)
       }
       let text = String(decoding: try await storage.data(of: size), as: UTF8.self)
-      Story.say("  \(entry.date) \(entry.title): \(text)")
+      Story.show("\(entry.date) \(entry.title): \(text)")
     }
   }
 
   private static func change(
-    _ diary: CollectionReference, _ pictures: Pictures
+    _ diary: CollectionReference, _ pictures: Pictures, at place: String
   ) async throws {
     let database = diary.database
-    let photo = try await database.storage.put(try pictures.data(titles.count))
-    try await diary.document("day-2").updateData(["photo": photo])
-    Story.say("Another photo for the second day: the old one is nobody's any more.")
-    try await diary.document("day-1").delete()
-    Story.say("The first day is deleted; its photo stays, because the sixth has it, too.")
-    try await Accounts.show(database)
     let shared = try await diary.document("day-6").getDocument(as: DiaryEntry.self).photo
+    Story.say("The second day gets another photo. The old one is nobody's any more:")
+    let photo = try await database.storage.put(try pictures.data(titles.count))
+    var before = try await StoredPictures(database, at: place)
+    try await diary.document("day-2").updateData(["photo": photo])
+    try await StoredPictures.giveUp(database, at: place, since: before)
+    try await diary.document("day-1").delete()
     if let shared {
       let bytes = try await database.storage.data(of: shared)
       let isSame = bytes == (try pictures.data(0))
-      Story.say("  read back: \(bytes.count) bytes, the same as the file's: \(isSame)")
+      Story.say("The first day is deleted. Its photo stays, because the sixth day has it, too:")
+      Story.show(
+        "read back: \(Story.bytes(bytes.count)), \(isSame ? "the same as" : "OTHERS than")"
+          + " the file's"
+      )
     }
+    before = try await StoredPictures(database, at: place)
     try await diary.document("day-6").delete()
-    Story.say("The sixth is deleted, too. Giving up what nobody holds:")
-    try await Accounts.reclaim(database)
-    try await Accounts.show(database)
+    Story.say("The sixth day is deleted, too. Now nobody has it:")
+    try await StoredPictures.giveUp(database, at: place, since: before)
+    if let shared {
+      let canRead = try await StoredPictures.canRead(shared, in: database)
+      Story.show("Can it still be read? \(canRead ? "YES" : "No").")
+    }
+    Story.elsewhere("somebody counts who uses a file before it may be deleted, or nobody deletes.")
     let findings = try await database.verify(depth: .full)
-    Story.say("A full check of the database finds \(findings.count) faults.")
-    for finding in findings { Story.say("  \(finding)") }
+    Story.say("A full check of the database finds \(Story.count(findings.count, "fault")).")
+    for finding in findings { Story.show("\(finding)") }
   }
 }

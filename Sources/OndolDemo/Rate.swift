@@ -27,7 +27,7 @@ struct Rate: AsyncParsableCommand {
   var alone = false
 
   func run() async throws {
-    let database = try await Database.open(at: options.directory)
+    let database = try await Database.open(at: try options.database(of: "rate"))
     let console = alone ? nil : try await Console.start(database, access: .edit)
     Story.line(console?.url ?? "alone")
     // Waiting for a line takes a thread, which must not be one of those that tasks share.

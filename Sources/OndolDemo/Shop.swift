@@ -13,7 +13,8 @@ struct Shop: AsyncParsableCommand {
   @OptionGroup var pictures: PictureOptions
 
   func run() async throws {
-    try await Self.tell(options, try Pictures(pictures))
+    try await Self.tell(
+      at: try options.database(of: "shop"), try Pictures(pictures), killing: options.kill)
   }
 }
 
@@ -38,27 +39,29 @@ extension Shop {
     ("cushion", Item(name: "온돌 방석", price: 18_000, count: 12, description: "메밀 속")),
   ]
 
-  static func tell(_ options: DemoOptions, _ pictures: Pictures?) async throws {
-    Story.chapter("A shop, in \(options.directory)")
+  static func tell(at place: String, _ pictures: Pictures?, killing: Bool) async throws {
+    Story.chapter("A shop", in: place)
     var databaseOptions = Database.Options()
     // So that the story need not wait for what comes back.
     databaseOptions.blobGracePeriod = .zero
-    let database = try await Database.open(at: options.directory, options: databaseOptions)
+    let database = try await Database.open(at: place, options: databaseOptions)
     let items = database.collection("upload")
     // The pictures of an earlier run, if any, are put anew below.
     try await items.unlinkBlobs(field: "imagePath", under: "images/")
     try await stockUp(items, in: database)
     try await sell(items)
     try await ask(items)
-    if let pictures { try await showPictures(of: items, pictures, in: database) }
-    try await takeOrders(in: database, killing: options.kill)
+    if let pictures { try await showPictures(of: items, pictures, in: database, at: place) }
+    try await takeOrders(in: database, killing: killing)
     try await database.close()
+    Story.next("shop", at: place == "demo/shop.ondol" ? nil : place)
   }
 
   private static func stockUp(_ items: CollectionReference, in database: Database) async throws {
     let before = try await items.getDocuments()
     if before.documents.isEmpty {
-      Story.say("The shelves are empty. Putting \(stock.count) items on them, in one batch.")
+      Story.say(
+        "The shelves are empty. \(stock.count) items go on them in one batch: all or none.")
     } else {
       Story.say("Found \(before.documents.count) items from an earlier run. Stocking up again.")
     }
@@ -70,7 +73,7 @@ extension Shop {
   }
 
   private static func sell(_ items: CollectionReference) async throws {
-    Story.say("A lamp is sold, and it got a new picture. One write, no read before it:")
+    Story.say("A lamp is sold, and two pictures of it come in. One write, no read before it:")
     let result = try await items.document("lamp").updateData(
       [
         "count": FieldValue.increment(-1),
@@ -79,11 +82,13 @@ extension Shop {
       ], returning: .after)
     let left = result.after?["count"] as Int? ?? 0
     let pictures = result.after?["imagePath"] as [String]? ?? []
-    Story.say("  the answer: \(left) left, pictures \(pictures.joined(separator: ", "))")
+    Story.show("what the write answers: \(left) left, pictures \(pictures.joined(separator: ", "))")
+    Story.elsewhere("a read, a change and a write lose one of two sales at the same moment.")
 
     try await items.document("cushion").delete()
     let cushion = try await items.document("cushion").getDocument()
-    Story.say("The cushion is no longer made. Deleted; it exists: \(cushion.exists).")
+    Story.say(
+      "The cushion is no longer made. Deleted; is it there? \(cushion.exists ? "Yes" : "No").")
   }
 
   private static func ask(_ items: CollectionReference) async throws {
@@ -95,14 +100,15 @@ extension Shop {
 
     let cheap = try await items.whereField("price", isLessThan: 50_000)
       .order(by: "price", descending: true).limit(to: 3).getDocuments()
-    Story.say("The three dearest below ₩50,000, by an index on the price:")
+    Story.say("The three most expensive below ₩50,000, by an index on the price:")
     try show(cheap)
+    Story.elsewhere("Firestore refuses some queries until somebody has made their index.")
   }
 
   private static func show(_ snapshot: QuerySnapshot) throws {
     for document in snapshot.documents {
       let item = try document.data(as: Item.self)
-      Story.say("  \(document.documentID): \(item.name), ₩\(item.price), \(item.count) left")
+      Story.show("\(document.documentID): \(item.name), ₩\(item.price), \(item.count) left")
     }
   }
 

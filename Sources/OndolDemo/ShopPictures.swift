@@ -1,6 +1,6 @@
 // The shop's pictures: files at paths that the items name. Picture and item are one commit, a
 // picture that is replaced goes with the commit that replaces it, and one that an item has does not
-// go before the item. At the end the accounts are shown.
+// go before the item. Each deletion is checked: what is deleted cannot be read.
 
 import Foundation
 import Ondol
@@ -8,36 +8,67 @@ import Ondol
 extension Shop {
   /// Gives every item a picture, replaces one, takes an item away, and counts.
   static func showPictures(
-    of items: CollectionReference, _ pictures: Pictures, in database: Database
+    of items: CollectionReference, _ pictures: Pictures, in database: Database, at place: String
   ) async throws {
-    Story.chapter("The shop's pictures")
     let ids = try await items.order(by: "name").getDocuments().documents.map(\.documentID)
+    Story.say(
+      "\(Story.count(ids.count, "item")) get a picture. Bytes and item are one commit each:")
     for (number, id) in ids.enumerated() {
       try await take(pictures, number, of: items.document(id), in: database)
     }
-    Story.say("\(ids.count) items have pictures. Bytes and item are in one commit, for each.")
     try await items.linkBlobs(field: "imagePath", under: "images/")
-    Story.say("From now on the items keep what their imagePath names.")
-    try await Accounts.show(database)
+    Story.say("From now on an item keeps the pictures that its imagePath names.")
+    try await StoredPictures(database, at: place).show()
 
-    let listing = try await database.storage.reference(withPath: "images").listAll()
-    Story.say("Folders below images/: \(listing.prefixes.map(\.name).joined(separator: ", "))")
-    do {
-      try await listing.prefixes[0].listAll().items.first?.delete()
-    } catch {
-      Story.say("Deleting a picture that an item has is refused:")
-      Story.say("  \(error)")
+    let first = items.document(ids[0])
+    if let path = try await self.path(of: first) {
+      do {
+        try await database.storage.reference(withPath: path).delete()
+      } catch {
+        Story.say("Deleting a picture that an item still names is refused:")
+        Story.show("\(error)")
+      }
     }
-    Story.say("\(ids[0]) gets another picture; the old one goes in that commit.")
-    try await take(pictures, ids.count, of: items.document(ids[0]), in: database)
-    try await Accounts.show(database)
+    try await replace(first, pictures, ids.count, in: database, at: place)
+    try await remove(items.document(ids[1]), in: database, at: place)
+    Story.elsewhere("picture and document are two products, and a job cleans up behind them.")
+  }
 
-    Story.say("\(ids[1]) is no longer sold: document and picture go in one commit.")
-    try await items.document(ids[1]).delete()
-    try await Accounts.show(database)
-    Story.say("Giving up what nobody holds any more:")
-    try await Accounts.reclaim(database)
-    try await Accounts.show(database)
+  /// The item gets another picture.
+  private static func replace(
+    _ item: DocumentReference, _ pictures: Pictures, _ number: Int, in database: Database,
+    at place: String
+  ) async throws {
+    Story.say("\(item.documentID) gets another picture. The old one goes in the same commit:")
+    let before = try await StoredPictures(database, at: place)
+    let old = try await self.path(of: item)
+    try await take(pictures, number, of: item, in: database)
+    if let old {
+      let isThere = try await database.storage.reference(withPath: old).exists()
+      Story.show("\(old): \(isThere ? "still there" : "gone")")
+    }
+    try await database.storage.reclaim()
+    let after = try await StoredPictures(database, at: place)
+    Story.show("stored before: \(Story.bytes(before.bytes)), and now: \(Story.bytes(after.bytes))")
+  }
+
+  /// The item goes, and its picture with it.
+  private static func remove(
+    _ item: DocumentReference, in database: Database, at place: String
+  ) async throws {
+    Story.say("\(item.documentID) is no longer sold. One delete takes the item and its picture:")
+    let before = try await StoredPictures(database, at: place)
+    let path = try await self.path(of: item)
+    try await item.delete()
+    if let path {
+      let isThere = try await database.storage.reference(withPath: path).exists()
+      Story.show("\(path): \(isThere ? "still there" : "gone")")
+    }
+    try await StoredPictures.giveUp(database, at: place, since: before)
+  }
+
+  private static func path(of item: DocumentReference) async throws -> String? {
+    (try await item.getDocument()["imagePath"] as [String]?)?.first
   }
 
   /// Puts a picture beside an item, in the place of those it has.
@@ -51,24 +82,6 @@ extension Shop {
       try transaction.updateData(["imagePath": [path]], forDocument: item)
     }
     let metadata = try await database.storage.reference(withPath: path).getMetadata()
-    Story.say("  \(path): \(metadata.contentType ?? "?"), \(metadata.size) bytes")
-  }
-}
-
-/// What storage has, and who holds it.
-enum Accounts {
-  static func show(_ database: Database) async throws {
-    let storage = try await database.storage.statistics()
-    Story.say(
-      "  stored: \(storage.contents) contents, \(storage.bytes) bytes; held by \(storage.paths)"
-        + " paths, \(storage.documents) documents, \(storage.derived) derivations"
-        + " (\(storage.heldBytes) bytes if each had its own); held by nobody:"
-        + " \(storage.unheldContents); reclaimed: \(storage.reclaimedContents) contents,"
-        + " \(storage.reclaimedBytes) bytes")
-  }
-
-  static func reclaim(_ database: Database) async throws {
-    let freed = try await database.storage.reclaim()
-    Story.say("  \(freed.contents) contents given up, files smaller by \(freed.bytes) bytes")
+    Story.show("\(path): \(metadata.contentType ?? "?"), \(Story.bytes(Int(metadata.size)))")
   }
 }

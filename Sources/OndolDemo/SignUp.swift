@@ -1,91 +1,157 @@
-// Signing up with an address of e-mail that nobody else may have. The address is the key, as it is:
-// `a.b@c.kr` and `a-b@c.kr` are two people. Claim, profile and picture are one commit, so a race
-// has one winner and nothing is left of who lost, not even a picture.
+// Signing up: an address that nobody else may have, a password, a profile and a picture, as one
+// commit. A race has one winner, and nothing is left of who lost, not even a picture. OndolAccounts
+// does it; the story is what an app sees of it.
 
 import ArgumentParser
 import Foundation
 import Ondol
+import OndolAccounts
 
 struct SignUp: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "signup",
-    abstract: "Sign-up with unique addresses: tree, document and picture together.")
+    abstract: "Sign-up and sign-in: accounts, profiles and pictures in one commit.")
 
   @OptionGroup var options: DemoOptions
   @OptionGroup var pictures: PictureOptions
 
   func run() async throws {
-    try await Self.tell(options, try Pictures(pictures))
+    try await Self.tell(at: try options.database(of: "signup"), try Pictures(pictures))
   }
 }
 
 /// What is stored of a person.
 struct Profile: Codable, Equatable, Sendable {
-  var email: String
   var firstName: String
   var lastName: String
   var picture: BlobReference?
 }
 
 extension SignUp {
-  static func tell(_ options: DemoOptions, _ pictures: Pictures?) async throws {
-    Story.chapter("Sign-up, in \(options.directory)")
-    let database = try await Database.open(at: options.directory)
-    try await database.tree.child("emails").removeValue()
-    for user in try await database.collection("users").getDocuments().documents {
-      try await user.reference.delete()
+  private static let password = "rattan lamp 7"
+
+  static func tell(at place: String, _ pictures: Pictures?) async throws {
+    Story.chapter("Signing up and in", in: place)
+    var options = Database.Options()
+    options.blobGracePeriod = .zero
+    let database = try await Database.open(at: place, options: options)
+    try await clear(database)
+    // In memory, so that the story starts with nobody signed in.
+    var accountOptions = Accounts.Options()
+    // A small scrypt: what is not optimised takes a second for the one that apps have.
+    accountOptions.hashing = PasswordHashing(unchecked: 1 << 12, 8, 1)
+    let accounts = try await Accounts.open(in: database, options: accountOptions)
+    let auth = try await Auth.open(accounts, tokens: MemoryTokenStore())
+    try await signUp(auth, pictures)
+    try await race(accounts, pictures)
+    try await guess(auth)
+    try await keepApart(accounts)
+    try await leave(auth, database, at: place)
+    try await database.close()
+    Story.elsewhere(
+      "an account, a profile and a picture in three products, and three ways to fail.")
+    Story.next("signup", at: place == "demo/signup.ondol" ? nil : place)
+  }
+
+  /// Takes out what an earlier run left, so that the story can be told again.
+  private static func clear(_ database: Database) async throws {
+    for account in try await database.collection("accounts").getDocuments().documents {
+      try await database.document("privateData/\(account.documentID)").delete(recursive: true)
     }
-    let portraits = database.storage.reference(withPath: "portraits")
-    for portrait in try await portraits.listAll().items { try await portrait.delete() }
+    try await database.document("publicData/all").delete(recursive: true)
+    for name in ["accounts", "accountSessions", "accountTries", "users"] {
+      try await database.collection(name).deleteDocuments()
+    }
+  }
+
+  private static func signUp(_ auth: Auth, _ pictures: Pictures?) async throws {
     let people = [
-      Profile(email: "a.b@c.kr", firstName: "민지", lastName: "김"),
-      Profile(email: "a-b@c.kr", firstName: "하준", lastName: "이"),
-      Profile(email: "a.b@c.kr", firstName: "서연", lastName: "박"),
+      ("a.b@c.kr", Profile(firstName: "민지", lastName: "김")),
+      ("a-b@c.kr", Profile(firstName: "하준", lastName: "이")),
+      ("a.b@C.KR", Profile(firstName: "서연", lastName: "박")),
     ]
-    for (number, person) in people.enumerated() {
+    Story.say("Three people sign up, each with a profile and a picture, in one commit each:")
+    for (number, (email, profile)) in people.enumerated() {
       do {
-        let id = try await signUp(person, try pictures?.data(number), in: database)
-        Story.say("\(person.email): \(person.lastName)\(person.firstName) is in, as \(id).")
-      } catch let error as DatabaseError where error.code == .alreadyExists {
-        Story.say("\(person.email): \(person.lastName)\(person.firstName) is refused: \(error)")
+        let user = try await auth.createUser(
+          withEmail: email, password: password, profile: profile,
+          picture: try pictures?.data(number))
+        Story.show("\(email): \(profile.lastName)\(profile.firstName) is in, as \(user.uid).")
+      } catch let error as AuthError where error.code == .emailAlreadyInUse {
+        Story.show(
+          "\(email): \(profile.lastName)\(profile.firstName) is refused: \(error.message).")
       }
     }
+  }
+
+  private static func race(_ accounts: Accounts, _ pictures: Pictures?) async throws {
+    let picture = try pictures?.data(3)
     let winners = await withTaskGroup(of: Bool.self) { group in
       for number in 0..<8 {
         group.addTask {
-          let person = Profile(email: "race@c.kr", firstName: "\(number)", lastName: "선수")
-          let picture = try? pictures?.data(number)
-          return (try? await signUp(person, picture, in: database)) != nil
+          let profile = Profile(firstName: "\(number)", lastName: "선수")
+          let session = try? await accounts.createUser(
+            withEmail: "race@c.kr", password: password, profile: profile, picture: picture)
+          return session != nil
         }
       }
       return await group.reduce(into: 0) { $0 += $1 ? 1 : 0 }
     }
-    Story.say("Eight at once for race@c.kr: \(winners) got it.")
-    let held = try await portraits.listAll().items
-    let users = try await database.collection("users").getDocuments().documents
-    Story.say("\(users.count) people have signed up, and \(held.count) portraits are stored.")
-    try await database.close()
+    let profiles = try await accounts.database.collection("users").getDocuments().count
+    Story.say(
+      "Eight sign up for race@c.kr at the same moment: \(winners) succeeds. Profiles stored now:"
+        + " \(profiles). The losers have left none.")
   }
 
-  /// Claims the address and stores the profile and the picture, or nothing of it.
-  private static func signUp(
-    _ person: Profile, _ picture: Data?, in database: Database
-  ) async throws -> String {
-    let claim = database.tree.child("emails").child(key: person.email)
-    let users = database.collection("users")
-    return try await database.runTransaction { transaction in
-      guard try !transaction.getData(claim).exists else {
-        throw DatabaseError(
-          .alreadyExists, "the address is taken; sign in, or use another", path: person.email)
+  private static func guess(_ auth: Auth) async throws {
+    Story.say("Somebody guesses the password of a.b@c.kr, and then one for nobody@c.kr:")
+    for email in ["a.b@c.kr", "nobody@c.kr"] {
+      let clock = ContinuousClock()
+      let start = clock.now
+      do {
+        try await auth.signIn(withEmail: email, password: "a wrong password")
+      } catch {
+        Story.show("\(email): \(error) (after \(Story.milliseconds(clock.now - start)))")
       }
-      let user = users.document()
-      var person = person
-      if let picture {
-        person.picture = try await transaction.putData(picture, at: "portraits/\(user.documentID)")
-      }
-      try transaction.setValue(user.documentID, at: claim)
-      try transaction.create(from: person, forDocument: user)
-      return user.documentID
+    }
+    Story.show("One answer for both, and as much work: guessing does not tell who has an account.")
+    let user = try await auth.signIn(withEmail: "a.b@c.kr", password: password)
+    Story.say("\(user.email) signs in with the right one.")
+  }
+
+  private static func keepApart(_ accounts: Accounts) async throws {
+    let minji = try await accounts.signIn(withEmail: "a.b@c.kr", password: password)
+    let hajun = try await accounts.signIn(withEmail: "a-b@c.kr", password: password)
+    let note = accounts.privateDatabase(for: minji).document("notes/today")
+    try await note.setData(["text": "차 사기"])
+    let his = accounts.privateDatabase(for: hajun).document("notes/today")
+    let isSeen = try await his.getDocument().exists
+    Story.say(
+      "She writes a private note. Does he have it at the same path? \(isSeen ? "Yes" : "No").")
+    try await accounts.publicDatabase(for: minji).document("posts/hello").setData(["text": "안녕"])
+    do {
+      try await accounts.publicDatabase(for: hajun).document("posts/hello").delete()
+    } catch {
+      Story.say("She posts for all to see. He tries to delete it:")
+      Story.show("\(error)")
+    }
+  }
+
+  /// The account goes, with everything that was its own.
+  private static func leave(_ auth: Auth, _ database: Database, at place: String) async throws {
+    guard let user = auth.currentUser else { return }
+    let picture =
+      try await database.collection("users").document(user.uid).getDocument()["picture"]
+      as BlobReference?
+    let before = try await StoredPictures(database, at: place)
+    try await user.delete()
+    Story.say("\(user.email) deletes the account. Profile, picture, note and sessions go with it:")
+    let isThere = try await database.collection("users").document(user.uid).getDocument().exists
+    Story.show("profile: \(isThere ? "still there" : "gone")")
+    if let picture {
+      try await StoredPictures.giveUp(database, at: place, since: before)
+      let canRead = try await StoredPictures.canRead(picture, in: database)
+      Story.show("Can the picture still be read? \(canRead ? "Yes, others have it, too" : "No").")
     }
   }
 }

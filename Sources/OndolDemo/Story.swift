@@ -1,17 +1,47 @@
-// How the apps speak: line by line to standard output, each line out at once, because a process
-// that is about to be killed has no later.
+// How the apps speak: a chapter each, line by line to standard output, each line out at once,
+// because a process that is about to be killed has no later. Colours are for terminals; what goes
+// into a pipe or a file is plain.
 
 import Foundation
 import OndolPlatform
 
 /// Prints the story.
 enum Story {
-  static func chapter(_ title: String) {
-    line("\n== \(title)")
+  private enum Style: String {
+    case title = "\u{1B}[1;36m"
+    case dim = "\u{1B}[2m"
+    case label = "\u{1B}[33m"
   }
 
+  private static let end = "\u{1B}[0m"
+  private static let isColoured =
+    isatty(STDOUT_FILENO) == 1 && ProcessInfo.processInfo.environment["NO_COLOR"] == nil
+    && ProcessInfo.processInfo.environment["TERM"] != "dumb"
+
+  /// A new chapter, and the database it is played in.
+  static func chapter(_ title: String, in place: String? = nil) {
+    line("\n" + styled("== \(title)", .title) + (place.map { styled("   \($0)", .dim) } ?? ""))
+  }
+
+  /// What happens.
   static func say(_ text: String) {
     line("   \(text)")
+  }
+
+  /// What is seen of it, below what was said.
+  static func show(_ text: String) {
+    line("     " + styled(text, .dim))
+  }
+
+  /// What the same takes where people usually build it.
+  static func elsewhere(_ text: String) {
+    line("   " + styled("Elsewhere:", .label) + " \(text)")
+  }
+
+  /// What to open next.
+  static func next(_ app: String, at place: String? = nil) {
+    let option = place.map { " --at \($0)" } ?? ""
+    line("   " + styled("Look inside:", .label) + " Scripts/demo open \(app)\(option)")
   }
 
   static func line(_ text: String) {
@@ -19,10 +49,34 @@ enum Story {
     try? FileHandle.standardOutput.write(contentsOf: Data((text + "\n").utf8))
   }
 
+  private static func styled(_ text: String, _ style: Style) -> String {
+    isColoured ? style.rawValue + text + end : text
+  }
+
+  // MARK: - Figures
+
   static func milliseconds(_ duration: Duration) -> String {
     let value =
       Double(duration.components.attoseconds) / 1e15 + Double(duration.components.seconds) * 1e3
     return value < 10 ? String(format: "%.2f ms", value) : String(format: "%.0f ms", value)
+  }
+
+  /// A number with its noun: `1 picture`, `2 pictures`.
+  static func count(_ number: Int, _ noun: String) -> String {
+    "\(number) \(noun)\(number == 1 ? "" : "s")"
+  }
+
+  /// `12,345 bytes`.
+  static func bytes(_ number: Int) -> String {
+    var digits = String(abs(number))
+    var groups: [String] = []
+    while digits.count > 3 {
+      groups.insert(String(digits.suffix(3)), at: 0)
+      digits.removeLast(3)
+    }
+    groups.insert(digits, at: 0)
+    return (number < 0 ? "-" : "") + groups.joined(separator: ",")
+      + (abs(number) == 1 ? " byte" : " bytes")
   }
 }
 

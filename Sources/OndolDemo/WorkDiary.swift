@@ -10,6 +10,8 @@ struct WorkDiary: DemoApp {
     commandName: "workdiary",
     abstract: "A diary of working hours: subcollections, an index, merges, write results.")
 
+  static let name = "workdiary"
+
   @OptionGroup var options: DemoOptions
 }
 
@@ -28,18 +30,19 @@ extension WorkDiary {
   /// A Monday to a Sunday.
   private static let week = (4...10).map { date(month: 5, day: $0) }
 
-  static func tell(_ options: DemoOptions) async throws {
-    Story.chapter("A work diary, in \(options.directory)")
-    let database = try await Database.open(at: options.directory)
+  static func tell(at place: String, killing: Bool) async throws {
+    Story.chapter("A diary of working hours", in: place)
+    let database = try await Database.open(at: place)
     let settings = database.collection("workInfo").document(person)
     let diary = settings.collection("workHistory")
     try await settings.setData(["name": person, "weeklyHours": 40, "zone": "Asia/Seoul"])
     try await diary.createIndex(on: ["workDate"])
-    try await fill(diary, killing: options.kill)
+    try await fill(diary, killing: killing)
     try await showWeek(diary)
     try await work(diary)
     try await watch(diary)
     try await database.close()
+    Story.next(name, at: place == "demo/workdiary.ondol" ? nil : place)
   }
 
   /// Half a year of days, a document each, its date as the id.
@@ -51,7 +54,7 @@ extension WorkDiary {
     if found > 0 {
       Story.say("Found \(found) of \(days.count) days from an earlier run.")
     }
-    // Written again where they exist: a day that was half-way through its states begins anew.
+    // Written again where they exist: a day that was half-way through its states starts again.
     let start = found < days.count ? found : 0
     var acknowledged = Acknowledgements(killing: killing, done: start, total: days.count)
     for day in days[start...] {
@@ -71,30 +74,33 @@ extension WorkDiary {
     let duration = clock.now - start
     let plan = try await query.explain(analyze: true)
     Story.say(
-      "The week, by `in` over seven dates: \(found.documents.count) days in"
-        + " \(Story.milliseconds(duration)); index \(plan.indexName ?? "none"),"
-        + " \(plan.entriesVisited ?? 0) entries visited.")
+      "One week of them, by `in` over seven dates: \(found.documents.count) days in"
+        + " \(Story.milliseconds(duration)). The index on \(plan.indexName ?? "nothing") led to"
+        + " them; \(plan.entriesVisited ?? 0) of its entries were looked at:")
     for document in found.documents {
       let day = try document.data(as: WorkDay.self)
-      Story.say("  \(day.workDate)  \(day.planStartTime)-\(day.planEndTime)  \(day.status)")
+      Story.show("\(day.workDate)  \(day.planStartTime)-\(day.planEndTime)  \(day.status)")
     }
     let byID = try await diary.whereField(FieldPath.documentID(), in: week).getDocuments()
     Story.say(
-      "The same by the documents' ids, no copied field needed: \(byID.documents.count) days.")
+      "The same by the documents' ids, without a field that repeats them:"
+        + " \(byID.documents.count) days."
+    )
+    Story.elsewhere("Firestore takes 30 values in an `in`. Here there is no limit.")
   }
 
   /// One day through its states. Each merge leaves the rest, and answers with what the document
   /// became.
   private static func work(_ diary: CollectionReference) async throws {
     let today = diary.document(week[1])
-    Story.say("\(week[1]) begins:")
+    Story.say("\(week[1]): work begins. The write answers with the day as it is now:")
     let begun = try await today.setData(
       [
         "status": "working", "actualStartTime": "08:57",
         "history": FieldValue.arrayUnion([["at": "08:57", "event": "start"]]),
       ], merge: true, returning: .after)
     try describe(begun)
-    Story.say("and ends:")
+    Story.say("It ends:")
     let ended = try await today.updateData(
       [
         "status": "ended", "actualEndTime": "18:12",
@@ -129,18 +135,22 @@ extension WorkDiary {
     else { return }
     let versions = Set(shownWeek.documentChanges.map(\.document.version) + [shownDay.version])
     let changed = shownWeek.documentChanges.map(\.document.documentID).joined(separator: " and ")
-    Story.say("  the week: \(changed) changed")
-    Story.say("  the day: \(shownDay.get("status") ?? "none")")
-    Story.say("  the count: \(count) ended")
-    Story.say("\(versions.count) commit, \(versions.count) step for each of them.")
+    Story.show("the week: \(changed) changed")
+    Story.show("the day: \(shownDay.get("status") ?? "none")")
+    Story.show("the count: \(count) ended")
+    Story.say(
+      "All three show the same commit: \(versions.count == 1 ? "yes" : "no"). None was ever"
+        + " half-way."
+    )
+    Story.elsewhere("three listeners hear of one change at three moments.")
     // As it was, so that the story can be told again.
     try await today.updateData(["status": "prepare", "actualEndTime": FieldValue.delete()])
   }
 
   private static func describe(_ result: WriteResult) throws {
     guard let day = try result.after?.data(as: WorkDay.self) else { return }
-    Story.say(
-      "  version \(result.version): \(day.status), \(day.actualStartTime ?? "-") to "
+    Story.show(
+      "version \(result.version): \(day.status), \(day.actualStartTime ?? "-") to "
         + "\(day.actualEndTime ?? "-"), planned \(day.planStartTime)-\(day.planEndTime)")
   }
 

@@ -11,8 +11,14 @@ import OndolEngine
 struct Main: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "ondol",
-    abstract: "Sees into an Ondol database, and fills one.",
+    abstract: "Looks into an Ondol database, and fills, checks and repairs it.",
     discussion: """
+      ondol shop.ondol                             a shell inside the database
+      ondol ls shop.ondol items                    a collection's documents
+      ondol query shop.ondol items 'price < 50'    documents that meet a condition
+      ondol check shop.ondol                       is everything whole?
+      ondol new ../shop                            a small service to start from
+
       Data goes to standard output, messages to standard error. Exit status: 0 done, 1 failed, \
       2 wrong usage, 3 not found, 4 damaged data, 5 open elsewhere, 6 written by a newer version, \
       7 read only, 8 recovered with loss, 9 conflict, 130 interrupted.
@@ -22,20 +28,42 @@ struct Main: AsyncParsableCommand {
       library 0.1.0
       format \(FileFormat.version)
       """,
-    subcommands: [
-      PutCommand.self, PatchCommand.self, UpdateCommand.self, EditCommand.self, RemoveCommand.self,
-      MakeIndexCommand.self, MakeIndexesCommand.self, RemoveIndexCommand.self, ReindexCommand.self,
-      ImportCommand.self, ExportCommand.self, DumpCommand.self, LoadCommand.self,
-      DiffCommand.self, DigestCommand.self,
-      ListCommand.self, GetCommand.self, InfoCommand.self, CheckCommand.self,
-      CollectionsCommand.self, IndexesCommand.self, IndexCommand.self, SchemaCommand.self,
-      StatisticsCommand.self,
-      QueryCommand.self, CountCommand.self, AggregateCommand.self, WatchCommand.self,
-      TailCommand.self, TreeCommand.self, BlobCommand.self,
-      BackupCommand.self, VerifyBackupCommand.self, RecoverCommand.self,
-      RepairCommand.self, CompactCommand.self, RestoreCommand.self,
-      LogCommand.self, SegmentCommand.self, ManifestCommand.self, HexdumpCommand.self,
-      SnapshotsCommand.self, ShellCommand.self, ConsoleCommand.self,
+    groupedSubcommands: [
+      CommandGroup(
+        name: "Look",
+        subcommands: [
+          ShellCommand.self, ConsoleCommand.self, InfoCommand.self, CollectionsCommand.self,
+          ListCommand.self, GetCommand.self, QueryCommand.self, CountCommand.self,
+          AggregateCommand.self, SchemaCommand.self, IndexesCommand.self, TreeCommand.self,
+          BlobCommand.self, StatisticsCommand.self,
+        ]),
+      CommandGroup(name: "Watch", subcommands: [WatchCommand.self, TailCommand.self]),
+      CommandGroup(
+        name: "Write",
+        subcommands: [
+          PutCommand.self, PatchCommand.self, EditCommand.self, UpdateCommand.self,
+          RemoveCommand.self, MakeIndexCommand.self, MakeIndexesCommand.self,
+          RemoveIndexCommand.self, ReindexCommand.self,
+        ]),
+      CommandGroup(
+        name: "Move data",
+        subcommands: [
+          ImportCommand.self, ExportCommand.self, DumpCommand.self, LoadCommand.self,
+          DiffCommand.self, DigestCommand.self,
+        ]),
+      CommandGroup(
+        name: "Keep safe",
+        subcommands: [
+          CheckCommand.self, BackupCommand.self, VerifyBackupCommand.self, RestoreCommand.self,
+          RecoverCommand.self, RepairCommand.self, CompactCommand.self,
+        ]),
+      CommandGroup(name: "Start", subcommands: [NewCommand.self]),
+      CommandGroup(
+        name: "Look into the files",
+        subcommands: [
+          IndexCommand.self, LogCommand.self, SegmentCommand.self, ManifestCommand.self,
+          HexdumpCommand.self, SnapshotsCommand.self,
+        ]),
     ])
 
   static func main() async {

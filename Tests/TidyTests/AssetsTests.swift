@@ -1,4 +1,5 @@
-// The console's pages are embedded as text that a script writes: who changes a page runs it.
+// The console's pages and the files of `ondol new` are embedded as text that scripts write: who
+// changes one of them runs its script.
 
 import Foundation
 import Testing
@@ -33,5 +34,29 @@ import Testing
       isComment = isComment && !bare.contains("*/")
     }
     return shipped
+  }
+}
+
+@Suite struct `The template of ondol new` {
+  private static let root = URL(filePath: #filePath)
+    .deletingLastPathComponent().deletingLastPathComponent().deletingLastPathComponent()
+
+  @Test func `What is embedded is what the files say`() throws {
+    let embedded = try String(
+      contentsOf: Self.root.appending(path: "Sources/OndolInspect/Template/TemplateFiles.swift"),
+      encoding: .utf8)
+    let template = Self.root.appending(path: "Templates/service")
+    let top = template.path(percentEncoded: false)
+    let names = FileManager.default.enumerator(atPath: top)?.allObjects as? [String] ?? []
+    let files = names.filter { !$0.hasPrefix(".") && $0 != "Package.resolved" }
+      .filter { !template.appending(path: $0).hasDirectoryPath }
+    #expect(files.count > 8)
+    for file in files {
+      let place = template.appending(path: file)
+      guard let text = try? String(contentsOf: place, encoding: .utf8) else { continue }
+      let name = file == "gitignore" ? ".gitignore" : file
+      let isThere = embedded.contains("    \"\(name)\": ##\"\"\"\n\(text)\n\"\"\"##,\n")
+      #expect(isThere, "\(file) has changed: run Scripts/template-files")
+    }
   }
 }

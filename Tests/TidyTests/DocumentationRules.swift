@@ -18,8 +18,10 @@ extension Rule {
           "extension A: Hashable {\n  public func hash(into hasher: inout Hasher) {}\n}\n"),
       ]
     ) { file, _ in
-      guard file.isIn("Sources/Ondol/", "Sources/OndolConsole/", "Tests/OndolTestKit/Product/"),
-        file.isSwift
+      guard
+        file.isIn(
+          "Sources/Ondol/", "Sources/OndolAccounts/", "Sources/OndolConsole/",
+          "Tests/OndolTestKit/Product/"), file.isSwift
       else {
         return []
       }

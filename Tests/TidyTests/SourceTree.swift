@@ -50,8 +50,11 @@ struct SourceTree: Sendable {
   /// All paths, directories too, relative to the root.
   var paths: Set<String>
 
-  /// What Scripts/console-assets writes, which no rule for people's files is about.
-  private static let generated = "Sources/OndolConsole/Assets.swift"
+  /// What Scripts/console-assets and Scripts/template-files write, which no rule for people's files
+  /// is about.
+  private static let generated: Set = [
+    "Sources/OndolConsole/Assets.swift", "Sources/OndolInspect/Template/TemplateFiles.swift",
+  ]
   static let shared = SourceTree(root: URL(filePath: #filePath).packageRoot)
 
   init(files: [SourceFile]) {
@@ -72,7 +75,7 @@ struct SourceTree: Sendable {
         continue
       }
       paths.insert(path)
-      guard Self.isText(name), path != Self.generated,
+      guard Self.isText(name), !Self.generated.contains(path),
         let text = try? String(contentsOf: root.appending(path: path), encoding: .utf8)
       else { continue }
       files.append(SourceFile(path: path, text: text))

@@ -58,7 +58,7 @@ public final class Database: Sendable {
   let options: Options
   let gates = Gates()
   let runningTransactions = RunningTransactions()
-  let environment: Environment
+  package let environment: Environment
   /// Why the last step of a database that another writes could not be followed through.
   private let refreshFailure = Guarded<DatabaseError?>(nil)
 
@@ -102,7 +102,7 @@ public final class Database: Sendable {
   }
 
   /// Wall clock in microseconds since 1970.
-  func now() -> Int64 { environment.now() }
+  package func now() -> Int64 { environment.now() }
 
   /// Waits as many microseconds; returns at once when the task is cancelled.
   func rest(_ microseconds: Int64) async { await environment.rest(microseconds) }

@@ -41,7 +41,8 @@ public struct DatabaseError: Error, Sendable, Hashable {
     case notFound = 5
     /// What the call was to create is there already.
     case alreadyExists = 6
-    /// The system does not let this process at the files.
+    /// The system does not let this process at the files; or, of OndolAccounts, the document is
+    /// somebody else's.
     case permissionDenied = 7
     /// A limit is reached, too many files are open, or the disk is full. Nothing has happened, and
     /// the call can be repeated once there is room: reads go on meanwhile, and so do deletes, drops
@@ -62,7 +63,7 @@ public struct DatabaseError: Error, Sendable, Hashable {
     case unavailable = 14
     /// Stored bytes are damaged or missing.
     case dataLoss = 15
-    /// Never thrown; here so that the numbers agree with Firestore's.
+    /// Nobody is signed in any more. Thrown by OndolAccounts only.
     case unauthenticated = 16
   }
 

@@ -246,7 +246,7 @@ struct BlobVerifyCommand: AsyncParsableCommand {
 
 struct BlobCollectCommand: DatabaseCommand {
   static let configuration = CommandConfiguration(
-    commandName: "gc", abstract: "Gives up contents that nobody holds and whose time is over.")
+    commandName: "gc", abstract: "Removes contents that nobody holds any more.")
 
   @OptionGroup var database: DatabaseArgument
 

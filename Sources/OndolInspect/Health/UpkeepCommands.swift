@@ -6,7 +6,7 @@ import Ondol
 
 struct RepairCommand: DatabaseCommand {
   static let configuration = CommandConfiguration(
-    commandName: "repair", abstract: "Builds indexes anew that disagree with their documents.",
+    commandName: "repair", abstract: "Rebuilds indexes that disagree with their documents.",
     discussion: """
       Repairs in place only what can be made from sound documents. For everything else there are \
       restore and recover.

@@ -177,7 +177,7 @@ struct SegmentArgument: ParsableArguments {
 
 struct SegmentVerifyCommand: FileCommand {
   static let configuration = CommandConfiguration(
-    commandName: "verify", abstract: "Reads a file of rows through and checks it.")
+    commandName: "verify", abstract: "Reads a whole file of rows and checks it.")
 
   @OptionGroup var place: SegmentArgument
 
@@ -268,7 +268,8 @@ struct HexdumpCommand: AsyncParsableCommand {
 
 struct SnapshotsCommand: FileCommand {
   static let configuration = CommandConfiguration(
-    commandName: "snapshots", abstract: "Says what keeps files that compaction has replaced.",
+    commandName: "snapshots",
+    abstract: "Shows what still needs files that compaction has replaced.",
     discussion: """
       Snapshots belong to the process that took them, and no other can see who they are. What can \
       be seen from outside are files in the directory that the manifest names no more: somebody \

@@ -8,7 +8,7 @@ import OndolEngine
 
 struct StatisticsCommand: DatabaseCommand {
   static let configuration = CommandConfiguration(
-    commandName: "stats", abstract: "Prints sizes and counts, once or every so often.")
+    commandName: "stats", abstract: "Prints sizes and counts, once or again and again.")
 
   @OptionGroup var database: DatabaseArgument
 

@@ -9,7 +9,7 @@ import OndolJSON
 struct MakeIndexCommand: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "mkindex",
-    abstract: "Makes an index, or says which field tells when documents end.",
+    abstract: "Makes an index, or names the field by which documents expire.",
     discussion: """
       An index of users/alice/posts serves the posts of all users. Status 9 when it is to be \
       unique and two documents agree.
@@ -193,7 +193,7 @@ struct RemoveIndexCommand: DatabaseCommand {
 struct ReindexCommand: DatabaseCommand {
   static let configuration = CommandConfiguration(
     commandName: "reindex",
-    abstract: "Builds indexes anew from the documents.",
+    abstract: "Rebuilds indexes from the documents.",
     discussion: "Queries do without an index while it is being built.")
 
   @OptionGroup var database: DatabaseArgument

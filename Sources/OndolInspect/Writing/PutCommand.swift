@@ -99,7 +99,7 @@ struct PatchCommand: AsyncParsableCommand {
 struct EditCommand: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "edit",
-    abstract: "Opens a document in an editor, and writes it when it was changed.",
+    abstract: "Opens a document in an editor, and writes it if you changed it.",
     discussion: """
       The editor is $VISUAL, $EDITOR or vi. Status 9 when the document was written meanwhile by \
       somebody else; what was edited is kept in a file then, and also when it is no JSON.

@@ -44,9 +44,12 @@ import Testing
 
   /// The commands that help lists.
   private static func commands(in help: String) -> [String] {
-    let lines = help.split(separator: "\n", omittingEmptySubsequences: false)
-    return lines.drop { $0 != "SUBCOMMANDS:" }.dropFirst().prefix { $0.hasPrefix("  ") }
-      .filter { !$0.hasPrefix("   ") }
+    // In groups: a heading, then a command a line, and what goes on of its sentence further in.
+    let sections = help.components(separatedBy: "\n\n").filter {
+      $0.prefix { $0 != "\n" }.hasSuffix("SUBCOMMANDS:")
+    }
+    return sections.flatMap { $0.split(separator: "\n").dropFirst() }
+      .filter { $0.hasPrefix("  ") && !$0.hasPrefix("   ") }
       .compactMap { $0.split(separator: " ").first.map(String.init) }
   }
 

@@ -1,0 +1,260 @@
+// What the owner of an account does to it. A token alone is not enough for that: the password must
+// have been given within the last minutes, so that who finds a device unlocked, or a token, cannot
+// take the account over. What ends sessions ends them in the commit that is the reason.
+
+internal import Crypto
+internal import Foundation
+internal import Ondol
+internal import OndolEngine
+
+extension Accounts {
+  /// Notes that the owner of a session gave the password again.
+  ///
+  /// - Parameters:
+  ///   - token: the session's.
+  ///   - password: the password.
+  /// - Throws: `.invalidCredential` when the password is wrong, `.tooManyRequests`,
+  ///   `.userTokenExpired`, `.invalidUserToken`, `.internalError`.
+  /// - Complexity: one run of scrypt, and two commits.
+  public func reauthenticate(token: String, password: String) async throws(AuthError) {
+    let session = try await session(forToken: token)
+    let tries = triesLimits("password", try EmailAddress(session.account.email), nil)
+    try await count(tries)
+    let bytes = PasswordRules.bytes(of: password)
+    let stored = try await authenticating {
+      try await places.accounts.document(session.account.uid).getDocument()
+        .data(as: AccountRecord?.self)?.password
+    }
+    guard let stored else { throw .userTokenExpired }
+    guard PasswordRules.isPossible(bytes), try await hasher.matches(bytes, stored) else {
+      throw .invalidCredential
+    }
+    try await authenticating {
+      try await database.runTransaction { transaction in
+        var (record, account) = try self.session(token, in: transaction)
+        guard account.password == stored else { throw AuthError.invalidCredential }
+        record.authenticatedAt = try now()
+        let document = places.sessions.document(try SessionToken(token).digest)
+        try transaction.setData(from: record, forDocument: document)
+        for tries in tries { try forget(tries, in: transaction) }
+      }
+    }
+  }
+
+  /// Gives the account another address. Sessions go on.
+  ///
+  /// - Parameters:
+  ///   - token: a session's that began, or gave the password again, within
+  ///     `Options.recentSignIn`.
+  ///   - email: the new address.
+  /// - Returns: the session, with the new address.
+  /// - Throws: `.invalidEmail`, `.emailAlreadyInUse`, `.requiresRecentLogin`, `.userTokenExpired`,
+  ///   `.invalidUserToken`, `.internalError`.
+  /// - Complexity: one commit.
+  public func updateEmail(
+    token: String, to email: String
+  ) async throws(AuthError) -> Session {
+    let address = try EmailAddress(email)
+    return try await authenticating {
+      try await database.runTransaction { transaction in
+        var (uid, record) = try recentOwner(token, in: transaction)
+        let holder = try find(address, in: transaction)
+        guard holder == nil || holder?.uid == uid else { throw AuthError.emailAlreadyInUse }
+        record.email = address.text
+        record.emailKey = address.key
+        try transaction.setData(from: record, forDocument: places.accounts.document(uid))
+        return Session(account: Account(uid, record), token: token)
+      }
+    }
+  }
+
+  /// Gives the account another password, and ends all its sessions, everywhere, in the same commit.
+  ///
+  /// - Parameters:
+  ///   - token: a session's that began, or gave the password again, within
+  ///     `Options.recentSignIn`.
+  ///   - password: the new password.
+  /// - Returns: a new session in the place of the one that asked.
+  /// - Throws: `.weakPassword`, `.requiresRecentLogin`, `.userTokenExpired`, `.invalidUserToken`,
+  ///   `.tooManyRequests` when too many passwords wait to be hashed, `.internalError`.
+  /// - Complexity: one run of scrypt, and one commit, in O(sessions).
+  public func updatePassword(
+    token: String, to password: String
+  ) async throws(AuthError) -> Session {
+    let session = try await session(forToken: token)
+    try PasswordRules.check(
+      password, for: try EmailAddress(session.account.email),
+      leastLength: options.minimumPasswordLength)
+    let stored = try await hasher.hash(PasswordRules.bytes(of: password), options.hashing)
+    return try await authenticating {
+      try await database.runTransaction { transaction in
+        let (uid, record) = try recentOwner(token, in: transaction)
+        return try change(record, of: uid, to: stored, in: transaction)
+      }
+    }
+  }
+
+  /// Deletes the account, its sessions, its profile with the picture, and all that is below its
+  /// private root, in one commit. What it made below the public root stays.
+  ///
+  /// - Parameter token: a session's that began, or gave the password again, within
+  ///   `Options.recentSignIn`.
+  /// - Throws: `.requiresRecentLogin`, `.userTokenExpired`, `.invalidUserToken`, `.internalError`.
+  /// - Complexity: O(documents that go).
+  public func delete(token: String) async throws(AuthError) {
+    try await authenticating {
+      try await database.runTransaction { transaction in
+        let (uid, record) = try recentOwner(token, in: transaction)
+        try endSessions(of: uid, in: transaction)
+        if let profile = record.profile {
+          try transaction.deleteDocument(database.document(profile), recursive: true)
+        }
+        try transaction.deleteDocument(places.privateRoot(uid), recursive: true)
+        try transaction.deleteDocument(places.accounts.document(uid))
+      }
+    }
+  }
+
+  // MARK: - Recovery codes
+
+  /// Makes codes that each stand in for the password once. Those made before are worth nothing any
+  /// more.
+  ///
+  /// The library sends no mail, so these are the way back in: the owner writes them down, and a
+  /// service may mail one. They are shown once; the database has digests.
+  ///
+  /// - Parameters:
+  ///   - token: a session's that began, or gave the password again, within
+  ///     `Options.recentSignIn`.
+  ///   - count: how many, 1 to 32.
+  /// - Returns: codes of 16 letters and digits in four groups, 80 random bits each.
+  /// - Throws: `.requiresRecentLogin`, `.userTokenExpired`, `.invalidUserToken`, `.internalError`.
+  /// - Complexity: one commit.
+  public func generateRecoveryCodes(
+    token: String, count: Int = 8
+  ) async throws(AuthError) -> [String] {
+    try await authenticating {
+      try await database.runTransaction { transaction in
+        var (uid, record) = try recentOwner(token, in: transaction)
+        let codes = (0..<min(max(count, 1), 32)).map { _ in
+          RecoveryCode(database.environment.random)
+        }
+        record.recoveryCodes = codes.map { $0.digest(settings, uid) }
+        try transaction.setData(from: record, forDocument: places.accounts.document(uid))
+        return codes.map(\.text)
+      }
+    }
+  }
+
+  /// Gives an account another password by one of its recovery codes, and ends all its sessions. The
+  /// code is used up.
+  ///
+  /// - Parameters:
+  ///   - email: the account's address.
+  ///   - recoveryCode: one of the codes; its case, spaces and hyphens do not count.
+  ///   - newPassword: the new password.
+  ///   - origin: as in `signIn(withEmail:password:origin:)`.
+  /// - Returns: a new session.
+  /// - Throws: `.invalidEmail`, `.weakPassword`; `.invalidCredential` for a wrong address and a
+  ///   wrong code alike; `.tooManyRequests`, `.internalError`.
+  /// - Complexity: one run of scrypt, and two commits, in O(sessions).
+  public func resetPassword(
+    withEmail email: String, recoveryCode: String, newPassword: String, origin: String? = nil
+  ) async throws(AuthError) -> Session {
+    let address = try EmailAddress(email)
+    try PasswordRules.check(newPassword, for: address, leastLength: options.minimumPasswordLength)
+    let tries = triesLimits("recovery", address, origin)
+    try await count(tries)
+    // Before anything is looked up, so that it takes as long whatever is found.
+    let stored = try await hasher.hash(PasswordRules.bytes(of: newPassword), options.hashing)
+    let code = RecoveryCode(typed: recoveryCode)
+    return try await authenticating {
+      try await database.runTransaction { transaction in
+        guard let code, case (let uid, var record)? = try find(address, in: transaction) else {
+          throw AuthError.invalidCredential
+        }
+        let digest = SymmetricKey(data: code.digest(settings, uid))
+        guard
+          let place = record.recoveryCodes.firstIndex(where: { SymmetricKey(data: $0) == digest })
+        else { throw AuthError.invalidCredential }
+        record.recoveryCodes.remove(at: place)
+        let others = triesLimits("password", address, nil)
+        for tries in tries + others { try forget(tries, in: transaction) }
+        return try change(record, of: uid, to: stored, in: transaction)
+      }
+    }
+  }
+
+  // MARK: - Steps
+
+  /// Whose session it is; throws `.requiresRecentLogin` when the password was given too long ago.
+  private func recentOwner(
+    _ token: String, in transaction: Transaction
+  ) throws -> (uid: String, record: AccountRecord) {
+    let (session, record) = try session(token, in: transaction)
+    let end = try moment(options.recentSignIn, after: session.authenticatedAt)
+    guard try now().microsecondsSince1970 < end.microsecondsSince1970 else {
+      throw AuthError(
+        .requiresRecentLogin, "give the password again: that was too long ago for this")
+    }
+    return (session.uid, record)
+  }
+
+  /// Another password, no session but a new one.
+  private func change(
+    _ record: AccountRecord, of uid: String, to password: StoredPassword,
+    in transaction: Transaction
+  ) throws -> Session {
+    var record = record
+    record.password = password
+    record.passwordVersion += 1
+    record.lastSignInAt = try now()
+    try endSessions(of: uid, in: transaction)
+    try transaction.setData(from: record, forDocument: places.accounts.document(uid))
+    return try startSession(of: uid, record, in: transaction)
+  }
+
+  private func endSessions(of uid: String, in transaction: Transaction) throws {
+    let sessions = places.sessions.whereField(FieldPath(SessionRecord.uid), isEqualTo: uid)
+    for session in try transaction.getDocuments(sessions).documents {
+      try transaction.deleteDocument(session.reference)
+    }
+  }
+}
+
+/// A code that stands in for a password once.
+struct RecoveryCode: Sendable {
+  /// Without those that look alike: I, L, O and U.
+  private static let alphabet = Array("0123456789ABCDEFGHJKMNPQRSTVWXYZ")
+  private static let length = 16
+  private static let group = 4
+
+  private let letters: String
+
+  init(_ random: () -> UInt64) {
+    letters = String(
+      Randomness.bytes(Self.length, random).map { Self.alphabet[Int($0) % Self.alphabet.count] })
+  }
+
+  /// Nil for what cannot be one.
+  init?(typed: String) {
+    let letters = typed.uppercased().filter { $0 != "-" && !$0.isWhitespace }
+      .map { $0 == "O" ? "0" : $0 == "I" || $0 == "L" ? "1" : $0 }
+    guard letters.count == Self.length, letters.allSatisfy(Self.alphabet.contains) else {
+      return nil
+    }
+    self.letters = String(letters)
+  }
+
+  /// As it is shown.
+  var text: String {
+    letters.enumerated().map { place, letter in
+      place > 0 && place.isMultiple(of: Self.group) ? "-\(letter)" : "\(letter)"
+    }.joined()
+  }
+
+  /// What is stored of it.
+  func digest(_ settings: SettingsRecord, _ uid: String) -> Data {
+    settings.digest("recovery code", "\(uid)\0\(letters)")
+  }
+}

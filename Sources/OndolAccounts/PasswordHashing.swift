@@ -1,0 +1,139 @@
+// How passwords are kept: by scrypt, which takes time and memory of whoever guesses. The parameters
+// stand beside each hash, so that they can be raised: the next sign-in, which has the password in
+// hand, hashes it anew.
+
+package import Crypto
+internal import CryptoExtras
+package import Foundation
+
+/// What a guess costs: scrypt's parameters.
+///
+/// A run takes `128 * rounds * blockSize` bytes of memory, and time in proportion to
+/// `rounds * blockSize * parallelism`.
+public struct PasswordHashing: Sendable, Hashable, Codable {
+  /// Scrypt's N, a power of two.
+  public let rounds: Int
+  /// Scrypt's r.
+  public let blockSize: Int
+  /// Scrypt's p.
+  public let parallelism: Int
+
+  /// 32 MiB and three passes: some three tenths of a second of one core in an optimised build, a
+  /// second or more in a debug build.
+  public static let standard = PasswordHashing(unchecked: 1 << 15, 8, 3)
+
+  private static let leastWork = 1 << 19
+  private static let mostWork = 1 << 26
+  private static let mostMemory = 1 << 30
+
+  /// Parameters of the caller's own.
+  ///
+  /// - Parameters:
+  ///   - rounds: scrypt's N, a power of two.
+  ///   - blockSize: scrypt's r.
+  ///   - parallelism: scrypt's p.
+  /// - Throws: `.internalError` when scrypt cannot have them, when a guess would be too cheap
+  ///   (`rounds * blockSize * parallelism` below 2^19), or a sign-in too dear (over 2^26, or over
+  ///   1 GiB of memory).
+  public init(rounds: Int, blockSize: Int = 8, parallelism: Int = 1) throws(AuthError) {
+    self.init(unchecked: rounds, blockSize, parallelism)
+    guard isPossible, work >= Self.leastWork else {
+      throw AuthError(.internalError, "scrypt cannot have these parameters, or they are too cheap")
+    }
+  }
+
+  /// Parameters that may be too cheap for anything but tests.
+  package init(unchecked rounds: Int, _ blockSize: Int, _ parallelism: Int) {
+    self.rounds = rounds
+    self.blockSize = blockSize
+    self.parallelism = parallelism
+  }
+
+  /// Whether scrypt can run with them, within bounds: stored ones may be damaged.
+  var isPossible: Bool {
+    (2...1 << 24).contains(rounds) && rounds & (rounds - 1) == 0 && (1...64).contains(blockSize)
+      && (1...64).contains(parallelism) && work <= Self.mostWork
+      && 128 * rounds * blockSize <= Self.mostMemory
+  }
+
+  /// What a run costs, in blocks.
+  var work: Int { rounds * blockSize * parallelism }
+}
+
+/// A password as it is stored.
+struct StoredPassword: Sendable, Hashable, Codable {
+  static let saltLength = 16
+  static let keyLength = 32
+  /// What scrypt's key signs. The signature is stored, which says as much and no more.
+  static let label = Data("ondol password".utf8)
+
+  var hashing: PasswordHashing
+  var salt: Data
+  /// 32 bytes.
+  var key: Data
+}
+
+/// What makes a key of a password. Tests count its runs.
+package struct KeyDerivation: Sendable {
+  package typealias Derive =
+    @Sendable (_ password: [UInt8], _ salt: Data, PasswordHashing) throws(AuthError) -> SymmetricKey
+
+  package let derive: Derive
+
+  package init(_ derive: @escaping Derive) {
+    self.derive = derive
+  }
+
+  /// Scrypt.
+  package static let scrypt = KeyDerivation { password, salt, hashing throws(AuthError) in
+    guard hashing.isPossible else {
+      throw AuthError(.internalError, "the parameters of a stored password are damaged")
+    }
+    do {
+      return try KDF.Scrypt.deriveKey(
+        from: password, salt: salt, outputByteCount: StoredPassword.keyLength,
+        rounds: hashing.rounds, blockSize: hashing.blockSize, parallelism: hashing.parallelism)
+    } catch {
+      throw AuthError(.internalError, "scrypt could not run; there may be too little memory")
+    }
+  }
+}
+
+/// Which passwords are good enough.
+enum PasswordRules {
+  private static let mostBytes = 1_024
+  /// Those that everybody tries first.
+  private static let commonest: Set<String> = [
+    "password", "password1", "passw0rd", "12345678", "123456789", "1234567890", "87654321",
+    "qwertyui", "qwertyuiop", "qwerty123", "1q2w3e4r", "1qaz2wsx", "abcd1234", "abc12345",
+    "iloveyou", "sunshine", "princess", "football", "baseball", "superman", "trustno1",
+    "asdfghjk", "asdf1234", "zxcvbnm1", "q1w2e3r4", "11111111", "00000000", "letmein1",
+  ]
+
+  /// The bytes that are hashed: of the composed form, so that keyboards agree.
+  static func bytes(of password: String) -> [UInt8] {
+    Array(password.precomposedStringWithCanonicalMapping.utf8)
+  }
+
+  /// Whether it could be anybody's password at all.
+  static func isPossible(_ bytes: [UInt8]) -> Bool { (1...mostBytes).contains(bytes.count) }
+
+  /// Throws `.weakPassword` for one that is too easily guessed.
+  static func check(
+    _ password: String, for address: EmailAddress, leastLength: Int
+  ) throws(AuthError) {
+    guard password.count >= max(1, leastLength) else {
+      throw AuthError(.weakPassword, "a password has \(leastLength) characters or more")
+    }
+    guard isPossible(bytes(of: password)) else {
+      throw AuthError(.weakPassword, "a password has \(mostBytes) bytes or fewer")
+    }
+    let plain = password.lowercased()
+    let local = address.key.prefix { $0 != "@" }.lowercased()
+    guard !commonest.contains(plain), Set(plain).count > 2, plain != address.key.lowercased(),
+      plain != local
+    else {
+      throw AuthError(.weakPassword, "this password is among the first that others would try")
+    }
+  }
+}

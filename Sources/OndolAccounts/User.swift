@@ -1,0 +1,104 @@
+// Somebody who is signed in on this device, and what they do to their account: Firebase's `User`.
+
+internal import Ondol
+
+/// Who is signed in on this device.
+///
+/// A value: who it was when it was asked for. Its calls work for as long as its session does, and
+/// throw `.userTokenExpired` after that.
+public struct User: Sendable, Hashable, Identifiable, CustomStringConvertible, CustomReflectable {
+  let auth: Auth
+  let session: Session
+
+  init(auth: Auth, session: Session) {
+    self.auth = auth
+    self.session = session
+  }
+
+  var token: String { session.token }
+
+  /// The account.
+  public var account: Account { session.account }
+  /// What the account is called for good: 20 letters and digits.
+  public var uid: String { account.uid }
+  /// The address, as it was typed.
+  public var email: String { account.email }
+  /// The uid.
+  public var id: String { uid }
+
+  /// The uid and the address.
+  public var description: String { "User(uid: \(uid), email: \(email))" }
+
+  /// The account, and nothing of the token: what `dump` shows.
+  public var customMirror: Mirror { Mirror(self, children: ["account": account]) }
+
+  /// Whether both are the same account in the same state.
+  public static func == (left: User, right: User) -> Bool { left.account == right.account }
+
+  /// Hashes the account.
+  public func hash(into hasher: inout Hasher) { hasher.combine(account) }
+
+  /// Gives the password again, which calls that change the account want after some minutes.
+  ///
+  /// - Parameter password: the password.
+  /// - Throws: as `Accounts.reauthenticate(token:password:)`.
+  /// - Complexity: one run of scrypt, and two commits.
+  public func reauthenticate(password: String) async throws(AuthError) {
+    try await auth.accounts.reauthenticate(token: token, password: password)
+  }
+
+  /// Gives the account another address.
+  ///
+  /// - Parameter email: the address.
+  /// - Returns: the user with the new address, who is the current one now.
+  /// - Throws: as `Accounts.updateEmail(token:to:)`.
+  /// - Complexity: one commit.
+  @discardableResult
+  public func updateEmail(to email: String) async throws(AuthError) -> User {
+    try auth.begin(try await auth.accounts.updateEmail(token: token, to: email))
+  }
+
+  /// Gives the account another password. All its sessions end, everywhere; this device gets a new
+  /// one in the same commit.
+  ///
+  /// - Parameter password: the new password.
+  /// - Returns: the user with the new session, who is the current one now.
+  /// - Throws: as `Accounts.updatePassword(token:to:)`; `.keychainError` when the new token cannot
+  ///   be kept.
+  /// - Complexity: one run of scrypt, and one commit.
+  @discardableResult
+  public func updatePassword(to password: String) async throws(AuthError) -> User {
+    try auth.begin(try await auth.accounts.updatePassword(token: token, to: password))
+  }
+
+  /// Makes codes that each stand in for the password once; see
+  /// `Accounts.generateRecoveryCodes(token:count:)`.
+  ///
+  /// - Parameter count: how many, 1 to 32.
+  /// - Returns: the codes, which are not shown again.
+  /// - Throws: `.requiresRecentLogin`, `.userTokenExpired`, `.internalError`.
+  /// - Complexity: one commit.
+  public func generateRecoveryCodes(count: Int = 8) async throws(AuthError) -> [String] {
+    try await auth.accounts.generateRecoveryCodes(token: token, count: count)
+  }
+
+  /// Deletes the account with its profile and its private data, and signs out; see
+  /// `Accounts.delete(token:)`.
+  ///
+  /// - Throws: `.requiresRecentLogin`, `.userTokenExpired`, `.keychainError`, `.internalError`.
+  /// - Complexity: O(documents that go).
+  public func delete() async throws(AuthError) {
+    try await auth.accounts.delete(token: token)
+    if let failure = auth.end(token) { throw failure }
+  }
+
+  /// What this person alone sees.
+  public var privateDatabase: UserDatabase {
+    auth.accounts.privateDatabase(for: session)
+  }
+
+  /// What all see, and who made it may change.
+  public var publicDatabase: UserDatabase {
+    auth.accounts.publicDatabase(for: session)
+  }
+}
