@@ -45,7 +45,7 @@ import Testing
     let embedded = try String(
       contentsOf: Self.root.appending(path: "Sources/OndolInspect/Template/TemplateFiles.swift"),
       encoding: .utf8)
-    let template = Self.root.appending(path: "Templates/service")
+    let template = Self.root.appending(path: "Docs/Templates/service")
     let top = template.path(percentEncoded: false)
     let names = FileManager.default.enumerator(atPath: top)?.allObjects as? [String] ?? []
     let files = names.filter { !$0.hasPrefix(".") && $0 != "Package.resolved" }

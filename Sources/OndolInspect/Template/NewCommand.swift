@@ -1,4 +1,4 @@
-// `ondol new`: a package to start from. Its files are real ones in Templates/service, which tests
+// `ondol new`: a package to start from. Its files are real ones in Docs/Templates/service, which tests
 // build; here they are written where somebody wants them, under that place's name.
 
 import ArgumentParser

@@ -1,4 +1,4 @@
-// The files of `ondol new`, as Scripts/template-files embeds what is in Templates/service: not to be
+// The files of `ondol new`, as Scripts/template-files embeds what is in Docs/Templates/service: not to be
 // edited here.
 // swift-format-ignore-file
 
