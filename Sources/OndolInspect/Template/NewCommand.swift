@@ -1,5 +1,5 @@
-// `ondol new`: a package to start from. Its files are real ones in Docs/Templates/service, which tests
-// build; here they are written where somebody wants them, under that place's name.
+// `ondol new`: a package to start from. Its files are real ones in Docs/Templates/service, which
+// tests build; here they are written where somebody wants them, under that place's name.
 
 import ArgumentParser
 import Foundation
