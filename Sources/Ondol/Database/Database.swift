@@ -163,7 +163,7 @@ public final class Database: Sendable {
   ///   access and `changeRetention`, which cannot be had there; `.invalidArgument` when an option
   ///   cannot be.
   /// - Complexity: a few round trips to the store.
-  public static func open(
+  package static func open(
     on store: DatabaseStore, options: Options = Options()
   ) async throws(DatabaseError) -> Database {
     try await open(

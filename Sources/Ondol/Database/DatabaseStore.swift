@@ -11,7 +11,7 @@ package import OndolEngine
 ///
 /// let database = try await Database.open(on: .postgres("postgresql://localhost/shop"))
 /// ```
-public struct DatabaseStore: Sendable {
+package struct DatabaseStore: Sendable {
   package let store: any RemoteStore
 
   package init(_ store: any RemoteStore) {
