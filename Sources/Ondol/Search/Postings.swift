@@ -40,7 +40,9 @@ struct Postings: Sendable {
   }
 
   /// Several lists as one, as those of the terms with a prefix are.
-  init(merging lists: [Postings]) {
+  ///
+  /// - Parameter keepsPositions: the lists have positions.
+  init(merging lists: [Postings], keepsPositions: Bool) {
     if lists.count == 1 {
       self = lists[0]
       return
@@ -56,7 +58,8 @@ struct Postings: Sendable {
       let first = next
       while next < order.count, order[next].document == order[first].document { next += 1 }
       let group = order[first..<next]
-      let places = group.flatMap { lists[$0.list].positions(of: $0.place) }.sorted()
+      let places =
+        keepsPositions ? group.flatMap { lists[$0.list].positions(of: $0.place) }.sorted() : []
       append(
         order[first].document,
         occurrences: group.reduce(0) { $0 + lists[$1.list].occurrences[$1.place] },

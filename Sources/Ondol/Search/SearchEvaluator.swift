@@ -83,10 +83,21 @@ struct SearchEvaluator: Sendable {
   /// What each unit adds to the score of one document: its frequency there and its score.
   func parts(of document: UInt32, in run: Int) -> [(unit: Int, frequency: Double, score: Double)] {
     hits[run].enumerated().compactMap { (number, unit) in
-      guard let place = unit.documents.firstIndex(of: document) else { return nil }
+      guard let place = unit.place(of: document) else { return nil }
       let inverse = scoring.inverseFrequency(documentCounts[number])
       return (number, unit.values[place], Scoring.score(unit.values[place], inverse))
     }
+  }
+}
+
+extension UnitHits {
+  fileprivate func place(of document: UInt32) -> Int? {
+    var (low, high) = (0, documents.count)
+    while low < high {
+      let middle = (low + high) / 2
+      if documents[middle] < document { low = middle + 1 } else { high = middle }
+    }
+    return low < documents.count && documents[low] == document ? low : nil
   }
 }
 

@@ -181,9 +181,18 @@ extension CollectionGroup {
     try database.refuseInTransaction("createIndex", collectionID)
     var kind = kind
     kind.isOfGroup = true
-    let valid = try IndexKind(validating: kind, condition)
+    return try await createGroup(try IndexKind(validating: kind, condition), progress)
+  }
+
+  /// Declares an index of the group, if there is none, and builds it.
+  func createGroup(
+    _ kind: IndexKind, _ progress: (IndexProgress) -> Void
+  ) async throws(DatabaseError) -> String {
+    var valid = kind
+    valid.isOfGroup = true
+    let wanted = valid
     try await database.changeGroup(collectionID) { kinds in
-      if !kinds.contains(valid) { kinds.append(valid) }
+      if !kinds.contains(wanted) { kinds.append(wanted) }
     }
     try await database.buildGroupIndex(valid, of: collectionID, progress)
     return valid.name
