@@ -47,29 +47,3 @@ private func isSame(_ left: String?, _ right: String?) -> Bool {
   guard let left, let right else { return left == nil && right == nil }
   return left.compareBytes(right) == 0
 }
-
-/// Reads a row of an index of words; one that cannot be read is `.dataLoss`.
-func checkingRow<Result>(
-  of index: IndexDefinition, _ body: () throws(MalformedBytes) -> Result
-) throws(DatabaseError) -> Result {
-  do throws(MalformedBytes) {
-    return try body()
-  } catch {
-    throw DatabaseError(searching: index, error)
-  }
-}
-
-extension DatabaseError {
-  /// A row of an index of words that cannot be read.
-  init(searching index: IndexDefinition, _ error: MalformedBytes) {
-    if error.isOfNewerVersion {
-      self.init(
-        .unimplemented,
-        "the index '\(index.name)' was written by a newer version of Ondol: \(error.reason)")
-    } else {
-      self.init(
-        .dataLoss, "a row of the index '\(index.name)' is damaged: \(error.reason)",
-        suggestion: "build the index anew")
-    }
-  }
-}

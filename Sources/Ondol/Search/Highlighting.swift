@@ -51,9 +51,11 @@ enum Snippet {
     }
     let width = best.count > 0 ? length / 4 : 0
     var start = min(max(0, best.start - width), characters.count - length)
-    if start > 0, let blank = characters[start..<max(start, best.start)].firstIndex(where: {
-      text[$0].isWhitespace
-    }) {
+    if start > 0,
+      let blank = characters[start..<max(start, best.start)].firstIndex(where: {
+        text[$0].isWhitespace
+      })
+    {
       start = blank + 1
     }
     let end = min(characters.count, start + length)

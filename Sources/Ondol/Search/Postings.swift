@@ -182,7 +182,7 @@ struct ChunkReader: ~Escapable {
     let count = try reader.count(atMost: PostingList.entryCount)
     let first = UInt32(try reader.count(atMost: Int(UInt32.max)))
     let documentBytes = try reader.count(atMost: reader.remaining)
-    let positionBytes = try reader.count(atMost: reader.remaining - documentBytes)
+    let positionBytes = try reader.count(atMost: max(0, reader.remaining - documentBytes))
     start = reader.offset
     _ = try reader.take(documentBytes + positionBytes)
     entry = PostingEntry(

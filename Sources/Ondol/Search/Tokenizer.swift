@@ -113,8 +113,9 @@ private struct TokenRun {
     let hasVoice = (0x304b...0x3062).contains(last) || (0x30ab...0x30c2).contains(last)
     if (0x306f...0x307d).contains(last) || (0x30cf...0x30dd).contains(last) {
       if character == 0x3099 { last += 1 } else if character == 0x309a { last += 2 }
-    } else if character == 0x3099, hasVoice || [0x3064, 0x3066, 0x3068].contains(last)
-      || [0x30c4, 0x30c6, 0x30c8].contains(last)
+    } else if character == 0x3099,
+      hasVoice || [0x3064, 0x3066, 0x3068].contains(last)
+        || [0x30c4, 0x30c6, 0x30c8].contains(last)
     {
       last += 1
     } else if character == 0x3099, last == 0x3046 || last == 0x30a6 {

@@ -174,8 +174,11 @@ struct SearchPacker: Sendable {
       return (index, try rows.searchState(of: index))
     }
     guard let (index, state) = found, let last = state.runs.last else { return false }
-    let runs = acrossLevels ? state.runs : Array(
-      state.runs.reversed().prefix { $0.level <= last.level }.reversed())
+    let runs =
+      acrossLevels
+      ? state.runs
+      : Array(
+        state.runs.reversed().prefix { $0.level <= last.level }.reversed())
     guard runs.count >= least, let first = runs.first else { return false }
     var merged = SearchRun(
       number: state.nextRun, level: min(64, (runs.map(\.level).max() ?? 0) + 1),
@@ -230,34 +233,35 @@ struct SearchPacker: Sendable {
     var isLeft = true
     while isLeft {
       try refuseWhenCancelled("what is left of runs goes later")
-      isLeft = try await commit { (rows) throws(DatabaseError) -> (Batch, Int)? in
-        guard let index = try builder.index(in: rows) else { return nil }
-        let known = Set(try rows.searchState(of: index).runs.map(\.number))
-        let keys = index.searchKeys
-        let range = KeyRange(lower: keys.runs(from: 0), upper: keys.document(0))
-        var walk = RangeWalk(rows, [range])
-        var batch = Batch()
-        batch.basis = rows.snapshot.sequence
-        batch.guardUnchanged(CatalogKey.keyspace(keyspace).bytes)
-        var count = 0
-        var isThere = try walk.next()
-        while isThere, count < 2048 {
-          let key = walk.cursor.key.array
-          let run = try checkingRow(of: index) { () throws(MalformedBytes) in
-            var reader = ByteReader(key.bytes)
-            _ = try reader.take(keys.prefix.count + 1)
-            return UInt64(bigEndian: try reader.littleEndian())
+      isLeft =
+        try await commit { (rows) throws(DatabaseError) -> (Batch, Int)? in
+          guard let index = try builder.index(in: rows) else { return nil }
+          let known = Set(try rows.searchState(of: index).runs.map(\.number))
+          let keys = index.searchKeys
+          let range = KeyRange(lower: keys.runs(from: 0), upper: keys.document(0))
+          var walk = RangeWalk(rows, [range])
+          var batch = Batch()
+          batch.basis = rows.snapshot.sequence
+          batch.guardUnchanged(CatalogKey.keyspace(keyspace).bytes)
+          var count = 0
+          var isThere = try walk.next()
+          while isThere, count < 2048 {
+            let key = walk.cursor.key.array
+            let run = try checkingRow(of: index) { () throws(MalformedBytes) in
+              var reader = ByteReader(key.bytes)
+              _ = try reader.take(keys.prefix.count + 1)
+              return UInt64(bigEndian: try reader.littleEndian())
+            }
+            if known.contains(run) {
+              isThere = try walk.next(from: keys.runs(from: run + 1))
+            } else {
+              batch.delete(key.bytes)
+              count += 1
+              isThere = try walk.next()
+            }
           }
-          if known.contains(run) {
-            isThere = try walk.next(from: keys.runs(from: run + 1))
-          } else {
-            batch.delete(key.bytes)
-            count += 1
-            isThere = try walk.next()
-          }
-        }
-        return count > 0 ? (batch, count) : nil
-      } != nil
+          return count > 0 ? (batch, count) : nil
+        } != nil
     }
   }
 }
@@ -309,13 +313,5 @@ private struct GatheredRun {
     state.runs.append(run)
     batch.guardUnchanged(keys.state.bytes)
     batch.put(keys.state.bytes, state.bytes.bytes)
-  }
-}
-
-extension Rows {
-  /// The runs of an index of words.
-  func searchState(of index: IndexDefinition) throws(DatabaseError) -> SearchState {
-    guard let bytes = try row(index.searchKeys.state) else { return SearchState() }
-    return try checkingRow(of: index) { () throws(MalformedBytes) in try SearchState(bytes.bytes) }
   }
 }

@@ -7,7 +7,7 @@ internal import OndolEngine
 /// A search, carried out on one snapshot.
 struct SearchExecutor {
   /// The documents of one pattern.
-  private struct Part {
+  private struct SearchedPart {
     var naming: DocumentNaming
     var matcher: Matcher
     var shaper: DocumentShaper
@@ -45,7 +45,7 @@ struct SearchExecutor {
   private let query: NormalQuery
   private let rows: Rows
   private let parsed: ParsedSearch
-  private var parts: [Part] = []
+  private var parts: [SearchedPart] = []
   private var sources: [Source] = []
   private var evaluator: SearchEvaluator
   /// Documents that have the words, whether they meet the other conditions or not.
@@ -94,7 +94,8 @@ struct SearchExecutor {
       throw DatabaseError(
         .failedPrecondition,
         fitting.isEmpty
-          ? "there is no index of the words in \(names)" : "the index '\(fitting[0].name)' is being"
+          ? "there is no index of the words in \(names)"
+          : "the index '\(fitting[0].name)' is being"
             + " built, and finds nothing before it is ready",
         suggestion: fitting.isEmpty ? "createSearchIndex(on:) makes one" : "wait for it",
         path: "\(pattern)")
@@ -104,7 +105,7 @@ struct SearchExecutor {
       query, naming, symbols: entry.symbols, entry.timeToLive, endingAfter: rows.moment)
     let scope = path == nil ? [] : Array(naming.prefix.dropFirst(Keyspace.prefixLength))
     parts.append(
-      Part(
+      SearchedPart(
         naming: naming, matcher: matcher,
         shaper: DocumentShaper(search.query.database, naming, entry.symbols, shape.selection),
         upgrader: rows.pendingUpgrade(of: pattern, entry).map { RowUpgrader($0, naming, matcher) },

@@ -73,8 +73,8 @@ public struct SearchMatch: Sendable {
     return SearchSnippet(
       text: shown,
       ranges: ranges.filter { $0.lowerBound < end && $0.upperBound > start }.map { range in
-        shown.utf8Index(max(0, range.lowerBound - start))
-          ..< shown.utf8Index(min(end, range.upperBound) - start)
+        shown.utf8Index(
+          max(0, range.lowerBound - start))..<shown.utf8Index(min(end, range.upperBound) - start)
       }, isCutInFront: start > 0, isCutBehind: part.upperBound < text.endIndex)
   }
 

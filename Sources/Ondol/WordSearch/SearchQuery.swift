@@ -101,7 +101,8 @@ public struct SearchQuery: Sendable {
   ///   each that is passed over. In the order of fields, a lookup for each document with the words.
   public func getMatches() async throws(DatabaseError) -> [SearchMatch] {
     try query.database.refuseReadInTransaction()
-    return try await query.database.query(mayBeShort: false) { [self] (rows) throws(DatabaseError) in
+    return try await query.database.query(mayBeShort: false) {
+      [self] (rows) throws(DatabaseError) in
       try matches(in: rows)
     }
   }
@@ -112,7 +113,8 @@ public struct SearchQuery: Sendable {
   /// - Complexity: O(postings of the words), and a lookup for each document.
   public func count() async throws(DatabaseError) -> Int {
     try query.database.refuseReadInTransaction()
-    return try await query.database.query(mayBeShort: false) { [self] (rows) throws(DatabaseError) in
+    return try await query.database.query(mayBeShort: false) {
+      [self] (rows) throws(DatabaseError) in
       var executor = try SearchExecutor(self, rows)
       return try executor.count()
     }

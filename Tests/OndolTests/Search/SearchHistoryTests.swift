@@ -134,9 +134,11 @@ private struct NaiveIndex {
           }
         } catch is Rollback {}
       case 7..<9: try await database.gatherSearchIndexes(of: "notes")
-      case 9: device.powerCut()
+      case 9:
+        device.powerCut()
         database = try await Database.open(at: "db", on: device)
-      case 10: device.kill()
+      case 10:
+        device.kill()
         database = try await Database.open(at: "db", on: device)
       default:
         try await database.close()
@@ -154,7 +156,8 @@ private struct NaiveIndex {
     for start in stride(from: 0, to: 3_000, by: 100) {
       let batch = database.batch()
       for number in start..<start + 100 {
-        try batch.setData(["text": "common word\(number)"], forDocument: notes.document("\(number)"))
+        try batch.setData(
+          ["text": "common word\(number)"], forDocument: notes.document("\(number)"))
       }
       try await batch.commit()
       let found = try await notes.query.search("common", in: "text").count()

@@ -28,7 +28,8 @@ import Testing
       ("d", "온돌 위의 방", 4),
     ])
     #expect(try await Set(ids(notes.query.search("온돌", in: "body"))) == ["a", "b", "d"])
-    #expect(try await ids(notes.query.search("온돌방은", in: "body", matching: .all)).sorted() == ["a", "b"])
+    #expect(
+      try await ids(notes.query.search("온돌방은", in: "body", matching: .all)).sorted() == ["a", "b"])
     let some = notes.whereField("n", isGreaterThan: 1)
     #expect(try await Set(ids(some.search("온돌", in: "body"))) == ["b", "d"])
     let ordered = notes.query.order(by: "n", descending: true)

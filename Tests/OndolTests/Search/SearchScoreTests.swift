@@ -29,7 +29,8 @@ private struct PlainScores {
   }
 
   func scores(_ text: String) -> [Int: Double] {
-    let all = Double(counts.count)
+    // A document without a word counts for nothing.
+    let all = Double(lengths.count { $0 > 0 })
     let average = Double(lengths.reduce(0, +)) / all
     var scores: [Int: Double] = [:]
     for term in terms(text) {
