@@ -1,4 +1,5 @@
-// Searches within a transaction.
+// Searches within a transaction: as of its snapshot, with its own writes, and guarded, so that a
+// commit that changes what was found makes the body run again.
 
 internal import OndolEngine
 

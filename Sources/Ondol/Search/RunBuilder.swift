@@ -1,5 +1,5 @@
-// Makes a run of documents' terms: what lies by document in fresh rows lies by term in chunks. Pure:
-// who stores the rows is SearchPacker.
+// Makes a run of documents' terms: what lies by document in fresh rows lies by term in chunks.
+// Pure: who stores the rows is SearchPacker.
 
 internal import OndolEngine
 

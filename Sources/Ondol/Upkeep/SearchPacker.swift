@@ -1,9 +1,9 @@
-// Upkeep of an index of words: fills it with the documents that are older than it, gathers documents
-// that were written since into runs, and merges runs. One at a time for an index, under its latch;
-// writes and searches go on meanwhile.
+// Upkeep of an index of words: fills it with the documents that are older than it, gathers
+// documents that were written since into runs, and merges runs. One at a time for an index, under
+// its latch; writes and searches go on meanwhile.
 //
-// 1. A commit gathers some hundred documents: their fresh rows become chunks of a new run. It guards
-//    the fresh rows, so whoever writes one of the documents comes before or after.
+// 1. A commit gathers some hundred documents: their fresh rows become chunks of a new run. It
+//    guards the fresh rows, so whoever writes one of the documents comes before or after.
 // 2. Eight runs of a level are merged into one of the next, so that a search looks into few and a
 //    document is copied once a level. Postings of documents that are no more are left out. What is
 //    written belongs to no run until the last commit, which puts the new run in the place of the
