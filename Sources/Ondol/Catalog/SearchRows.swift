@@ -1,18 +1,17 @@
 // An index of words: what it is, and which rows it has. Its rows are of several kinds, and but for
-// the first no row is of one document alone, so that a put writes one row and not one for each
-// word.
+// the first no row is of one document alone, so that a put writes one row and not one a word.
 //
-// keyspace ++ 00 ++ tail                            a document's terms, until they are gathered
-// keyspace ++ 01 ++ run (8 BE) ++ last key of it    a chunk of a run's postings keyspace ++ 02 ++
-// ordinal (8 BE)                  lengths by field, tail; a document of a run keyspace ++ 03 ++
-// tail                            ordinal: where a document is gathered keyspace ++ 04
-// the runs, and which numbers are next
+//   keyspace ++ 00 ++ tail                            a document's terms, until they are gathered
+//   keyspace ++ 01 ++ run (8 BE) ++ last key of it    a chunk of a run's postings
+//   keyspace ++ 02 ++ ordinal (8 BE)                  lengths by field, tail; a document of a run
+//   keyspace ++ 03 ++ tail                            ordinal: where a document is gathered
+//   keyspace ++ 04                                    the runs, and which numbers are next
 //
 // The tail is what the document's key ends with: the ids of its ancestors and its own. A document
 // has a row 00 or the rows 02 and 03, never both. A write puts row 00 and takes 02 and 03 away; the
 // postings that are left in runs mean nothing without 02, and go when runs are merged. Runs are
-// immutable. Only upkeep makes and merges them (SearchPacker), so ordinals are its alone and no two
-// writers share a row.
+// immutable. Only upkeep makes and merges them (SearchPacker), so ordinals are its alone and no
+// two writers share a row.
 //
 // The key of postings is the scope (the ids of the ancestors; nothing for a group's index), the
 // number of the field from 1, and the term. Field 0 is the scope's statistics in the run.

@@ -1,8 +1,10 @@
 // What people type, as a search:
 //
-// 온돌 방          either word; documents with both score more "온돌 방"        the words one behind the
-// other 온돌*            words that begin so +온돌 -방        must be there; must not. NOT 방 is -방
-// NEAR(온돌 방, 5) both within five words, in any order
+//   온돌 방          either word; documents with both score more
+//   "온돌 방"        the words one behind the other
+//   온돌*            words that begin so
+//   +온돌 -방        must be there; must not. NOT 방 is -방
+//   NEAR(온돌 방, 5) both within five words, in any order
 //
 // Nothing is an error that can be understood: a quote that is not closed ends with the text. What a
 // word becomes is the tokenizer's business: an alternative word of several syllables scores for

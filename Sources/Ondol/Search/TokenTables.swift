@@ -1,7 +1,7 @@
-// The frozen tables of tokenizer 1, made by Scripts/token-tables from Unicode 14.0.0: what kind a
-// character is of, and what stands for it in an index. They never change, as an index's rows would
-// then no longer be those of its documents; other tables are another tokenizer. Numbers have base
-// 36, and the first of each group counts from the group before.
+// The frozen tables of tokenizer 1, made by Scripts/token-tables from Unicode
+// 14.0.0: what kind a character is of, and what stands for it in an index. They never
+// change, as an index's rows would then no longer be those of its documents; other tables are
+// another tokenizer. Numbers have base 36; the first of each group counts from the group before.
 
 enum TokenTables {
   /// Ranges: characters from the last range, further characters, kind.
@@ -63,8 +63,7 @@ enum TokenTables {
     6.2.1 2.4.1 2.g.1 gg.1.1 25g.9.1 sn.wyn.3 x.37c.3 8.65.3 3.4g1.3 f.5rk.3 2e8.f1.3 15v.3t6.3
     """
 
-  /// Characters that one other stands for: the first, how many, how far apart, how far the other
-  /// is.
+  /// Characters that one other stands for: the first, how many, how far apart, how far that is.
   static let foldings = """
     4q.1.1.-21 8.2.1.-3k 3.1.1.lj 4.1.1.-3s 1.1.1.-23 6.1.1.-2n 1.1.1.-2o 1.1.1.-2p 1.1.1.-2q \
     1.1.1.-2r 1.3.2.-2s 1.1.1.w 2.1.1.-2r 2.1.1.-2t 1.1.1.-2u 1.1.1.-2r 1.1.1.-2s 1.1.1.-2t \

@@ -1,13 +1,14 @@
 // Tokenizer 1: from a text to the terms of an index. Pure and frozen: rows of an index are made
 // with it at a write and must be the same when they are made again years later.
 //
-// words     Latin, Greek, Cyrillic, digits and whatever has blanks between its words: one token a
-// word, without case, accents and width Hangul    letters composed to syllables, then two syllables
-// a token, overlapping; a run of one syllable is a token of one paired    Han, Kana, Thai and
-// others without blanks: as Hangul
+//   words     Latin, Greek, Cyrillic, digits and whatever has blanks between its words: one token a
+//             word, without case, accents and width
+//   Hangul    letters composed to syllables, then two syllables a token, overlapping; a run of one
+//             syllable is a token of one
+//   paired    Han, Kana, Thai and others without blanks: as Hangul
 //
-// So `온돌방에서` is 온돌 돌방 방에 에서, and is found by 온돌방 without a dictionary that knows which syllables
-// are a particle.
+// So `온돌방에서` is 온돌 돌방 방에 에서, and is found by 온돌방 without a dictionary that knows
+// which syllables are a particle.
 
 /// Makes tokens of texts.
 struct Tokenizer: Sendable {
