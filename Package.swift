@@ -129,7 +129,7 @@ let package = Package(
 if let bench = Context.environment["BENCH"] {
   let libraries = [
     "lmdb": "CLMDB", "leveldb": nil, "rocksdb": nil, "sqlite": "CSQLite",
-    "wiredtiger": "CWiredTiger",
+    "wiredtiger": "CWiredTiger", "xapian": nil,
   ]
   let hasGRDB = bench == "1" || bench.contains("grdb")
   let peers = libraries.keys.sorted().filter { bench == "1" || bench.contains($0) }
@@ -184,6 +184,12 @@ if let bench = Context.environment["BENCH"] {
         "BenchmarkKit", "Ondol", .product(name: "ArgumentParser", package: "swift-argument-parser"),
       ] + (hasGRDB ? [.product(name: "GRDB", package: "GRDB.swift")] : []),
       path: "Benchmarks/ObservationBenchmarks", swiftSettings: defines.map { .define($0) }),
+    .executableTarget(
+      name: "SearchBenchmarks",
+      dependencies: [
+        "BenchmarkKit", "Peers", "Ondol",
+        .product(name: "ArgumentParser", package: "swift-argument-parser"),
+      ], path: "Benchmarks/SearchBenchmarks", swiftSettings: defines.map { .define($0) }),
     .executableTarget(
       name: "TreeBenchmarks",
       dependencies: [

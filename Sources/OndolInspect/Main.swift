@@ -33,8 +33,8 @@ struct Main: AsyncParsableCommand {
         name: "Look",
         subcommands: [
           ShellCommand.self, ConsoleCommand.self, InfoCommand.self, CollectionsCommand.self,
-          ListCommand.self, GetCommand.self, QueryCommand.self, CountCommand.self,
-          AggregateCommand.self, SchemaCommand.self, IndexesCommand.self, TreeCommand.self,
+          ListCommand.self, GetCommand.self, QueryCommand.self, SearchCommand.self,
+          CountCommand.self, AggregateCommand.self, SchemaCommand.self, IndexesCommand.self, TreeCommand.self,
           BlobCommand.self, StatisticsCommand.self,
         ]),
       CommandGroup(name: "Watch", subcommands: [WatchCommand.self, TailCommand.self]),

@@ -82,6 +82,19 @@ char *lsm_peer_settle(struct lsm_peer *peer);
 void lsm_peer_close(struct lsm_peer *peer);
 const char *lsm_peer_version(enum lsm_library library);
 
+/// What is looked for: any of several words, words one behind the other, or words that begin so.
+enum xapian_form { XAPIAN_ANY, XAPIAN_PHRASE, XAPIAN_PREFIX };
+
+/// An index of Xapian's. Numbers begin at 1; with a limit of 0 matches are counted and not read.
+struct xapian_peer;
+char *xapian_peer_open(const char *path, struct xapian_peer **peer);
+char *xapian_peer_put(struct xapian_peer *peer, uint32_t id, const char *text);
+char *xapian_peer_commit(struct xapian_peer *peer);
+char *xapian_peer_find(
+    struct xapian_peer *peer, enum xapian_form form, const char *text, size_t limit,
+    size_t *count, size_t *bytes);
+void xapian_peer_close(struct xapian_peer *peer);
+
 #ifdef __cplusplus
 }
 #endif

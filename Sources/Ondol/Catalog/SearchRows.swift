@@ -1,17 +1,23 @@
 // An index of words: what it is, and which rows it has. Its rows are of several kinds, and but for
 // the first no row is of one document alone, so that a put writes one row and not one a word.
 //
-//   keyspace ++ 00 ++ tail                            a document's terms, until they are gathered
+//   keyspace ++ 00 ++ generation (8 BE) ++ tail       a document's terms, until they are gathered
 //   keyspace ++ 01 ++ run (8 BE) ++ last key of it    a chunk of a run's postings
 //   keyspace ++ 02 ++ ordinal (8 BE)                  lengths by field, tail; a document of a run
-//   keyspace ++ 03 ++ tail                            ordinal: where a document is gathered
+//   keyspace ++ 03 ++ tail                            where the document is: generation or ordinal
 //   keyspace ++ 04                                    the runs, and which numbers are next
+//   keyspace ++ 05 ++ generation (8 BE)               no document comes into the generation any more
 //
 // The tail is what the document's key ends with: the ids of its ancestors and its own. A document
-// has a row 00 or the rows 02 and 03, never both. A write puts row 00 and takes 02 and 03 away; the
-// postings that are left in runs mean nothing without 02, and go when runs are merged. Runs are
+// with words has row 03, and either row 00 or row 02. A write puts rows 00 and 03 and takes 02 away;
+// the postings that are left in runs mean nothing without 02, and go when runs are merged. Runs are
 // immutable. Only upkeep makes and merges them (SearchPacker), so ordinals are its alone and no
 // two writers share a row.
+//
+// A generation is the number of the next run when the write was made. Once those below a number
+// are gathered and no write can add to them, row 04 says so, and neither a search nor upkeep goes
+// over the many rows that were there any more. A write is derived again when its generation was
+// closed meanwhile, which it sees by row 05.
 //
 // The key of postings is the scope (the ids of the ancestors; nothing for a group's index), the
 // number of the field from 1, and the term. Field 0 is the scope's statistics in the run.
@@ -73,7 +79,9 @@ struct SearchKeys: Sendable {
     prefix = index.prefix
   }
 
-  func fresh(_ tail: some Sequence<UInt8>) -> [UInt8] { prefix + [0] + tail }
+  func fresh(_ generation: UInt64, _ tail: some Sequence<UInt8> = []) -> [UInt8] {
+    number(0, generation) + tail
+  }
   func runs(from run: UInt64) -> [UInt8] { number(1, run) }
   func chunk(_ run: UInt64, _ key: [UInt8], _ ordinal: UInt32) -> [UInt8] {
     var bytes = number(1, run) + key + [0]
@@ -81,8 +89,9 @@ struct SearchKeys: Sendable {
     return bytes
   }
   func document(_ ordinal: UInt64) -> [UInt8] { number(2, ordinal) }
-  func ordinal(_ tail: some Sequence<UInt8>) -> [UInt8] { prefix + [3] + tail }
+  func place(_ tail: some Sequence<UInt8>) -> [UInt8] { prefix + [3] + tail }
   var state: [UInt8] { prefix + [4] }
+  func closed(_ generation: UInt64) -> [UInt8] { number(5, generation) }
 
   private func number(_ mark: UInt8, _ number: UInt64) -> [UInt8] {
     var bytes = prefix + [mark]
@@ -98,11 +107,14 @@ struct SearchKeys: Sendable {
 /// Documents that were gathered together.
 struct SearchRun: Sendable, Equatable {
   var number: UInt64
-  /// How often they were merged.
-  var level: Int
   /// The first ordinal, and how many there are.
   var first: UInt64
   var count: Int
+  /// How many of them were documents when the run was made.
+  var documents: Int
+
+  /// How large it is, for merges: each level has eight times the ordinals of the one before.
+  var level: Int { (Int.bitWidth - max(1, count / 64).leadingZeroBitCount - 1) / 3 }
 }
 
 /// Row 04.
@@ -110,8 +122,12 @@ struct SearchState: Sendable, Equatable {
   static let version: UInt8 = 1
   private static let mostRuns = 10_000
 
-  var nextOrdinal: UInt64 = 1
   var nextRun: UInt64 = 1
+  /// The first generation that may have documents.
+  var firstFresh: UInt64 = 1
+  /// The first generation that has a row 05.
+  var firstClosed: UInt64 = 1
+  var nextOrdinal: UInt64 = 1
   /// In the order of their ordinals.
   var runs: [SearchRun] = []
 
@@ -119,14 +135,16 @@ struct SearchState: Sendable, Equatable {
 
   var bytes: [UInt8] {
     var bytes = [Self.version]
-    bytes.appendVarint(nextOrdinal)
     bytes.appendVarint(nextRun)
+    bytes.appendVarint(firstFresh)
+    bytes.appendVarint(firstClosed)
+    bytes.appendVarint(nextOrdinal)
     bytes.appendVarint(runs.count)
     for run in runs {
       bytes.appendVarint(run.number)
-      bytes.appendVarint(run.level)
       bytes.appendVarint(run.first)
       bytes.appendVarint(run.count)
+      bytes.appendVarint(run.documents)
     }
     return bytes
   }
@@ -137,18 +155,47 @@ struct SearchState: Sendable, Equatable {
     guard version == Self.version else {
       throw .newer(at: 0, "an index of words in the unknown form \(version)")
     }
-    nextOrdinal = try reader.varint()
     nextRun = try reader.varint()
+    firstFresh = try reader.varint()
+    firstClosed = try reader.varint()
+    nextOrdinal = try reader.varint()
+    guard firstClosed <= firstFresh, firstFresh <= nextRun else {
+      throw MalformedBytes(at: reader.offset, "generations out of order")
+    }
     for _ in 0..<(try reader.count(atMost: Self.mostRuns)) {
+      let (number, first) = (try reader.varint(), try reader.varint())
+      let count = try reader.count(atMost: Int(UInt32.max))
       let run = SearchRun(
-        number: try reader.varint(), level: try reader.count(atMost: 64),
-        first: try reader.varint(), count: try reader.count(atMost: Int(UInt32.max)))
+        number: number, first: first, count: count, documents: try reader.count(atMost: count))
       let (end, overflow) = run.first.addingReportingOverflow(UInt64(run.count))
       guard !overflow, end <= nextOrdinal, run.number < nextRun,
         runs.last.map({ $0.first + UInt64($0.count) <= run.first }) ?? true
       else { throw MalformedBytes(at: reader.offset, "runs of words out of order") }
       runs.append(run)
     }
+  }
+}
+
+/// Row 03: where a document's terms are.
+enum SearchedPlace: Sendable, Equatable {
+  /// In row 00 of the generation.
+  case fresh(UInt64)
+  /// In a run, and row 02 of the ordinal.
+  case gathered(UInt64)
+
+  var bytes: [UInt8] {
+    var bytes: [UInt8] = []
+    switch self {
+    case .fresh(let generation): bytes.appendVarint(generation << 1)
+    case .gathered(let ordinal): bytes.appendVarint(ordinal << 1 | 1)
+    }
+    return bytes
+  }
+
+  init(_ bytes: RawSpan) throws(MalformedBytes) {
+    var reader = ByteReader(bytes)
+    let number = try reader.varint()
+    self = number & 1 == 0 ? .fresh(number >> 1) : .gathered(number >> 1)
   }
 }
 
@@ -206,6 +253,43 @@ extension IndexDefinition {
 }
 
 extension Rows {
+  /// The generation that documents written now belong to.
+  func searchGeneration(of index: IndexDefinition) throws(DatabaseError) -> UInt64 {
+    guard let bytes = try row(index.searchKeys.state) else { return SearchState().nextRun }
+    return try checkingRow(of: index) { () throws(MalformedBytes) in
+      var reader = ByteReader(bytes.bytes)
+      guard try reader.byte() == SearchState.version else {
+        return try SearchState(bytes.bytes).nextRun
+      }
+      return try reader.varint()
+    }
+  }
+
+  /// Where a document's terms are; nil when it has none.
+  func searchedPlace(
+    of tail: some Sequence<UInt8>, in index: IndexDefinition
+  ) throws(DatabaseError) -> SearchedPlace? {
+    guard let bytes = try row(index.searchKeys.place(tail)) else { return nil }
+    return try checkingRow(of: index) { () throws(MalformedBytes) in
+      try SearchedPlace(bytes.bytes)
+    }
+  }
+
+  /// How many documents of a run there still are.
+  func aliveCount(of run: SearchRun, _ index: IndexDefinition) throws(DatabaseError) -> Int {
+    let keys = index.searchKeys
+    let range = KeyRange(
+      lower: keys.document(run.first), upper: keys.document(run.first + UInt64(run.count)))
+    if let known = try knownCount(of: range) { return known }
+    var walk = RangeWalk(self, [range])
+    var count = 0
+    while true {
+      let passed = try walk.pass(atMost: Self.rowsOfStep)
+      if passed == 0 { return count }
+      count += passed
+    }
+  }
+
   /// The runs of an index of words.
   func searchState(of index: IndexDefinition) throws(DatabaseError) -> SearchState {
     guard let bytes = try row(index.searchKeys.state) else { return SearchState() }

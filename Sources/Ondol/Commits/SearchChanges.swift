@@ -10,36 +10,40 @@ struct SearchedIndex: Sendable, Hashable {
 }
 
 extension Batch {
-  /// Puts a document's words into the index.
+  /// Puts a document's words into the index; answers whether upkeep gets something to do.
   ///
   /// - Parameters:
   ///   - key: the document's.
   ///   - isStored: whether there is a row of the document in the snapshot.
+  ///   - generation: the present one, whose end the batch is guarded against.
   mutating func changeWords(
     of index: IndexDefinition, from before: [String: Value]?, to after: [String: Value]?,
-    at key: [UInt8], isStored: Bool, in rows: Rows
+    at key: [UInt8], isStored: Bool, generation: UInt64, in rows: Rows
   ) throws(DatabaseError) -> Bool {
     let (old, new) = (index.texts(in: before), index.texts(in: after))
     guard !isStored || !zip(old, new).allSatisfy({ isSame($0, $1) }) else { return false }
     let tail = key.dropFirst(Keyspace.prefixLength)
     let keys = index.searchKeys
     let row = index.freshRow(of: new)
+    let placeKey = keys.place(tail)
     if isStored {
-      let ordinalKey = keys.ordinal(tail)
       // Upkeep gathers documents that nobody writes, and does not change them.
-      guardUnchanged(ordinalKey.bytes)
-      if let bytes = try rows.row(ordinalKey) {
-        let ordinal = try checkingRow(of: index) { () throws(MalformedBytes) in
-          var reader = ByteReader(bytes.bytes)
-          return try reader.varint()
-        }
+      guardUnchanged(placeKey.bytes)
+      switch try rows.searchedPlace(of: tail, in: index) {
+      case .fresh(let other):
+        if row == nil || other != generation { delete(keys.fresh(other, tail).bytes) }
+        if row == nil { delete(placeKey.bytes) }
+      case .gathered(let ordinal):
         delete(keys.document(ordinal).bytes)
-        delete(ordinalKey.bytes)
+        if row == nil { delete(placeKey.bytes) }
+      case nil: break
       }
-      if row == nil { delete(keys.fresh(tail).bytes) }
     }
-    if let row { put(keys.fresh(tail).bytes, row.bytes) }
-    return row != nil
+    if let row {
+      put(keys.fresh(generation, tail).bytes, row.bytes)
+      put(placeKey.bytes, SearchedPlace.fresh(generation).bytes.bytes)
+    }
+    return isStored || row != nil
   }
 }
 

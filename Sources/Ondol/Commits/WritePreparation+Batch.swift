@@ -22,6 +22,19 @@ extension WritePreparation {
     var firstEnd: Int64?
     /// Documents whose words the batch puts, by index.
     var searched: [SearchedIndex: Int] = [:]
+    /// The generations of indexes of words, as the snapshot has them.
+    fileprivate var generations: [Keyspace: UInt64] = [:]
+
+    /// The generation of documents of an index of words; the batch is guarded against its end.
+    mutating func generation(
+      of index: IndexDefinition, in rows: Rows
+    ) throws(DatabaseError) -> UInt64 {
+      if let known = generations[index.keyspace] { return known }
+      let generation = try rows.searchGeneration(of: index)
+      generations[index.keyspace] = generation
+      batch.guardUnchanged(index.searchKeys.closed(generation).bytes)
+      return generation
+    }
   }
 
   /// The most that is reserved for a batch.
@@ -107,7 +120,8 @@ extension WritePreparation {
     for index in entry.searches {
       guard let (before, after) = document.parts(of: index) else { continue }
       let isPut = try assembly.batch.changeWords(
-        of: index, from: before, to: after, at: key, isStored: document.stored != nil, in: rows)
+        of: index, from: before, to: after, at: key, isStored: document.stored != nil,
+        generation: try assembly.generation(of: index, in: rows), in: rows)
       guard isPut else { continue }
       let place = SearchedIndex(
         pattern: CollectionPattern(collectionOf: document.path), keyspace: index.keyspace)

@@ -55,6 +55,8 @@ public final class Database: Sendable {
   let builds = IndexBuilds()
   /// Which indexes of words have documents to gather.
   let searches = SearchGathering()
+  /// What searches have learnt of runs of words.
+  let searchStatistics = SearchStatisticsCache()
   /// Removes documents whose time is over.
   let reaper = Reaper()
   let options: Options

@@ -26,6 +26,8 @@ struct CollectionCheck: SteppedCheck {
   /// Those that are ready. In the others rows may be missing, and queries do not use them.
   private let indexes: [IndexDefinition]
   private let links: [IndexDefinition]
+  /// Of the indexes of words.
+  let wordsChecks: [WordsCheck]
   /// For each index the rows that documents give and that are there.
   private var found: [Int]
   /// For the index being counted, its rows.
@@ -49,6 +51,9 @@ struct CollectionCheck: SteppedCheck {
     indexes = entry.allIndexes.filter { $0.state == .ready && !$0.kind.isOfWords }
     links = entry.links
     found = Array(repeating: 0, count: indexes.count)
+    wordsChecks = entry.searches.filter { $0.state == .ready }.map {
+      WordsCheck(pattern, entry, $0, in: rows)
+    }
   }
 
   var isDone: Bool { if case .done = phase { true } else { false } }

@@ -106,6 +106,7 @@ extension Database {
           state.documents += check.takeCount()
           progress(state)
         }
+        for var words in check.wordsChecks { try await snapshot.run(&words, &findings) }
       }
     }
     try await checkContents(snapshot, &findings)

@@ -1,6 +1,6 @@
 // Who may be concerned by a change of a document. Of each listener's conditions one is chosen that
 // can be looked up: an id, an equality or an `in` by hash, an array's elements by hash, a range in
-// an interval tree. A changed document is looked up once for each field that listeners name, as it
+// an interval tree, a term of a search. A changed document is looked up once for each field that listeners name, as it
 // was and as it is; what comes back is asked its whole condition. So a commit costs what it changes
 // and what it concerns, not how many listen.
 
@@ -16,6 +16,8 @@ enum AccessPredicate: Hashable, Sendable {
   case element(QueryField, [UInt8])
   /// The value of a field, as bytes.
   case range(QueryField, KeyRange)
+  /// A term of a field's text.
+  case term(QueryField, SearchTerm)
   /// None: every document of the collection.
   case every
 }
@@ -98,6 +100,7 @@ extension AccessPredicate {
       case .value: 4
       case .element: 8
       case .range: 64
+      case .term: 128
       case .every, nil: 1024
       }
     return predicates.count.multipliedReportingOverflow(by: each).partialValue
@@ -116,9 +119,10 @@ struct PredicateIndex: Sendable {
 
   private var ids: [ExactText: [any CommitListener]] = [:]
   private var fields: [QueryField: FieldListeners] = [:]
+  private var texts: [QueryField: TermListeners] = [:]
   private var every: [any CommitListener] = []
 
-  var isEmpty: Bool { ids.isEmpty && fields.isEmpty && every.isEmpty }
+  var isEmpty: Bool { ids.isEmpty && fields.isEmpty && texts.isEmpty && every.isEmpty }
 
   // MARK: - Asking
 
@@ -138,6 +142,11 @@ struct PredicateIndex: Sendable {
       if let after, before.map({ !$0.isIdentical(to: after) }) ?? true {
         visit(listeners, after, body)
       }
+    }
+    for (field, listeners) in texts {
+      listeners.visit(
+        change.before.flatMap { field.value(in: $0, name: .null)?.string },
+        change.after.flatMap { field.value(in: $0, name: .null)?.string }, body)
     }
   }
 
@@ -167,6 +176,7 @@ struct PredicateIndex: Sendable {
       for listener in listeners.elements.values.joined() { body(listener) }
       listeners.ranges.visit(body)
     }
+    for listeners in texts.values { listeners.visitAll(body) }
   }
 
   // MARK: - Changing
@@ -180,6 +190,8 @@ struct PredicateIndex: Sendable {
       fields[field, default: FieldListeners()].elements[key, default: []].append(listener)
     case .range(let field, let range):
       fields[field, default: FieldListeners()].ranges.insert(listener, range)
+    case .term(let field, let term):
+      texts[field, default: TermListeners()].insert(listener, term)
     case .every: every.append(listener)
     }
   }
@@ -190,11 +202,13 @@ struct PredicateIndex: Sendable {
     case .value(let field, let key): fields[field]?.values.remove(listener, at: key)
     case .element(let field, let key): fields[field]?.elements.remove(listener, at: key)
     case .range(let field, let range): fields[field]?.ranges.remove(range) { $0 === listener }
+    case .term(let field, let term): texts[field]?.remove(listener, term)
     case .every: every.removeAll { $0 === listener }
     }
     switch predicate {
     case .value(let field, _), .element(let field, _), .range(let field, _):
       if fields[field]?.isEmpty == true { fields[field] = nil }
+    case .term(let field, _): if texts[field]?.isEmpty == true { texts[field] = nil }
     case .id, .every: break
     }
   }

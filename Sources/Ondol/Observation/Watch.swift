@@ -17,6 +17,7 @@ enum WatchKey: Hashable, Sendable {
   case aggregate(QueryShape, [AggregateField])
   case groups(QueryShape, [AggregateField], [FieldPath])
   case lookup(QueryShape, [LookupStep])
+  case search(SearchWatchKey)
 }
 
 /// A result that can take in changes.

@@ -2,12 +2,15 @@
 // they lie in chunks, rows of some kilobytes that hold the postings of many terms in order:
 //
 //   entry    bytes of the key shared with the entry before, further bytes with their count,
-//            postings (1-128), first ordinal, bytes of documents, bytes of positions,
+//            postings (1-128), first ordinal, last ordinal less the first, bytes of documents,
+//            bytes of positions,
 //            documents: difference to the ordinal before (the first has none), occurrences, length
 //            positions: for each document, differences
 //
 // All numbers are varints, ordinals counted from the run's first. A term with many documents has
-// several entries, one behind the other.
+// several entries, one behind the other. Two entries of a term become one by putting a difference
+// between their documents, so a merge copies bytes. An entry of 0 postings has, behind that number,
+// bytes with their count: what a scope's scores depend on.
 
 internal import OndolEngine
 
@@ -19,66 +22,127 @@ struct Postings: Sendable {
   var occurrences: [UInt32] = []
   /// Tokens of each document's field.
   var lengths: [UInt32] = []
-  /// Where, one document behind the other; only where they were wanted.
-  var positions: [UInt32] = []
-  /// Where the positions of each document begin, and where the last end.
-  var starts: [Int] = [0]
+  /// Where, one document behind the other, as differences in each; only where they were wanted.
+  var positions: [UInt8] = []
 
-  func positions(of place: Int) -> ArraySlice<UInt32> {
-    positions[starts[place]..<starts[place + 1]]
-  }
+  init() {}
 
   /// Adds a document behind the others.
-  mutating func append(
-    _ document: UInt32, occurrences count: UInt32, length: UInt32, _ places: some Sequence<UInt32>
-  ) {
+  mutating func append(_ document: UInt32, occurrences count: UInt32, length: UInt32) {
     documents.append(document)
     occurrences.append(count)
     lengths.append(length)
-    positions.append(contentsOf: places)
-    starts.append(positions.count)
   }
 
   /// Several lists as one, as those of the terms with a prefix are.
   ///
   /// - Parameter keepsPositions: the lists have positions.
-  init(merging lists: [Postings], keepsPositions: Bool) {
+  init(merging lists: [Postings], keepsPositions: Bool) throws(MalformedBytes) {
     if lists.count == 1 {
       self = lists[0]
       return
     }
     self.init()
-    var order: [(document: UInt32, list: Int, place: Int)] = []
+    // Documents in the upper half, and where they are in all lists together in the lower.
+    var order: [UInt64] = []
+    var cursors: [PositionCursor] = []
     for (number, list) in lists.enumerated() {
-      for place in list.documents.indices { order.append((list.documents[place], number, place)) }
+      for document in list.documents { order.append(UInt64(document) << 32 | UInt64(number)) }
+      if keepsPositions { cursors.append(PositionCursor(list)) }
     }
-    order.sort { ($0.document, $0.list) < ($1.document, $1.list) }
-    var next = 0
-    while next < order.count {
-      let first = next
-      while next < order.count, order[next].document == order[first].document { next += 1 }
-      let group = order[first..<next]
-      let places =
-        keepsPositions ? group.flatMap { lists[$0.list].positions(of: $0.place) }.sorted() : []
-      append(
-        order[first].document,
-        occurrences: group.reduce(0) { $0 + lists[$1.list].occurrences[$1.place] },
-        length: lists[order[first].list].lengths[order[first].place], places)
+    order.sort()
+    var places = [Int](repeating: 0, count: lists.count)
+    var found: [UInt32] = []
+    for (place, item) in order.enumerated() {
+      let document = UInt32(truncatingIfNeeded: item >> 32)
+      let number = Int(truncatingIfNeeded: item & 0xffff_ffff)
+      let count = lists[number].occurrences[places[number]]
+      if documents.last == document {
+        occurrences[documents.count - 1] += count
+      } else {
+        append(document, occurrences: count, length: lists[number].lengths[places[number]])
+      }
+      if keepsPositions {
+        found += try cursors[number].positions(of: places[number])
+        if place + 1 == order.count || order[place + 1] >> 32 != item >> 32 {
+          appendPositions(found.sorted())
+          found.removeAll(keepingCapacity: true)
+        }
+      }
+      places[number] += 1
     }
   }
 
-  init() {}
+  mutating func appendPositions(_ sorted: [UInt32]) {
+    var last: UInt32 = 0
+    for position in sorted {
+      positions.appendVarint(Int(position - last))
+      last = position
+    }
+  }
 }
 
-/// An entry of a chunk.
+/// Reads positions of one document after the other, passing over those that nobody asks for.
+struct PositionCursor {
+  private let occurrences: [UInt32]
+  private var reader: NumberReader
+  private var next = 0
+
+  init(_ list: Postings) {
+    occurrences = list.occurrences
+    reader = NumberReader(list.positions)
+  }
+
+  /// The positions of a document behind those asked for before.
+  mutating func positions(of place: Int) throws(MalformedBytes) -> [UInt32] {
+    var positions: [UInt32] = []
+    try read(place, into: &positions)
+    return positions
+  }
+
+  /// The same, in the place of what is in an array.
+  mutating func read(_ place: Int, into positions: inout [UInt32]) throws(MalformedBytes) {
+    var passed = 0
+    while next < place {
+      passed += Int(occurrences[next])
+      next += 1
+    }
+    try reader.skip(passed)
+    next = place + 1
+    try reader.positions(Int(occurrences[place]), into: &positions)
+  }
+}
+
+extension NumberReader {
+  /// Puts so many positions, which lie there as differences, in the place of what is in an array.
+  @inline(__always)
+  mutating func positions(
+    _ count: Int, into positions: inout [UInt32]
+  ) throws(MalformedBytes) {
+    positions.removeAll(keepingCapacity: true)
+    var position = 0
+    for _ in 0..<count {
+      position += try number(atMost: TokenList.mostTokens)
+      guard position <= TokenList.mostTokens else {
+        throw MalformedBytes(at: offset, "a position behind the last")
+      }
+      positions.append(UInt32(truncatingIfNeeded: position))
+    }
+  }
+}
+
+/// What is in front of an entry's postings.
 struct PostingEntry {
-  var count: Int
-  var first: UInt32
-  var documentBytes: Int
-  var positionBytes: Int
+  /// 0 for what a scope's scores depend on.
+  var count = 0
+  var first: UInt32 = 0
+  var last: UInt32 = 0
+  /// Where its documents and positions are in the chunk.
+  var documents = 0..<0
+  var positions = 0..<0
 }
 
-/// Where the postings of a term are gathered before they are entries.
+/// Where the postings of a term are gathered before they are an entry.
 struct PostingList {
   static let entryCount = 128
 
@@ -88,18 +152,31 @@ struct PostingList {
   private(set) var documents: [UInt8] = []
   private(set) var positions: [UInt8] = []
 
-  var isFull: Bool { count == Self.entryCount }
+  var isFull: Bool { count >= Self.entryCount }
 
-  /// - Parameter list: the positions as they lie in rows.
+  private mutating func begin(_ document: UInt32) {
+    if count == 0 { first = document } else { documents.append(number: Int(document - last)) }
+  }
+
+  /// - Parameter places: the positions as they lie in rows.
   mutating func append(
-    _ document: UInt32, occurrences: Int, length: Int, _ list: RawSpan
+    _ document: UInt32, occurrences: Int, length: Int, _ places: ArraySlice<UInt8>
   ) {
-    if count == 0 { first = document } else { documents.appendVarint(Int(document - last)) }
+    begin(document)
     last = document
     count += 1
-    documents.appendVarint(occurrences)
-    documents.appendVarint(length)
-    positions.append(list)
+    documents.append(number: occurrences)
+    documents.append(number: length)
+    for place in places { positions.append(place) }
+  }
+
+  /// Adds a whole entry, whose ordinals are counted from another first one.
+  mutating func append(_ entry: PostingEntry, of chunk: [UInt8], base: UInt32) {
+    begin(base + entry.first)
+    last = base + entry.last
+    count += entry.count
+    documents.append(contentsOf: chunk[entry.documents])
+    positions.append(contentsOf: chunk[entry.positions])
   }
 
   mutating func removeAll() {
@@ -109,160 +186,206 @@ struct PostingList {
   }
 }
 
-/// Makes chunks of entries, which come in the order of their keys.
+/// Entries in the order of their keys, as chunks.
 struct ChunkWriter {
+  /// A chunk, its last key, and the last ordinal of that.
+  struct Chunk {
+    var bytes: [UInt8]
+    var key: [UInt8]
+    var ordinal: UInt32
+  }
+
   /// Bytes after which a chunk ends.
   static let chunkBytes = 4 << 10
 
-  private(set) var bytes: [UInt8] = []
-  private(set) var lastKey: [UInt8] = []
-  private(set) var lastOrdinal: UInt32 = 0
+  private var bytes: [UInt8] = []
+  private var lastKey: [UInt8] = []
+  private var lastOrdinal: UInt32 = 0
+  private(set) var chunks: [Chunk] = []
+  /// Bytes of the chunks that are finished.
+  private(set) var byteCount = 0
 
-  var isFull: Bool { bytes.count >= Self.chunkBytes }
-  var isEmpty: Bool { bytes.isEmpty }
-
-  mutating func append(_ key: [UInt8], _ list: PostingList) {
+  mutating func append(_ key: some Collection<UInt8>, _ list: PostingList) {
     begin(key)
     bytes.appendVarint(list.count)
     bytes.appendVarint(Int(list.first))
+    bytes.appendVarint(Int(list.last - list.first))
     bytes.appendVarint(list.documents.count)
     bytes.appendVarint(list.positions.count)
     bytes.append(contentsOf: list.documents)
     bytes.append(contentsOf: list.positions)
     lastOrdinal = list.last
+    if bytes.count >= Self.chunkBytes { endChunk() }
   }
 
   /// Appends what a scope's scores depend on, as an entry without postings.
-  mutating func append(_ key: [UInt8], _ statistics: SearchStatistics) {
+  mutating func append(_ key: some Collection<UInt8>, _ statistics: SearchStatistics) {
     begin(key)
     let value = statistics.bytes
     bytes.appendVarint(0)
-    bytes.appendVarint(0)
     bytes.appendVarint(value.count)
-    bytes.appendVarint(0)
     bytes.append(contentsOf: value)
     lastOrdinal = 0
+    if bytes.count >= Self.chunkBytes { endChunk() }
   }
 
-  private mutating func begin(_ key: [UInt8]) {
+  private mutating func begin(_ key: some Collection<UInt8>) {
+    if bytes.isEmpty { bytes.reserveCapacity(Self.chunkBytes + 512) }
     var shared = 0
-    while shared < min(key.count, lastKey.count), key[shared] == lastKey[shared] { shared += 1 }
+    var place = key.startIndex
+    while shared < lastKey.count, place < key.endIndex, key[place] == lastKey[shared] {
+      shared += 1
+      place = key.index(after: place)
+    }
     bytes.appendVarint(shared)
     bytes.appendVarint(key.count - shared)
-    bytes.append(contentsOf: key[shared...])
-    lastKey = key
+    bytes.append(contentsOf: key[place...])
+    lastKey.removeLast(lastKey.count - shared)
+    lastKey.append(contentsOf: key[place...])
   }
 
-  /// Gives the chunk away and begins the next.
-  mutating func take() -> [UInt8] {
-    defer { self = ChunkWriter() }
-    return bytes
+  private mutating func endChunk() {
+    guard !bytes.isEmpty else { return }
+    byteCount += bytes.count
+    chunks.append(Chunk(bytes: bytes, key: lastKey, ordinal: lastOrdinal))
+    bytes = []
+    lastKey = []
+  }
+
+  /// The chunks.
+  ///
+  /// - Parameter isLast: nothing of the run comes behind them. The last chunk is then named so that
+  ///   whoever seeks any key finds a chunk of the run.
+  mutating func finish(isLast: Bool) -> [Chunk] {
+    endChunk()
+    if isLast, !chunks.isEmpty { chunks[chunks.count - 1].key = [0xff] }
+    return chunks
   }
 }
 
 /// Reads chunks.
-struct ChunkReader: ~Escapable {
-  private var reader: ByteReader
+struct ChunkReader {
+  private var reader: NumberReader
   private(set) var key: [UInt8] = []
-  private(set) var entry = PostingEntry(count: 0, first: 0, documentBytes: 0, positionBytes: 0)
-  private var start = 0
+  private(set) var entry = PostingEntry()
 
-  @_lifetime(copy bytes)
-  init(_ bytes: RawSpan) {
-    reader = ByteReader(bytes)
+  init(_ bytes: [UInt8]) {
+    reader = NumberReader(bytes)
   }
 
+  var bytes: [UInt8] { reader.bytes }
+
   /// Moves to the next entry; false when there is none.
-  @_lifetime(self: copy self)
   mutating func next() throws(MalformedBytes) -> Bool {
     guard !reader.isAtEnd else { return false }
-    let shared = try reader.count(atMost: key.count)
+    let shared = try reader.number(atMost: key.count)
+    let further = try reader.take(try reader.number(atMost: reader.remaining))
     key.removeLast(key.count - shared)
-    key.append(try reader.lengthPrefixed())
-    let count = try reader.count(atMost: PostingList.entryCount)
-    let first = UInt32(try reader.count(atMost: Int(UInt32.max)))
-    let documentBytes = try reader.count(atMost: reader.remaining)
-    let positionBytes = try reader.count(atMost: max(0, reader.remaining - documentBytes))
-    start = reader.offset
-    _ = try reader.take(documentBytes + positionBytes)
-    entry = PostingEntry(
-      count: count, first: first, documentBytes: documentBytes, positionBytes: positionBytes)
+    key.append(contentsOf: reader.bytes[further])
+    try readEntry()
     return true
   }
 
-  /// Shows each posting of the entry: document, occurrences, length, positions as they lie there.
-  func forEach(
-    _ visit: (UInt32, Int, Int, RawSpan) throws(MalformedBytes) -> Void
-  ) throws(MalformedBytes) {
-    var documents = ByteReader(reader.bytes.extracting(start..<(start + entry.documentBytes)))
-    let behind = start + entry.documentBytes
-    var positions = ByteReader(reader.bytes.extracting(behind..<(behind + entry.positionBytes)))
-    var document = UInt64(entry.first)
-    for number in 0..<entry.count {
-      if number > 0 { document = try Self.next(document, &documents) }
-      let occurrences = try documents.count(atMost: TokenList.mostTokens)
-      let length = try documents.count(atMost: TokenList.mostTokens)
-      let begin = positions.offset
-      for _ in 0..<occurrences { _ = try positions.varint() }
-      try visit(
-        UInt32(document), occurrences, length,
-        positions.bytes.extracting(begin..<positions.offset))
+  /// Moves from the beginning to the first entry that has the key or one behind it; false when
+  /// there is none. Keys before it are not put together.
+  mutating func seek(_ wanted: [UInt8]) throws(MalformedBytes) -> Bool {
+    // Bytes of the key before that are those of the wanted one; it is less.
+    var matched = 0
+    var length = 0
+    while !reader.isAtEnd {
+      let shared = try reader.number(atMost: length)
+      let further = try reader.take(try reader.number(atMost: reader.remaining))
+      length = shared + further.count
+      var isThere = shared < matched
+      if shared == matched {
+        var place = further.lowerBound
+        while place < further.upperBound, matched < wanted.count,
+          reader.bytes[place] == wanted[matched]
+        {
+          place += 1
+          matched += 1
+        }
+        isThere =
+          matched == wanted.count
+          || place < further.upperBound && reader.bytes[place] > wanted[matched]
+      }
+      if isThere {
+        key = Array(wanted[..<shared]) + reader.bytes[further]
+        try readEntry()
+        return true
+      }
+      try readEntry()
     }
-    guard documents.isAtEnd, positions.isAtEnd else {
-      throw MalformedBytes(at: reader.offset, "postings that go on behind the last")
-    }
+    return false
   }
 
-  private static func next(
-    _ document: UInt64, _ reader: inout ByteReader
-  ) throws(MalformedBytes) -> UInt64 {
-    let step = try reader.count(atMost: Int(UInt32.max))
-    guard step > 0, document + UInt64(step) <= UInt64(UInt32.max) else {
-      throw MalformedBytes(at: reader.offset, "postings out of order")
+  private mutating func readEntry() throws(MalformedBytes) {
+    let count = try reader.number(atMost: PostingList.entryCount)
+    entry.count = count
+    guard count > 0 else {
+      entry.documents = try reader.take(try reader.number(atMost: reader.remaining))
+      entry.positions = entry.documents.upperBound..<entry.documents.upperBound
+      return
     }
-    return document + UInt64(step)
+    let first = try reader.number(atMost: Int(UInt32.max))
+    entry.first = UInt32(first)
+    entry.last = UInt32(first + (try reader.number(atMost: Int(UInt32.max) - first)))
+    let documents = try reader.number(atMost: reader.remaining)
+    let positions = try reader.number(atMost: reader.remaining)
+    entry.documents = try reader.take(documents)
+    entry.positions = try reader.take(positions)
   }
 
   /// The entry of a scope's statistics.
   func statistics() throws(MalformedBytes) -> SearchStatistics {
-    try SearchStatistics(reader.bytes.extracting(start..<(start + entry.documentBytes)))
+    try SearchStatistics(Array(reader.bytes[entry.documents]).bytes)
+  }
+
+  /// Shows each posting of the entry: document, occurrences, length, where its positions are.
+  func forEach(
+    _ visit: (UInt32, Int, Int, Range<Int>) throws(MalformedBytes) -> Void
+  ) throws(MalformedBytes) {
+    var documents = NumberReader(reader.bytes, at: entry.documents.lowerBound)
+    var positions = NumberReader(reader.bytes, at: entry.positions.lowerBound)
+    var document = Int(entry.first)
+    for number in 0..<entry.count {
+      if number > 0 { document += try documents.number(atMost: Int(entry.last) - document) }
+      let occurrences = try documents.number(atMost: TokenList.mostTokens)
+      let length = try documents.number(atMost: TokenList.mostTokens)
+      let begin = positions.offset
+      try positions.skip(occurrences)
+      try visit(UInt32(document), occurrences, length, begin..<positions.offset)
+    }
+    guard documents.offset == entry.documents.upperBound, document == Int(entry.last),
+      positions.offset == entry.positions.upperBound
+    else { throw MalformedBytes(at: reader.offset, "postings that are not as long as they say") }
   }
 
   /// Appends the entry's postings.
   func decode(positions wantsPositions: Bool, into list: inout Postings) throws(MalformedBytes) {
-    if wantsPositions {
-      try forEach { (document, occurrences, length, places) throws(MalformedBytes) in
-        list.append(
-          document, occurrences: UInt32(occurrences), length: UInt32(length),
-          try PositionReader.positions(places))
-      }
-      return
+    var documents = NumberReader(reader.bytes, at: entry.documents.lowerBound)
+    var document = Int(entry.first)
+    if let last = list.documents.last, document <= Int(last) { throw outOfOrder() }
+    var number = entry.count
+    while true {
+      let occurrences = try documents.number(atMost: TokenList.mostTokens)
+      let length = try documents.number(atMost: TokenList.mostTokens)
+      list.append(
+        UInt32(truncatingIfNeeded: document), occurrences: UInt32(truncatingIfNeeded: occurrences),
+        length: UInt32(truncatingIfNeeded: length))
+      number -= 1
+      guard number > 0 else { break }
+      let step = try documents.number(atMost: Int(entry.last) - document)
+      guard step > 0 else { throw outOfOrder() }
+      document += step
     }
-    var documents = ByteReader(reader.bytes.extracting(start..<(start + entry.documentBytes)))
-    var document = UInt64(entry.first)
-    for number in 0..<entry.count {
-      if number > 0 { document = try Self.next(document, &documents) }
-      list.documents.append(UInt32(document))
-      list.occurrences.append(UInt32(try documents.count(atMost: TokenList.mostTokens)))
-      list.lengths.append(UInt32(try documents.count(atMost: TokenList.mostTokens)))
-      list.starts.append(0)
+    guard documents.offset == entry.documents.upperBound, document == Int(entry.last) else {
+      throw outOfOrder()
     }
+    if wantsPositions { list.positions.append(contentsOf: reader.bytes[entry.positions]) }
   }
-}
 
-/// Reads positions.
-enum PositionReader {
-  static func positions(_ bytes: RawSpan) throws(MalformedBytes) -> [UInt32] {
-    var reader = ByteReader(bytes)
-    var positions: [UInt32] = []
-    var position = 0
-    while !reader.isAtEnd {
-      position += try reader.count(atMost: TokenList.mostTokens)
-      guard position <= TokenList.mostTokens else {
-        throw MalformedBytes(at: reader.offset, "a position behind the last")
-      }
-      positions.append(UInt32(position))
-    }
-    return positions
+  private func outOfOrder() -> MalformedBytes {
+    MalformedBytes(at: reader.offset, "postings out of order")
   }
 }

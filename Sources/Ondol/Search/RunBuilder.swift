@@ -1,96 +1,162 @@
-// Makes a run of documents' terms: what lies by document in fresh rows lies by term in chunks.
-// Pure: who stores the rows is SearchPacker.
+// Makes a run of documents' terms: what lies by document in fresh rows lies by term in chunks. All
+// postings stand in one array in the order of documents, and are put in the order of their terms
+// at the end. Pure: who stores the rows is SearchPacker.
 
 internal import OndolEngine
 
 /// Gathers documents.
 struct RunBuilder {
-  private var places: [[UInt8]: Int] = [:]
-  private var lists: [(key: [UInt8], full: [PostingList], open: PostingList)] = []
+  private struct Term {
+    var key: Range<Int>
+    var hash: UInt64
+    var count = 0
+  }
+
+  private struct Posting {
+    var term: Int32
+    var document: UInt32
+    var occurrences: UInt32
+    var length: UInt32
+    var start: Int
+  }
+
+  /// The keys of all terms, one behind the other.
+  private var keys: [UInt8] = []
+  private var terms: [Term] = []
+  /// Places of terms by their hashes, less than half of it taken; -1 for none.
+  private var table = [Int32](repeating: -1, count: 1 << 12)
+  private var postings: [Posting] = []
+  private var positions: [UInt8] = []
   private var statistics: [[UInt8]: SearchStatistics] = [:]
 
   /// Adds a document, whose number in the run is greater than those before.
   mutating func add(
-    _ row: borrowing FreshRow, scope: ArraySlice<UInt8>, _ document: UInt32
+    _ row: FreshRow, scope: ArraySlice<UInt8>, _ document: UInt32
   ) throws(MalformedBytes) {
     statistics[Array(scope), default: SearchStatistics()].add(documentOf: row.lengths)
-    let lengths = row.lengths
-    try row.forEach { (term, count, positions) throws(MalformedBytes) in
-      var key = Array(scope)
-      key.append(term)
-      let field = Int(term.byte(at: 0)) - 1
-      guard lengths.indices.contains(field) else {
+    var seed = TermFilter.seed
+    for byte in scope { TermFilter.add(byte, to: &seed) }
+    var reader = row.terms()
+    while try reader.next() {
+      let field = Int(reader.term.first ?? 0) - 1
+      guard row.lengths.indices.contains(field) else {
         throw MalformedBytes(at: 0, "a term of an unknown field")
       }
-      append(key, document, count, lengths[field], positions)
-      return true
+      let term = place(of: reader.term, scope, seed)
+      terms[term].count += 1
+      postings.append(
+        Posting(
+          term: Int32(truncatingIfNeeded: term), document: document,
+          occurrences: UInt32(truncatingIfNeeded: reader.count),
+          length: UInt32(truncatingIfNeeded: row.lengths[field]), start: positions.count))
+      for place in reader.positions { positions.append(row.bytes[place]) }
     }
   }
 
-  private mutating func append(
-    _ key: [UInt8], _ document: UInt32, _ count: Int, _ length: Int, _ positions: RawSpan
-  ) {
-    let place: Int
-    if let known = places[key] {
-      place = known
-    } else {
-      place = lists.count
-      places[key] = place
-      lists.append((key, [], PostingList()))
+  private mutating func place(
+    of term: [UInt8], _ scope: ArraySlice<UInt8>, _ seed: UInt64
+  ) -> Int {
+    var hash = seed
+    for byte in term { TermFilter.add(byte, to: &hash) }
+    hash = TermFilter.mix(hash)
+    let mask = table.count - 1
+    var slot = Int(truncatingIfNeeded: hash) & mask
+    while table[slot] >= 0 {
+      let known = Int(table[slot])
+      if terms[known].hash == hash, isSame(terms[known].key, scope, term) { return known }
+      slot = (slot + 1) & mask
     }
-    lists[place].open.append(document, occurrences: count, length: length, positions)
-    if lists[place].open.isFull {
-      lists[place].full.append(lists[place].open)
-      lists[place].open = PostingList()
+    let start = keys.count
+    keys.append(contentsOf: scope)
+    keys.append(contentsOf: term)
+    terms.append(Term(key: start..<keys.count, hash: hash))
+    table[slot] = Int32(truncatingIfNeeded: terms.count - 1)
+    if terms.count * 2 > table.count { grow() }
+    return terms.count - 1
+  }
+
+  private func isSame(_ key: Range<Int>, _ scope: ArraySlice<UInt8>, _ term: [UInt8]) -> Bool {
+    guard key.count == scope.count + term.count else { return false }
+    var place = key.lowerBound
+    for byte in scope {
+      if keys[place] != byte { return false }
+      place += 1
+    }
+    for byte in term {
+      if keys[place] != byte { return false }
+      place += 1
+    }
+    return true
+  }
+
+  private mutating func grow() {
+    table = [Int32](repeating: -1, count: table.count * 4)
+    let mask = table.count - 1
+    for (number, term) in terms.enumerated() {
+      var slot = Int(truncatingIfNeeded: term.hash) & mask
+      while table[slot] >= 0 { slot = (slot + 1) & mask }
+      table[slot] = Int32(truncatingIfNeeded: number)
     }
   }
 
-  /// The run's chunks, with the last key and ordinal of each.
-  func chunks() -> [(bytes: [UInt8], key: [UInt8], ordinal: UInt32)] {
-    var writer = ChunkStream()
-    var order: [(key: [UInt8], list: Int?)] = lists.indices.map { (lists[$0].key, $0) }
-    order += statistics.keys.map { ($0 + [0], nil) }
-    order.sort { $0.key.bytes.compare($1.key.bytes) < 0 }
-    for (key, list) in order {
-      guard let list else {
-        let scope = Array(key.dropLast())
-        writer.append(key, statistics[scope] ?? SearchStatistics())
+  /// The run's chunks.
+  func chunks() -> [ChunkWriter.Chunk] {
+    var keys = keys
+    var order: [(head: UInt64, key: Range<Int>, term: Int)] = []
+    order.reserveCapacity(terms.count + statistics.count)
+    for (number, term) in terms.enumerated() {
+      order.append((keys.head(of: term.key), term.key, number))
+    }
+    var scopes: [SearchStatistics] = []
+    for (scope, sum) in statistics {
+      let start = keys.count
+      keys += scope + [0]
+      scopes.append(sum)
+      order.append((keys.head(of: start..<keys.count), start..<keys.count, -scopes.count))
+    }
+    order.sort { left, right in
+      left.head != right.head ? left.head < right.head : keys.compare(left.key, right.key) < 0
+    }
+    let (places, ends) = placesByTerm()
+    var writer = ChunkWriter()
+    var list = PostingList()
+    for (_, key, term) in order {
+      guard term >= 0 else {
+        writer.append(keys[key], scopes[-term - 1])
         continue
       }
-      for full in lists[list].full { writer.append(key, full) }
-      if lists[list].open.count > 0 { writer.append(key, lists[list].open) }
+      let end = ends[term]
+      for place in places[(end - terms[term].count)..<end] {
+        let posting = postings[place]
+        let next = place + 1 < postings.count ? postings[place + 1].start : positions.count
+        list.append(
+          posting.document, occurrences: Int(posting.occurrences), length: Int(posting.length),
+          positions[posting.start..<next])
+        if list.isFull {
+          writer.append(keys[key], list)
+          list.removeAll()
+        }
+      }
+      if list.count > 0 { writer.append(keys[key], list) }
+      list.removeAll()
     }
-    return writer.finish()
-  }
-}
-
-/// Entries in the order of their keys, as chunks.
-struct ChunkStream {
-  private var writer = ChunkWriter()
-  private(set) var chunks: [(bytes: [UInt8], key: [UInt8], ordinal: UInt32)] = []
-  /// Bytes of the chunks that are finished.
-  private(set) var byteCount = 0
-
-  mutating func append(_ key: [UInt8], _ list: PostingList) {
-    writer.append(key, list)
-    if writer.isFull { endChunk() }
+    return writer.finish(isLast: true)
   }
 
-  mutating func append(_ key: [UInt8], _ statistics: SearchStatistics) {
-    writer.append(key, statistics)
-    if writer.isFull { endChunk() }
-  }
-
-  private mutating func endChunk() {
-    guard !writer.isEmpty else { return }
-    let (key, ordinal) = (writer.lastKey, writer.lastOrdinal)
-    let bytes = writer.take()
-    byteCount += bytes.count
-    chunks.append((bytes, key, ordinal))
-  }
-
-  mutating func finish() -> [(bytes: [UInt8], key: [UInt8], ordinal: UInt32)] {
-    endChunk()
-    return chunks
+  /// The postings in the order of their terms, and where those of each term end.
+  private func placesByTerm() -> (places: [Int], ends: [Int]) {
+    var ends: [Int] = []
+    ends.reserveCapacity(terms.count)
+    var sum = 0
+    for term in terms {
+      ends.append(sum)
+      sum += term.count
+    }
+    var places = [Int](repeating: 0, count: postings.count)
+    for (place, posting) in postings.enumerated() {
+      places[ends[Int(posting.term)]] = place
+      ends[Int(posting.term)] += 1
+    }
+    return (places, ends)
   }
 }

@@ -31,7 +31,10 @@ struct SearchEvaluator: Sendable {
   var fields: [Int] { scoring.weights.indices.filter { scoring.weights[$0] > 0 } }
 
   /// Adds the next run.
+  ///
+  /// - Parameter failure: what postings that cannot be read are.
   mutating func addRun(
+    failure: (MalformedBytes) -> DatabaseError,
     _ postings: (SearchLeaf) throws(DatabaseError) -> Postings
   ) throws(DatabaseError) {
     var run: [UnitHits] = []
@@ -46,7 +49,11 @@ struct SearchEvaluator: Sendable {
           places.append(list)
         }
         guard places.count == unit.places.count else { continue }
-        hits.add(frequencies(of: unit, field, places))
+        do throws(MalformedBytes) {
+          hits.add(try frequencies(of: unit, field, places))
+        } catch {
+          throw failure(error)
+        }
       }
       documentCounts[number] += hits.documents.count
       run.append(hits)
@@ -54,8 +61,10 @@ struct SearchEvaluator: Sendable {
     hits.append(run)
   }
 
-  private func frequencies(of unit: SearchUnit, _ field: Int, _ places: [Postings]) -> UnitHits {
-    let found = unit.occurrences(in: places)
+  private func frequencies(
+    of unit: SearchUnit, _ field: Int, _ places: [Postings]
+  ) throws(MalformedBytes) -> UnitHits {
+    let found = try unit.occurrences(in: places)
     let average = scoring.statistics.averageLength(of: field)
     let weight = scoring.weights[field]
     var hits = UnitHits()
@@ -129,40 +138,35 @@ struct FreshPostings {
   private static func within(_ field: Int, _ term: SearchTerm) -> (SearchTerm, UInt64) {
     let bytes = [UInt8(field + 1)] + term.bytes
     switch term {
-    case .exact: return (.exact(bytes), TermFilter.hash(bytes.bytes))
+    case .exact: return (.exact(bytes), TermFilter.hash(bytes))
     case .prefix: return (.prefix(bytes), 0)
     }
   }
 
   /// Adds the terms of a document; documents come in order.
-  mutating func add(_ row: borrowing FreshRow, _ document: UInt32) throws(MalformedBytes) {
+  mutating func add(_ row: FreshRow, _ document: UInt32) throws(MalformedBytes) {
     let mayMatter = wanted.contains { wanted in
       wanted.terms.contains { (term, hash) in
         if case .exact = term { row.mayHave(hash) } else { true }
       }
     }
     guard mayMatter else { return }
-    var found: [Int: (count: Int, positions: [UInt32])] = [:]
-    try row.forEach { (bytes, count, list) throws(MalformedBytes) in
+    var found: [Int: [UInt32]] = [:]
+    var reader = row.terms()
+    while try reader.next() {
       for number in wanted.indices {
-        let isWanted = wanted[number].terms.contains { (term, _) in
-          switch term {
-          case .exact(let wanted): bytes.compare(wanted.bytes) == 0
-          case .prefix(let prefix): bytes.starts(with: prefix)
-          }
+        guard wanted[number].terms.contains(where: { $0.term.matches(reader.term[...]) }) else {
+          continue
         }
-        guard isWanted else { continue }
-        found[number, default: (0, [])].count += count
-        found[number, default: (0, [])].positions += try PositionReader.positions(list)
+        found[number, default: []] += try reader.readPositions()
       }
-      return true
     }
-    for (number, (count, positions)) in found {
+    for (number, positions) in found {
       let field = wanted[number].leaf.field
       guard field < row.lengths.count else { continue }
       wanted[number].postings.append(
-        document, occurrences: UInt32(count), length: UInt32(row.lengths[field]),
-        positions.sorted())
+        document, occurrences: UInt32(positions.count), length: UInt32(row.lengths[field]))
+      wanted[number].postings.appendPositions(positions.sorted())
     }
   }
 

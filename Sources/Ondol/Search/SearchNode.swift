@@ -2,6 +2,8 @@
 // documents after the other, and for those not gathered yet; ordinals of different runs are
 // different documents, so nothing is carried from one to the next but how many documents have what.
 
+internal import OndolEngine
+
 /// What a term of a search may be.
 enum SearchTerm: Sendable, Hashable {
   case exact([UInt8])
@@ -60,6 +62,33 @@ indirect enum SearchNode: Sendable, Hashable {
     case .all(let nodes), .any(let nodes): nodes.flatMap(\.positiveUnits)
     case .bonus(let first, let second): first.positiveUnits + second.positiveUnits
     case .without(let node, _): node.positiveUnits
+    }
+  }
+}
+
+extension ParsedSearch {
+  /// Terms of which every document of the result has one: of several that it must have those that
+  /// fewest documents are likely to have.
+  var cover: [SearchTerm] { node.map(cover(of:)) ?? [] }
+
+  private func cover(of node: SearchNode) -> [SearchTerm] {
+    switch node {
+    case .unit(let unit): rarest(units[unit].places)
+    case .all(let nodes): rarest(nodes.map(cover(of:)))
+    case .any(let nodes): Array(Set(nodes.flatMap(cover(of:))))
+    case .bonus(let first, _), .without(let first, _): cover(of: first)
+    }
+  }
+
+  private func rarest(_ covers: [[SearchTerm]]) -> [SearchTerm] {
+    covers.min { Self.frequency(of: $0) < Self.frequency(of: $1) } ?? []
+  }
+
+  /// Long words are rarer than short ones, and words rarer than beginnings.
+  private static func frequency(of terms: [SearchTerm]) -> Double {
+    terms.reduce(0) { sum, term in
+      let length = Double(max(1, term.bytes.count))
+      return if case .exact = term { sum + 1 / length } else { sum + 8 / length }
     }
   }
 }
@@ -160,7 +189,7 @@ extension SearchNode {
 extension SearchUnit {
   /// The documents in which the unit is, with the occurrences, of the postings of each of its
   /// places.
-  func occurrences(in places: [Postings]) -> (
+  func occurrences(in places: [Postings]) throws(MalformedBytes) -> (
     documents: [UInt32], counts: [UInt32], lengths: [UInt32]
   ) {
     guard let first = places.first else { return ([], [], []) }
@@ -168,17 +197,25 @@ extension SearchUnit {
     var documents: [UInt32] = []
     var counts: [UInt32] = []
     var lengths: [UInt32] = []
+    let lists = places.map(\.documents)
     var cursors = [Int](repeating: 0, count: places.count)
+    var readers = places.map { PositionCursor($0) }
+    var positions = [[UInt32]](repeating: [], count: places.count)
     next: for place in first.documents.indices {
       let document = first.documents[place]
       cursors[0] = place
-      for other in 1..<places.count {
-        let list = places[other].documents
-        while cursors[other] < list.count, list[cursors[other]] < document { cursors[other] += 1 }
-        guard cursors[other] < list.count else { break next }
-        guard list[cursors[other]] == document else { continue next }
+      for other in 1..<lists.count {
+        let end = lists[other].count
+        var cursor = cursors[other]
+        while cursor < end, lists[other][cursor] < document { cursor += 1 }
+        cursors[other] = cursor
+        guard cursor < end else { break next }
+        guard lists[other][cursor] == document else { continue next }
       }
-      let count = count(zip(places, cursors).map { $0.positions(of: $1) })
+      for other in readers.indices {
+        try readers[other].read(cursors[other], into: &positions[other])
+      }
+      let count = count(positions)
       guard count > 0 else { continue }
       documents.append(document)
       counts.append(count)
@@ -188,9 +225,18 @@ extension SearchUnit {
   }
 
   /// How often the places come together, of the positions of each in one document.
-  func count(_ lists: [ArraySlice<UInt32>]) -> UInt32 {
+  func count(_ lists: [[UInt32]]) -> UInt32 {
     var count: UInt32 = 0
-    matches(lists) { _ in count += 1 }
+    if case .phrase = form, lists.count == 2 {
+      // Most phrases are pairs.
+      var place = 0
+      for position in lists[0] {
+        while place < lists[1].count, lists[1][place] <= position { place += 1 }
+        if place < lists[1].count, lists[1][place] == position + 1 { count += 1 }
+      }
+      return count
+    }
+    matches(lists.map { $0[...] }) { _ in count += 1 }
     return count
   }
 

@@ -3,210 +3,270 @@
 //   version (1)                  1
 //   fields                       count; for each the tokens it has
 //   filter                       words (count), 8 bytes each: a Bloom filter of the terms
-//   terms                        count; for each: bytes shared with the one before, further bytes
-//                                with their count, positions: count, differences
+//   terms                        count; for each: its bytes with their count, positions: count,
+//                                differences
 //
-// A term begins with the number of its field, from 1, so the terms of a field stand together. All
-// numbers are varints but for the filter's words.
+// A term begins with the number of its field, from 1. Terms are in the order in which they come
+// first: a run puts them in order anyway, once for many documents. All numbers are varints but for
+// the filter's words.
 
 internal import OndolEngine
 
 /// Makes fresh rows.
 struct FreshRowWriter {
+  /// A term, with the places of its first and last occurrence.
+  private struct Group {
+    var key: Range<Int>
+    var hash: UInt64
+    var count: Int
+    var first: Int32
+    var last: Int32
+  }
+
   private var lengths: [Int] = []
   /// Terms with the number of their field in front.
   private var bytes: [UInt8] = []
-  private var places: [(head: UInt64, range: Range<Int>, position: Int)] = []
+  private var groups: [Group] = []
+  /// Places of groups by their hashes; -1 for none.
+  private var table: [Int32] = []
+  /// Of each occurrence its position, and the next of the same term; -1 for none.
+  private var occurrences: [(position: Int, next: Int32)] = []
 
   /// Adds the text of the next field; nil when the document has none.
   mutating func addField(_ list: TokenList?) {
     lengths.append(list?.tokens.count ?? 0)
-    guard let list else { return }
+    guard let list, !list.tokens.isEmpty else { return }
     let number = UInt8(truncatingIfNeeded: lengths.count)
-    for (position, token) in list.tokens.enumerated() {
+    makeRoom(list)
+    let mask = table.count - 1
+    next: for (position, token) in list.tokens.enumerated() {
+      var hash = TermFilter.seed
+      TermFilter.add(number, to: &hash)
+      for place in token.term { TermFilter.add(list.bytes[place], to: &hash) }
+      hash = TermFilter.mix(hash)
+      let occurrence = Int32(truncatingIfNeeded: occurrences.count)
+      occurrences.append((position, -1))
+      var slot = Int(truncatingIfNeeded: hash) & mask
+      while table[slot] >= 0 {
+        let known = Int(table[slot])
+        if groups[known].hash == hash, isSame(groups[known].key, number, list, token.term) {
+          occurrences[Int(groups[known].last)].next = occurrence
+          groups[known].last = occurrence
+          groups[known].count += 1
+          continue next
+        }
+        slot = (slot + 1) & mask
+      }
+      table[slot] = Int32(truncatingIfNeeded: groups.count)
       let start = bytes.count
       bytes.append(number)
       bytes.append(contentsOf: list.bytes[token.term])
-      let range = start..<bytes.count
-      places.append((Self.head(bytes, range), range, position))
+      groups.append(
+        Group(
+          key: start..<bytes.count, hash: hash, count: 1, first: occurrence, last: occurrence))
     }
   }
 
-  /// The first eight bytes as a number that is ordered as they are.
+  /// The table is never more than half full.
+  private mutating func makeRoom(_ list: TokenList) {
+    let room = occurrences.count + list.tokens.count
+    occurrences.reserveCapacity(room)
+    groups.reserveCapacity(room)
+    bytes.reserveCapacity(bytes.count + list.bytes.count + list.tokens.count)
+    var size = max(64, table.count)
+    while size < 2 * room { size *= 2 }
+    table = [Int32](repeating: -1, count: size)
+    for (number, group) in groups.enumerated() {
+      var slot = Int(truncatingIfNeeded: group.hash) & (size - 1)
+      while table[slot] >= 0 { slot = (slot + 1) & (size - 1) }
+      table[slot] = Int32(truncatingIfNeeded: number)
+    }
+  }
+
   @inline(__always)
-  private static func head(_ bytes: [UInt8], _ range: Range<Int>) -> UInt64 {
-    var head: UInt64 = 0
-    for place in 0..<8 {
-      let byte = range.lowerBound + place
-      head = head << 8 | UInt64(byte < range.upperBound ? bytes[byte] : 0)
+  private func isSame(
+    _ key: Range<Int>, _ number: UInt8, _ list: TokenList, _ term: Range<Int>
+  ) -> Bool {
+    guard key.count == term.count + 1, bytes[key.lowerBound] == number else { return false }
+    var place = key.lowerBound + 1
+    for other in term {
+      if bytes[place] != list.bytes[other] { return false }
+      place += 1
     }
-    return head
-  }
-
-  private func isInFront(_ left: Int, _ right: Int) -> Bool {
-    let (first, second) = (places[left], places[right])
-    if first.head != second.head { return first.head < second.head }
-    if first.range.count > 8 || second.range.count > 8 || first.range.count != second.range.count {
-      let order = compare(first.range, second.range)
-      if order != 0 { return order < 0 }
-    }
-    return left < right
-  }
-
-  private func compare(_ left: Range<Int>, _ right: Range<Int>) -> Int {
-    let whole = bytes.bytes
-    return whole.extracting(left).compare(whole.extracting(right))
+    return true
   }
 
   /// The row; nil when no field has a token.
   func row() -> [UInt8]? {
-    guard !places.isEmpty else { return nil }
-    let order = Array(places.indices).sorted(by: isInFront)
-    var groups: [Range<Int>] = []
-    var start = 0
-    for place in 1...order.count {
-      if place < order.count,
-        places[order[start]].head == places[order[place]].head,
-        compare(places[order[start]].range, places[order[place]].range) == 0
-      {
-        continue
-      }
-      groups.append(start..<place)
-      start = place
-    }
-    var row: [UInt8] = [FreshRow.version]
-    row.reserveCapacity(bytes.count + 2 * places.count + groups.count + 32)
-    row.appendVarint(lengths.count)
-    for length in lengths { row.appendVarint(length) }
+    guard !groups.isEmpty else { return nil }
     var filter = TermFilter(terms: groups.count)
+    for group in groups { filter.insert(group.hash) }
+    var row: [UInt8] = [FreshRow.version]
+    row.reserveCapacity(
+      bytes.count + 2 * occurrences.count + 2 * groups.count + filter.bytes.count + 32)
+    row.append(number: lengths.count)
+    for length in lengths { row.append(number: length) }
+    row.append(number: filter.bytes.count / 8)
+    row.append(contentsOf: filter.bytes)
+    row.append(number: groups.count)
     for group in groups {
-      filter.insert(bytes.bytes.extracting(places[order[group.lowerBound]].range))
-    }
-    row.appendVarint(filter.words.count)
-    for word in filter.words { row.appendLittleEndian(word) }
-    row.appendVarint(groups.count)
-    var last = 0..<0
-    for group in groups {
-      let range = places[order[group.lowerBound]].range
-      append(range, behind: last, to: &row)
-      row.appendVarint(group.count)
+      row.append(number: group.key.count)
+      for place in group.key { row.append(bytes[place]) }
+      row.append(number: group.count)
       var position = 0
-      for place in group {
-        let next = places[order[place]].position
-        row.appendVarint(next - position)
-        position = next
+      var place = group.first
+      while place >= 0 {
+        let next = occurrences[Int(place)]
+        row.append(number: next.position - position)
+        position = next.position
+        place = next.next
       }
-      last = range
     }
     return row
   }
+}
 
-  private func append(_ range: Range<Int>, behind last: Range<Int>, to row: inout [UInt8]) {
-    var shared = 0
-    while shared < min(last.count, range.count),
-      bytes[last.lowerBound + shared] == bytes[range.lowerBound + shared]
-    {
-      shared += 1
-    }
-    row.appendVarint(shared)
-    row.appendVarint(range.count - shared)
-    row.append(contentsOf: bytes[range.dropFirst(shared)])
+extension [UInt8] {
+  /// Appends a number as `appendVarint`, which lies in another module.
+  @inline(__always)
+  mutating func append(number: Int) {
+    if number < 0x80 { append(UInt8(truncatingIfNeeded: number)) } else { appendVarint(number) }
   }
 }
 
 /// A Bloom filter of terms: eight bits a term, two of them set by each.
 struct TermFilter {
-  private(set) var words: [UInt64]
+  private(set) var bytes: [UInt8]
 
   init(terms: Int) {
-    words = [UInt64](repeating: 0, count: terms / 8 + 1)
+    bytes = [UInt8](repeating: 0, count: 8 * (terms / 8 + 1))
   }
 
-  static func hash(_ term: RawSpan) -> UInt64 {
-    var hash: UInt64 = 0xcbf2_9ce4_8422_2325
-    for place in 0..<term.byteCount {
-      hash = (hash ^ UInt64(term.byte(at: place))) &* 0x100_0000_01b3
-    }
-    hash ^= hash >> 29
-    return hash &* 0xbf58_476d_1ce4_e5b9
+  static let seed: UInt64 = 0xcbf2_9ce4_8422_2325
+
+  /// Adds a byte to a hash that is not mixed yet.
+  @inline(__always)
+  static func add(_ byte: UInt8, to hash: inout UInt64) {
+    hash = (hash ^ UInt64(byte)) &* 0x100_0000_01b3
+  }
+
+  @inline(__always)
+  static func mix(_ hash: UInt64) -> UInt64 {
+    (hash ^ (hash >> 29)) &* 0xbf58_476d_1ce4_e5b9
+  }
+
+  static func hash(_ term: [UInt8]) -> UInt64 {
+    var hash = seed
+    for byte in term { add(byte, to: &hash) }
+    return mix(hash)
   }
 
   /// The two bits of a term.
-  static func bits(_ hash: UInt64, words: Int) -> (Int, Int) {
-    let limit = UInt64(words) * 64
-    return (Int((hash & 0xffff_ffff) % limit), Int((hash >> 32) % limit))
+  @inline(__always)
+  static func bits(_ hash: UInt64, bytes: Int) -> (Int, Int) {
+    let limit = UInt64(bytes) * 8
+    return (
+      Int(truncatingIfNeeded: (hash & 0xffff_ffff) * limit >> 32),
+      Int(truncatingIfNeeded: (hash >> 32) * limit >> 32)
+    )
   }
 
-  mutating func insert(_ term: RawSpan) {
-    let bits = Self.bits(Self.hash(term), words: words.count)
-    words[bits.0 / 64] |= 1 << UInt64(bits.0 % 64)
-    words[bits.1 / 64] |= 1 << UInt64(bits.1 % 64)
+  mutating func insert(_ hash: UInt64) {
+    let bits = Self.bits(hash, bytes: bytes.count)
+    bytes[bits.0 / 8] |= 1 << UInt8(bits.0 % 8)
+    bytes[bits.1 / 8] |= 1 << UInt8(bits.1 % 8)
   }
 }
 
 /// Reads fresh rows.
-struct FreshRow: ~Escapable {
+struct FreshRow {
   static let version: UInt8 = 1
   /// Fields of an index.
   static let mostFields = 32
 
+  let bytes: [UInt8]
   let lengths: [Int]
-  private let filter: RawSpan
-  private let terms: RawSpan
+  private let filter: Range<Int>
   private let count: Int
+  private let start: Int
 
-  @_lifetime(copy bytes)
-  init(_ bytes: RawSpan) throws(MalformedBytes) {
-    var reader = ByteReader(bytes)
-    let version = try reader.byte()
+  init(_ bytes: [UInt8]) throws(MalformedBytes) {
+    self.bytes = bytes
+    guard let version = bytes.first else { throw MalformedBytes(at: 0, "ends too early") }
     guard version == Self.version else {
       throw .newer(at: 0, "a document's terms in the unknown form \(version)")
     }
+    var reader = NumberReader(bytes, at: 1)
     var lengths: [Int] = []
-    for _ in 0..<(try reader.count(atMost: Self.mostFields)) {
-      lengths.append(try reader.count(atMost: TokenList.mostTokens))
+    for _ in 0..<(try reader.number(atMost: Self.mostFields)) {
+      lengths.append(try reader.number(atMost: TokenList.mostTokens))
     }
     self.lengths = lengths
-    let words = try reader.count(atMost: reader.remaining / 8)
+    let words = try reader.number(atMost: reader.remaining / 8)
     filter = try reader.take(8 * words)
-    count = try reader.count(atMost: reader.remaining)
-    terms = try reader.take(reader.remaining)
+    count = try reader.number(atMost: reader.remaining)
+    start = reader.offset
   }
 
   /// Whether a term with this hash may be in it.
   func mayHave(_ hash: UInt64) -> Bool {
-    guard filter.byteCount >= 8 else { return false }
-    let bits = TermFilter.bits(hash, words: filter.byteCount / 8)
+    guard filter.count >= 8 else { return false }
+    let bits = TermFilter.bits(hash, bytes: filter.count)
     return has(bits.0) && has(bits.1)
   }
 
   private func has(_ bit: Int) -> Bool {
-    filter.byte(at: bit / 8) & (1 << UInt8(bit % 8)) != 0
+    bytes[filter.lowerBound + bit / 8] & (1 << UInt8(bit % 8)) != 0
   }
 
-  /// Shows each term with its count and its positions, which are varints, in order, until `visit`
-  /// answers false.
-  func forEach(
-    _ visit: (RawSpan, Int, RawSpan) throws(MalformedBytes) -> Bool
-  ) throws(MalformedBytes) {
-    var reader = ByteReader(terms)
-    var term: [UInt8] = []
-    for _ in 0..<count {
-      let shared = try reader.count(atMost: term.count)
-      term.removeLast(term.count - shared)
-      let further = try reader.lengthPrefixed()
-      guard shared + further.byteCount <= TokenList.longestTerm + 1, further.byteCount > 0 else {
-        throw MalformedBytes(at: reader.offset, "a term that is too long, or the same again")
+  /// Its terms, in order.
+  func terms() -> TermReader { TermReader(bytes, at: start, count) }
+}
+
+/// Reads the terms of a fresh row.
+struct TermReader {
+  private var reader: NumberReader
+  private var left: Int
+  /// With the number of the field in front.
+  private(set) var term: [UInt8] = []
+  /// How often it is there.
+  private(set) var count = 0
+  /// Where in the row its positions are, as differences.
+  private(set) var positions = 0..<0
+
+  fileprivate init(_ bytes: [UInt8], at start: Int, _ count: Int) {
+    reader = NumberReader(bytes, at: start)
+    left = count
+    term.reserveCapacity(TokenList.longestTerm + 1)
+  }
+
+  /// Moves to the next term; false when there is none.
+  mutating func next() throws(MalformedBytes) -> Bool {
+    guard left > 0 else {
+      guard reader.isAtEnd else {
+        throw MalformedBytes(at: reader.offset, "a document's terms go on behind the last")
       }
-      term.append(further)
-      let positions = try reader.count(atMost: min(TokenList.mostTokens, reader.remaining))
-      let start = reader.offset
-      for _ in 0..<positions { _ = try reader.varint() }
-      let list = terms.extracting(start..<reader.offset)
-      guard try visit(term.bytes, positions, list) else { return }
+      return false
     }
-    guard reader.isAtEnd else {
-      throw MalformedBytes(at: reader.offset, "a document's terms go on behind the last")
+    left -= 1
+    let bytes = try reader.take(try reader.number(atMost: TokenList.longestTerm + 1))
+    guard !bytes.isEmpty else {
+      throw MalformedBytes(at: reader.offset, "a term without a field")
     }
+    term.removeAll(keepingCapacity: true)
+    for place in bytes { term.append(reader.bytes[place]) }
+    count = try reader.number(atMost: min(TokenList.mostTokens, reader.remaining))
+    let begin = reader.offset
+    try reader.skip(count)
+    positions = begin..<reader.offset
+    return true
+  }
+
+  /// The positions of the term.
+  func readPositions() throws(MalformedBytes) -> [UInt32] {
+    var places = NumberReader(reader.bytes, at: positions.lowerBound)
+    var found: [UInt32] = []
+    try places.positions(count, into: &found)
+    return found
   }
 }

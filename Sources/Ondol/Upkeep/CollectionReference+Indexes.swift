@@ -24,12 +24,14 @@ public struct IndexInformation: Sendable, Hashable, Identifiable {
   /// Whether documents of a unique index may agree where one of the fields is null. False for an
   /// index that is not unique.
   public let nullsDistinct: Bool
+  /// Whether it is one of the words in the fields' texts, which serves searches.
+  public let isSearch: Bool
   /// Whether it serves queries yet.
   public let state: State
   /// How far it is when it is being built, by a call or in the background after the database was
   /// opened; nil when it is not its turn yet, or when it is ready.
   public let progress: IndexProgress?
-  /// Rows in the index, over all collections it serves: exact up to a thousand a collection id,
+  /// Rows in the index, or documents in one of words, over all collections it serves: exact up to a thousand a collection id,
   /// otherwise an estimate, in which rows that were changed or deleted count until compaction has
   /// removed what they were.
   public let entries: Int
@@ -337,7 +339,13 @@ extension Database {
         let family = try rows.catalog.family(pattern.root, in: rows)
         let entry = family?.collections[pattern]
         for index in (entry?.indexes ?? []) + (entry?.searches ?? []) where wanted(index.kind) {
-          let size = try rows.size(of: KeyRange(prefix: index.keyspace.prefix))
+          var size = try rows.size(of: KeyRange(prefix: index.keyspace.prefix))
+          // For an index of words a document is one entry, however many rows there are.
+          if index.kind.isOfWords {
+            let keys = index.searchKeys
+            let places = KeyRange(lower: keys.place([]), upper: keys.state)
+            size.rows = try rows.size(of: places).rows
+          }
           let known = list.firstIndex { ExactText($0.name) == ExactText(index.name) }
           let information = IndexInformation(
             index, size, builds[index.keyspace], added: known.map { list[$0] })
@@ -358,6 +366,7 @@ extension IndexInformation {
     fields = index.kind.texts
     isUnique = index.kind.isUnique
     nullsDistinct = index.kind.nullsDistinct
+    isSearch = index.kind.isOfWords
     state = index.state == .ready && other?.state != .building ? .ready : .building
     self.progress = [progress, other?.progress].compactMap { $0 }.reduce(nil) { sum, part in
       IndexProgress(

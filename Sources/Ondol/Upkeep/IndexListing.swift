@@ -69,6 +69,7 @@ extension Rows {
     of index: IndexDefinition, _ pattern: CollectionPattern,
     _ bounds: (least: Value?, greatest: Value?), from start: [UInt8]?, _ limit: Int
   ) throws(DatabaseError) -> ListedIndexPage {
+    if index.kind.isOfWords { return try wordsPage(of: index, pattern, from: start, limit) }
     var range = KeyRange(prefix: index.keyspace.prefix)
     if let start { range.lower = start }
     var walk = RangeWalk(self, [range])
@@ -85,6 +86,51 @@ extension Rows {
       if row.isWithin(bounds) { page.rows.append(row) }
     }
     return page
+  }
+}
+
+extension Rows {
+  /// The documents of an index of words, and how many words each field of them has.
+  private func wordsPage(
+    of index: IndexDefinition, _ pattern: CollectionPattern, from start: [UInt8]?, _ limit: Int
+  ) throws(DatabaseError) -> ListedIndexPage {
+    let keys = index.searchKeys
+    var walk = RangeWalk(
+      self, [KeyRange(lower: start ?? keys.place([]), upper: keys.state)])
+    var page = ListedIndexPage(fields: index.fields.map(\.description), rows: [])
+    while try walk.next() {
+      let key = walk.cursor.key.array
+      guard page.rows.count < limit else {
+        page.next = key
+        break
+      }
+      let tail = Array(key.dropFirst(keys.place([]).count))
+      let lengths = try searchedLengths(of: tail, in: index)
+      let ids = try DocumentKey.ids(
+        in: (index.documents.prefix + tail).bytes, ancestorCount: pattern.ancestorCount)
+      page.rows.append(
+        ListedIndexRow(
+          components: lengths.map { .value(.integer(Int64($0))) },
+          document: zip(pattern.collectionIDs, ids).flatMap { [$0, $1] }.joined(separator: "/")))
+    }
+    return page
+  }
+
+  private func searchedLengths(
+    of tail: [UInt8], in index: IndexDefinition
+  ) throws(DatabaseError) -> [Int] {
+    let bytes: [UInt8]?
+    let place = try searchedPlace(of: tail, in: index)
+    switch place {
+    case .fresh(let generation): bytes = try row(index.searchKeys.fresh(generation, tail))
+    case .gathered(let ordinal): bytes = try row(index.searchKeys.document(ordinal))
+    case nil: bytes = nil
+    }
+    guard let bytes else { return [] }
+    return try checkingRow(of: index) { () throws(MalformedBytes) in
+      if case .fresh = place { return try FreshRow(bytes).lengths }
+      return try SearchedDocument(bytes.bytes).lengths
+    }
   }
 }
 

@@ -1,4 +1,4 @@
-// When documents that were written are gathered: once there are some hundred in an index, in the
+// When documents that were written are gathered: once there are some dozen in an index, in the
 // background. How many there are is counted in memory; what was left when the database was closed
 // is gathered with what comes next.
 
@@ -10,7 +10,15 @@ final class SearchGathering: Sendable {
   private struct State: Sendable {
     var counts: [Keyspace: Int] = [:]
     var running: Set<Keyspace> = []
+    /// Indexes without chunks of no run, as far as is known.
+    var clean: Set<Keyspace> = []
   }
+
+  /// How old a generation is that is closed while documents are written all the time. A transaction
+  /// that takes longer may have to run again.
+  private static let closingAge = Duration.seconds(2)
+  /// How long nobody writes before all generations are closed.
+  private static let quiet = Duration.milliseconds(20)
 
   private let state = Guarded(State())
 
@@ -19,7 +27,7 @@ final class SearchGathering: Sendable {
     for (index, count) in searched {
       let isDue = state.withLock { state in
         state.counts[index.keyspace, default: 0] += count
-        guard state.counts[index.keyspace, default: 0] >= SearchPacker.gatheredCount,
+        guard state.counts[index.keyspace, default: 0] >= SearchPacker.dueCount,
           state.running.insert(index.keyspace).inserted
         else { return false }
         state.counts[index.keyspace] = 0
@@ -29,26 +37,52 @@ final class SearchGathering: Sendable {
     }
   }
 
+  /// Whether chunks of no run are to be looked for; they are taken for removed from then on.
+  func takesRests(of index: Keyspace) -> Bool {
+    state.withLock { $0.clean.insert(index).inserted }
+  }
+
+  /// Notes that there may be chunks of no run.
+  func noteRests(of index: Keyspace) {
+    state.withLock { _ = $0.clean.remove(index) }
+  }
+
+  /// Whether nobody writes just now.
+  private func isQuiet(_ index: Keyspace) async -> Bool {
+    let before = state.withLock { $0.counts[index, default: 0] }
+    try? await Task.sleep(for: Self.quiet)
+    return state.withLock { $0.counts[index, default: 0] } == before
+  }
+
   private func start(_ index: SearchedIndex, in database: Database) {
     database.engine.startInBackground { [weak self, weak database] in
       guard let self, let database else { return }
       var isDue = true
+      // Generations and when they began, as far as they are not closed.
+      var begun: [(generation: UInt64, at: ContinuousClock.Instant)] = []
       while isDue {
         do throws(DatabaseError) {
-          try await SearchPacker(
-            database: database, pattern: index.pattern, keyspace: index.keyspace
-          ).gather()
+          let packer = SearchPacker(
+            database: database, pattern: index.pattern, keyspace: index.keyspace)
+          begun.append((try await packer.generation(), .now))
+          let old = begun.lastIndex { $0.at + Self.closingAge <= .now }
+          try await packer.gather(closing: old.map { begun[$0].generation } ?? 0)
+          if let old { begun.removeFirst(old + 1) }
+          if await self.isQuiet(index.keyspace) { try await packer.gather() }
         } catch {
           if error.code != .cancelled, error.code != .failedPrecondition {
             database.options.logger.error(
               "an index of words could not be gathered",
               metadata: ["collection": "\(index.pattern)", "error": "\(error)"])
           }
-          state.withLock { _ = $0.running.remove(index.keyspace) }
+          state.withLock { state in
+            state.running.remove(index.keyspace)
+            state.clean.remove(index.keyspace)
+          }
           return
         }
         isDue = state.withLock { state in
-          guard state.counts[index.keyspace, default: 0] >= SearchPacker.gatheredCount else {
+          guard state.counts[index.keyspace, default: 0] >= SearchPacker.dueCount else {
             state.running.remove(index.keyspace)
             return false
           }

@@ -5,9 +5,10 @@
 // 1. A commit gathers some hundred documents: their fresh rows become chunks of a new run. It
 //    guards the fresh rows, so whoever writes one of the documents comes before or after.
 // 2. Eight runs of a level are merged into one of the next, so that a search looks into few and a
-//    document is copied once a level. Postings of documents that are no more are left out. What is
-//    written belongs to no run until the last commit, which puts the new run in the place of the
-//    old ones; a crash leaves rows of no run, and those are removed first of all.
+//    document is copied once a level. Postings of documents that are no more are left out, and a
+//    run of which a tenth is no more is copied for that alone. What is written belongs to no run
+//    until the last commit, which puts the new run in the place of the old ones; a crash leaves
+//    rows of no run, and those are removed first of all.
 
 internal import OndolEngine
 
@@ -17,8 +18,10 @@ struct SearchPacker: Sendable {
   let pattern: CollectionPattern
   let keyspace: Keyspace
 
-  /// Documents that are gathered at once.
-  static let gatheredCount = 512
+  /// Documents after which they are gathered.
+  static let dueCount = 64
+  /// Documents that are gathered at once, at most.
+  private static let gatheredCount = 1024
   /// Bytes of fresh rows after which a run is not made longer.
   private static let gatheredBytes = 1 << 20
   /// Runs of a level that are merged into one.
@@ -51,7 +54,7 @@ struct SearchPacker: Sendable {
       while try await merge() {}
     }
     guard try await builder.declareReady() else { return false }
-    try await gatherAll(atLeast: Self.gatheredCount)
+    try await gatherAll(atLeast: Self.dueCount)
     return true
   }
 
@@ -68,7 +71,6 @@ struct SearchPacker: Sendable {
       case .building(let through) = index.state
     else { return nil }
     let range = builder.range(of: index, behind: through)
-    let keys = index.searchKeys
     let reader = SelectionReader(FieldSelection(fields: index.read), entry.symbols)
     var run = GatheredRun(index, pattern.ancestorCount, try rows.searchState(of: index))
     var walk = RangeWalk(rows, [range])
@@ -80,8 +82,7 @@ struct SearchPacker: Sendable {
         bytes += value.byteCount
         let tail = Array(last.dropFirst(Keyspace.prefixLength))
         // What was written since the index was declared is in it.
-        guard try rows.row(keys.fresh(tail)) == nil, try rows.row(keys.ordinal(tail)) == nil
-        else { return }
+        guard try rows.searchedPlace(of: tail, in: index) == nil else { return }
         let (_, fields) = try builder.read(key, value, reader)
         guard let row = index.freshRow(of: index.texts(in: fields)) else { return }
         try run.add(row.bytes, tail: tail)
@@ -99,11 +100,55 @@ struct SearchPacker: Sendable {
   // MARK: - Gathering
 
   /// Gathers what was written, and merges.
-  func gather() async throws(DatabaseError) {
+  ///
+  /// - Parameter closing: generations below are closed; nil for all there are when it begins.
+  func gather(closing: UInt64? = nil) async throws(DatabaseError) {
     try await database.latches.acquire(.index(keyspace))
     defer { database.latches.release(.index(keyspace)) }
     try await removeRests()
-    try await gatherAll(atLeast: Self.gatheredCount)
+    try await gatherAll(atLeast: Self.dueCount)
+    while try await removeDead() {}
+    try await close(below: closing ?? .max)
+  }
+
+  /// The generation of documents that are written now.
+  func generation() async throws(DatabaseError) -> UInt64 {
+    try await database.read(try database.engineSnapshot()) { (rows) throws(DatabaseError) in
+      guard let index = try builder.index(in: rows) else { return 0 }
+      return try rows.searchGeneration(of: index)
+    }
+  }
+
+  /// Says that no documents come into the generations below a number any more, when none is left
+  /// there: neither searches nor upkeep look there again.
+  private func close(below limit: UInt64) async throws(DatabaseError) {
+    _ = try await commit { (rows) throws(DatabaseError) -> (Batch, Int)? in
+      guard let index = try builder.index(in: rows) else { return nil }
+      let keys = index.searchKeys
+      var state = try rows.searchState(of: index)
+      var end = min(limit, state.nextRun)
+      var walk = RangeWalk(
+        rows, [KeyRange(lower: keys.fresh(state.firstFresh), upper: keys.fresh(end))])
+      if try walk.next() {
+        let key = walk.cursor.key.array
+        end = try checkingRow(of: index) { () throws(MalformedBytes) in
+          var reader = ByteReader(key.bytes)
+          _ = try reader.take(keys.prefix.count + 1)
+          return UInt64(bigEndian: try reader.littleEndian())
+        }
+      }
+      guard end > state.firstFresh else { return nil }
+      var batch = Batch()
+      batch.basis = rows.snapshot.sequence
+      batch.guardUnchanged(CatalogKey.keyspace(keyspace).bytes)
+      batch.guardUnchanged(keys.state.bytes)
+      batch.guardUnchanged(from: keys.fresh(state.firstFresh).bytes, to: keys.fresh(end).bytes)
+      for old in state.firstClosed..<state.firstFresh { batch.delete(keys.closed(old).bytes) }
+      for closed in state.firstFresh..<end { batch.put(keys.closed(closed).bytes, [1].bytes) }
+      (state.firstClosed, state.firstFresh) = (state.firstFresh, end)
+      batch.put(keys.state.bytes, state.bytes.bytes)
+      return (batch, 1)
+    }
   }
 
   /// Gathers all there is and merges all runs into one: what a search reads least of.
@@ -113,6 +158,8 @@ struct SearchPacker: Sendable {
     try await removeRests()
     try await gatherAll(atLeast: 1)
     while try await merge(atLeast: 2, acrossLevels: true) {}
+    while try await removeDead() {}
+    try await close(below: .max)
   }
 
   private func gatherAll(atLeast least: Int) async throws(DatabaseError) {
@@ -128,17 +175,19 @@ struct SearchPacker: Sendable {
     let count = try await commit { (rows) throws(DatabaseError) -> (Batch, Int)? in
       guard let index = try builder.index(in: rows) else { return nil }
       let keys = index.searchKeys
-      var run = GatheredRun(index, pattern.ancestorCount, try rows.searchState(of: index))
+      let state = try rows.searchState(of: index)
+      var run = GatheredRun(index, pattern.ancestorCount, state)
+      let start = keys.fresh(state.firstFresh)
       var batch = Batch()
       batch.basis = rows.snapshot.sequence
       batch.guardUnchanged(CatalogKey.keyspace(keyspace).bytes)
-      var walk = RangeWalk(rows, [KeyRange(lower: keys.fresh([]), upper: keys.runs(from: 0))])
+      var walk = RangeWalk(rows, [KeyRange(lower: start, upper: keys.runs(from: 0))])
       var (count, bytes) = (0, 0)
       while count < Self.gatheredCount, bytes < Self.gatheredBytes, try walk.next() {
         try walk.show { (key, value) throws(DatabaseError) in
           batch.guardUnchanged(key)
           batch.delete(key)
-          try run.add(value, tail: key.extracting(keys.fresh([]).count...).array)
+          try run.add(value, tail: key.extracting(start.count...).array)
           count += 1
           bytes += value.byteCount
         }
@@ -179,14 +228,38 @@ struct SearchPacker: Sendable {
       ? state.runs
       : Array(
         state.runs.reversed().prefix { $0.level <= last.level }.reversed())
-    guard runs.count >= least, let first = runs.first else { return false }
-    var merged = SearchRun(
-      number: state.nextRun, level: min(64, (runs.map(\.level).max() ?? 0) + 1),
-      first: first.first, count: 0)
-    merged.count = Int(last.first - first.first) + last.count
+    guard runs.count >= least else { return false }
+    return try await merge(runs, of: index, state, at: snapshot)
+  }
+
+  /// Copies a run of which a tenth is no more; false when there is none.
+  private func removeDead() async throws(DatabaseError) -> Bool {
+    let snapshot = try database.engineSnapshot()
+    let found = try await database.read(snapshot) {
+      (rows) throws(DatabaseError) -> (IndexDefinition, SearchState, SearchRun)? in
+      guard let index = try builder.index(in: rows) else { return nil }
+      let state = try rows.searchState(of: index)
+      for run in state.runs {
+        let dead = run.documents - (try rows.aliveCount(of: run, index))
+        if dead > 0, dead * 10 >= run.documents { return (index, state, run) }
+      }
+      return nil
+    }
+    guard let (index, state, run) = found else { return false }
+    return try await merge([run], of: index, state, at: snapshot)
+  }
+
+  /// Makes one run of several that follow each other.
+  private func merge(
+    _ runs: [SearchRun], of index: IndexDefinition, _ state: SearchState, at snapshot: Snapshot
+  ) async throws(DatabaseError) -> Bool {
+    guard let first = runs.first, let last = runs.last else { return false }
     let merger = try await database.read(snapshot) { (rows) throws(DatabaseError) in
       try RunMerger(index, runs, pattern.ancestorCount, in: rows)
     }
+    let merged = SearchRun(
+      number: state.nextRun, first: first.first, count: Int(last.first - first.first) + last.count,
+      documents: merger.documents)
     var behind: [UInt8]?
     while true {
       try refuseWhenCancelled("runs are merged later")
@@ -200,8 +273,9 @@ struct SearchPacker: Sendable {
         var batch = Batch()
         batch.basis = rows.snapshot.sequence
         batch.guardUnchanged(CatalogKey.keyspace(keyspace).bytes)
-        for (bytes, key, ordinal) in part.chunks {
-          batch.put(index.searchKeys.chunk(target.number, key, ordinal).bytes, bytes.bytes)
+        for chunk in part.chunks {
+          let key = index.searchKeys.chunk(target.number, chunk.key, chunk.ordinal)
+          batch.put(key.bytes, chunk.bytes.bytes)
         }
         return (batch, part.chunks.count)
       }
@@ -215,7 +289,8 @@ struct SearchPacker: Sendable {
       guard let place = state.runs.firstIndex(of: first), state.nextRun == target.number else {
         return nil
       }
-      state.runs.replaceSubrange(place..<(place + runs.count), with: [target])
+      let documents = target.documents > 0 ? [target] : []
+      state.runs.replaceSubrange(place..<(place + runs.count), with: documents)
       state.nextRun += 1
       var batch = Batch()
       batch.basis = rows.snapshot.sequence
@@ -224,43 +299,78 @@ struct SearchPacker: Sendable {
       batch.put(index.searchKeys.state.bytes, state.bytes.bytes)
       return (batch, 1)
     }
-    try await removeRests()
+    if isDone != nil {
+      for run in runs { try await remove(run.number) }
+    }
     return isDone != nil
   }
 
-  /// Removes chunks of runs that there are not: of merged ones, and of a merge that was not ended.
+  /// Removes chunks of runs that there are not: of a merge that was not ended, and of merged runs
+  /// that were not removed. Once after the database was opened, and after a failure; what is merged
+  /// now is removed by its number, because going over what was removed before costs time.
   private func removeRests() async throws(DatabaseError) {
+    guard database.searches.takesRests(of: keyspace) else { return }
+    do throws(DatabaseError) {
+      while let run = try await firstRest() { try await remove(run) }
+    } catch {
+      database.searches.noteRests(of: keyspace)
+      throw error
+    }
+  }
+
+  /// The number of the first run of which there are chunks and nothing else.
+  private func firstRest() async throws(DatabaseError) -> UInt64? {
+    try await database.read(try database.engineSnapshot()) {
+      (rows) throws(DatabaseError) -> UInt64? in
+      guard let index = try builder.index(in: rows) else { return nil }
+      let known = Set(try rows.searchState(of: index).runs.map(\.number))
+      let keys = index.searchKeys
+      var walk = RangeWalk(
+        rows, [KeyRange(lower: keys.runs(from: 0), upper: keys.document(0))])
+      var isThere = try walk.next()
+      while isThere {
+        let key = walk.cursor.key.array
+        let run = try checkingRow(of: index) { () throws(MalformedBytes) in
+          var reader = ByteReader(key.bytes)
+          _ = try reader.take(keys.prefix.count + 1)
+          return UInt64(bigEndian: try reader.littleEndian())
+        }
+        guard known.contains(run) else { return run }
+        isThere = try walk.next(from: keys.runs(from: run + 1))
+      }
+      return nil
+    }
+  }
+
+  /// Removes the chunks of a run.
+  private func remove(_ run: UInt64) async throws(DatabaseError) {
+    let behind = Guarded<[UInt8]?>(nil)
     var isLeft = true
     while isLeft {
       try refuseWhenCancelled("what is left of runs goes later")
       isLeft =
         try await commit { (rows) throws(DatabaseError) -> (Batch, Int)? in
           guard let index = try builder.index(in: rows) else { return nil }
-          let known = Set(try rows.searchState(of: index).runs.map(\.number))
-          let keys = index.searchKeys
-          let range = KeyRange(lower: keys.runs(from: 0), upper: keys.document(0))
+          guard !(try rows.searchState(of: index).runs.contains { $0.number == run }) else {
+            return nil
+          }
+          var range = index.searchKeys.range(run)
+          if let start = behind.withLock({ $0 }) { range.lower = start }
           var walk = RangeWalk(rows, [range])
           var batch = Batch()
           batch.basis = rows.snapshot.sequence
           batch.guardUnchanged(CatalogKey.keyspace(keyspace).bytes)
+          var last: [UInt8] = []
           var count = 0
-          var isThere = try walk.next()
-          while isThere, count < 2048 {
-            let key = walk.cursor.key.array
-            let run = try checkingRow(of: index) { () throws(MalformedBytes) in
-              var reader = ByteReader(key.bytes)
-              _ = try reader.take(keys.prefix.count + 1)
-              return UInt64(bigEndian: try reader.littleEndian())
-            }
-            if known.contains(run) {
-              isThere = try walk.next(from: keys.runs(from: run + 1))
-            } else {
-              batch.delete(key.bytes)
-              count += 1
-              isThere = try walk.next()
-            }
+          while count < 2048, try walk.next() {
+            last = walk.cursor.key.array
+            batch.delete(last.bytes)
+            count += 1
           }
-          return count > 0 ? (batch, count) : nil
+          guard count > 0 else { return nil }
+          let next = last + [0]
+          behind.withLock { $0 = next }
+          return (batch, count)
         } != nil
     }
   }
@@ -283,7 +393,7 @@ private struct GatheredRun {
   /// Adds a document that has these terms.
   mutating func add(_ row: RawSpan, tail: [UInt8]) throws(DatabaseError) {
     do throws(MalformedBytes) {
-      let fresh = try FreshRow(row)
+      let fresh = try FreshRow(row.array)
       let scope = try index.scope(ofTail: tail, ancestorCount: ancestorCount)
       try builder.add(fresh, scope: scope, UInt32(documents.count))
       documents.append((tail, fresh.lengths))
@@ -296,17 +406,17 @@ private struct GatheredRun {
     guard !documents.isEmpty else { return }
     let keys = index.searchKeys
     let run = SearchRun(
-      number: state.nextRun, level: 0, first: state.nextOrdinal, count: documents.count)
-    for (bytes, key, ordinal) in builder.chunks() {
-      batch.put(keys.chunk(run.number, key, ordinal).bytes, bytes.bytes)
+      number: state.nextRun, first: state.nextOrdinal, count: documents.count,
+      documents: documents.count)
+    for chunk in builder.chunks() {
+      batch.put(keys.chunk(run.number, chunk.key, chunk.ordinal).bytes, chunk.bytes.bytes)
     }
     for (number, document) in documents.enumerated() {
       let ordinal = run.first + UInt64(number)
       let row = SearchedDocument(lengths: document.lengths, tail: document.tail)
       batch.put(keys.document(ordinal).bytes, row.bytes.bytes)
-      var value: [UInt8] = []
-      value.appendVarint(ordinal)
-      batch.put(keys.ordinal(document.tail).bytes, value.bytes)
+      batch.put(
+        keys.place(document.tail).bytes, SearchedPlace.gathered(ordinal).bytes.bytes)
     }
     state.nextOrdinal += UInt64(documents.count)
     state.nextRun += 1

@@ -17,6 +17,10 @@ struct SearchExecutor {
     var fields: [Int]
     /// Tails of the documents that are not gathered yet.
     var fresh: [[UInt8]] = []
+
+    var failure: (MalformedBytes) -> DatabaseError {
+      { [index = reader.index] in DatabaseError(searching: index, $0) }
+    }
   }
 
   /// A run of a part; nil stands for the documents not gathered yet.
@@ -39,6 +43,7 @@ struct SearchExecutor {
     var source: Int
     var document: UInt32
     var orderedBy: [Value?] = []
+    var snapshot: DocumentSnapshot?
   }
 
   private let search: SearchQuery
@@ -122,7 +127,8 @@ struct SearchExecutor {
     for number in parts.indices {
       let part = parts[number]
       for run in part.reader.runs {
-        statistics.add(Self.chosen(part.fields, of: try part.reader.statistics(of: run)))
+        let known = search.query.database.searchStatistics
+        statistics.add(Self.chosen(part.fields, of: try part.reader.statistics(of: run, known)))
       }
       var postings = FreshPostings(parsed, fields: part.fields)
       var tails: [[UInt8]] = []
@@ -145,7 +151,7 @@ struct SearchExecutor {
     for (number, part) in parts.enumerated() {
       for run in part.reader.runs {
         sources.append(Source(part: number, run: run))
-        try evaluator.addRun { (leaf) throws(DatabaseError) in
+        try evaluator.addRun(failure: part.failure) { (leaf) throws(DatabaseError) in
           let unit = parsed.units[leaf.unit]
           return try part.reader.postings(
             of: unit.places[leaf.place], field: part.fields[leaf.field], in: run,
@@ -154,7 +160,7 @@ struct SearchExecutor {
       }
       sources.append(Source(part: number, run: nil))
       let postings = fresh[number]
-      try evaluator.addRun { (leaf) throws(DatabaseError) in
+      try evaluator.addRun(failure: part.failure) { (leaf) throws(DatabaseError) in
         var leaf = leaf
         leaf.field = part.fields[leaf.field]
         return postings[leaf]
@@ -173,18 +179,10 @@ struct SearchExecutor {
   /// The documents found, in order.
   mutating func matches() throws(DatabaseError) -> [SearchMatch] {
     guard query.limit > 0 else { return [] }
-    var heap = CandidateHeap<Candidate> { $0.score > $1.score }
-    for (source, hits) in evaluator.finish().enumerated() {
-      for place in hits.documents.indices {
-        heap.add(
-          Candidate(
-            score: hits.values[place], source: source, document: hits.documents[place]))
-      }
-    }
-    candidateCount = heap.count
-    heap.order()
     let shape = try search.shape()
-    let found = try shape.orders.isEmpty ? byScore(&heap) : byFields(&heap)
+    let all = evaluator.finish()
+    candidateCount = all.reduce(0) { $0 + $1.documents.count }
+    let found = try shape.orders.isEmpty ? byScore(all) : byFields(all)
     var matches: [SearchMatch] = []
     for document in found {
       guard let snapshot = try snapshot(of: document) else { continue }
@@ -210,27 +208,68 @@ struct SearchExecutor {
     return count
   }
 
-  private func byScore(
-    _ heap: inout CandidateHeap<Candidate>
-  ) throws(DatabaseError) -> [Found] {
-    var found: [Found] = []
+  /// The best that are wanted. First a few more candidates than that are looked at, and more only
+  /// when too many of those are no more or do not meet the other conditions.
+  private func byScore(_ all: [UnitHits]) throws(DatabaseError) -> [Found] {
     let wanted = query.limit.addingReportingOverflow(query.offset)
     let limit = wanted.overflow ? Int.max : wanted.partialValue
-    while found.count < limit, let best = heap.takeFirst() {
-      // Documents of one score are in the order of their keys.
-      var equal = [best]
-      while let next = heap.first, next.score == best.score {
-        equal.append(next)
-        heap.takeFirst()
+    var room = max(64, limit > candidateCount / 4 ? candidateCount : limit * 4)
+    var found: [Found] = []
+    var bound = Double.infinity
+    while true {
+      let (best, isAll) = candidates(all, room, below: bound)
+      // Where the room ends, there may be more of the same score.
+      let cut = isAll ? -Double.infinity : best.last?.score ?? -Double.infinity
+      var next = 0
+      while found.count < limit, next < best.count, best[next].score > cut {
+        // Documents of one score are in the order of their keys.
+        let score = best[next].score
+        var group: [Found] = []
+        while next < best.count, best[next].score == score {
+          if let document = try find(best[next], isWhole: true), isBehindStart(document) {
+            group.append(document)
+          }
+          next += 1
+        }
+        if group.count > 1 { group.sort { $0.key.bytes.compare($1.key.bytes) < 0 } }
+        found += group
+        bound = score
       }
-      var group: [Found] = []
-      for candidate in equal {
-        if let document = try find(candidate), isBehindStart(document) { group.append(document) }
-      }
-      group.sort { $0.key.bytes.compare($1.key.bytes) < 0 }
-      found += group
+      guard !isAll, found.count < limit else { break }
+      room = room.multipliedReportingOverflow(by: 8).partialValue
     }
     return Array(found.prefix(limit).dropFirst(query.offset))
+  }
+
+  /// The best `room` of all that are below a score, and whether these are all.
+  private func candidates(
+    _ all: [UnitHits], _ room: Int, below bound: Double
+  ) -> (best: [Candidate], isAll: Bool) {
+    var kept: [Candidate] = []
+    kept.reserveCapacity(min(candidateCount, 2 * room))
+    var least = -Double.infinity
+    var isAll = true
+    for (source, hits) in all.enumerated() {
+      for place in hits.documents.indices {
+        let score = hits.values[place]
+        guard score > least, score < bound else {
+          if score < bound { isAll = false }
+          continue
+        }
+        kept.append(Candidate(score: score, source: source, document: hits.documents[place]))
+        guard kept.count >= 2 * room else { continue }
+        kept.sort { $0.score > $1.score }
+        kept.removeLast(kept.count - room)
+        least = kept.last?.score ?? least
+        isAll = false
+      }
+    }
+    kept.sort { $0.score > $1.score }
+    if kept.count > room {
+      kept.removeLast(kept.count - room)
+      isAll = false
+    }
+    return (kept, isAll)
   }
 
   private func isBehindStart(_ document: Found) -> Bool {
@@ -240,19 +279,24 @@ struct SearchExecutor {
     return Array(tail).bytes.compare(start.tail.bytes) > 0
   }
 
-  private func byFields(
-    _ heap: inout CandidateHeap<Candidate>
-  ) throws(DatabaseError) -> [Found] {
+  private func byFields(_ all: [UnitHits]) throws(DatabaseError) -> [Found] {
     var found: [Found] = []
-    while let candidate = heap.takeFirst() {
-      if let document = try find(candidate) { found.append(document) }
+    for (source, hits) in all.enumerated() {
+      for (document, score) in zip(hits.documents, hits.values) {
+        let candidate = Candidate(score: score, source: source, document: document)
+        if let document = try find(candidate) { found.append(document) }
+      }
     }
     found.sort { query.orders.areInOrder($0.orderedBy, $1.orderedBy) }
     return Array(found.dropFirst(query.offset).prefix(query.limit))
   }
 
   /// The document of a candidate, if it is there and meets the query's conditions.
-  private func find(_ candidate: Candidate) throws(DatabaseError) -> Found? {
+  ///
+  /// - Parameter isWhole: whether it is to be copied; otherwise what it is ordered by.
+  private func find(
+    _ candidate: Candidate, isWhole: Bool = false
+  ) throws(DatabaseError) -> Found? {
     let source = sources[candidate.source]
     let part = parts[source.part]
     let tail: [UInt8]?
@@ -269,12 +313,15 @@ struct SearchExecutor {
       guard try part.matcher.matches(view, key) else { return }
       found = Found(
         score: candidate.score, key: key.array, part: source.part, source: candidate.source,
-        document: candidate.document, orderedBy: try part.matcher.sortKeys(of: view, key))
+        document: candidate.document,
+        orderedBy: isWhole ? [] : try part.matcher.sortKeys(of: view, key),
+        snapshot: isWhole ? try part.shaper.snapshot(view, row, key) : nil)
     }
     return found
   }
 
   private func snapshot(of found: Found) throws(DatabaseError) -> DocumentSnapshot? {
+    if let snapshot = found.snapshot { return snapshot }
     let part = parts[found.part]
     var snapshot: DocumentSnapshot?
     _ = try rows.show(found.key, part.upgrader) { (key, row) throws(DatabaseError) in
@@ -298,9 +345,11 @@ struct SearchExecutor {
         }
         let start = [UInt8(field + 1)] + prefix
         try part.reader.forEachFresh { (_, row) throws(MalformedBytes) in
-          try row.forEach { (term, _, _) throws(MalformedBytes) in
-            if term.starts(with: start) { counts[term.extracting(1...).array, default: 0] += 1 }
-            return true
+          var reader = row.terms()
+          while try reader.next() {
+            if reader.term.starts(with: start) {
+              counts[Array(reader.term.dropFirst()), default: 0] += 1
+            }
           }
         }
       }
@@ -311,49 +360,5 @@ struct SearchExecutor {
       $0.documents != $1.documents
         ? $0.documents > $1.documents : $0.term.compareBytes($1.term) < 0
     }.prefix(max(0, limit)).map { $0 }
-  }
-}
-
-/// The first of many, one after the other, without sorting those that nobody asks for.
-private struct CandidateHeap<Element> {
-  private var elements: [Element] = []
-  private let isInFront: (Element, Element) -> Bool
-
-  init(_ isInFront: @escaping (Element, Element) -> Bool) {
-    self.isInFront = isInFront
-  }
-
-  var count: Int { elements.count }
-  var first: Element? { elements.first }
-
-  mutating func add(_ element: Element) { elements.append(element) }
-
-  /// To be called once all were added.
-  mutating func order() {
-    for place in stride(from: elements.count / 2 - 1, through: 0, by: -1) { sink(place) }
-  }
-
-  @discardableResult
-  mutating func takeFirst() -> Element? {
-    guard let first = elements.first, let last = elements.popLast() else { return nil }
-    if !elements.isEmpty {
-      elements[0] = last
-      sink(0)
-    }
-    return first
-  }
-
-  private mutating func sink(_ start: Int) {
-    var place = start
-    while true {
-      let left = 2 * place + 1
-      guard left < elements.count else { return }
-      let right = left + 1
-      let child =
-        right < elements.count && isInFront(elements[right], elements[left]) ? right : left
-      guard isInFront(elements[child], elements[place]) else { return }
-      elements.swapAt(child, place)
-      place = child
-    }
   }
 }

@@ -4,21 +4,29 @@
 internal import OndolEngine
 
 /// Reads one index of words, in one scope.
-struct WordIndexReader: Sendable {
+final class WordIndexReader {
   /// Terms that a beginning of a word may stand for.
   static let mostTerms = 1_024
 
   let rows: Rows
   let index: IndexDefinition
   let runs: [SearchRun]
+  /// The first generation that may have documents.
+  private let firstFresh: UInt64
   /// What the keys of postings begin with.
   private let scope: [UInt8]
+  /// Over the chunks of all runs.
+  private var walk: RangeWalk
 
   init(_ index: IndexDefinition, scope: [UInt8], in rows: Rows) throws(DatabaseError) {
     self.rows = rows
     self.index = index
     self.scope = scope
-    runs = try rows.searchState(of: index).runs
+    let state = try rows.searchState(of: index)
+    runs = state.runs
+    firstFresh = state.firstFresh
+    let keys = index.searchKeys
+    walk = RangeWalk(rows, [KeyRange(lower: keys.runs(from: 0), upper: keys.document(0))])
   }
 
   // MARK: - Runs
@@ -26,33 +34,41 @@ struct WordIndexReader: Sendable {
   /// Shows the entries of a run from a key on, until `visit` answers false.
   private func forEachEntry(
     of run: SearchRun, from key: [UInt8],
-    _ visit: (borrowing ChunkReader) throws(MalformedBytes) -> Bool
+    _ visit: (ChunkReader) throws(MalformedBytes) -> Bool
   ) throws(DatabaseError) {
-    var range = index.searchKeys.range(run.number)
-    range.lower += key
-    var walk = RangeWalk(rows, [range])
-    var goesOn = true
-    while goesOn, try walk.next() {
-      let chunk = try walk.value
+    let range = index.searchKeys.range(run.number)
+    let end = range.upper
+    var isThere = try walk.next(from: range.lower + key)
+    var isFirst = true
+    while isThere, walk.cursor.key.compare(end.bytes) < 0 {
+      var chunk = ChunkReader(try walk.value.array)
       do throws(MalformedBytes) {
-        var reader = ChunkReader(chunk)
-        while goesOn, try reader.next() {
-          if reader.key.bytes.compare(key.bytes) >= 0 { goesOn = try visit(reader) }
+        if isFirst, try chunk.seek(key), !(try visit(chunk)) { return }
+        while try chunk.next() {
+          if !(try visit(chunk)) { return }
         }
       } catch {
         throw DatabaseError(searching: index, error)
       }
+      isFirst = false
+      isThere = try walk.next()
     }
   }
 
-  /// What scores depend on, of the documents of a run.
-  func statistics(of run: SearchRun) throws(DatabaseError) -> SearchStatistics {
+  /// What scores depend on, of the documents of a run. Runs do not change, so it is remembered.
+  func statistics(
+    of run: SearchRun, _ known: SearchStatisticsCache
+  ) throws(DatabaseError) -> SearchStatistics {
+    let place = SearchStatisticsCache.Place(
+      index: index.keyspace, run: run.number, scope: scope)
+    if let statistics = known[place] { return statistics }
     let key = scope + [0]
     var statistics = SearchStatistics()
     try forEachEntry(of: run, from: key) { (entry) throws(MalformedBytes) in
       if entry.key == key { statistics = try entry.statistics() }
       return false
     }
+    known[place] = statistics
     return statistics
   }
 
@@ -67,7 +83,7 @@ struct WordIndexReader: Sendable {
       case .exact:
         var list = Postings()
         try forEachEntry(of: run, from: key) { (entry) throws(MalformedBytes) in
-          guard entry.key == key else { return false }
+          guard entry.key == key, entry.entry.count > 0 else { return false }
           try entry.decode(positions: positions, into: &list)
           return true
         }
@@ -76,8 +92,12 @@ struct WordIndexReader: Sendable {
         lists += try postings(behind: key, of: run, positions: positions)
       }
     }
-    let merged = Postings(merging: lists, keepsPositions: positions)
-    if let last = merged.documents.last, last >= UInt32(run.count) {
+    guard !lists.isEmpty else { return Postings() }
+    let all = lists
+    let merged = try checkingRow(of: index) { () throws(MalformedBytes) in
+      try Postings(merging: all, keepsPositions: positions)
+    }
+    if let last = merged.documents.last, last >= UInt32(clamping: run.count) {
       throw DatabaseError(
         searching: index, MalformedBytes(at: 0, "a posting of no document of its run"))
     }
@@ -90,7 +110,7 @@ struct WordIndexReader: Sendable {
     var lists: [Postings] = []
     var last: [UInt8] = []
     try forEachEntry(of: run, from: prefix) { (entry) throws(MalformedBytes) in
-      guard entry.key.starts(with: prefix) else { return false }
+      guard entry.key.starts(with: prefix), entry.entry.count > 0 else { return false }
       if entry.key != last {
         last = entry.key
         lists.append(Postings())
@@ -134,19 +154,42 @@ struct WordIndexReader: Sendable {
 
   /// Shows the tail and the terms of each document that is not gathered yet.
   func forEachFresh(
-    _ visit: ([UInt8], borrowing FreshRow) throws(MalformedBytes) -> Void
+    _ visit: ([UInt8], FreshRow) throws(MalformedBytes) -> Void
   ) throws(DatabaseError) {
-    let begin = index.searchKeys.fresh([]).count
-    let lower = index.searchKeys.fresh(scope)
-    let upper = scope.isEmpty ? index.searchKeys.runs(from: 0) : KeyRange(prefix: lower).upper
-    var walk = RangeWalk(rows, [KeyRange(lower: lower, upper: upper)])
+    let keys = index.searchKeys
+    let begin = keys.fresh(firstFresh).count
+    let all = KeyRange(lower: keys.fresh(firstFresh), upper: keys.runs(from: 0))
+    var walk = RangeWalk(rows, [all])
     while try walk.next() {
       try walk.show { (key, value) throws(DatabaseError) in
+        guard key.extracting(begin...).starts(with: scope) else { return }
         do throws(MalformedBytes) {
-          try visit(key.extracting(begin...).array, FreshRow(value))
+          try visit(key.extracting(begin...).array, FreshRow(value.array))
         } catch {
           throw DatabaseError(searching: index, error)
         }
+      }
+    }
+  }
+}
+
+/// What scores depend on, of runs that were searched lately.
+final class SearchStatisticsCache: Sendable {
+  struct Place: Hashable, Sendable {
+    var index: Keyspace
+    var run: UInt64
+    var scope: [UInt8]
+  }
+
+  private static let mostPlaces = 4_096
+  private let known = Guarded<[Place: SearchStatistics]>([:])
+
+  subscript(place: Place) -> SearchStatistics? {
+    get { known.withLock { $0[place] } }
+    set {
+      known.withLock { known in
+        if known.count >= Self.mostPlaces { known.removeAll() }
+        known[place] = newValue
       }
     }
   }

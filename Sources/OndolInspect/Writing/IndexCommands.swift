@@ -29,6 +29,9 @@ struct MakeIndexCommand: AsyncParsableCommand {
   @Flag(help: "On the elements of the field, which is an array.")
   var array = false
 
+  @Flag(help: "Of the words in the fields' texts, for `ondol search`.")
+  var search = false
+
   @Option(name: .customLong("where"), help: "Only documents that meet this, as 'price >= 10'.")
   var condition: String?
 
@@ -43,6 +46,9 @@ struct MakeIndexCommand: AsyncParsableCommand {
     }
     if array, unique { throw ValidationError("--array and --unique exclude each other") }
     if nullsNotDistinct, !unique { throw ValidationError("--nulls-not-distinct needs --unique") }
+    if search, unique || array || ttl != nil || condition != nil {
+      throw ValidationError("--search excludes --unique, --array, --where and --ttl")
+    }
     if place.group, unique || ttl != nil {
       throw ValidationError("--group excludes --unique and --ttl")
     }
@@ -58,6 +64,14 @@ struct MakeIndexCommand: AsyncParsableCommand {
       }
       let name = try await globals.showing(.things("documents")) { bar in
         let progress = { (progress: IndexProgress) in bar.show(progress.documents) }
+        if search, place.group {
+          let group = database.collectionGroup(place.collection)
+          return try await group.createSearchIndex(on: fields, progress: progress)
+        }
+        if search {
+          return try await database.collection(place.collection)
+            .createSearchIndex(on: fields, progress: progress)
+        }
         if place.group {
           let group = database.collectionGroup(place.collection)
           return try await group.createIndex(on: fields, where: condition, progress: progress)

@@ -146,6 +146,7 @@ private struct NaiveIndex {
       }
       if step >= 4 || declaresFirst { try await compare(database, naive, seed, &random) }
     }
+    #expect(try await database.verify().isEmpty, "seed \(seed)")
     try await database.close()
   }
 

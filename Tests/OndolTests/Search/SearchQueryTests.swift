@@ -9,7 +9,7 @@ import Testing
 
 @Suite struct SearchQueryTests {
   private func notes(_ texts: [(String, String, Int)]) async throws -> CollectionReference {
-    let database = try await Database.inMemory()
+    let database = try await Database.underTest()
     let notes = database.collection("notes")
     try await notes.createSearchIndex(on: ["title", "body"], weights: ["title": 3])
     for (id, text, number) in texts {
@@ -79,7 +79,7 @@ import Testing
   }
 
   @Test func `A user's words are found in that user's collection and in the group`() async throws {
-    let database = try await Database.inMemory()
+    let database = try await Database.underTest()
     let mine = database.collection("users/me/notes")
     let yours = database.collection("users/you/notes")
     try await mine.document("x").setData(["body": "warm floor"])

@@ -49,8 +49,8 @@ import Testing
     writer.addField(Tokenizer().tokens(of: "lamp"))
     let row = try #require(writer.row())
     var builder = RunBuilder()
-    try builder.add(FreshRow(row.bytes), scope: [], 0)
-    try builder.add(FreshRow(row.bytes), scope: [], 1)
+    try builder.add(FreshRow(row), scope: [], 0)
+    try builder.add(FreshRow(row), scope: [], 1)
     let chunk = try #require(builder.chunks().first).bytes
     for _ in 0..<500 {
       var (damagedRow, damagedChunk) = (row, chunk)
@@ -62,17 +62,22 @@ import Testing
       }
       if Bool.random(using: &random) { damagedRow.removeLast(damagedRow.count / 2) }
       do throws(MalformedBytes) {
-        let fresh = try FreshRow(damagedRow.bytes)
+        let fresh = try FreshRow(damagedRow)
         _ = fresh.mayHave(random.next())
-        try fresh.forEach { (_, _, positions) throws(MalformedBytes) in
-          _ = try PositionReader.positions(positions)
-          return true
-        }
+        var terms = fresh.terms()
+        while try terms.next() { _ = try terms.readPositions() }
       } catch {}
       do throws(MalformedBytes) {
-        var reader = ChunkReader(damagedChunk.bytes)
-        var postings = Postings()
-        while try reader.next() { try reader.decode(positions: true, into: &postings) }
+        var reader = ChunkReader(damagedChunk)
+        while try reader.next() {
+          var postings = Postings()
+          try reader.decode(positions: true, into: &postings)
+          var cursor = PositionCursor(postings)
+          for place in postings.documents.indices { _ = try cursor.positions(of: place) }
+          try reader.forEach { (_, _, _, _) in }
+        }
+        var other = ChunkReader(damagedChunk)
+        if try other.seek([1, 0x6c, 0x61]) { while try other.next() {} }
       } catch {}
       _ = try? SearchState(damagedRow.bytes)
       _ = try? SearchedDocument(damagedRow.bytes)

@@ -1,0 +1,98 @@
+// Listening to searches. A search is filed under terms that each of its documents has one of; a
+// commit without any of them does not wake it. One that is concerned is asked again.
+
+internal import OndolEngine
+
+/// What makes two searches the same to listen to.
+struct SearchWatchKey: Hashable, Sendable {
+  var shape: QueryShape
+  var text: String
+  var fields: [QueryField]
+  var matchesAll: Bool
+  var startScore: Double?
+  var startTail: [UInt8]
+}
+
+/// What a search finds.
+private struct SearchView: LiveView {
+  let plan: LiveQueryPlan
+  let matches: [SearchMatch]
+  private(set) var isStale = false
+
+  init(_ plan: LiveQueryPlan, _ matches: [SearchMatch]) {
+    self.plan = plan
+    self.matches = matches
+  }
+
+  func isSame(as other: SearchView) -> Bool {
+    matches.count == other.matches.count
+      && zip(matches, other.matches).allSatisfy { mine, others in
+        mine.document.reference == others.document.reference
+          && mine.document.showsSame(as: others.document, comparesFields: plan.comparesFields)
+      }
+  }
+
+  mutating func apply(_ changes: some Collection<ObservedChange>) -> Bool {
+    if changes.contains(where: isConcerned) { isStale = true }
+    return false
+  }
+
+  private func isConcerned(_ change: ObservedChange) -> Bool {
+    let name = plan.shape.name(of: change.path)
+    return [change.before, change.after].contains { fields in
+      fields.map { plan.shape.matches($0, name: name) } ?? false
+    }
+  }
+}
+
+extension SearchQuery {
+  /// What is found, and again whenever another document is found or one of those that are changes.
+  ///
+  /// The first element comes at once. Later ones come only after commits that write or delete a
+  /// document with a word of the search; others do not wake the listener, and so do not show that
+  /// scores are a little different because there are more documents.
+  ///
+  ///     for try await matches in notes.query.search("온돌", in: "body").snapshots { … }
+  ///
+  /// - Complexity: a commit pays O(words of the texts it changes), however many listen. A commit
+  ///   that concerns the search has it asked again, as `getMatches()`.
+  public var snapshots: Updates<[SearchMatch]> {
+    let search = self
+    let database = query.database
+    return Updates { () throws(DatabaseError) in
+      let shape = try search.shape()
+      let key = WatchKey.search(
+        SearchWatchKey(
+          shape: shape, text: search.text, fields: search.fields.map { .field($0) },
+          matchesAll: search.matching == .all, startScore: search.start?.score,
+          startTail: search.start?.tail ?? []))
+      return WatchListener(database, key) { () throws(DatabaseError) in
+        let plan = try LiveQueryPlan(shape, in: database)
+        let subscription = Subscription(
+          place: ListeningPlace(shape.source), predicates: search.predicates)
+        return database.observers.attach(key, [subscription]) {
+          Watch { (moment) throws(DatabaseError) in
+            let (snapshot, point) = try database.datedSnapshot(moment)
+            let matches = try await database.read(snapshot, canBeCancelled: true) {
+              (rows) throws(DatabaseError) in
+              try search.matches(in: rows)
+            }
+            return Evaluation(view: SearchView(plan, matches), point: point)
+          }
+        }
+      } element: { (view: SearchView, _) in
+        view.matches
+      }
+    }
+  }
+
+  /// By what the search is found.
+  private var predicates: [AccessPredicate] {
+    let parsed = ParsedSearch(text, matchesAll: matching == .all, Tokenizer())
+    var predicates: Set<AccessPredicate> = []
+    for term in parsed.cover {
+      for field in fields { predicates.insert(.term(.field(field), term)) }
+    }
+    return Array(predicates)
+  }
+}
