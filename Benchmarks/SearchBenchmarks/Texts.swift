@@ -42,7 +42,8 @@ struct Vocabulary: Sendable {
   static let latin = Vocabulary(
     (0..<60_000).map { rank in
       rank < 4_000
-        ? syllables(rank * 1_657 % 4_900, 2) : syllables(rank * 7_919 % 343_000, rank % 3 == 0 ? 4 : 3)
+        ? syllables(rank * 1_657 % 4_900, 2)
+        : syllables(rank * 7_919 % 343_000, rank % 3 == 0 ? 4 : 3)
     })
 
   private static func syllables(_ number: Int, _ count: Int) -> String {

@@ -34,7 +34,8 @@ struct Main: AsyncParsableCommand {
         subcommands: [
           ShellCommand.self, ConsoleCommand.self, InfoCommand.self, CollectionsCommand.self,
           ListCommand.self, GetCommand.self, QueryCommand.self, SearchCommand.self,
-          CountCommand.self, AggregateCommand.self, SchemaCommand.self, IndexesCommand.self, TreeCommand.self,
+          CountCommand.self, AggregateCommand.self, SchemaCommand.self, IndexesCommand.self,
+          TreeCommand.self,
           BlobCommand.self, StatisticsCommand.self,
         ]),
       CommandGroup(name: "Watch", subcommands: [WatchCommand.self, TailCommand.self]),

@@ -27,8 +27,9 @@ enum WordsTarget: FuzzTarget {
       keys.append(reader.key)
       if reader.entry.count == 0 { _ = try? reader.statistics() }
       var list = Postings()
-      let isRead = reader.entry.count > 0 && (try? reader.decode(positions: true, into: &list)) != nil
-      guard isRead else { continue }
+      guard reader.entry.count > 0,
+        (try? reader.decode(positions: true, into: &list)) != nil
+      else { continue }
       demand(
         zip(list.documents, list.documents.dropFirst()).allSatisfy { $0 < $1 },
         "documents out of order")
@@ -43,7 +44,8 @@ enum WordsTarget: FuzzTarget {
     else { return }
     var seeker = ChunkReader(bytes)
     demand(
-      (try? seeker.seek(wanted)) == true && seeker.key == wanted, "a key that is there is not found")
+      (try? seeker.seek(wanted)) == true && seeker.key == wanted, "a key that is there is not found"
+    )
   }
 
   private static func readRows(_ bytes: [UInt8]) {

@@ -6,12 +6,12 @@
 //   keyspace ++ 02 ++ ordinal (8 BE)                  lengths by field, tail; a document of a run
 //   keyspace ++ 03 ++ tail                            where the document is: generation or ordinal
 //   keyspace ++ 04                                    the runs, and which numbers are next
-//   keyspace ++ 05 ++ generation (8 BE)               no document comes into the generation any more
+//   keyspace ++ 05 ++ generation (8 BE)               nothing comes into the generation any more
 //
 // The tail is what the document's key ends with: the ids of its ancestors and its own. A document
-// with words has row 03, and either row 00 or row 02. A write puts rows 00 and 03 and takes 02 away;
-// the postings that are left in runs mean nothing without 02, and go when runs are merged. Runs are
-// immutable. Only upkeep makes and merges them (SearchPacker), so ordinals are its alone and no
+// with words has row 03, and either row 00 or row 02. A write puts rows 00 and 03 and takes 02
+// away; the postings that are left in runs mean nothing without 02, and go when runs are merged.
+// Runs are immutable. Only upkeep makes and merges them (SearchPacker), so ordinals are its alone and no
 // two writers share a row.
 //
 // A generation is the number of the next run when the write was made. Once those below a number
@@ -121,6 +121,8 @@ struct SearchRun: Sendable, Equatable {
 struct SearchState: Sendable, Equatable {
   static let version: UInt8 = 1
   private static let mostRuns = 10_000
+  /// Generations that have a row 05.
+  static let mostClosed: UInt64 = 4_096
 
   var nextRun: UInt64 = 1
   /// The first generation that may have documents.
@@ -159,7 +161,9 @@ struct SearchState: Sendable, Equatable {
     firstFresh = try reader.varint()
     firstClosed = try reader.varint()
     nextOrdinal = try reader.varint()
-    guard firstClosed <= firstFresh, firstFresh <= nextRun else {
+    guard firstClosed <= firstFresh, firstFresh - firstClosed <= Self.mostClosed,
+      firstFresh <= nextRun, nextRun < 1 << 48, nextOrdinal < 1 << 48
+    else {
       throw MalformedBytes(at: reader.offset, "generations out of order")
     }
     for _ in 0..<(try reader.count(atMost: Self.mostRuns)) {

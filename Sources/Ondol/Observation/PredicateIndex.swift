@@ -1,8 +1,8 @@
 // Who may be concerned by a change of a document. Of each listener's conditions one is chosen that
 // can be looked up: an id, an equality or an `in` by hash, an array's elements by hash, a range in
-// an interval tree, a term of a search. A changed document is looked up once for each field that listeners name, as it
-// was and as it is; what comes back is asked its whole condition. So a commit costs what it changes
-// and what it concerns, not how many listen.
+// an interval tree, a term of a search. A changed document is looked up once for each field that
+// listeners name, as it was and as it is; what comes back is asked its whole condition. So a commit
+// costs what it changes and what it concerns, not how many listen.
 
 internal import OndolEngine
 

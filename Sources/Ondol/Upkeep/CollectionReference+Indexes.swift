@@ -31,9 +31,9 @@ public struct IndexInformation: Sendable, Hashable, Identifiable {
   /// How far it is when it is being built, by a call or in the background after the database was
   /// opened; nil when it is not its turn yet, or when it is ready.
   public let progress: IndexProgress?
-  /// Rows in the index, or documents in one of words, over all collections it serves: exact up to a thousand a collection id,
-  /// otherwise an estimate, in which rows that were changed or deleted count until compaction has
-  /// removed what they were.
+  /// Rows in the index, or documents in one of words, over all collections it serves: exact up to a
+  /// thousand a collection id, otherwise an estimate, in which rows that were changed or deleted
+  /// count until compaction has removed what they were.
   public let entries: Int
   /// Bytes of those rows, before compression: exact when `entries` is, otherwise an estimate.
   public let sizeBytes: Int

@@ -24,6 +24,8 @@ struct SearchPacker: Sendable {
   private static let gatheredCount = 1024
   /// Bytes of fresh rows after which a run is not made longer.
   private static let gatheredBytes = 1 << 20
+  /// Generations that are closed at once, at most.
+  private static let closedCount: UInt64 = SearchState.mostClosed
   /// Runs of a level that are merged into one.
   static let mergedCount = 8
 
@@ -126,7 +128,7 @@ struct SearchPacker: Sendable {
       guard let index = try builder.index(in: rows) else { return nil }
       let keys = index.searchKeys
       var state = try rows.searchState(of: index)
-      var end = min(limit, state.nextRun)
+      var end = min(limit, state.nextRun, state.firstFresh + Self.closedCount)
       var walk = RangeWalk(
         rows, [KeyRange(lower: keys.fresh(state.firstFresh), upper: keys.fresh(end))])
       if try walk.next() {

@@ -14,6 +14,8 @@ import Testing
     case missingChunk, extraDocument
   }
 
+  private struct NoSuchRow: Error {}
+
   /// Documents in two runs, some of them deleted since, and others that are not gathered.
   private func notes() async throws -> CollectionReference {
     let database = try await Database.inMemory()
@@ -33,18 +35,18 @@ import Testing
 
   private func rows(
     _ database: Database
-  ) throws -> (index: IndexDefinition, keys: SearchKeys, rows: Rows) {
-    let rows = Rows(try database.engineSnapshot(), database.catalog, mayBlock: true)
+  ) throws -> (index: IndexDefinition, keys: SearchKeys, rows: Ondol.Rows) {
+    let rows = Ondol.Rows(try database.engineSnapshot(), database.catalog, mayBlock: true)
     let entry = try #require(try rows.entry(of: CollectionPattern(["notes"])))
     let index = try #require(entry.searches.first)
     return (index, index.searchKeys, rows)
   }
 
-  private func first(_ lower: [UInt8], _ upper: [UInt8], _ rows: Rows) throws -> (
+  private func first(_ lower: [UInt8], _ upper: [UInt8], _ rows: Ondol.Rows) throws -> (
     key: [UInt8], value: [UInt8]
   ) {
     var walk = RangeWalk(rows, [KeyRange(lower: lower, upper: upper)])
-    try #require(try walk.next())
+    guard try walk.next() else { throw NoSuchRow() }
     return (walk.cursor.key.array, try walk.value.array)
   }
 
@@ -104,7 +106,8 @@ import Testing
     try await database.close()
     _ = try await Database.salvage(from: "db", to: "saved", environment: world)
     let saved = try await Database.open(at: "saved", environment: world)
-    while try await saved.collection("notes").listIndexes().contains(where: { $0.state != .ready }) {
+    while try await saved.collection("notes").listIndexes().contains(where: { $0.state != .ready })
+    {
       await Task.yield()
     }
     #expect(try await saved.collection("notes").listIndexes().map(\.name) == ["body^2 search"])

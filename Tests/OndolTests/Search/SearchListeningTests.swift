@@ -17,8 +17,8 @@ import Testing
   }
 
   private static let questions = [
-    "온돌", "lamp 구들", "+lamp +lantern", "lamp -구들", "la*", "\"온돌방 아궁이\"", "방", "NEAR(lamp lava, 2)",
-    "+온돌방은 lamp", "온돌*", "...",
+    "온돌", "lamp 구들", "+lamp +lantern", "lamp -구들", "la*", "\"온돌방 아궁이\"", "방",
+    "NEAR(lamp lava, 2)", "+온돌방은 lamp", "온돌*", "...",
   ]
 
   /// What somebody sees of the matches.
@@ -46,7 +46,9 @@ import Testing
     }
     var listeners = searches.map { $0.snapshots.makeAsyncIterator() }
     var shown: [[String]] = []
-    for place in listeners.indices { shown.append(picture(try await listeners[place].next() ?? [])) }
+    for place in listeners.indices {
+      shown.append(picture(try await listeners[place].next() ?? []))
+    }
     for step in 0..<Int.random(in: 5...25, using: &random) {
       let batch = database.batch()
       for _ in 0..<Int.random(in: 1...3, using: &random) {
