@@ -11,8 +11,8 @@
 // The tail is what the document's key ends with: the ids of its ancestors and its own. A document
 // with words has row 03, and either row 00 or row 02. A write puts rows 00 and 03 and takes 02
 // away; the postings that are left in runs mean nothing without 02, and go when runs are merged.
-// Runs are immutable. Only upkeep makes and merges them (SearchPacker), so ordinals are its alone and no
-// two writers share a row.
+// Runs are immutable. Only upkeep makes and merges them (SearchPacker), so ordinals are its alone
+// and no two writers share a row.
 //
 // A generation is the number of the next run when the write was made. Once those below a number
 // are gathered and no write can add to them, row 04 says so, and neither a search nor upkeep goes

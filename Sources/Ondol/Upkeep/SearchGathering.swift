@@ -12,6 +12,8 @@ final class SearchGathering: Sendable {
     var running: Set<Keyspace> = []
     /// Indexes without chunks of no run, as far as is known.
     var clean: Set<Keyspace> = []
+    /// The first generation that is to be gathered, as far as is known.
+    var firstFresh: [Keyspace: UInt64] = [:]
   }
 
   /// How old a generation is that is closed while documents are written all the time. A transaction
@@ -45,6 +47,16 @@ final class SearchGathering: Sendable {
   /// Notes that there may be chunks of no run.
   func noteRests(of index: Keyspace) {
     state.withLock { _ = $0.clean.remove(index) }
+  }
+
+  /// Where gathering goes on. Before it there are rows only of commits that took long, and these
+  /// are found when generations are closed.
+  func firstFresh(of index: Keyspace) -> UInt64 {
+    state.withLock { $0.firstFresh[index, default: 0] }
+  }
+
+  func note(firstFresh generation: UInt64, of index: Keyspace) {
+    state.withLock { $0.firstFresh[index] = generation }
   }
 
   /// Whether nobody writes just now.

@@ -21,9 +21,9 @@ struct SearchPacker: Sendable {
   /// Documents after which they are gathered.
   static let dueCount = 64
   /// Documents that are gathered at once, at most.
-  private static let gatheredCount = 1024
+  private static let gatheredCount = 2048
   /// Bytes of fresh rows after which a run is not made longer.
-  private static let gatheredBytes = 1 << 20
+  private static let gatheredBytes = 2 << 20
   /// Generations that are closed at once, at most.
   private static let closedCount: UInt64 = SearchState.mostClosed
   /// Runs of a level that are merged into one.
@@ -121,6 +121,17 @@ struct SearchPacker: Sendable {
     }
   }
 
+  /// The generation in the key of a fresh row.
+  private func generation(
+    of key: RawSpan, in index: IndexDefinition
+  ) throws(DatabaseError) -> UInt64 {
+    try checkingRow(of: index) { () throws(MalformedBytes) in
+      var reader = ByteReader(key)
+      _ = try reader.take(index.searchKeys.prefix.count + 1)
+      return UInt64(bigEndian: try reader.littleEndian())
+    }
+  }
+
   /// Says that no documents come into the generations below a number any more, when none is left
   /// there: neither searches nor upkeep look there again.
   private func close(below limit: UInt64) async throws(DatabaseError) {
@@ -129,15 +140,13 @@ struct SearchPacker: Sendable {
       let keys = index.searchKeys
       var state = try rows.searchState(of: index)
       var end = min(limit, state.nextRun, state.firstFresh + Self.closedCount)
+      guard end > state.firstFresh else { return nil }
       var walk = RangeWalk(
         rows, [KeyRange(lower: keys.fresh(state.firstFresh), upper: keys.fresh(end))])
       if try walk.next() {
-        let key = walk.cursor.key.array
-        end = try checkingRow(of: index) { () throws(MalformedBytes) in
-          var reader = ByteReader(key.bytes)
-          _ = try reader.take(keys.prefix.count + 1)
-          return UInt64(bigEndian: try reader.littleEndian())
-        }
+        end = try generation(of: walk.cursor.key, in: index)
+        // Upkeep has been behind it when it was committed.
+        database.searches.note(firstFresh: end, of: keyspace)
       }
       guard end > state.firstFresh else { return nil }
       var batch = Batch()
@@ -158,6 +167,7 @@ struct SearchPacker: Sendable {
     try await database.latches.acquire(.index(keyspace))
     defer { database.latches.release(.index(keyspace)) }
     try await removeRests()
+    database.searches.note(firstFresh: 0, of: keyspace)
     try await gatherAll(atLeast: 1)
     while try await merge(atLeast: 2, acrossLevels: true) {}
     while try await removeDead() {}
@@ -174,19 +184,22 @@ struct SearchPacker: Sendable {
   @concurrent
   private func gatherNext(atLeast least: Int) async throws(DatabaseError) -> Bool {
     try refuseWhenCancelled("what is not gathered yet is found all the same")
+    let end = Guarded<UInt64>(0)
     let count = try await commit { (rows) throws(DatabaseError) -> (Batch, Int)? in
       guard let index = try builder.index(in: rows) else { return nil }
       let keys = index.searchKeys
       let state = try rows.searchState(of: index)
       var run = GatheredRun(index, pattern.ancestorCount, state)
-      let start = keys.fresh(state.firstFresh)
+      let start = keys.fresh(max(state.firstFresh, database.searches.firstFresh(of: keyspace)))
       var batch = Batch()
       batch.basis = rows.snapshot.sequence
       batch.guardUnchanged(CatalogKey.keyspace(keyspace).bytes)
       var walk = RangeWalk(rows, [KeyRange(lower: start, upper: keys.runs(from: 0))])
       var (count, bytes) = (0, 0)
+      var last = state.firstFresh
       while count < Self.gatheredCount, bytes < Self.gatheredBytes, try walk.next() {
         try walk.show { (key, value) throws(DatabaseError) in
+          last = try generation(of: key, in: index)
           batch.guardUnchanged(key)
           batch.delete(key)
           try run.add(value, tail: key.extracting(start.count...).array)
@@ -196,9 +209,13 @@ struct SearchPacker: Sendable {
       }
       guard count >= least || bytes >= Self.gatheredBytes else { return nil }
       run.put(into: &batch)
+      let reached = last
+      end.withLock { $0 = reached }
       return (batch, count)
     }
-    return (count ?? 0) > 0
+    guard let count, count > 0 else { return false }
+    database.searches.note(firstFresh: end.withLock { $0 }, of: keyspace)
+    return true
   }
 
   /// Commits what `derive` makes of a snapshot; nil when that is nothing.
