@@ -150,6 +150,29 @@ private struct NaiveIndex {
     try await database.close()
   }
 
+  @Test func `A transaction that outlasts its generation is found all the same`() async throws {
+    let database = try await Database.inMemory()
+    let notes = database.collection("notes")
+    try await notes.createSearchIndex(on: ["text"])
+    try await notes.document("early").setData(["text": "lamp"])
+    var attempts = 0
+    try await database.runTransaction { transaction in
+      attempts += 1
+      try transaction.setData(["text": "a late lamp"], forDocument: notes.document("late"))
+      guard attempts == 1 else { return }
+      // Gathers all there is, and closes the generation that the transaction is of.
+      await Task.detached {
+        try? await database.gatherSearchIndexes(of: "notes")
+        _ = try? await notes.document("between").setData(["text": "lamp"])
+        try? await database.gatherSearchIndexes(of: "notes")
+      }.value
+    }
+    #expect(attempts == 2)
+    #expect(try await notes.query.search("lamp", in: "text").count() == 3)
+    #expect(try await database.verify().isEmpty)
+    try await database.close()
+  }
+
   @Test func `Documents that are gathered in the background are found all the time`() async throws {
     let database = try await Database.inMemory()
     let notes = database.collection("notes")
