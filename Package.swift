@@ -10,6 +10,8 @@ let package = Package(
     .library(name: "OndolTestKit", targets: ["OndolTestKit"]),
     // The web console, to embed; it serves with the trait Console only.
     .library(name: "OndolConsole", targets: ["OndolConsole"]),
+    // Databases on PostgreSQL; whoever uses it needs libpq, and nobody else does.
+    .library(name: "OndolPostgres", targets: ["OndolPostgres"]),
     .executable(name: "ondol", targets: ["OndolInspect"]),
     .executable(name: "ondol-stress", targets: ["OndolStress"]),
   ],
@@ -48,6 +50,10 @@ let package = Package(
       ],
       exclude: ["Commits/README.md", "Observation/README.md"]),
 
+    .systemLibrary(
+      name: "CLibPQ", pkgConfig: "libpq", providers: [.apt(["libpq-dev"]), .brew(["libpq"])]),
+    // A database's rows on a server, in the place of files.
+    .target(name: "OndolPostgres", dependencies: ["OndolEngine", "CLibPQ", "OndolPlatform"]),
     // Values as JSON and back, and the tool's dumps: a library, so that tests and fuzzers reach it.
     .target(name: "OndolJSON", dependencies: ["Ondol", "OndolEngine"]),
     // The page in a browser, and whoever answers it. Web is embedded as text by a script.
@@ -99,6 +105,8 @@ let package = Package(
     .testTarget(name: "ConsoleTests", dependencies: ["Ondol", "OndolConsole", "OndolEngine"]),
     // What an app's tests see of the test kit, through public calls alone.
     .testTarget(name: "TestKitTests", dependencies: ["Ondol", "OndolTestKit"]),
+    .testTarget(
+      name: "OndolPostgresTests", dependencies: ["OndolPostgres", "OndolEngine", "OndolPlatform"]),
     .testTarget(name: "TidyTests"),
     // What it depends on are the modules that pages import.
     .testTarget(
