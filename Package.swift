@@ -227,7 +227,9 @@ for target in package.targets where target.type != .system && target.name != "CO
 // suites run for minutes and the compiler does not. Nobody who depends on the package has these
 // flags.
 if Context.environment["OPTIMIZE"] != nil {
-  let tested = ["OndolEngine", "Ondol", "OndolJSON", "OndolTestKit", "OndolEngineTests"]
+  let tested = [
+    "OndolEngine", "Ondol", "OndolJSON", "OndolTestKit", "OndolEngineTests", "OndolPostgresTests",
+  ]
   for target in package.targets where tested.contains(target.name) {
     target.swiftSettings?.append(.unsafeFlags(["-O", "-assert-config", "Debug"]))
   }

@@ -199,7 +199,7 @@ extension Schema {
     -- newest there. {how many, whether there may be more}.
     create or replace function ondol_forget_1(d int, most int)
     returns bigint[] language plpgsql volatile as $$
-    declare lo bigint; hi bigint; gone bigint := 0; some bigint; gap record;
+    declare lo bigint; hi bigint; gone bigint := 0; more bigint; gap record;
     begin
       select p.seq into lo from ondol_pin p where p.db = d and p.process = 0
         for update skip locked;
@@ -228,8 +228,8 @@ extension Schema {
               from w)
             delete from ondol_long r using newest x where r.db = d and r.head = x.h
               and r.digest = x.g and (r.seq < x.s or r.seq = x.s and r.value is null);
-          get diagnostics some = row_count;
-          gone := gone + some;
+          get diagnostics more = row_count;
+          gone := gone + more;
         end if;
         -- The group at the floor stays: who knows less than the floor is refused.
         delete from ondol_log l where l.db = d and l.at + l.n - 1 < hi;
@@ -249,8 +249,8 @@ extension Schema {
       delete from ondol_long r where r.ctid = any(array(select x.ctid from ondol_long x where x.db = d
         and x.head >= gap.low and (gap.high is null or x.head < gap.high) and x.seq <= gap.s
         order by x.head limit 10000));
-      get diagnostics some = row_count;
-      gone := gone + some;
+      get diagnostics more = row_count;
+      gone := gone + more;
       if gone = 0 then delete from ondol_drop q where q.db = d and q.keyspace = gap.k; end if;
       return array[gone, 1];
     end $$;
