@@ -166,8 +166,8 @@ public final class Database: Sendable {
   public static func open(
     on store: DatabaseStore, options: Options = Options()
   ) async throws(DatabaseError) -> Database {
-    try await open(
-      at: store.store.name, options: options, environment: .live(), on: store.store)
+    let store = try rethrowing { () throws(EngineError) in try store.make() }
+    return try await open(at: store.name, options: options, environment: .live(), on: store)
   }
 
   /// Opens a database in a world of the caller's making; on `store` in the place of a directory,

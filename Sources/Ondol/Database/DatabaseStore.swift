@@ -6,15 +6,12 @@ package import OndolEngine
 /// What keeps a database in the place of a directory: a server that others operate, which several
 /// processes use at once.
 ///
-/// ```swift
-/// import OndolPostgres
-///
-/// let database = try await Database.open(on: .postgres("postgresql://localhost/shop"))
-/// ```
+/// The product OndolPostgres has one: `Database.open(on: .postgres("postgresql://localhost/shop"))`.
 public struct DatabaseStore: Sendable {
-  package let store: any RemoteStore
+  package let make: @Sendable () throws(EngineError) -> any RemoteStore
 
-  package init(_ store: any RemoteStore) {
-    self.store = store
+  /// - Parameter make: connects to nothing yet; throws `.invalid` for an address that is none.
+  package init(_ make: @escaping @Sendable () throws(EngineError) -> any RemoteStore) {
+    self.make = make
   }
 }

@@ -1,0 +1,308 @@
+// Answers that are lost and servers that die: what was acknowledged is there, once; what was said to
+// be not committed is not there.
+
+import OndolEngine
+import OndolPostgres
+import Synchronization
+import Testing
+
+/// A writer of rows that no other writer writes, as the engine is one: after a lost answer it asks
+/// for the outcome until it knows it, and goes on under another origin.
+private struct Writer {
+  let store: any RemoteStore
+  let name: UInt8
+  var known: CommitPoint
+  var part: Int64 = 0
+  var origin: Int64
+  /// Rows that are committed, and where; and those that are not.
+  var done: [[UInt8]: CommitPoint] = [:]
+  var refused: [[UInt8]] = []
+  /// How often an answer was lost of a group that was committed, and of one that was not.
+  var lost: (committed: Int, not: Int) = (0, 0)
+
+  init(_ store: any RemoteStore, _ name: UInt8) async throws {
+    self.store = store
+    self.name = name
+    origin = Int64(name) << 32
+    known = try await store.open(Int64(name)).point
+  }
+
+  private func key(_ number: Int64) -> [UInt8] {
+    [0, 0, 16, 0, name, UInt8(number >> 8 & 255), UInt8(number & 255)]
+  }
+
+  /// Commits two rows.
+  mutating func write() async throws {
+    part += 1
+    let keys = [key(2 * part), key(2 * part + 1)]
+    var group = RemoteGroup(origin: origin, part: part, known: known)
+    group.commits = keys.map { [RemoteWrite(key: $0, value: [name])] }
+    group.guardedKeys = keys
+    var first: CommitPoint?
+    do {
+      switch try await store.append(group) {
+      case .done(let point): first = point
+      case .conflict: Issue.record("writer \(name): a row that nobody else writes has changed")
+      case .otherHistory: Issue.record("writer \(name): a durable commit is not there")
+      }
+    } catch {
+      guard case .unreachable = error else { throw error }
+      origin += 1
+      first = try await outcome(of: group)
+      if first != nil { lost.committed += 1 } else { lost.not += 1 }
+    }
+    guard let first else {
+      refused += keys
+      return
+    }
+    done[keys[0]] = first
+    let second = CommitPoint(sequence: first.sequence.next, time: first.time + 1)
+    done[keys[1]] = second
+    known = second
+  }
+
+  private func outcome(of group: RemoteGroup) async throws -> CommitPoint? {
+    while true {
+      do {
+        return try await store.outcome(of: group.part, from: group.origin)
+      } catch {
+        guard case .unreachable = error else { throw error }
+      }
+    }
+  }
+
+  /// Looks whether the store has what it says.
+  func check(_ commits: [RemoteCommit]) {
+    var found: [[UInt8]: [CommitPoint]] = [:]
+    for commit in commits {
+      for row in commit.rows where row.key[4] == name {
+        found[row.key, default: []].append(commit.point)
+      }
+    }
+    #expect(found == done.mapValues { [$0] }, "writer \(name)")
+    #expect(refused.allSatisfy { found[$0] == nil }, "writer \(name)")
+  }
+}
+
+/// All commits of a store, in steps.
+private func allCommits(_ store: any RemoteStore) async throws -> [RemoteCommit] {
+  var commits: [RemoteCommit] = []
+  var known = StoreModel.start
+  while case let news = try await store.commits(behind: known, atMost: 100), let last = news.last {
+    commits += news
+    known = last.point
+  }
+  for (commit, number) in zip(commits, 1...) {
+    #expect(commit.point.sequence.rawValue == UInt64(number))
+  }
+  #expect(zip(commits, commits.dropFirst()).allSatisfy { $0.point.time < $1.point.time })
+  return commits
+}
+
+/// Has several writers write until `body` has ended; what they have then.
+private func writing(
+  _ count: Int, to session: @escaping @Sendable () throws -> any RemoteStore,
+  while body: () async throws -> Void
+) async throws -> [Writer] {
+  let isOver = Atomic(false)
+  return try await withThrowingTaskGroup(of: Writer.self) { tasks in
+    for number in 1...count {
+      var writer = try await Writer(try session(), UInt8(number))
+      tasks.addTask { [writer] in
+        var writer = writer
+        // Numbers of rows have two bytes.
+        while !isOver.load(ordering: .relaxed), writer.part < 30_000 { try await writer.write() }
+        return writer
+      }
+      writer.part = 0
+    }
+    defer { isOver.store(true, ordering: .relaxed) }
+    try await body()
+    isOver.store(true, ordering: .relaxed)
+    return try await tasks.reduce(into: []) { $0.append($1) }
+  }
+}
+
+@Suite(.timeLimit(.minutes(10))) struct `Answers that are lost` {
+  /// Ends all connections that stores of a database have.
+  private static func cut(_ session: PostgresSession) throws -> Int {
+    let ended = try session.run(
+      """
+      select count(pg_terminate_backend(pid)) from pg_stat_activity
+        where application_name = 'ondol' and datname = current_database()
+      """)
+    return Int(ended) ?? 0
+  }
+
+  @Test func `Nothing is lost and nothing comes twice when connections are cut`() async throws {
+    let server = try PostgresServer.shared.get()
+    try server.sql("create database cuts")
+    let name = newName()
+    let session: @Sendable () throws -> any RemoteStore = { try server.store(name, in: "cuts") }
+    let writers = try await writing(3, to: session) {
+      let admin = try PostgresSession(server, "cuts")
+      for _ in 0..<60 { _ = try Self.cut(admin) }
+      admin.close()
+    }
+    let reader = try session()
+    _ = try await reader.open(9)
+    let commits = try await allCommits(reader)
+    for writer in writers { writer.check(commits) }
+    // Otherwise no answer was lost, and nothing was tried.
+    #expect(writers.contains { $0.lost.not + $0.lost.committed > 0 })
+    await reader.close(9)
+    for writer in writers { await writer.store.close(Int64(writer.name)) }
+  }
+
+  @Test(arguments: [false, true])
+  func `A group that stands in line when its connection is cut is not committed`(
+    _ isSilent: Bool
+  ) async throws {
+    let server = try PostgresServer.shared.get()
+    let database = isSilent ? "silence" : "line"
+    try server.sql("create database \(database)")
+    // A server that says nothing is given up, and goes on standing in line.
+    let store = try server.store(
+      newName(), in: database, answerTime: isSilent ? .milliseconds(300) : .seconds(60),
+      patience: .seconds(60))
+    let known = try await store.open(1).point
+    let admin = try PostgresSession(server, database)
+    try admin.run("select pg_advisory_lock(7701, 1)")
+    var group = RemoteGroup(origin: 1, part: 1, known: known)
+    group.commits = [[RemoteWrite(key: [0, 0, 16, 0, 1], value: [1])]]
+    async let appended = store.append(group)
+    if !isSilent {
+      let other = try PostgresSession(server, database)
+      while try other.run(
+        """
+        select count(pg_terminate_backend(pid)) from pg_stat_activity
+          where wait_event = 'advisory' and application_name = 'ondol'
+            and datname = current_database()
+        """) == "0"
+      {}
+      other.close()
+    }
+    do {
+      _ = try await appended
+      Issue.record("an answer has come")
+    } catch {
+      guard case .unreachable = error as? EngineError else { throw error }
+    }
+    // The fence stands in line as well, behind the group where that still does.
+    async let told = store.outcome(of: 1, from: 1)
+    try admin.run("select pg_advisory_unlock(7701, 1)")
+    let outcome = try await told
+    let commits = try await allCommits(store)
+    #expect(commits.map(\.point) == (outcome.map { [$0] } ?? []))
+    if !isSilent { #expect(outcome == nil) }
+    #expect(try await store.append(group) == .otherHistory)
+    group.origin = 2
+    guard case .done = try await store.append(
+      RemoteGroup(copying: group, behind: commits.last?.point ?? known))
+    else {
+      Issue.record("it does not go on")
+      return
+    }
+    admin.close()
+    await store.close(1)
+  }
+}
+
+extension RemoteGroup {
+  fileprivate init(copying group: RemoteGroup, behind known: CommitPoint) {
+    self = group
+    self.known = known
+  }
+}
+
+@Suite(.timeLimit(.minutes(10))) struct `A server that dies` {
+  @Test func `Nothing that was acknowledged is lost, and nothing comes twice`() async throws {
+    let server = try PostgresServer()
+    let session: @Sendable () throws -> any RemoteStore = { try server.store("load") }
+    let writers = try await writing(3, to: session) {
+      let reader = try session()
+      var known = try await reader.open(8).point
+      for _ in 0..<4 {
+        // Some commits in between; whoever hears of one never hears that it is not there.
+        for _ in 0..<5 {
+          _ = await reader.waitForCommits(behind: known.sequence, atMost: 600_000_000)
+          known = try await reader.commits(behind: known, atMost: 100).last?.point ?? known
+        }
+        try server.kill()
+        try server.start()
+      }
+      _ = try await reader.commits(behind: known, atMost: 100)
+      await reader.close(8)
+    }
+    let reader = try session()
+    _ = try await reader.open(9)
+    let commits = try await allCommits(reader)
+    for writer in writers { writer.check(commits) }
+    #expect(writers.contains { $0.lost.not + $0.lost.committed > 0 })
+    await reader.close(9)
+    for writer in writers { await writer.store.close(Int64(writer.name)) }
+  }
+
+  @Test func `What was not to survive is there, or is told to be another history`() async throws {
+    let server = try PostgresServer(settings: "wal_writer_delay = 10s")
+    let store = try server.store("weak")
+    let start = try await store.open(1).point
+    var group = RemoteGroup(origin: 1, part: 1, known: start)
+    group.commits = [[RemoteWrite(key: [0, 0, 16, 0, 1], value: [1])]]
+    guard case .done(let strong) = try await store.append(group) else {
+      Issue.record("refused")
+      return
+    }
+    (group.known, group.part, group.isDurable) = (strong, 2, false)
+    guard case .done(let weak) = try await store.append(group) else {
+      Issue.record("refused")
+      return
+    }
+    try server.kill()
+    try server.start()
+    let other = try server.store("weak")
+    let head = try await other.open(2).point
+    #expect(head == strong || head == weak)
+    #expect(try store.rows(at: [[0, 0, 16, 0, 1]], asOf: strong).count == 1)
+    (group.known, group.part) = (weak, 3)
+    if head == weak {
+      guard case .done = try await store.append(group) else {
+        Issue.record("a commit that is there is said not to be")
+        return
+      }
+    } else {
+      #expect(try await store.append(group) == .otherHistory)
+      #expect {
+        try store.rows(at: [[0, 0, 16, 0, 1]], asOf: weak)
+      } throws: { error in
+        if case .poisoned = error as? EngineError { true } else { false }
+      }
+    }
+    await store.close(1)
+    await other.close(2)
+  }
+
+  @Test func `Whoever finds no server says so`() async throws {
+    let server = try PostgresServer()
+    let store = try server.store("gone", patience: .milliseconds(50))
+    let point = try await store.open(1).point
+    try server.kill()
+    let isUnreachable = { (error: any Error) in
+      if case .unreachable = error as? EngineError { true } else { false }
+    }
+    var group = RemoteGroup(origin: 1, part: 1, known: point)
+    group.commits = [[RemoteWrite(key: [0, 0, 16, 0, 1], value: [1])]]
+    await #expect(performing: { [group] in try await store.append(group) }, throws: isUnreachable)
+    await #expect(
+      performing: { try await store.outcome(of: 1, from: 1) }, throws: isUnreachable)
+    await #expect(
+      performing: { try await store.commits(behind: point, atMost: 1) }, throws: isUnreachable)
+    #expect(performing: { try store.rows(at: [[1]], asOf: point) }, throws: isUnreachable)
+    await #expect(performing: { try await store.forget() }, throws: isUnreachable)
+    #expect(await store.waitForCommits(behind: .zero, atMost: 1000) == .zero)
+    try server.start()
+    #expect(try store.rows(at: [[1]], asOf: point) == [])
+    #expect(try await store.outcome(of: 1, from: 1) == nil)
+    await store.close(1)
+  }
+}
