@@ -1,9 +1,10 @@
 // The door of this product: where a database is, in one line.
 
 public import Ondol
+internal import OndolEngine
 
 extension DatabaseStore {
-  /// A database on PostgreSQL, 13 or newer. What it needs there is made when it is opened first:
+  /// A database on PostgreSQL; tested with version 15. What it needs there is made when it is opened first:
   /// tables and functions whose names begin with `ondol_`, in the schema that the user's search path
   /// begins with.
   ///
@@ -16,6 +17,6 @@ extension DatabaseStore {
   ///   and so on. One more, `ondol=name`, tells several of Ondol's databases apart that share one
   ///   of PostgreSQL's; `default` without.
   public static func postgres(_ address: String) -> DatabaseStore {
-    DatabaseStore { try PostgresStore(address) }
+    DatabaseStore { () throws(EngineError) in try PostgresStore(address) }
   }
 }

@@ -12,7 +12,7 @@ func newName() -> String {
   "test\(lastDatabase.add(1, ordering: .relaxed).newValue)"
 }
 
-@Suite(.timeLimit(.minutes(10))) struct `A store on PostgreSQL` {
+@Suite struct `A store on PostgreSQL` {
   private let conformance: StoreConformance
 
   init() throws {
