@@ -19,6 +19,7 @@ final class PostgresServer: Sendable {
   private let programs: String
   private let keeper: Process
   private let leash: Pipe
+  private let said: Pipe
 
   init(settings: String = "") throws {
     programs = try Self.findPrograms()
@@ -49,12 +50,18 @@ final class PostgresServer: Sendable {
       END
       '\(programs)/pg_ctl' -D data -w -t 120 -l log start >/dev/null 2>&1 || { cat log; exit 1; }
       echo ready
-      cat >/dev/null
+      while read order; do
+        case $order in
+          kill) '\(programs)/pg_ctl' -D data -m immediate -w stop >/dev/null 2>&1 ;;
+          start) '\(programs)/pg_ctl' -D data -w -t 120 -l log start >/dev/null 2>&1 ;;
+        esac
+        echo $?
+      done
       '\(programs)/pg_ctl' -D data -m immediate -w stop >/dev/null 2>&1
       cd /
       rm -rf '\(directory)'
       """
-    let said = Pipe()
+    said = Pipe()
     leash = Pipe()
     for end in [leash.fileHandleForWriting, said.fileHandleForReading] {
       _ = fcntl(end.fileDescriptor, F_SETFD, FD_CLOEXEC)
@@ -126,20 +133,17 @@ final class PostgresServer: Sendable {
   // MARK: - Its life
 
   /// Kills all of its processes, as a power cut would but for what the system keeps.
-  func kill() throws { try control("-m", "immediate", "-w", "stop") }
+  func kill() throws { try tell("kill") }
 
-  func start() throws { try control("-w", "-t", "120", "-l", "\(directory)/log", "start") }
+  func start() throws { try tell("start") }
 
-  private func control(_ arguments: String...) throws {
-    let process = Self.process(
-      "\(programs)/pg_ctl", ["-D", "\(directory)/data"] + arguments)
-    process.standardOutput = FileHandle.nullDevice
-    process.standardError = FileHandle.nullDevice
-    process.currentDirectoryURL = URL(filePath: "/")
-    try process.run()
-    process.waitUntilExit()
-    guard process.terminationStatus == 0 else {
-      throw ServerFailure(description: "pg_ctl \(arguments.joined(separator: " ")) fails")
+  /// Has the shell do something. It is not done from here: `Process` takes one for running while
+  /// the server, its child, has what it was started with.
+  private func tell(_ order: String) throws {
+    try leash.fileHandleForWriting.write(contentsOf: Array("\(order)\n".utf8))
+    let answer = String(decoding: said.fileHandleForReading.availableData, as: UTF8.self)
+    guard answer == "0\n" else {
+      throw ServerFailure(description: "PostgreSQL does not \(order): \(answer)")
     }
   }
 
