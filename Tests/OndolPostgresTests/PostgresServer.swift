@@ -93,7 +93,8 @@ final class PostgresServer: Sendable {
         found.append("\(root)/\(entry)/bin")
       }
     }
-    found += (ProcessInfo.processInfo.environment["PATH"] ?? "").split(separator: ":").map(String.init)
+    let path = ProcessInfo.processInfo.environment["PATH"] ?? ""
+    found += path.split(separator: ":").map(String.init)
     let suitable = found.filter { directory in
       ["initdb", "postgres", "pg_ctl", "psql"].allSatisfy {
         FileManager.default.isExecutableFile(atPath: "\(directory)/\($0)")

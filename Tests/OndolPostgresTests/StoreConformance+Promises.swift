@@ -69,7 +69,8 @@ extension StoreConformance {
     let (store, other) = (try session(), try session())
     _ = try await store.open(1)
     _ = try await other.open(2)
-    let first = try await put(Self.key, [1], behind: StoreModel.start, in: store, origin: 5, part: 7)
+    let first = try await put(
+      Self.key, [1], behind: StoreModel.start, in: store, origin: 5, part: 7)
     let second = try await put(Self.key, [2], behind: first, in: other, origin: 6, part: 7)
     #expect(try await store.outcome(of: 7, from: 5) == first)
     #expect(try await store.outcome(of: 8, from: 5) == nil)

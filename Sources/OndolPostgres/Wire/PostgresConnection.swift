@@ -85,10 +85,13 @@ final class PostgresConnection: @unchecked Sendable {
 
   /// Whether the server has hung up meanwhile. Sends nothing.
   func hasHungUp() -> Bool {
-    if isLost || descriptor < 0 { return true }
-    guard Waiting.wait(for: descriptor, toWrite: false, until: .now) else { return false }
-    if unsafe PQconsumeInput(handle) == 0 || PQstatus(handle) != CONNECTION_OK { isLost = true }
-    return isLost
+    // What it says at the end comes first, and then the end; it may say other things as well.
+    for _ in 0..<16 {
+      if isLost || descriptor < 0 { return true }
+      guard Waiting.wait(for: descriptor, toWrite: false, until: .now) else { return false }
+      if unsafe PQconsumeInput(handle) == 0 || PQstatus(handle) != CONNECTION_OK { isLost = true }
+    }
+    return true
   }
 
   /// What the library or the server says last went wrong, on one line and without passwords.
