@@ -222,17 +222,7 @@ public final class Auth: Sendable {
   /// Somebody is signed in.
   @discardableResult
   func begin(_ session: Session, isKept: Bool = false) throws(AuthError) -> User {
-    let document = accounts.places.sessions.document(try SessionToken(session.token).digest)
-    let watching = Task { [weak self] in
-      // Where the database is closed or fails, who is signed in stays what was known last; every
-      // call that matters asks again.
-      do {
-        for try await snapshot in document.snapshots where !snapshot.exists {
-          _ = self?.end(session.token)
-          return
-        }
-      } catch {}
-    }
+    let watching = try watch(session)
     // Under the lock, so that of two who sign in the same one is kept and shown.
     let (earlier, failure) = state.withLock { state -> (Task<Void, Never>?, AuthError?) in
       do throws(AuthError) {
@@ -247,6 +237,40 @@ public final class Auth: Sendable {
     earlier?.cancel()
     if let failure { throw failure }
     return User(auth: self, session: session)
+  }
+
+  /// Has the session exchanged for another: that it ends on the way is no sign-out.
+  func exchange(
+    _ session: Session, _ body: () async throws(AuthError) -> Session
+  ) async throws(AuthError) -> User {
+    state.withLock { $0.session?.token == session.token ? $0.watching.take() : nil }?.cancel()
+    do throws(AuthError) {
+      return try begin(try await body())
+    } catch {
+      let watching = try watch(session)
+      let unneeded = state.withLock { state -> Task<Void, Never>? in
+        guard state.session?.token == session.token, state.watching == nil else { return watching }
+        state.watching = watching
+        return nil
+      }
+      unneeded?.cancel()
+      throw error
+    }
+  }
+
+  /// Waits for the end of a session.
+  private func watch(_ session: Session) throws(AuthError) -> Task<Void, Never> {
+    let document = accounts.places.sessions.document(try SessionToken(session.token).digest)
+    return Task { [weak self] in
+      // Where the database is closed or fails, who is signed in stays what was known last; every
+      // call that matters asks again.
+      do {
+        for try await snapshot in document.snapshots where !snapshot.exists {
+          if !Task.isCancelled { _ = self?.end(session.token) }
+          return
+        }
+      } catch {}
+    }
   }
 
   /// The session is over, and its token forgotten, if it is the one that is known. Gives back why

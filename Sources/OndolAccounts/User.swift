@@ -68,7 +68,9 @@ public struct User: Sendable, Hashable, Identifiable, CustomStringConvertible, C
   /// - Complexity: one run of scrypt, and one commit.
   @discardableResult
   public func updatePassword(to password: String) async throws(AuthError) -> User {
-    try auth.begin(try await auth.accounts.updatePassword(token: token, to: password))
+    try await auth.exchange(session) { () async throws(AuthError) in
+      try await auth.accounts.updatePassword(token: token, to: password)
+    }
   }
 
   /// Makes codes that each stand in for the password once; see

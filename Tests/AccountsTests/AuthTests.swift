@@ -71,6 +71,35 @@ import Testing
     try await database.close()
   }
 
+  @Test func `Who changes the password is never signed out on the way`() async throws {
+    let trial = Trial()
+    let database = try await Database.inMemory()
+    let auth = try await Auth.open(
+      try await trial.accounts(in: database), tokens: MemoryTokenStore())
+    try await auth.createUser(withEmail: Self.email, password: Trial.password)
+    let changes = auth.authStateChanges
+    let signOuts = Task {
+      var count = 0
+      for await user in changes where user == nil { count += 1 }
+      return count
+    }
+    for number in 0..<50 {
+      try await auth.currentUser?.updatePassword(to: "rattan lamp \(number)")
+      // One that is refused leaves the session as it is, and watched.
+      #expect(
+        await code { try await auth.currentUser?.updatePassword(to: "short") } == .weakPassword)
+      #expect(auth.currentUser != nil)
+    }
+    signOuts.cancel()
+    #expect(await signOuts.value == 0)
+    // The session is still watched.
+    var later = changes.makeAsyncIterator()
+    #expect(await later.next()??.email == Self.email)
+    try await database.collection("accountSessions").deleteDocuments()
+    #expect(await later.next() == .some(nil))
+    try await database.close()
+  }
+
   @Test func `A token that is over or damaged is forgotten at the start`() async throws {
     let trial = Trial()
     let database = try await trial.database()

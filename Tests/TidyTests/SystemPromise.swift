@@ -48,6 +48,7 @@ struct SystemPromise: Sendable {
       "StringProtocol.localizedCaseInsensitiveContains(_:)",
       "StringProtocol.padding(toLength:withPad:startingAt:)",
       "StringProtocol.removingPercentEncoding",
+      "StringProtocol.decomposedStringWithCanonicalMapping",
       "StringProtocol.precomposedStringWithCanonicalMapping",
       "StringProtocol.trimmingCharacters(in:)", "URL.resourceValues(forKeys:)",
     ])

@@ -26,6 +26,8 @@ struct CollectionEntry: Sendable {
   private(set) var links: [IndexDefinition] = []
   /// What says which documents end next.
   private(set) var ends: [IndexDefinition] = []
+  /// What finds words.
+  private(set) var searches: [IndexDefinition] = []
   /// The field with the moment from which on a document is no more, if there is one.
   var timeToLive: FieldNames?
   /// Which documents have which schema.
@@ -33,7 +35,8 @@ struct CollectionEntry: Sendable {
 
   /// Everything that has rows of each document.
   var allIndexes: [IndexDefinition] {
-    links.isEmpty && ends.isEmpty ? indexes : indexes + links + ends
+    links.isEmpty && ends.isEmpty && searches.isEmpty
+      ? indexes : indexes + links + ends + searches
   }
 
   /// Whether anything has been declared that a collection without documents keeps.
@@ -46,6 +49,8 @@ struct CollectionEntry: Sendable {
     remove(index)
     if index.kind.isLink {
       links.append(index)
+    } else if index.kind.isOfWords {
+      searches.append(index)
     } else if index.kind.isOfEnds {
       ends.append(index)
     } else {
@@ -58,6 +63,7 @@ struct CollectionEntry: Sendable {
     indexes.removeAll { $0.keyspace == index.keyspace }
     links.removeAll { $0.keyspace == index.keyspace }
     ends.removeAll { $0.keyspace == index.keyspace }
+    searches.removeAll { $0.keyspace == index.keyspace }
   }
 }
 

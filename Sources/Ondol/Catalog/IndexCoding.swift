@@ -21,6 +21,10 @@ private enum Further {
   /// The place of the field of elements follows; without it that is the first and only one.
   static let elementsPlace: UInt8 = 1
   static let opposedIDs: UInt8 = 2
+  /// It is of words; the tokenizer and the fields' weights follow.
+  static let words: UInt8 = 4
+  /// All that this version knows.
+  static let known: UInt8 = 7
 }
 
 private enum Node {
@@ -49,6 +53,7 @@ extension [UInt8] {
     var further: UInt8 = 0
     if elements != nil { further |= Further.elementsPlace }
     if kind.opposesIDs { further |= Further.opposedIDs }
+    if kind.isOfWords { further |= Further.words }
     var flags: UInt8 = 0
     if kind.isOfElements { flags |= Flag.elements }
     if kind.isUnique { flags |= Flag.unique }
@@ -61,6 +66,7 @@ extension [UInt8] {
     append(flags)
     if further != 0 { append(further) }
     if let elements { appendVarint(elements) }
+    if let search = kind.search { append(search) }
     if let condition = kind.condition { append(condition) }
     if let folder = kind.linkedFolder { append(texts: [folder]) }
   }
@@ -100,13 +106,16 @@ extension ByteReader {
   mutating func indexKind() throws(MalformedBytes) -> IndexKind {
     var kind = IndexKind([])
     for _ in 0..<(try count(atMost: listLimit)) {
-      let descending = try byte() == 1
-      kind.fields.append(IndexField(try texts(), descending: descending))
+      let direction = try byte()
+      guard direction <= 1 else {
+        throw .newer(at: offset, "a field of an index in the unknown direction \(direction)")
+      }
+      kind.fields.append(IndexField(try texts(), descending: direction == 1))
     }
     let flags = try byte()
     guard !kind.fields.isEmpty else { throw MalformedBytes(at: offset, "an index of no field") }
     let further = flags & Flag.more == 0 ? 0 : try byte()
-    guard further < 2 * Further.opposedIDs else {
+    guard further <= Further.known else {
       throw .newer(at: offset, "an index of the unknown kind \(flags), \(further)")
     }
     if flags & Flag.elements != 0 {
@@ -119,6 +128,12 @@ extension ByteReader {
       throw MalformedBytes(at: offset, "an index with a place of elements, and of none")
     }
     kind.opposesIDs = further & Further.opposedIDs != 0
+    if further & Further.words != 0 {
+      kind.search = try searchKind(of: kind.fields)
+      guard further == Further.words, flags == Flag.more || flags == Flag.more | Flag.group else {
+        throw .newer(at: offset, "an index of words that is another, too")
+      }
+    }
     kind.isUnique = flags & Flag.unique != 0
     kind.isOfGroup = flags & Flag.group != 0
     kind.nullsDistinct = flags & Flag.nullsDistinct != 0

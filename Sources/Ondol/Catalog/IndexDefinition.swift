@@ -103,6 +103,8 @@ struct IndexKind: Sendable, Hashable {
   /// Whether it serves the removal of documents whose time is over: there is a row for each moment
   /// in the one field, and what ends first comes first whatever collection it is in.
   var isOfEnds = false
+  /// For an index of words how they are found; nil for one of values. See SearchRows.
+  var search: SearchKind?
 
   init(
     _ fields: [IndexField], isUnique: Bool = false, nullsDistinct: Bool = true,
@@ -116,6 +118,7 @@ struct IndexKind: Sendable, Hashable {
   }
 
   var isLink: Bool { linkedFolder != nil }
+  var isOfWords: Bool { search != nil }
   /// Whether there is a row for each distinct element of one of the fields.
   var isOfElements: Bool { fields.contains(where: \.isOfElements) }
   /// The direction of the document's id behind the components.
@@ -152,6 +155,9 @@ struct IndexKind: Sendable, Hashable {
     if let linkedFolder {
       let field = fields.map(\.description).joined(separator: "[].")
       return "\(field) linked" + (linkedFolder.isEmpty ? "" : " under \(linkedFolder)")
+    }
+    if let search {
+      return search.name(of: fields) + (isOfGroup ? " group" : "")
     }
     var name = texts.joined(separator: ",")
     if isOfEnds { name += " ends" }

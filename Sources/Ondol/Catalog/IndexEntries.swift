@@ -45,6 +45,8 @@ extension IndexDefinition {
 
   /// The rows of a document in this index.
   func rows(of fields: [String: Value], ancestors: [String], id: String) -> [IndexRow] {
+    // Its rows are not of one document: see SearchRows.
+    if kind.isOfWords { return [] }
     if kind.isLink {
       return linkedPaths(in: fields).map { path in
         var writer = KeyWriter(linkPrefix(of: path))

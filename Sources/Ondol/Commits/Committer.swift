@@ -47,6 +47,8 @@ struct CommitConsequences: Sendable {
   var firstEnd: Int64?
   /// Whether it lets go of contents.
   var releasesContents = false
+  /// Documents whose words it puts, by index.
+  var searched: [SearchedIndex: Int] = [:]
 }
 
 extension Database {
@@ -172,6 +174,7 @@ extension Database {
     }
     if let family = consequences.forgotten { catalog.forget(family, at: receipt.sequence) }
     if let end = consequences.firstEnd { reap(by: end) }
+    if !consequences.searched.isEmpty { searches.note(consequences.searched, in: self) }
     if consequences.releasesContents { self.contents.reclaimer.noteRelease() }
   }
 }

@@ -170,6 +170,11 @@ public final class Transaction {
     return executor
   }
 
+  /// The rows that a query is asked of after the writes so far; what it may read is noted.
+  func noteRead(of query: Query) throws(DatabaseError) -> Rows {
+    try executor(of: query).rows
+  }
+
   /// The documents it finds; those that were written with the stamps they had before.
   private func documents(
     of executor: inout Executor

@@ -20,6 +20,8 @@ extension WritePreparation {
     var holders = HolderChanges()
     /// The moment the first of the documents ends.
     var firstEnd: Int64?
+    /// Documents whose words the batch puts, by index.
+    var searched: [SearchedIndex: Int] = [:]
   }
 
   /// The most that is reserved for a batch.
@@ -55,7 +57,7 @@ extension WritePreparation {
     }
     let consequences = CommitConsequences(
       edits: changeCatalog(&assembly.batch), firstEnd: assembly.firstEnd,
-      releasesContents: assembly.holders.releasesContents)
+      releasesContents: assembly.holders.releasesContents, searched: assembly.searched)
     return PreparedCommit(
       batch: assembly.batch, documents: written, consequences: consequences,
       unsettledIndexes: assembly.claims.unsettled, writesTree: tree?.isEmpty == false,
@@ -101,6 +103,15 @@ extension WritePreparation {
       guard let (before, after) = document.parts(of: index) else { continue }
       let changes = index.changes(from: before, to: after, ancestors: ancestors, id: id)
       try assembly.claims.apply(changes, of: index, for: document.path, to: &assembly.batch)
+    }
+    for index in entry.searches {
+      guard let (before, after) = document.parts(of: index) else { continue }
+      let isPut = try assembly.batch.changeWords(
+        of: index, from: before, to: after, at: key, isStored: document.stored != nil, in: rows)
+      guard isPut else { continue }
+      let place = SearchedIndex(
+        pattern: CollectionPattern(collectionOf: document.path), keyspace: index.keyspace)
+      assembly.searched[place, default: 0] += 1
     }
     for link in entry.links {
       guard let (before, after) = document.parts(of: link) else { continue }

@@ -53,6 +53,8 @@ public final class Database: Sendable {
   let pointReads = PointReads()
   /// How far the indexes are that are being built.
   let builds = IndexBuilds()
+  /// Which indexes of words have documents to gather.
+  let searches = SearchGathering()
   /// Removes documents whose time is over.
   let reaper = Reaper()
   let options: Options

@@ -6,7 +6,11 @@ package import OndolEngine
 /// What keeps a database in the place of a directory: a server that others operate, which several
 /// processes use at once.
 ///
-/// The product OndolPostgres has one: `Database.open(on: .postgres("postgresql://localhost/shop"))`.
+/// ```swift
+/// import OndolPostgres
+///
+/// let database = try await Database.open(on: .postgres("postgresql://localhost/shop"))
+/// ```
 public struct DatabaseStore: Sendable {
   package let make: @Sendable () throws(EngineError) -> any RemoteStore
 

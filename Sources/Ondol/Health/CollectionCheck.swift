@@ -46,7 +46,7 @@ struct CollectionCheck: SteppedCheck {
     keyspace = entry.keyspace
     symbols = entry.symbols
     self.rows = rows
-    indexes = entry.allIndexes.filter { $0.state == .ready }
+    indexes = entry.allIndexes.filter { $0.state == .ready && !$0.kind.isOfWords }
     links = entry.links
     found = Array(repeating: 0, count: indexes.count)
   }

@@ -275,7 +275,7 @@ struct MigrationRun<Stage: MigrationStage> {
     of pattern: CollectionPattern
   ) async throws(DatabaseError) -> [IndexDefinition] {
     guard let entry = try await entry(of: pattern) else { return [] }
-    return (entry.indexes + entry.links).filter { !$0.kind.isOfGroup }
+    return (entry.indexes + entry.links + entry.searches).filter { !$0.kind.isOfGroup }
   }
 
   private func entry(

@@ -181,9 +181,18 @@ extension CollectionGroup {
     try database.refuseInTransaction("createIndex", collectionID)
     var kind = kind
     kind.isOfGroup = true
-    let valid = try IndexKind(validating: kind, condition)
+    return try await createGroup(try IndexKind(validating: kind, condition), progress)
+  }
+
+  /// Declares an index of the group, if there is none, and builds it.
+  func createGroup(
+    _ kind: IndexKind, _ progress: (IndexProgress) -> Void
+  ) async throws(DatabaseError) -> String {
+    var valid = kind
+    valid.isOfGroup = true
+    let wanted = valid
     try await database.changeGroup(collectionID) { kinds in
-      if !kinds.contains(valid) { kinds.append(valid) }
+      if !kinds.contains(wanted) { kinds.append(wanted) }
     }
     try await database.buildGroupIndex(valid, of: collectionID, progress)
     return valid.name
@@ -214,7 +223,7 @@ extension CollectionGroup {
     try await database.changeGroup(collectionID) { $0.removeAll { ExactText($0.name) == wanted } }
     for pattern in try await database.patterns(ofGroup: collectionID) {
       let family = try await database.family(pattern.root)
-      for index in family?.collections[pattern]?.indexes ?? []
+      for index in family?.collections[pattern]?.allIndexes ?? []
       where index.kind.isOfGroup && ExactText(index.name) == wanted {
         try await database.dropIndex(index.keyspace, of: pattern)
       }
@@ -299,10 +308,21 @@ extension Database {
         try edit.declareIndex(kind, of: pattern)
       }
       guard index.state != .ready else { return }
-      let builder = IndexBuilder(database: self, pattern: pattern, keyspace: index.keyspace)
-      if try await builder.build(progress) { return }
+      if try await build(index, of: pattern, progress) { return }
       // It was dropped meanwhile, perhaps by another builder that could not make it unique.
     }
+  }
+
+  /// Builds an index of whatever kind; false when there is no such index any more.
+  private func build(
+    _ index: IndexDefinition, of pattern: CollectionPattern, _ progress: (IndexProgress) -> Void
+  ) async throws(DatabaseError) -> Bool {
+    if index.kind.isOfWords {
+      let packer = SearchPacker(database: self, pattern: pattern, keyspace: index.keyspace)
+      return try await packer.build(progress)
+    }
+    let builder = IndexBuilder(database: self, pattern: pattern, keyspace: index.keyspace)
+    return try await builder.build(progress)
   }
 
   /// The indexes of some patterns that are `wanted`, those of one name together.
@@ -315,7 +335,8 @@ extension Database {
       var list: [IndexInformation] = []
       for pattern in patterns {
         let family = try rows.catalog.family(pattern.root, in: rows)
-        for index in family?.collections[pattern]?.indexes ?? [] where wanted(index.kind) {
+        let entry = family?.collections[pattern]
+        for index in (entry?.indexes ?? []) + (entry?.searches ?? []) where wanted(index.kind) {
           let size = try rows.size(of: KeyRange(prefix: index.keyspace.prefix))
           let known = list.firstIndex { ExactText($0.name) == ExactText(index.name) }
           let information = IndexInformation(

@@ -68,7 +68,7 @@ extension Database {
       where !StorageRows.isHidden(root: family.root) {
         for (pattern, entry) in family.collections {
           let name = pattern.description
-          for index in entry.indexes {
+          for index in entry.indexes + entry.searches {
             try declarations.add(
               index, of: pattern, rows.size(of: KeyRange(prefix: index.keyspace.prefix)),
               builds.all[index.keyspace], feedback.uses.withLock { $0[index.keyspace] ?? 0 })

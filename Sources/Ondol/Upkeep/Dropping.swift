@@ -211,7 +211,8 @@ extension CollectionReference {
     try database.refuseInTransaction("dropIndex", path)
     let pattern = CollectionPattern(try place.get())
     let family = try await database.family(pattern.root)
-    let indexes = family?.collections[pattern]?.indexes ?? []
+    let entry = family?.collections[pattern]
+    let indexes = (entry?.indexes ?? []) + (entry?.searches ?? [])
     guard let index = indexes.first(where: { ExactText($0.name) == ExactText(name) }) else {
       return
     }

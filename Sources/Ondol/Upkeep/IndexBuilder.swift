@@ -96,7 +96,7 @@ struct IndexBuilder: Sendable {
   }
 
   /// Documents that are to be added, about.
-  private func countDocuments() async throws(DatabaseError) -> Int {
+  func countDocuments() async throws(DatabaseError) -> Int {
     try await database.read(try database.engineSnapshot()) { (rows) throws(DatabaseError) in
       guard let index = try index(in: rows), case .building(let through) = index.state else {
         return 0
@@ -259,7 +259,7 @@ struct IndexBuilder: Sendable {
   }
 
   /// Has queries use the index, if it is still there; false otherwise.
-  private func declareReady() async throws(DatabaseError) -> Bool {
+  func declareReady() async throws(DatabaseError) -> Bool {
     try await database.changeCatalog(of: pattern.root) { (edit) throws(DatabaseError) in
       let indexes = edit.family.collections[pattern]?.allIndexes ?? []
       guard var index = indexes.first(where: { $0.keyspace == keyspace }) else { return false }

@@ -14,7 +14,8 @@ extension Database {
   ) async throws(DatabaseError) -> [String] {
     let pattern = CollectionPattern(path)
     let indexes = try await read(try engineSnapshot()) { (rows) throws(DatabaseError) in
-      try rows.entry(of: pattern)?.indexes ?? []
+      let entry = try rows.entry(of: pattern)
+      return (entry?.indexes ?? []) + (entry?.searches ?? [])
     }
     let wanted = names.map { Set($0.map { ExactText($0) }) }
     var built: [String] = []

@@ -70,12 +70,25 @@ extension Database {
             // An earlier version of the format had none.
             found.append(.init(pattern: pattern, kind: .ends(field), remedy: .create))
           }
-          for kind in wanted where !entry.indexes.contains(where: { $0.kind == kind }) {
+          for kind in wanted where !entry.allIndexes.contains(where: { $0.kind == kind }) {
             found.append(.init(pattern: pattern, kind: kind, remedy: .create))
           }
         }
       }
       return found
+    }
+  }
+
+  private func finishBuilding(
+    _ keyspace: Keyspace, of unfinished: UnfinishedIndex
+  ) async throws(DatabaseError) {
+    if unfinished.kind.isOfWords {
+      let packer = SearchPacker(database: self, pattern: unfinished.pattern, keyspace: keyspace)
+      _ = try await packer.build()
+    } else {
+      let builder = IndexBuilder(
+        database: self, pattern: unfinished.pattern, keyspace: keyspace)
+      _ = try await builder.build()
     }
   }
 
@@ -89,9 +102,7 @@ extension Database {
     do throws(DatabaseError) {
       switch unfinished.remedy {
       case .build(let keyspace):
-        let builder = IndexBuilder(
-          database: self, pattern: unfinished.pattern, keyspace: keyspace)
-        _ = try await builder.build()
+        try await finishBuilding(keyspace, of: unfinished)
       case .create: try await createIndex(unfinished.kind, of: unfinished.pattern) { _ in }
       case .drop(let keyspace): try await dropIndex(keyspace, of: unfinished.pattern)
       }

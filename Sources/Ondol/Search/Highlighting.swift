@@ -1,0 +1,76 @@
+// Where a search is in a text: what an app shows in bold, and the part of a long text that shows
+// most of it. The text is tokenized again, which costs less than keeping where tokens were.
+
+extension ParsedSearch {
+  /// Where what is looked for is in the text: ranges of its UTF-8, in order, apart from each other.
+  func ranges(in text: String, _ tokenizer: Tokenizer) -> [Range<Int>] {
+    guard let node else { return [] }
+    let list = tokenizer.tokens(of: text)
+    var found: Set<Int> = []
+    for number in Set(node.positiveUnits) {
+      let unit = units[number]
+      let places = unit.places.map { place in
+        list.tokens.indices.filter { position in
+          let term = list.bytes[list.tokens[position].term]
+          return place.contains { $0.matches(term) }
+        }.map { UInt32($0) }[...]
+      }
+      unit.matches(places) { positions in
+        for position in positions { found.insert(Int(position)) }
+      }
+    }
+    var ranges: [Range<Int>] = []
+    for position in found.sorted() {
+      let next = list.tokens[position].source
+      if let last = ranges.last, next.lowerBound <= last.upperBound {
+        ranges[ranges.count - 1] = last.lowerBound..<max(last.upperBound, next.upperBound)
+      } else {
+        ranges.append(next)
+      }
+    }
+    return ranges
+  }
+}
+
+/// A part of a text.
+enum Snippet {
+  /// The part of about `length` characters that has the most of the ranges, cut between characters
+  /// and, where it can be, between words.
+  static func part(
+    of text: String, around ranges: [Range<Int>], length: Int
+  ) -> Range<String.Index> {
+    let characters = Array(text.indices)
+    guard characters.count > length, length > 0 else { return text.startIndex..<text.endIndex }
+    let places = ranges.compactMap { range in
+      place(of: range.lowerBound, in: text, characters)
+    }
+    var best = (start: 0, count: -1)
+    for (number, place) in places.enumerated() {
+      let count = places[number...].prefix { $0 < place + length }.count
+      if count > best.count { best = (place, count) }
+    }
+    let width = best.count > 0 ? length / 4 : 0
+    var start = min(max(0, best.start - width), characters.count - length)
+    if start > 0,
+      let blank = characters[start..<max(start, best.start)].firstIndex(where: {
+        text[$0].isWhitespace
+      })
+    {
+      start = blank + 1
+    }
+    let end = min(characters.count, start + length)
+    return characters[start]..<(end < characters.count ? characters[end] : text.endIndex)
+  }
+
+  /// The number of the character that a byte is in.
+  private static func place(of byte: Int, in text: String, _ characters: [String.Index]) -> Int? {
+    guard byte <= text.utf8.count else { return nil }
+    let index = text.utf8.index(text.utf8.startIndex, offsetBy: byte)
+    var (low, high) = (0, characters.count)
+    while low < high {
+      let middle = (low + high) / 2
+      if characters[middle] <= index { low = middle + 1 } else { high = middle }
+    }
+    return low > 0 ? low - 1 : nil
+  }
+}

@@ -1,0 +1,196 @@
+// Tokenizer 1: from a text to the terms of an index. Pure and frozen: rows of an index are made
+// with it at a write and must be the same when they are made again years later.
+//
+//   words     Latin, Greek, Cyrillic, digits and whatever has blanks between its words: one token a
+//             word, without case, accents and width
+//   Hangul    letters composed to syllables, then two syllables a token, overlapping; a run of one
+//             syllable is a token of one
+//   paired    Han, Kana, Thai and others without blanks: as Hangul
+//
+// So `온돌방에서` is 온돌 돌방 방에 에서, and is found by 온돌방 without a dictionary that knows
+// which syllables are a particle.
+
+/// Makes tokens of texts.
+struct Tokenizer: Sendable {
+  private let tables = CharacterTables.first
+
+  /// The tokens of a text.
+  ///
+  /// - Complexity: O(n) in the bytes.
+  func tokens(of text: String) -> TokenList {
+    let bytes = Array(text.utf8)
+    var run = TokenRun(tables, roomFor: bytes.count)
+    var offset = 0
+    while offset < bytes.count {
+      let start = offset
+      let character = Self.character(in: bytes, at: &offset)
+      run.add(character, start..<offset)
+    }
+    run.finish()
+    return run.list
+  }
+
+  /// The character at `offset`, which goes behind it. Texts are valid UTF-8; whatever is not, is a
+  /// separator.
+  @inline(__always)
+  private static func character(in bytes: [UInt8], at offset: inout Int) -> UInt32 {
+    let first = UInt32(bytes[offset])
+    offset += 1
+    if first < 0x80 { return first }
+    let more = first < 0xe0 ? 1 : first < 0xf0 ? 2 : 3
+    guard offset + more <= bytes.count else { return 0 }
+    var character = first & (0x3f >> UInt32(more))
+    for place in offset..<(offset + more) {
+      character = character << 6 | UInt32(bytes[place] & 0x3f)
+    }
+    offset += more
+    return character
+  }
+}
+
+/// Puts tokens together from characters.
+private struct TokenRun {
+  private let tables: CharacterTables
+  private(set) var list = TokenList()
+  /// What the run consists of; a separator between runs.
+  private var kind = CharacterKind.separator
+  /// Where the term of the word begins, and its source.
+  private var termStart = 0
+  private var source = 0..<0
+  /// Of a run of pairs: its characters so far, and the last of them.
+  private var count = 0
+  private var last: UInt32 = 0
+  private var lastSource = 0..<0
+
+  init(_ tables: CharacterTables, roomFor bytes: Int) {
+    self.tables = tables
+    list.bytes.reserveCapacity(bytes + bytes / 2)
+    list.tokens.reserveCapacity(bytes / 4)
+  }
+
+  @inline(__always)
+  mutating func add(_ character: UInt32, _ place: Range<Int>) {
+    let next = tables.kind(of: character)
+    if next == .word, kind == .word {
+      tables.fold(character, into: &list.bytes)
+      source = source.lowerBound..<place.upperBound
+      return
+    }
+    addOther(character, next, place)
+  }
+
+  private mutating func addOther(
+    _ character: UInt32, _ next: CharacterKind, _ place: Range<Int>
+  ) {
+    if next == .mark || next == .paired && (character == 0x3099 || character == 0x309a) {
+      guard kind != .separator else { return }
+      addMark(character, place)
+    } else if next == kind, kind == .hangul || kind == .paired {
+      addNext(character, place)
+    } else {
+      finish()
+      kind = next
+      guard kind != .separator else { return }
+      begin(character, place)
+    }
+  }
+
+  private mutating func begin(_ character: UInt32, _ place: Range<Int>) {
+    source = place
+    if kind == .word {
+      termStart = list.bytes.count
+      tables.fold(character, into: &list.bytes)
+    } else {
+      (last, lastSource, count) = (character, place, 1)
+    }
+  }
+
+  /// A mark belongs to what is before it; over Kana it makes another character.
+  private mutating func addMark(_ character: UInt32, _ place: Range<Int>) {
+    source = source.lowerBound..<place.upperBound
+    guard kind != .word else { return }
+    lastSource = lastSource.lowerBound..<place.upperBound
+    let hasVoice = (0x304b...0x3062).contains(last) || (0x30ab...0x30c2).contains(last)
+    if (0x306f...0x307d).contains(last) || (0x30cf...0x30dd).contains(last) {
+      if character == 0x3099 { last += 1 } else if character == 0x309a { last += 2 }
+    } else if character == 0x3099,
+      hasVoice || [0x3064, 0x3066, 0x3068].contains(last)
+        || [0x30c4, 0x30c6, 0x30c8].contains(last)
+    {
+      last += 1
+    } else if character == 0x3099, last == 0x3046 || last == 0x30a6 {
+      last += 0x4e
+    }
+  }
+
+  /// Another character of a run of pairs.
+  private mutating func addNext(_ character: UInt32, _ place: Range<Int>) {
+    if kind == .hangul, let composed = Hangul.compose(last, character) {
+      last = composed
+      lastSource = lastSource.lowerBound..<place.upperBound
+      return
+    }
+    if count > 1 { endPair() }
+    // The pair is open until it is known that no letter is to be composed with its second half.
+    source = lastSource.lowerBound..<place.upperBound
+    termStart = list.bytes.count
+    tables.fold(last, into: &list.bytes)
+    (last, lastSource) = (character, place)
+    count += 1
+  }
+
+  private mutating func endPair() {
+    tables.fold(last, into: &list.bytes)
+    add(isAlone: false, source.lowerBound..<lastSource.upperBound)
+  }
+
+  private mutating func add(isAlone: Bool, _ source: Range<Int>) {
+    guard list.tokens.count < TokenList.mostTokens else {
+      list.bytes.removeLast(list.bytes.count - termStart)
+      return
+    }
+    if list.bytes.count - termStart > TokenList.longestTerm {
+      var end = termStart + TokenList.longestTerm
+      while list.bytes[end] & 0xc0 == 0x80 { end -= 1 }
+      list.bytes.removeLast(list.bytes.count - end)
+    }
+    list.tokens.append(
+      Token(term: termStart..<list.bytes.count, source: source, kind: kind, isAlone: isAlone))
+  }
+
+  /// Ends the run.
+  mutating func finish() {
+    switch kind {
+    case .separator, .mark: return
+    case .word:
+      // A mark that stood alone folds to nothing.
+      if list.bytes.count > termStart { add(isAlone: true, source) }
+    case .hangul, .paired:
+      if count > 1 {
+        endPair()
+      } else {
+        termStart = list.bytes.count
+        tables.fold(last, into: &list.bytes)
+        add(isAlone: true, lastSource)
+      }
+    }
+    kind = .separator
+  }
+}
+
+/// Composition of syllables.
+enum Hangul {
+  /// The syllable that two characters make: a leading consonant and a vowel, or a syllable without
+  /// a final consonant and one. Nil when they make none.
+  static func compose(_ left: UInt32, _ right: UInt32) -> UInt32? {
+    if (0x1100...0x1112).contains(left), (0x1161...0x1175).contains(right) {
+      return 0xac00 + ((left - 0x1100) * 21 + (right - 0x1161)) * 28
+    }
+    if (0xac00...0xd7a3).contains(left), (left - 0xac00) % 28 == 0,
+      (0x11a8...0x11c2).contains(right)
+    {
+      return left + (right - 0x11a7)
+    }
+    return nil
+  }
+}

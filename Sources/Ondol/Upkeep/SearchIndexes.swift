@@ -1,0 +1,105 @@
+// The public side of indexes of words.
+
+internal import OndolEngine
+
+extension IndexKind {
+  /// An index of the words in some fields.
+  fileprivate init(
+    searching fields: [String], _ weights: [String: Double], at path: String
+  ) throws(DatabaseError) {
+    var indexed: [IndexField] = []
+    for field in fields { indexed.append(IndexField(try FieldPath(field).names())) }
+    guard !indexed.isEmpty, indexed.count <= FreshRow.mostFields,
+      Set(indexed.map(\.path)).count == indexed.count
+    else {
+      throw DatabaseError(
+        .invalidArgument,
+        "an index of words needs one to \(FreshRow.mostFields) fields, each once", path: path)
+    }
+    self.init(indexed)
+    var counts = [Int](repeating: 1_000, count: indexed.count)
+    for (field, weight) in weights {
+      let names = try FieldPath(field).names()
+      guard let place = indexed.firstIndex(of: IndexField(names)) else {
+        throw DatabaseError(
+          .invalidArgument, "the weight is of a field that the index does not have", path: path,
+          field: field)
+      }
+      let limit = Double(SearchKind.greatestWeight)
+      guard weight * 1_000 >= 1, weight * 1_000 <= limit else {
+        throw DatabaseError(
+          .invalidArgument, "a weight is from 0.001 to 1000, and not \(weight)", path: path,
+          field: field)
+      }
+      counts[place] = Int((weight * 1_000).rounded())
+    }
+    search = SearchKind(weights: counts)
+  }
+}
+
+extension CollectionReference {
+  /// Creates an index of the words in fields of texts, and returns when it is ready. Serves
+  /// `search(_:in:)`. Documents are written as usual while it is built. Does nothing when there is
+  /// one.
+  ///
+  /// What a commit wrote is found by the next search, and by the transaction that wrote it. A write
+  /// costs one row more, whatever the number of words; what was written is gathered in the
+  /// background.
+  ///
+  /// - Parameters:
+  ///   - fields: fields or paths into maps, each once, 32 at most. What is no text in them is not
+  ///     found.
+  ///   - weights: how much a word in a field counts, 1 where nothing is said: from 0.001 to 1000.
+  ///   - progress: called each time some documents were added.
+  /// - Returns: the index's name, which `listIndexes()` shows and `dropIndex(named:)` takes.
+  /// - Throws: `.invalidArgument` when a field or a weight cannot be; otherwise as
+  ///   `createIndex(on:unique:nullsDistinct:where:progress:)`.
+  /// - Complexity: O(n log n) in the words of all documents of the collections it serves.
+  @discardableResult
+  public func createSearchIndex(
+    on fields: [String], weights: [String: Double] = [:],
+    progress: (IndexProgress) -> Void = { _ in }
+  ) async throws(DatabaseError) -> String {
+    let path = try place.get()
+    try database.refuseInTransaction("createSearchIndex", "\(path)")
+    let kind = try IndexKind(searching: fields, weights, at: "\(path)")
+    try await database.createIndex(kind, of: CollectionPattern(path), progress)
+    return kind.name
+  }
+}
+
+extension CollectionGroup {
+  /// Creates an index of the words in fields of texts over all collections of the group, and
+  /// returns when it is ready. Serves searches of the group.
+  ///
+  /// - Parameters:
+  ///   - fields: as for a collection.
+  ///   - weights: as for a collection.
+  ///   - progress: called each time some documents were added, for one collection after the other.
+  /// - Returns: the index's name.
+  /// - Throws: as `CollectionReference.createSearchIndex(on:weights:progress:)`.
+  /// - Complexity: O(n log n) in the words of all documents of the group.
+  @discardableResult
+  public func createSearchIndex(
+    on fields: [String], weights: [String: Double] = [:],
+    progress: (IndexProgress) -> Void = { _ in }
+  ) async throws(DatabaseError) -> String {
+    _ = try source.get()
+    try database.refuseInTransaction("createSearchIndex", collectionID)
+    return try await createGroup(
+      try IndexKind(searching: fields, weights, at: collectionID), progress)
+  }
+}
+
+extension Database {
+  /// Gathers all documents that an index of words has not gathered yet, and merges its runs into
+  /// one; for tests and benchmarks, which compare what upkeep is done with.
+  package func gatherSearchIndexes(of path: String) async throws(DatabaseError) {
+    let pattern = CollectionPattern(try collection(path).place.get())
+    let entry = try await family(pattern.root)?.collections[pattern]
+    for index in entry?.searches ?? [] {
+      try await SearchPacker(database: self, pattern: pattern, keyspace: index.keyspace)
+        .gatherEverything()
+    }
+  }
+}
