@@ -109,7 +109,10 @@ let package = Package(
       name: "OndolEngineTests", dependencies: ["OndolEngine", "OndolPlatform", "OndolTestKit"]),
     .testTarget(
       name: "OndolTests",
-      dependencies: ["Ondol", "OndolEngine", "OndolJSON", "OndolPlatform", "OndolTestKit"]),
+      dependencies: [
+        "Ondol", "OndolEngine", "OndolJSON", "OndolPlatform", "OndolPostgres",
+        "OndolPostgresTestKit", "OndolTestKit",
+      ]),
     .testTarget(
       name: "SimulationTests",
       dependencies: ["OndolEngine", "Ondol", "OndolPlatform", "OndolTestKit"]),
@@ -119,15 +122,22 @@ let package = Package(
       dependencies: ["Ondol", "OndolAccounts", "OndolEngine", "OndolTestKit"]),
     // What an app's tests see of the test kit, through public calls alone.
     .testTarget(name: "TestKitTests", dependencies: ["Ondol", "OndolTestKit"]),
+    // A PostgreSQL for tests, which starts and ends with them.
+    .target(
+      name: "OndolPostgresTestKit", dependencies: ["OndolPlatform", "OndolPostgres"],
+      path: "Tests/OndolPostgresTestKit"),
     .testTarget(
       name: "OndolPostgresTests",
-      dependencies: ["Ondol", "OndolPostgres", "OndolEngine", "OndolPlatform", "OndolTestKit"]),
+      dependencies: [
+        "Ondol", "OndolPostgres", "OndolEngine", "OndolPlatform", "OndolPostgresTestKit",
+        "OndolTestKit",
+      ]),
     .testTarget(name: "TidyTests"),
     // What it depends on are the modules that pages import.
     .testTarget(
       name: "DocumentationTests",
       dependencies: [
-        "Ondol", "OndolAccounts", "OndolTestKit",
+        "Ondol", "OndolAccounts", "OndolPostgres", "OndolTestKit",
         .product(name: "Logging", package: "swift-log"),
         .product(name: "ArgumentParser", package: "swift-argument-parser"),
       ]),

@@ -2,6 +2,7 @@
 
 import OndolEngine
 import OndolPostgres
+import OndolPostgresTestKit
 import Testing
 
 @Suite struct `Beside rows` {

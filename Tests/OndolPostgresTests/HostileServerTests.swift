@@ -5,6 +5,7 @@ import Foundation
 import OndolEngine
 import OndolPlatform
 import OndolPostgres
+import OndolPostgresTestKit
 import Synchronization
 import Testing
 

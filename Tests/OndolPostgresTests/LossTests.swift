@@ -3,6 +3,7 @@
 
 import OndolEngine
 import OndolPostgres
+import OndolPostgresTestKit
 import Synchronization
 import Testing
 

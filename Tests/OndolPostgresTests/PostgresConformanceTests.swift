@@ -2,6 +2,7 @@
 
 import OndolEngine
 import OndolPostgres
+import OndolPostgresTestKit
 import Synchronization
 import Testing
 

@@ -3,6 +3,7 @@
 
 import OndolEngine
 import OndolPostgres
+import OndolPostgresTestKit
 import Testing
 
 @Suite struct `The tables on a server` {

@@ -4,11 +4,14 @@
 import Foundation
 import Ondol
 import OndolEngine
+import OndolPostgres
+import OndolPostgresTestKit
 import OndolTestKit
+import Synchronization
 
 /// What the suites run on.
 enum TestedStore: String {
-  case memory, simulated
+  case memory, simulated, postgres
 
   static let current: TestedStore = {
     guard let name = ProcessInfo.processInfo.environment["ONDOL_STORE"] else { return .memory }
@@ -16,6 +19,17 @@ enum TestedStore: String {
     precondition(store != nil, "no store is called \(name)")
     return store ?? .memory
   }()
+
+  private static let number = Atomic(0)
+
+  /// Where PostgreSQL keeps a database that nobody has opened yet.
+  static func newAddress() throws(DatabaseError) -> String {
+    switch PostgresServer.shared {
+    case .success(let server):
+      return server.address("test\(number.add(1, ordering: .relaxed).newValue)")
+    case .failure(let failure): throw DatabaseError(.unavailable, "\(failure)")
+    }
+  }
 
   /// Whether the changes of commits can be read again.
   var keepsChanges: Bool { self == .memory }
@@ -31,6 +45,8 @@ extension Database {
       let store = SimulatedStore(seed: environment.random(), environment: environment)
       return try await open(
         at: store.name, options: options, environment: environment, on: store)
+    case .postgres:
+      return try await open(on: .postgres(TestedStore.newAddress()), options: options)
     }
   }
 }

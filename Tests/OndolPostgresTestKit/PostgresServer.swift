@@ -4,24 +4,26 @@
 
 import Foundation
 import OndolPlatform
-import OndolPostgres
+package import OndolPostgres
 
-struct ServerFailure: Error, CustomStringConvertible {
-  var description: String
+package struct ServerFailure: Error, CustomStringConvertible {
+  package var description: String
+
+  package init(description: String) { self.description = description }
 }
 
 /// A running server.
-final class PostgresServer: Sendable {
+package final class PostgresServer: Sendable {
   /// For all tests that leave the server as it is.
-  static let shared = Result<PostgresServer, any Error> { try PostgresServer() }
+  package static let shared = Result<PostgresServer, any Error> { try PostgresServer() }
 
-  let directory: String
+  package let directory: String
   private let programs: String
   private let keeper: Process
   private let leash: Pipe
   private let said: Pipe
 
-  init(settings: String = "") throws {
+  package init(settings: String = "") throws {
     programs = try Self.findPrograms()
     var template = Array("/tmp/ondol-postgres-XXXXXX".utf8CString)
     guard unsafe mkdtemp(&template) != nil else {
@@ -119,12 +121,12 @@ final class PostgresServer: Sendable {
   }
 
   /// The address of one of Ondol's databases on it.
-  func address(_ name: String, in database: String = "postgres") -> String {
+  package func address(_ name: String, in database: String = "postgres") -> String {
     "postgresql:///\(database)?host=\(directory)&user=postgres&ondol=\(name)"
   }
 
   /// A store with a database of its own, which is not open.
-  func store(
+  package func store(
     _ name: String, in database: String = "postgres", answerTime: Duration = .seconds(60),
     patience: Duration = .seconds(60)
   ) throws -> PostgresStore {
@@ -134,9 +136,9 @@ final class PostgresServer: Sendable {
   // MARK: - Its life
 
   /// Kills all of its processes, as a power cut would but for what the system keeps.
-  func kill() throws { try tell("kill") }
+  package func kill() throws { try tell("kill") }
 
-  func start() throws { try tell("start") }
+  package func start() throws { try tell("start") }
 
   /// Has the shell do something. It is not done from here: `Process` takes one for running while
   /// the server, its child, has what it was started with.
@@ -152,7 +154,7 @@ final class PostgresServer: Sendable {
 
   /// What statements answer, rows by line and columns with bars between.
   @discardableResult
-  func sql(_ text: String, in database: String = "postgres") throws -> String {
+  package func sql(_ text: String, in database: String = "postgres") throws -> String {
     let session = try PostgresSession(self, database)
     defer { session.close() }
     return try session.run(text)
@@ -169,14 +171,14 @@ final class PostgresServer: Sendable {
 }
 
 /// A session of somebody who is not Ondol.
-final class PostgresSession {
+package final class PostgresSession {
   private let process: Process
   private let input = Pipe()
   private let output = Pipe()
   private var rest = ""
   private var number = 0
 
-  init(_ server: PostgresServer, _ database: String = "postgres") throws {
+  package init(_ server: PostgresServer, _ database: String = "postgres") throws {
     process = server.psql(database)
     for end in [input.fileHandleForWriting, output.fileHandleForReading] {
       _ = fcntl(end.fileDescriptor, F_SETFD, FD_CLOEXEC)
@@ -190,7 +192,7 @@ final class PostgresSession {
 
   /// What statements answer.
   @discardableResult
-  func run(_ text: String) throws -> String {
+  package func run(_ text: String) throws -> String {
     number += 1
     let mark = "-- end \(number)"
     try input.fileHandleForWriting.write(contentsOf: Data("\(text);\n\\echo '\(mark)'\n".utf8))
@@ -205,7 +207,7 @@ final class PostgresSession {
     return answer.trimmingCharacters(in: .whitespacesAndNewlines)
   }
 
-  func close() {
+  package func close() {
     try? input.fileHandleForWriting.close()
     process.waitUntilExit()
   }
