@@ -4,9 +4,9 @@ public import Ondol
 internal import OndolEngine
 
 extension DatabaseStore {
-  /// A database on PostgreSQL; tested with version 15. What it needs there is made when it is opened first:
-  /// tables and functions whose names begin with `ondol_`, in the schema that the user's search path
-  /// begins with.
+  /// A database on PostgreSQL; tested with version 15. What it needs there is made when it is
+  /// opened first: tables and functions whose names begin with `ondol_`, in the schema that the
+  /// user's search path begins with.
   ///
   /// ```swift
   /// let database = try await Database.open(on: .postgres("postgresql://app@db.example.com/shop"))

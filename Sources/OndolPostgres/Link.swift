@@ -1,6 +1,6 @@
-// A connection that is made when it is needed and made anew when it is gone. A call that may be made
-// twice is, with growing pauses, until whoever waits has waited long enough; one that may not is
-// made once, on a connection of which nothing bad is known.
+// A connection that is made when it is needed and made anew when it is gone. A call that may be
+// made twice is, with growing pauses, until whoever waits has waited long enough; one that may not
+// is made once, on a connection of which nothing bad is known.
 
 internal import OndolEngine
 internal import Synchronization

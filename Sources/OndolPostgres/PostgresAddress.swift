@@ -20,8 +20,8 @@ struct PostgresAddress: Sendable {
   private static let shown: Set<String> = ["host", "port", "dbname"]
   private static let secret: Set<String> = ["password", "sslpassword"]
 
-  /// - Parameter text: `postgresql://user:password@host:port/database?ondol=name`, and whatever else
-  ///   libpq takes behind `?`.
+  /// - Parameter text: `postgresql://user:password@host:port/database?ondol=name`, and what
+  ///   else libpq takes behind `?`.
   /// - Throws: `.invalid`.
   init(_ text: String) throws(EngineError) {
     guard let scheme = ["postgresql://", "postgres://"].first(where: { text.hasPrefix($0) }) else {

@@ -1,5 +1,5 @@
-// A database on PostgreSQL. Commits go over one connection, in the order in which they are asked for;
-// what others commit is heard of and read on another, see `News`; rows are read on a few, and
+// A database on PostgreSQL. Commits go over one connection, in the order in which they are asked
+// for; what others commit is heard of and read on another, see `News`; rows are read on a few, and
 // whatever is in no hurry borrows one of those. Each connection has a thread that may block, or a
 // caller that may.
 
@@ -34,8 +34,8 @@ package final class PostgresStore: RemoteStore {
   ///
   /// - Parameters:
   ///   - address: `postgresql://user:password@host:port/database?ondol=name`: of the server, of one
-  ///     of its databases and, behind `ondol=`, of the one of Ondol's in it; `default` without. What
-  ///     else is behind `?` is as libpq has it.
+  ///     of its databases and, behind `ondol=`, of the one of Ondol's in it; `default` without.
+  ///     What else is behind `?` is as libpq has it.
   ///   - answerTime: how long an answer may take before the server is given up.
   ///   - patience: how long calls are tried again that may be made twice.
   /// - Throws: `.invalid` for an address that is none.

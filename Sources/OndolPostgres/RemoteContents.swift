@@ -1,5 +1,5 @@
-// Contents, the bytes of blobs, in parts of which each is read and written at once. They come before
-// the commit that speaks of them, and so there may be some of which none ever does.
+// Contents, the bytes of blobs, in parts of which each is read and written at once. They come
+// before the commit that speaks of them, and so there may be some of which none ever does.
 
 package import OndolEngine
 

@@ -1,5 +1,5 @@
-// The tables on a server: made by whoever comes first, found by all others, and refused when a later
-// version has made them.
+// The tables on a server: made by whoever comes first, found by all others, and refused when a
+// later version has made them.
 
 internal import OndolEngine
 
@@ -30,8 +30,8 @@ enum Schema {
       where current_setting('synchronous_commit') = 'off'
     """
 
-  /// Tells a new connection what all statements rely on: that each has a snapshot of its own, that a
-  /// commit is durable unless a statement says otherwise, and that plans go by an index, whatever
+  /// Tells a new connection what all statements rely on: that each has a snapshot of its own, that
+  /// a commit is durable unless a statement says otherwise, and that plans go by an index, whatever
   /// the server believes to know of tables that have just been made.
   static func begin(
     _ connection: PostgresConnection, _ address: PostgresAddress

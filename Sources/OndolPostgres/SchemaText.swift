@@ -2,8 +2,8 @@
 // Functions have the version in their names, so that two versions of this can use one server.
 
 extension Schema {
-  /// What makes the tables, where there are none, and the functions. One transaction; the lock keeps
-  /// two who begin at once apart.
+  /// What makes the tables, where there are none, and the functions. One transaction; the lock
+  /// keeps two who begin at once apart.
   static let script = """
     select pg_advisory_xact_lock(7700, 0);
 
@@ -59,8 +59,8 @@ extension Schema {
     """
 
   private static let functions = """
-    -- The eight bytes of a stamp: 0 the number and 1 the time, low byte first; 2 the time so that it
-    -- is ordered as bytes, 3 its complement.
+    -- The eight bytes of a stamp: 0 the number and 1 the time, low byte first; 2 the time so that
+    -- it is ordered as bytes, 3 its complement.
     create or replace function ondol_stamp_1(form int, seq bigint, at bigint)
     returns bytea language plpgsql immutable as $$
     declare b bytea; r bytea := '';
@@ -142,8 +142,8 @@ extension Schema {
       return array[0, s, t, alone::int];
     end $$;
 
-    -- Fences an origin, and looks for a group of it behind `known`: {0, number, time}, {1} when it is
-    -- not there and never will be, {2} when what is forgotten may have had it.
+    -- Fences an origin, and looks for a group of it behind `known`: {0, number, time}, {1} when it
+    -- is not there and never will be, {2} when what is forgotten may have had it.
     create or replace function ondol_outcome_1(d int, org bigint, prt bigint, known bigint)
     returns bigint[] language plpgsql volatile as $$
     declare a bigint; t bigint;
@@ -178,8 +178,8 @@ extension Schema {
           case when r.seq is null then w.value else r.value end
         from (select y.at, y.n, y.time, y.origin, y.keys, y.offs,
             sum(y.n) over ahead as count, sum(y.size) over ahead as bytes
-          from (select x.* from ondol_log x where x.db = d and x.at >= base and x.at + x.n - 1 > known
-            order by x.at limit most) y
+          from (select x.* from ondol_log x
+            where x.db = d and x.at >= base and x.at + x.n - 1 > known order by x.at limit most) y
           window ahead as (order by y.at rows between unbounded preceding and 1 preceding)) g
         left join lateral unnest(g.keys, g.offs) u(k, o) on true
         left join lateral (select q.seq, q.value from ondol_row q
@@ -206,7 +206,8 @@ extension Schema {
       if lo is null then return array[0, 0]; end if;
       delete from ondol_pin p where p.db = d and p.process <> 0 and p.until < now();
       delete from ondol_fence f where f.db = d and f.made < now() - interval '7 days';
-      select least((select l.at + l.n - 1 from ondol_log l where l.db = d order by l.at desc limit 1),
+      select least(
+        (select l.at + l.n - 1 from ondol_log l where l.db = d order by l.at desc limit 1),
         (select min(p.seq) from ondol_pin p where p.db = d and p.process <> 0)) into hi;
       select max(x.at + x.n - 1) into hi from (select l.at, l.n from ondol_log l
         where l.db = d and l.at > lo and l.at + l.n - 1 <= hi order by l.at limit most) x;
@@ -246,8 +247,9 @@ extension Schema {
         and x.key >= gap.low and (gap.high is null or x.key < gap.high) and x.seq <= gap.s
         order by x.key, x.seq desc limit 10000));
       get diagnostics gone = row_count;
-      delete from ondol_long r where r.ctid = any(array(select x.ctid from ondol_long x where x.db = d
-        and x.head >= gap.low and (gap.high is null or x.head < gap.high) and x.seq <= gap.s
+      delete from ondol_long r where r.ctid = any(array(select x.ctid from ondol_long x
+        where x.db = d and x.head >= gap.low and (gap.high is null or x.head < gap.high)
+        and x.seq <= gap.s
         order by x.head limit 10000));
       get diagnostics more = row_count;
       gone := gone + more;
@@ -255,8 +257,8 @@ extension Schema {
       return array[gone, 1];
     end $$;
 
-    -- Pins a commit that is not below the floor; null when it is, else the oldest pin. The shared lock sets it in line
-    -- with ondol_forget_1.
+    -- Pins a commit that is not below the floor; null when it is, else the oldest pin. The shared
+    -- lock sets it in line with ondol_forget_1.
     create or replace function ondol_hold_1(d int, p bigint, s bigint, micros bigint)
     returns bigint language plpgsql volatile as $$
     declare f bigint;

@@ -54,11 +54,13 @@ import Testing
       [.commits]
     ),
     (
-      "\(news) 'select 1::bigint,2147483647,1::bigint,1::bigint,0,null::bytea,1::bigint,null::bytea'",
+      "\(news) 'select 1::bigint,2147483647,1::bigint,1::bigint,0,null::bytea,1::bigint,"
+        + "null::bytea'",
       [.commits]
     ),
     (
-      "\(news) 'select 9223372036854775807,1,1::bigint,1::bigint,0,null::bytea,1::bigint,null::bytea'",
+      "\(news) 'select 9223372036854775807,1,1::bigint,1::bigint,0,null::bytea,1::bigint,"
+        + "null::bytea'",
       [.commits]
     ),
     (

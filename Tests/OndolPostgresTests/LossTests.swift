@@ -1,5 +1,5 @@
-// Answers that are lost and servers that die: what was acknowledged is there, once; what was said to
-// be not committed is not there.
+// Answers that are lost and servers that die: what was acknowledged is there, once; what was said
+// to be not committed is not there.
 
 import OndolEngine
 import OndolPostgres
