@@ -50,9 +50,11 @@ struct FilterParts: Sendable {
     return try Self.opened(bytes.bytes, at: range(part).lowerBound, by: seal)
   }
 
-  /// Lines of the whole filter.
-  var lineCount: Int {
-    let tags = seal == nil ? 0 : checksums.count * SealFormat.tagLength
+  /// Lines of a filter that is stored in so many bytes.
+  static func lineCount(stored length: Int, isSealed: Bool) -> Int {
+    guard isSealed else { return length / Filter.lineBytes }
+    let part = storedPart(isSealed: true)
+    let tags = (length + part - 1) / part * SealFormat.tagLength
     return max(0, length - tags) / Filter.lineBytes
   }
 

@@ -75,16 +75,19 @@ final class OpenSegment: Sendable {
     _ seal: FileSeal?, _ errors: SegmentErrors
   ) throws(EngineError) -> (FilterBits, FilterParts?) {
     guard let (offset, bytes) = stored, !bytes.isEmpty else { return (.none, nil) }
-    let parts = FilterParts(bytes.bytes, at: offset, salt: footer.salt, seal: seal)
-    guard cache.takeFilter(parts.lineCount * Filter.lineBytes) else {
-      return (FilterBits(linesInParts: parts.lineCount), parts)
+    let lineCount = FilterParts.lineCount(stored: bytes.count, isSealed: seal != nil)
+    guard cache.takeFilter(lineCount * Filter.lineBytes) else {
+      return (
+        FilterBits(linesInParts: lineCount),
+        FilterParts(bytes.bytes, at: offset, salt: footer.salt, seal: seal)
+      )
     }
     guard let seal else { return (FilterBits(bytes.bytes), nil) }
     do throws(MalformedBytes) {
       let filter = try FilterParts.opened(bytes.bytes, at: offset, by: seal)
       return (FilterBits(filter.bytes), nil)
     } catch {
-      cache.giveBackFilter(parts.lineCount * Filter.lineBytes)
+      cache.giveBackFilter(lineCount * Filter.lineBytes)
       throw errors.corrupt(error, from: offset)
     }
   }

@@ -1,6 +1,7 @@
-// The key of an encrypted database: the bytes of the file that --key-file names, or ONDOL_KEY, which
-// has them as 64 hexadecimal digits. What is in a process's environment can be read by whoever may
-// look at the process, so a file is better. A database that a command makes is encrypted with it.
+// The key of an encrypted database: the bytes of the file that --key-file names, or ONDOL_KEY,
+// which has them as 64 hexadecimal digits. What is in a process's environment can be read by
+// whoever may look at the process, so a file is better. A database that a command makes is
+// encrypted with it.
 
 import ArgumentParser
 import Foundation

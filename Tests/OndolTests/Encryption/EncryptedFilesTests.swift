@@ -1,6 +1,6 @@
-// Files of an encrypted database exchanged, renamed, cut and put back as they once were, by somebody
-// without the key. What can be read afterwards is what was stored, or an older state of all of it;
-// nothing else is ever shown.
+// Files of an encrypted database exchanged, renamed, cut and put back as they once were, by
+// somebody without the key. What can be read afterwards is what was stored, or an older state of
+// all of it; nothing else is ever shown.
 
 import OndolEngine
 import OndolTestKit
