@@ -33,8 +33,14 @@ package final class SalvageReader {
     at path: String, environment: Environment,
     version: @escaping (_ key: [UInt8], _ value: [UInt8]) -> SequenceNumber?
   ) throws(EngineError) {
-    directory = try environment.unlocked(
+    let keyed = try environment.unlocked(
       try environment.fileSystem.openDirectory(at: path, create: false))
+    if environment.vault != nil, keyed.keyring == nil,
+      try keyed.list().contains(where: { FileNumber.ofFile($0) != nil })
+    {
+      throw .locked(path: path, reason: "what is kept of its key in SUPER cannot be read")
+    }
+    directory = keyed
     self.version = version
     losses = SalvageLosses()
     let survey = try SalvageSurvey(of: directory, environment: environment, losses)

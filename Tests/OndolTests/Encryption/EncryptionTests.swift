@@ -349,6 +349,18 @@ private struct Secrets {
 
   // MARK: - What goes on
 
+  @Test func `Without its superblock nothing can be salvaged, and nothing is made`() async throws {
+    let place = EncryptedPlace()
+    try await place.open().close()
+    try place.directory().remove("SUPER")
+    let environment = place.environment.opening(with: EncryptedPlace.key)
+    let error = await #expect(throws: DatabaseError.self) {
+      try await Database.salvage(from: "/db", to: "/saved", environment: environment)
+    }
+    #expect(error?.code == .permissionDenied)
+    #expect((try? place.fileSystem.openDirectory(at: "/saved", create: false)) == nil)
+  }
+
   @Test func `Everything is there again, by every way`() async throws {
     let place = EncryptedPlace()
     let database = try await place.open()
