@@ -43,7 +43,10 @@ extension Database {
   /// An empty database that nobody else has, on what the suites run on.
   static func underTest(options: Options = Options()) async throws(DatabaseError) -> Database {
     switch TestedStore.current {
-    case .memory: return try await inMemory(options: options)
+    case .memory:
+      var options = options
+      if TestedEncryption.isOn { options.encryption = .key(TestedEncryption.key) }
+      return try await inMemory(options: options)
     case .simulated:
       let environment = Environment.memory()
       let store = SimulatedStore(seed: environment.random(), environment: environment)

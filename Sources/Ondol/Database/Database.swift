@@ -126,7 +126,8 @@ public final class Database: Sendable {
   ///   - options: how it is to be opened.
   /// - Throws: `.invalidArgument` when an option cannot be; `.failedPrecondition` naming the holder
   ///   when another process, or this one, has the directory open for writing; `.notFound` when
-  ///   there is no directory to read; `.dataLoss` when files are damaged; `.permissionDenied`,
+  ///   there is no directory to read; `.dataLoss` when files are damaged; `.permissionDenied` when
+  ///   the database is encrypted and `Options.encryption` is not its key; `.permissionDenied`,
   ///   `.resourceExhausted` or `.internal` when the system refuses.
   /// - Complexity: O(bytes of the logs) that an opening before did not finish: nothing after
   ///   `close()`, some tens of megabytes after a crash. Files of rows are not read.
@@ -182,6 +183,7 @@ public final class Database: Sendable {
     if store != nil { try options.checkForStore(path) }
     var environment = environment
     if let clock = options.clock { environment.now = clock }
+    environment = environment.opening(with: options.encryption)
     var engineOptions = engineOptions
     engineOptions.cacheSize = options.cacheSize
     engineOptions.fileLimit = options.fileLimit
@@ -198,7 +200,10 @@ public final class Database: Sendable {
         at: path, options: engineOptions, environment: environment,
         access: options.access == .readOnly ? .readOnly : .readWrite)
     }
+    // Keys stay with the files, and nowhere else.
+    environment.vault = nil
     var options = options
+    options.encryption = nil
     if engine.isReadOnly { options.automaticIndexes = false }
     let database = Database(
       engine: engine, path: path, options: options, environment: environment)

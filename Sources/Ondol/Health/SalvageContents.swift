@@ -8,14 +8,11 @@ extension Database {
   /// Bytes that are read at once.
   private static let salvagedPiece = 1 << 20
 
-  /// Puts the contents that can be read at `path`, and has documents hold theirs; answers what
+  /// Puts the contents that can be read in `source`, and has documents hold theirs; answers what
   /// they refer to and is lost.
   func salvageContents(
-    _ known: [(digest: BlobDigest, location: ContentLocation)], from path: String
+    _ known: [(digest: BlobDigest, location: ContentLocation)], from source: ContentSalvage
   ) async throws(DatabaseError) -> [LostContent] {
-    let source = try rethrowing { () throws(EngineError) in
-      try ContentSalvage(at: path, environment: environment)
-    }
     try await self.contents.reclaimer.takeTurn()
     defer { self.contents.reclaimer.endTurn() }
     for content in known { try await salvage(content.digest, content.location, source) }

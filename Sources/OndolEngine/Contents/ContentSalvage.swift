@@ -9,7 +9,8 @@ package final class ContentSalvage: Sendable {
   private static let piece = 1 << 20
 
   package init(at path: String, environment: Environment) throws(EngineError) {
-    directory = try environment.fileSystem.openDirectory(at: path, create: false)
+    directory = try environment.unlocked(
+      try environment.fileSystem.openDirectory(at: path, create: false))
   }
 
   /// The bytes of a content in `range`, as `Contents.read`. Blocks.
@@ -22,10 +23,16 @@ package final class ContentSalvage: Sendable {
       return Array(bytes[range])
     case .pack(let place):
       let file = try directory.open(place.pack.packName, access: .readOnly)
-      return try PackReading(place, file: file, mayBlock: true).content(in: range)
+      return try PackReading(
+        place, file: file, seal: directory.keyring?.seal(pack: place.pack, salt: place.salt),
+        mayBlock: true
+      ).content(in: range)
     case .file(let place):
       let file = try directory.open(place.file.contentFileName, access: .readOnly)
-      return try place.content(in: range, of: file, mayBlock: true)
+      let keyring = place.isSealed ? directory.keyring : nil
+      return try place.content(
+        in: range, of: file, seal: keyring?.seal(content: place.file, salt: place.salt),
+        mayBlock: true)
     }
   }
 
@@ -37,7 +44,9 @@ package final class ContentSalvage: Sendable {
     for number in try directory.list().compactMap({ FileNumber.parse($0, suffix: ".pack") }) {
       guard let file = try? directory.open(number.packName, access: .readOnly),
         let salt = try? DataFileHeader.find(.pack, in: file)?.salt,
-        var walk = try? PackWalk(file, number: number, salt: salt)
+        var walk = try? PackWalk(
+          file, number: number, salt: salt,
+          seal: directory.keyring?.seal(pack: number, salt: salt))
       else { continue }
       while let entry = try? walk.next() { visit(entry.digest, .pack(entry.place)) }
     }
@@ -52,16 +61,38 @@ package final class ContentSalvage: Sendable {
   package func forEachPiece(
     of name: String, _ visit: ([UInt8]) -> Void
   ) throws(EngineError) {
-    let file = try directory.open(name, access: .readOnly)
     var offset: UInt64 = 0
-    while case let bytes = try file.read(at: offset, count: Self.piece), !bytes.isEmpty {
+    while case let bytes = try piece(of: name, at: offset), !bytes.isEmpty {
       visit(bytes)
       offset += UInt64(bytes.count)
     }
   }
 
-  /// Some of a file's bytes; none at its end. Blocks.
+  /// Some bytes of the content in a file; none at its end. Blocks.
+  ///
+  /// - Throws: `.corrupt` where they were sealed and cannot be opened.
   package func piece(of name: String, at offset: UInt64) throws(EngineError) -> [UInt8] {
-    try directory.open(name, access: .readOnly).read(at: offset, count: Self.piece)
+    let file = try directory.open(name, access: .readOnly)
+    guard let keyring = directory.keyring else {
+      return try file.read(at: offset, count: Self.piece)
+    }
+    // Pieces are whole frames, but for the last.
+    guard offset % UInt64(ContentFrame.length) == 0 else { return [] }
+    guard let header = try DataFileHeader.find(.content, in: file) else {
+      throw .corrupt(file: name, offset: 0, reason: "its header cannot be read")
+    }
+    let frame = Int(offset) / ContentFrame.length
+    let start = ContentFilePlace.stored(frame, ofContent: .max, isSealed: true).lowerBound
+    let stored = try file.read(
+      at: start, count: ContentFrame.length + SealFormat.tagLength)
+    if stored.isEmpty { return [] }
+    var bytes: [UInt8] = []
+    do throws(MalformedBytes) {
+      let seal = keyring.seal(content: header.number, salt: header.salt)
+      try seal.open(stored.bytes, .piece, at: start, appendingTo: &bytes)
+    } catch {
+      throw .corrupt(file: name, offset: start, reason: error.reason)
+    }
+    return bytes
   }
 }

@@ -82,7 +82,9 @@ extension Contents {
   ) async throws(EngineError) -> [ContentLocation] {
     try await makeReady()
     let drafts = contents.map {
-      PackEntryDraft($0.bytes, digest: $0.digest, compress: storage.options.compress)
+      PackEntryDraft(
+        $0.bytes, digest: $0.digest, compress: storage.options.compress,
+        isSealed: storage.directory.keyring != nil)
     }
     return try await writer.append(drafts).map { .pack($0) }
   }

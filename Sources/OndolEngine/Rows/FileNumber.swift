@@ -49,4 +49,12 @@ package struct DatabaseIdentity: Sendable, Hashable {
     self.low = low
     self.high = high
   }
+
+  /// Its sixteen bytes.
+  var bytes: [UInt8] {
+    var bytes: [UInt8] = []
+    bytes.appendLittleEndian(low)
+    bytes.appendLittleEndian(high)
+    return bytes
+  }
 }

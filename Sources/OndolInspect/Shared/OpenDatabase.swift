@@ -88,8 +88,9 @@ extension Database {
   static func open(
     at directory: String, for access: Access
   ) async throws(CommandFailure) -> Database {
+    let key = try DatabaseKey.current()
     do throws(DatabaseError) {
-      return try await open(at: directory, options: Options(access: access))
+      return try await open(at: directory, options: Options(access: access, encryption: key))
     } catch {
       throw CommandFailure(opening: directory, error)
     }
