@@ -27,7 +27,10 @@ enum DatabaseKey {
 
   /// The key, if there is one.
   ///
+  /// Not inlined: the optimiser of Swift 6.3.1 crashes on what it makes of it within its callers.
+  ///
   /// - Throws: status 2 when ONDOL_KEY is none.
+  @inline(never)
   static func current() throws(CommandFailure) -> Database.Encryption? {
     if let key = read.withLock({ $0 }) { return key }
     guard let digits = ProcessInfo.processInfo.environment["ONDOL_KEY"], !digits.isEmpty else {
