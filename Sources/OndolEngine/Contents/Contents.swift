@@ -56,6 +56,13 @@ package final class Contents: Sendable {
       min(storage.options.packedContentSize, PackFormat.largestContent))
   }
 
+  /// A content ready for a pack of this database.
+  func draft(_ content: [UInt8], _ digest: [UInt8]) -> PackEntryDraft {
+    PackEntryDraft(
+      content, digest: digest, compress: storage.options.compress,
+      isSealed: storage.directory.keyring != nil)
+  }
+
   /// Stores a content of at most `packedLimit` bytes. It survives a power cut when this returns,
   /// and is kept until `decide`.
   ///
@@ -65,9 +72,7 @@ package final class Contents: Sendable {
   ) async throws(EngineError) -> ContentLocation {
     if isInline(length: content.count) { return .inline(content) }
     try await makeReady()
-    let draft = PackEntryDraft(
-      content, digest: digest, compress: storage.options.compress,
-      isSealed: storage.directory.keyring != nil)
+    let draft = draft(content, digest)
     do throws(EngineError) {
       return .pack(try await writer.append([draft])[0])
     } catch {

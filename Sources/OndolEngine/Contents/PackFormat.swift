@@ -166,75 +166,40 @@ struct PackEntryDraft: Sendable {
   /// - Parameter seal: what seals the pack, when it is sealed.
   func append(to bytes: inout [UInt8], salt: UInt64, offset: UInt64, seal: FileSeal? = nil) {
     precondition(isSealed == (seal != nil), "an entry for another pack")
-    if let seal { return append(to: &bytes, salt: salt, offset: offset, sealedBy: seal) }
+    let chance = (seal?.random() ?? 0) & PackFormat.chanceMask
+    let head = bytes.count
+    let headLength = PackFormat.headLength(frames: frameLengths.count, isSealed: isSealed)
+    // Room for the head, which is known once the frames are.
+    bytes.append(contentsOf: repeatElement(0, count: headLength))
     var table: [UInt8] = []
-    table.reserveCapacity(frameLengths.count * PackFormat.tableRowLength)
+    table.reserveCapacity(headLength - PackFormat.entryHeaderLength)
     var start = 0
-    let framesOffset = offset + UInt64(PackFormat.headLength(frames: frameLengths.count))
-    for length in frameLengths {
-      let frame = stored.bytes.extracting(start..<(start + length))
-      table.appendLittleEndian(UInt32(length))
-      table.appendLittleEndian(
-        ContentFrame.checksum(frame, salt: salt, offset: framesOffset + UInt64(start)))
-      start += length
-    }
-    var header = beginning(PackFormat.entryMagic)
-    header += digest
-    header.appendLittleEndian(
-      seededChecksum(contextSeed(salt: salt, offset: offset), header.bytes, table.bytes))
-    bytes += header
-    bytes += table
-    bytes += stored
-    appendZeros(to: &bytes)
-  }
-
-  private func append(
-    to bytes: inout [UInt8], salt: UInt64, offset: UInt64, sealedBy seal: FileSeal
-  ) {
-    let chance = seal.random() & PackFormat.chanceMask
-    var table: [UInt8] = []
-    var frames: [UInt8] = []
-    frames.reserveCapacity(stored.count + frameLengths.count * SealFormat.tagLength)
-    var start = 0
-    let framesOffset =
-      offset + UInt64(PackFormat.headLength(frames: frameLengths.count, isSealed: true))
     for (index, length) in frameLengths.enumerated() {
-      let place = frames.count
-      frames += stored[start..<(start + length)]
-      seal.seal(
-        &frames, from: place, PackFormat.nonce(entryAt: offset, index + 1, chance), context: [])
-      table.appendLittleEndian(UInt32(frames.count - place))
+      let place = bytes.count
+      bytes += stored[start..<(start + length)]
+      seal?.seal(
+        &bytes, from: place, PackFormat.nonce(entryAt: offset, index + 1, chance), context: [])
+      table.appendLittleEndian(UInt32(bytes.count - place))
       table.appendLittleEndian(
         ContentFrame.checksum(
-          frames.bytes.extracting(droppingFirst: place), salt: salt,
-          offset: framesOffset + UInt64(place)))
+          bytes.bytes.extracting(droppingFirst: place), salt: salt,
+          offset: offset + UInt64(place - head)))
       start += length
     }
-    var header = beginning(PackFormat.sealedEntryMagic)
-    var name = digest
-    seal.seal(
-      &name, from: 0, PackFormat.nonce(entryAt: offset, 0, chance), context: header)
-    header += name[..<PackFormat.digestLength]
-    table.appendLittleEndian(chance)
-    table += name[PackFormat.digestLength...]
-    header.appendLittleEndian(
-      seededChecksum(contextSeed(salt: salt, offset: offset), header.bytes, table.bytes))
-    bytes += header
-    bytes += table
-    bytes += frames
-    appendZeros(to: &bytes)
-  }
-
-  /// The bytes in front of the digest.
-  private func beginning(_ magic: [UInt8]) -> [UInt8] {
-    var header = magic
+    var header = seal == nil ? PackFormat.entryMagic : PackFormat.sealedEntryMagic
     header.appendLittleEndian(UInt32(length))
     header.appendLittleEndian(UInt32(entryLength))
     header.appendLittleEndian(UInt32(frameLengths.count))
-    return header
-  }
-
-  private func appendZeros(to bytes: inout [UInt8]) {
+    var name = digest
+    if let seal {
+      seal.seal(&name, from: 0, PackFormat.nonce(entryAt: offset, 0, chance), context: header)
+      table.appendLittleEndian(chance)
+      table += name[PackFormat.digestLength...]
+    }
+    header += name[..<PackFormat.digestLength]
+    header.appendLittleEndian(
+      seededChecksum(contextSeed(salt: salt, offset: offset), header.bytes, table.bytes))
+    bytes.replaceSubrange(head..<(head + headLength), with: header + table)
     let length = UInt64(entryLength)
     bytes.append(contentsOf: repeatElement(0, count: Int(PackFormat.aligned(length) - length)))
   }
