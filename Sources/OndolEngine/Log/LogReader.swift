@@ -94,6 +94,15 @@ struct FrameReader {
     throw MalformedBytes(at: Int(fileOffset(of: forgery)), FileSeal.forged.reason)
   }
 
+  /// The same, about the file called `name`.
+  func refuseForgery(in name: String) throws(EngineError) {
+    do throws(MalformedBytes) {
+      try refuseForgery()
+    } catch {
+      throw EngineError(error, in: name)
+    }
+  }
+
   /// The position that the log's mark vouches for; nil where there is none, or the log's first page
   /// is not among the bytes.
   var mark: LogPosition? {

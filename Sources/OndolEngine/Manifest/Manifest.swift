@@ -131,7 +131,7 @@ final class Manifest: @unchecked Sendable {
     let length = FrameBuilder.length(
       ofPayload: payload, limit: limits.frame, isSealed: isSealed)
     return
-      (payload <= limits.piece(isSealed: isSealed)
+      (payload <= FrameBuilder.pieceLength(limits.frame, isSealed: isSealed)
       || place.header.version == .editsInParts)
       && offset + UInt64(length) <= UInt64(limits.file)
   }

@@ -77,7 +77,7 @@ struct ManifestSnapshot {
         reason: "the list of files would have \(payload.count) bytes and may have \(limits.state)")
     }
     header = ManifestHeader(
-      version: payload.count <= limits.piece(isSealed: keyring != nil)
+      version: payload.count <= FrameBuilder.pieceLength(limits.frame, isSealed: keyring != nil)
         ? .wholeEdits : .editsInParts,
       number: superblock.manifest, identity: superblock.identity, salt: salt)
     self.state = state

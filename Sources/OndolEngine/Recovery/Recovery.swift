@@ -226,11 +226,7 @@ struct Recovery {
     while !isSealed, let frame = frames.next() {
       try take(frame, frames, name)
     }
-    do throws(MalformedBytes) {
-      try frames.refuseForgery()
-    } catch {
-      throw EngineError(error, in: name)
-    }
+    try frames.refuseForgery(in: name)
     let stop = pieces.start ?? frames.offset
     if pieces.start != nil || !(isSealed || frames.isBlankFromHere()) {
       tearHere(name, at: UInt64(stop), position: LogPosition(rawValue: base + UInt64(stop)))

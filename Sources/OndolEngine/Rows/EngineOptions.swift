@@ -113,9 +113,4 @@ struct ManifestLimits: Sendable {
   var state = 1 << 29
   /// Bytes of the file, which is read at once.
   var file = 1 << 30
-
-  /// Bytes of an edit that go into one frame.
-  func piece(isSealed: Bool) -> Int {
-    isSealed ? max(1, frame - FrameHeader.sealOverhead) : frame
-  }
 }
