@@ -89,18 +89,23 @@ extension Database {
       var found: [BlobDigest: String] = [:]
       for name in try source.contentFiles() {
         var hasher = ContentHasher()
-        guard (try? source.forEachPiece(of: name) { hasher.update($0) }) != nil else { continue }
+        guard (try? source.contentFile(name).forEachPiece { hasher.update($0) }) != nil else {
+          continue
+        }
         found[hasher.finalize()] = name
       }
       return found
     }
     for digest in missing {
       guard let name = found[digest] else { continue }
+      let file = try await contents.readingFiles { (_) throws(EngineError) in
+        try source.contentFile(name)
+      }
       let intake = contents.beginIntake()
       var offset: UInt64 = 0
       while true {
         let piece = try await contents.readingFiles { [offset] (_) throws(EngineError) in
-          try source.piece(of: name, at: offset)
+          try file.piece(at: offset)
         }
         if piece.isEmpty { break }
         try await intake.append(piece)

@@ -5,9 +5,6 @@
 package final class ContentSalvage: Sendable {
   private let directory: any Directory
 
-  /// Bytes of a file that are read at once.
-  private static let piece = 1 << 20
-
   package init(at path: String, environment: Environment) throws(EngineError) {
     directory = try environment.unlocked(
       try environment.fileSystem.openDirectory(at: path, create: false))
@@ -57,30 +54,51 @@ package final class ContentSalvage: Sendable {
     try directory.list().filter { FileNumber.parse($0, suffix: ".content") != nil }
   }
 
-  /// Shows all bytes of a file, piece by piece. Nothing says whether they are right. Blocks.
-  package func forEachPiece(
-    of name: String, _ visit: ([UInt8]) -> Void
-  ) throws(EngineError) {
+  /// The file with one content and this name. Blocks.
+  ///
+  /// - Throws: `.corrupt` where it is sealed and its header cannot be read.
+  package func contentFile(_ name: String) throws(EngineError) -> SalvagedContentFile {
+    try SalvagedContentFile(
+      try directory.open(name, access: .readOnly), directory.keyring)
+  }
+}
+
+/// A file with one content of which nothing is known but its name.
+package struct SalvagedContentFile: Sendable {
+  private let file: any File
+  private let seal: FileSeal?
+
+  /// Bytes that are read at once.
+  private static let piece = 1 << 20
+
+  fileprivate init(_ file: any File, _ keyring: Keyring?) throws(EngineError) {
+    self.file = file
+    guard let keyring else {
+      seal = nil
+      return
+    }
+    guard let header = try DataFileHeader.find(.content, in: file) else {
+      throw .corrupt(file: file.name, offset: 0, reason: "its header cannot be read")
+    }
+    seal = keyring.seal(content: header.number, salt: header.salt)
+  }
+
+  /// Shows all bytes, piece by piece. Nothing says whether they are right. Blocks.
+  package func forEachPiece(_ visit: ([UInt8]) -> Void) throws(EngineError) {
     var offset: UInt64 = 0
-    while case let bytes = try piece(of: name, at: offset), !bytes.isEmpty {
+    while case let bytes = try piece(at: offset), !bytes.isEmpty {
       visit(bytes)
       offset += UInt64(bytes.count)
     }
   }
 
-  /// Some bytes of the content in a file; none at its end. Blocks.
+  /// Some bytes of the content; none at its end. Blocks.
   ///
   /// - Throws: `.corrupt` where they were sealed and cannot be opened.
-  package func piece(of name: String, at offset: UInt64) throws(EngineError) -> [UInt8] {
-    let file = try directory.open(name, access: .readOnly)
-    guard let keyring = directory.keyring else {
-      return try file.read(at: offset, count: Self.piece)
-    }
+  package func piece(at offset: UInt64) throws(EngineError) -> [UInt8] {
+    guard let seal else { return try file.read(at: offset, count: Self.piece) }
     // Pieces are whole frames, but for the last.
     guard offset % UInt64(ContentFrame.length) == 0 else { return [] }
-    guard let header = try DataFileHeader.find(.content, in: file) else {
-      throw .corrupt(file: name, offset: 0, reason: "its header cannot be read")
-    }
     let frame = Int(offset) / ContentFrame.length
     let start = ContentFilePlace.stored(frame, ofContent: .max, isSealed: true).lowerBound
     let stored = try file.read(
@@ -88,10 +106,9 @@ package final class ContentSalvage: Sendable {
     if stored.isEmpty { return [] }
     var bytes: [UInt8] = []
     do throws(MalformedBytes) {
-      let seal = keyring.seal(content: header.number, salt: header.salt)
       try seal.open(stored.bytes, .piece, at: start, appendingTo: &bytes)
     } catch {
-      throw .corrupt(file: name, offset: start, reason: error.reason)
+      throw .corrupt(file: file.name, offset: start, reason: error.reason)
     }
     return bytes
   }

@@ -16,6 +16,8 @@ package final class SalvageReader {
   private let sources: [any SalvageSource]
   /// Salts of value files, as far as known.
   private var salts: [FileNumber: UInt64]
+  /// What opens value files, of those that were met.
+  private var seals: [FileNumber: FileSeal] = [:]
   /// The commit that a row's value says it is of.
   private let version: ([UInt8], [UInt8]) -> SequenceNumber?
 
@@ -136,7 +138,10 @@ package final class SalvageReader {
     if salt == nil { salt = try DataFileHeader.find(.values, in: file)?.salt }
     guard let salt else { throw errors.corrupt(at: 0, "the file's header is damaged") }
     salts[pointer.file] = salt
-    let seal = directory.keyring?.seal(.values, number: pointer.file.rawValue, salt: salt)
+    let seal =
+      seals[pointer.file]
+      ?? directory.keyring?.seal(.values, number: pointer.file.rawValue, salt: salt)
+    seals[pointer.file] = seal
     do throws(MalformedBytes) {
       if let seal {
         bytes = try ValueRecord.unsealed(
