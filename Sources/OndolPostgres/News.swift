@@ -135,11 +135,7 @@ private final class Hearing: Sendable {
   /// The database's own channel, whatever others are in the server's.
   private static func channel(_ settings: LinkSettings) -> String? {
     guard let identity = settings.opened.withLock({ $0?.identity }) else { return nil }
-    let words = [identity.high, identity.low].map { word in
-      let digits = String(word, radix: 16)
-      return String(repeating: "0", count: 16 - digits.count) + digits
-    }
-    return "ondol_" + words.joined()
+    return "ondol_" + identity.text
   }
 
   // MARK: - For others

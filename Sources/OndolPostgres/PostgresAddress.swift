@@ -2,6 +2,7 @@
 // of the databases of ours that share its tables. What is shown to people has no passwords; nor has
 // an error about an address that cannot be read.
 
+internal import Ondol
 internal import OndolEngine
 
 /// The address of a database on PostgreSQL.
@@ -43,7 +44,7 @@ struct PostgresAddress: Sendable {
       let pair = item.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false)
       let (key, value) = (String(pair[0]), pair.count == 2 ? String(pair[1]) : "")
       if key == Self.parameter {
-        guard let decoded = Self.decode(value) else {
+        guard let decoded = PercentCoding.decoded(value) else {
           throw Self.refusal("has a name behind \(Self.parameter)= that is not UTF-8")
         }
         database = decoded
@@ -64,7 +65,7 @@ struct PostgresAddress: Sendable {
     let login = user.isEmpty ? "" : "\(user[0])@"
     let known = (visible + ["\(Self.parameter)=\(database)"]).joined(separator: "&")
     name = "postgresql://\(login)\(parts.last ?? "")\(path)?\(known)"
-    self.secrets = secrets.flatMap { [$0, Self.decode($0) ?? $0] }.filter { !$0.isEmpty }
+    self.secrets = secrets.flatMap { [$0, PercentCoding.decoded($0) ?? $0] }.filter { !$0.isEmpty }
     settings = [
       ("application_name", "ondol"), ("connect_timeout", "10"),
       ("target_session_attrs", "read-write"),
@@ -75,23 +76,5 @@ struct PostgresAddress: Sendable {
 
   private static func refusal(_ reason: String) -> EngineError {
     .invalid(reason: "the address of a PostgreSQL server \(reason)")
-  }
-
-  /// The text without percent signs; nil when it is not UTF-8 or not encoded as it should be.
-  private static func decode(_ text: String) -> String? {
-    var bytes: [UInt8] = []
-    var rest = Substring(text).utf8
-    while let byte = rest.popFirst() {
-      guard byte == UInt8(ascii: "%") else {
-        bytes.append(byte)
-        continue
-      }
-      guard rest.count >= 2, let digits = String(rest.prefix(2)),
-        let value = UInt8(digits, radix: 16)
-      else { return nil }
-      rest = rest.dropFirst(2)
-      bytes.append(value)
-    }
-    return String(validating: bytes, as: UTF8.self)
   }
 }
