@@ -12,6 +12,8 @@ let package = Package(
     .library(name: "OndolConsole", targets: ["OndolConsole"]),
     // Accounts of an app's people: addresses, passwords, sessions, and who may see what.
     .library(name: "OndolAccounts", targets: ["OndolAccounts"]),
+    // Databases on PostgreSQL; whoever uses it needs libpq, and nobody else does.
+    .library(name: "OndolPostgres", targets: ["OndolPostgres"]),
     .executable(name: "ondol", targets: ["OndolInspect"]),
     .executable(name: "ondol-stress", targets: ["OndolStress"]),
   ],
@@ -50,6 +52,11 @@ let package = Package(
       ],
       exclude: ["Commits/README.md", "Observation/README.md"]),
 
+    .systemLibrary(
+      name: "CLibPQ", pkgConfig: "libpq", providers: [.apt(["libpq-dev"]), .brew(["libpq"])]),
+    // A database's rows on a server, in the place of files.
+    .target(
+      name: "OndolPostgres", dependencies: ["Ondol", "OndolEngine", "CLibPQ", "OndolPlatform"]),
     // Values as JSON and back, and the tool's dumps: a library, so that tests and fuzzers reach it.
     .target(name: "OndolJSON", dependencies: ["Ondol", "OndolEngine"]),
     // The page in a browser, and whoever answers it. Web is embedded as text by a script.
@@ -102,7 +109,10 @@ let package = Package(
       name: "OndolEngineTests", dependencies: ["OndolEngine", "OndolPlatform", "OndolTestKit"]),
     .testTarget(
       name: "OndolTests",
-      dependencies: ["Ondol", "OndolEngine", "OndolJSON", "OndolPlatform", "OndolTestKit"]),
+      dependencies: [
+        "Ondol", "OndolEngine", "OndolJSON", "OndolPlatform", "OndolPostgres",
+        "OndolPostgresTestKit", "OndolTestKit",
+      ]),
     .testTarget(
       name: "SimulationTests",
       dependencies: ["OndolEngine", "Ondol", "OndolPlatform", "OndolTestKit"]),
@@ -112,12 +122,22 @@ let package = Package(
       dependencies: ["Ondol", "OndolAccounts", "OndolEngine", "OndolTestKit"]),
     // What an app's tests see of the test kit, through public calls alone.
     .testTarget(name: "TestKitTests", dependencies: ["Ondol", "OndolTestKit"]),
+    // A PostgreSQL for tests, which starts and ends with them.
+    .target(
+      name: "OndolPostgresTestKit", dependencies: ["OndolPlatform", "OndolPostgres"],
+      path: "Tests/OndolPostgresTestKit"),
+    .testTarget(
+      name: "OndolPostgresTests",
+      dependencies: [
+        "Ondol", "OndolPostgres", "OndolEngine", "OndolPlatform", "OndolPostgresTestKit",
+        "OndolTestKit",
+      ]),
     .testTarget(name: "TidyTests"),
     // What it depends on are the modules that pages import.
     .testTarget(
       name: "DocumentationTests",
       dependencies: [
-        "Ondol", "OndolAccounts", "OndolTestKit",
+        "Ondol", "OndolAccounts", "OndolPostgres", "OndolTestKit",
         .product(name: "Logging", package: "swift-log"),
         .product(name: "ArgumentParser", package: "swift-argument-parser"),
       ]),
@@ -239,7 +259,9 @@ for target in package.targets where target.type != .system && target.name != "CO
 // suites run for minutes and the compiler does not. Nobody who depends on the package has these
 // flags.
 if Context.environment["OPTIMIZE"] != nil {
-  let tested = ["OndolEngine", "Ondol", "OndolJSON", "OndolTestKit", "OndolEngineTests"]
+  let tested = [
+    "OndolEngine", "Ondol", "OndolJSON", "OndolTestKit", "OndolEngineTests", "OndolPostgresTests",
+  ]
   for target in package.targets where tested.contains(target.name) {
     target.swiftSettings?.append(.unsafeFlags(["-O", "-assert-config", "Debug"]))
   }

@@ -95,6 +95,42 @@ require_lz4() {
   have_lz4 || fail "liblz4 was installed, but lz4.h is not where compilers look."
 }
 
+# The headers of PostgreSQL's library, for the product OndolPostgres. Homebrew keeps them where only
+# pkg-config is told of them.
+have_libpq() {
+  if command -v brew >/dev/null 2>&1; then
+    PKG_CONFIG_PATH="$(brew --prefix)/opt/libpq/lib/pkgconfig:${PKG_CONFIG_PATH:-}"
+    export PKG_CONFIG_PATH
+  fi
+  if command -v pkg-config >/dev/null 2>&1; then
+    pkg-config --exists libpq 2>/dev/null
+  else
+    [ -e /usr/include/postgresql/libpq-fe.h ] || [ -e /usr/include/libpq-fe.h ]
+  fi
+}
+
+require_libpq() {
+  have_libpq && return 0
+  install_package libpq-dev libpq-devel libpq
+  have_libpq || fail "libpq was installed, but libpq-fe.h is not where compilers look."
+}
+
+# A server to run tests on: started by them, in directories of their own.
+have_postgres() {
+  command -v postgres >/dev/null 2>&1 && return 0
+  for _directory in /usr/lib/postgresql/*/bin /usr/pgsql-*/bin /opt/homebrew/opt/postgresql@*/bin \
+    /usr/local/opt/postgresql@*/bin; do
+    [ ! -x "$_directory/postgres" ] || return 0
+  done
+  return 1
+}
+
+require_postgres() {
+  have_postgres && return 0
+  install_package postgresql postgresql-server postgresql@17
+  have_postgres || fail "PostgreSQL was installed, but postgres is not where servers are."
+}
+
 # The package manager fetches the two Swift dependencies with git.
 require_git() {
   command -v git >/dev/null 2>&1 || install_package git git git

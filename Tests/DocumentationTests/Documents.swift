@@ -59,7 +59,17 @@ struct BuildFolder {
   /// What leads the compiler to the modules, those in C too, which the modules import.
   func searchArguments() -> [String] {
     let modules = url.appending(path: "Modules").path(percentEncoded: false)
-    return ["-I", modules] + moduleMaps().flatMap { ["-Xcc", "-fmodule-map-file=\($0)"] }
+    return ["-I", modules]
+      + moduleMaps().flatMap { ["-Xcc", "-fmodule-map-file=\($0)"] }
+      + Self.headers().flatMap { ["-Xcc", "-I\($0)"] }
+  }
+
+  /// Where systems have libpq's headers: not among the others.
+  private static func headers() -> [String] {
+    [
+      "/usr/include/postgresql", "/opt/homebrew/opt/libpq/include",
+      "/usr/local/opt/libpq/include",
+    ].filter { FileManager.default.fileExists(atPath: $0) }
   }
 
   private func moduleMaps() -> [String] {
@@ -68,7 +78,9 @@ struct BuildFolder {
     let targets = (try? files.contentsOfDirectory(at: url, includingPropertiesForKeys: nil)) ?? []
     let made = targets.filter { $0.pathExtension == "build" }
       .map { $0.appending(path: "module.modulemap") }
-    let written = [Documents.root.appending(path: "Sources/CLZ4/module.modulemap")]
+    let written = ["CLZ4", "CLibPQ"].map {
+      Documents.root.appending(path: "Sources/\($0)/module.modulemap")
+    }
     // The build folder is two below the one for all platforms, where checkouts are.
     let crypto = url.deletingLastPathComponent().deletingLastPathComponent()
       .appending(path: "checkouts/swift-crypto/Sources")

@@ -4,11 +4,14 @@
 import Foundation
 import Ondol
 import OndolEngine
+import OndolPostgres
+import OndolPostgresTestKit
 import OndolTestKit
+import Synchronization
 
 /// What the suites run on.
 enum TestedStore: String {
-  case memory, simulated
+  case memory, simulated, postgres
 
   static let current: TestedStore = {
     guard let name = ProcessInfo.processInfo.environment["ONDOL_STORE"] else { return .memory }
@@ -16,6 +19,21 @@ enum TestedStore: String {
     precondition(store != nil, "no store is called \(name)")
     return store ?? .memory
   }()
+
+  private static let number = Atomic(0)
+
+  /// Where PostgreSQL keeps a database that nobody has opened yet.
+  static func newAddress() throws(DatabaseError) -> String {
+    switch PostgresServer.shared {
+    case .success(let server):
+      return server.address("test\(number.add(1, ordering: .relaxed).newValue)")
+    case .failure(let failure): throw DatabaseError(.unavailable, "\(failure)")
+    }
+  }
+
+  /// Whether a transaction's body runs again for conflicts alone. On a server also what must be
+  /// fetched has it run again.
+  var repeatsForConflictsAlone: Bool { self != .postgres }
 
   /// Whether the changes of commits can be read again.
   var keepsChanges: Bool { self == .memory }
@@ -25,12 +43,17 @@ extension Database {
   /// An empty database that nobody else has, on what the suites run on.
   static func underTest(options: Options = Options()) async throws(DatabaseError) -> Database {
     switch TestedStore.current {
-    case .memory: return try await inMemory(options: options)
+    case .memory:
+      var options = options
+      if TestedEncryption.isOn { options.encryption = .key(TestedEncryption.key) }
+      return try await inMemory(options: options)
     case .simulated:
       let environment = Environment.memory()
       let store = SimulatedStore(seed: environment.random(), environment: environment)
       return try await open(
         at: store.name, options: options, environment: environment, on: store)
+    case .postgres:
+      return try await open(on: .postgres(TestedStore.newAddress()), options: options)
     }
   }
 }

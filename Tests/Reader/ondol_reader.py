@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
 """Reads a database and prints all that is in it, a line of JSON for each thing.
 
-    ondol_reader.py DIRECTORY
+    ondol_reader.py DIRECTORY [KEYFILE]
 
 Written from Docs/FileFormat.md alone, to show that the page is enough: its order is the page's. It
 checks every checksum on its way, changes nothing, and ends with 1 and a sentence when something is
-damaged. Needs nothing but Python. What it prints is told in Tests/Golden/README.md.
+damaged. Needs nothing but Python. KEYFILE has the 32 bytes of an encrypted database's key. What it prints is told in Tests/Golden/README.md.
 """
 
 import base64
@@ -14,6 +14,8 @@ import pathlib
 import struct
 import sys
 from datetime import date, timedelta
+
+import ondol_sealing as sealing
 
 
 class Damage(Exception):
@@ -124,9 +126,14 @@ def magic(letters):
 
 
 class Directory:
-    def __init__(self, path):
-        self.path = pathlib.Path(path)
+    def __init__(self, path, secret=None):
+        self.path, self.secret = pathlib.Path(path), secret
         self.packs = {}
+        self.keys = None
+
+    def seal(self, kind, number, salt):
+        """The key of a file; None where files are in the clear."""
+        return self.keys and self.keys.file(kind, number, salt)
 
     def read(self, name):
         try:
@@ -163,18 +170,29 @@ class Superblock:
         self.major, self.minor = fields.number(2), fields.number(2)
         require(fields.number(4) == 4096, "SUPER: a slot has another size")
         needed = fields.number(8)
-        require(self.major == 1 and needed == 0, "SUPER: a newer version wrote the database")
+        require(self.major == 1 and needed <= 1, "SUPER: a newer version wrote the database")
         fields.take(16)
         self.identity = fields.take(16)
         fields.take(16)
         self.manifest = fields.number(8)
         self.shards = fields.number(4)
         require(1 <= self.shards <= 1024, "SUPER: the number of shards cannot be")
+        require(
+            (needed == 1) == (directory.secret is not None),
+            "SUPER: a key is given for what is in the clear, or none for what is encrypted")
+        if needed == 1:
+            try:
+                kept = best[1][128:1152]
+                directory.keys = sealing.Keys(directory.secret, kept, self.identity)
+            except sealing.Forged:
+                raise Damage("SUPER: the key is another one") from None
+            proof = directory.keys.proof(best[1][:1152])
+            require(proof == best[1][1152:1184], "SUPER: it was written without the key")
 
 
 # Frames
 
-COMMIT, PART, LAST_PART, SEAL, EDIT = 1, 2, 3, 5, 6
+COMMIT, PART, LAST_PART, SEAL, EDIT, MARK = 1, 2, 3, 5, 6, 7
 
 
 class Frame:
@@ -183,7 +201,7 @@ class Frame:
     HEADER = 56
     LIMIT = 4 << 20
 
-    def __init__(self, data, offset, salt):
+    def __init__(self, data, offset, salt, seal=None):
         self.is_sound = self.has_sound_header = False
         header = data[offset : offset + self.HEADER]
         if len(header) < self.HEADER:
@@ -196,12 +214,19 @@ class Frame:
         self.operations, raw_length = fields.number(4), fields.number(4)
         self.synced_through = fields.number(8)
         checksum = fields.number(4)
-        if length > self.LIMIT or flags != 0 or version != 1 or raw_length != length:
+        if length > self.LIMIT or version != 1 or raw_length != length:
+            return
+        if flags != (1 if seal and self.kind != MARK else 0):
             return
         self.has_sound_header = True
         self.payload = data[offset + self.HEADER : offset + self.HEADER + length]
         self.end = offset + self.HEADER + (length + 7) // 8 * 8
         self.is_sound = len(self.payload) == length and crc(self.payload) == checksum
+        if self.is_sound and flags:
+            try:
+                self.payload = seal.frame(header, offset, self.payload)
+            except sealing.Forged:
+                raise Damage(f"the frame at {offset} was written without the key") from None
 
 
 # LOG
@@ -214,7 +239,7 @@ class Log:
         """`named` is what the manifest says of the log, `before` where the line of logs ends so far:
         number, length, base and sequence."""
         self.number, self.name = number, f"LOG-{number}"
-        self.data = directory.read(self.name)
+        self.data, self.directory = directory.read(self.name), directory
         self.is_ahead = not any(self.data)
         if self.is_ahead:
             return
@@ -249,9 +274,10 @@ class Log:
         return header if sound else None
 
     def read_frames(self):
+        self.seal = self.directory.seal(sealing.LOG, self.number, self.salt)
         self.frames, self.end = [], 4096
         while True:
-            frame = Frame(self.data, self.end, self.salt)
+            frame = Frame(self.data, self.end, self.salt, self.seal)
             if not frame.is_sound:
                 return
             self.frames.append(frame)
@@ -262,7 +288,7 @@ class Log:
         # And the mark in the first page.
         places = (1024, *range(self.end, len(self.data) - Frame.HEADER + 1, 8))
         frames = (
-            Frame(self.data, place, self.salt)
+            Frame(self.data, place, self.salt, self.seal)
             for place in places
             if any(self.data[place : place + Frame.HEADER])
         )
@@ -360,11 +386,12 @@ class Manifest:
         seed = int.from_bytes(data[:8], "little")
         require(fields.number(8) == seeded(seed, data[:56]), f"{name}: its header is damaged")
 
+        seal = directory.seal(sealing.MANIFEST, number, salt)
         self.name, self.floor, self.newest_log = name, None, None
         self.segments, self.values, self.dropped, self.named_logs = {}, {}, {}, {}
         offset, ordinal, chain, before = 64, 0, 0, None
         while True:
-            edit = self.edit(data, offset, ordinal + 1, salt, version)
+            edit = self.edit(data, offset, ordinal + 1, salt, seal, version)
             if edit is None:
                 break
             payload, offset = edit
@@ -378,16 +405,16 @@ class Manifest:
                 self.change(fields.varint(), Bytes(fields.counted(), name))
             before = payload
         for place in range(offset, len(data) - Frame.HEADER + 1, 8):
-            frame = Frame(data, place, salt)
+            frame = Frame(data, place, salt, seal)
             if frame.has_sound_header and frame.synced_through > offset:
                 raise Damage(f"{name}: edit {ordinal + 1} is damaged")
         require(self.floor and self.newest_log is not None, f"{name}: it says nothing of logs")
 
-    def edit(self, data, start, ordinal, salt, version):
+    def edit(self, data, start, ordinal, salt, seal, version):
         """The payload of the edit at a place and where it ends; None where none is whole."""
         payload, offset = b"", start
         for part in range(len(data)):
-            frame = Frame(data, offset, salt)
+            frame = Frame(data, offset, salt, seal)
             if not frame.is_sound:
                 return None
             require(frame.sequence == ordinal, f"{self.name}: an edit is missing")
@@ -455,12 +482,21 @@ class SegmentPlace:
         return (self.shard, self.number)
 
 
-def check_data_header(name, data, letters, number, salt, identity, shard):
+def unsealed(name, offset, what, body):
+    """What a body makes that opens something sealed."""
+    try:
+        return body()
+    except sealing.Forged:
+        raise Damage(f"{name}: {what} at {offset} was written without the key") from None
+
+
+def check_data_header(name, data, letters, number, salt, identity, shard, is_sealed):
     """Checks the header that all data files have."""
     fields = Bytes(data[:64], name)
     require(fields.take(8) == magic(letters), f"{name}: this is no such file")
-    major, _, _ = fields.number(2), fields.number(2), fields.number(4)
+    major, _, cipher = fields.number(2), fields.number(2), fields.number(4)
     require(major == 1, f"{name}: a newer version wrote it")
+    require(cipher == int(is_sealed), f"{name}: it is in the clear, or else sealed")
     require(fields.number(8) == number, f"{name}: this is another file")
     require(fields.number(8) == salt, f"{name}: this is an older file of that number")
     require(fields.take(16) == identity, f"{name}: it is of another database")
@@ -483,8 +519,10 @@ class Segment:
         self.data = data = directory.read(self.name)
         self.salt = place.salt
         require(len(data) == place.size, f"{self.name}: it has another size")
+        self.seal = directory.seal(sealing.SEGMENT, place.number, place.salt)
         check_data_header(
-            self.name, data, b"ODS", place.number, place.salt, identity, place.shard)
+            self.name, data, b"ODS", place.number, place.salt, identity, place.shard,
+            self.seal is not None)
         self.read_footer(identity)
         top = self.sections.get(1)
         require(top, f"{self.name}: it has no top")
@@ -514,7 +552,9 @@ class Segment:
         require(fields.take(8) == magic(b"ODS"), f"{self.name}: this is no footer")
         major, _, size = fields.number(2), fields.number(2), fields.number(4)
         needed, _ = fields.number(8), fields.number(8)
-        require((major, size, needed) == (1, FOOTER, 0), f"{self.name}: a newer version wrote it")
+        sealed = int(self.seal is not None)
+        require(
+            (major, size, needed) == (1, FOOTER, sealed), f"{self.name}: a newer version wrote it")
         require(
             (fields.number(8), fields.number(8)) == (self.place.number, self.salt)
             and fields.take(16) == identity,
@@ -538,6 +578,12 @@ class Segment:
                 entry.number(8) == placed(self.salt, start, data),
                 f"{self.name}: a section is damaged")
             require(kind in (1, 2) or flags & 1 == 0, f"{self.name}: a newer version wrote it")
+            if self.seal:
+                data = unsealed(
+                    self.name, start, "the section",
+                    lambda: self.seal.filter(start, data)
+                    if kind == 2
+                    else self.seal.unit(sealing.SECTION, start, data))
             self.sections[kind] = data
 
     def block(self, pointer, kind):
@@ -550,8 +596,14 @@ class Segment:
         require(
             trailer.number(8) == placed(self.salt, offset, self.data[offset : end + 8]),
             f"{self.name}: the block at {offset} is damaged")
-        require(cipher == 0 and actual in (1, 2), f"{self.name}: a newer version wrote it")
+        mark = 0x0201 if self.seal else 0
+        require(cipher == mark and actual in (1, 2), f"{self.name}: a newer version wrote it")
         require(actual == kind, f"{self.name}: the block at {offset} is of another kind")
+        if self.seal:
+            stored = unsealed(
+                self.name, offset, "the block",
+                lambda: self.seal.unit(
+                    sealing.BLOCK, offset, stored, self.data[end : end + 8]))
         return expanded(stored, codec, raw_length, self.name)
 
 
@@ -622,7 +674,8 @@ def read_value(directory, manifest, identity, pointer):
     shard, salt, size, _ = manifest.values[number]
     data = directory.read(name)
     require(len(data) == size, f"{name}: it has another size")
-    check_data_header(name, data, b"ODV", number, salt, identity, shard)
+    seal = directory.seal(sealing.VALUES, number, salt)
+    check_data_header(name, data, b"ODV", number, salt, identity, shard, seal is not None)
     record = Bytes(data[offset : offset + 24 + stored_length], name)
     head = record.take(16)
     expected = record.number(8)
@@ -633,7 +686,12 @@ def read_value(directory, manifest, identity, pointer):
     fields = Bytes(head, name)
     lengths = (fields.number(4), fields.number(4))
     require(lengths == (length, stored_length), f"{name}: the record at {offset} is another")
-    return expanded(stored, fields.number(1), length, name)
+    codec, cipher = fields.number(1), fields.number(2)
+    require(cipher == (0x0201 if seal else 0), f"{name}: a newer version wrote it")
+    if seal:
+        stored = unsealed(
+            name, offset, "the record", lambda: seal.unit(sealing.VALUE, offset, stored, head))
+    return expanded(stored, codec, length, name)
 
 
 # All rows
@@ -642,8 +700,8 @@ def read_value(directory, manifest, identity, pointer):
 class Database:
     """Every row that counts, by its key."""
 
-    def __init__(self, path):
-        self.directory = Directory(path)
+    def __init__(self, path, secret=None):
+        self.directory = Directory(path, secret)
         superblock = Superblock(self.directory)
         self.identity = superblock.identity
         self.manifest = Manifest(self.directory, superblock.manifest, self.identity)
@@ -975,7 +1033,8 @@ class Contents:
         elif kind == 2:
             data = self.packed(fields, digest)
         else:
-            require(kind == 3, f"{fields.what}: there is no such place")
+            seal = self.database.directory.keys is not None
+            require(kind == (4 if seal else 3), f"{fields.what}: there is no such place")
             data = self.alone(fields)
         fields.end()
         require(hashlib.sha256(data).hexdigest() == digest, f"the content {digest} is another")
@@ -986,17 +1045,27 @@ class Contents:
         length, size = fields.varint(), fields.varint()
         name = f"{number}.pack"
         data = self.database.directory.read(name)
-        check_data_header(name, data, b"ODP", number, salt, self.database.identity, 0)
+        seal = self.database.directory.seal(sealing.PACK, number, salt)
+        check_data_header(
+            name, data, b"ODP", number, salt, self.database.identity, 0, seal is not None)
         entry = Bytes(data[offset : offset + size], name)
         head = entry.take(48)
         checksum = entry.number(8)
         parts = Bytes(head, name)
-        require(parts.take(4) == b"ODE\x01", f"{name}: no entry is at {offset}")
+        mark = b"ODE\x02" if seal else b"ODE\x01"
+        require(parts.take(4) == mark, f"{name}: no entry is at {offset}")
         require((parts.number(4), parts.number(4)) == (length, size), f"{name}: another entry")
         count = parts.number(4)
-        require(parts.take(32).hex() == digest, f"{name}: the entry at {offset} is another")
-        table = entry.take(8 * count)
+        found = parts.take(32)
+        table = entry.take(8 * count + (24 if seal else 0))
         require(checksum == placed(salt, offset, head + table), f"{name}: an entry is damaged")
+        if seal:
+            chance, tag = table[-24:-18], table[-16:]
+            require(table[-18:-16] == bytes(2), f"{name}: the entry at {offset} is another")
+            found = unsealed(
+                name, offset, "the entry",
+                lambda: seal.part(offset, 0, chance, found + tag, head[:16]))
+        require(found.hex() == digest, f"{name}: the entry at {offset} is another")
         output, lengths = b"", frame_lengths(length)
         require(count == len(lengths), f"{name}: the entry at {offset} has other frames")
         for index, raw_length in enumerate(lengths):
@@ -1004,7 +1073,11 @@ class Contents:
             place = offset + entry.place
             stored = entry.take(stored_length)
             require(placed(salt, place, stored) & 0xFFFFFFFF == low, f"{name}: a frame is damaged")
-            output += expanded(stored, int(stored_length < raw_length), raw_length, name)
+            if seal:
+                stored = unsealed(
+                    name, place, "the frame",
+                    lambda: seal.part(offset, index + 1, chance, stored))
+            output += expanded(stored, int(len(stored) < raw_length), raw_length, name)
         entry.end()
         return output
 
@@ -1012,15 +1085,32 @@ class Contents:
         number, salt, length = fields.varint(), fields.number(8), fields.varint()
         name = f"{number}.content"
         data = self.database.directory.read(name)
-        require(len(data) == length, f"{name}: it has another length")
-        place = 0
-        for frame_length in frame_lengths(length):
+        seal = self.database.directory.seal(sealing.CONTENT, number, salt)
+        lengths = frame_lengths(length)
+        if seal is None:
+            require(len(data) == length, f"{name}: it has another length")
+            return b"".join(self.frames(fields, data, 0, lengths, salt, name))
+        require(
+            len(data) == 64 + length + 16 * len(lengths), f"{name}: it has another length")
+        check_data_header(name, data, b"ODC", number, salt, self.database.identity, 0, True)
+        output, place = b"", 64
+        for frame in self.frames(fields, data, 64, [size + 16 for size in lengths], salt, name):
+            output += unsealed(
+                name, place, "the frame",
+                lambda: seal.unit(sealing.PIECE, place, frame))
+            place += len(frame)
+        return output
+
+    @staticmethod
+    def frames(fields, data, place, lengths, salt, name):
+        """The frames of a content's own file, whose checksums come next."""
+        for frame_length in lengths:
             frame = data[place : place + frame_length]
             require(
                 fields.number(4) == placed(salt, place, frame) & 0xFFFFFFFF,
                 f"{name}: the frame at {place} is damaged")
             place += frame_length
-        return data
+            yield frame
 
 
 def frame_lengths(length):
@@ -1229,10 +1319,11 @@ def lines(database):
 
 
 def main():
-    if len(sys.argv) != 2:
+    if len(sys.argv) not in (2, 3):
         sys.exit(__doc__.strip())
+    secret = pathlib.Path(sys.argv[2]).read_bytes() if len(sys.argv) == 3 else None
     try:
-        printed = [json_members(line) for line in lines(Database(sys.argv[1]))]
+        printed = [json_members(line) for line in lines(Database(sys.argv[1], secret))]
     except Damage as damage:
         sys.exit(f"ondol_reader: {damage}")
     sys.stdout.reconfigure(encoding="utf-8")

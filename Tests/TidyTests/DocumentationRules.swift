@@ -21,7 +21,7 @@ extension Rule {
       guard
         file.isIn(
           "Sources/Ondol/", "Sources/OndolAccounts/", "Sources/OndolConsole/",
-          "Tests/OndolTestKit/Product/"), file.isSwift
+          "Sources/OndolPostgres/", "Tests/OndolTestKit/Product/"), file.isSwift
       else {
         return []
       }

@@ -141,6 +141,7 @@ extension SourceFile {
       || isIn("\(engine)Memtables/") && (name.hasPrefix("Memtable") || name.contains("Arena"))
       || isIn("\(engine)Views/") && ["ViewTable.swift", "InterleavedLookup.swift"].contains(name)
       || isIn("Sources/OndolInspect/Shell/") && name.hasPrefix("Terminal")
+      || isIn("Sources/OndolPostgres/Wire/")
   }
 
   /// True when a plain comment stands within three lines of line `index`.

@@ -104,6 +104,13 @@ extension Database {
     /// them before is served in any case.
     public var blobGracePeriod = Duration.seconds(300)
 
+    /// The key of an encrypted database; a database that is made is encrypted with it. Nil, the
+    /// default, is for databases in the clear. It is not kept once the database is open.
+    ///
+    /// Opening with another key, or without one, throws `.permissionDenied` before anything else is
+    /// read; opening a database in the clear with a key throws `.invalidArgument`.
+    public var encryption: Encryption?
+
     /// Options with these properties and the defaults of all others.
     ///
     /// - Parameters:
@@ -119,12 +126,15 @@ extension Database {
     ///   - access: whether the database may be written.
     ///   - changeRetention: for how long changes can be read again; not at all when nil.
     ///   - fileLimit: files that are open at once; half of what the process may have when nil.
+    ///   - encryption: the key of an encrypted database; none when nil.
     public init(
       durability: Durability = .power, cacheSize: Int = 64 << 20, shardCount: Int = 4,
       logger: Logger = Logger(label: "ondol"), clock: (@Sendable () -> Int64)? = nil,
       automaticID: (@Sendable () -> String)? = nil, automaticIndexes: Bool = false,
-      access: Access = .readWrite, changeRetention: ChangeRetention? = nil, fileLimit: Int? = nil
+      access: Access = .readWrite, changeRetention: ChangeRetention? = nil, fileLimit: Int? = nil,
+      encryption: Encryption? = nil
     ) {
+      self.encryption = encryption
       self.fileLimit = fileLimit
       self.access = access
       self.changeRetention = changeRetention
@@ -155,6 +165,7 @@ extension Database {
           "a database has \(FileLimit.minimum) files open or more, and fileLimit is \(fileLimit)",
           path: path)
       }
+      try encryption?.check(for: path)
     }
 
     /// Throws `.unimplemented` for what a database on a store cannot have.
@@ -162,6 +173,12 @@ extension Database {
       if access == .readOnly {
         throw DatabaseError(
           .unimplemented, "a database on a server is opened for reading and writing", path: path)
+      }
+      if encryption != nil {
+        throw DatabaseError(
+          .unimplemented,
+          "a database on a server is not encrypted here: the server's disks are the server's"
+            + " business, and what goes over the wire is TLS's", path: path)
       }
       if changeRetention != nil {
         throw DatabaseError(

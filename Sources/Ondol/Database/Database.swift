@@ -128,7 +128,8 @@ public final class Database: Sendable {
   ///   - options: how it is to be opened.
   /// - Throws: `.invalidArgument` when an option cannot be; `.failedPrecondition` naming the holder
   ///   when another process, or this one, has the directory open for writing; `.notFound` when
-  ///   there is no directory to read; `.dataLoss` when files are damaged; `.permissionDenied`,
+  ///   there is no directory to read; `.dataLoss` when files are damaged; `.permissionDenied` when
+  ///   the database is encrypted and `Options.encryption` is not its key; `.permissionDenied`,
   ///   `.resourceExhausted` or `.internal` when the system refuses.
   /// - Complexity: O(bytes of the logs) that an opening before did not finish: nothing after
   ///   `close()`, some tens of megabytes after a crash. Files of rows are not read.
@@ -167,11 +168,11 @@ public final class Database: Sendable {
   ///   access and `changeRetention`, which cannot be had there; `.invalidArgument` when an option
   ///   cannot be.
   /// - Complexity: a few round trips to the store.
-  package static func open(
+  public static func open(
     on store: DatabaseStore, options: Options = Options()
   ) async throws(DatabaseError) -> Database {
-    try await open(
-      at: store.store.name, options: options, environment: .live(), on: store.store)
+    let store = try rethrowing { () throws(EngineError) in try store.make() }
+    return try await open(at: store.name, options: options, environment: .live(), on: store)
   }
 
   /// Opens a database in a world of the caller's making; on `store` in the place of a directory,
@@ -184,6 +185,7 @@ public final class Database: Sendable {
     if store != nil { try options.checkForStore(path) }
     var environment = environment
     if let clock = options.clock { environment.now = clock }
+    environment = environment.opening(with: options.encryption)
     var engineOptions = engineOptions
     engineOptions.cacheSize = options.cacheSize
     engineOptions.fileLimit = options.fileLimit
@@ -200,7 +202,10 @@ public final class Database: Sendable {
         at: path, options: engineOptions, environment: environment,
         access: options.access == .readOnly ? .readOnly : .readWrite)
     }
+    // Keys stay with the files, and nowhere else.
+    environment.vault = nil
     var options = options
+    options.encryption = nil
     if engine.isReadOnly { options.automaticIndexes = false }
     let database = Database(
       engine: engine, path: path, options: options, environment: environment)

@@ -11,10 +11,11 @@ package import OndolEngine
 ///
 /// let database = try await Database.open(on: .postgres("postgresql://localhost/shop"))
 /// ```
-package struct DatabaseStore: Sendable {
-  package let store: any RemoteStore
+public struct DatabaseStore: Sendable {
+  package let make: @Sendable () throws(EngineError) -> any RemoteStore
 
-  package init(_ store: any RemoteStore) {
-    self.store = store
+  /// - Parameter make: connects to nothing yet; throws `.invalid` for an address that is none.
+  package init(_ make: @escaping @Sendable () throws(EngineError) -> any RemoteStore) {
+    self.make = make
   }
 }

@@ -17,6 +17,7 @@ extension Database {
   /// - Parameters:
   ///   - path: the damaged database.
   ///   - newPath: a new or an empty directory, in one that is there.
+  ///   - encryption: the key of an encrypted database; the new one is encrypted with it, too.
   ///   - progress: called from time to time.
   /// - Returns: what was saved and what was not.
   /// - Throws: `.dataLoss` when nothing of a database is at `path`, `.notFound`; `.alreadyExists`
@@ -26,10 +27,13 @@ extension Database {
   /// - Complexity: O(bytes). In memory are the logs, an index of blocks for each run, and some
   ///   blocks.
   public static func salvage(
-    from path: String, to newPath: String,
+    from path: String, to newPath: String, encryption: Encryption? = nil,
     progress: (SalvageProgress) -> Void = { _ in }
   ) async throws(DatabaseError) -> SalvageReport {
-    try await salvage(from: path, to: newPath, environment: .live(), progress: progress)
+    try encryption?.check(for: path)
+    return try await salvage(
+      from: path, to: newPath, environment: .live().opening(with: encryption),
+      progress: progress)
   }
 
   /// Saves a database in a world of the caller's making.
@@ -66,7 +70,10 @@ extension Database {
       let database = try await open(
         at: newPath, environment: environment, engineOptions: engineOptions)
       try await database.orderSalvagedTree()
-      report.note(try await database.salvageContents(work.locations, from: path))
+      let contents = try rethrowing { () throws(EngineError) in
+        try ContentSalvage(at: path, environment: environment)
+      }
+      report.note(try await database.salvageContents(work.locations, from: contents))
       let built = try await database.buildSalvagedIndexes()
       try await database.close()
       try refuseWhenCancelled()

@@ -13,18 +13,22 @@ extension Database {
   /// - Parameters:
   ///   - path: the database's directory.
   ///   - depth: how thorough the check is.
+  ///   - encryption: the key of an encrypted database.
   ///   - progress: called from time to time.
   /// - Returns: everything that is wrong, a thousand findings at most; nothing when all is well.
   /// - Throws: `.notFound` or `.dataLoss` when there is no database at `path`, `.unimplemented`
-  ///   when a newer version wrote it, `.cancelled`, `.permissionDenied` and `.internal` when the
+  ///   when a newer version wrote it, `.cancelled`, `.permissionDenied` when the key is another
+  ///   one, `.permissionDenied` and `.internal` when the
   ///   system refuses. Damage is not thrown but found.
   /// - Complexity: O(files), O(bytes) or O(rows x indexes), by `depth`; in memory are the logs and
   ///   a few hundred documents at a time.
   public static func verify(
-    at path: String, depth: VerificationDepth = .full,
+    at path: String, depth: VerificationDepth = .full, encryption: Encryption? = nil,
     progress: (VerificationProgress) -> Void = { _ in }
   ) async throws(DatabaseError) -> [Finding] {
-    try await verify(at: path, depth: depth, environment: .live(), progress: progress)
+    try encryption?.check(for: path)
+    return try await verify(
+      at: path, depth: depth, environment: .live().opening(with: encryption), progress: progress)
   }
 
   /// Checks a database in a world of the caller's making.

@@ -44,8 +44,13 @@ package final class Restoration: @unchecked Sendable {
   private var keepsContents = false
 
   /// Begins a database in the directory at `path`, which must be new or empty.
-  package static func begin(at path: String) async throws(DatabaseError) -> Restoration {
-    try await begin(at: path, environment: .live())
+  ///
+  /// - Parameter encryption: the key it is encrypted with.
+  package static func begin(
+    at path: String, encryption: Database.Encryption? = nil
+  ) async throws(DatabaseError) -> Restoration {
+    try encryption?.check(for: path)
+    return try await begin(at: path, environment: .live().opening(with: encryption))
   }
 
   package static func begin(

@@ -8,14 +8,11 @@ extension Database {
   /// Bytes that are read at once.
   private static let salvagedPiece = 1 << 20
 
-  /// Puts the contents that can be read at `path`, and has documents hold theirs; answers what
+  /// Puts the contents that can be read in `source`, and has documents hold theirs; answers what
   /// they refer to and is lost.
   func salvageContents(
-    _ known: [(digest: BlobDigest, location: ContentLocation)], from path: String
+    _ known: [(digest: BlobDigest, location: ContentLocation)], from source: ContentSalvage
   ) async throws(DatabaseError) -> [LostContent] {
-    let source = try rethrowing { () throws(EngineError) in
-      try ContentSalvage(at: path, environment: environment)
-    }
     try await self.contents.reclaimer.takeTurn()
     defer { self.contents.reclaimer.endTurn() }
     for content in known { try await salvage(content.digest, content.location, source) }
@@ -92,18 +89,23 @@ extension Database {
       var found: [BlobDigest: String] = [:]
       for name in try source.contentFiles() {
         var hasher = ContentHasher()
-        guard (try? source.forEachPiece(of: name) { hasher.update($0) }) != nil else { continue }
+        guard (try? source.contentFile(name).forEachPiece { hasher.update($0) }) != nil else {
+          continue
+        }
         found[hasher.finalize()] = name
       }
       return found
     }
     for digest in missing {
       guard let name = found[digest] else { continue }
+      let file = try await contents.readingFiles { (_) throws(EngineError) in
+        try source.contentFile(name)
+      }
       let intake = contents.beginIntake()
       var offset: UInt64 = 0
       while true {
         let piece = try await contents.readingFiles { [offset] (_) throws(EngineError) in
-          try source.piece(of: name, at: offset)
+          try file.piece(at: offset)
         }
         if piece.isEmpty { break }
         try await intake.append(piece)

@@ -172,12 +172,7 @@ extension Database {
   }
 
   /// The database's identity, in hexadecimal digits.
-  package var identity: String {
-    [engine.identity.high, engine.identity.low].map { word in
-      let digits = String(word, radix: 16)
-      return String(repeating: "0", count: 16 - digits.count) + digits
-    }.joined()
-  }
+  package var identity: String { engine.identity.text }
 }
 
 extension Database {

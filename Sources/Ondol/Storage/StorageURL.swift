@@ -38,14 +38,14 @@ extension StorageReference {
 
   private static func place(of path: String, in database: Database) -> String {
     let path = PercentCoding.encoded(path) { _, byte in ".~/".utf8.contains(byte) }
-    return "\(database.identityText)/\(path)"
+    return "\(database.identity)/\(path)"
   }
 
   /// The reference in the part of a URL behind the scheme; nil when it is another database's.
   fileprivate static func reference(
     for place: Substring, in database: Database
   ) -> StorageReference? {
-    let prefix = database.identityText + "/"
+    let prefix = database.identity + "/"
     guard place.hasPrefix(prefix),
       let path = PercentCoding.decoded(place.dropFirst(prefix.count))
     else { return nil }
@@ -77,15 +77,5 @@ extension Storage {
         .invalidArgument, "\(text) names no object of this database; take it from downloadURL()")
     }
     return reference
-  }
-}
-
-extension Database {
-  /// The database's identity, in hexadecimal digits.
-  fileprivate var identityText: String {
-    [engine.identity.high, engine.identity.low].map { word in
-      let digits = String(word, radix: 16)
-      return String(repeating: "0", count: 16 - digits.count) + digits
-    }.joined()
   }
 }

@@ -206,6 +206,11 @@ extension DatabaseError {
         path: path)
     case .needsNewerVersion(let file, _):
       self.init(.unimplemented, "\(error); open it with that version", path: file)
+    case .locked(let path, _):
+      self.init(.permissionDenied, error.description, path: path)
+    case .notEncrypted(let path):
+      self.init(
+        .invalidArgument, error.description, suggestion: "open it without", path: path)
     case .notEmpty(let path):
       self.init(.alreadyExists, "\(error); name a new directory", path: path)
     case .inUse(let path, let holder):

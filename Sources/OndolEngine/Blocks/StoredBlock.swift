@@ -2,38 +2,88 @@
 // knows the block's place. The checksum is verified before anything else looks at the bytes.
 //
 // Trailer, 16 bytes
-//    0   4  length before compression         6   1  cipher: 0 none, 1 allotted to encryption
+//    0   4  length before compression         6   1  cipher: 0 none, 1 AES-256-GCM
 //    4   1  codec: 0 none, 1 LZ4              7   1  eighths of the spare bytes at the stored end
 //    5   1  kind                              8   8  checksum
 //
 // What is encrypted needs room for more than its bytes: the spare bytes, which count as stored
-// ones. A block with a codec, kind or cipher that is unknown here, or with spare bytes, is a newer
-// version's.
+// ones, and are the tag. In an encrypted file every block is; the first eight bytes of the trailer
+// are sealed with it, so that they belong to no other. A block with a codec, kind or cipher that is
+// unknown here, or with spare bytes where there is no cipher, is a newer version's.
 
 /// What stands behind a block's stored bytes, and the ways through it.
 enum StoredBlock {
   static let trailerLength = 16
   private static let codecNone: UInt8 = 0
   private static let codecLZ4: UInt8 = 1
+  /// Cipher and spare bytes of what is sealed, as they stand in a trailer.
+  static let sealedMark: UInt16 = 1 | UInt16(SealFormat.tagLength / 8) << 8
 
   /// Appends `raw` as it is stored at `offset` of the file, trailer included.
   /// - Returns: the stored length, without the trailer.
   static func seal(
     _ raw: RawSpan, kind: BlockKind, compress: Bool, salt: UInt64, offset: UInt64,
-    appendingTo output: inout [UInt8]
+    seal: FileSeal? = nil, appendingTo output: inout [UInt8]
   ) -> Int {
     let start = output.count
     let isCompressed = compress && Compression.compress(raw, appendingTo: &output)
     if !isCompressed { output.append(raw) }
+    let codec = isCompressed ? codecLZ4 : codecNone
+    if let seal {
+      let context = trailer(raw.byteCount, codec, kind.rawValue, sealedMark)
+      seal.seal(&output, from: start, .block, at: offset, context: context)
+    }
     let storedLength = output.count - start
     output.appendLittleEndian(UInt32(raw.byteCount))
-    output.append(isCompressed ? codecLZ4 : codecNone)
+    output.append(codec)
     output.append(kind.rawValue)
-    output.appendLittleEndian(UInt16(0))
+    output.appendLittleEndian(seal == nil ? 0 : sealedMark)
     let checksum = seededChecksum(
       contextSeed(salt: salt, offset: offset), output.bytes.extracting(start..<output.count))
     output.appendLittleEndian(checksum)
     return storedLength
+  }
+
+  /// What of a trailer its checksum covers.
+  private static func trailer(
+    _ rawLength: Int, _ codec: UInt8, _ kind: UInt8, _ cipherAndSpare: UInt16
+  ) -> [UInt8] {
+    var bytes: [UInt8] = []
+    bytes.appendLittleEndian(UInt32(truncatingIfNeeded: rawLength))
+    bytes.append(codec)
+    bytes.append(kind)
+    bytes.appendLittleEndian(cipherAndSpare)
+    return bytes
+  }
+
+  /// A block as it would be stored in the clear, but for the checksum: what `Opened` takes as
+  /// verified. `bytes`, stored bytes and trailer, were read from `offset` of the file.
+  static func unsealed(
+    _ bytes: RawSpan, salt: UInt64, offset: UInt64, by seal: FileSeal
+  ) throws(MalformedBytes) -> [UInt8] {
+    let storedLength = bytes.byteCount - trailerLength
+    guard storedLength >= 0 else { throw MalformedBytes(at: 0, "ends within a block") }
+    var reader = ByteReader(bytes.extracting(droppingFirst: storedLength))
+    let trailer = try reader.take(8)
+    let checksum: UInt64 = try reader.littleEndian()
+    let seed = contextSeed(salt: salt, offset: offset)
+    guard seededChecksum(seed, bytes.extracting(first: storedLength + 8)) == checksum else {
+      throw MalformedBytes(at: 0, "the block's checksum does not match")
+    }
+    var mark = ByteReader(trailer.extracting(droppingFirst: 6))
+    switch try mark.littleEndian(UInt16.self) {
+    case sealedMark: break
+    case 0: throw FileSeal.unsealed
+    case let other: throw .newer(at: storedLength, "a block with cipher \(other & 0xff)")
+    }
+    var clear: [UInt8] = []
+    clear.reserveCapacity(bytes.byteCount)
+    try seal.open(
+      bytes.extracting(first: storedLength), .block, at: offset, context: trailer.array,
+      appendingTo: &clear)
+    clear.append(trailer.extracting(first: 6))
+    clear.append(contentsOf: repeatElement(0, count: 10))
+    return clear
   }
 
   /// A stored block whose checksum was right.
@@ -43,9 +93,11 @@ enum StoredBlock {
     let isCompressed: Bool
 
     /// Verifies `bytes`, stored bytes and trailer, which were read from `offset` of the file.
+    ///
+    /// - Parameter isUnsealed: whether they come from `unsealed`, which has asked the checksum.
     @_lifetime(copy bytes)
     init(
-      _ bytes: RawSpan, kind: BlockKind, salt: UInt64, offset: UInt64
+      _ bytes: RawSpan, kind: BlockKind, salt: UInt64, offset: UInt64, isUnsealed: Bool = false
     ) throws(MalformedBytes) {
       let storedLength = bytes.byteCount - trailerLength
       guard storedLength >= 0 else { throw MalformedBytes(at: 0, "ends within a block") }
@@ -57,7 +109,10 @@ enum StoredBlock {
       let cipherAndSpare: UInt16 = try reader.littleEndian()
       let checksum: UInt64 = try reader.littleEndian()
       let seed = contextSeed(salt: salt, offset: offset)
-      guard seededChecksum(seed, bytes.extracting(first: storedLength + 8)) == checksum else {
+      guard
+        isUnsealed
+          || seededChecksum(seed, bytes.extracting(first: storedLength + 8)) == checksum
+      else {
         throw MalformedBytes(at: 0, "the block's checksum does not match")
       }
       guard codec <= codecLZ4, cipherAndSpare == 0, BlockKind(rawValue: storedKind) != nil else {

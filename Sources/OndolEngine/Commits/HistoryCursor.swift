@@ -25,6 +25,7 @@ struct HistoryCursor: Sendable {
     var number: FileNumber
     var file: any File
     var salt: UInt64
+    var seal: FileSeal?
     /// The last commit that was read in it, or before it.
     var sequence: SequenceNumber
     /// Where the next frame is.
@@ -138,7 +139,8 @@ struct HistoryCursor: Sendable {
       throw .corrupt(file: name, offset: 0, reason: "it does not begin as the manifest says")
     }
     return OpenLog(
-      number: log.number, file: file, salt: header.salt, sequence: log.before.sequence)
+      number: log.number, file: file, salt: header.salt, seal: directory.keyring?.seal(header),
+      sequence: log.before.sequence)
   }
 
   // MARK: - Frames
@@ -175,10 +177,23 @@ struct HistoryCursor: Sendable {
   ) throws(EngineError) -> [UInt8]? {
     let range = try log.payload(header)
     let window = log.window
-    let payload = window.bytes.extracting(range)
-    guard crc32c(payload) == header.payloadChecksum else {
+    let stored = window.bytes.extracting(range)
+    guard crc32c(stored) == header.payloadChecksum else {
       throw log.damage("the payload's checksum is wrong")
     }
+    if let seal = log.seal {
+      let start = window.bytes.extracting(droppingFirst: range.lowerBound - FrameHeader.length)
+      guard let opened = header.open(stored, header: start, by: seal, offset: log.offset) else {
+        throw log.damage(FileSeal.forged.reason)
+      }
+      return try take(opened.bytes, header, log)
+    }
+    return try take(stored, header, log)
+  }
+
+  private mutating func take(
+    _ payload: RawSpan, _ header: FrameHeader, _ log: OpenLog
+  ) throws(EngineError) -> [UInt8]? {
     do throws(MalformedBytes) {
       if header.kind == .commit { return try Self.annotation(of: payload) }
       pieces.append(payload)
@@ -211,7 +226,8 @@ extension HistoryCursor.OpenLog {
     let place = Int(offset - windowStart)
     guard place <= bytes.count,
       let header = FrameHeader.read(
-        bytes.bytes.extracting(droppingFirst: place), salt: salt, offset: offset),
+        bytes.bytes.extracting(droppingFirst: place), salt: salt, offset: offset,
+        isSealed: seal != nil),
       UInt64(header.frameLength) <= rest
     else { throw damage("an acknowledged commit cannot be read") }
     return header

@@ -49,7 +49,7 @@ struct PendingWrite: ~Copyable, Sendable {
   consuming func build() -> [UInt8] {
     let frames = FrameBuilder.build(
       frame, operations: operations, context, salt: log.salt,
-      offset: offset + UInt64(prefix.count))
+      offset: offset + UInt64(prefix.count), seal: log.seal)
     return prefix.isEmpty ? frames : prefix + frames
   }
 }

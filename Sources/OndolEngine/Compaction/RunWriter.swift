@@ -22,9 +22,11 @@ struct SegmentFiles: Sendable {
     var segmentOptions = SegmentOptions()
     segmentOptions.blockSize = options.blockSize
     segmentOptions.compress = options.compress
+    let salt = random()
     let writer = SegmentWriter(
-      file: file, number: number, salt: random(), identity: identity, shard: UInt32(shard),
-      options: segmentOptions)
+      file: file, number: number, salt: salt, identity: identity, shard: UInt32(shard),
+      options: segmentOptions,
+      seal: directory.keyring?.seal(.segment, number: number.rawValue, salt: salt))
     return (writer, file)
   }
 
@@ -39,9 +41,11 @@ struct SegmentFiles: Sendable {
     ) { [self] () throws(EngineError) in
       let number = numbers.allocate()
       note(number)
+      let salt = random()
       return ValueFileWriter(
-        file: try directory.create(number.valueFileName), number: number, salt: random(),
-        identity: identity, shard: UInt32(shard), compress: options.compress)
+        file: try directory.create(number.valueFileName), number: number, salt: salt,
+        identity: identity, shard: UInt32(shard), compress: options.compress,
+        seal: directory.keyring?.seal(.values, number: number.rawValue, salt: salt))
     }
   }
 }

@@ -1,7 +1,8 @@
 // A large content on its way into a file of its own. It comes in pieces and is never held as a
 // whole: one of a few threads writes pieces while the caller gets the next ones ready, and has the
 // device begin with each at once, so that the sync at the end has little left to wait for. The
-// file has the content's bytes and nothing else; their checksums go into the row that names it.
+// file has the content's bytes and nothing else; their checksums go into the row that names it. In
+// an encrypted database it has a header, and each frame is sealed and has its tag behind it.
 
 /// Writes one content into one file. One caller at a time.
 package final class ContentFileWriter: Sendable {
@@ -27,6 +28,7 @@ package final class ContentFileWriter: Sendable {
   private let number: FileNumber
   private let salt: UInt64
   private let file: any File
+  private let seal: FileSeal?
   private let contents: Contents
   private let worker: any Worker
   private let state = Guarded(State())
@@ -37,7 +39,19 @@ package final class ContentFileWriter: Sendable {
     self.worker = worker
     number = contents.storage.manifest.allocate()
     salt = contents.storage.environment.random()
-    file = try contents.storage.directory.create(number.contentFileName)
+    let directory = contents.storage.directory
+    seal = directory.keyring?.seal(content: number, salt: salt)
+    file = try directory.create(number.contentFileName)
+    guard seal != nil else { return }
+    let header = DataFileHeader(
+      kind: .content, number: number, salt: salt, identity: contents.storage.identity, shard: 0,
+      isSealed: true)
+    do throws(EngineError) {
+      try file.write(header.encode().bytes, at: 0)
+    } catch {
+      try? directory.remove(number.contentFileName)
+      throw error
+    }
   }
 
   /// Adds the bytes in `piece`: `pieceLength` of them, or fewer and then they are the last. Returns
@@ -83,7 +97,40 @@ package final class ContentFileWriter: Sendable {
     waiter?.resume()
   }
 
+  /// Seals a piece, and writes it.
+  private func seal(
+    _ piece: RawSpan, at offset: UInt64, by seal: FileSeal
+  ) throws(EngineError) -> [UInt32] {
+    let first = Int(offset) / ContentFrame.length
+    let end = Int(offset) + piece.byteCount
+    var sealed: [UInt8] = []
+    var checksums: [UInt32] = []
+    for frame in 0..<ContentFrame.count(ofContent: UInt64(piece.byteCount)) {
+      let place = sealed.count
+      let stored = ContentFilePlace.stored(first + frame, ofContent: end, isSealed: true)
+      sealed.append(
+        piece.extracting(ContentFrame.range(frame, ofContent: piece.byteCount)))
+      seal.seal(&sealed, from: place, .piece, at: stored.lowerBound)
+      checksums.append(
+        ContentFrame.checksum(
+          sealed.bytes.extracting(droppingFirst: place), salt: salt, offset: stored.lowerBound))
+    }
+    let start = ContentFilePlace.stored(first, ofContent: end, isSealed: true).lowerBound
+    try write(sealed.bytes, at: start)
+    return checksums
+  }
+
   private func put(_ piece: RawSpan, at offset: UInt64) throws(EngineError) -> [UInt32] {
+    if let seal { return try self.seal(piece, at: offset, by: seal) }
+    try write(piece, at: offset)
+    return (0..<ContentFrame.count(ofContent: UInt64(piece.byteCount))).map { frame in
+      let range = ContentFrame.range(frame, ofContent: piece.byteCount)
+      return ContentFrame.checksum(
+        piece.extracting(range), salt: salt, offset: offset + UInt64(range.lowerBound))
+    }
+  }
+
+  private func write(_ piece: RawSpan, at offset: UInt64) throws(EngineError) {
     let length = UInt64(piece.byteCount)
     try file.write(piece, at: offset)
     file.willSync(offset..<(offset + length))
@@ -94,11 +141,6 @@ package final class ContentFileWriter: Sendable {
       return true
     }
     if isDue { try file.sync() }
-    return (0..<ContentFrame.count(ofContent: length)).map { frame in
-      let range = ContentFrame.range(frame, ofContent: piece.byteCount)
-      return ContentFrame.checksum(
-        piece.extracting(range), salt: salt, offset: offset + UInt64(range.lowerBound))
-    }
   }
 
   /// Waits until fewer than so many pieces are on their way.
@@ -128,7 +170,8 @@ package final class ContentFileWriter: Sendable {
     }
     return state.withLock { state in
       ContentFilePlace(
-        file: number, salt: salt, length: state.length, checksums: state.checksums)
+        file: number, salt: salt, length: state.length, checksums: state.checksums,
+        isSealed: seal != nil)
     }
   }
 

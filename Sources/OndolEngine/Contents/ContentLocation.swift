@@ -6,6 +6,7 @@
 //   01 inline   bytes up to the end
 //   02 pack     number, salt (8), offset, length, bytes of the entry
 //   03 file     number, salt (8), length, a checksum (4) for each frame
+//   04 file     the same of a file that is sealed
 //
 // Numbers without a size are varints.
 
@@ -21,14 +22,33 @@ package struct PackPlace: Sendable, Hashable {
   package var entryLength: UInt32
 }
 
-/// A file with one content and nothing else.
+/// A file with one content.
 package struct ContentFilePlace: Sendable, Hashable {
   package var file: FileNumber
   package var salt: UInt64
-  /// Bytes of the content, which are the file's.
+  /// Bytes of the content.
   package var length: UInt64
   /// One for each frame.
   package var checksums: [UInt32]
+  /// Whether the file has a header, and each frame is sealed and has its tag behind it.
+  package var isSealed = false
+
+  /// Bytes of the file.
+  var storedLength: UInt64 {
+    guard isSealed else { return length }
+    let tags = UInt64(checksums.count * SealFormat.tagLength)
+    return UInt64(DataFileHeader.length) + length + tags
+  }
+
+  /// Where a frame stands in the file.
+  static func stored(
+    _ frame: Int, ofContent length: Int, isSealed: Bool
+  ) -> Range<UInt64> {
+    let range = ContentFrame.range(frame, ofContent: length)
+    guard isSealed else { return UInt64(range.lowerBound)..<UInt64(range.upperBound) }
+    let start = DataFileHeader.length + frame * (ContentFrame.length + SealFormat.tagLength)
+    return UInt64(start)..<UInt64(start + range.count + SealFormat.tagLength)
+  }
 }
 
 /// Where a content's bytes are.
@@ -44,6 +64,7 @@ package enum ContentLocation: Sendable, Hashable {
     static let inline: UInt8 = 1
     static let pack: UInt8 = 2
     static let file: UInt8 = 3
+    static let sealedFile: UInt8 = 4
   }
 
   /// Bytes of the content.
@@ -60,7 +81,7 @@ package enum ContentLocation: Sendable, Hashable {
     switch self {
     case .inline: 0
     case .pack(let place): PackFormat.aligned(UInt64(place.entryLength))
-    case .file(let place): place.length
+    case .file(let place): place.storedLength
     }
   }
 
@@ -81,7 +102,7 @@ package enum ContentLocation: Sendable, Hashable {
       bytes.appendVarint(UInt64(place.entryLength))
     case .file(let place):
       bytes.reserveCapacity(32 + place.checksums.count * 4)
-      bytes.append(Kind.file)
+      bytes.append(place.isSealed ? Kind.sealedFile : Kind.file)
       bytes.appendVarint(place.file.rawValue)
       bytes.appendLittleEndian(place.salt)
       bytes.appendVarint(place.length)
@@ -99,7 +120,9 @@ package enum ContentLocation: Sendable, Hashable {
     case Kind.pack:
       self = .pack(try PackPlace(&reader))
     case Kind.file:
-      self = .file(try ContentFilePlace(&reader))
+      self = .file(try ContentFilePlace(&reader, isSealed: false))
+    case Kind.sealedFile:
+      self = .file(try ContentFilePlace(&reader, isSealed: true))
     case let kind:
       throw MalformedBytes(at: 0, "a content's location of kind \(kind)")
     }
@@ -136,7 +159,8 @@ extension PackPlace {
 }
 
 extension ContentFilePlace {
-  fileprivate init(_ reader: inout ByteReader) throws(MalformedBytes) {
+  fileprivate init(_ reader: inout ByteReader, isSealed: Bool) throws(MalformedBytes) {
+    self.isSealed = isSealed
     file = try reader.fileNumber()
     salt = try reader.littleEndian()
     let start = reader.offset

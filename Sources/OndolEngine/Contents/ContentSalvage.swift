@@ -5,11 +5,9 @@
 package final class ContentSalvage: Sendable {
   private let directory: any Directory
 
-  /// Bytes of a file that are read at once.
-  private static let piece = 1 << 20
-
   package init(at path: String, environment: Environment) throws(EngineError) {
-    directory = try environment.fileSystem.openDirectory(at: path, create: false)
+    directory = try environment.unlocked(
+      try environment.fileSystem.openDirectory(at: path, create: false))
   }
 
   /// The bytes of a content in `range`, as `Contents.read`. Blocks.
@@ -22,10 +20,16 @@ package final class ContentSalvage: Sendable {
       return Array(bytes[range])
     case .pack(let place):
       let file = try directory.open(place.pack.packName, access: .readOnly)
-      return try PackReading(place, file: file, mayBlock: true).content(in: range)
+      return try PackReading(
+        place, file: file, seal: directory.keyring?.seal(pack: place.pack, salt: place.salt),
+        mayBlock: true
+      ).content(in: range)
     case .file(let place):
       let file = try directory.open(place.file.contentFileName, access: .readOnly)
-      return try place.content(in: range, of: file, mayBlock: true)
+      let keyring = place.isSealed ? directory.keyring : nil
+      return try place.content(
+        in: range, of: file, seal: keyring?.seal(content: place.file, salt: place.salt),
+        mayBlock: true)
     }
   }
 
@@ -37,7 +41,9 @@ package final class ContentSalvage: Sendable {
     for number in try directory.list().compactMap({ FileNumber.parse($0, suffix: ".pack") }) {
       guard let file = try? directory.open(number.packName, access: .readOnly),
         let salt = try? DataFileHeader.find(.pack, in: file)?.salt,
-        var walk = try? PackWalk(file, number: number, salt: salt)
+        var walk = try? PackWalk(
+          file, number: number, salt: salt,
+          seal: directory.keyring?.seal(pack: number, salt: salt))
       else { continue }
       while let entry = try? walk.next() { visit(entry.digest, .pack(entry.place)) }
     }
@@ -48,20 +54,62 @@ package final class ContentSalvage: Sendable {
     try directory.list().filter { FileNumber.parse($0, suffix: ".content") != nil }
   }
 
-  /// Shows all bytes of a file, piece by piece. Nothing says whether they are right. Blocks.
-  package func forEachPiece(
-    of name: String, _ visit: ([UInt8]) -> Void
-  ) throws(EngineError) {
-    let file = try directory.open(name, access: .readOnly)
+  /// The file with one content and this name. Blocks.
+  ///
+  /// - Throws: `.corrupt` where it is sealed and its header cannot be read.
+  package func contentFile(_ name: String) throws(EngineError) -> SalvagedContentFile {
+    try SalvagedContentFile(
+      try directory.open(name, access: .readOnly), directory.keyring)
+  }
+}
+
+/// A file with one content of which nothing is known but its name.
+package struct SalvagedContentFile: Sendable {
+  private let file: any File
+  private let seal: FileSeal?
+
+  /// Bytes that are read at once.
+  private static let piece = 1 << 20
+
+  fileprivate init(_ file: any File, _ keyring: Keyring?) throws(EngineError) {
+    self.file = file
+    guard let keyring else {
+      seal = nil
+      return
+    }
+    guard let header = try DataFileHeader.find(.content, in: file) else {
+      throw .corrupt(file: file.name, offset: 0, reason: "its header cannot be read")
+    }
+    seal = keyring.seal(content: header.number, salt: header.salt)
+  }
+
+  /// Shows all bytes, piece by piece. Nothing says whether they are right. Blocks.
+  package func forEachPiece(_ visit: ([UInt8]) -> Void) throws(EngineError) {
     var offset: UInt64 = 0
-    while case let bytes = try file.read(at: offset, count: Self.piece), !bytes.isEmpty {
+    while case let bytes = try piece(at: offset), !bytes.isEmpty {
       visit(bytes)
       offset += UInt64(bytes.count)
     }
   }
 
-  /// Some of a file's bytes; none at its end. Blocks.
-  package func piece(of name: String, at offset: UInt64) throws(EngineError) -> [UInt8] {
-    try directory.open(name, access: .readOnly).read(at: offset, count: Self.piece)
+  /// Some bytes of the content; none at its end. Blocks.
+  ///
+  /// - Throws: `.corrupt` where they were sealed and cannot be opened.
+  package func piece(at offset: UInt64) throws(EngineError) -> [UInt8] {
+    guard let seal else { return try file.read(at: offset, count: Self.piece) }
+    // Pieces are whole frames, but for the last.
+    guard offset % UInt64(ContentFrame.length) == 0 else { return [] }
+    let frame = Int(offset) / ContentFrame.length
+    let start = ContentFilePlace.stored(frame, ofContent: .max, isSealed: true).lowerBound
+    let stored = try file.read(
+      at: start, count: ContentFrame.length + SealFormat.tagLength)
+    if stored.isEmpty { return [] }
+    var bytes: [UInt8] = []
+    do throws(MalformedBytes) {
+      try seal.open(stored.bytes, .piece, at: start, appendingTo: &bytes)
+    } catch {
+      throw .corrupt(file: file.name, offset: start, reason: error.reason)
+    }
+    return bytes
   }
 }

@@ -81,9 +81,7 @@ extension Contents {
     _ contents: [(bytes: [UInt8], digest: [UInt8])]
   ) async throws(EngineError) -> [ContentLocation] {
     try await makeReady()
-    let drafts = contents.map {
-      PackEntryDraft($0.bytes, digest: $0.digest, compress: storage.options.compress)
-    }
+    let drafts = contents.map { draft($0.bytes, $0.digest) }
     return try await writer.append(drafts).map { .pack($0) }
   }
 

@@ -56,6 +56,13 @@ package final class Contents: Sendable {
       min(storage.options.packedContentSize, PackFormat.largestContent))
   }
 
+  /// A content ready for a pack of this database.
+  func draft(_ content: [UInt8], _ digest: [UInt8]) -> PackEntryDraft {
+    PackEntryDraft(
+      content, digest: digest, compress: storage.options.compress,
+      isSealed: storage.directory.keyring != nil)
+  }
+
   /// Stores a content of at most `packedLimit` bytes. It survives a power cut when this returns,
   /// and is kept until `decide`.
   ///
@@ -65,7 +72,7 @@ package final class Contents: Sendable {
   ) async throws(EngineError) -> ContentLocation {
     if isInline(length: content.count) { return .inline(content) }
     try await makeReady()
-    let draft = PackEntryDraft(content, digest: digest, compress: storage.options.compress)
+    let draft = draft(content, digest)
     do throws(EngineError) {
       return .pack(try await writer.append([draft])[0])
     } catch {
@@ -141,18 +148,19 @@ package final class Contents: Sendable {
     case .inline(let bytes):
       return range.count == bytes.count ? bytes : Array(bytes[range])
     case .pack(let place):
-      let reading = PackReading(
-        place, file: try files.pack(place.pack, salt: place.salt), mayBlock: mayBlock)
+      let pack = try files.pack(place.pack, salt: place.salt)
+      let reading = PackReading(place, file: pack.file, seal: pack.seal, mayBlock: mayBlock)
       return try reading.content(in: range)
     case .file(let place):
+      let content = try files.contentFile(place)
       return try place.content(
-        in: range, of: try files.contentFile(place), mayBlock: mayBlock)
+        in: range, of: content.file, seal: content.seal, mayBlock: mayBlock)
     }
   }
 
-  /// The path of a content's file, when it has one of its own.
+  /// The path of a file with a content's bytes and no others, when there is one.
   package func path(of location: ContentLocation) -> String? {
-    guard case .file(let place) = location else { return nil }
+    guard case .file(let place) = location, !place.isSealed else { return nil }
     return storage.directory.path + "/" + place.file.contentFileName
   }
 
@@ -172,25 +180,38 @@ package final class Contents: Sendable {
 extension ContentFilePlace {
   /// The bytes of the content in `range`, which is not empty; `file` is the content's.
   func content(
-    in range: Range<Int>, of file: any File, mayBlock: Bool
+    in range: Range<Int>, of file: any File, seal: FileSeal? = nil, mayBlock: Bool
   ) throws(EngineError) -> [UInt8] {
+    guard isSealed == (seal != nil) else {
+      throw .corrupt(file: file.name, offset: 0, reason: FileSeal.unsealed.reason)
+    }
     let first = range.lowerBound / ContentFrame.length
     let last = (range.upperBound - 1) / ContentFrame.length
     let length = Int(clamping: length)
-    let start = ContentFrame.range(first, ofContent: length).lowerBound
-    let end = ContentFrame.range(last, ofContent: length).upperBound
-    let bytes = try file.take(at: UInt64(start), count: end - start, mayBlock: mayBlock)
+    let start = Self.stored(first, ofContent: length, isSealed: isSealed).lowerBound
+    let end = Self.stored(last, ofContent: length, isSealed: isSealed).upperBound
+    let bytes = try file.take(at: start, count: Int(end - start), mayBlock: mayBlock)
+    var opened: [UInt8] = []
     for frame in first...last {
-      let part = ContentFrame.range(frame, ofContent: length)
-      let stored = bytes.bytes.extracting((part.lowerBound - start)..<(part.upperBound - start))
-      let offset = UInt64(part.lowerBound)
+      let part = Self.stored(frame, ofContent: length, isSealed: isSealed)
+      let stored = bytes.bytes.extracting(
+        Int(part.lowerBound - start)..<Int(part.upperBound - start))
+      let offset = part.lowerBound
       guard ContentFrame.checksum(stored, salt: salt, offset: offset) == checksums[frame] else {
         throw .corrupt(
           file: file.name, offset: offset, reason: "the checksum of a frame does not match")
       }
+      guard let seal else { continue }
+      do throws(MalformedBytes) {
+        try seal.open(stored, .piece, at: offset, appendingTo: &opened)
+      } catch {
+        throw .corrupt(file: file.name, offset: offset, reason: error.reason)
+      }
     }
-    if range.count == bytes.count { return bytes }
-    return Array(bytes[(range.lowerBound - start)..<(range.upperBound - start)])
+    let content = seal == nil ? bytes : opened
+    if range.count == content.count { return content }
+    let base = first * ContentFrame.length
+    return Array(content[(range.lowerBound - base)..<(range.upperBound - base)])
   }
 }
 

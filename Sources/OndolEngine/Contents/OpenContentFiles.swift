@@ -2,10 +2,16 @@
 // its name is gone, so whoever removes one asks nobody here; a reader who comes too late to open it
 // finds no such file, and looks again where the content is now.
 
+/// A file of contents that is open, and what opens what is in it.
+struct OpenContentFile: Sendable {
+  let file: any File
+  let seal: FileSeal?
+}
+
 /// Keeps a bounded number of files open.
 final class OpenContentFiles: Sendable {
   private struct State: Sendable {
-    var files: [FileNumber: any File] = [:]
+    var files: [FileNumber: OpenContentFile] = [:]
     /// The longest open first.
     var order: [FileNumber] = []
   }
@@ -22,36 +28,40 @@ final class OpenContentFiles: Sendable {
   }
 
   /// The pack, whose header must say that it is the one with this salt.
-  func pack(_ number: FileNumber, salt: UInt64) throws(EngineError) -> any File {
+  func pack(_ number: FileNumber, salt: UInt64) throws(EngineError) -> OpenContentFile {
     try file(number) { () throws(EngineError) in
       let file = try directory.openForReads(number.packName, held: false)
       let header = DataFileHeader(
-        kind: .pack, number: number, salt: salt, identity: identity, shard: 0)
+        kind: .pack, number: number, salt: salt, identity: identity, shard: 0,
+        isSealed: directory.keyring != nil)
       guard try file.read(at: 0, count: DataFileHeader.length) == header.encode() else {
         throw .corrupt(
           file: file.name, offset: 0, reason: "the header is not the one that was written")
       }
-      return file
+      return OpenContentFile(
+        file: file, seal: directory.keyring?.seal(pack: number, salt: salt))
     }
   }
 
   /// The file of one content, which must have this length.
-  func contentFile(_ place: ContentFilePlace) throws(EngineError) -> any File {
+  func contentFile(_ place: ContentFilePlace) throws(EngineError) -> OpenContentFile {
     try file(place.file) { () throws(EngineError) in
       let file = try directory.openForReads(place.file.contentFileName, held: false)
       let size = try file.size()
-      guard size == place.length else {
+      guard size == place.storedLength else {
         throw .corrupt(
-          file: file.name, offset: min(size, place.length),
-          reason: "the file has \(size) bytes, and the content has \(place.length)")
+          file: file.name, offset: min(size, place.storedLength),
+          reason: "the file has \(size) bytes, and the content has \(place.storedLength)")
       }
-      return file
+      let keyring = place.isSealed ? directory.keyring : nil
+      return OpenContentFile(
+        file: file, seal: keyring?.seal(content: place.file, salt: place.salt))
     }
   }
 
   /// Closes a file once its readers are done.
   func forget(_ number: FileNumber) {
-    let file = state.withLock { state in
+    let file = state.withLock { state -> OpenContentFile? in
       state.order.removeAll { $0 == number }
       return state.files.removeValue(forKey: number)
     }
@@ -59,12 +69,12 @@ final class OpenContentFiles: Sendable {
   }
 
   private func file(
-    _ number: FileNumber, open: () throws(EngineError) -> any File
-  ) throws(EngineError) -> any File {
+    _ number: FileNumber, open: () throws(EngineError) -> OpenContentFile
+  ) throws(EngineError) -> OpenContentFile {
     if let file = state.withLock({ $0.files[number] }) { return file }
     let file = try open()
     // Closed outside the lock.
-    let closed = state.withLock { state -> (any File)? in
+    let closed = state.withLock { state -> OpenContentFile? in
       guard state.files.updateValue(file, forKey: number) == nil else { return nil }
       state.order.append(number)
       guard state.order.count > limit else { return nil }

@@ -18,6 +18,12 @@
 //   56      frame table, 8 a frame: stored bytes (4), low half of X(offset of the frame, those) (4)
 //           frames
 //
+// In an encrypted pack an entry begins with 'O' 'D' 'E' 02. Behind the table, and under the head's
+// checksum, stand 6 random bytes, 2 zeros and a tag of 16; the digest is sealed with bytes 0..<16
+// in its context, and each frame, once compressed, by itself, with its tag among its stored bytes.
+// The nonces are made of the entry's offset, which frame it is, and the random bytes: where a power
+// cut takes an entry without a trace, another is written at the same place.
+//
 // A frame is 64 KiB of the content, the last one what is left. It is compressed (LZ4) when it has
 // fewer stored bytes than that. What is behind an entry, up to the next multiple of 8, is zeros;
 // and what a crash or a full disk has cut short is no entry, stands anywhere, and is dead.
@@ -47,11 +53,18 @@ package enum ContentFrame {
 
 extension DataFileHeader.Kind {
   static let pack = Self(magic: [0x89, 0x4f, 0x44, 0x50, 0x0d, 0x0a, 0x1a, 0x0a])
+  /// One content, sealed; one in the clear has no header.
+  static let content = Self(magic: [0x89, 0x4f, 0x44, 0x43, 0x0d, 0x0a, 0x1a, 0x0a])
 }
 
 /// Numbers of the format.
 enum PackFormat {
   static let entryMagic: [UInt8] = [0x4f, 0x44, 0x45, 0x01]
+  static let sealedEntryMagic: [UInt8] = [0x4f, 0x44, 0x45, 0x02]
+  /// What of an entry's head is sealed with its digest.
+  static let sealedContextLength = 16
+  /// Random bytes and a tag behind the table of a sealed entry.
+  static let sealedHeadLength = 8 + SealFormat.tagLength
   static let alignment: UInt64 = 8
   static let entryHeaderLength = 56
   /// What of an entry's header its checksum covers, beside the table.
@@ -61,11 +74,25 @@ enum PackFormat {
 
   /// Bytes of a content in a pack.
   static let largestContent = 4 << 20
-  static let largestEntry = leastEntry(ofContent: largestContent) + largestContent
+  static let largestEntry =
+    leastEntry(ofContent: largestContent) + largestContent + sealedHeadLength
+    + ContentFrame.count(ofContent: UInt64(largestContent)) * SealFormat.tagLength
   static let largestOffset: UInt64 = 1 << 40
 
   /// Bytes in front of an entry's frames.
-  static func headLength(frames: Int) -> Int { entryHeaderLength + frames * tableRowLength }
+  static func headLength(frames: Int, isSealed: Bool = false) -> Int {
+    entryHeaderLength + frames * tableRowLength + (isSealed ? sealedHeadLength : 0)
+  }
+
+  /// The random bits of an entry: as many as its nonces have room for.
+  static let chanceMask: UInt64 = (1 << 48) - 1
+
+  /// The nonce of the digest, when `part` is 0, or of a frame, which is counted from 1.
+  static func nonce(entryAt offset: UInt64, _ part: Int, _ chance: UInt64) -> SealNonce {
+    SealNonce(
+      place: offset | UInt64(part) << 40 | (chance & 0xFFFF) << 48,
+      extra: UInt32(truncatingIfNeeded: chance >> 16))
+  }
 
   /// Bytes in front of the frames of a content of this length, and one for each frame.
   static func leastEntry(ofContent length: Int) -> Int {
@@ -82,7 +109,9 @@ enum PackFormat {
 struct PackEntryDraft: Sendable {
   let digest: [UInt8]
   let length: Int
-  /// Bytes of each frame as it is stored.
+  /// Whether it goes into a pack that is sealed.
+  let isSealed: Bool
+  /// Bytes of each frame as it is stored, without its tag.
   private(set) var frameLengths: [Int] = []
   /// The frames as they are stored; those of the content itself when none is compressed.
   private(set) var stored: [UInt8]
@@ -90,8 +119,11 @@ struct PackEntryDraft: Sendable {
   /// Bytes in the middle of a content that are compressed to see whether it is worth it.
   private static let sampleLength = 4 << 10
 
-  /// - Parameter compress: whether it may be compressed.
-  init(_ content: [UInt8], digest: [UInt8], compress: Bool) {
+  /// - Parameters:
+  ///   - compress: whether it may be compressed.
+  ///   - isSealed: whether the pack is sealed.
+  init(_ content: [UInt8], digest: [UInt8], compress: Bool, isSealed: Bool = false) {
+    self.isSealed = isSealed
     precondition(digest.count == PackFormat.digestLength, "a digest has 32 bytes")
     precondition(content.count <= PackFormat.largestContent, "a content too large for a pack")
     self.digest = digest
@@ -123,31 +155,51 @@ struct PackEntryDraft: Sendable {
   }
 
   /// Bytes of the entry.
-  var entryLength: Int { PackFormat.headLength(frames: frameLengths.count) + stored.count }
+  var entryLength: Int {
+    let tags = isSealed ? frameLengths.count * SealFormat.tagLength : 0
+    return PackFormat.headLength(frames: frameLengths.count, isSealed: isSealed)
+      + stored.count + tags
+  }
 
   /// Appends the entry as it is at `offset`, and the zeros behind it.
-  func append(to bytes: inout [UInt8], salt: UInt64, offset: UInt64) {
+  ///
+  /// - Parameter seal: what seals the pack, when it is sealed.
+  func append(to bytes: inout [UInt8], salt: UInt64, offset: UInt64, seal: FileSeal? = nil) {
+    precondition(isSealed == (seal != nil), "an entry for another pack")
+    let chance = (seal?.random() ?? 0) & PackFormat.chanceMask
+    let head = bytes.count
+    let headLength = PackFormat.headLength(frames: frameLengths.count, isSealed: isSealed)
+    // Room for the head, which is known once the frames are.
+    bytes.append(contentsOf: repeatElement(0, count: headLength))
     var table: [UInt8] = []
-    table.reserveCapacity(frameLengths.count * PackFormat.tableRowLength)
+    table.reserveCapacity(headLength - PackFormat.entryHeaderLength)
     var start = 0
-    let framesOffset = offset + UInt64(PackFormat.headLength(frames: frameLengths.count))
-    for length in frameLengths {
-      let frame = stored.bytes.extracting(start..<(start + length))
-      table.appendLittleEndian(UInt32(length))
+    for (index, length) in frameLengths.enumerated() {
+      let place = bytes.count
+      bytes += stored[start..<(start + length)]
+      seal?.seal(
+        &bytes, from: place, PackFormat.nonce(entryAt: offset, index + 1, chance), context: [])
+      table.appendLittleEndian(UInt32(bytes.count - place))
       table.appendLittleEndian(
-        ContentFrame.checksum(frame, salt: salt, offset: framesOffset + UInt64(start)))
+        ContentFrame.checksum(
+          bytes.bytes.extracting(droppingFirst: place), salt: salt,
+          offset: offset + UInt64(place - head)))
       start += length
     }
-    var header = PackFormat.entryMagic
+    var header = seal == nil ? PackFormat.entryMagic : PackFormat.sealedEntryMagic
     header.appendLittleEndian(UInt32(length))
     header.appendLittleEndian(UInt32(entryLength))
     header.appendLittleEndian(UInt32(frameLengths.count))
-    header += digest
+    var name = digest
+    if let seal {
+      seal.seal(&name, from: 0, PackFormat.nonce(entryAt: offset, 0, chance), context: header)
+      table.appendLittleEndian(chance)
+      table += name[PackFormat.digestLength...]
+    }
+    header += name[..<PackFormat.digestLength]
     header.appendLittleEndian(
       seededChecksum(contextSeed(salt: salt, offset: offset), header.bytes, table.bytes))
-    bytes += header
-    bytes += table
-    bytes += stored
+    bytes.replaceSubrange(head..<(head + headLength), with: header + table)
     let length = UInt64(entryLength)
     bytes.append(contentsOf: repeatElement(0, count: Int(PackFormat.aligned(length) - length)))
   }
@@ -169,11 +221,14 @@ package struct PackEntry: Sendable, Equatable {
   package var length: Int
   package var entryLength: Int
   var frames: [Frame]
+  /// Random bits of a sealed entry's nonces.
+  private var chance: UInt64 = 0
 
   /// Bytes of the head of the entry whose first bytes these are.
-  static func headLength(_ bytes: RawSpan) throws(MalformedBytes) -> Int {
+  static func headLength(_ bytes: RawSpan, isSealed: Bool = false) throws(MalformedBytes) -> Int {
     var reader = ByteReader(bytes)
-    guard try reader.take(4).array == PackFormat.entryMagic else {
+    let magic = isSealed ? PackFormat.sealedEntryMagic : PackFormat.entryMagic
+    guard try reader.take(4).array == magic else {
       throw MalformedBytes(at: 0, "no entry of a pack begins here")
     }
     let length = try reader.littleEndian(UInt32.self)
@@ -182,12 +237,16 @@ package struct PackEntry: Sendable, Equatable {
     guard length <= UInt32(PackFormat.largestContent),
       Int(frames) == ContentFrame.count(ofContent: UInt64(length))
     else { throw MalformedBytes(at: 4, "\(length) bytes in \(frames) frames") }
-    return PackFormat.headLength(frames: Int(frames))
+    return PackFormat.headLength(frames: Int(frames), isSealed: isSealed)
   }
 
   /// Verifies the head at the front of `bytes`, which stand at `offset` of a pack.
-  init(_ bytes: RawSpan, salt: UInt64, offset: UInt64) throws(MalformedBytes) {
-    let headLength = try Self.headLength(bytes)
+  ///
+  /// - Parameter seal: what seals the pack, when it is sealed.
+  init(
+    _ bytes: RawSpan, salt: UInt64, offset: UInt64, seal: FileSeal? = nil
+  ) throws(MalformedBytes) {
+    let headLength = try Self.headLength(bytes, isSealed: seal != nil)
     var reader = ByteReader(bytes)
     _ = try reader.take(4)
     length = Int(try reader.littleEndian(UInt32.self))
@@ -195,7 +254,7 @@ package struct PackEntry: Sendable, Equatable {
     let count = Int(try reader.littleEndian(UInt32.self))
     digest = try reader.take(PackFormat.digestLength).array
     let checksum: UInt64 = try reader.littleEndian()
-    let table = try reader.take(count * PackFormat.tableRowLength)
+    let table = try reader.take(headLength - PackFormat.entryHeaderLength)
     let computed = seededChecksum(
       contextSeed(salt: salt, offset: offset), bytes.extracting(first: PackFormat.checkedLength),
       table)
@@ -209,7 +268,8 @@ package struct PackEntry: Sendable, Equatable {
     for index in 0..<count {
       let storedLength = Int(try rows.littleEndian(UInt32.self))
       let rawLength = ContentFrame.range(index, ofContent: length).count
-      guard storedLength > 0, storedLength <= rawLength else {
+      let overhead = seal == nil ? 0 : SealFormat.tagLength
+      guard storedLength > overhead, storedLength <= rawLength + overhead else {
         throw MalformedBytes(at: headLength, "a frame of \(storedLength) bytes for \(rawLength)")
       }
       frames.append(
@@ -220,16 +280,42 @@ package struct PackEntry: Sendable, Equatable {
     guard start == entryLength else {
       throw MalformedBytes(at: 8, "an entry of \(entryLength) bytes whose frames end at \(start)")
     }
+    guard let seal else { return }
+    chance = try rows.littleEndian()
+    guard chance <= PackFormat.chanceMask else { throw FileSeal.forged }
+    let name = digest + (try rows.take(SealFormat.tagLength).array)
+    let context = bytes.extracting(first: PackFormat.sealedContextLength).array
+    digest = []
+    guard
+      seal.open(
+        name.bytes, PackFormat.nonce(entryAt: offset, 0, chance), context: context,
+        appendingTo: &digest)
+    else { throw FileSeal.forged }
   }
 
   /// Appends what `frame` has of the content. `stored` are the bytes of the frame, at
   /// `offset` of the pack.
   func appendRaw(
-    _ frame: Int, from stored: RawSpan, salt: UInt64, offset: UInt64, to output: inout [UInt8]
+    _ frame: Int, from stored: RawSpan, salt: UInt64, offset: UInt64, seal: FileSeal? = nil,
+    to output: inout [UInt8]
   ) throws(MalformedBytes) {
     guard
       ContentFrame.checksum(stored, salt: salt, offset: offset) == frames[frame].checksum
     else { throw MalformedBytes(at: 0, "the checksum of a frame does not match") }
+    guard let seal else { return try appendRaw(frame, from: stored, to: &output) }
+    let entry = offset - UInt64(frames[frame].start)
+    var opened: [UInt8] = []
+    guard
+      seal.open(
+        stored, PackFormat.nonce(entryAt: entry, frame + 1, chance), context: [],
+        appendingTo: &opened)
+    else { throw FileSeal.forged }
+    try appendRaw(frame, from: opened.bytes, to: &output)
+  }
+
+  private func appendRaw(
+    _ frame: Int, from stored: RawSpan, to output: inout [UInt8]
+  ) throws(MalformedBytes) {
     let rawLength = ContentFrame.range(frame, ofContent: length).count
     if stored.byteCount == rawLength { return output.append(stored) }
     guard Compression.decompress(stored, appending: rawLength, to: &output) else {

@@ -5,14 +5,16 @@
 struct PackReading {
   private let place: PackPlace
   private let file: any File
+  private let seal: FileSeal?
   private let mayBlock: Bool
 
   /// An entry up to so many bytes is read as a whole, whatever part of it is wanted.
   private static let shortEntry = 256 << 10
 
-  init(_ place: PackPlace, file: any File, mayBlock: Bool) {
+  init(_ place: PackPlace, file: any File, seal: FileSeal? = nil, mayBlock: Bool) {
     self.place = place
     self.file = file
+    self.seal = seal
     self.mayBlock = mayBlock
   }
 
@@ -21,7 +23,9 @@ struct PackReading {
     let isWhole = range.count == Int(place.length) || Int(place.entryLength) <= Self.shortEntry
     let frameCount = ContentFrame.count(ofContent: UInt64(place.length))
     let headLength =
-      isWhole ? Int(place.entryLength) : PackFormat.headLength(frames: frameCount)
+      isWhole
+      ? Int(place.entryLength)
+      : PackFormat.headLength(frames: frameCount, isSealed: seal != nil)
     let head = try file.take(at: place.offset, count: headLength, mayBlock: mayBlock)
     let entry = try checked(head)
     let first = range.lowerBound / ContentFrame.length
@@ -42,7 +46,8 @@ struct PackReading {
 
   private func checked(_ head: [UInt8]) throws(EngineError) -> PackEntry {
     do throws(MalformedBytes) {
-      let entry = try PackEntry(head.bytes, salt: place.salt, offset: place.offset)
+      let entry = try PackEntry(
+        head.bytes, salt: place.salt, offset: place.offset, seal: seal)
       guard entry.length == Int(place.length), entry.entryLength == Int(place.entryLength) else {
         throw MalformedBytes(at: 0, "the entry is not the one that its row names")
       }
@@ -64,7 +69,8 @@ struct PackReading {
       do throws(MalformedBytes) {
         try entry.appendRaw(
           index, from: stored.extracting(place..<(place + frame.storedLength)),
-          salt: self.place.salt, offset: self.place.offset + UInt64(frame.start), to: &content)
+          salt: self.place.salt, offset: self.place.offset + UInt64(frame.start), seal: seal,
+          to: &content)
       } catch {
         throw corrupt(error, from: frame.start)
       }
@@ -90,6 +96,7 @@ struct PackWalk {
   private let file: any File
   private let number: FileNumber
   private let salt: UInt64
+  private let seal: FileSeal?
   private let end: UInt64
   private var offset = UInt64(DataFileHeader.length)
   private var window: [UInt8] = []
@@ -97,10 +104,13 @@ struct PackWalk {
 
   private static let windowLength = 256 << 10
   private static let longestHead = PackFormat.headLength(
-    frames: ContentFrame.count(ofContent: UInt64(PackFormat.largestContent)))
+    frames: ContentFrame.count(ofContent: UInt64(PackFormat.largestContent)), isSealed: true)
 
-  init(_ file: any File, number: FileNumber, salt: UInt64) throws(EngineError) {
+  init(
+    _ file: any File, number: FileNumber, salt: UInt64, seal: FileSeal? = nil
+  ) throws(EngineError) {
     self.file = file
+    self.seal = seal
     self.number = number
     self.salt = salt
     end = try file.size()
@@ -135,7 +145,7 @@ struct PackWalk {
       bytes.byte(at: 1) == PackFormat.entryMagic[1]
     else { return nil }
     do throws(MalformedBytes) {
-      let entry = try PackEntry(bytes, salt: salt, offset: offset)
+      let entry = try PackEntry(bytes, salt: salt, offset: offset, seal: seal)
       return offset + UInt64(entry.entryLength) <= end ? entry : nil
     } catch {
       return nil

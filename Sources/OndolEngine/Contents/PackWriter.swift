@@ -13,6 +13,7 @@ final class PackWriter: Sendable {
     var number: FileNumber
     var file: any File
     var salt: UInt64
+    var seal: FileSeal?
     /// Where the next entry begins.
     var end: UInt64
     /// Bytes from the start for which the disk has given room.
@@ -162,7 +163,7 @@ final class PackWriter: Sendable {
     var places: [PackPlace] = []
     for draft in drafts {
       let offset = start + UInt64(bytes.count)
-      draft.append(to: &bytes, salt: target.salt, offset: offset)
+      draft.append(to: &bytes, salt: target.salt, offset: offset, seal: target.seal)
       places.append(
         PackPlace(
           pack: target.number, salt: target.salt, offset: offset, length: UInt32(draft.length),
@@ -209,14 +210,17 @@ final class PackWriter: Sendable {
     let number = numbers.allocate()
     let salt = environment.random()
     let header = DataFileHeader(
-      kind: .pack, number: number, salt: salt, identity: identity, shard: 0)
+      kind: .pack, number: number, salt: salt, identity: identity, shard: 0,
+      isSealed: directory.keyring != nil)
     do throws(EngineError) {
       let file = try directory.create(number.packName)
       try file.write(header.encode().bytes, at: 0)
       try file.sync()
       try directory.sync()
       return Target(
-        number: number, file: file, salt: salt, end: UInt64(DataFileHeader.length), reserved: 0)
+        number: number, file: file, salt: salt,
+        seal: directory.keyring?.seal(pack: number, salt: salt),
+        end: UInt64(DataFileHeader.length), reserved: 0)
     } catch {
       try? directory.remove(number.packName)
       throw error
@@ -233,10 +237,13 @@ final class PackWriter: Sendable {
     let size = try file.size()
     guard size < UInt64(options.packSize),
       let header = try DataFileHeader.find(.pack, in: file), header.number == newest,
-      header.identity == identity, header.shard == 0
+      header.identity == identity, header.shard == 0,
+      header.isSealed == (directory.keyring != nil)
     else { return nil }
     return Target(
-      number: newest, file: file, salt: header.salt, end: PackFormat.aligned(size), reserved: 0)
+      number: newest, file: file, salt: header.salt,
+      seal: directory.keyring?.seal(pack: newest, salt: header.salt),
+      end: PackFormat.aligned(size), reserved: 0)
   }
 
   /// Goes on in another pack; answers which one is left.
@@ -299,6 +306,18 @@ final class PackWriter: Sendable {
     }
     target?.file.giveBack(behind: target?.end ?? .max)
     await worker.stop()
+  }
+}
+
+extension Keyring {
+  /// What seals the entries of a pack.
+  func seal(pack number: FileNumber, salt: UInt64) -> FileSeal {
+    seal(.pack, number: number.rawValue, salt: salt)
+  }
+
+  /// What seals the file of one content.
+  func seal(content number: FileNumber, salt: UInt64) -> FileSeal {
+    seal(.content, number: number.rawValue, salt: salt)
   }
 }
 

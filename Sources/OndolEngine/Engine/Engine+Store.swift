@@ -28,6 +28,7 @@ extension Engine {
     options.smallestPour = .max
     options.inlineContentSize = largestContent
     environment.fileSystem = MemoryFileSystem()
+    environment.vault = nil
     let process = Int64(bitPattern: environment.random()) & .max
     let head = try await store.open(process)
     let claim = try DirectoryClaim(

@@ -43,10 +43,14 @@ final class Follower: Sendable {
     at path: String, options: EngineOptions, environment: Environment,
     maintenance: any Worker, logWorker: any Worker
   ) throws(EngineError) -> Engine {
-    let directory = FrugalDirectory(
+    let files = FrugalDirectory(
       try environment.fileSystem.openDirectory(at: path, create: false),
       limit: FileLimit.forReads(of: options.fileLimit), isShared: true)
-    let identity = try Groundwork.superblock(in: directory).identity
+    let superblock = try Groundwork.superblock(in: files)
+    let identity = superblock.identity
+    let directory = KeyedDirectory(
+      files,
+      try superblock.unlock(with: environment.vault, at: path, random: environment.random))
     let cache = BlockCache(budgetBytes: options.cacheSize)
     let valueFiles = ValueFiles(
       identity: identity, directory: directory, cache: cache, access: .readOnly)

@@ -9,6 +9,8 @@
 struct DirectoryClaim: Sendable {
   let path: String
   let directory: SyncedDirectory
+  /// Where the directory gets its keys.
+  let keyed: KeyedDirectory
   let lock: any DirectoryLock
   /// The files that were there when the lock was taken.
   let names: [String]
@@ -18,10 +20,11 @@ struct DirectoryClaim: Sendable {
     path: String, fileLimit: Int?, environment: Environment
   ) throws(EngineError) {
     self.path = path
-    directory = SyncedDirectory(
+    keyed = KeyedDirectory(
       FrugalDirectory(
         try environment.fileSystem.openDirectory(at: path, create: true),
         limit: FileLimit.forReads(of: fileLimit), isShared: false))
+    directory = SyncedDirectory(keyed)
     // Nothing is put into a directory that holds other files and no database.
     if (try? directory.open(Superblock.name, access: .readOnly)) == nil {
       try Opening.refuseForeign(try directory.list(), path: path)
@@ -40,7 +43,7 @@ struct DirectoryClaim: Sendable {
 /// Everything an engine is made of, read or made.
 struct Opening: Sendable {
   private let options: EngineOptions
-  private let environment: Environment
+  private var environment: Environment
   private let directory: SyncedDirectory
   private let lock: any DirectoryLock
   private let manifest: Manifest
@@ -70,9 +73,9 @@ struct Opening: Sendable {
       let isBlank = try Self.isBlank(claim.names, directory)
       manifest =
         if isBlank {
-          try Self.create(claim.names, directory, options, environment)
+          try Self.create(claim, options, environment)
         } else {
-          try Self.load(directory, options, environment)
+          try Self.load(claim, options, environment)
         }
       let next = manifest.state.nextFile
       // What cannot be ours is as if it were not there.
@@ -91,6 +94,8 @@ struct Opening: Sendable {
       memtables = recovery.memtables
       recovered = recovery.recovered
       if isClean { try manifest.removeUnnamed(names) }
+      // What opened the keys is of no more use.
+      self.environment.vault = nil
     } catch {
       lock.release()
       throw error
@@ -131,9 +136,9 @@ struct Opening: Sendable {
   }
 
   private static func create(
-    _ names: [String], _ directory: any Directory, _ options: EngineOptions,
-    _ environment: Environment
+    _ claim: DirectoryClaim, _ options: EngineOptions, _ environment: Environment
   ) throws(EngineError) -> Manifest {
+    let (names, directory) = (claim.names, claim.directory)
     // A process may have been killed between making the directory and this.
     try directory.syncName()
     // The superblock first: without it whatever else is left over still counts as blank.
@@ -146,6 +151,7 @@ struct Opening: Sendable {
     }
     try directory.sync()
     let identity = DatabaseIdentity(low: environment.random(), high: environment.random())
+    claim.keyed.use(try environment.makeKeyring(for: identity))
     let start = LogStart(number: .firstLog, base: .zero, sequence: .zero, time: 0)
     let header = LogHeader(
       number: .firstLog, identity: identity, salt: environment.random(), kind: .normal,
@@ -153,9 +159,10 @@ struct Opening: Sendable {
     let log = try LogFile.writeSealed(header, start, directory: directory)
 
     let now = environment.now()
-    let superblock = Superblock(
+    var superblock = Superblock(
       identity: identity, epoch: 1, manifest: .firstManifest,
       shardCount: UInt32(options.shardCount), created: now, written: now)
+    superblock.prove(with: directory.keyring)
     let state = ManifestState(
       nextFile: FileNumber(rawValue: 3), floor: start, newestLog: .firstLog,
       shards: Array(repeating: ShardState(), count: options.shardCount),
@@ -176,10 +183,14 @@ struct Opening: Sendable {
   // MARK: - Reading a database
 
   private static func load(
-    _ directory: any Directory, _ options: EngineOptions, _ environment: Environment
+    _ claim: DirectoryClaim, _ options: EngineOptions, _ environment: Environment
   ) throws(EngineError) -> Manifest {
+    let directory = claim.directory
     let superblock = try Superblock.read(
       from: try directory.open(Superblock.name, access: .readOnly))
+    claim.keyed.use(
+      try superblock.unlock(
+        with: environment.vault, at: claim.path, random: environment.random))
     return try Manifest.load(
       superblock, directory: directory, environment: environment,
       rotationSize: options.manifestSize, limits: options.manifestLimits)
@@ -224,6 +235,7 @@ struct Opening: Sendable {
     let sequencer = Sequencer(
       recovered: recovered, views: views, environment: environment, options: options,
       identity: manifest.superblock.identity, syncWorker: logWorker, cache: cache,
+      isSealed: directory.keyring != nil,
       refusal: isRemote ? .unsupported(reason: Engine.noFiles) : nil)
     directory.observeFailure { [weak sequencer] in _ = sequencer?.fail($0) }
     let storage = Storage(

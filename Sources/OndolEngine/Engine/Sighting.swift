@@ -12,6 +12,7 @@ struct Groundwork: Sendable {
     in directory: any Directory, _ environment: Environment, _ options: EngineOptions
   ) throws(EngineError) {
     superblock = try Self.superblock(in: directory)
+    try superblock.refuseForgery(directory.keyring)
     // First its size: an edit that comes between the two is then seen by the next look.
     manifestSize = try Self.manifestSize(superblock, in: directory)
     manifest = try Manifest.load(

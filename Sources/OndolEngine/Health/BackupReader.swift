@@ -56,6 +56,7 @@ struct BackupReader: Sendable {
   private let environment: Environment
   private let options: EngineOptions
   private let identity: DatabaseIdentity
+  private let keyring: Keyring?
   /// The time of the snapshot's last commit, or a later one.
   private let time: Int64
   private let numbers: FileNumbers
@@ -76,6 +77,7 @@ struct BackupReader: Sendable {
     environment = storage.environment
     options = storage.options
     identity = storage.identity
+    keyring = storage.directory.keyring
     let view = snapshot.view
     shards = view.shards.map(\.state)
     // An engine that only reads has files with greater numbers than it knows to be given out.
@@ -112,10 +114,11 @@ struct BackupReader: Sendable {
         try findContents()
       case .contentFile(let place):
         return try BackupFile(
-          place.file.contentFileName, try contents.files.contentFile(place))
+          place.file.contentFileName, try contents.files.contentFile(place).file)
       case .pack(let number, let salt, let sizeBytes):
         return try BackupFile(
-          number.packName, try contents.files.pack(number, salt: salt), sizeBytes: sizeBytes)
+          number.packName, try contents.files.pack(number, salt: salt).file,
+          sizeBytes: sizeBytes)
       case .valueFile(let file):
         try refuseDamage(file.findings())
         return try BackupFile(file.number.valueFileName, try file.open())
@@ -156,7 +159,7 @@ struct BackupReader: Sendable {
       case .inline: break
       case .file(let place):
         found.append(.contentFile(place))
-        totalBytes += place.length
+        totalBytes += place.storedLength
         numbers.reserve(through: place.file)
       case .pack(let place):
         let end = place.offset + PackFormat.aligned(UInt64(place.entryLength))
@@ -166,7 +169,7 @@ struct BackupReader: Sendable {
     }
     for (number, pack) in packs.sorted(by: { $0.key < $1.key }) {
       // The zeros behind the last entry need not be there.
-      let size = try contents.files.pack(number, salt: pack.salt).size()
+      let size = try contents.files.pack(number, salt: pack.salt).file.size()
       found.append(.pack(number, salt: pack.salt, sizeBytes: min(size, pack.end)))
       totalBytes += min(size, pack.end)
     }
@@ -177,7 +180,8 @@ struct BackupReader: Sendable {
 
   /// Files in memory, until they are copied.
   private func makeScratch() throws(EngineError) -> any Directory {
-    try MemoryFileSystem().openDirectory(at: "backup", create: true)
+    KeyedDirectory(
+      try MemoryFileSystem().openDirectory(at: "backup", create: true), keyring)
   }
 
   /// Writes the shard's rows that are in no file yet.

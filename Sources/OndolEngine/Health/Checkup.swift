@@ -18,7 +18,8 @@ package struct Checkup: Sendable {
   /// For the database in the directory at `path`, which must be there.
   package init(ofDatabaseAt path: String, environment: Environment) throws(EngineError) {
     self.init(
-      of: try environment.fileSystem.openDirectory(at: path, create: false),
+      of: try environment.unlocked(
+        try environment.fileSystem.openDirectory(at: path, create: false)),
       environment: environment)
   }
 

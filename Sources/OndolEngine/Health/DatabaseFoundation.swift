@@ -24,9 +24,10 @@ struct DatabaseFoundation {
       base: .zero, previous: .zero, previousLength: 0, firstSequence: sequence.next)
     let name = try LogFile.writeSealed(header, log, directory: directory)
     let now = environment.now()
-    let superblock = Superblock(
+    var superblock = Superblock(
       identity: identity, epoch: 1, manifest: numbers.allocate(),
       shardCount: UInt32(shards.count), created: now, written: now)
+    superblock.prove(with: directory.keyring)
     let state = ManifestState(
       nextFile: numbers.next, floor: log, newestLog: log.number, shards: shards,
       namedLogs: [name.number: name], dropped: dropped)

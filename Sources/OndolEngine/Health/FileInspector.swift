@@ -12,9 +12,10 @@ package struct FileInspector: Sendable {
 
   /// For the database in the directory at `path`, which must be there.
   package init(at path: String, environment: Environment) throws(EngineError) {
-    directory = FrugalDirectory(
-      try environment.fileSystem.openDirectory(at: path, create: false), limit: Self.fileLimit,
-      isShared: true)
+    directory = try environment.unlocked(
+      FrugalDirectory(
+        try environment.fileSystem.openDirectory(at: path, create: false),
+        limit: Self.fileLimit, isShared: true))
     self.environment = environment
   }
 
@@ -52,12 +53,14 @@ package struct FileInspector: Sendable {
     let bytes = try file.read(at: 0, count: Int(clamping: min(try file.size(), 4 << 30)))
     let page = bytes.bytes.extracting(first: min(LogHeader.length, bytes.count))
     guard case .header(let header) = try LogHeader.read(page, file: name) else { return [] }
-    var reader = FrameReader(bytes, salt: header.salt, from: LogHeader.length)
+    var reader = FrameReader(
+      bytes, salt: header.salt, from: LogHeader.length, seal: directory.keyring?.seal(header))
     var frames: [LoggedFrame] = []
     while let frame = reader.next() {
       var operations: [LoggedOperation] = []
       if frame.header.kind == .commit {
-        var rows = OperationReader(bytes.bytes.extracting(frame.payload))
+        let payload = Array(reader.payload(of: frame))
+        var rows = OperationReader(payload.bytes)
         while let row = try? rows.next() {
           operations.append(
             LoggedOperation(

@@ -53,7 +53,8 @@ struct SalvageLogs {
     var commits: [RecoveredCommit] = []
     var pieces = SalvagePieces()
     var place = LogHeader.length
-    while let frame = Self.nextFrame(bytes, salt: salt, from: place) {
+    let seal = directory.keyring?.seal(log: number, salt: salt)
+    while let frame = Self.nextFrame(bytes, salt: salt, seal, from: place) {
       place = frame.offset + frame.header.frameLength
       if frame.header.kind == .seal {
         noteGap(before: frame.header.sequence.next, number, frame.offset)
@@ -91,15 +92,15 @@ struct SalvageLogs {
 
   /// The first whole frame at `place` or behind it.
   private static func nextFrame(
-    _ bytes: [UInt8], salt: UInt64, from place: Int
+    _ bytes: [UInt8], salt: UInt64, _ seal: FileSeal?, from place: Int
   ) -> FrameReader.Frame? {
-    var frames = FrameReader(bytes, salt: salt, from: place)
+    var frames = FrameReader(bytes, salt: salt, from: place, seal: seal)
     if let frame = frames.next() { return frame }
     var next = (place + 7) & ~7
     let all = bytes.bytes
     while next + FrameHeader.length <= bytes.count {
       if all.byte(at: next + 4) != 0, all.byte(at: next + 6) == UInt8(FrameHeader.version) {
-        frames = FrameReader(bytes, salt: salt, from: next)
+        frames = FrameReader(bytes, salt: salt, from: next, seal: seal)
         if let frame = frames.next() { return frame }
       }
       next += 8
@@ -141,22 +142,21 @@ private struct SalvagePieces {
     let header = frame.header
     defer { end = frame.offset + header.frameLength }
     let continues = sequence == header.sequence && frame.offset == end
-    var commit = RecoveredCommit(
-      bytes: log, payload: frame.payload, checksum: header.payloadChecksum,
-      operations: header.operationCount, sequence: header.sequence, time: header.time)
+    var commit = RecoveredCommit(frame, in: log)
+    let payload = (frame.opened ?? log)[frame.payload]
     switch header.kind {
     case .commit:
       sequence = nil
       return header.sequence > .zero ? commit : nil
     case .part:
       // Only a first part stands behind another commit; one in the middle has lost its beginning.
-      bytes = continues ? bytes + log[frame.payload] : Array(log[frame.payload])
+      bytes = continues ? bytes + payload : Array(payload)
       sequence = header.sequence
       return nil
     case .lastPart:
       defer { sequence = nil }
       guard continues else { return nil }
-      commit.bytes = bytes + log[frame.payload]
+      commit.bytes = bytes + payload
       commit.payload = 0..<commit.bytes.count
       // A part that was lost in front of the others would show here.
       return (try? commit.operationSizes()) != nil ? commit : nil

@@ -16,6 +16,8 @@ package final class SalvageReader {
   private let sources: [any SalvageSource]
   /// Salts of value files, as far as known.
   private var salts: [FileNumber: UInt64]
+  /// What opens value files, of those that were met.
+  private var seals: [FileNumber: FileSeal] = [:]
   /// The commit that a row's value says it is of.
   private let version: ([UInt8], [UInt8]) -> SequenceNumber?
 
@@ -33,7 +35,14 @@ package final class SalvageReader {
     at path: String, environment: Environment,
     version: @escaping (_ key: [UInt8], _ value: [UInt8]) -> SequenceNumber?
   ) throws(EngineError) {
-    directory = try environment.fileSystem.openDirectory(at: path, create: false)
+    let keyed = try environment.unlocked(
+      try environment.fileSystem.openDirectory(at: path, create: false))
+    if environment.vault != nil, keyed.keyring == nil,
+      try keyed.list().contains(where: { FileNumber.ofFile($0) != nil })
+    {
+      throw .locked(path: path, reason: "what is kept of its key in SUPER cannot be read")
+    }
+    directory = keyed
     self.version = version
     losses = SalvageLosses()
     let survey = try SalvageSurvey(of: directory, environment: environment, losses)
@@ -121,16 +130,25 @@ package final class SalvageReader {
   private func read(_ pointer: ValuePointer) throws(EngineError) -> [UInt8] {
     let errors = SegmentErrors(file: pointer.file.valueFileName)
     let file = try directory.open(errors.file, access: .readOnly)
-    guard pointer.storedLength <= UInt32(BlockLayout.maximumRowLength) else {
+    guard Int(pointer.storedLength) <= BlockLayout.maximumRowLength + SealFormat.tagLength else {
       throw errors.corrupt(at: pointer.offset, "a value that no file can hold")
     }
-    let bytes = try file.read(at: pointer.offset, count: Int(pointer.recordLength))
+    var bytes = try file.read(at: pointer.offset, count: Int(pointer.recordLength))
     var salt = salts[pointer.file]
     if salt == nil { salt = try DataFileHeader.find(.values, in: file)?.salt }
     guard let salt else { throw errors.corrupt(at: 0, "the file's header is damaged") }
     salts[pointer.file] = salt
+    let seal =
+      seals[pointer.file]
+      ?? directory.keyring?.seal(.values, number: pointer.file.rawValue, salt: salt)
+    seals[pointer.file] = seal
     do throws(MalformedBytes) {
-      let record = try ValueRecord.Opened(bytes.bytes, salt: salt, offset: pointer.offset)
+      if let seal {
+        bytes = try ValueRecord.unsealed(
+          bytes.bytes, salt: salt, offset: pointer.offset, by: seal)
+      }
+      let record = try ValueRecord.Opened(
+        bytes.bytes, salt: salt, offset: pointer.offset, isUnsealed: seal != nil)
       guard record.header.rawLength == pointer.rawLength,
         UInt32(truncatingIfNeeded: record.header.checksum) == pointer.checksum
       else { throw MalformedBytes(at: 0, "the value is not the one that its row points to") }

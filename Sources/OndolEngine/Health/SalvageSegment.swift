@@ -19,6 +19,7 @@ struct SalvageSegment {
   private let directory: any Directory
   private let reach: SalvageLoss.Reach
   private let salt: UInt64
+  private let seal: FileSeal?
 
   var name: String { number.segmentName }
 
@@ -39,6 +40,7 @@ struct SalvageSegment {
       throw errors.corrupt(at: 0, "neither its header nor its footer can be read")
     }
     self.salt = salt
+    seal = directory.keyring?.seal(.segment, number: number.rawValue, salt: salt)
     if let metadata {
       sequences = Self.range(metadata.minSequence, metadata.maxSequence)
     } else if let footer {
@@ -70,7 +72,7 @@ struct SalvageSegment {
     _ reader: SegmentFileReader, _ footer: SegmentFooter, _ file: any File,
     _ losses: SalvageLosses
   ) throws(EngineError) {
-    let top = try reader.indexTop(try reader.sections(footer), footer)
+    let top = try reader.indexTop(try reader.sections(footer), footer, seal)
     defer { top.free() }
     // Index blocks stand behind all data blocks.
     var indexStart = footer.blocksEnd
@@ -125,7 +127,7 @@ struct SalvageSegment {
   ) throws(EngineError) {
     let length = Int(clamping: stretch.upperBound - stretch.lowerBound)
     let bytes = try file.read(at: stretch.lowerBound, count: min(length, Self.mostSearched))
-    let trailers = Self.possibleTrailers(bytes.bytes)
+    let trailers = possibleTrailers(bytes.bytes)
     var start = 0
     var first = 0
     while first < trailers.count {
@@ -146,14 +148,17 @@ struct SalvageSegment {
   /// No segment is near so long.
   private static let mostSearched = 1 << 30
 
-  /// Where a trailer could stand: its codec, kind and the zeros in it are right.
-  private static func possibleTrailers(_ bytes: RawSpan) -> [Int] {
+  /// Where a trailer could stand: its codec, kind, cipher and the zeros in it are right.
+  private func possibleTrailers(_ bytes: RawSpan) -> [Int] {
+    let mark = seal == nil ? 0 : StoredBlock.sealedMark
     var places: [Int] = []
     var place = 0
     while place + StoredBlock.trailerLength <= bytes.byteCount {
       let kind = bytes.byte(at: place + 5)
       if kind == 1 || kind == 2, bytes.byte(at: place + 4) <= 1,
-        [6, 7, 12, 13, 14, 15].allSatisfy({ bytes.byte(at: place + $0) == 0 })
+        bytes.byte(at: place + 6) == UInt8(mark & 0xff),
+        bytes.byte(at: place + 7) == UInt8(mark >> 8),
+        (12..<16).allSatisfy({ bytes.byte(at: place + $0) == 0 })
       {
         places.append(place)
       }
@@ -165,6 +170,9 @@ struct SalvageSegment {
   private func isBlock(_ bytes: RawSpan, _ start: Int, end: Int, at offset: UInt64) -> Bool {
     let block = bytes.extracting(start..<(end + StoredBlock.trailerLength))
     guard let kind = BlockKind(rawValue: bytes.byte(at: end + 5)) else { return false }
+    if let seal {
+      return (try? StoredBlock.unsealed(block, salt: salt, offset: offset, by: seal)) != nil
+    }
     return (try? StoredBlock.Opened(block, kind: kind, salt: salt, offset: offset)) != nil
   }
 
@@ -187,13 +195,17 @@ struct SalvageSegment {
   private func read(
     _ place: SalvageBlock, _ kind: BlockKind, _ file: any File
   ) throws(EngineError) -> Block {
-    let bytes = try file.read(at: place.offset, count: place.length)
+    var bytes = try file.read(at: place.offset, count: place.length)
     do throws(MalformedBytes) {
       guard bytes.count == place.length else {
         throw MalformedBytes(at: 0, "the file ends within a block")
       }
+      if let seal {
+        bytes = try StoredBlock.unsealed(
+          bytes.bytes, salt: salt, offset: place.offset, by: seal)
+      }
       let opened = try StoredBlock.Opened(
-        bytes.bytes, kind: kind, salt: salt, offset: place.offset)
+        bytes.bytes, kind: kind, salt: salt, offset: place.offset, isUnsealed: seal != nil)
       let raw = try opened.rawBytes()
       var reader = ByteReader(raw.bytes)
       return try Block.make(rowCount: Int(try reader.littleEndian(UInt32.self)), raw.bytes)

@@ -5,6 +5,7 @@
 /// A database in the making.
 package final class SalvageTarget {
   private let target: BackupTarget
+  private let directory: KeyedDirectory
   private let environment: Environment
   private let files: SegmentFiles
   /// The rows of each shard on their way.
@@ -17,10 +18,12 @@ package final class SalvageTarget {
   ) throws(EngineError) {
     target = try BackupTarget(at: path, in: environment.fileSystem)
     self.environment = environment
+    let identity = DatabaseIdentity(low: environment.random(), high: environment.random())
+    directory = KeyedDirectory(
+      target.directory, try environment.makeKeyring(for: identity))
     // Numbers that a new database begins with would make one without a superblock look new.
     files = SegmentFiles(
-      directory: target.directory, numbers: FileNumbers(next: .firstLog.next),
-      identity: DatabaseIdentity(low: environment.random(), high: environment.random()),
+      directory: directory, numbers: FileNumbers(next: .firstLog.next), identity: identity,
       options: options, random: environment.random, emptied: [:])
     let files = files
     shards = (0..<max(1, min(1024, shardCount))).map { SegmentSink(files, shard: $0) }
@@ -59,7 +62,7 @@ package final class SalvageTarget {
     let foundation = DatabaseFoundation(
       identity: files.identity, sequence: sequence, time: time, numbers: files.numbers)
     try foundation.write(
-      states, DroppedKeyspaces(), to: target.directory, environment: environment)
+      states, DroppedKeyspaces(), to: directory, environment: environment)
     try target.directory.sync()
   }
 

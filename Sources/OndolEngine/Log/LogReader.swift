@@ -5,14 +5,22 @@
 struct FrameReader {
   let bytes: [UInt8]
   let salt: UInt64
+  /// What payloads are sealed with; nil where they are in the clear.
+  let seal: FileSeal?
+  /// Where a frame stands that is sound and was not sealed with the key of the file, once one was
+  /// met. No power cut leaves that.
+  private(set) var forgery: Int?
   /// Where the bytes begin in the file: at a multiple of eight.
   let start: UInt64
   /// Where the next frame is in the bytes, or the first that could not be read.
   private(set) var offset: Int
 
-  init(_ bytes: [UInt8], salt: UInt64, from offset: Int, start: UInt64 = 0) {
+  init(
+    _ bytes: [UInt8], salt: UInt64, from offset: Int, start: UInt64 = 0, seal: FileSeal? = nil
+  ) {
     self.bytes = bytes
     self.salt = salt
+    self.seal = seal
     self.start = start
     self.offset = offset
   }
@@ -24,8 +32,14 @@ struct FrameReader {
   struct Frame {
     var header: FrameHeader
     var offset: Int
+    /// Where the payload is in the reader's bytes, or in `opened`.
     var payload: Range<Int>
+    /// What was sealed in the payload, where it was.
+    var opened: [UInt8]?
   }
+
+  /// The payload of a frame, in the clear.
+  func payload(of frame: Frame) -> ArraySlice<UInt8> { (frame.opened ?? bytes)[frame.payload] }
 
   /// The frame at `offset`, or nil when none is sound there; then `offset` stays.
   mutating func next() -> Frame? {
@@ -45,16 +59,48 @@ struct FrameReader {
   private func header(at place: Int) -> FrameHeader? {
     guard place <= bytes.count else { return nil }
     return FrameHeader.read(
-      bytes.bytes.extracting(droppingFirst: place), salt: salt, offset: fileOffset(of: place))
+      bytes.bytes.extracting(droppingFirst: place), salt: salt, offset: fileOffset(of: place),
+      isSealed: seal != nil)
   }
 
-  private func frame(at place: Int) -> Frame? {
+  private mutating func frame(at place: Int) -> Frame? {
     guard let header = header(at: place) else { return nil }
     let start = place + FrameHeader.length
     guard header.payloadLength <= bytes.count - start else { return nil }
     let payload = start..<(start + header.payloadLength)
     guard crc32c(bytes.bytes.extracting(payload)) == header.payloadChecksum else { return nil }
-    return Frame(header: header, offset: place, payload: payload)
+    guard let seal, header.isSealed else {
+      return Frame(header: header, offset: place, payload: payload)
+    }
+    guard let opened = open(payload, header, at: place, by: seal) else {
+      forgery = place
+      return nil
+    }
+    return Frame(header: header, offset: place, payload: 0..<opened.count, opened: opened)
+  }
+
+  private func open(
+    _ payload: Range<Int>, _ header: FrameHeader, at place: Int, by seal: FileSeal
+  ) -> [UInt8]? {
+    let all = bytes.bytes
+    return header.open(
+      all.extracting(payload), header: all.extracting(droppingFirst: place), by: seal,
+      offset: fileOffset(of: place))
+  }
+
+  /// Throws when a frame was met that is sound and was not sealed so.
+  func refuseForgery() throws(MalformedBytes) {
+    guard let forgery else { return }
+    throw MalformedBytes(at: Int(fileOffset(of: forgery)), FileSeal.forged.reason)
+  }
+
+  /// The same, about the file called `name`.
+  func refuseForgery(in name: String) throws(EngineError) {
+    do throws(MalformedBytes) {
+      try refuseForgery()
+    } catch {
+      throw EngineError(error, in: name)
+    }
   }
 
   /// The position that the log's mark vouches for; nil where there is none, or the log's first page
@@ -84,7 +130,8 @@ struct FrameReader {
       // Kind, flags and version, zero in blank space: a cheap sieve before the checksum.
       if all.byte(at: place + 4) != 0, all.byte(at: place + 6) == UInt8(FrameHeader.version),
         let header = FrameHeader.read(
-          all.extracting(droppingFirst: place), salt: salt, offset: fileOffset(of: place))
+          all.extracting(droppingFirst: place), salt: salt, offset: fileOffset(of: place),
+          isSealed: nil)
       {
         furthest = max(furthest ?? .zero, header.syncedThrough)
       }
@@ -111,7 +158,7 @@ struct UnsaltedFrames {
     let all = bytes.bytes
     while place <= bytes.count,
       let header = FrameHeader.read(
-        all.extracting(droppingFirst: place), salt: nil, offset: UInt64(place)),
+        all.extracting(droppingFirst: place), salt: nil, offset: UInt64(place), isSealed: nil),
       header.payloadLength <= bytes.count - place - FrameHeader.length,
       crc32c(
         all.extracting(droppingFirst: place + FrameHeader.length)

@@ -6,6 +6,8 @@ final class LogFile: Sendable {
   let number: FileNumber
   let file: any File
   let salt: UInt64
+  /// What seals its frames; nil where they are in the clear.
+  let seal: FileSeal?
   /// The position of the file's first byte in the line of all logs.
   let base: LogPosition
   /// Bytes of zeros that the file had on the device before its use, 0 for one that grows: a synced
@@ -17,6 +19,7 @@ final class LogFile: Sendable {
     number = spare.number
     file = spare.file
     salt = spare.salt
+    seal = spare.seal
     prewritten = spare.prewritten
     self.base = base
   }
@@ -34,7 +37,8 @@ extension LogFile {
     let context = FrameContext(
       sequence: start.sequence, time: start.time, syncedThrough: start.base)
     let seal = FrameBuilder.buildSeal(
-      context, salt: header.salt, offset: UInt64(LogHeader.length))
+      context, salt: header.salt, offset: UInt64(LogHeader.length),
+      seal: directory.keyring?.seal(header))
     let file = try directory.create(header.number.logName)
     try file.write((header.encode() + seal).bytes, at: 0)
     try file.sync()
@@ -52,6 +56,18 @@ struct SpareLog: Sendable {
   let prewritten: UInt64
   /// Bytes from the start for which the disk has given room.
   var reserved: UInt64
+  /// What seals its frames.
+  var seal: FileSeal?
+}
+
+extension Keyring {
+  /// What seals the frames of a log.
+  func seal(log number: FileNumber, salt: UInt64) -> FileSeal {
+    seal(.log, number: number.rawValue, salt: salt)
+  }
+
+  /// What seals the frames of the log with this header.
+  func seal(_ header: LogHeader) -> FileSeal { seal(log: header.number, salt: header.salt) }
 }
 
 /// What every frame of one commit shares.
@@ -64,38 +80,51 @@ struct FrameContext: Sendable {
 /// Makes frames out of a batch's bytes.
 enum FrameBuilder {
   /// Bytes that a payload takes in the log, headers and padding included.
-  static func length(ofPayload payload: Int, limit: Int = FrameHeader.maximumPayload) -> Int {
+  static func length(
+    ofPayload payload: Int, limit: Int = FrameHeader.maximumPayload, isSealed: Bool = false
+  ) -> Int {
+    let overhead = isSealed ? FrameHeader.sealOverhead : 0
+    let limit = pieceLength(limit, isSealed: isSealed)
     var length = 0
     var rest = payload
     repeat {
       let piece = min(rest, limit)
-      length += FrameHeader.frameLength(payload: piece)
+      length += FrameHeader.frameLength(payload: piece + overhead)
       rest -= piece
     } while rest > 0
     return length
+  }
+
+  /// Bytes of a payload that go into one frame, where a frame's payload has at most `limit`.
+  static func pieceLength(
+    _ limit: Int = FrameHeader.maximumPayload, isSealed: Bool
+  ) -> Int {
+    isSealed ? max(1, limit - FrameHeader.sealOverhead) : limit
   }
 
   /// The frame of `batch`, whose bytes begin with room for a header: written in place when one
   /// frame is enough, which it almost always is.
   static func build(
     _ bytes: consuming [UInt8], operations: Int, _ context: FrameContext, salt: UInt64,
-    offset: UInt64
+    offset: UInt64, seal: FileSeal? = nil
   ) -> [UInt8] {
     let payload = bytes.count - FrameHeader.length
-    if payload <= FrameHeader.maximumPayload {
-      seal(&bytes, .commit, operations: operations, context, salt: salt, offset: offset)
+    let limit = pieceLength(isSealed: seal != nil)
+    if payload <= limit {
+      finish(
+        &bytes, .commit, operations: operations, context, salt: salt, offset: offset, seal: seal)
       return bytes
     }
     var frames: [UInt8] = []
-    frames.reserveCapacity(length(ofPayload: payload))
+    frames.reserveCapacity(length(ofPayload: payload, isSealed: seal != nil))
     var start = FrameHeader.length
     while start < bytes.count {
-      let end = min(start + FrameHeader.maximumPayload, bytes.count)
+      let end = min(start + limit, bytes.count)
       var frame = [UInt8](repeating: 0, count: FrameHeader.length)
       frame.append(contentsOf: bytes[start..<end])
-      seal(
+      finish(
         &frame, end == bytes.count ? .lastPart : .part, operations: operations, context,
-        salt: salt, offset: offset + UInt64(frames.count))
+        salt: salt, offset: offset + UInt64(frames.count), seal: seal)
       frames += frame
       start = end
     }
@@ -106,12 +135,13 @@ enum FrameBuilder {
   /// payload was found to have.
   static func append(
     _ payload: RawSpan, checksum: UInt32, operations: Int, _ context: FrameContext, salt: UInt64,
-    offset: UInt64, to bytes: inout [UInt8]
+    offset: UInt64, seal: FileSeal? = nil, to bytes: inout [UInt8]
   ) {
     var frame = [UInt8](repeating: 0, count: FrameHeader.length)
-    guard payload.byteCount <= FrameHeader.maximumPayload else {
+    guard payload.byteCount <= FrameHeader.maximumPayload, seal == nil else {
       frame.append(payload)
-      bytes += build(frame, operations: operations, context, salt: salt, offset: offset)
+      bytes += build(
+        frame, operations: operations, context, salt: salt, offset: offset, seal: seal)
       return
     }
     let header = FrameHeader(
@@ -126,17 +156,20 @@ enum FrameBuilder {
   }
 
   /// A frame without payload.
-  static func buildSeal(_ context: FrameContext, salt: UInt64, offset: UInt64) -> [UInt8] {
+  static func buildSeal(
+    _ context: FrameContext, salt: UInt64, offset: UInt64, seal: FileSeal? = nil
+  ) -> [UInt8] {
     var frame = [UInt8](repeating: 0, count: FrameHeader.length)
-    seal(&frame, .seal, operations: 0, context, salt: salt, offset: offset)
+    finish(&frame, .seal, operations: 0, context, salt: salt, offset: offset, seal: seal)
     return frame
   }
 
-  /// A log's mark, which vouches for everything before `position`.
+  /// A log's mark, which vouches for everything before `position`. It is written over again and
+  /// again, and holds nothing that a sealed frame's header does not show: so it is never sealed.
   static func buildMark(_ position: LogPosition, time: Int64, salt: UInt64) -> [UInt8] {
     var frame = [UInt8](repeating: 0, count: FrameHeader.length)
     let context = FrameContext(sequence: .zero, time: time, syncedThrough: position)
-    seal(&frame, .mark, operations: 0, context, salt: salt, offset: LogHeader.markOffset)
+    finish(&frame, .mark, operations: 0, context, salt: salt, offset: LogHeader.markOffset)
     return frame
   }
 
@@ -144,8 +177,9 @@ enum FrameBuilder {
   /// bytes in front of the edit, and a part says which one it is.
   static func buildEdit(
     _ payload: [UInt8], ordinal: UInt64, time: Int64, salt: UInt64, offset: UInt64,
-    limit: Int = FrameHeader.maximumPayload
+    limit: Int = FrameHeader.maximumPayload, seal: FileSeal? = nil
   ) -> [UInt8] {
+    let limit = pieceLength(limit, isSealed: seal != nil)
     let context = FrameContext(
       sequence: SequenceNumber(rawValue: ordinal), time: time,
       syncedThrough: LogPosition(rawValue: offset))
@@ -156,24 +190,31 @@ enum FrameBuilder {
       var frame = [UInt8](repeating: 0, count: FrameHeader.length) + payload[start..<end]
       let kind: FrameKind =
         payload.count <= limit ? .edit : end == payload.count ? .lastPart : .part
-      seal(
-        &frame, kind, operations: part, context, salt: salt, offset: offset + UInt64(frames.count))
+      finish(
+        &frame, kind, operations: part, context, salt: salt, offset: offset + UInt64(frames.count),
+        seal: seal)
       frames += frame
       (start, part) = (end, part + 1)
     } while start < payload.count
     return frames
   }
 
-  private static func seal(
+  /// Writes the header in front of a payload, and zeros behind it.
+  private static func finish(
     _ frame: inout [UInt8], _ kind: FrameKind, operations: Int, _ context: FrameContext,
-    salt: UInt64, offset: UInt64
+    salt: UInt64, offset: UInt64, seal: FileSeal? = nil
   ) {
     let payload = frame.count - FrameHeader.length
-    let header = FrameHeader(
+    var header = FrameHeader(
       kind: kind, payloadLength: payload, sequence: context.sequence, time: context.time,
       operationCount: operations, syncedThrough: context.syncedThrough,
-      payloadChecksum: crc32c(frame.bytes.extracting(droppingFirst: FrameHeader.length)))
-    header.write(into: &frame, salt: salt, offset: offset)
+      payloadChecksum: seal == nil
+        ? crc32c(frame.bytes.extracting(droppingFirst: FrameHeader.length)) : 0)
+    if let seal {
+      header.seal(&frame, by: seal, salt: salt, offset: offset)
+    } else {
+      header.write(into: &frame, salt: salt, offset: offset)
+    }
     frame.append(
       contentsOf: repeatElement(0, count: header.frameLength - frame.count))
   }

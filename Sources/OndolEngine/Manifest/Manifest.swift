@@ -63,7 +63,7 @@ final class Manifest: @unchecked Sendable {
     environment: Environment, rotationSize: Int, limits: ManifestLimits = ManifestLimits()
   ) throws(EngineError) -> Manifest {
     let snapshot = try ManifestSnapshot(
-      of: state, superblock, salt: environment.random(), limits)
+      of: state, superblock, salt: environment.random(), limits, directory.keyring)
     let place = try snapshot.write(to: directory, time: environment.now(), ahead: rotationSize)
     try snapshot.readBack(from: directory)
     return Manifest(
@@ -78,9 +78,9 @@ final class Manifest: @unchecked Sendable {
     rotationSize: Int, limits: ManifestLimits = ManifestLimits(), access: FileAccess = .readWrite
   ) throws(EngineError) -> Manifest {
     let file = try directory.open(superblock.manifest.manifestName, access: access)
-    let read = try ReadManifest.read(superblock, file, limit: limits.file)
+    let read = try ReadManifest.read(superblock, file, limit: limits.file, directory.keyring)
     return Manifest(
-      read.state, ManifestPlace(read, in: file),
+      read.state, ManifestPlace(read, in: file, directory.keyring),
       recoveredThrough: SequenceNumber(rawValue: .max), hasTornTail: read.hasTornTail,
       superblock: superblock, directory: directory, environment: environment,
       rotationSize: rotationSize, limits: limits)
@@ -127,8 +127,12 @@ final class Manifest: @unchecked Sendable {
 
   /// Whether the file can take an edit with so many bytes of payload.
   private func canAppend(_ payload: Int) -> Bool {
-    let length = FrameBuilder.length(ofPayload: payload, limit: limits.frame)
-    return (payload <= limits.frame || place.header.version == .editsInParts)
+    let isSealed = place.seal != nil
+    let length = FrameBuilder.length(
+      ofPayload: payload, limit: limits.frame, isSealed: isSealed)
+    return
+      (payload <= FrameBuilder.pieceLength(limits.frame, isSealed: isSealed)
+      || place.header.version == .editsInParts)
       && offset + UInt64(length) <= UInt64(limits.file)
   }
 
@@ -137,7 +141,7 @@ final class Manifest: @unchecked Sendable {
   ) throws(EngineError) {
     let frames = FrameBuilder.buildEdit(
       payload, ordinal: place.ordinal + 1, time: environment.now(), salt: place.header.salt,
-      offset: offset, limit: limits.frame)
+      offset: offset, limit: limits.frame, seal: place.seal)
     if !mayUseHeadroom || offset + UInt64(frames.count) > place.reserved {
       try place.makeRoom(for: frames.count, ahead: rotationSize)
     }
@@ -194,9 +198,11 @@ final class Manifest: @unchecked Sendable {
     new.manifest = number
     new.epoch += 1
     new.written = environment.now()
+    new.prove(with: directory.keyring)
     var next = next.forgettingDrops(recoveredThrough: recoveredThrough)
     next.nextFile = numbers.next
-    let snapshot = try ManifestSnapshot(of: next, new, salt: environment.random(), limits)
+    let snapshot = try ManifestSnapshot(
+      of: next, new, salt: environment.random(), limits, directory.keyring)
     do throws(EngineError) {
       let written = try snapshot.write(to: directory, time: new.written, ahead: rotationSize)
       try directory.sync()
@@ -212,6 +218,25 @@ final class Manifest: @unchecked Sendable {
     try final { () throws(EngineError) in try superblock.write(to: slots) }
     // One that stays is removed by the next opening.
     try? directory.remove(old.manifest.manifestName)
+  }
+
+  /// Has the superblock keep the database's key so, and in no slot as before.
+  func keep(_ kept: [UInt8]) throws(EngineError) {
+    if let failure { throw failure }
+    guard let keyring = directory.keyring else {
+      throw .invalid(reason: "the database is not encrypted")
+    }
+    try secureFoundation()
+    let slots = try directory.open(Superblock.name, access: .readWrite)
+    try Superblock.makeRoom(in: slots)
+    keyring.keep(kept)
+    // Each writing leaves half of the slots as they are.
+    for _ in 0..<2 {
+      superblock.epoch += 1
+      superblock.written = environment.now()
+      superblock.prove(with: keyring)
+      try final { () throws(EngineError) in try superblock.write(to: slots) }
+    }
   }
 
   /// Before the first change after opening, and before anything is removed: writes the superblock,

@@ -73,3 +73,10 @@ struct ManifestHeader: Equatable {
     return ManifestHeader(version: version, number: number, identity: identity, salt: salt)
   }
 }
+
+extension Keyring {
+  /// What seals the edits of the manifest with this header.
+  func seal(_ header: ManifestHeader) -> FileSeal {
+    seal(.manifest, number: header.number.rawValue, salt: header.salt)
+  }
+}

@@ -20,10 +20,15 @@ struct ManifestEdits {
   private(set) var offset = ManifestHeader.length
   private var frames: FrameReader
 
-  /// - Parameter bytes: all of the manifest that `superblock` names.
-  init(_ bytes: [UInt8], of superblock: Superblock) throws(MalformedBytes) {
+  /// - Parameters:
+  ///   - bytes: all of the manifest that `superblock` names.
+  ///   - keyring: what its edits are sealed with, if they are.
+  init(
+    _ bytes: [UInt8], of superblock: Superblock, _ keyring: Keyring? = nil
+  ) throws(MalformedBytes) {
     header = try ManifestHeader.read(bytes.bytes, of: superblock)
-    frames = FrameReader(bytes, salt: header.salt, from: ManifestHeader.length)
+    frames = FrameReader(
+      bytes, salt: header.salt, from: ManifestHeader.length, seal: keyring?.seal(header))
   }
 
   /// The next edit; nil at the end, which may be one that cannot be read.
@@ -31,22 +36,26 @@ struct ManifestEdits {
   /// - Throws: when frames stand there that nobody writes so.
   mutating func next() throws(MalformedBytes) -> Edit? {
     guard let first = frames.next() else {
+      try frames.refuseForgery()
       try refuseNewerFrame()
       return nil
     }
     var edit = Edit(
       offset: first.offset, length: first.header.frameLength,
       ordinal: first.header.sequence.rawValue, time: first.header.time,
-      payload: Array(frames.bytes[first.payload]))
+      payload: Array(frames.payload(of: first)))
     if first.header.kind != .edit {
       try check(first, part: 0, of: edit)
       var isWhole = first.header.kind == .lastPart
       var part = 0
       while !isWhole {
-        guard let frame = frames.next() else { return nil }
+        guard let frame = frames.next() else {
+          try frames.refuseForgery()
+          return nil
+        }
         part += 1
         try check(frame, part: part, of: edit)
-        edit.payload += frames.bytes[frame.payload]
+        edit.payload += frames.payload(of: frame)
         edit.length += frame.header.frameLength
         isWhole = frame.header.kind == .lastPart
       }
@@ -70,7 +79,9 @@ struct ManifestEdits {
   private func refuseNewerFrame() throws(MalformedBytes) {
     guard frames.offset <= frames.bytes.count else { return }
     let rest = frames.bytes.bytes.extracting(droppingFirst: frames.offset)
-    if FrameHeader.isOfNewerVersion(rest, salt: header.salt, offset: UInt64(frames.offset)) {
+    let isNewer = FrameHeader.isOfNewerVersion(
+      rest, salt: header.salt, offset: UInt64(frames.offset), isSealed: frames.seal != nil)
+    if isNewer {
       throw .newer(at: frames.offset, "a frame of an unknown kind")
     }
   }
@@ -126,7 +137,7 @@ struct ReadManifest {
 
   /// Reads all of a manifest.
   static func read(
-    _ superblock: Superblock, _ file: any File, limit: Int
+    _ superblock: Superblock, _ file: any File, limit: Int, _ keyring: Keyring? = nil
   ) throws(EngineError) -> ReadManifest {
     let name = superblock.manifest.manifestName
     guard let size = Int(exactly: try file.size()), size <= limit else {
@@ -134,7 +145,7 @@ struct ReadManifest {
     }
     let bytes = try file.read(at: 0, count: size)
     do throws(MalformedBytes) {
-      return try replay(try ManifestEdits(bytes, of: superblock), superblock)
+      return try replay(try ManifestEdits(bytes, of: superblock, keyring), superblock)
     } catch {
       throw EngineError(error, in: name)
     }
@@ -197,7 +208,7 @@ struct ReadManifest {
     let limit = UInt64(ManifestLimits().file)
     let bytes = try file.read(at: 0, count: Int(clamping: min(try file.size(), limit)))
     do throws(MalformedBytes) {
-      return try ManifestEdits(bytes, of: superblock)
+      return try ManifestEdits(bytes, of: superblock, directory.keyring)
     } catch {
       throw EngineError(error, in: name)
     }

@@ -6,6 +6,8 @@
 struct ManifestPlace {
   var file: any File
   var header: ManifestHeader
+  /// What seals its edits; nil where they are in the clear.
+  let seal: FileSeal?
   /// Where the last edit ends.
   var offset = UInt64(ManifestHeader.length)
   var ordinal: UInt64 = 0
@@ -15,13 +17,14 @@ struct ManifestPlace {
   /// Bytes from the start for which the disk has given room.
   private(set) var reserved: UInt64 = 0
 
-  init(file: any File, header: ManifestHeader) {
+  init(file: any File, header: ManifestHeader, _ keyring: Keyring?) {
     self.file = file
     self.header = header
+    seal = keyring?.seal(header)
   }
 
-  init(_ read: ReadManifest, in file: any File) {
-    self.init(file: file, header: read.header)
+  init(_ read: ReadManifest, in file: any File, _ keyring: Keyring?) {
+    self.init(file: file, header: read.header, keyring)
     (offset, ordinal, chain) = (read.offset, read.ordinal, read.chain)
     snapshotLength = read.snapshotLength
   }
@@ -58,11 +61,14 @@ struct ManifestSnapshot {
   private let header: ManifestHeader
   private let payload: [UInt8]
   private let limits: ManifestLimits
+  private let keyring: Keyring?
 
   /// - Throws: when the state is larger than a manifest can be.
   init(
-    of state: ManifestState, _ superblock: Superblock, salt: UInt64, _ limits: ManifestLimits
+    of state: ManifestState, _ superblock: Superblock, salt: UInt64, _ limits: ManifestLimits,
+    _ keyring: Keyring?
   ) throws(EngineError) {
+    self.keyring = keyring
     var payload: [UInt8] = []
     payload.appendLittleEndian(UInt64(0))
     for change in state.asChanges { change.encode(into: &payload) }
@@ -71,7 +77,8 @@ struct ManifestSnapshot {
         reason: "the list of files would have \(payload.count) bytes and may have \(limits.state)")
     }
     header = ManifestHeader(
-      version: payload.count <= limits.frame ? .wholeEdits : .editsInParts,
+      version: payload.count <= FrameBuilder.pieceLength(limits.frame, isSealed: keyring != nil)
+        ? .wholeEdits : .editsInParts,
       number: superblock.manifest, identity: superblock.identity, salt: salt)
     self.state = state
     self.superblock = superblock
@@ -86,10 +93,10 @@ struct ManifestSnapshot {
     to directory: any Directory, time: Int64, ahead: Int
   ) throws(EngineError) -> ManifestPlace {
     var place = ManifestPlace(
-      file: try directory.create(superblock.manifest.manifestName), header: header)
+      file: try directory.create(superblock.manifest.manifestName), header: header, keyring)
     let frames = FrameBuilder.buildEdit(
       payload, ordinal: 1, time: time, salt: header.salt, offset: place.offset,
-      limit: limits.frame)
+      limit: limits.frame, seal: place.seal)
     try place.makeRoom(for: frames.count, ahead: ahead)
     try place.file.write((header.encode() + frames).bytes, at: 0)
     try place.file.sync()
@@ -104,7 +111,7 @@ struct ManifestSnapshot {
   func readBack(from directory: any Directory) throws(EngineError) {
     let name = superblock.manifest.manifestName
     let file = try directory.open(name, access: .readOnly)
-    let read = try ReadManifest.read(superblock, file, limit: limits.file)
+    let read = try ReadManifest.read(superblock, file, limit: limits.file, keyring)
     guard read.ordinal == 1, !read.hasTornTail, read.state == state else {
       throw .corrupt(file: name, offset: 0, reason: "it does not say what was written")
     }

@@ -14,12 +14,11 @@ struct Superblock: Sendable, Equatable {
   static let magic: [UInt8] = [0x89, 0x4F, 0x44, 0x4C, 0x0D, 0x0A, 0x1A, 0x0A]
   static let major: UInt16 = 1
   static let minor: UInt16 = 0
-  /// What one must know to open a database, by bit. This version knows none of them, and says by
-  /// name what it lacks.
-  private static let neededFeatures = [
-    // Blocks, values, frames and contents that are encrypted: nothing can be read without a key.
-    0: "encryption"
-  ]
+  /// What one must know to open a database, by bit: that blocks, values, frames and contents are
+  /// encrypted. Versions that did not know it say so by name.
+  private static let encryptionBit = 0
+  private static let keptOffset = 128
+  private static let proofOffset = keptOffset + SealFormat.keptLength
   private static let checksumOffset = 4088
   private static let checksumSeed: UInt64 = 0x4F4E_444F_4C53_4221
 
@@ -30,6 +29,22 @@ struct Superblock: Sendable, Equatable {
   /// Microseconds since 1970; for people only.
   var created: Int64
   var written: Int64
+  /// What is kept of the key of an encrypted database.
+  var kept: [UInt8]?
+  /// What shows that whoever wrote all this had the key.
+  private(set) var proof: [UInt8] = []
+
+  init(
+    identity: DatabaseIdentity, epoch: UInt64, manifest: FileNumber, shardCount: UInt32,
+    created: Int64, written: Int64
+  ) {
+    self.identity = identity
+    self.epoch = epoch
+    self.manifest = manifest
+    self.shardCount = shardCount
+    self.created = created
+    self.written = written
+  }
 
   /// Writes the slots of this epoch and makes them durable.
   func write(to file: any File) throws(EngineError) {
@@ -47,12 +62,21 @@ struct Superblock: Sendable, Equatable {
   }
 
   private func encode(slot: Int) -> [UInt8] {
+    var bytes = encodeProved() + proof
+    bytes.append(contentsOf: repeatElement(0, count: Self.checksumOffset - bytes.count))
+    bytes.appendLittleEndian(seededChecksum(Self.checksumSeed ^ UInt64(slot), bytes.bytes))
+    return bytes
+  }
+
+  /// What the proof is of, where there is one.
+  private func encodeProved() -> [UInt8] {
     var bytes = Self.magic
     bytes.appendLittleEndian(Self.major)
     bytes.appendLittleEndian(Self.minor)
     bytes.appendLittleEndian(UInt32(Self.slotLength))
-    // Feature flags: to open at all, to write, and those one may ignore. None is in use.
-    for _ in 0..<3 { bytes.appendLittleEndian(UInt64(0)) }
+    // Feature flags: to open at all, to write, and those one may ignore.
+    bytes.appendLittleEndian(kept == nil ? UInt64(0) : 1 << UInt64(Self.encryptionBit))
+    for _ in 0..<2 { bytes.appendLittleEndian(UInt64(0)) }
     bytes.appendLittleEndian(identity.low)
     bytes.appendLittleEndian(identity.high)
     bytes.appendLittleEndian(epoch)
@@ -62,8 +86,10 @@ struct Superblock: Sendable, Equatable {
     bytes.appendLittleEndian(UInt32(0))
     bytes.appendLittleEndian(created)
     bytes.appendLittleEndian(written)
-    bytes.append(contentsOf: repeatElement(0, count: Self.checksumOffset - bytes.count))
-    bytes.appendLittleEndian(seededChecksum(Self.checksumSeed ^ UInt64(slot), bytes.bytes))
+    if let kept {
+      bytes.append(contentsOf: repeatElement(0, count: Self.keptOffset - bytes.count))
+      bytes += kept
+    }
     return bytes
   }
 
@@ -146,30 +172,75 @@ struct Superblock: Sendable, Equatable {
       let manifest: UInt64 = try reader.littleEndian()
       let shardCount: UInt32 = try reader.littleEndian()
       _ = try reader.littleEndian(UInt32.self)
-      found = Superblock(
+      var superblock = Superblock(
         identity: identity, epoch: epoch, manifest: FileNumber(rawValue: manifest),
         shardCount: shardCount, created: try reader.littleEndian(),
         written: try reader.littleEndian())
+      if incompatible >> UInt64(encryptionBit) & 1 == 1 {
+        var rest = ByteReader(bytes.extracting(droppingFirst: keptOffset))
+        superblock.kept = try rest.take(SealFormat.keptLength).array
+        superblock.proof = try rest.take(SealFormat.proofLength).array
+      }
+      found = superblock
     } catch {
       return nil
     }
-    guard foundMajor == major, incompatible == 0, readOnly == 0 else {
+    let unknown = incompatible & ~(1 << UInt64(encryptionBit))
+    guard foundMajor == major, unknown == 0, readOnly == 0 else {
       throw .needsNewerVersion(
         file: name,
         reason: foundMajor == major
-          ? names(of: incompatible, or: readOnly) : "format \(foundMajor)")
+          ? names(of: unknown, or: readOnly) : "format \(foundMajor)")
     }
     guard (1...1024).contains(found.shardCount) else { return nil }
     return found
   }
 
+  // MARK: - Keys
+
+  /// The keys of the database; nil where it is in the clear.
+  ///
+  /// - Throws: `.locked` and `.notEncrypted` where the vault is not the database's; `.corrupt`
+  ///   where somebody without the key has changed the superblock.
+  func unlock(
+    with vault: (any Vault)?, at path: String, random: @escaping @Sendable () -> UInt64
+  ) throws(EngineError) -> Keyring? {
+    guard let kept else {
+      if vault != nil { throw .notEncrypted(path: path) }
+      return nil
+    }
+    guard let vault else { throw .locked(path: path, reason: "it is opened with its key only") }
+    let identity = identity.bytes
+    guard let key = try vault.openKey(kept, for: identity) else {
+      throw .locked(path: path, reason: "the key is another one")
+    }
+    let keyring = Keyring(key, kept: kept, identity: identity, random: random)
+    try refuseForgery(keyring)
+    return keyring
+  }
+
+  /// Throws when somebody without the keys wrote this.
+  func refuseForgery(_ keyring: Keyring?) throws(EngineError) {
+    guard let keyring else { return }
+    guard kept != nil, keyring.proof(of: encodeProved()) == proof else {
+      throw .corrupt(
+        file: Self.name, offset: UInt64(Self.proofOffset),
+        reason: "it was not written with the database's key")
+    }
+  }
+
+  /// Notes what only who has the keys can write. To be called after every change.
+  mutating func prove(with keyring: Keyring?) {
+    kept = keyring?.kept
+    proof = keyring?.proof(of: encodeProved()) ?? []
+  }
+
   /// Features in words.
   private static func names(of needed: UInt64, or neededToWrite: UInt64) -> String {
-    func list(_ bits: UInt64, _ name: (Int) -> String?) -> [String] {
-      (0..<64).filter { bits >> $0 & 1 == 1 }.map { name($0) ?? "feature \($0)" }
-    }
+    func list(_ bits: UInt64) -> [Int] { (0..<64).filter { bits >> $0 & 1 == 1 } }
     let features =
-      list(needed) { neededFeatures[$0] } + list(neededToWrite) { "feature \($0) for writing" }
+      list(needed).map { "feature \($0)" }
+      + list(neededToWrite).map { "feature \($0) for writing" }
     return features.joined(separator: ", ")
   }
 }

@@ -34,7 +34,9 @@ struct LogReplacement: Sendable {
       kind: .replacement, base: end, previous: .zero, previousLength: 0,
       firstSequence: start.sequence.next)
     do throws(EngineError) {
-      let length = try write(header, to: try directory.create(start.number.logName))
+      let length = try write(
+        header, to: try directory.create(start.number.logName),
+        seal: directory.keyring?.seal(header))
       for log in unread { try setAside(log, in: directory) }
       try directory.sync()
       try manifest.startAfresh(
@@ -73,8 +75,10 @@ struct LogReplacement: Sendable {
   }
 
   /// Answers with the log's length.
-  private func write(_ header: LogHeader, to file: any File) throws(EngineError) -> UInt64 {
-    var writer = LogRewriter(file: file, salt: header.salt, bytes: header.encode())
+  private func write(
+    _ header: LogHeader, to file: any File, seal: FileSeal?
+  ) throws(EngineError) -> UInt64 {
+    var writer = LogRewriter(file: file, salt: header.salt, seal: seal, bytes: header.encode())
     for commit in commits { try writer.append(commit) }
     try writer.seal(sequence, time: time)
     return writer.offset
@@ -85,12 +89,14 @@ struct LogReplacement: Sendable {
 private struct LogRewriter {
   private let file: any File
   private let salt: UInt64
+  private let seal: FileSeal?
   private var bytes: [UInt8]
   private var written: UInt64 = 0
 
-  init(file: any File, salt: UInt64, bytes: [UInt8]) {
+  init(file: any File, salt: UInt64, seal: FileSeal?, bytes: [UInt8]) {
     self.file = file
     self.salt = salt
+    self.seal = seal
     self.bytes = bytes
     self.bytes.reserveCapacity(2 * Self.piece)
   }
@@ -104,12 +110,13 @@ private struct LogRewriter {
     FrameBuilder.append(
       commit.bytes.bytes.extracting(commit.payload), checksum: commit.checksum,
       operations: commit.operations, context(commit.sequence, commit.time), salt: salt,
-      offset: offset, to: &bytes)
+      offset: offset, seal: seal, to: &bytes)
     if bytes.count >= Self.piece { try flush() }
   }
 
   mutating func seal(_ sequence: SequenceNumber, time: Int64) throws(EngineError) {
-    bytes += FrameBuilder.buildSeal(context(sequence, time), salt: salt, offset: offset)
+    bytes += FrameBuilder.buildSeal(
+      context(sequence, time), salt: salt, offset: offset, seal: seal)
     try flush()
     try file.sync()
   }

@@ -78,10 +78,12 @@ struct LogTail {
       advance(to: UInt64(LogHeader.length))
     }
     guard header.base.rawValue + line.length == line.end.rawValue else { return false }
+    let seal = directory.keyring?.seal(header)
     var wanted = Self.windowLength
     while true {
       let bytes = try file.read(at: line.length, count: wanted)
-      var frames = FrameReader(bytes, salt: header.salt, from: 0, start: line.length)
+      var frames = FrameReader(
+        bytes, salt: header.salt, from: 0, start: line.length, seal: seal)
       if try take(&frames, file.name) {
         wanted = Self.windowLength
       } else if bytes.count == wanted, frames.mayEndBeyondBytes {
@@ -129,6 +131,7 @@ struct LogTail {
 
   /// Throws when a frame vouches for bytes behind the end of the line: they were there once.
   private func refuseDamage(_ frames: FrameReader, _ name: String) throws(EngineError) {
+    try frames.refuseForgery(in: name)
     guard let claim = frames.furthestClaim(), claim > line.end else { return }
     throw .corrupt(
       file: name, offset: line.length,

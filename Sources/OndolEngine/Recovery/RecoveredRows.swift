@@ -13,6 +13,17 @@ struct RecoveredCommit: Sendable {
   var point: CommitPoint { CommitPoint(sequence: sequence, time: time) }
 }
 
+extension RecoveredCommit {
+  /// What is in one frame of `log`.
+  init(_ frame: FrameReader.Frame, in log: [UInt8]) {
+    let header = frame.header
+    self.init(
+      bytes: frame.opened ?? log, payload: frame.payload, checksum: header.payloadChecksum,
+      operations: header.operationCount, sequence: header.sequence, time: header.time)
+    if let opened = frame.opened { checksum = crc32c(opened.bytes) }
+  }
+}
+
 /// The frames of a commit whose last one has not come.
 struct CommitPieces: Sendable {
   private var bytes: [UInt8] = []
@@ -21,17 +32,14 @@ struct CommitPieces: Sendable {
 
   mutating func add(_ frame: FrameReader.Frame, of frames: FrameReader) {
     if start == nil { start = frame.offset }
-    bytes += frames.bytes[frame.payload]
+    bytes += frames.payload(of: frame)
   }
 
   /// The commit that ends with `frame`.
   mutating func join(with frame: FrameReader.Frame, of frames: FrameReader) -> RecoveredCommit {
-    let header = frame.header
-    var commit = RecoveredCommit(
-      bytes: frames.bytes, payload: frame.payload, checksum: header.payloadChecksum,
-      operations: header.operationCount, sequence: header.sequence, time: header.time)
+    var commit = RecoveredCommit(frame, in: frames.bytes)
     guard start != nil else { return commit }
-    commit.bytes = bytes + frames.bytes[frame.payload]
+    commit.bytes = bytes + frames.payload(of: frame)
     commit.payload = 0..<commit.bytes.count
     commit.checksum = crc32c(commit.bytes.bytes)
     self = CommitPieces()

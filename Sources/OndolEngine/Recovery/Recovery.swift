@@ -121,7 +121,8 @@ struct Recovery {
     guard header.identity == identity else {
       throw .corrupt(file: name, offset: 0, reason: "it belongs to another database")
     }
-    var frames = FrameReader(bytes, salt: header.salt, from: LogHeader.length)
+    var frames = FrameReader(
+      bytes, salt: header.salt, from: LogHeader.length, seal: directory.keyring?.seal(header))
     if try connect(header, name) { try take(&frames, header, name) }
     let mark = FrameReader(beginning, salt: header.salt, from: LogHeader.length).mark
     try refuseDamage(claims: [frames.furthestClaim(), mark])
@@ -141,7 +142,9 @@ struct Recovery {
         UnsaltedFrames(bytes, from: LogHeader.length).furthestClaim
       ])
     }
-    var frames = FrameReader(bytes, salt: log.salt, from: LogHeader.length)
+    var frames = FrameReader(
+      bytes, salt: log.salt, from: LogHeader.length,
+      seal: directory.keyring?.seal(log: number, salt: log.salt))
     let header = LogHeader(lostBy: log, of: identity, behind: recovered)
     if tear == nil, begins(frames, behind: sequence), try connect(header, name) {
       headless.append(number)
@@ -223,6 +226,7 @@ struct Recovery {
     while !isSealed, let frame = frames.next() {
       try take(frame, frames, name)
     }
+    try frames.refuseForgery(in: name)
     let stop = pieces.start ?? frames.offset
     if pieces.start != nil || !(isSealed || frames.isBlankFromHere()) {
       tearHere(name, at: UInt64(stop), position: LogPosition(rawValue: base + UInt64(stop)))

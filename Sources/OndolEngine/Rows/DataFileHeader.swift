@@ -18,12 +18,14 @@ struct DataFileHeader: Equatable {
   var salt: UInt64
   var identity: DatabaseIdentity
   var shard: UInt32
+  /// Whether what follows is sealed.
+  var isSealed = false
 
   func encode() -> [UInt8] {
     var bytes = kind.magic
     bytes.appendLittleEndian(kind.major)
     bytes.appendLittleEndian(kind.minor)
-    bytes.appendLittleEndian(UInt32(0))
+    bytes.appendLittleEndian(UInt32(isSealed ? 1 : 0))
     for field in [number.rawValue, salt, identity.low, identity.high] {
       bytes.appendLittleEndian(field)
     }
@@ -40,13 +42,14 @@ extension DataFileHeader {
     let bytes = try file.read(at: 0, count: length)
     var reader = ByteReader(bytes.bytes)
     do throws(MalformedBytes) {
-      _ = try reader.take(16)
+      _ = try reader.take(12)
+      let cipher: UInt32 = try reader.littleEndian()
       let header = DataFileHeader(
         kind: kind, number: FileNumber(rawValue: try reader.littleEndian()),
         salt: try reader.littleEndian(),
         identity: DatabaseIdentity(
           low: try reader.littleEndian(), high: try reader.littleEndian()),
-        shard: try reader.littleEndian())
+        shard: try reader.littleEndian(), isSealed: cipher == 1)
       return header.encode() == bytes ? header : nil
     } catch {
       return nil

@@ -49,4 +49,20 @@ package struct DatabaseIdentity: Sendable, Hashable {
     self.low = low
     self.high = high
   }
+
+  /// Its 32 hexadecimal digits.
+  package var text: String {
+    [high, low].map { word in
+      let digits = String(word, radix: 16)
+      return String(repeating: "0", count: 16 - digits.count) + digits
+    }.joined()
+  }
+
+  /// Its sixteen bytes.
+  var bytes: [UInt8] {
+    var bytes: [UInt8] = []
+    bytes.appendLittleEndian(low)
+    bytes.appendLittleEndian(high)
+    return bytes
+  }
 }

@@ -15,6 +15,9 @@ final class DataFile: Sendable {
     self.directory = directory
   }
 
+  /// The keys that it is sealed with, if it is.
+  var keyring: Keyring? { directory.keyring }
+
   deinit {
     // A file that stays is removed by the next opening, since nobody names it.
     if isObsolete.load(ordering: .relaxed) { try? directory.remove(name) }

@@ -13,6 +13,8 @@ final class OpenSegment: Sendable {
   let table: SegmentTable
   let file: any File
   private let salt: UInt64
+  /// What opens its blocks; nil where they are in the clear.
+  private let seal: FileSeal?
   private let blocksEnd: UInt64
   private let errors: SegmentErrors
   private let cache: BlockCache
@@ -24,20 +26,23 @@ final class OpenSegment: Sendable {
   /// Checks that `file` is the one `metadata` describes.
   init(
     _ metadata: SegmentMetadata, identity: DatabaseIdentity, shard: UInt32,
-    file: any File, cache: BlockCache
+    file: any File, cache: BlockCache, seal: FileSeal? = nil
   ) throws(EngineError) {
     let errors = SegmentErrors(file: metadata.number.segmentName)
     self.file = file
     let reader = try SegmentFileReader.open(file, errors)
     let footer = try reader.footer()
     try Self.check(footer, reader, metadata, identity, shard)
+    try reader.check(footer, isSealed: seal != nil)
+    self.seal = seal
     let sections = try reader.sections(footer)
-    let top = try reader.indexTop(sections, footer)
+    let top = try reader.indexTop(sections, footer, seal)
     var numbers = [UInt32(top.rowCount)]
     var filter = FilterBits.none
     do throws(EngineError) {
       try reader.numberDataBlocks(top, footer, &numbers)
-      (filter, filterParts) = try Self.filter(try reader.filter(sections, footer), footer, cache)
+      (filter, filterParts) = try Self.filter(
+        try reader.filter(sections, footer, isSealed: seal != nil), footer, cache, seal, errors)
     } catch {
       top.free()
       throw error
@@ -66,14 +71,25 @@ final class OpenSegment: Sendable {
 
   /// The filter in memory when there is room for it, otherwise the way to its parts.
   private static func filter(
-    _ stored: (offset: UInt64, bytes: [UInt8])?, _ footer: SegmentFooter, _ cache: BlockCache
+    _ stored: (offset: UInt64, bytes: [UInt8])?, _ footer: SegmentFooter, _ cache: BlockCache,
+    _ seal: FileSeal?, _ errors: SegmentErrors
   ) throws(EngineError) -> (FilterBits, FilterParts?) {
     guard let (offset, bytes) = stored, !bytes.isEmpty else { return (.none, nil) }
-    if cache.takeFilter(bytes.count) { return (FilterBits(bytes.bytes), nil) }
-    return (
-      FilterBits(linesInParts: bytes.count / Filter.lineBytes),
-      FilterParts(bytes.bytes, at: offset, salt: footer.salt)
-    )
+    let lineCount = FilterParts.lineCount(stored: bytes.count, isSealed: seal != nil)
+    guard cache.takeFilter(lineCount * Filter.lineBytes) else {
+      return (
+        FilterBits(linesInParts: lineCount),
+        FilterParts(bytes.bytes, at: offset, salt: footer.salt, seal: seal)
+      )
+    }
+    guard let seal else { return (FilterBits(bytes.bytes), nil) }
+    do throws(MalformedBytes) {
+      let filter = try FilterParts.opened(bytes.bytes, at: offset, by: seal)
+      return (FilterBits(filter.bytes), nil)
+    } catch {
+      cache.giveBackFilter(lineCount * Filter.lineBytes)
+      throw errors.corrupt(error, from: offset)
+    }
   }
 
   private static func check(
@@ -137,18 +153,29 @@ final class OpenSegment: Sendable {
     guard bytes.count == range.count, parts.isPart(part, bytes.bytes, salt: salt) else {
       throw errors.corrupt(at: range.lowerBound, "the filter's checksum does not match")
     }
-    let layout = SingleValueBlock(valueLength: bytes.count)
+    let lines = try open(part, of: parts, bytes)
+    let layout = SingleValueBlock(valueLength: lines.count)
     let place = cache.makeRoom(
       Block.allocationSize(rowCount: 1, rawLength: layout.rawLength), keep: true)
     do throws(MalformedBytes) {
       let block = try layout.make { raw in
-        raw.copy(bytes.bytes)
+        raw.copy(lines.bytes)
         return true
       }
       return cache.install(block, place, at: slot, of: table.slots, kind: .data)
     } catch {
       cache.giveBack(place)
       throw errors.corrupt(error, from: range.lowerBound)
+    }
+  }
+
+  private func open(
+    _ part: Int, of parts: FilterParts, _ bytes: [UInt8]
+  ) throws(EngineError) -> [UInt8] {
+    do throws(MalformedBytes) {
+      return try parts.opened(part, bytes)
+    } catch {
+      throw errors.corrupt(error, from: parts.range(part).lowerBound)
     }
   }
 
@@ -195,13 +222,17 @@ final class OpenSegment: Sendable {
     guard !overflows, handle.offset >= UInt64(DataFileHeader.length), end <= blocksEnd else {
       throw errors.corrupt(at: handle.offset, "a block outside the blocks")
     }
-    let bytes = try file.read(at: handle.offset, count: Int(length))
+    var bytes = try file.read(at: handle.offset, count: Int(length))
     guard bytes.count == Int(length) else {
       throw errors.corrupt(at: handle.offset, "the file ends within a block")
     }
     do throws(MalformedBytes) {
+      if let seal {
+        bytes = try StoredBlock.unsealed(
+          bytes.bytes, salt: salt, offset: handle.offset, by: seal)
+      }
       let opened = try StoredBlock.Opened(
-        bytes.bytes, kind: kind, salt: salt, offset: handle.offset)
+        bytes.bytes, kind: kind, salt: salt, offset: handle.offset, isUnsealed: seal != nil)
       let rowCount = Int(handle.rowCount)
       guard rowCount >= 1, rowCount <= BlockLayout.maximumRows else {
         throw MalformedBytes(at: 0, "a block of \(rowCount) rows")

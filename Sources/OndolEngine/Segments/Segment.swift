@@ -47,8 +47,8 @@ final class Segment: Sendable {
   /// What the first bytes of the file must be.
   var expectedHeader: DataFileHeader {
     DataFileHeader(
-      kind: .segment, number: metadata.number, salt: metadata.salt, identity: identity, shard: shard
-    )
+      kind: .segment, number: metadata.number, salt: metadata.salt, identity: identity,
+      shard: shard, isSealed: data.keyring != nil)
   }
 
   // MARK: - Reads that need the file
@@ -90,7 +90,9 @@ final class Segment: Sendable {
     try opened.withLock { (opened) throws(EngineError) in
       if let opened { return opened }
       let segment = try OpenSegment(
-        metadata, identity: identity, shard: shard, file: try data.open(), cache: cache)
+        metadata, identity: identity, shard: shard, file: try data.open(), cache: cache,
+        seal: data.keyring?.seal(
+          .segment, number: metadata.number.rawValue, salt: metadata.salt))
       opened = segment
       published.publish(segment.table)
       return segment

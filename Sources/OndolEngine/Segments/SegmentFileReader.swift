@@ -51,6 +51,13 @@ struct SegmentFileReader {
     return footer
   }
 
+  /// Throws when the file is sealed and there is no key for it, or the other way round.
+  func check(_ footer: SegmentFooter, isSealed: Bool) throws(EngineError) {
+    guard footer.isSealed != isSealed else { return }
+    if isSealed { throw errors.corrupt(FileSeal.unsealed, from: footerOffset) }
+    throw .locked(path: errors.file, reason: "it is opened with its key only")
+  }
+
   func sections(_ footer: SegmentFooter) throws(EngineError) -> [SegmentSection] {
     let count = Int(footer.sectionCount)
     guard count <= SegmentFormat.maximumSections else {
@@ -74,15 +81,20 @@ struct SegmentFileReader {
   }
 
   func indexTop(
-    _ sections: [SegmentSection], _ footer: SegmentFooter
+    _ sections: [SegmentSection], _ footer: SegmentFooter, _ seal: FileSeal? = nil
   ) throws(EngineError) -> Block {
     guard let section = sections.first(where: { $0.kind == SegmentSection.Kind.indexTop.rawValue })
     else { throw errors.corrupt(at: footer.sectionTableOffset, "no index") }
-    let bytes = try checked(section, footer.salt, "index")
+    var bytes = try checked(section, footer.salt, "index")
     guard footer.indexBlocks >= 1, footer.indexBlocks <= UInt64(BlockLayout.maximumRows) else {
       throw errors.corrupt(at: footerOffset, "\(footer.indexBlocks) index blocks")
     }
     do throws(MalformedBytes) {
+      if let seal {
+        var opened: [UInt8] = []
+        try seal.open(bytes.bytes, .section, at: section.offset, appendingTo: &opened)
+        bytes = opened
+      }
       return try Block.make(rowCount: Int(footer.indexBlocks), bytes.bytes)
     } catch {
       throw errors.corrupt(error, from: section.offset)
@@ -107,13 +119,13 @@ struct SegmentFileReader {
     }
   }
 
-  /// The filter's place and its bytes, if there is one.
+  /// The filter's place and its bytes as they are stored, if there is one.
   func filter(
-    _ sections: [SegmentSection], _ footer: SegmentFooter
+    _ sections: [SegmentSection], _ footer: SegmentFooter, isSealed: Bool = false
   ) throws(EngineError) -> (offset: UInt64, bytes: [UInt8])? {
     guard let section = sections.first(where: { $0.kind == SegmentSection.Kind.filter.rawValue })
     else { return nil }
-    guard section.length % UInt64(Filter.lineBytes) == 0 else {
+    guard FilterParts.canBe(section.length, isSealed: isSealed) else {
       throw errors.corrupt(at: section.offset, "a filter of broken lines")
     }
     return (section.offset, try checked(section, footer.salt, "filter"))

@@ -121,6 +121,11 @@ struct SegmentFooter: Equatable {
   var sectionTableOffset: UInt64
   var sectionCount: UInt32
   var sectionTableChecksum: UInt64
+  /// Whether blocks and sections are sealed.
+  var isSealed = false
+
+  /// A feature one must know: nothing of the rows can be read without the key.
+  static let encryption: UInt64 = 1
 
   func encode(at offset: UInt64) -> (bytes: [UInt8], checksum: UInt64) {
     let kind = DataFileHeader.Kind.segment
@@ -128,7 +133,7 @@ struct SegmentFooter: Equatable {
     bytes.appendLittleEndian(kind.major)
     bytes.appendLittleEndian(kind.minor)
     bytes.appendLittleEndian(UInt32(SegmentFormat.footerLength))
-    bytes.appendLittleEndian(UInt64(0))
+    bytes.appendLittleEndian(isSealed ? Self.encryption : 0)
     for field in [compatibleFeatures, number.rawValue, salt, identity.low, identity.high] {
       bytes.appendLittleEndian(field)
     }

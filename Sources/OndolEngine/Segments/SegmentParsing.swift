@@ -38,10 +38,10 @@ extension SegmentFooter {
     guard fields.major <= kind.major else {
       throw .needsNewerVersion(file: errors.file, reason: "format version \(fields.major)")
     }
-    guard fields.incompatibleFeatures == 0 else {
+    let unknown = fields.incompatibleFeatures & ~SegmentFooter.encryption
+    guard unknown == 0 else {
       throw .needsNewerVersion(
-        file: errors.file,
-        reason: "features 0x\(String(fields.incompatibleFeatures, radix: 16))")
+        file: errors.file, reason: "features 0x\(String(unknown, radix: 16))")
     }
     guard fields.major == kind.major,
       fields.length == SegmentFormat.footerLength,
@@ -83,6 +83,7 @@ extension SegmentFooter {
         dataBlocks: try reader.littleEndian(), indexBlocks: try reader.littleEndian(),
         sectionTableOffset: try reader.littleEndian(), sectionCount: try reader.littleEndian(),
         sectionTableChecksum: 0)
+      footer.isSealed = incompatibleFeatures & SegmentFooter.encryption != 0
       let secondReserved: UInt32 = try reader.littleEndian()
       footer.sectionTableChecksum = try reader.littleEndian()
       var reserved = firstReserved | secondReserved

@@ -10,6 +10,7 @@ final class SegmentWriter {
   private let identity: DatabaseIdentity
   private let shard: UInt32
   private let options: SegmentOptions
+  private let seal: FileSeal?
 
   private var block = BlockBuilder()
   private var raw: [UInt8] = []
@@ -34,15 +35,17 @@ final class SegmentWriter {
   /// A writer to `file`, which is new and empty.
   init(
     file: any File, number: FileNumber, salt: UInt64, identity: DatabaseIdentity, shard: UInt32,
-    options: SegmentOptions = SegmentOptions()
+    options: SegmentOptions = SegmentOptions(), seal: FileSeal? = nil
   ) {
+    self.seal = seal
     self.number = number
     self.salt = salt
     self.identity = identity
     self.shard = shard
     self.options = options
     let header = DataFileHeader(
-      kind: .segment, number: number, salt: salt, identity: identity, shard: shard)
+      kind: .segment, number: number, salt: salt, identity: identity, shard: shard,
+      isSealed: seal != nil)
     output = ChunkedOutput(file, header: header.encode())
     output.bytes.reserveCapacity(ChunkedOutput.chunkBytes + 2 * options.blockSize)
   }
@@ -107,7 +110,7 @@ final class SegmentWriter {
     var table: [UInt8] = []
     for section in sections { section.append(to: &table) }
     output.bytes += table
-    let footer = SegmentFooter(
+    var footer = SegmentFooter(
       number: number, salt: salt, identity: identity, shard: shard, entries: entries,
       tombstones: tombstones, minSequence: minSequence, maxSequence: maxSequence,
       rawBytes: rawBytesWritten, blocksEnd: blocksEnd, dataBlocks: dataBlocks,
@@ -115,6 +118,7 @@ final class SegmentWriter {
       sectionCount: UInt32(sections.count),
       sectionTableChecksum: seededChecksum(
         contextSeed(salt: salt, offset: tableOffset), table.bytes))
+    footer.isSealed = seal != nil
     let (footerBytes, footerChecksum) = footer.encode(at: output.position)
     output.bytes += footerBytes
     try output.flush()
@@ -140,7 +144,7 @@ final class SegmentWriter {
     builder.encode(into: &raw)
     let offset = output.position
     let length = StoredBlock.seal(
-      raw.bytes, kind: kind, compress: options.compress, salt: salt, offset: offset,
+      raw.bytes, kind: kind, compress: options.compress, salt: salt, offset: offset, seal: seal,
       appendingTo: &output.bytes)
     try output.flushChunk()
     return BlockHandle(
@@ -174,6 +178,14 @@ final class SegmentWriter {
     _ kind: SegmentSection.Kind, flags: UInt32, _ bytes: [UInt8]
   ) throws(EngineError) -> SegmentSection {
     let offset = output.position
+    var bytes = bytes
+    if let seal {
+      if kind == .filter {
+        bytes = FilterParts.sealed(bytes, at: offset, by: seal)
+      } else {
+        seal.seal(&bytes, from: 0, .section, at: offset)
+      }
+    }
     try output.append(bytes)
     return SegmentSection(
       kind: kind.rawValue, flags: flags, offset: offset, length: UInt64(bytes.count),

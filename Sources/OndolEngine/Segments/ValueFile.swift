@@ -14,6 +14,8 @@ final class ValueFile: Sendable {
   let data: DataFile
   /// Where values are in memory; published when the file is opened.
   private let slots = PublishedOnce<SlotTable>()
+  /// What opens its records; nil where they are in the clear.
+  private let seal: FileSeal?
 
   init(
     _ metadata: ValueFileMetadata, identity: DatabaseIdentity, shard: UInt32,
@@ -23,6 +25,8 @@ final class ValueFile: Sendable {
     self.identity = identity
     self.shard = shard
     data = DataFile(metadata.number.valueFileName, in: directory)
+    seal = directory.keyring?.seal(
+      .values, number: metadata.number.rawValue, salt: metadata.salt)
     self.cache = cache
   }
 
@@ -90,7 +94,8 @@ final class ValueFile: Sendable {
     return try body(record)
   }
 
-  /// The bytes of the record that `pointer` leads to, not verified.
+  /// The bytes of the record that `pointer` leads to, verified only if they were sealed, and then
+  /// as they would be without.
   func read(
     _ pointer: ValuePointer, from file: any File
   ) throws(EngineError) -> [UInt8] {
@@ -103,7 +108,13 @@ final class ValueFile: Sendable {
     guard bytes.count == length else {
       throw errors.corrupt(at: pointer.offset, "the file ends within a value")
     }
-    return bytes
+    guard let seal else { return bytes }
+    do throws(MalformedBytes) {
+      return try ValueRecord.unsealed(
+        bytes.bytes, salt: metadata.salt, offset: pointer.offset, by: seal)
+    } catch {
+      throw errors.corrupt(error, from: pointer.offset)
+    }
   }
 
   /// The record in `bytes`, which must be the one that `pointer` was made for.
@@ -111,7 +122,8 @@ final class ValueFile: Sendable {
   func open(
     _ bytes: RawSpan, _ pointer: ValuePointer
   ) throws(MalformedBytes) -> ValueRecord.Opened {
-    let record = try ValueRecord.Opened(bytes, salt: metadata.salt, offset: pointer.offset)
+    let record = try ValueRecord.Opened(
+      bytes, salt: metadata.salt, offset: pointer.offset, isUnsealed: seal != nil)
     guard record.header.rawLength == pointer.rawLength,
       UInt32(truncatingIfNeeded: record.header.checksum) == pointer.checksum
     else { throw MalformedBytes(at: 0, "the value is not the one that its row points to") }
@@ -145,7 +157,8 @@ final class ValueFile: Sendable {
 
   func checkHeader(of file: any File) throws(EngineError) {
     let header = DataFileHeader(
-      kind: .values, number: metadata.number, salt: metadata.salt, identity: identity, shard: shard)
+      kind: .values, number: metadata.number, salt: metadata.salt, identity: identity, shard: shard,
+      isSealed: seal != nil)
     guard try file.read(at: 0, count: DataFileHeader.length) == header.encode() else {
       throw errors.corrupt(at: 0, "the header is not the one that was written")
     }

@@ -19,8 +19,8 @@
 //    0   4  bytes before compression
 //    4   4  stored bytes
 //    8   1  codec: 0 none, 1 LZ4
-//    9   1  cipher: 0 none, 1 allotted to encryption
-//   10   1  eighths of the spare bytes at the end of the stored ones, as in blocks
+//    9   1  cipher: 0 none, 1 AES-256-GCM
+//   10   1  eighths of the spare bytes at the end of the stored ones: the tag, as in blocks
 //   11   5  reserved
 //   16   8  X(offset of the record, bytes 0..<16 ++ stored bytes)
 //   24      stored bytes
@@ -67,19 +67,18 @@ struct ValueRecord: Equatable {
     let header: ValueRecord
 
     /// Verifies `bytes`: one record, from its header to its end.
+    ///
+    /// - Parameter isUnsealed: whether they come from `unsealed`, which has asked the checksum.
     @_lifetime(copy bytes)
-    init(_ bytes: RawSpan, salt: UInt64, offset: UInt64) throws(MalformedBytes) {
+    init(
+      _ bytes: RawSpan, salt: UInt64, offset: UInt64, isUnsealed: Bool = false
+    ) throws(MalformedBytes) {
       header = try ValueRecord(bytes)
       stored = bytes.extracting(droppingFirst: ValueFileFormat.recordHeaderLength)
       guard stored.byteCount == Int(header.storedLength) else {
         throw MalformedBytes(at: 4, "a value of \(header.storedLength) stored bytes")
       }
-      let checksum = seededChecksum(
-        contextSeed(salt: salt, offset: offset),
-        bytes.extracting(first: ValueFileFormat.checkedLength), stored)
-      guard checksum == header.checksum else {
-        throw MalformedBytes(at: 0, "the value's checksum does not match")
-      }
+      if !isUnsealed { try header.check(bytes, stored, salt: salt, offset: offset) }
       try header.refuseNewer()
       try header.checkLengths()
     }
@@ -111,6 +110,51 @@ struct ValueRecord: Equatable {
     codec = try reader.byte()
     for shift in 0..<7 { extras |= UInt64(try reader.byte()) << (8 * shift) }
     checksum = try reader.littleEndian()
+  }
+
+  private func check(
+    _ bytes: RawSpan, _ stored: RawSpan, salt: UInt64, offset: UInt64
+  ) throws(MalformedBytes) {
+    let found = seededChecksum(
+      contextSeed(salt: salt, offset: offset),
+      bytes.extracting(first: ValueFileFormat.checkedLength), stored)
+    guard found == checksum else {
+      throw MalformedBytes(at: 0, "the value's checksum does not match")
+    }
+  }
+
+  /// A record as it would be stored in the clear, but for the checksum, which is that of the record
+  /// as it is stored: what `Opened` takes as verified.
+  static func unsealed(
+    _ bytes: RawSpan, salt: UInt64, offset: UInt64, by seal: FileSeal
+  ) throws(MalformedBytes) -> [UInt8] {
+    var header = try ValueRecord(bytes)
+    let stored = bytes.extracting(droppingFirst: ValueFileFormat.recordHeaderLength)
+    guard stored.byteCount == Int(header.storedLength) else {
+      throw MalformedBytes(at: 4, "a value of \(header.storedLength) stored bytes")
+    }
+    try header.check(bytes, stored, salt: salt, offset: offset)
+    if header.extras == 0 { throw FileSeal.unsealed }
+    guard header.extras == UInt64(StoredBlock.sealedMark) else {
+      throw .newer(at: 9, "a value with cipher \(header.extras & 0xff)")
+    }
+    let context = header.encodeChecked()
+    var opened: [UInt8] = []
+    opened.reserveCapacity(stored.byteCount)
+    try seal.open(stored, .value, at: offset, context: context, appendingTo: &opened)
+    header.extras = 0
+    header.storedLength = UInt32(opened.count)
+    var clear = header.encodeChecked()
+    clear.reserveCapacity(clear.count + 8 + opened.count)
+    clear.appendLittleEndian(header.checksum)
+    return clear + opened
+  }
+
+  /// Seals what is stored of this record, which will stand at `offset`.
+  mutating func seal(_ stored: inout [UInt8], by seal: FileSeal, offset: UInt64) {
+    extras = UInt64(StoredBlock.sealedMark)
+    storedLength += UInt32(SealFormat.tagLength)
+    seal.seal(&stored, from: 0, .value, at: offset, context: encodeChecked())
   }
 
   /// The part of the header that the checksum covers.

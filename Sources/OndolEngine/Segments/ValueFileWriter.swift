@@ -7,6 +7,7 @@ final class ValueFileWriter {
   private let file: any File
   private let salt: UInt64
   private let compress: Bool
+  private let seal: FileSeal?
 
   private var output: ChunkedOutput
   private var count: UInt32 = 0
@@ -19,14 +20,16 @@ final class ValueFileWriter {
   /// A writer to `file`, which is new and empty.
   init(
     file: any File, number: FileNumber, salt: UInt64, identity: DatabaseIdentity, shard: UInt32,
-    compress: Bool
+    compress: Bool, seal: FileSeal? = nil
   ) {
+    self.seal = seal
     self.file = file
     self.number = number
     self.salt = salt
     self.compress = compress
     let header = DataFileHeader(
-      kind: .values, number: number, salt: salt, identity: identity, shard: shard)
+      kind: .values, number: number, salt: salt, identity: identity, shard: shard,
+      isSealed: seal != nil)
     output = ChunkedOutput(file, header: header.encode())
   }
 
@@ -62,6 +65,15 @@ final class ValueFileWriter {
   ) throws(EngineError) -> ValuePointer {
     precondition(hasRoom, "a value file with too many values")
     let offset = position
+    guard let seal else { return try append(&record, stored, at: offset) }
+    var sealed = stored.array
+    record.seal(&sealed, by: seal, offset: offset)
+    return try append(&record, sealed.bytes, at: offset)
+  }
+
+  private func append(
+    _ record: inout ValueRecord, _ stored: RawSpan, at offset: UInt64
+  ) throws(EngineError) -> ValuePointer {
     let checked = record.encodeChecked()
     record.checksum = seededChecksum(
       contextSeed(salt: salt, offset: offset), checked.bytes, stored)

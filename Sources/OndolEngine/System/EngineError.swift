@@ -15,6 +15,10 @@ package enum EngineError: Error, Sendable, Equatable {
   case needsNewerVersion(file: String, reason: String)
   /// There is no database at the path, or the files are not Ondol's.
   case notADatabase(path: String, reason: String)
+  /// The database is encrypted, and no key was given, or another one.
+  case locked(path: String, reason: String)
+  /// A key was given, and the database is not encrypted.
+  case notEncrypted(path: String)
   /// The directory holds something already.
   case notEmpty(path: String)
   /// Another open holds the directory. `holder` is what the lock file says of it.
@@ -73,6 +77,10 @@ extension EngineError: CustomStringConvertible {
       return "\(file) needs a newer version: \(reason)"
     case .notADatabase(let path, let reason):
       return "\(path) is not an Ondol database: \(reason)"
+    case .locked(let path, let reason):
+      return "\(path) is encrypted: \(reason)"
+    case .notEncrypted(let path):
+      return "\(path) is not encrypted, and a key was given"
     case .notEmpty(let path):
       return "\(path) is not empty"
     case .inUse(let path, let holder):

@@ -18,6 +18,8 @@ package struct Environment: Sendable {
   package var random: @Sendable () -> UInt64
   /// Threads for calls that block.
   package var threads: any ThreadSource
+  /// What opens the keys of databases; nil for those in the clear.
+  package var vault: (any Vault)?
   /// Where background tasks run; the default pool when nil.
   package var executor: (any TaskExecutor)?
 

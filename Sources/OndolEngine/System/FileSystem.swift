@@ -14,6 +14,9 @@ package protocol FileSystem: Sendable {
 package protocol Directory: AnyObject, Sendable {
   var path: String { get }
 
+  /// The keys that its files are sealed with; nil where they are in the clear.
+  var keyring: Keyring? { get }
+
   /// The names in it, in no order.
   func list() throws(EngineError) -> [String]
 
@@ -56,6 +59,8 @@ package protocol Directory: AnyObject, Sendable {
 }
 
 extension Directory {
+  package var keyring: Keyring? { nil }
+
   package func freeBytes() -> UInt64? { nil }
 
   package func openForReads(_ name: String, held: Bool) throws(EngineError) -> any File {

@@ -9,6 +9,7 @@ package protocol ForwardingDirectory: Directory {
 
 extension ForwardingDirectory {
   package var path: String { base.path }
+  package var keyring: Keyring? { base.keyring }
   package var heldRoom: Int { base.heldRoom }
 
   package func list() throws(EngineError) -> [String] { try base.list() }

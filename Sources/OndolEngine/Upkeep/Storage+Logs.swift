@@ -101,9 +101,10 @@ extension Storage {
         let first = UInt64(LogHeader.length) + Sequencer.piece(of: options.logSize)
         reserved = try file.reserve(0..<first) ? first : .max
       }
+      let salt = environment.random()
       return SpareLog(
-        number: number, file: file, salt: environment.random(), prewritten: prewritten,
-        reserved: reserved)
+        number: number, file: file, salt: salt, prewritten: prewritten, reserved: reserved,
+        seal: directory.keyring?.seal(log: number, salt: salt))
     } catch {
       try? directory.remove(number.logName)
       sequencer.noteNoSpare(error)

@@ -14,7 +14,8 @@ struct DumpCommand: DatabaseCommand {
       "Writes everything in a database as text, without loss, always in the same order.",
     discussion: """
       Documents with their versions and times, indexes, storage paths, contents and the tree, as \
-      of one moment and beside an app that writes. Load it with `ondol load`.
+      of one moment and beside an app that writes. Load it with `ondol load`. The dump of an \
+      encrypted database is in the clear.
       """)
 
   @OptionGroup var database: DatabaseArgument
@@ -25,6 +26,9 @@ struct DumpCommand: DatabaseCommand {
   @OptionGroup var globals: GlobalOptions
 
   func run(in database: Database) async throws {
+    if database.isEncrypted {
+      globals.say("The database is encrypted, and its dump is not.")
+    }
     try await failing {
       let sink: any DumpSink =
         output == "-" ? DumpStream { try Output.write(Data($0)) } : try DumpDirectory(output)
@@ -88,8 +92,9 @@ struct LoadCommand: AsyncParsableCommand {
   }
 
   private func begin() async throws(CommandFailure) -> Restoration {
+    let key = try DatabaseKey.current()
     do throws(DatabaseError) {
-      return try await Restoration.begin(at: directory)
+      return try await Restoration.begin(at: directory, encryption: key)
     } catch {
       throw CommandFailure(opening: directory, error)
     }

@@ -42,9 +42,11 @@ struct CheckCommand: AsyncParsableCommand {
   func run() async throws {
     try database.check()
     let all: [Finding]
+    let key = try DatabaseKey.current()
     do throws(DatabaseError) {
       all = try await globals.showing(.bytes) { (bar) throws(DatabaseError) in
-        try await Database.verify(at: database.directory, depth: depth) { progress in
+        try await Database.verify(at: database.directory, depth: depth, encryption: key) {
+          progress in
           bar.show(
             progress.completedBytes,
             note: "of \(progress.totalBytes >> 20) MiB, \(progress.documents) documents")

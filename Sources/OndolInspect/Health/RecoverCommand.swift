@@ -28,9 +28,12 @@ struct RecoverCommand: AsyncParsableCommand {
   func run() async throws {
     try DatabaseArgument(at: source).check()
     let report: SalvageReport
+    let key = try DatabaseKey.current()
     do throws(DatabaseError) {
       report = try await globals.showing(.things("documents")) { (bar) throws(DatabaseError) in
-        try await Database.salvage(from: source, to: target) { bar.show($0.documents) }
+        try await Database.salvage(from: source, to: target, encryption: key) {
+          bar.show($0.documents)
+        }
       }
     } catch {
       throw CommandFailure(opening: source, error)

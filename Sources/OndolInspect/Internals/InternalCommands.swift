@@ -17,7 +17,7 @@ extension FileCommand {
   func run() async throws {
     try database.check()
     do {
-      try run(in: FileInspector(at: database.directory, environment: .live()))
+      try run(in: FileInspector(at: database.directory, environment: DatabaseKey.environment()))
     } catch let error as EngineError {
       throw CommandFailure(error)
     }

@@ -110,8 +110,9 @@ private struct LogEnd {
   var isClosed = false
 
   init(of directory: String) throws(CommandFailure) {
+    let environment = try DatabaseKey.environment()
     do throws(EngineError) {
-      let files = try FileInspector(at: directory, environment: .live())
+      let files = try FileInspector(at: directory, environment: environment)
       guard let log = try files.logs().last, let frame = try files.frames(ofLog: log).last else {
         return
       }

@@ -41,7 +41,7 @@ struct ConsoleCommand: AsyncParsableCommand {
     try await Interruption.whileWriting {
       do {
         if readOnly { return try await follow(holder: Self.holder(of: database.directory)) }
-        switch await opened() {
+        switch await opened(try DatabaseKey.current()) {
         case .success(let opened): try await serve(opened, .edit, holder: nil)
         case .failure(let error):
           guard error.code == .failedPrecondition else { throw error }
@@ -53,9 +53,11 @@ struct ConsoleCommand: AsyncParsableCommand {
     }
   }
 
-  private func opened() async -> Result<Database, DatabaseError> {
+  private func opened(_ key: Database.Encryption?) async -> Result<Database, DatabaseError> {
     do throws(DatabaseError) {
-      return .success(try await Database.open(at: database.directory))
+      return .success(
+        try await Database.open(
+          at: database.directory, options: Database.Options(encryption: key)))
     } catch {
       return .failure(error)
     }
@@ -81,7 +83,8 @@ struct ConsoleCommand: AsyncParsableCommand {
   }
 
   private func follow(holder: Int?) async throws {
-    let options = Database.Options(access: .readOnly)
+    let options = Database.Options(
+      access: .readOnly, encryption: try DatabaseKey.current())
     let opened = try await Database.open(at: database.directory, options: options)
     try await serve(opened, .read, holder: holder)
   }

@@ -53,6 +53,14 @@ struct GlobalOptions: ParsableArguments {
   @Flag(help: "No progress.")
   var noProgress = false
 
+  @Option(
+    help: "The file with the 32 bytes of an encrypted database's key.", completion: .file())
+  var keyFile: String?
+
+  mutating func validate() throws {
+    if let keyFile { try DatabaseKey.read(keyFile) }
+  }
+
   /// The format that was asked for, or the one that fits who reads.
   var chosenFormat: OutputFormat { format ?? (Output.isTerminal ? .table : .jsonl) }
 

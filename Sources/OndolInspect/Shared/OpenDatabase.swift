@@ -61,6 +61,8 @@ struct DatabaseArgument: ParsableArguments {
     }
   }
 
+  /// Not optimised: the optimiser of Swift 6.3.1 crashes on what it makes of it for some callers.
+  @inline(never) @_optimize(none)
   private func look<Result>(_ body: (Database) async throws -> Result) async throws -> Result {
     try check()
     if let held = ShellSession.held(at: directory) { return try await body(held) }
@@ -85,11 +87,15 @@ struct DatabaseArgument: ParsableArguments {
 
 extension Database {
   /// Opens a database, or says why not as commands say it.
+  ///
+  /// Not inlined: the optimiser of Swift 6.3.1 crashes on what it makes of it within its callers.
+  @inline(never)
   static func open(
     at directory: String, for access: Access
   ) async throws(CommandFailure) -> Database {
+    let key = try DatabaseKey.current()
     do throws(DatabaseError) {
-      return try await open(at: directory, options: Options(access: access))
+      return try await open(at: directory, options: Options(access: access, encryption: key))
     } catch {
       throw CommandFailure(opening: directory, error)
     }

@@ -153,7 +153,8 @@ private struct LogWorld {
   }
 }
 
-@Suite struct LogScriptTests {
+/// The scripts tell bytes of frames in the clear.
+@Suite(.disabled(if: TestedEncryption.isOn)) struct LogScriptTests {
   @Test(arguments: try GoldenScript.all(in: "log"))
   func `What survives is what the script says`(script: GoldenScript) async throws {
     var world = LogWorld()

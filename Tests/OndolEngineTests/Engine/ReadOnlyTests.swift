@@ -132,9 +132,8 @@ import Testing
     let files = MovingFileSystem(
       pictures, from: first, pace: 1 + random.below(40), seed: seed)
     let reading = SimulatedWorld(seed: seed).environment
-    let environment = Environment(
-      fileSystem: files, now: reading.now, sleep: reading.sleep, random: reading.random,
-      threads: InlineWorkers())
+    var environment = reading
+    environment.fileSystem = files
     let reader = try await openReader(environment)
     var kept: [Snapshot] = []
     var isOver = false

@@ -23,7 +23,7 @@ private func newer<R>(_ body: () throws(EngineError) -> R) -> EngineError? {
 
 @Suite struct `What a newer version wrote` {
   @Test func `shows in the superblock, which names what is needed`() throws {
-    for (offset, bit, name) in [(16, 0, "encryption"), (16, 5, "feature 5"), (24, 0, "feature 0")] {
+    for (offset, bit, name) in [(16, 1, "feature 1"), (16, 5, "feature 5"), (24, 0, "feature 0")] {
       let directory = MemoryDirectory()
       let file = try directory.create(Superblock.name)
       var superblock = ManifestSamples.superblock()

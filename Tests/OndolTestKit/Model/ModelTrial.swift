@@ -130,7 +130,7 @@ package enum ModelTrial {
   ) async throws -> ModelSummary {
     let journal = ModelJournal(seed: seed)
     let life = ModelLife(
-      seed: seed, environment: path == nil ? .memory() : .live(), path: path ?? "db", journal,
+      seed: seed, environment: path == nil ? .tested() : .live(), path: path ?? "db", journal,
       simulated: nil)
     do {
       return try await life.run(operations)

@@ -21,7 +21,7 @@ package final class SimulatedWorld: Sendable {
     self.clock = clock
     let random = Guarded(SeededRandom(seed: seed))
     let executor = threads as? SimulationExecutor
-    environment = Environment(
+    var environment = Environment(
       fileSystem: executor.map { InterleavingFileSystem(fileSystem, $0) } ?? fileSystem,
       now: {
         clock.withLock { time in
@@ -38,6 +38,8 @@ package final class SimulatedWorld: Sendable {
         clock.withLock { $0 += microseconds }
       },
       random: { random.withLock { $0.next() } }, threads: threads, executor: executor)
+    environment.vault = TestedEncryption.vault
+    self.environment = environment
   }
 
   /// Lets so many seconds pass.

@@ -120,7 +120,8 @@ import Testing
         try transaction.setData(["exists": exists], forDocument: other.document("b"))
         return exists
       }
-      #expect(runs == 2)
+      #expect(runs >= 2)
+      if TestedStore.current.repeatsForConflictsAlone { #expect(runs == 2) }
       #expect(!exists)
     }
   }

@@ -198,7 +198,8 @@ import Testing
         }
         try transaction.setData(["attempts": attempts], forDocument: database.document("sums/s"))
       }
-      #expect(attempts == wanted, "\(query)")
+      #expect(attempts >= wanted, "\(query)")
+      if TestedStore.current.repeatsForConflictsAlone { #expect(attempts == wanted, "\(query)") }
     }
     try await database.close()
   }

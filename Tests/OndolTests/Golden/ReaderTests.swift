@@ -8,6 +8,8 @@ import OndolEngine
 import OndolTestKit
 import Testing
 
+@testable import Ondol
+
 @Suite(.enabled(if: IndependentReader.python != nil)) struct `A reader of another make` {
   let scratch: ScratchDirectory
 
@@ -48,6 +50,45 @@ import Testing
     #expect(reading.lines.difference(from: try golden.content()).isEmpty)
   }
 
+  /// Every kind of file, closed and as a kill leaves it; and nothing without the key.
+  @Test func `finds what is encrypted, with the key`() async throws {
+    let place = scratch.path("encrypted")
+    let key = URL(filePath: scratch.path("key"))
+    try Data(TestedEncryption.key).write(to: key)
+    var engineOptions = EngineOptions()
+    engineOptions.valueThreshold = 1_000
+    engineOptions.inlineContentSize = 100
+    engineOptions.packedContentSize = 20_000
+    let options = Database.Options(shardCount: 2, encryption: .key(TestedEncryption.key))
+    let database = try await Database.open(
+      at: place, options: options, environment: .live(), engineOptions: engineOptions)
+    var random = OndolTestKit.SeededRandom(seed: 6)
+    let items = database.collection("items")
+    try await items.createIndex(on: ["n"])
+    for number in 0..<60 {
+      let bytes = random.bytes(number % 20 == 0 ? 3_000 : 30)
+      let fields: [String: Value] = ["n": .integer(Int64(number)), "bytes": .bytes(bytes)]
+      try await items.document("i\(number)").setData(fields, durability: .process)
+      if number == 40 { try await database.engine.flush() }
+    }
+    for length in [50, 5_000, 70_000] {
+      let blob = try await database.storage.put(random.bytes(length))
+      try await database.document("blobs/b\(length)").setData(["blob": blob])
+    }
+    let expected = try await GoldenContent.lines(of: database)
+    let killed = scratch.path("killed")
+    try FileManager.default.copyItem(atPath: place, toPath: killed)
+    try await database.close()
+    for place in [killed, place] {
+      let directory = URL(filePath: place)
+      let reading = try await IndependentReader.read(directory, scratch, key: key)
+      #expect(reading.status == 0, "\(reading.messages)")
+      #expect(reading.lines.difference(from: expected).isEmpty)
+      let refused = try await IndependentReader.read(directory, scratch)
+      #expect(refused.status == 1 && refused.output.isEmpty)
+    }
+  }
+
   /// One byte in the middle of every file of rows and contents. What is read is only the log's
   /// business elsewhere: superblocks have copies, and the end of a log may be torn.
   @Test(.disabled(if: GoldenDatabase.makesNew)) func `notices damage`() async throws {
@@ -78,8 +119,12 @@ enum IndependentReader {
   private static let program = GoldenDatabase.folder.deletingLastPathComponent()
     .appending(path: "Reader/ondol_reader.py").path(percentEncoded: false)
 
-  static func read(_ directory: URL, _ scratch: ScratchDirectory) async throws -> ToolResult {
+  static func read(
+    _ directory: URL, _ scratch: ScratchDirectory, key: URL? = nil
+  ) async throws -> ToolResult {
     let python = try #require(python).path(percentEncoded: false)
-    return try await scratch.run([python, program, directory.path(percentEncoded: false)])
+    // What Python makes of the reader's second file stays out of the sources.
+    let arguments = [directory, key].compactMap { $0?.path(percentEncoded: false) }
+    return try await scratch.run([python, "-B", program] + arguments)
   }
 }

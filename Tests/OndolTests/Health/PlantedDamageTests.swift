@@ -7,7 +7,7 @@ import Testing
 
 @testable import Ondol
 
-@Suite struct `Planted damage` {
+@Suite(.disabled(if: TestedEncryption.isOn)) struct `Planted damage` {
   let scratch = Result { try ScratchDirectory() }
 
   @Test(arguments: PlantedDamage.all)

@@ -23,7 +23,7 @@ struct SampleDatabase {
   }
 
   /// - Parameter environment: where it is; in memory by default.
-  init(_ environment: Environment = .memory()) {
+  init(_ environment: Environment = .tested()) {
     self.environment = environment
   }
 

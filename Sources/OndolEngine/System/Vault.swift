@@ -1,0 +1,206 @@
+// Where a database's keys come from, and what seals bytes with them: protocols, because the engine
+// has no cryptography of its own. The floor above brings AES-GCM; a test brings what watches it.
+//
+// Three kinds of keys. What an app opens with, a *vault*, unwraps the database's own key, which the
+// superblock keeps wrapped. That key is never used on bytes: a key of its own is derived from it
+// for every file, from the file's number, its salt and what it holds. So places in a file are
+// nonces enough, and what was sealed for one place, file or database opens in no other.
+
+/// What a database was opened with: a key, or what makes one.
+package protocol Vault: Sendable {
+  /// A new key for a database with this identity, and what the superblock is to keep of it:
+  /// `SealFormat.keptLength` bytes.
+  func makeKey(for identity: [UInt8]) throws(EngineError) -> (key: any MasterKey, kept: [UInt8])
+
+  /// The key that `kept` holds; nil when this vault does not open it.
+  func openKey(
+    _ kept: [UInt8], for identity: [UInt8]
+  ) throws(EngineError) -> (any MasterKey)?
+}
+
+/// A database's own key.
+package protocol MasterKey: AnyObject, Sendable {
+  /// What seals the bytes of one file, whose name among all files is `context`.
+  func cipher(for context: [UInt8]) -> any FileCipher
+
+  /// Its bytes, for whoever wraps it.
+  var secret: [UInt8] { get }
+
+  /// Thirty-two bytes that only who has the key can make of `bytes`.
+  func proof(of bytes: [UInt8]) -> [UInt8]
+}
+
+/// Seals the bytes of one file. A nonce is twelve bytes and used once.
+package protocol FileCipher: AnyObject, Sendable {
+  /// Seals the bytes from `start` to the end, in place, and appends the tag.
+  func seal(_ bytes: inout [UInt8], from start: Int, nonce: SealNonce, context: [UInt8])
+
+  /// Appends what was sealed in `sealed`, which ends with the tag. False, and nothing is appended,
+  /// when it was not sealed so.
+  func open(
+    _ sealed: RawSpan, nonce: SealNonce, context: [UInt8], appendingTo output: inout [UInt8]
+  ) -> Bool
+}
+
+/// What makes a sealing different from all others with the same key.
+package struct SealNonce: Sendable, Hashable {
+  package static let length = 12
+
+  var place: UInt64
+  var extra: UInt32
+
+  package init(place: UInt64, extra: UInt32) {
+    self.place = place
+    self.extra = extra
+  }
+
+  /// The twelve bytes, low byte first.
+  package var bytes: [UInt8] {
+    var bytes: [UInt8] = []
+    bytes.reserveCapacity(Self.length)
+    bytes.appendLittleEndian(place)
+    bytes.appendLittleEndian(extra)
+    return bytes
+  }
+}
+
+/// Numbers of sealed files.
+package enum SealFormat {
+  /// Bytes of a tag.
+  package static let tagLength = 16
+  /// Bytes that the superblock has for what is kept of keys.
+  package static let keptLength = 1024
+  /// Bytes of a proof.
+  package static let proofLength = 32
+}
+
+/// What a key of a file is for. The numbers are in the format.
+enum SealedFile: UInt8, Sendable {
+  case log = 1
+  case manifest = 2
+  case segment = 3
+  case values = 4
+  case pack = 5
+  case content = 6
+}
+
+/// What stands sealed at a place of a file of blocks. The numbers are in the format.
+enum SealedUnit: UInt32, Sendable {
+  case block = 0
+  case section = 1
+  case value = 2
+  case piece = 3
+}
+
+/// The keys of an open database.
+package final class Keyring: Sendable {
+  /// What the superblock keeps of the key.
+  var kept: [UInt8] { held.withLock { $0 } }
+  private let held: Guarded<[UInt8]>
+  /// The database's sixteen bytes.
+  package let identity: [UInt8]
+  private let key: any MasterKey
+  private let random: @Sendable () -> UInt64
+
+  init(
+    _ key: any MasterKey, kept: [UInt8], identity: [UInt8],
+    random: @escaping @Sendable () -> UInt64
+  ) {
+    self.key = key
+    held = Guarded(kept)
+    self.identity = identity
+    self.random = random
+  }
+
+  /// What seals the file with this number and salt.
+  func seal(_ file: SealedFile, number: UInt64, salt: UInt64) -> FileSeal {
+    var context = identity
+    context.appendLittleEndian(number)
+    context.appendLittleEndian(salt)
+    context.append(file.rawValue)
+    return FileSeal(key.cipher(for: context), random: random)
+  }
+
+  /// The key's bytes, for whoever wraps it.
+  package var secret: [UInt8] { key.secret }
+
+  /// Has the superblock keep the key otherwise from its next writing on.
+  func keep(_ kept: [UInt8]) { held.withLock { $0 = kept } }
+
+  /// What shows that whoever wrote `bytes` had the key.
+  func proof(of bytes: [UInt8]) -> [UInt8] { key.proof(of: bytes) }
+}
+
+/// Seals and opens what is in one file, each unit by its place.
+final class FileSeal: Sendable {
+  private let cipher: any FileCipher
+  private let chance: @Sendable () -> UInt64
+
+  init(_ cipher: any FileCipher, random: @escaping @Sendable () -> UInt64) {
+    self.cipher = cipher
+    chance = random
+  }
+
+  /// Sixty-four random bits, for what may be written to one place twice: where a power cut has
+  /// taken the first without a trace.
+  func random() -> UInt64 { chance() }
+
+  /// Seals the bytes from `start` on, which will stand at `offset` of the file.
+  func seal(
+    _ bytes: inout [UInt8], from start: Int, _ unit: SealedUnit, at offset: UInt64,
+    context: [UInt8] = []
+  ) {
+    seal(
+      &bytes, from: start, SealNonce(place: offset, extra: unit.rawValue), context: context)
+  }
+
+  /// Appends what was sealed for this place; throws when it was not.
+  func open(
+    _ sealed: RawSpan, _ unit: SealedUnit, at offset: UInt64, context: [UInt8] = [],
+    appendingTo output: inout [UInt8]
+  ) throws(MalformedBytes) {
+    let nonce = SealNonce(place: offset, extra: unit.rawValue)
+    guard open(sealed, nonce, context: context, appendingTo: &output) else {
+      throw FileSeal.forged
+    }
+  }
+
+  func seal(
+    _ bytes: inout [UInt8], from start: Int, _ nonce: SealNonce, context: [UInt8]
+  ) {
+    cipher.seal(&bytes, from: start, nonce: nonce, context: context)
+  }
+
+  func open(
+    _ sealed: RawSpan, _ nonce: SealNonce, context: [UInt8], appendingTo output: inout [UInt8]
+  ) -> Bool {
+    sealed.byteCount >= SealFormat.tagLength
+      && cipher.open(sealed, nonce: nonce, context: context, appendingTo: &output)
+  }
+
+  /// Bytes whose checksum is right and that were not sealed with the key of their file.
+  static var forged: MalformedBytes {
+    MalformedBytes(at: 0, "it was not written with the key of this file and for this place")
+  }
+
+  /// Bytes in the clear where all are sealed.
+  static var unsealed: MalformedBytes {
+    MalformedBytes(at: 0, "it is not encrypted, in a database that is")
+  }
+}
+
+/// A directory whose files are sealed once its keys are known.
+final class KeyedDirectory: ForwardingDirectory {
+  let base: any Directory
+  private let held = Guarded<Keyring?>(nil)
+
+  init(_ base: any Directory, _ keyring: Keyring? = nil) {
+    self.base = base
+    if let keyring { use(keyring) }
+  }
+
+  var keyring: Keyring? { held.withLock { $0 } }
+
+  /// Has files be sealed, and opened, with these keys from now on.
+  func use(_ keyring: Keyring?) { held.withLock { $0 = keyring } }
+}

@@ -1,0 +1,62 @@
+// The key of an encrypted database: the bytes of the file that --key-file names, or ONDOL_KEY,
+// which has them as 64 hexadecimal digits. What is in a process's environment can be read by
+// whoever may look at the process, so a file is better. A database that a command makes is
+// encrypted with it.
+
+import ArgumentParser
+import Foundation
+import Ondol
+import OndolEngine
+import Synchronization
+
+/// The key that commands open databases with.
+enum DatabaseKey {
+  private static let read = Mutex<Database.Encryption?>(nil)
+
+  /// Takes the key from a file.
+  static func read(_ file: String) throws(ValidationError) {
+    guard let bytes = try? Data(contentsOf: URL(filePath: file)) else {
+      throw ValidationError("the key file \(file) cannot be read")
+    }
+    guard bytes.count == Database.Encryption.keyLength else {
+      throw ValidationError(
+        "a key file has \(Database.Encryption.keyLength) bytes, and \(file) has \(bytes.count)")
+    }
+    read.withLock { $0 = .key(bytes) }
+  }
+
+  /// The key, if there is one.
+  ///
+  /// Not inlined: the optimiser of Swift 6.3.1 crashes on what it makes of it within its callers.
+  ///
+  /// - Throws: status 2 when ONDOL_KEY is none.
+  @inline(never)
+  static func current() throws(CommandFailure) -> Database.Encryption? {
+    if let key = read.withLock({ $0 }) { return key }
+    guard let digits = ProcessInfo.processInfo.environment["ONDOL_KEY"], !digits.isEmpty else {
+      return nil
+    }
+    guard let bytes = bytes(digits) else {
+      throw CommandFailure(
+        .usage, "ONDOL_KEY is to have \(2 * Database.Encryption.keyLength) hexadecimal digits")
+    }
+    return .key(bytes)
+  }
+
+  private static func bytes(_ digits: String) -> [UInt8]? {
+    let digits = Array(digits.utf8)
+    guard digits.count == 2 * Database.Encryption.keyLength else { return nil }
+    var bytes: [UInt8] = []
+    for place in stride(from: 0, to: digits.count, by: 2) {
+      let pair = String(decoding: digits[place..<(place + 2)], as: UTF8.self)
+      guard pair.allSatisfy(\.isHexDigit), let byte = UInt8(pair, radix: 16) else { return nil }
+      bytes.append(byte)
+    }
+    return bytes
+  }
+
+  /// The world, with the key in it.
+  static func environment() throws(CommandFailure) -> Environment {
+    Environment.live().opening(with: try current())
+  }
+}

@@ -1,0 +1,66 @@
+// A group of commits as the server's function takes it: keys, values and commits as arrays side by
+// side, and apart from them the places in keys that only the server can fill in.
+
+internal import OndolEngine
+
+/// The parameters of a commit, but for the last one.
+struct CommitCall: Sendable {
+  private(set) var parameters = ParameterList()
+
+  /// Bytes of one group; the server takes a gigabyte in a message, and copies it some times.
+  static let mostBytes = 512 << 20
+
+  /// - Throws: `.invalid` for a group that no store can commit, and `.tooLarge`.
+  init(_ group: RemoteGroup, in database: Int32) throws(EngineError) {
+    guard let known = Int64(exactly: group.known.sequence.rawValue),
+      let count = Int32(exactly: group.commits.count), count > 0
+    else { throw .invalid(reason: "a group of \(group.commits.count) commits") }
+    var (keys, values): ([[UInt8]?], [[UInt8]?]) = ([], [])
+    var (offsets, stamped, places, forms): ([Int32], [Int32], [Int32], [Int32]) = ([], [], [], [])
+    var size = 0
+    var isWide = group.guardedKeys.contains { $0.count > Schema.longestHead }
+    for (number, writes) in group.commits.enumerated() {
+      for write in writes {
+        keys.append(write.key)
+        values.append(write.value)
+        offsets.append(Int32(truncatingIfNeeded: number))
+        size += write.key.count + (write.value?.count ?? 0) + 16
+        isWide = isWide || write.key.count > Schema.longestHead
+        for stamp in write.keyStamps {
+          guard stamp.offset >= 0, stamp.offset <= write.key.count - 8 else {
+            throw .invalid(reason: "a stamp outside its key")
+          }
+          stamped.append(Int32(truncatingIfNeeded: keys.count))
+          places.append(Int32(truncatingIfNeeded: stamp.offset))
+          forms.append(Int32(stamp.form.code))
+        }
+      }
+    }
+    guard size <= Self.mostBytes else { throw .tooLarge(bytes: size, limit: Self.mostBytes) }
+    parameters.add(database)
+    parameters.add(known)
+    parameters.add(group.known.time)
+    parameters.add(group.origin)
+    parameters.add(group.part)
+    parameters.add(group.guardedKeys.map { $0 })
+    parameters.add(group.guardedRanges.map(\.lower))
+    parameters.add(group.guardedRanges.map(\.upper))
+    parameters.add(keys)
+    parameters.add(values)
+    parameters.add(offsets)
+    parameters.add(count)
+    parameters.add(Int64(size))
+    parameters.add(stamped)
+    parameters.add(places)
+    parameters.add(forms)
+    parameters.add(isWide)
+  }
+
+  /// All of them.
+  /// - Parameter flush: whether the line is held until the group is durable.
+  func parameters(flush: Bool) -> ParameterList {
+    var parameters = parameters
+    parameters.add(flush)
+    return parameters
+  }
+}

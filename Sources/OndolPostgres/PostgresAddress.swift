@@ -1,0 +1,80 @@
+// Where a database is: the address of a server as libpq reads it, and in its query the name of one
+// of the databases of ours that share its tables. What is shown to people has no passwords; nor has
+// an error about an address that cannot be read.
+
+internal import Ondol
+internal import OndolEngine
+
+/// The address of a database on PostgreSQL.
+struct PostgresAddress: Sendable {
+  /// Which of the databases in the tables; `ondol=` in the address.
+  let database: String
+  /// What people may see of the address.
+  let name: String
+  /// What the library is given, in its order.
+  let settings: [(name: String, value: String)]
+  /// What no message may contain.
+  let secrets: [String]
+
+  private static let parameter = "ondol"
+  /// What `name` tells of the query.
+  private static let shown: Set<String> = ["host", "port", "dbname"]
+  private static let secret: Set<String> = ["password", "sslpassword"]
+
+  /// - Parameter text: `postgresql://user:password@host:port/database?ondol=name`, and what
+  ///   else libpq takes behind `?`.
+  /// - Throws: `.invalid`.
+  init(_ text: String) throws(EngineError) {
+    guard let scheme = ["postgresql://", "postgres://"].first(where: { text.hasPrefix($0) }) else {
+      throw Self.refusal("does not begin with postgresql://")
+    }
+    let rest = text.dropFirst(scheme.count)
+    let authority = rest.prefix { $0 != "/" && $0 != "?" }
+    let path = rest.dropFirst(authority.count).prefix { $0 != "?" }
+    let query = rest.dropFirst(authority.count + path.count).dropFirst()
+    let parts = authority.split(separator: "@", omittingEmptySubsequences: false)
+    guard parts.count <= 2, !path.contains("@"), !query.contains("@"), !text.contains("\0") else {
+      throw Self.refusal("has a character in its password that must be percent-encoded")
+    }
+    let user = parts.count == 2 ? parts[0].split(separator: ":", maxSplits: 1) : []
+    var secrets = user.count == 2 ? [String(user[1])] : []
+    var database = "default"
+    var (kept, visible): ([Substring], [Substring]) = ([], [])
+    for item in query.split(separator: "&") {
+      let pair = item.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false)
+      let (key, value) = (String(pair[0]), pair.count == 2 ? String(pair[1]) : "")
+      if key == Self.parameter {
+        guard let decoded = PercentCoding.decoded(value) else {
+          throw Self.refusal("has a name behind \(Self.parameter)= that is not UTF-8")
+        }
+        database = decoded
+        continue
+      }
+      kept.append(item)
+      if Self.secret.contains(key) { secrets.append(value) }
+      if Self.shown.contains(key) { visible.append(item) }
+    }
+    guard (1...255).contains(database.utf8.count), !database.contains("\0") else {
+      throw Self.refusal("has a name behind \(Self.parameter)= that is empty or too long")
+    }
+    let server = "postgresql://\(authority)\(path)"
+    let address = kept.isEmpty ? server : "\(server)?\(kept.joined(separator: "&"))"
+    guard Library.canRead(address) else { throw Self.refusal("is none that libpq can read") }
+
+    self.database = database
+    let login = user.isEmpty ? "" : "\(user[0])@"
+    let known = (visible + ["\(Self.parameter)=\(database)"]).joined(separator: "&")
+    name = "postgresql://\(login)\(parts.last ?? "")\(path)?\(known)"
+    self.secrets = secrets.flatMap { [$0, PercentCoding.decoded($0) ?? $0] }.filter { !$0.isEmpty }
+    settings = [
+      ("application_name", "ondol"), ("connect_timeout", "10"),
+      ("target_session_attrs", "read-write"),
+      ("dbname", address),
+      ("client_encoding", "UTF8"),
+    ]
+  }
+
+  private static func refusal(_ reason: String) -> EngineError {
+    .invalid(reason: "the address of a PostgreSQL server \(reason)")
+  }
+}

@@ -1,0 +1,143 @@
+// What others have committed, and versions that somebody still reads, or nobody.
+
+package import OndolEngine
+
+extension PostgresStore {
+  // MARK: - News
+
+  /// Bytes of rows after which news are cut off behind a group.
+  private static let newsBytes: Int64 = 16 << 20
+
+  package func commits(
+    behind point: CommitPoint, atMost count: Int
+  ) async throws(EngineError) -> [RemoteCommit] {
+    let database = try opened()
+    guard let known = Int64(exactly: point.sequence.rawValue) else {
+      throw .notInHistory(reason: "\(name) has no commit \(point.sequence.rawValue)")
+    }
+    var parameters = ParameterList()
+    parameters.add(database)
+    parameters.add(known)
+    parameters.add(point.time)
+    parameters.add(Int32(clamping: max(1, count)))
+    parameters.add(Self.newsBytes)
+    return try await news.perform(.many) { [parameters] connection throws(PostgresFailure) in
+      let answer = try connection.run(.news, parameters)
+      try answer.expect(columns: 8)
+      return try Self.commits(in: answer, behind: known)
+    }
+  }
+
+  /// Commits of one group at most; more are not sent together.
+  private static let mostOfGroup: Int32 = 1 << 20
+
+  private static func commits(
+    in answer: PostgresAnswer, behind known: Int64
+  ) throws(PostgresFailure) -> [RemoteCommit] {
+    var commits: [RemoteCommit] = []
+    /// The number and the place of the group that is read.
+    var group: (number: Int64, start: Int)?
+    for row in 0..<answer.rowCount {
+      let number = try answer.int64(row, 0)
+      let count = try answer.int32(row, 1)
+      if group?.number != number {
+        guard (1...mostOfGroup).contains(count), number >= 0, number < .max - Int64(count),
+          commits.last.map({ $0.point.sequence.rawValue < UInt64(number) }) ?? true
+        else { throw .malformed("a group of \(count) commits at \(number)") }
+        group = (number, commits.count)
+        let (time, origin) = (try answer.int64(row, 2), try answer.int64(row, 3))
+        for offset in 0..<Int64(count) {
+          commits.append(
+            RemoteCommit(
+              point: try point(number + offset, time &+ offset), origin: origin, rows: []))
+        }
+      }
+      guard let key = try answer.bytesOrNull(row, 5) else { continue }
+      let offset = try answer.int32(row, 4)
+      guard let group, offset >= 0, group.start + Int(offset) < commits.count else {
+        throw .malformed("a row of commit \(offset) of a group that has none")
+      }
+      // What the sender knows need not be kept any more.
+      if number + Int64(offset) <= known { continue }
+      guard try answer.int64OrNull(row, 6) == number + Int64(offset) else {
+        throw .malformed("commit \(number + Int64(offset)) lacks a row")
+      }
+      commits[group.start + Int(offset)].rows.append((key, try answer.bytesOrNull(row, 7)))
+    }
+    commits.removeAll { $0.point.sequence.rawValue <= UInt64(clamping: known) }
+    return commits
+  }
+
+  package func waitForCommits(
+    behind sequence: SequenceNumber, atMost microseconds: Int64
+  ) async -> SequenceNumber {
+    await news.wait(behind: sequence, until: .now + .microseconds(max(0, microseconds)))
+  }
+
+  // MARK: - Versions
+
+  static func pin(
+    _ database: Int32, _ process: Int64, _ sequence: SequenceNumber, _ microseconds: Int64
+  ) -> ParameterList {
+    var parameters = ParameterList()
+    parameters.add(database)
+    parameters.add(process)
+    parameters.add(Int64(clamping: sequence.rawValue))
+    // A year, and no more than a server's calendar has.
+    parameters.add(min(microseconds, 31_536_000_000_000))
+    return parameters
+  }
+
+  package func pin(
+    _ sequence: SequenceNumber, for process: Int64, microseconds: Int64
+  ) async throws(EngineError) -> SequenceNumber {
+    let parameters = Self.pin(try opened(), process, sequence, microseconds)
+    return try await upkeep { [name] connection throws(PostgresFailure) in
+      let answer = try connection.run(.hold, parameters)
+      try answer.expect(columns: 1)
+      guard let oldest = try answer.int64OrNull(0, 0) else {
+        throw .told(.superseded(file: name))
+      }
+      guard let oldest = UInt64(exactly: oldest) else { throw .malformed("a pin at \(oldest)") }
+      return SequenceNumber(rawValue: oldest)
+    }
+  }
+
+  /// Groups whose rows are looked through in one transaction.
+  private static let groupsAtOnce: Int32 = 256
+
+  package func forget() async throws(EngineError) -> Int {
+    var parameters = ParameterList()
+    parameters.add(try opened())
+    parameters.add(Self.groupsAtOnce)
+    while true {
+      let words = try await upkeep { [parameters] connection throws(PostgresFailure) in
+        let answer = try connection.run(.forget, parameters)
+        try answer.expect(columns: 1)
+        let words = try answer.int64s(0, 0)
+        guard words.count == 2, words[0] >= 0 else { throw .malformed("what is forgotten") }
+        return words
+      }
+      // Groups that have changed nothing leave nothing to forget.
+      if words[0] > 0 || words[1] == 0 { return Int(clamping: words[0]) }
+    }
+  }
+
+  package func drop(_ keyspaces: [UInt32]) async throws(EngineError) {
+    var parameters = ParameterList()
+    parameters.add(try opened())
+    parameters.add(Set(keyspaces).sorted().map { Int64($0) })
+    try await upkeep { [parameters] connection throws(PostgresFailure) in
+      _ = try connection.run(.drop, parameters)
+    }
+  }
+
+  /// Does what may be done twice and is in no hurry.
+  func upkeep<R: Sendable>(
+    _ body: @escaping @Sendable (PostgresConnection) throws(PostgresFailure) -> R
+  ) async throws(EngineError) -> R {
+    try await upkeepWorker.perform { [readers] () throws(EngineError) in
+      try readers.withOne { link throws(EngineError) in try link.use(.many, body) }
+    }
+  }
+}

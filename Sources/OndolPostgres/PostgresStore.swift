@@ -1,0 +1,245 @@
+// A database on PostgreSQL. Commits go over one connection, in the order in which they are asked
+// for; what others commit is heard of and read on another, see `News`; rows are read on a few, and
+// whatever is in no hurry borrows one of those. Each connection has a thread that may block, or a
+// caller that may.
+
+package import OndolEngine
+internal import Synchronization
+
+/// A `RemoteStore` on PostgreSQL.
+package final class PostgresStore: RemoteStore {
+  package let name: String
+  let settings: LinkSettings
+  /// Reads, and what is in no hurry.
+  let readers: Turnstile<Link>
+  private let links: [Link]
+  private let committer: Link
+  private let commitWorker: any Worker
+  let upkeepWorker: any Worker
+  let news: News
+
+  private struct State: Sendable {
+    /// Whether nobody else wanted to commit when this one did last.
+    var wasAlone = true
+    /// The group that was sent last, and what its sender knew: how far back to look for it.
+    var sent: (origin: Int64, part: Int64, known: SequenceNumber)?
+  }
+
+  private let state = Guarded(State())
+
+  /// Connections for reading.
+  private static let readerCount = 4
+
+  /// Connects to nothing yet.
+  ///
+  /// - Parameters:
+  ///   - address: `postgresql://user:password@host:port/database?ondol=name`: of the server, of one
+  ///     of its databases and, behind `ondol=`, of the one of Ondol's in it; `default` without.
+  ///     What else is behind `?` is as libpq has it.
+  ///   - answerTime: how long an answer may take before the server is given up.
+  ///   - patience: how long calls are tried again that may be made twice.
+  /// - Throws: `.invalid` for an address that is none.
+  package init(
+    _ address: String, threads: any ThreadSource = IOThreads(),
+    answerTime: Duration = .seconds(60), patience: Duration = .seconds(3)
+  ) throws(EngineError) {
+    let address = try PostgresAddress(address)
+    let settings = LinkSettings(address, answerTime: answerTime, patience: patience)
+    self.settings = settings
+    name = address.name
+    links = (0..<Self.readerCount).map { _ in Link(settings) }
+    readers = Turnstile(links)
+    committer = Link(settings)
+    commitWorker = threads.makeWorker(named: "ondol-commits")
+    upkeepWorker = threads.makeWorker(named: "ondol-upkeep")
+    news = News(settings, threads.makeWorker(named: "ondol-news"))
+  }
+
+  deinit {
+    settings.close()
+    news.stop()
+  }
+
+  /// The number of the database in the tables.
+  func opened() throws(EngineError) -> Int32 {
+    if settings.isClosed { throw .closed }
+    guard let opened = settings.opened.withLock({ $0 }) else {
+      throw .invalid(reason: "\(name) is not open")
+    }
+    return opened.number
+  }
+
+  // MARK: - Opening
+
+  /// How long what is newest at opening is kept.
+  private static let firstLease: Int64 = 600_000_000
+
+  package func open(_ process: Int64) async throws(EngineError) -> RemoteHead {
+    if settings.isClosed { throw .closed }
+    let head = try await commitWorker.perform { [self] () throws(EngineError) in
+      try committer.use(.many) { connection throws(PostgresFailure) in
+        try Schema.prepare(connection, settings.address)
+        let opened = try Schema.open(connection, settings.address)
+        while true {
+          let point = try Self.head(connection, opened.number)
+          // Pinned first: what is forgotten meanwhile was not given out.
+          let pin = Self.pin(opened.number, process, point.sequence, Self.firstLease)
+          let answer = try connection.run(.hold, pin)
+          try answer.expect(columns: 1)
+          if try answer.int64OrNull(0, 0) == nil { continue }
+          _ = try connection.run(.barrier)
+          settings.opened.withLock { $0 = opened }
+          return RemoteHead(identity: opened.identity, point: point)
+        }
+      }
+    }
+    news.start()
+    return head
+  }
+
+  private static func head(
+    _ connection: PostgresConnection, _ database: Int32
+  ) throws(PostgresFailure) -> CommitPoint {
+    var parameters = ParameterList()
+    parameters.add(database)
+    let answer = try connection.run(.head, parameters)
+    try answer.expect(columns: 2)
+    guard answer.rowCount == 1 else { throw .malformed("a database without a first commit") }
+    return try point(try answer.int64(0, 0), try answer.int64(0, 1))
+  }
+
+  /// A commit's number and time as the server has them.
+  static func point(
+    _ number: Int64, _ time: Int64
+  ) throws(PostgresFailure) -> CommitPoint {
+    guard let sequence = UInt64(exactly: number) else { throw .malformed("commit \(number)") }
+    return CommitPoint(sequence: SequenceNumber(rawValue: sequence), time: time)
+  }
+
+  // MARK: - Commits
+
+  package func append(_ group: RemoteGroup) async throws(EngineError) -> RemoteAppend {
+    let database = try opened()
+    if group.known.sequence.rawValue > UInt64(Int64.max) { return .otherHistory }
+    let call = try CommitCall(group, in: database)
+    let (origin, part, known) = (group.origin, group.part, group.known.sequence)
+    let isDurable = group.isDurable
+    let count = UInt64(group.commits.count)
+    let result = try await commitWorker.perform { [self] () throws(EngineError) in
+      state.withLock { $0.sent = (origin, part, known) }
+      do throws(EngineError) {
+        return try committer.use(.one) { connection throws(PostgresFailure) in
+          try commit(call, isDurable, connection)
+        }
+      } catch {
+        // It may be committed for all that is known.
+        if case .corrupt(_, _, let reason) = error {
+          committer.close()
+          throw .unreachable(reason: "\(name): \(reason)")
+        }
+        throw error
+      }
+    }
+    if case .done(let first) = result {
+      news.ring(SequenceNumber(rawValue: first.sequence.rawValue &+ count &- 1))
+    }
+    return result
+  }
+
+  private func commit(
+    _ call: CommitCall, _ isDurable: Bool, _ connection: PostgresConnection
+  ) throws(PostgresFailure) -> RemoteAppend {
+    // Alone, the line may be held until the group is durable: nobody waits in it. Otherwise it is
+    // let go of before, and a barrier sent along makes the group durable.
+    let flush = isDurable && state.withLock { $0.wasAlone }
+    let parameters = call.parameters(flush: flush)
+    let answer: PostgresAnswer
+    do throws(PostgresFailure) {
+      answer =
+        isDurable && !flush
+        ? try connection.run(.commit, parameters, then: .barrier)
+        : try connection.run(.commit, parameters)
+    } catch {
+      if error.isTakenNumber { return .conflict }
+      throw error
+    }
+    try answer.expect(columns: 1)
+    let words = try answer.int64s(0, 0)
+    guard words.count == 4 else { throw .malformed("\(words.count) words of a commit") }
+    switch words[0] {
+    case 1: return .conflict
+    case 2: return .otherHistory
+    case 0: break
+    default: throw .malformed("a commit's answer \(words[0])")
+    }
+    let first = try Self.point(words[1], words[2])
+    let isAlone = words[3] == 1
+    state.withLock { $0.wasAlone = isAlone }
+    if flush, !isAlone {
+      do throws(PostgresFailure) {
+        _ = try connection.run(.barrier)
+      } catch {
+        throw .lost("a commit is not known to be durable: \(error)")
+      }
+    }
+    return .done(first)
+  }
+
+  package func outcome(
+    of part: Int64, from origin: Int64
+  ) async throws(EngineError) -> CommitPoint? {
+    let database = try opened()
+    return try await commitWorker.perform { [self] () throws(EngineError) in
+      let sent = state.withLock { $0.sent }
+      let isOwn = sent?.origin == origin && sent?.part == part
+      var parameters = ParameterList()
+      parameters.add(database)
+      parameters.add(origin)
+      parameters.add(part)
+      parameters.add(Int64(exactly: isOwn ? sent?.known.rawValue ?? 0 : 0) ?? 0)
+      return try committer.use(.many) { connection throws(PostgresFailure) in
+        let answer = try connection.run(.outcome, parameters)
+        try answer.expect(columns: 1)
+        let words = try answer.int64s(0, 0)
+        guard words.count == 3 else { throw .malformed("\(words.count) words of an outcome") }
+        switch words[0] {
+        case 0: return try Self.point(words[1], words[2])
+        case 1: return nil
+        case 2: throw .told(.superseded(file: name))
+        default: throw .malformed("an outcome \(words[0])")
+        }
+      }
+    }
+  }
+
+  package func synchronize() async throws(EngineError) {
+    _ = try opened()
+    try await commitWorker.perform { [self] () throws(EngineError) in
+      try committer.use(.many) { connection throws(PostgresFailure) in
+        _ = try connection.run(.barrier)
+      }
+    }
+  }
+
+  // MARK: - The end
+
+  package func close(_ process: Int64) async {
+    if let opened = settings.opened.withLock({ $0 }), !settings.isClosed {
+      var parameters = ParameterList()
+      parameters.add(opened.number)
+      parameters.add(process)
+      // A pin that cannot be taken away runs out.
+      try? await commitWorker.perform { [self, parameters] () throws(EngineError) in
+        try committer.use(.hasty) { connection throws(PostgresFailure) in
+          _ = try connection.run(.release, parameters)
+        }
+      }
+    }
+    settings.close()
+    await news.finish()
+    await upkeepWorker.stop()
+    await commitWorker.stop()
+    committer.close()
+    for link in links { link.close() }
+  }
+}

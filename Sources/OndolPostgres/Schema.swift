@@ -1,0 +1,157 @@
+// The tables on a server: made by whoever comes first, found by all others, and refused when a
+// later version has made them.
+
+internal import OndolEngine
+
+/// What is in a server's database besides other people's tables.
+enum Schema {
+  /// The version of the tables, and of the functions' names.
+  static let version: Int32 = 1
+
+  /// Bytes of a key that an index takes; a third of a page is 2,704, less what stands beside it.
+  static let longestHead = 2400
+
+  /// Servers before that lack incremental sorts, without which reading backwards is slow.
+  private static let oldestServer = 130_000
+
+  // MARK: - A connection
+
+  private static let settings = """
+    set default_transaction_isolation = 'read committed';
+    set client_min_messages = error;
+    set plan_cache_mode = force_generic_plan;
+    set jit = off;
+    set enable_seqscan = off;
+    set enable_bitmapscan = off;
+    set enable_hashjoin = off;
+    set enable_mergejoin = off;
+    set enable_sort = off;
+    select set_config('synchronous_commit', 'on', false)
+      where current_setting('synchronous_commit') = 'off'
+    """
+
+  /// Tells a new connection what all statements rely on: that each has a snapshot of its own, that
+  /// a commit is durable unless a statement says otherwise, and that plans go by an index, whatever
+  /// the server believes to know of tables that have just been made.
+  static func begin(
+    _ connection: PostgresConnection, _ address: PostgresAddress
+  ) throws(PostgresFailure) {
+    guard connection.serverVersion >= oldestServer else {
+      throw .told(
+        .unsupported(
+          reason: "\(address.name) is PostgreSQL \(connection.serverVersion / 10_000), and 13 or a"
+            + " newer one is needed"))
+    }
+    try connection.run(script: settings)
+  }
+
+  // MARK: - The tables
+
+  private static let present = Statement(
+    name: "present", text: "select to_regclass('ondol_schema') is not null")
+  private static let readVersion = Statement(
+    name: "version", text: "select version from ondol_schema limit 2")
+
+  /// Makes the tables where there are none.
+  static func prepare(
+    _ connection: PostgresConnection, _ address: PostgresAddress
+  ) throws(PostgresFailure) {
+    let answer = try connection.run(present)
+    try answer.expect(columns: 1)
+    if try !answer.bool(0, 0) { try connection.run(script: script) }
+    try check(connection, address)
+  }
+
+  private static func check(
+    _ connection: PostgresConnection, _ address: PostgresAddress
+  ) throws(PostgresFailure) {
+    let answer = try connection.run(readVersion)
+    try answer.expect(columns: 1)
+    guard answer.rowCount == 1, case let found = try answer.int32(0, 0), found >= 1 else {
+      throw .told(
+        .notADatabase(
+          path: address.name, reason: "its table ondol_schema does not say which version it is"))
+    }
+    guard found <= version else {
+      throw .told(
+        .needsNewerVersion(
+          file: address.name,
+          reason: "its tables have version \(found), and this one knows \(version)"))
+    }
+  }
+
+  // MARK: - A database in them
+
+  private static let readDatabase = Statement(
+    name: "database",
+    text: "select db, identity from ondol_database where name = convert_from($1::bytea, 'UTF8')")
+
+  /// Makes a database where there is none. The lock keeps two who do so apart.
+  private static let makeDatabase = Statement(
+    name: "make",
+    text: """
+      with line as materialized (select pg_advisory_xact_lock(7700, 0)),
+      made as (
+        insert into ondol_database (db, name, identity)
+          select (select coalesce(max(db), 0) + 1 from ondol_database),
+            convert_from($1::bytea, 'UTF8'), $2::bytea from line
+          on conflict (name) do nothing returning db),
+      floor as (
+        insert into ondol_pin (db, process, seq, until) select db, 0, 0, 'infinity' from made)
+      insert into ondol_log (db, at, n, time, origin, part, size, keys, offs)
+        select db, 0, 1, 0, 0, 0, 0, '{}', '{}' from made
+      """)
+
+  /// The database of the address's name, made where there is none.
+  static func open(
+    _ connection: PostgresConnection, _ address: PostgresAddress
+  ) throws(PostgresFailure) -> OpenedDatabase {
+    // Another one may be made between the two, under the number that was to be given.
+    for _ in 0..<100 {
+      if let found = try read(connection, address) { return found }
+      var parameters = ParameterList()
+      parameters.add(Array(address.database.utf8))
+      var identity: [UInt8] = []
+      for _ in 0..<2 { identity.appendBigEndian(UInt64.random(in: .min ... .max)) }
+      parameters.add(identity)
+      do throws(PostgresFailure) {
+        _ = try connection.run(makeDatabase, parameters)
+      } catch {
+        guard case .refused("23505", _, _) = error else { throw error }
+      }
+    }
+    throw .told(
+      .notADatabase(path: address.name, reason: "its table ondol_database keeps nothing"))
+  }
+
+  /// Makes sure that a new connection leads to the database that was opened.
+  static func find(
+    _ opened: OpenedDatabase, _ connection: PostgresConnection, _ address: PostgresAddress
+  ) throws(PostgresFailure) {
+    try check(connection, address)
+    guard try read(connection, address) == opened else {
+      throw .told(
+        .poisoned(reason: "another database has taken the place of \(address.name)"))
+    }
+  }
+
+  private static func read(
+    _ connection: PostgresConnection, _ address: PostgresAddress
+  ) throws(PostgresFailure) -> OpenedDatabase? {
+    var parameters = ParameterList()
+    parameters.add(Array(address.database.utf8))
+    let answer = try connection.run(readDatabase, parameters)
+    try answer.expect(columns: 2)
+    if answer.rowCount == 0 { return nil }
+    let number = try answer.int32(0, 0)
+    let identity = try answer.bytes(0, 1)
+    guard answer.rowCount == 1, identity.count == 16 else {
+      throw .malformed("an identity of \(identity.count) bytes")
+    }
+    let words = stride(from: 0, to: 16, by: 8).map { start in
+      identity[start..<start + 8].reduce(UInt64(0)) { $0 << 8 | UInt64($1) }
+    }
+    return OpenedDatabase(
+      number: number, identity: DatabaseIdentity(low: words[1], high: words[0]))
+  }
+}

@@ -1,0 +1,274 @@
+// The tables and the functions, as Decisions 0071 has found them out; 0073 says what is different.
+// Functions have the version in their names, so that two versions of this can use one server.
+
+extension Schema {
+  /// What makes the tables, where there are none, and the functions. One transaction; the lock
+  /// keeps two who begin at once apart.
+  static let script = """
+    select pg_advisory_xact_lock(7700, 0);
+
+    create table if not exists ondol_schema (version int not null);
+    insert into ondol_schema select \(version) where not exists (select from ondol_schema);
+
+    -- The databases that share the tables.
+    create table if not exists ondol_database (
+      db int primary key, name text not null unique, identity bytea not null);
+
+    -- A row for each group of n commits, whose key is the number of the first. The key is the order
+    -- of commits: no number is given twice, and none is left out.
+    create table if not exists ondol_log (
+      db int, at bigint, n int not null, time bigint not null, origin bigint not null,
+      part bigint not null, size bigint not null,
+      keys bytea[] not null,  -- what the group has written
+      offs int[] not null,    -- for each key: its commit's number, less at
+      primary key (db, at));
+    alter table ondol_log alter keys set storage external, alter offs set storage external;
+
+    -- Versions of rows; a null is a row that was deleted. Newest first: a page as of a number needs
+    -- no sort.
+    create table if not exists ondol_row (
+      db int not null, key bytea not null, seq bigint not null, value bytea);
+    create unique index if not exists ondol_row_key on ondol_row (db, key, seq desc);
+
+    -- The same for keys of more than \(longestHead) bytes, which no index takes whole.
+    create table if not exists ondol_long (
+      db int not null, head bytea not null, digest bytea not null, tail bytea not null,
+      seq bigint not null, value bytea);
+    create unique index if not exists ondol_long_key on ondol_long (db, head, digest, seq desc);
+
+    -- The oldest commit that each process reads, and, of process 0, the floor below which versions
+    -- are forgotten.
+    create table if not exists ondol_pin (
+      db int, process bigint, seq bigint not null, until timestamptz not null,
+      primary key (db, process));
+
+    -- Origins that may commit no more.
+    create table if not exists ondol_fence (
+      db int, origin bigint, made timestamptz not null default now(), primary key (db, origin));
+
+    -- Keyspaces that are no more, with the newest commit when they went.
+    create table if not exists ondol_drop (
+      db int, keyspace bigint, seq bigint not null, primary key (db, keyspace));
+
+    create table if not exists ondol_content (
+      db int, digest bytea, part int, touched timestamptz not null, bytes bytea not null,
+      primary key (db, digest, part));
+    alter table ondol_content alter bytes set storage external;
+
+    \(functions)
+    """
+
+  private static let functions = """
+    -- The eight bytes of a stamp: 0 the number and 1 the time, low byte first; 2 the time so that
+    -- it is ordered as bytes, 3 its complement.
+    create or replace function ondol_stamp_1(form int, seq bigint, at bigint)
+    returns bytea language plpgsql immutable as $$
+    declare b bytea; r bytea := '';
+    begin
+      if form = 2 then return int8send(at # (-9223372036854775808)); end if;
+      if form = 3 then return int8send(~(at # (-9223372036854775808))); end if;
+      b := int8send(case form when 0 then seq else at end);
+      for i in reverse 8..1 loop r := r || substr(b, i, 1); end loop;
+      return r;
+    end $$;
+
+    -- Commits a group behind `known`, whose time is `kt`. Guarded are keys and half-open ranges.
+    -- `wide`: some key is longer than an index takes. `flush`: the caller believes to be alone, and
+    -- holds the line until the group is durable; otherwise a barrier behind it makes it so.
+    -- Answers {0, number, time, alone}, {1} when a guard is broken, {2} when `known` is not one of
+    -- the commits here or the origin may not commit.
+    create or replace function ondol_commit_1(
+      d int, known bigint, kt bigint, me bigint, prt bigint, guards bytea[], lows bytea[],
+      highs bytea[], ks bytea[], vs bytea[], ofs int[], cnt int, size bigint, stamped int[],
+      places int[], forms int[], wide bool, flush bool)
+    returns bigint[] language plpgsql volatile as $$
+    declare s bigint; t bigint; base bigint; fenced bool; alone bool; shift int;
+    begin
+      alone := pg_try_advisory_xact_lock(7701, d);
+      if not (flush and alone) then perform set_config('synchronous_commit', 'off', true); end if;
+      if not alone then perform pg_advisory_xact_lock(7701, d); end if;
+      -- Each statement from here on sees every commit before this one: it has a snapshot of its
+      -- own, taken with the line held.
+      select l.at + l.n, l.time + l.n - 1,
+        exists (select from ondol_fence f where f.db = d and f.origin = me)
+        into s, t, fenced from ondol_log l where l.db = d order by l.at desc limit 1;
+      if s is null or fenced or known >= s then return array[2, 0, 0, 0]; end if;
+      if s - 1 = known then
+        if t <> kt then return array[2, 0, 0, 0]; end if;
+      else
+        select l.at into base from (select x.at, x.n, x.time from ondol_log x
+          where x.db = d and x.at <= known order by x.at desc limit 1) l
+          where known < l.at + l.n and l.time + known - l.at = kt;
+        if base is null or known < (select p.seq from ondol_pin p where p.db = d and p.process = 0)
+          then return array[2, 0, 0, 0]; end if;
+        if guards <> '{}' and exists (select from ondol_row r
+          where r.db = d and r.key = any(guards) and r.seq > known)
+          then return array[1, 0, 0, 0]; end if;
+        if wide and guards <> '{}' and exists (select from unnest(guards) g, lateral (
+            select from ondol_long r where octet_length(g) > \(longestHead) and r.db = d
+              and r.head = substr(g, 1, \(longestHead))
+              and r.digest = sha256(substr(g, \(longestHead + 1))) and r.seq > known limit 1) r)
+          then return array[1, 0, 0, 0]; end if;
+        if lows <> '{}' then
+          -- So far behind, it is cheaper to hear the news first.
+          if s - known > 10000 then return array[1, 0, 0, 0]; end if;
+          if exists (select from (select x.at, x.keys, x.offs from ondol_log x
+              where x.db = d and x.at >= base order by x.at limit 10001) l,
+              unnest(l.keys, l.offs) u(k, o), unnest(lows, highs) g(lo, hi)
+              where l.at + u.o > known and u.k >= g.lo and (g.hi = '' or u.k < g.hi))
+            then return array[1, 0, 0, 0]; end if;
+        end if;
+      end if;
+      t := greatest(t + 1, (extract(epoch from clock_timestamp()) * 1000000)::bigint);
+      if stamped <> '{}' then
+        for i in 1..array_length(stamped, 1) loop
+          shift := ofs[stamped[i]];
+          ks[stamped[i]] := overlay(ks[stamped[i]]
+            placing ondol_stamp_1(forms[i], s + shift, t + shift) from places[i] + 1 for 8);
+        end loop;
+      end if;
+      insert into ondol_log values (d, s, cnt, t, me, prt, size, ks, ofs);
+      if not wide then
+        insert into ondol_row select d, k, s + o, int8send(t + o) || v
+          from unnest(ks, vs, ofs) x(k, v, o);
+      else
+        insert into ondol_row select d, k, s + o, int8send(t + o) || v
+          from unnest(ks, vs, ofs) x(k, v, o) where octet_length(k) <= \(longestHead);
+        insert into ondol_long select d, substr(k, 1, \(longestHead)),
+          sha256(substr(k, \(longestHead + 1))), substr(k, \(longestHead + 1)), s + o,
+          int8send(t + o) || v
+          from unnest(ks, vs, ofs) x(k, v, o) where octet_length(k) > \(longestHead);
+      end if;
+      return array[0, s, t, alone::int];
+    end $$;
+
+    -- Fences an origin, and looks for a group of it behind `known`: {0, number, time}, {1} when it
+    -- is not there and never will be, {2} when what is forgotten may have had it.
+    create or replace function ondol_outcome_1(d int, org bigint, prt bigint, known bigint)
+    returns bigint[] language plpgsql volatile as $$
+    declare a bigint; t bigint;
+    begin
+      perform pg_advisory_xact_lock(7701, d);
+      -- A row in any case: the flush that it brings makes what came before it durable.
+      insert into ondol_fence (db, origin) values (d, org)
+        on conflict (db, origin) do update set made = now();
+      select l.at, l.time into a, t from ondol_log l where l.db = d and l.at > known
+        and l.origin = org and l.part = prt order by l.at limit 1;
+      if a is not null then return array[0, a, t]; end if;
+      if known < (select p.seq from ondol_pin p where p.db = d and p.process = 0)
+        then return array[2, 0, 0]; end if;
+      return array[1, 0, 0];
+    end $$;
+
+    -- The commits behind `known`, whose time is `kt`: a row for each key, one without a key for a
+    -- group that has none. `room`: bytes after which no further group is begun.
+    create or replace function ondol_news_1(
+      d int, known bigint, kt bigint, most int, room bigint)
+    returns table (a bigint, cnt int, tm bigint, org bigint, o int, k bytea, seq bigint, val bytea)
+    language plpgsql volatile as $$
+    #variable_conflict use_column
+    declare base bigint;
+    begin
+      select l.at into base from (select x.at, x.n, x.time from ondol_log x
+        where x.db = d and x.at <= known order by x.at desc limit 1) l
+        where known < l.at + l.n and l.time + known - l.at = kt;
+      if base is null or known < (select p.seq from ondol_pin p where p.db = d and p.process = 0)
+        then raise exception 'no commit % is known', known using errcode = 'OD001'; end if;
+      return query select g.at, g.n, g.time, g.origin, u.o, u.k, coalesce(r.seq, w.seq),
+          case when r.seq is null then w.value else r.value end
+        from (select y.at, y.n, y.time, y.origin, y.keys, y.offs,
+            sum(y.n) over ahead as count, sum(y.size) over ahead as bytes
+          from (select x.* from ondol_log x
+            where x.db = d and x.at >= base and x.at + x.n - 1 > known order by x.at limit most) y
+          window ahead as (order by y.at rows between unbounded preceding and 1 preceding)) g
+        left join lateral unnest(g.keys, g.offs) u(k, o) on true
+        left join lateral (select q.seq, q.value from ondol_row q
+          where octet_length(u.k) <= \(longestHead) and q.db = d and q.key = u.k
+            and q.seq = g.at + u.o) r on true
+        left join lateral (select q.seq, q.value from ondol_long q
+          where octet_length(u.k) > \(longestHead) and q.db = d
+            and q.head = substr(u.k, 1, \(longestHead))
+            and q.digest = sha256(substr(u.k, \(longestHead + 1))) and q.seq = g.at + u.o) w on true
+        where coalesce(g.count, 0) < most and coalesce(g.bytes, 0) < room
+        order by g.at;
+      -- Nobody is told of a commit that a crash can take back.
+      if found then perform pg_logical_emit_message(true, 'o', ''); end if;
+    end $$;
+
+    -- Forgets versions that nobody can need: of the keys written up to the new floor, all but the
+    -- newest there. {how many, whether there may be more}.
+    create or replace function ondol_forget_1(d int, most int)
+    returns bigint[] language plpgsql volatile as $$
+    declare lo bigint; hi bigint; gone bigint := 0; more bigint; gap record;
+    begin
+      select p.seq into lo from ondol_pin p where p.db = d and p.process = 0
+        for update skip locked;
+      if lo is null then return array[0, 0]; end if;
+      delete from ondol_pin p where p.db = d and p.process <> 0 and p.until < now();
+      delete from ondol_fence f where f.db = d and f.made < now() - interval '7 days';
+      select least(
+        (select l.at + l.n - 1 from ondol_log l where l.db = d order by l.at desc limit 1),
+        (select min(p.seq) from ondol_pin p where p.db = d and p.process <> 0)) into hi;
+      select max(x.at + x.n - 1) into hi from (select l.at, l.n from ondol_log l
+        where l.db = d and l.at > lo and l.at + l.n - 1 <= hi order by l.at limit most) x;
+      if hi is not null then
+        with w as materialized (select distinct u.k from ondol_log l, unnest(l.keys) u(k)
+            where l.db = d and l.at > lo and l.at <= hi),
+          newest as (select w.k, (select r.seq from ondol_row r where r.db = d and r.key = w.k
+            and r.seq <= hi order by r.seq desc limit 1) s from w)
+          delete from ondol_row r using newest x where r.db = d and r.key = x.k
+            and (r.seq < x.s or r.seq = x.s and r.value is null);
+        get diagnostics gone = row_count;
+        if exists (select from ondol_long r where r.db = d) then
+          with w as materialized (select distinct substr(u.k, 1, \(longestHead)) h,
+              sha256(substr(u.k, \(longestHead + 1))) g
+              from ondol_log l, unnest(l.keys) u(k)
+              where l.db = d and l.at > lo and l.at <= hi and octet_length(u.k) > \(longestHead)),
+            newest as (select w.h, w.g, (select r.seq from ondol_long r where r.db = d
+              and r.head = w.h and r.digest = w.g and r.seq <= hi order by r.seq desc limit 1) s
+              from w)
+            delete from ondol_long r using newest x where r.db = d and r.head = x.h
+              and r.digest = x.g and (r.seq < x.s or r.seq = x.s and r.value is null);
+          get diagnostics more = row_count;
+          gone := gone + more;
+        end if;
+        -- The group at the floor stays: who knows less than the floor is refused.
+        delete from ondol_log l where l.db = d and l.at + l.n - 1 < hi;
+        update ondol_pin p set seq = hi where p.db = d and p.process = 0;
+        return array[gone, 1];
+      end if;
+      -- No more of those: a keyspace that is no more, some of its rows at a time.
+      select q.keyspace k, q.seq s, decode(lpad(to_hex(q.keyspace), 8, '0'), 'hex') low,
+        case when q.keyspace < 4294967295
+          then decode(lpad(to_hex(q.keyspace + 1), 8, '0'), 'hex') end high
+        into gap from ondol_drop q where q.db = d and q.seq <= lo limit 1;
+      if gap.k is null then return array[0, 0]; end if;
+      delete from ondol_row r where r.ctid = any(array(select x.ctid from ondol_row x where x.db = d
+        and x.key >= gap.low and (gap.high is null or x.key < gap.high) and x.seq <= gap.s
+        order by x.key, x.seq desc limit 10000));
+      get diagnostics gone = row_count;
+      delete from ondol_long r where r.ctid = any(array(select x.ctid from ondol_long x
+        where x.db = d and x.head >= gap.low and (gap.high is null or x.head < gap.high)
+        and x.seq <= gap.s
+        order by x.head limit 10000));
+      get diagnostics more = row_count;
+      gone := gone + more;
+      if gone = 0 then delete from ondol_drop q where q.db = d and q.keyspace = gap.k; end if;
+      return array[gone, 1];
+    end $$;
+
+    -- Pins a commit that is not below the floor; null when it is, else the oldest pin. The shared
+    -- lock sets it in line with ondol_forget_1.
+    create or replace function ondol_hold_1(d int, p bigint, s bigint, micros bigint)
+    returns bigint language plpgsql volatile as $$
+    declare f bigint;
+    begin
+      select x.seq into f from ondol_pin x where x.db = d and x.process = 0 for share;
+      if s < f then return null; end if;
+      insert into ondol_pin values (d, p, s, now() + micros * interval '1 microsecond')
+        on conflict (db, process) do update set seq = excluded.seq, until = excluded.until;
+      return (select min(x.seq) from ondol_pin x
+        where x.db = d and x.process <> 0 and x.until > now());
+    end $$;
+    """
+}

@@ -1,0 +1,155 @@
+// What a store asks a server, but for the schema.
+
+extension Statement {
+  static let commit = Statement(
+    name: "commit",
+    text: """
+      select ondol_commit_1($1::int, $2::bigint, $3::bigint, $4::bigint, $5::bigint, $6::bytea[],
+        $7::bytea[], $8::bytea[], $9::bytea[], $10::bytea[], $11::int[], $12::int, $13::bigint,
+        $14::int[], $15::int[], $16::int[], $17::bool, $18::bool)
+      """)
+
+  /// A transaction with one small record: what was committed before it is durable, also on the
+  /// synchronous standbys, once it has been answered.
+  static let barrier = Statement(
+    name: "barrier", text: "select pg_logical_emit_message(true, 'o', '')")
+
+  static let outcome = Statement(
+    name: "outcome",
+    text: "select ondol_outcome_1($1::int, $2::bigint, $3::bigint, $4::bigint)")
+
+  static let news = Statement(
+    name: "news",
+    text: """
+      select a, cnt, tm, org, o, k, seq, val
+        from ondol_news_1($1::int, $2::bigint, $3::bigint, $4::int, $5::bigint)
+      """)
+
+  /// The number and the time of the newest commit.
+  static let head = Statement(
+    name: "head",
+    text: """
+      select at + n - 1, time + n - 1 from ondol_log where db = $1::int order by at desc limit 1
+      """)
+
+  static let hold = Statement(
+    name: "hold",
+    text: "select ondol_hold_1($1::int, $2::bigint, $3::bigint, $4::bigint)")
+
+  static let release = Statement(
+    name: "release",
+    text: "delete from ondol_pin where db = $1::int and process = $2::bigint and process <> 0")
+
+  static let forget = Statement(
+    name: "forget", text: "select ondol_forget_1($1::int, $2::int)")
+
+  static let drop = Statement(
+    name: "drop",
+    text: """
+      insert into ondol_drop (db, keyspace, seq)
+        select $1::int, k, (select at + n - 1 from ondol_log where db = $1::int
+          order by at desc limit 1) from unnest($2::bigint[]) k
+        on conflict (db, keyspace) do update set seq = excluded.seq
+      """)
+
+  static let notify = Statement(
+    name: "notify",
+    text: """
+      select pg_notify(convert_from($1::bytea, 'UTF8'), convert_from($2::bytea, 'UTF8'))::text
+      """)
+
+  // MARK: - Contents
+
+  static let putContent = Statement(
+    name: "put",
+    text: """
+      insert into ondol_content as c (db, digest, part, touched, bytes)
+        values ($1::int, $2::bytea, $3::int, now(), $4::bytea)
+        on conflict (db, digest, part) do update set touched = excluded.touched
+      """)
+
+  static let content = Statement(
+    name: "content",
+    text: """
+      select bytes from ondol_content
+        where db = $1::int and digest = $2::bytea and part = $3::int
+      """)
+
+  static let removeContent = Statement(
+    name: "remove",
+    text: """
+      delete from ondol_content where db = $1::int and digest = $2::bytea
+        and touched < now() - $3::bigint * interval '1 microsecond'
+        and not exists (select from ondol_content c where c.db = $1::int and c.digest = $2::bytea
+          and c.touched >= now() - $3::bigint * interval '1 microsecond')
+      """)
+
+  static let contents = Statement(
+    name: "contents",
+    text: """
+      select digest from ondol_content where db = $1::int and digest > $2::bytea group by digest
+        having max(touched) < now() - $3::bigint * interval '1 microsecond'
+        order by digest limit $4::int
+      """)
+
+  // MARK: - Rows
+
+  /// What comes in front of rows: the floor in the place of a number, and the time of the commit as
+  /// of which they are, null when there is no such one. One statement with them has one snapshot
+  /// with them. $1 is the database, $2 the commit.
+  private static let front = """
+    (select null::bytea, (select p.seq from ondol_pin p where p.db = $1::int and p.process = 0),
+      (select case when $2::bigint < l.at + l.n then int8send(l.time + $2::bigint - l.at) end
+        from ondol_log l where l.db = $1::int and l.at <= $2::bigint order by l.at desc limit 1))
+    """
+
+  /// Rows in a range: $3 its lower bound, $4 how many, $5 its upper bound where it has one.
+  static func range(reversed: Bool, bounded: Bool) -> Statement {
+    let order = reversed ? "desc" : "asc"
+    let head = { (number: Int) in "substr($\(number)::bytea, 1, \(Schema.longestHead))" }
+    let upper = bounded ? "and key < $5::bytea" : ""
+    let longUpper =
+      bounded ? "and head <= \(head(5)) and head || tail < $5::bytea" : ""
+    return Statement(
+      name: "range\(reversed ? "Reversed" : "")\(bounded ? "Bounded" : "")",
+      text: """
+        \(front)
+        union all
+        (select key, seq, value from (select distinct on (key) key, seq, value from ondol_row
+            where db = $1::int and key >= $3::bytea \(upper) and seq <= $2::bigint
+            order by key \(order), seq desc) v
+          where value is not null order by key \(order) limit $4::int)
+        union all
+        (select head || tail, seq, value from (select distinct on (head, tail)
+              head, tail, seq, value from ondol_long
+            where db = $1::int and head >= \(head(3)) and head || tail >= $3::bytea \(longUpper)
+              and seq <= $2::bigint
+            order by head \(order), tail \(order), seq desc) v
+          where value is not null order by head \(order), tail \(order) limit $4::int)
+        """)
+  }
+
+  /// Rows at keys, $3.
+  static let keys = Statement(
+    name: "keys",
+    text: """
+      \(front)
+      union all
+      (select k, r.seq, r.value from unnest($3::bytea[]) k cross join lateral
+        (select seq, value from ondol_row where db = $1::int and key = k and seq <= $2::bigint
+          order by seq desc limit 1) r where r.value is not null)
+      """)
+
+  /// Rows at keys that are longer than an index takes.
+  static let longKeys = Statement(
+    name: "longKeys",
+    text: """
+      \(front)
+      union all
+      (select k, r.seq, r.value from unnest($3::bytea[]) k cross join lateral
+        (select seq, value from ondol_long where db = $1::int
+            and head = substr(k, 1, \(Schema.longestHead))
+            and digest = sha256(substr(k, \(Schema.longestHead + 1))) and seq <= $2::bigint
+          order by seq desc limit 1) r where r.value is not null)
+      """)
+}

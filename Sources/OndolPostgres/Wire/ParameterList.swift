@@ -1,0 +1,88 @@
+// What a statement is given, in the server's binary form and in one buffer: a group of commits is
+// megabytes now and then, and is copied once here and once into the library's buffer.
+
+internal import OndolEngine
+
+/// The parameters of one call, in order.
+struct ParameterList: Sendable {
+  /// Where the bytes of each are; nil is null.
+  private(set) var places: [Range<Int>?] = []
+  private(set) var buffer: [UInt8] = []
+
+  /// Types of elements, by the numbers the server has for them.
+  private enum ElementType: Int32 {
+    case bytes = 17
+    case int64 = 20
+    case int32 = 23
+  }
+
+  init() {}
+
+  /// Bytes of all.
+  var count: Int { buffer.count }
+
+  mutating func add(_ value: Int32) { place { $0.appendBigEndian(value) } }
+
+  mutating func add(_ value: Int64) { place { $0.appendBigEndian(value) } }
+
+  mutating func add(_ value: Bool) { place { $0.append(value ? 1 : 0) } }
+
+  mutating func add(_ value: [UInt8]) { place { $0 += value } }
+
+  mutating func add(_ value: String) { place { $0 += value.utf8 } }
+
+  mutating func addNull() { places.append(nil) }
+
+  mutating func add(_ values: [[UInt8]?]) {
+    place { buffer in
+      Self.beginArray(of: .bytes, values.count, hasNulls: values.contains(nil), &buffer)
+      for value in values {
+        guard let value else {
+          buffer.appendBigEndian(Int32(-1))
+          continue
+        }
+        buffer.appendBigEndian(UInt32(truncatingIfNeeded: value.count))
+        buffer += value
+      }
+    }
+  }
+
+  mutating func add(_ values: [Int32]) {
+    place { buffer in
+      Self.beginArray(of: .int32, values.count, hasNulls: false, &buffer)
+      for value in values {
+        buffer.appendBigEndian(Int32(4))
+        buffer.appendBigEndian(value)
+      }
+    }
+  }
+
+  mutating func add(_ values: [Int64]) {
+    place { buffer in
+      Self.beginArray(of: .int64, values.count, hasNulls: false, &buffer)
+      for value in values {
+        buffer.appendBigEndian(Int32(8))
+        buffer.appendBigEndian(value)
+      }
+    }
+  }
+
+  private mutating func place(_ body: (inout [UInt8]) -> Void) {
+    let start = buffer.count
+    body(&buffer)
+    places.append(start..<buffer.count)
+  }
+
+  /// An array is its dimensions, whether it has nulls, the type, and for each dimension its length
+  /// and its first index; then each element with its length in front. An empty one has none.
+  private static func beginArray(
+    of type: ElementType, _ count: Int, hasNulls: Bool, _ buffer: inout [UInt8]
+  ) {
+    buffer.appendBigEndian(Int32(count == 0 ? 0 : 1))
+    buffer.appendBigEndian(Int32(hasNulls ? 1 : 0))
+    buffer.appendBigEndian(type.rawValue)
+    if count == 0 { return }
+    buffer.appendBigEndian(UInt32(truncatingIfNeeded: count))
+    buffer.appendBigEndian(Int32(1))
+  }
+}

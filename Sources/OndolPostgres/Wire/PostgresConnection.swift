@@ -1,0 +1,290 @@
+// One connection to a server, through libpq. All calls into the library are in this folder. Calls
+// block; whoever has a connection calls from a thread that may, and from one at a time. The library
+// works without blocking underneath, so that a server which says nothing is given up in time.
+
+internal import CLibPQ
+
+/// A statement that a connection prepares when it is first used there.
+struct Statement: Sendable {
+  /// Names it among those of a connection.
+  let name: String
+  let text: String
+}
+
+/// What the server has called out.
+struct Notification: Sendable {
+  /// The server's process that it came from.
+  var process: Int32
+  var payload: String
+}
+
+/// A connection.
+@safe
+final class PostgresConnection: @unchecked Sendable {
+  // Safe: whoever has it calls from one thread at a time, see `Link`; closed once, in the end.
+  private let handle: OpaquePointer
+  private let secrets: [String]
+  /// How long an answer may take.
+  private let answerTime: Duration
+  private var prepared: Set<String> = []
+  private(set) var isLost = false
+
+  // MARK: - Life
+
+  /// Connects. Blocks.
+  init(to address: PostgresAddress, answerTime: Duration) throws(PostgresFailure) {
+    secrets = address.secrets
+    self.answerTime = answerTime
+    let names = address.settings.map(\.name)
+    let values = address.settings.map(\.value)
+    let connected = unsafe Self.withStrings(names) { names in
+      unsafe Self.withStrings(values) { values in
+        // The last one may be a whole address, whose settings go before those in front of it.
+        unsafe PQconnectdbParams(names, values, 1)
+      }
+    }
+    guard let connected = unsafe connected else { throw .lost("there is no memory to connect") }
+    unsafe handle = connected
+    guard unsafe PQstatus(handle) == CONNECTION_OK else {
+      // This goes, and with it the connection.
+      throw .lost(message())
+    }
+    unsafe PQsetNoticeReceiver(handle, { _, _ in }, nil)
+    guard unsafe PQsetnonblocking(handle, 1) == 0 else { throw .lost(message()) }
+  }
+
+  deinit {
+    unsafe PQfinish(handle)
+  }
+
+  /// Lends strings as C has them, with a null at the end.
+  private static func withStrings<R>(
+    _ strings: [String], _ body: (UnsafePointer<UnsafePointer<CChar>?>?) -> R
+  ) -> R {
+    var places: [Int] = []
+    var bytes: [CChar] = []
+    for string in strings {
+      places.append(bytes.count)
+      bytes += string.utf8.map { CChar(bitPattern: $0) } + [0]
+    }
+    // Safe: both buffers are there for as long as the body.
+    return unsafe bytes.withUnsafeBufferPointer { bytes in
+      let pointers = unsafe places.map { place in unsafe bytes.baseAddress.map { unsafe $0 + place }
+      }
+      return unsafe (pointers + [nil]).withUnsafeBufferPointer { unsafe body($0.baseAddress) }
+    }
+  }
+
+  /// The server's version: 150020 is 15.20.
+  var serverVersion: Int { unsafe Int(PQserverVersion(handle)) }
+
+  /// The number of the server's process at the other end.
+  var process: Int32 { unsafe PQbackendPID(handle) }
+
+  var descriptor: Int32 { unsafe PQsocket(handle) }
+
+  /// Whether the server has hung up meanwhile. Sends nothing.
+  func hasHungUp() -> Bool {
+    // What it says at the end comes first, and then the end; it may say other things as well.
+    for _ in 0..<16 {
+      if isLost || descriptor < 0 { return true }
+      guard Waiting.wait(for: descriptor, toWrite: false, until: .now) else { return false }
+      if unsafe PQconsumeInput(handle) == 0 || PQstatus(handle) != CONNECTION_OK { isLost = true }
+    }
+    return true
+  }
+
+  /// What the library or the server says last went wrong, on one line and without passwords.
+  private func message() -> String {
+    guard let text = unsafe PQerrorMessage(handle) else { return "no answer" }
+    return unsafe clean(String(cString: text))
+  }
+
+  private func clean(_ text: String) -> String {
+    var line = text.split(whereSeparator: \.isNewline).joined(separator: "; ")
+    for secret in secrets { line = line.replacing(secret, with: "…") }
+    return line.isEmpty ? "no answer" : line
+  }
+
+  private func lose(_ reason: String? = nil) -> PostgresFailure {
+    isLost = true
+    return .lost(reason ?? message())
+  }
+
+  // MARK: - Statements
+
+  /// Runs a statement.
+  func run(
+    _ statement: Statement, _ parameters: ParameterList = ParameterList()
+  ) throws(PostgresFailure) -> PostgresAnswer {
+    let deadline = ContinuousClock.now + answerTime
+    try prepare(statement, deadline)
+    try send(statement, parameters)
+    return try takeOnlyAnswer(deadline)
+  }
+
+  /// Runs statements without parameters as one transaction, and passes over what they answer.
+  func run(script: String) throws(PostgresFailure) {
+    guard unsafe PQsendQuery(handle, script) == 1 else { throw lose() }
+    _ = try takeOnlyAnswer(.now + answerTime)
+  }
+
+  /// Runs two statements, each a transaction of its own, in one round trip. The answer is that of
+  /// the first.
+  func run(
+    _ first: Statement, _ parameters: ParameterList, then second: Statement
+  ) throws(PostgresFailure) -> PostgresAnswer {
+    let deadline = ContinuousClock.now + answerTime
+    try prepare(first, deadline)
+    try prepare(second, deadline)
+    guard unsafe PQenterPipelineMode(handle) == 1 else { throw lose() }
+    try send(first, parameters)
+    guard unsafe PQpipelineSync(handle) == 1 else { throw lose() }
+    try send(second, ParameterList())
+    guard unsafe PQpipelineSync(handle) == 1 else { throw lose() }
+    let answers = (try takePipelined(deadline), try takePipelined(deadline))
+    guard unsafe PQexitPipelineMode(handle) == 1 else { throw lose() }
+    let answer = try answers.0.get()
+    _ = try answers.1.get()
+    return answer
+  }
+
+  private func prepare(
+    _ statement: Statement, _ deadline: ContinuousClock.Instant
+  ) throws(PostgresFailure) {
+    if prepared.contains(statement.name) { return }
+    guard unsafe PQsendPrepare(handle, statement.name, statement.text, 0, nil) == 1 else {
+      throw lose()
+    }
+    _ = try takeOnlyAnswer(deadline)
+    prepared.insert(statement.name)
+  }
+
+  private func send(
+    _ statement: Statement, _ parameters: ParameterList
+  ) throws(PostgresFailure) {
+    var lengths: [Int32] = []
+    for place in parameters.places {
+      guard let length = Int32(exactly: place?.count ?? 0) else {
+        throw .malformed("a parameter of \(place?.count ?? 0) bytes")
+      }
+      lengths.append(length)
+    }
+    let formats = [Int32](repeating: 1, count: lengths.count)
+    // One byte more, so that what is empty has a place and is not null.
+    let buffer = parameters.buffer + [0]
+    // Safe: the library copies what the pointers lead to before it comes back.
+    let isSent = unsafe buffer.withUnsafeBytes { bytes in
+      let values = unsafe parameters.places.map { place -> UnsafePointer<CChar>? in
+        guard let place, let base = bytes.baseAddress else { return nil }
+        return unsafe (base + place.lowerBound).assumingMemoryBound(to: CChar.self)
+      }
+      return unsafe PQsendQueryPrepared(
+        handle, statement.name, Int32(lengths.count), values, lengths, formats, 1)
+    }
+    guard isSent == 1 else { throw lose() }
+  }
+
+  // MARK: - Answers
+
+  /// The answer to the one statement that runs, or to the last of a script.
+  private func takeOnlyAnswer(
+    _ deadline: ContinuousClock.Instant
+  ) throws(PostgresFailure) -> PostgresAnswer {
+    var last: Result<PostgresAnswer, PostgresFailure>?
+    while let result = unsafe try takeResult(deadline) {
+      let answer = unsafe read(result)
+      if isLost { break }
+      // What a script failed with stays, whatever comes behind it.
+      if case .failure = last { continue }
+      last = answer
+    }
+    guard let last, !isLost else { throw lose() }
+    return try last.get()
+  }
+
+  /// The answer to a statement in a pipeline, up to the end of its transaction.
+  private func takePipelined(
+    _ deadline: ContinuousClock.Instant
+  ) throws(PostgresFailure) -> Result<PostgresAnswer, PostgresFailure> {
+    guard let result = unsafe try takeResult(deadline) else { throw lose() }
+    let answer = unsafe read(result)
+    // Nothing ends the answer, and what comes then ends the transaction.
+    guard unsafe try takeResult(deadline) == nil, let end = unsafe try takeResult(deadline) else {
+      throw lose()
+    }
+    defer { unsafe PQclear(end) }
+    guard unsafe PQresultStatus(end) == PGRES_PIPELINE_SYNC else { throw lose() }
+    return answer
+  }
+
+  private func takeResult(
+    _ deadline: ContinuousClock.Instant
+  ) throws(PostgresFailure) -> OpaquePointer? {
+    var isSent = false
+    while !isSent {
+      switch unsafe PQflush(handle) {
+      case 0: isSent = true
+      case 1:
+        guard Waiting.wait(for: descriptor, toWrite: true, until: deadline) else {
+          throw lose("the server takes nothing")
+        }
+        // It may want to be rid of an answer first.
+        guard unsafe PQconsumeInput(handle) == 1 else { throw lose() }
+      default: throw lose()
+      }
+    }
+    while unsafe PQisBusy(handle) != 0 {
+      guard Waiting.wait(for: descriptor, toWrite: false, until: deadline) else {
+        throw lose("the server has not answered in \(answerTime)")
+      }
+      guard unsafe PQconsumeInput(handle) == 1 else { throw lose() }
+    }
+    let result = unsafe PQgetResult(handle)
+    if unsafe PQstatus(handle) != CONNECTION_OK {
+      defer { unsafe PQclear(result) }
+      throw lose()
+    }
+    return unsafe result
+  }
+
+  /// Takes a result over.
+  private func read(_ result: OpaquePointer) -> Result<PostgresAnswer, PostgresFailure> {
+    switch unsafe PQresultStatus(result) {
+    case PGRES_COMMAND_OK, PGRES_TUPLES_OK:
+      return unsafe .success(PostgresAnswer(owning: result))
+    case PGRES_FATAL_ERROR, PGRES_BAD_RESPONSE:
+      defer { unsafe PQclear(result) }
+      return unsafe .failure(
+        .refused(
+          state: field("C", of: result), message: clean(field("M", of: result)),
+          constraint: field("n", of: result)))
+    default:
+      unsafe PQclear(result)
+      // Such as rows to be copied, which nobody has asked for: there might be no end of it.
+      return .failure(lose("the server answers what was not asked"))
+    }
+  }
+
+  /// What the server says of an error, by the letter its protocol has for that.
+  private func field(_ letter: Unicode.Scalar, of result: OpaquePointer) -> String {
+    guard let text = unsafe PQresultErrorField(result, Int32(letter.value)) else { return "" }
+    return unsafe String(cString: text)
+  }
+
+  // MARK: - Notifications
+
+  /// What the server has called out since this was asked last, as far as it has arrived.
+  func takeNotifications() throws(PostgresFailure) -> [Notification] {
+    guard unsafe PQconsumeInput(handle) == 1 else { throw lose() }
+    var notifications: [Notification] = []
+    while let notification = unsafe PQnotifies(handle) {
+      // Safe: ours until it is freed.
+      let payload = unsafe notification.pointee.extra.map { unsafe String(cString: $0) } ?? ""
+      notifications.append(
+        Notification(process: unsafe notification.pointee.be_pid, payload: payload))
+      unsafe PQfreemem(notification)
+    }
+    return notifications
+  }
+}

@@ -1,0 +1,51 @@
+// Things that one thread at a time may have: whoever wants one blocks until one is free. Readers
+// block by contract, on threads that are there for it.
+
+internal import OndolPlatform
+
+/// Lends out things.
+@safe
+final class Turnstile<Element: Sendable>: @unchecked Sendable {
+  // Safe: `free` is touched between lock and unlock only, and both pointers live as long as this.
+  private var free: [Element]
+  private let mutex: UnsafeMutablePointer<pthread_mutex_t>
+  private let condition: UnsafeMutablePointer<pthread_cond_t>
+
+  init(_ elements: [Element]) {
+    free = elements
+    unsafe mutex = .allocate(capacity: 1)
+    unsafe condition = .allocate(capacity: 1)
+    unsafe pthread_mutex_init(mutex, nil)
+    unsafe pthread_cond_init(condition, nil)
+  }
+
+  deinit {
+    unsafe pthread_cond_destroy(condition)
+    unsafe pthread_mutex_destroy(mutex)
+    unsafe condition.deallocate()
+    unsafe mutex.deallocate()
+  }
+
+  /// Lends one to `body`, the one that was given back last. Blocks while there is none.
+  func withOne<R, E: Error>(_ body: (Element) throws(E) -> R) throws(E) -> R {
+    let element = take()
+    defer { giveBack(element) }
+    return try body(element)
+  }
+
+  private func take() -> Element {
+    unsafe pthread_mutex_lock(mutex)
+    defer { unsafe pthread_mutex_unlock(mutex) }
+    while true {
+      if let element = free.popLast() { return element }
+      unsafe pthread_cond_wait(condition, mutex)
+    }
+  }
+
+  private func giveBack(_ element: Element) {
+    unsafe pthread_mutex_lock(mutex)
+    free.append(element)
+    unsafe pthread_cond_signal(condition)
+    unsafe pthread_mutex_unlock(mutex)
+  }
+}

@@ -1,0 +1,75 @@
+// The checks of every store, on a real server.
+
+import OndolEngine
+import OndolPostgres
+import OndolPostgresTestKit
+import Synchronization
+import Testing
+
+private let lastDatabase = Atomic(0)
+
+/// A name that no other test has.
+func newName() -> String {
+  "test\(lastDatabase.add(1, ordering: .relaxed).newValue)"
+}
+
+@Suite struct `A store on PostgreSQL` {
+  private let conformance: StoreConformance
+
+  init() throws {
+    let server = try PostgresServer.shared.get()
+    conformance = StoreConformance {
+      let name = newName()
+      return { try server.store(name) }
+    }
+  }
+
+  @Test(arguments: 1...6 as ClosedRange<UInt64>)
+  func `Keeps what random histories make, as of every commit`(_ seed: UInt64) async throws {
+    try await conformance.histories(seed: seed, steps: 60)
+  }
+
+  @Test(arguments: [2400, 2401, 2410, 8192, 250_000])
+  func `Keeps keys that are longer than an index takes`(_ length: Int) async throws {
+    try await conformance.longKeys(length)
+  }
+
+  @Test(arguments: 1...6 as ClosedRange<UInt64>)
+  func `Refuses what is guarded and has changed, and nothing else`(_ seed: UInt64) async throws {
+    try await conformance.guards(seed: seed, steps: 100)
+  }
+
+  @Test(arguments: [false, true])
+  func `Loses no update when several write`(_ byRange: Bool) async throws {
+    try await conformance.race(writers: 4, additions: 60, byRange: byRange)
+  }
+
+  @Test func `Tells another's history from its own`() async throws {
+    try await conformance.otherHistories()
+  }
+
+  @Test func `Tells what came of a group`() async throws {
+    try await conformance.outcomes()
+  }
+
+  @Test func `Tells the outcome of a group that is under way`() async throws {
+    try await conformance.outcomeRace(rounds: 100)
+  }
+
+  @Test(arguments: 1...4 as ClosedRange<UInt64>)
+  func `Forgets what nobody has pinned, and says so`(_ seed: UInt64) async throws {
+    try await conformance.forgetting(seed: seed)
+  }
+
+  @Test func `Drops keyspaces once nobody sees them`() async throws {
+    try await conformance.dropping()
+  }
+
+  @Test func `Wakes who waits`() async throws {
+    try await conformance.waiting(rounds: 20)
+  }
+
+  @Test func `Says that it is closed`() async throws {
+    try await conformance.closing()
+  }
+}

@@ -1,0 +1,177 @@
+// How a database is found on a server: made once, however many begin at once, told from others in
+// the same tables, and refused when it is not what it was or not what this version knows.
+
+import OndolEngine
+import OndolPostgres
+import OndolPostgresTestKit
+import Testing
+
+@Suite struct `The tables on a server` {
+  private let server: PostgresServer
+
+  init() throws {
+    server = try PostgresServer.shared.get()
+  }
+
+  /// A database of PostgreSQL's without our tables.
+  private func newPlace() throws -> String {
+    let name = newName()
+    try server.sql("create database \(name)")
+    return name
+  }
+
+  @Test func `Those who begin at once have one database a name`() async throws {
+    let place = try newPlace()
+    let heads = try await withThrowingTaskGroup(of: (Int, RemoteHead).self) { tasks in
+      for number in 0..<12 {
+        let store = try server.store("name \(number % 3)", in: place)
+        tasks.addTask {
+          let head = try await store.open(Int64(number) + 1)
+          await store.close(Int64(number) + 1)
+          return (number % 3, head)
+        }
+      }
+      return try await tasks.reduce(into: [(Int, RemoteHead)]()) { $0.append($1) }
+    }
+    let identities = Dictionary(grouping: heads) { $0.0 }.mapValues { Set($0.map(\.1.identity)) }
+    #expect(identities.count == 3)
+    #expect(identities.values.allSatisfy { $0.count == 1 })
+    #expect(Set(identities.values.flatMap { $0 }).count == 3)
+    #expect(heads.allSatisfy { $0.1.point == StoreModel.start })
+    #expect(try server.sql("select count(*) from ondol_database", in: place) == "3")
+    // Whoever has closed keeps nothing from being forgotten.
+    #expect(try server.sql("select count(*) from ondol_pin where process <> 0", in: place) == "0")
+  }
+
+  @Test func `Databases in the same tables have nothing in common`() async throws {
+    let place = try newPlace()
+    let stores = [try server.store("one", in: place), try server.store("두 번째", in: place)]
+    let key: [UInt8] = [0, 0, 16, 0, 1]
+    for (number, store) in stores.enumerated() {
+      let known = try await store.open(1).point
+      #expect(known == StoreModel.start)
+      var group = RemoteGroup(origin: 1, part: 1, known: known)
+      group.guardedRanges = [([], [])]
+      group.commits = [[RemoteWrite(key: key, value: [UInt8(number)])]]
+      guard case .done(let first) = try await store.append(group) else {
+        Issue.record("refused")
+        return
+      }
+      #expect(try store.rows(at: [key], asOf: first).first?.value.last == UInt8(number))
+      #expect(try await store.commits(behind: known, atMost: 9).count == 1)
+      try await store.drop([4096])
+    }
+    for store in stores { await store.close(1) }
+  }
+
+  @Test func `Tables of a later version are refused by name`() async throws {
+    let place = try newPlace()
+    let store = try server.store("one", in: place)
+    _ = try await store.open(1)
+    await store.close(1)
+    try server.sql("update ondol_schema set version = 2", in: place)
+    let later = try server.store("one", in: place)
+    await #expect {
+      try await later.open(1)
+    } throws: { error in
+      guard case .needsNewerVersion(later.name, let reason)? = error as? EngineError else {
+        return false
+      }
+      return reason.contains("version 2")
+    }
+    await later.close(1)
+  }
+
+  @Test(arguments: ["delete from ondol_schema", "update ondol_schema set version = 0"])
+  func `Tables that do not say their version are not ours`(_ change: String) async throws {
+    let place = try newPlace()
+    let store = try server.store("one", in: place)
+    _ = try await store.open(1)
+    await store.close(1)
+    try server.sql(change, in: place)
+    let other = try server.store("one", in: place)
+    await #expect {
+      try await other.open(1)
+    } throws: { error in
+      if case .notADatabase = error as? EngineError { true } else { false }
+    }
+    await other.close(1)
+  }
+
+  @Test func `Another database in the place of one that is open is found out`() async throws {
+    let place = try newPlace()
+    let store = try server.store("one", in: place)
+    let known = try await store.open(1).point
+    let tables = ["database", "log", "row", "long", "pin", "fence", "drop", "content", "schema"]
+    try server.sql("drop table \(tables.map { "ondol_\($0)" }.joined(separator: ", "))", in: place)
+    let other = try server.store("one", in: place)
+    _ = try await other.open(2)
+    // A commit is tried once: over a connection that is about to end it would be unreachable. So
+    // the ends are waited for, for a minute at most.
+    try server.sql(
+      """
+      select count(pg_terminate_backend(pid, 60000)) from pg_stat_activity
+        where application_name = 'ondol' and datname = current_database()
+      """, in: place)
+    let isPoisoned = { (error: any Error) in
+      if case .poisoned = error as? EngineError { true } else { false }
+    }
+    #expect(performing: { try store.rows(at: [[1]], asOf: known) }, throws: isPoisoned)
+    var group = RemoteGroup(origin: 1, part: 1, known: known)
+    group.commits = [[RemoteWrite(key: [0, 0, 16, 0, 1], value: [1])]]
+    let sent = group
+    // The other one has a first commit of the same number and time: its identity tells them apart.
+    await #expect(
+      performing: { _ = try await store.append(sent) }, throws: isPoisoned)
+    await store.close(1)
+    await other.close(2)
+  }
+}
+
+@Suite struct `The address of a server` {
+  @Test func `What people see of it has no password`() throws {
+    let shown = [
+      "postgresql://app:s%65cret@db.example.com:5433/shop?sslmode=require&ondol=a%20b":
+        "postgresql://app@db.example.com:5433/shop?ondol=a b",
+      "postgres://db.example.com/shop?password=secret&user=app":
+        "postgresql://db.example.com/shop?ondol=default",
+      "postgresql:///shop?host=/run/db&port=6000&sslpassword=secret":
+        "postgresql:///shop?host=/run/db&port=6000&ondol=default",
+      "postgresql://app:secret@one:1,two:2/shop?target_session_attrs=any":
+        "postgresql://app@one:1,two:2/shop?ondol=default",
+    ]
+    for (address, name) in shown { #expect(try PostgresStore(address).name == name) }
+  }
+
+  @Test(arguments: [
+    "", "postgresql:/x", "mysql://app:secret@host/x", "postgresql://app:secr@et@host/x",
+    "postgresql://app:sec/ret@host/x", "postgresql://app:sec?ret@host/x",
+    "postgresql://app:secret%@host/x",
+    "postgresql://app:secret@host/x?secret=1", "postgresql://app:secret@host/x?ondol=",
+    "postgresql://app:secret@host/x?ondol=%FF", "postgresql://app:secret@host/x?ondol=%0",
+    "postgresql://app:secret@host/x?ondol=%00", "postgresql://app:secret@host/x\0",
+    "postgresql://app:secret@host/x?ondol=" + String(repeating: "a", count: 256),
+  ])
+  func `One that cannot be read is refused, and no word of it is told`(_ address: String) {
+    #expect {
+      try PostgresStore(address)
+    } throws: { error in
+      guard case .invalid(let reason)? = error as? EngineError else { return false }
+      return !reason.contains("sec")
+    }
+  }
+
+  @Test func `Nobody is told the password that a server refuses`() async throws {
+    let server = try PostgresServer.shared.get()
+    let address =
+      "postgresql://nobody:open%20sesame@/x?host=\(server.directory)"
+    let store = try PostgresStore(address, patience: .zero)
+    await #expect {
+      try await store.open(1)
+    } throws: { error in
+      guard case .unreachable(let reason)? = error as? EngineError else { return false }
+      return reason.contains("nobody") && !reason.contains("sesame")
+    }
+    await store.close(1)
+  }
+}

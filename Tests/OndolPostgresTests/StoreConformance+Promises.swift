@@ -1,0 +1,248 @@
+// The rest of what every store has to do: histories that are another's, outcomes, versions that are
+// forgotten, and waiting.
+
+import OndolEngine
+import Testing
+
+extension StoreConformance {
+  /// Commits one row; the commit.
+  private func put(
+    _ key: [UInt8], _ value: [UInt8]?, behind known: CommitPoint, in store: any RemoteStore,
+    origin: Int64 = 1, part: Int64 = 1
+  ) async throws -> CommitPoint {
+    var group = RemoteGroup(origin: origin, part: part, known: known)
+    group.commits = [[RemoteWrite(key: key, value: value)]]
+    guard case .done(let first) = try await store.append(group) else {
+      Issue.record("refused")
+      return known
+    }
+    return first
+  }
+
+  private static let key: [UInt8] = [0, 0, 16, 0, 5]
+
+  // MARK: - Histories
+
+  /// Commits that are not the store's are told from those that are.
+  func otherHistories() async throws {
+    let store = try makeDatabase()()
+    _ = try await store.open(1)
+    let first = try await put(Self.key, [1], behind: StoreModel.start, in: store)
+    let second = try await put(Self.key, [2], behind: first, in: store)
+    let foreign = [
+      CommitPoint(sequence: first.sequence, time: first.time + 1),
+      CommitPoint(sequence: second.sequence, time: second.time - 1),
+      CommitPoint(sequence: second.sequence.next, time: second.time + 1),
+      CommitPoint(sequence: .zero, time: 1),
+      CommitPoint(sequence: SequenceNumber(rawValue: .max), time: 0),
+    ]
+    for point in foreign {
+      var group = RemoteGroup(origin: 1, part: 9, known: point)
+      group.commits = [[RemoteWrite(key: Self.key, value: [3])]]
+      #expect(try await store.append(group) == .otherHistory)
+      await #expect("\(point)") {
+        try await store.commits(behind: point, atMost: 1)
+      } throws: { error in
+        if case .notInHistory = error as? EngineError { true } else { false }
+      }
+      let reads: [() throws -> [RemoteRow]] = [
+        { try store.rows(at: [Self.key], asOf: point) },
+        { try store.rows(from: [], to: [], reversed: false, atMost: 1, asOf: point) },
+      ]
+      for read in reads {
+        #expect("\(point)") {
+          try read()
+        } throws: { error in
+          if case .poisoned = error as? EngineError { true } else { false }
+        }
+      }
+    }
+    #expect(try await store.commits(behind: second, atMost: 1) == [])
+    await store.close(1)
+  }
+
+  // MARK: - Outcomes
+
+  /// What came of a group is told, and nothing of its origin is committed behind that.
+  func outcomes() async throws {
+    let session = try makeDatabase()
+    let (store, other) = (try session(), try session())
+    _ = try await store.open(1)
+    _ = try await other.open(2)
+    let first = try await put(
+      Self.key, [1], behind: StoreModel.start, in: store, origin: 5, part: 7)
+    let second = try await put(Self.key, [2], behind: first, in: other, origin: 6, part: 7)
+    #expect(try await store.outcome(of: 7, from: 5) == first)
+    #expect(try await store.outcome(of: 8, from: 5) == nil)
+    #expect(try await store.outcome(of: 7, from: 9) == nil)
+    for origin: Int64 in [5, 9] {
+      var group = RemoteGroup(origin: origin, part: 10, known: second)
+      group.commits = [[RemoteWrite(key: Self.key, value: [3])]]
+      #expect(try await store.append(group) == .otherHistory)
+    }
+    _ = try await put(Self.key, [4], behind: second, in: other, origin: 6, part: 8)
+    await store.close(1)
+    await other.close(2)
+  }
+
+  /// An outcome that is asked for while the group is under way is the group's.
+  func outcomeRace(rounds: Int) async throws {
+    let session = try makeDatabase()
+    let (store, other) = (try session(), try session())
+    var known = try await store.open(1).point
+    _ = try await other.open(2)
+    for round in 1...rounds {
+      var group = RemoteGroup(origin: Int64(round), part: 1, known: known)
+      group.isDurable = round % 2 == 0
+      group.commits = [[RemoteWrite(key: Self.key, value: [UInt8(round % 256)])]]
+      async let appended = store.append(group)
+      async let told = other.outcome(of: 1, from: Int64(round))
+      let (append, outcome) = (try await appended, try await told)
+      if let outcome {
+        #expect(append == .done(outcome), "round \(round)")
+        known = outcome
+      } else {
+        #expect(append == .otherHistory, "round \(round)")
+      }
+    }
+    await store.close(1)
+    await other.close(2)
+  }
+
+  // MARK: - Versions
+
+  /// What somebody has pinned stays; below that versions go, and asking for them is refused.
+  func forgetting(seed: UInt64) async throws {
+    var chance = Chance(seed: seed)
+    let session = try makeDatabase()
+    let (store, other) = (try session(), try session())
+    _ = try await store.open(1)
+    var model = StoreModel()
+    func write(_ count: Int) async throws {
+      for _ in 0..<count {
+        var group = RemoteGroup(origin: 1, part: 1, known: model.head)
+        group.isDurable = false
+        group.commits = [chance.commit()]
+        guard case .done(let first) = try await store.append(group) else { continue }
+        model.add(group, from: first)
+      }
+    }
+    func check(floor: CommitPoint) async throws {
+      for point in model.points {
+        let keys = Array(Set(model.rows(asOf: model.head).map(\.key) + [chance.key()]))
+        if point.sequence < floor.sequence {
+          #expect(throws: EngineError.superseded(file: store.name), "seed \(seed)") {
+            try store.rows(at: keys, asOf: point)
+          }
+          await #expect(throws: EngineError.superseded(file: store.name)) {
+            try await store.pin(point.sequence, for: 3, microseconds: 1_000_000_000)
+          }
+          await #expect(throws: EngineError.self) {
+            try await store.commits(behind: point, atMost: 1)
+          }
+          var group = RemoteGroup(origin: 1, part: 1, known: point)
+          group.commits = [[RemoteWrite(key: Self.key, value: [3])]]
+          #expect(try await store.append(group) == .otherHistory)
+        } else {
+          for reversed in [false, true] {
+            #expect(
+              try store.rows(from: [], to: [], reversed: reversed, atMost: 1000, asOf: point)
+                == model.rows(asOf: point), "seed \(seed)")
+          }
+          let news = try await store.commits(behind: point, atMost: 1000)
+          #expect(news.map(\.point) == model.commits(behind: point).map(\.point))
+        }
+      }
+    }
+
+    try await write(20)
+    let pinned = try await other.open(2).point
+    #expect(pinned == model.head)
+    try await write(20)
+    // The first session still reads what was before all.
+    #expect(try await store.forget() == 0)
+    try await check(floor: StoreModel.start)
+    _ = try await store.pin(model.head.sequence, for: 1, microseconds: 1_000_000_000)
+    while try await other.forget() > 0 {}
+    try await check(floor: pinned)
+    try await write(10)
+    await other.close(2)
+    _ = try await store.pin(model.head.sequence, for: 1, microseconds: 1_000_000_000)
+    var gone = 0
+    while case let count = try await store.forget(), count > 0 { gone += count }
+    #expect(gone > 0)
+    try await check(floor: model.head)
+    try await write(5)
+    try await check(floor: model.points[model.points.count - 6])
+    await store.close(1)
+  }
+
+  /// Rows of keyspaces that are dropped stay for those who see them, and go then.
+  func dropping() async throws {
+    let session = try makeDatabase()
+    let (store, other) = (try session(), try session())
+    _ = try await store.open(1)
+    var known = StoreModel.start
+    let long = [UInt8](repeating: 3, count: 5000)
+    for keyspace: UInt8 in [6, 7, 8] {
+      for tail in [[1], long] {
+        known = try await put([0, 0, 0, keyspace] + tail, [keyspace], behind: known, in: store)
+      }
+    }
+    known = try await put([255, 255, 255, 255, 1], [9], behind: known, in: store)
+    let before = try await other.open(2).point
+    // The commit as of which they are not seen any more comes first.
+    known = try await put([0, 0, 0, 6, 2], [6], behind: known, in: store)
+    try await store.drop([7, .max])
+    _ = try await store.pin(known.sequence, for: 1, microseconds: 1_000_000_000)
+    while try await store.forget() > 0 {}
+    let all = { (point: CommitPoint) in
+      try store.rows(from: [], to: [], reversed: false, atMost: 100, asOf: point)
+        .map { $0.key[0] == 255 ? 255 : $0.key[3] }
+    }
+    #expect(try all(before) == [6, 6, 7, 7, 8, 8, 255])
+    await other.close(2)
+    while try await store.forget() > 0 {}
+    #expect(try all(known) == [6, 6, 6, 8, 8])
+    await store.close(1)
+  }
+
+  // MARK: - Waiting
+
+  /// Who waits is woken by what another session commits, and by being cancelled.
+  func waiting(rounds: Int) async throws {
+    let session = try makeDatabase()
+    let (store, other) = (try session(), try session())
+    var known = try await store.open(1).point
+    _ = try await other.open(2)
+    for _ in 0..<rounds {
+      let sequence = known.sequence
+      async let heard = other.waitForCommits(behind: sequence, atMost: 600_000_000)
+      known = try await put(Self.key, [1], behind: known, in: store)
+      #expect(await heard == known.sequence)
+    }
+    // Nothing is to be waited for.
+    #expect(await other.waitForCommits(behind: .zero, atMost: 600_000_000) == known.sequence)
+    let sequence = known.sequence
+    await withTaskGroup(of: Void.self) { tasks in
+      tasks.addTask { _ = await other.waitForCommits(behind: sequence, atMost: 600_000_000) }
+      tasks.cancelAll()
+    }
+    #expect(await other.waitForCommits(behind: sequence, atMost: 1000) == sequence)
+    try await store.synchronize()
+    await store.close(1)
+    await other.close(2)
+  }
+
+  /// A store that is closed says so.
+  func closing() async throws {
+    let store = try makeDatabase()()
+    let point = try await store.open(1).point
+    await store.close(1)
+    await #expect(throws: EngineError.closed) { try await store.synchronize() }
+    await #expect(throws: EngineError.closed) { try await store.commits(behind: point, atMost: 1) }
+    #expect(throws: EngineError.closed) { try store.rows(at: [Self.key], asOf: point) }
+    _ = await store.waitForCommits(behind: .zero, atMost: 600_000_000)
+    await store.close(1)
+  }
+}

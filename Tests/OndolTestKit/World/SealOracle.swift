@@ -1,0 +1,101 @@
+// Encryption under watch: keys as an app's, and a witness who is told of every sealing. A nonce
+// that comes a second time with the same key, in whatever life of the database, would give away
+// what was sealed with it.
+
+internal import Ondol
+package import OndolEngine
+
+/// Opens and makes keys, and notes every nonce that is used with them.
+package final class SealOracle: Vault {
+  private struct State: Sendable {
+    /// Files by their names among all files.
+    var files: [[UInt8]: Int] = [:]
+    var used: Set<Sealing> = []
+    var repeated: String?
+  }
+
+  private struct Sealing: Hashable, Sendable {
+    var file: Int
+    var nonce: SealNonce
+  }
+
+  private let vault: DatabaseVault
+  private let state = Guarded(State())
+
+  /// - Parameter key: the bytes of the app's key.
+  package init(key: [UInt8] = TestedEncryption.key) {
+    vault = DatabaseVault(.key(key))
+  }
+
+  /// How many units were sealed.
+  package var count: Int { state.withLock { $0.used.count } }
+
+  /// A nonce that was used twice with one key, if there was one.
+  package var repeated: String? { state.withLock { $0.repeated } }
+
+  package func makeKey(
+    for identity: [UInt8]
+  ) throws(EngineError) -> (key: any MasterKey, kept: [UInt8]) {
+    let (key, kept) = try vault.makeKey(for: identity)
+    return (WatchedKey(key, by: self), kept)
+  }
+
+  package func openKey(
+    _ kept: [UInt8], for identity: [UInt8]
+  ) throws(EngineError) -> (any MasterKey)? {
+    try vault.openKey(kept, for: identity).map { WatchedKey($0, by: self) }
+  }
+
+  fileprivate func note(_ file: [UInt8], _ nonce: SealNonce) {
+    state.withLock { state in
+      let number = state.files[file] ?? state.files.count
+      state.files[file] = number
+      let isNew = state.used.insert(Sealing(file: number, nonce: nonce)).inserted
+      if !isNew, state.repeated == nil { state.repeated = "\(nonce) in \(file)" }
+    }
+  }
+}
+
+private final class WatchedKey: MasterKey {
+  private let base: any MasterKey
+  private let oracle: SealOracle
+  /// What tells it from other keys: lives that are told apart by nothing else have other keys.
+  private let mark: [UInt8]
+
+  init(_ base: any MasterKey, by oracle: SealOracle) {
+    self.base = base
+    self.oracle = oracle
+    mark = base.proof(of: [])
+  }
+
+  func cipher(for context: [UInt8]) -> any FileCipher {
+    WatchedCipher(base.cipher(for: context), mark + context, oracle)
+  }
+
+  var secret: [UInt8] { base.secret }
+
+  func proof(of bytes: [UInt8]) -> [UInt8] { base.proof(of: bytes) }
+}
+
+private final class WatchedCipher: FileCipher {
+  private let base: any FileCipher
+  private let file: [UInt8]
+  private let oracle: SealOracle
+
+  init(_ base: any FileCipher, _ file: [UInt8], _ oracle: SealOracle) {
+    self.base = base
+    self.file = file
+    self.oracle = oracle
+  }
+
+  func seal(_ bytes: inout [UInt8], from start: Int, nonce: SealNonce, context: [UInt8]) {
+    oracle.note(file, nonce)
+    base.seal(&bytes, from: start, nonce: nonce, context: context)
+  }
+
+  func open(
+    _ sealed: RawSpan, nonce: SealNonce, context: [UInt8], appendingTo output: inout [UInt8]
+  ) -> Bool {
+    base.open(sealed, nonce: nonce, context: context, appendingTo: &output)
+  }
+}
