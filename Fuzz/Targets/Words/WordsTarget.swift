@@ -69,10 +69,11 @@ enum WordsTarget: FuzzTarget {
 
   private static func searchText(_ input: inout FuzzInput) {
     let matchesAll = input.flag()
+    let tokenizer = input.flag() ? Tokenizer.english : Tokenizer()
     let question = String(decoding: input.take(input.below(64)), as: UTF8.self)
     let text = String(decoding: input.rest(), as: UTF8.self)
-    let search = ParsedSearch(question, matchesAll: matchesAll, Tokenizer())
-    let ranges = search.ranges(in: text, Tokenizer())
+    let search = ParsedSearch(question, matchesAll: matchesAll, tokenizer)
+    let ranges = search.ranges(in: text, tokenizer)
     let count = text.utf8.count
     demand(
       ranges.allSatisfy { $0.lowerBound < $0.upperBound && $0.upperBound <= count }
@@ -83,6 +84,7 @@ enum WordsTarget: FuzzTarget {
 
   private static func repeatTexts(_ input: inout FuzzInput) {
     var builder = RunBuilder()
+    let tokenizer = input.flag() ? Tokenizer.english : Tokenizer()
     var expected: [[UInt8]: [(document: UInt32, count: Int, length: Int)]] = [:]
     for document in 0..<UInt32(1 + input.below(4)) {
       var writer = FreshRowWriter()
@@ -90,7 +92,7 @@ enum WordsTarget: FuzzTarget {
       var counts: [[UInt8]: Int] = [:]
       for field in 1...UInt8(1 + input.below(3)) {
         let text = String(decoding: input.take(input.below(200)), as: UTF8.self)
-        let list = Tokenizer().tokens(of: text)
+        let list = tokenizer.tokens(of: text)
         writer.addField(list)
         lengths.append(list.tokens.count)
         for place in list.tokens.indices {
@@ -142,8 +144,8 @@ enum WordsTarget: FuzzTarget {
       + [
         [1] + row, [1] + state.bytes, [1] + place,
         [1] + SearchedDocument(lengths: [5, 0, 3], tail: [1, 2, 3]).bytes,
-        [2, 1, 40] + Array("+온돌 \"a b\" NEAR(la* 방, 3) -x NOT y lamp 온돌방 옆 lamp a b".utf8),
-        [3, 3, 2, 60] + Array("온돌방에서 잤다 the lamp, the lantern Straße 温泉に行く é".utf8),
+        [2, 1, 1, 40] + Array("+온돌 \"a b\" NEAR(la* 방, 3) -x NOT y lamp 온돌방 옆 lamp a b".utf8),
+        [3, 1, 3, 2, 60] + Array("온돌방에서 잤다 the lamp, the lantern Straße 温泉に行く é".utf8),
       ]
   }
 }

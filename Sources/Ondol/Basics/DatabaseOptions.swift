@@ -111,6 +111,11 @@ extension Database {
     /// read; opening a database in the clear with a key throws `.invalidArgument`.
     public var encryption: Encryption?
 
+    /// What makes words of texts for indexes of the app's own kind, see `SearchTokenizer`. Those
+    /// that indexes were made with must be there whenever such an index is searched or its fields
+    /// are written: without them that throws `.failedPrecondition`. Everything else goes on.
+    public var tokenizers: [any SearchTokenizer] = []
+
     /// Options with these properties and the defaults of all others.
     ///
     /// - Parameters:
@@ -127,13 +132,15 @@ extension Database {
     ///   - changeRetention: for how long changes can be read again; not at all when nil.
     ///   - fileLimit: files that are open at once; half of what the process may have when nil.
     ///   - encryption: the key of an encrypted database; none when nil.
+    ///   - tokenizers: what makes words of texts for indexes of the app's own kind.
     public init(
       durability: Durability = .power, cacheSize: Int = 64 << 20, shardCount: Int = 4,
       logger: Logger = Logger(label: "ondol"), clock: (@Sendable () -> Int64)? = nil,
       automaticID: (@Sendable () -> String)? = nil, automaticIndexes: Bool = false,
       access: Access = .readWrite, changeRetention: ChangeRetention? = nil, fileLimit: Int? = nil,
-      encryption: Encryption? = nil
+      encryption: Encryption? = nil, tokenizers: [any SearchTokenizer] = []
     ) {
+      self.tokenizers = tokenizers
       self.encryption = encryption
       self.fileLimit = fileLimit
       self.access = access
@@ -166,6 +173,7 @@ extension Database {
           path: path)
       }
       try encryption?.check(for: path)
+      try checkTokenizers(path)
     }
 
     /// Throws `.unimplemented` for what a database on a store cannot have.

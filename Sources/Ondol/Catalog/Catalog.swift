@@ -129,6 +129,9 @@ final class Catalog: Sendable {
   /// Whether commits say in the log what they changed, see ChangeRecord.
   let keepsChanges: Bool
 
+  /// What makes words of texts beside the library's own ways.
+  let tokenizers: OwnTokenizers
+
   /// Indexes that a transaction's own writes have made of no use for its queries.
   private let unsettledIndexes: Set<Keyspace>
   /// Where collections of a group are; shared by all copies.
@@ -137,8 +140,9 @@ final class Catalog: Sendable {
   /// - Parameter hasOtherWriters: whether somebody else writes the database, too or alone.
   init(
     clock: @escaping @Sendable () -> Int64, keepsChanges: Bool = false,
-    hasOtherWriters: Bool = false
+    hasOtherWriters: Bool = false, tokenizers: [any SearchTokenizer] = []
   ) {
+    self.tokenizers = OwnTokenizers(tokenizers)
     directory = GroupDirectory(isKept: !hasOtherWriters)
     pictures = Guarded(Pictures())
     schemas = DeclaredSchemas()
@@ -156,6 +160,7 @@ final class Catalog: Sendable {
     schemas = catalog.schemas
     clock = catalog.clock
     keepsChanges = catalog.keepsChanges
+    tokenizers = catalog.tokenizers
     unsettledIndexes = indexes
     directory = catalog.directory
   }

@@ -26,12 +26,13 @@ internal import OndolEngine
 
 /// How an index finds words.
 struct SearchKind: Sendable, Hashable {
-  /// The tokenizer's number.
-  var tokenizer = 1
+  var tokenizer = TokenizerName.plain
   /// How much occurrences in each field count, in thousandths.
   var weights: [Int]
 
-  static let tokenizerLimit = 1
+  /// Numbers of tokenizers, part of the file format; the name and the version of an app's own
+  /// follow.
+  fileprivate static let (plain, english, own) = (1, 2, 3)
   static let greatestWeight = 1_000_000
 
   /// The fields, with weights behind those that have one, and what the index is.
@@ -43,25 +44,47 @@ struct SearchKind: Sendable, Hashable {
       while digits.last == "0" { digits.removeLast() }
       return "\(field)^\(weight / 1000)" + (digits.isEmpty ? "" : ".\(digits)")
     }
-    return texts.joined(separator: ",") + " search"
+    return texts.joined(separator: ",") + " search" + (tokenizer == .plain ? "" : " \(tokenizer)")
   }
 }
 
 extension [UInt8] {
   /// Appends how an index finds words.
   mutating func append(_ search: SearchKind) {
-    appendVarint(search.tokenizer)
+    switch search.tokenizer {
+    case .plain: appendVarint(SearchKind.plain)
+    case .english: appendVarint(SearchKind.english)
+    case .own(let name, let version):
+      appendVarint(SearchKind.own)
+      append(texts: [name])
+      appendVarint(version)
+    }
     for weight in search.weights { appendVarint(weight) }
   }
 }
 
 extension ByteReader {
   @_lifetime(self: copy self)
-  mutating func searchKind(of fields: [IndexField]) throws(MalformedBytes) -> SearchKind {
-    let tokenizer = try count(atMost: Int(UInt32.max))
-    guard tokenizer >= 1, tokenizer <= SearchKind.tokenizerLimit else {
-      throw .newer(at: offset, "an index of words with the unknown tokenizer \(tokenizer)")
+  private mutating func tokenizerName() throws(MalformedBytes) -> TokenizerName {
+    let number = try count(atMost: Int(UInt32.max))
+    switch number {
+    case SearchKind.plain: return .plain
+    case SearchKind.english: return .english
+    case SearchKind.own:
+      let names = try texts()
+      let version = try count(atMost: TokenizerName.greatestVersion)
+      guard names.count == 1, TokenizerName.isValid(names[0]), version > 0 else {
+        throw MalformedBytes(at: offset, "an index of words by a tokenizer without a name")
+      }
+      return .own(names[0], version: version)
+    default:
+      throw .newer(at: offset, "an index of words with the unknown tokenizer \(number)")
     }
+  }
+
+  @_lifetime(self: copy self)
+  mutating func searchKind(of fields: [IndexField]) throws(MalformedBytes) -> SearchKind {
+    let tokenizer = try tokenizerName()
     guard fields.count <= FreshRow.mostFields else {
       throw MalformedBytes(at: offset, "an index of words of \(fields.count) fields")
     }
@@ -239,8 +262,9 @@ extension IndexDefinition {
   }
 
   /// The terms of a document as they lie in row 00; nil when there are none.
-  func freshRow(of texts: [String?]) -> [UInt8]? {
-    let tokenizer = Tokenizer()
+  ///
+  /// - Parameter tokenizer: the index's.
+  func freshRow(of texts: [String?], _ tokenizer: Tokenizer) -> [UInt8]? {
     var writer = FreshRowWriter()
     for text in texts { writer.addField(text.map { tokenizer.tokens(of: $0) }) }
     return writer.row()
@@ -256,7 +280,55 @@ extension IndexDefinition {
   }
 }
 
+extension IndexKind {
+  /// Whether the terms of both are made in the same way.
+  func hasTokenizer(of other: IndexKind) -> Bool { search?.tokenizer == other.search?.tokenizer }
+}
+
+/// Tokenizers of the app's own, as it gave them when it opened the database.
+struct OwnTokenizers: Sendable {
+  private var known: [TokenizerName: Tokenizer] = [:]
+
+  init(_ tokenizers: [any SearchTokenizer] = []) {
+    for own in tokenizers {
+      let tokenizer = Tokenizer(own)
+      known[tokenizer.name] = tokenizer
+    }
+  }
+
+  /// The tokenizer that the catalog knows by a name; nil when the app did not give it.
+  subscript(name: TokenizerName) -> Tokenizer? {
+    switch name {
+    case .plain: Tokenizer()
+    case .english: .english
+    case .own: known[name]
+    }
+  }
+}
+
+extension Catalog {
+  /// Whether all is there that an index is made with.
+  func canBuild(_ kind: IndexKind) -> Bool {
+    kind.search.map { tokenizers[$0.tokenizer] != nil } ?? true
+  }
+}
+
 extension Rows {
+  /// The tokenizer that an index of words is made with.
+  ///
+  /// - Parameter pattern: the collections that the index is of.
+  func tokenizer(
+    of index: IndexDefinition, _ pattern: some CustomStringConvertible
+  ) throws(DatabaseError) -> Tokenizer {
+    guard let name = index.kind.search?.tokenizer, let known = catalog.tokenizers[name] else {
+      throw DatabaseError(
+        .failedPrecondition,
+        "the index '\(index.name)' is made with a tokenizer that the database was opened without",
+        suggestion: "give it in Options.tokenizers, or drop the index", path: "\(pattern)")
+    }
+    return known
+  }
+
   /// The generation that documents written now belong to.
   func searchGeneration(of index: IndexDefinition) throws(DatabaseError) -> UInt64 {
     guard let bytes = try row(index.searchKeys.state) else { return SearchState().nextRun }

@@ -14,17 +14,19 @@ extension Batch {
   ///
   /// - Parameters:
   ///   - key: the document's.
+  ///   - tokenizer: the index's; asked for when the texts have changed.
   ///   - isStored: whether there is a row of the document in the snapshot.
   ///   - generation: the present one, whose end the batch is guarded against.
   mutating func changeWords(
     of index: IndexDefinition, from before: [String: Value]?, to after: [String: Value]?,
-    at key: [UInt8], isStored: Bool, generation: UInt64, in rows: Rows
+    at key: [UInt8], isStored: Bool, generation: UInt64, in rows: Rows,
+    _ tokenizer: () throws(DatabaseError) -> Tokenizer
   ) throws(DatabaseError) -> Bool {
     let (old, new) = (index.texts(in: before), index.texts(in: after))
     guard !isStored || !zip(old, new).allSatisfy({ isSame($0, $1) }) else { return false }
     let tail = key.dropFirst(Keyspace.prefixLength)
     let keys = index.searchKeys
-    let row = index.freshRow(of: new)
+    let row = index.freshRow(of: new, try tokenizer())
     let placeKey = keys.place(tail)
     if isStored {
       // Upkeep gathers documents that nobody writes, and does not change them.

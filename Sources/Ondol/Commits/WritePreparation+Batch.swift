@@ -121,7 +121,10 @@ extension WritePreparation {
       guard let (before, after) = document.parts(of: index) else { continue }
       let isPut = try assembly.batch.changeWords(
         of: index, from: before, to: after, at: key, isStored: document.stored != nil,
-        generation: try assembly.generation(of: index, in: rows), in: rows)
+        generation: try assembly.generation(of: index, in: rows), in: rows
+      ) { () throws(DatabaseError) in
+        try rows.tokenizer(of: index, CollectionPattern(collectionOf: document.path))
+      }
       guard isPut else { continue }
       let place = SearchedIndex(
         pattern: CollectionPattern(collectionOf: document.path), keyspace: index.keyspace)

@@ -73,7 +73,8 @@ public final class Database: Sendable {
     self.environment = environment
     let keepsChanges = options.changeRetention != nil
     catalog = Catalog(
-      clock: environment.now, keepsChanges: keepsChanges, hasOtherWriters: engine.hasOtherWriters)
+      clock: environment.now, keepsChanges: keepsChanges, hasOtherWriters: engine.hasOtherWriters,
+      tokenizers: options.tokenizers)
     contents = ContentStore(
       engine: engine, catalog: catalog, options: options, environment: environment)
     observers = Observers(engine, audience)

@@ -51,9 +51,20 @@ struct CollectionCheck: SteppedCheck {
     indexes = entry.allIndexes.filter { $0.state == .ready && !$0.kind.isOfWords }
     links = entry.links
     found = Array(repeating: 0, count: indexes.count)
-    wordsChecks = entry.searches.filter { $0.state == .ready }.map {
-      WordsCheck(pattern, entry, $0, in: rows)
+    var wordsChecks: [WordsCheck] = []
+    for index in entry.searches where index.state == .ready {
+      if let check = WordsCheck(pattern, entry, index, in: rows) {
+        wordsChecks.append(check)
+      } else {
+        findings.append(
+          Finding(
+            .warning, .index,
+            "what the index '\(index.name)' says was not compared: the tokenizer that it is made"
+              + " with is not at hand", collection: pattern.description,
+            hint: "the app that brings the tokenizer can check it"))
+      }
     }
+    self.wordsChecks = wordsChecks
   }
 
   var isDone: Bool { if case .done = phase { true } else { false } }

@@ -99,7 +99,10 @@ extension Database {
       var names: [ExactText: Set<ExactText>] = [:]
       for family in try rows.catalog.families(in: rows) {
         for (pattern, entry) in family.collections {
-          let ready = entry.allIndexes.filter { $0.state == .ready }
+          // One whose tokenizer an app brings is built when the app opens the database.
+          let ready = entry.allIndexes.filter {
+            $0.state == .ready || !rows.catalog.canBuild($0.kind)
+          }
           names[ExactText(pattern.description)] = Set(ready.map { ExactText($0.name) })
         }
       }

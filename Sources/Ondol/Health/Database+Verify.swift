@@ -141,7 +141,7 @@ extension Database {
   ) async -> [CollectionCheck] {
     do throws(DatabaseError) {
       // The rows are in question, so no picture of them counts.
-      let catalog = Catalog(clock: environment.now)
+      let catalog = Catalog(clock: environment.now, tokenizers: options.tokenizers)
       let rows = Rows(snapshot, catalog, mayBlock: true)
       let family = try await snapshot.readBlocking { () throws(DatabaseError) in
         try catalog.family(root, in: rows)

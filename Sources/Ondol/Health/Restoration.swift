@@ -430,7 +430,9 @@ package final class Restoration: @unchecked Sendable {
     for family in try await database.families() {
       for (pattern, entry) in family.collections {
         ready[pattern] = Set(
-          entry.allIndexes.filter { $0.state == .ready }.map { ExactText($0.name) })
+          // One whose tokenizer an app brings is built when the app opens the database.
+          entry.allIndexes.filter { $0.state == .ready || !database.catalog.canBuild($0.kind) }
+            .map { ExactText($0.name) })
       }
     }
     for collection in collections {

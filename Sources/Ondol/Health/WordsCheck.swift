@@ -32,6 +32,7 @@ struct WordsCheck: SteppedCheck {
   private let documents: Keyspace
   private let symbols: SymbolTable
   private let index: IndexDefinition
+  private let tokenizer: Tokenizer
   private let rows: Rows
   private var state = SearchState()
   private var runs: [Run] = []
@@ -48,10 +49,14 @@ struct WordsCheck: SteppedCheck {
 
   private static let stepCount = 256
 
+  /// Nil when the index's tokenizer is not known, and nobody can say what its words are.
+  ///
   /// - Parameter index: one that is ready.
-  init(
+  init?(
     _ pattern: CollectionPattern, _ entry: CollectionEntry, _ index: IndexDefinition, in rows: Rows
   ) {
+    guard let tokenizer = try? rows.tokenizer(of: index, pattern) else { return nil }
+    self.tokenizer = tokenizer
     self.pattern = pattern
     self.index = index
     self.rows = rows
@@ -146,7 +151,7 @@ struct WordsCheck: SteppedCheck {
   private mutating func check(
     _ tail: [UInt8], _ fields: [String: Value], _ key: [UInt8]
   ) throws(DatabaseError) {
-    let row = index.freshRow(of: index.texts(in: fields))
+    let row = index.freshRow(of: index.texts(in: fields), tokenizer)
     let stored = try rows.searchedPlace(of: tail, in: index)
     switch (stored, row) {
     case (nil, nil): return

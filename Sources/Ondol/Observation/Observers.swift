@@ -41,6 +41,10 @@ enum ListeningPlace: Hashable, Sendable {
 struct Subscription: Sendable {
   var place: ListeningPlace
   var predicates: [AccessPredicate]
+
+  func isSame(as other: Subscription) -> Bool {
+    place == other.place && Set(predicates) == Set(other.predicates)
+  }
 }
 
 /// Everybody who listens to a database.
@@ -125,6 +129,20 @@ final class Observers: Sendable {
       }
       state.shared[key]?.documents = documents
       return !documents.isSubset(of: shared.documents)
+    }
+  }
+
+  /// Has the watch for `key` found by these subscriptions and by no others; answers whether it was
+  /// found by others before.
+  func listen(by subscriptions: [Subscription], for key: WatchKey) -> Bool {
+    state.withLock { state in
+      guard let shared = state.shared[key],
+        !shared.subscriptions.elementsEqual(subscriptions, by: { $0.isSame(as: $1) })
+      else { return false }
+      for old in shared.subscriptions { state.remove(shared.watch, old) }
+      for new in subscriptions { state.insert(shared.watch, new) }
+      state.shared[key]?.subscriptions = subscriptions
+      return true
     }
   }
 

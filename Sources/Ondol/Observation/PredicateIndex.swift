@@ -17,7 +17,7 @@ enum AccessPredicate: Hashable, Sendable {
   /// The value of a field, as bytes.
   case range(QueryField, KeyRange)
   /// A term of a field's text.
-  case term(QueryField, SearchTerm)
+  case term(ListenedText, SearchTerm)
   /// None: every document of the collection.
   case every
 }
@@ -119,7 +119,7 @@ struct PredicateIndex: Sendable {
 
   private var ids: [ExactText: [any CommitListener]] = [:]
   private var fields: [QueryField: FieldListeners] = [:]
-  private var texts: [QueryField: TermListeners] = [:]
+  private var texts: [ListenedText: TermListeners] = [:]
   private var every: [any CommitListener] = []
 
   var isEmpty: Bool { ids.isEmpty && fields.isEmpty && texts.isEmpty && every.isEmpty }
@@ -143,10 +143,10 @@ struct PredicateIndex: Sendable {
         visit(listeners, after, body)
       }
     }
-    for (field, listeners) in texts {
+    for (text, listeners) in texts {
       listeners.visit(
-        change.before.flatMap { field.value(in: $0, name: .null)?.string },
-        change.after.flatMap { field.value(in: $0, name: .null)?.string }, body)
+        change.before.flatMap { text.field.value(in: $0, name: .null)?.string },
+        change.after.flatMap { text.field.value(in: $0, name: .null)?.string }, body)
     }
   }
 
@@ -190,8 +190,8 @@ struct PredicateIndex: Sendable {
       fields[field, default: FieldListeners()].elements[key, default: []].append(listener)
     case .range(let field, let range):
       fields[field, default: FieldListeners()].ranges.insert(listener, range)
-    case .term(let field, let term):
-      texts[field, default: TermListeners()].insert(listener, term)
+    case .term(let text, let term):
+      texts[text, default: TermListeners(text.tokenizer)].insert(listener, term)
     case .every: every.append(listener)
     }
   }
@@ -202,13 +202,13 @@ struct PredicateIndex: Sendable {
     case .value(let field, let key): fields[field]?.values.remove(listener, at: key)
     case .element(let field, let key): fields[field]?.elements.remove(listener, at: key)
     case .range(let field, let range): fields[field]?.ranges.remove(range) { $0 === listener }
-    case .term(let field, let term): texts[field]?.remove(listener, term)
+    case .term(let text, let term): texts[text]?.remove(listener, term)
     case .every: every.removeAll { $0 === listener }
     }
     switch predicate {
     case .value(let field, _), .element(let field, _), .range(let field, _):
       if fields[field]?.isEmpty == true { fields[field] = nil }
-    case .term(let field, _): if texts[field]?.isEmpty == true { texts[field] = nil }
+    case .term(let text, _): if texts[text]?.isEmpty == true { texts[text] = nil }
     case .id, .every: break
     }
   }

@@ -68,16 +68,21 @@ extension SearchQuery {
           startTail: search.start?.tail ?? []))
       return WatchListener(database, key) { () throws(DatabaseError) in
         let plan = try LiveQueryPlan(shape, in: database)
-        let subscription = Subscription(
-          place: ListeningPlace(shape.source), predicates: search.predicates)
-        return database.observers.attach(key, [subscription]) {
+        let place = ListeningPlace(shape.source)
+        return database.observers.attach(key, search.subscriptions(at: place, Tokenizer())) {
           Watch { (moment) throws(DatabaseError) in
-            let (snapshot, point) = try database.datedSnapshot(moment)
-            let matches = try await database.read(snapshot, canBeCancelled: true) {
-              (rows) throws(DatabaseError) in
-              try search.matches(in: rows)
+            while true {
+              let (snapshot, point) = try database.datedSnapshot(moment)
+              let found = try await database.read(snapshot, canBeCancelled: true) {
+                (rows) throws(DatabaseError) in
+                try search.matchesAndTokenizer(in: rows)
+              }
+              let subscriptions = search.subscriptions(at: place, found.tokenizer)
+              // Where the index has other terms, commits since the snapshot went by unseen.
+              if !database.observers.listen(by: subscriptions, for: key) {
+                return Evaluation(view: SearchView(plan, found.matches), point: point)
+              }
             }
-            return Evaluation(view: SearchView(plan, matches), point: point)
           }
         }
       } element: { (view: SearchView, _) in
@@ -86,13 +91,15 @@ extension SearchQuery {
     }
   }
 
-  /// By what the search is found.
-  private var predicates: [AccessPredicate] {
-    let parsed = ParsedSearch(text, matchesAll: matching == .all, Tokenizer())
+  /// By what the search is found, in an index of the tokenizer's terms.
+  private func subscriptions(at place: ListeningPlace, _ tokenizer: Tokenizer) -> [Subscription] {
+    let parsed = ParsedSearch(text, matchesAll: matching == .all, tokenizer)
     var predicates: Set<AccessPredicate> = []
     for term in parsed.cover {
-      for field in fields { predicates.insert(.term(.field(field), term)) }
+      for field in fields {
+        predicates.insert(.term(ListenedText(field: .field(field), tokenizer: tokenizer), term))
+      }
     }
-    return Array(predicates)
+    return [Subscription(place: place, predicates: Array(predicates))]
   }
 }

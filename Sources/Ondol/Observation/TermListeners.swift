@@ -4,6 +4,12 @@
 
 internal import OndolEngine
 
+/// A field's text, and what terms are made of it.
+struct ListenedText: Hashable, Sendable {
+  var field: QueryField
+  var tokenizer: Tokenizer
+}
+
 /// The listeners of one field's words.
 struct TermListeners: Sendable {
   private struct Listened: Sendable {
@@ -20,6 +26,12 @@ struct TermListeners: Sendable {
   /// Those of beginnings.
   private var beginnings = IntervalTree<any CommitListener>()
 
+  private let tokenizer: Tokenizer
+
+  init(_ tokenizer: Tokenizer) {
+    self.tokenizer = tokenizer
+  }
+
   var isEmpty: Bool { exact.isEmpty && beginnings.isEmpty }
 
   /// Shows who listens to a word of the texts, some perhaps several times.
@@ -33,7 +45,7 @@ struct TermListeners: Sendable {
   }
 
   private func visit(_ text: String, _ body: (any CommitListener) -> Void) {
-    let list = Tokenizer().tokens(of: text)
+    let list = tokenizer.tokens(of: text)
     for token in list.tokens {
       if !exact.isEmpty {
         var hash = TermFilter.seed

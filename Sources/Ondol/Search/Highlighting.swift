@@ -20,8 +20,9 @@ extension ParsedSearch {
       }
     }
     var ranges: [Range<Int>] = []
-    for position in found.sorted() {
-      let next = list.tokens[position].source
+    // An app's own tokenizer may name parts of a text in any order.
+    let sources = found.map { list.tokens[$0].source }.filter { !$0.isEmpty }
+    for next in sources.sorted(by: { $0.lowerBound < $1.lowerBound }) {
       if let last = ranges.last, next.lowerBound <= last.upperBound {
         ranges[ranges.count - 1] = last.lowerBound..<max(last.upperBound, next.upperBound)
       } else {

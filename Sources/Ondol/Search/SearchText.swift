@@ -74,7 +74,7 @@ struct ParsedSearch: Sendable, Hashable {
         return .any(places.map { unit(SearchUnit(form: .phrase, places: [$0], text: text)) })
       }
       let whole = unit(SearchUnit(form: .phrase, places: places, text: text))
-      guard let stem = Particles.stem(of: text) else { return whole }
+      guard tokenizer.knowsParticles, let stem = Particles.stem(of: text) else { return whole }
       let shorter = Self.places(of: stem, tokenizer)
       guard !shorter.isEmpty else { return whole }
       return .any([whole, unit(SearchUnit(form: .phrase, places: shorter, text: stem))])
@@ -86,9 +86,9 @@ struct ParsedSearch: Sendable, Hashable {
       var places = Self.places(of: text, tokenizer)
       guard let last = places.popLast() else { return nil }
       // Pairs are beginnings as they are: what goes on, goes on behind them.
-      let list = tokenizer.tokens(of: text)
+      let list = tokenizer.beginnings(of: text)
       let isPair = list.tokens.last.map { $0.kind != .word && !$0.isAlone } ?? false
-      places.append(isPair ? last : last.map { .prefix($0.bytes) })
+      places.append(isPair ? last : Self.beginning(list.term(list.tokens.count - 1), last))
       return unit(SearchUnit(form: .phrase, places: places, text: text + "*"))
     case .near(let words, let distance):
       let places = words.flatMap { Self.places(of: $0, tokenizer) }
@@ -96,6 +96,12 @@ struct ParsedSearch: Sendable, Hashable {
       return unit(
         SearchUnit(form: .near(distance), places: places, text: words.joined(separator: " ")))
     }
+  }
+
+  /// Terms that begin so, and those that are whole and do not: `heating*` is also `heat`, the stem
+  /// of the word that was typed.
+  private static func beginning(_ term: [UInt8], _ whole: SearchPlace) -> SearchPlace {
+    [.prefix(term)] + whole.filter { !$0.bytes.starts(with: term) }
   }
 
   /// The places of a text's terms. One letter alone of a script that is searched in pairs may be

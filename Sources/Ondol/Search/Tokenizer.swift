@@ -1,5 +1,5 @@
-// Tokenizer 1: from a text to the terms of an index. Pure and frozen: rows of an index are made
-// with it at a write and must be the same when they are made again years later.
+// From a text to the terms of an index. Pure and frozen: rows of an index are made with it at a
+// write and must be the same when they are made again years later. Tokenizer 1:
 //
 //   words     Latin, Greek, Cyrillic, digits and whatever has blanks between its words: one token a
 //             word, without case, accents and width
@@ -12,12 +12,52 @@
 
 /// Makes tokens of texts.
 struct Tokenizer: Sendable {
+  /// What the catalog knows it by.
+  let name: TokenizerName
+  private let own: (any SearchTokenizer)?
   private let tables = CharacterTables.first
+
+  /// Tokenizer 1.
+  init() {
+    name = .plain
+    own = nil
+  }
+
+  /// Tokenizer 2: as 1, with stems of English words.
+  static let english = Tokenizer(.english, nil)
+
+  /// One of an app's own.
+  init(_ own: any SearchTokenizer) {
+    self.init(.own(own.name, version: own.version), own)
+  }
+
+  private init(_ name: TokenizerName, _ own: (any SearchTokenizer)?) {
+    self.name = name
+    self.own = own
+  }
 
   /// The tokens of a text.
   ///
   /// - Complexity: O(n) in the bytes.
   func tokens(of text: String) -> TokenList {
+    var list = beginnings(of: text)
+    if name == .english { list.stem() }
+    return list
+  }
+
+  /// The tokens of a text whose words may be beginnings of others, and so have no stems.
+  func beginnings(of text: String) -> TokenList {
+    guard let own else { return words(of: text) }
+    var list = TokenList()
+    let count = text.utf8.count
+    for token in own.tokens(of: text) { list.append(token, inTextOf: count) }
+    return list
+  }
+
+  /// Whether a word may be found without the Korean particle at its end.
+  var knowsParticles: Bool { own == nil }
+
+  private func words(of text: String) -> TokenList {
     let bytes = Array(text.utf8)
     var run = TokenRun(tables, roomFor: bytes.count)
     var offset = 0
@@ -46,6 +86,12 @@ struct Tokenizer: Sendable {
     offset += more
     return character
   }
+}
+
+extension Tokenizer: Hashable {
+  static func == (left: Tokenizer, right: Tokenizer) -> Bool { left.name == right.name }
+
+  func hash(into hasher: inout Hasher) { hasher.combine(name) }
 }
 
 /// Puts tokens together from characters.
@@ -149,11 +195,7 @@ private struct TokenRun {
       list.bytes.removeLast(list.bytes.count - termStart)
       return
     }
-    if list.bytes.count - termStart > TokenList.longestTerm {
-      var end = termStart + TokenList.longestTerm
-      while list.bytes[end] & 0xc0 == 0x80 { end -= 1 }
-      list.bytes.removeLast(list.bytes.count - end)
-    }
+    list.cutTerm(from: termStart)
     list.tokens.append(
       Token(term: termStart..<list.bytes.count, source: source, kind: kind, isAlone: isAlone))
   }

@@ -24,4 +24,35 @@ struct TokenList: Sendable {
   static let mostTokens = 1_000_000
 
   func term(_ place: Int) -> [UInt8] { Array(bytes[tokens[place].term]) }
+
+  /// Puts stems in the places of English words.
+  mutating func stem() {
+    var stemmer = EnglishStemmer()
+    for place in tokens.indices where tokens[place].kind == .word {
+      let term = tokens[place].term
+      let length = stemmer.stem(&bytes, term)
+      tokens[place].term = term.lowerBound..<(term.lowerBound + length)
+    }
+  }
+
+  /// Adds a token of an app's own tokenizer.
+  mutating func append(_ token: SearchToken, inTextOf count: Int) {
+    guard tokens.count < Self.mostTokens, !token.term.isEmpty else { return }
+    let start = bytes.count
+    bytes.append(contentsOf: token.term.utf8)
+    cutTerm(from: start)
+    let lower = min(max(0, token.source.lowerBound), count)
+    tokens.append(
+      Token(
+        term: start..<bytes.count, source: lower..<min(max(lower, token.source.upperBound), count),
+        kind: .word, isAlone: true))
+  }
+
+  /// Cuts the term that the bytes end with, where it is too long, between two characters.
+  mutating func cutTerm(from start: Int) {
+    guard bytes.count - start > Self.longestTerm else { return }
+    var end = start + Self.longestTerm
+    while bytes[end] & 0xc0 == 0x80 { end -= 1 }
+    bytes.removeLast(bytes.count - end)
+  }
 }

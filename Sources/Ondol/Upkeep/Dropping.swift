@@ -9,11 +9,14 @@ extension Database {
   func dropIndex(
     _ keyspace: Keyspace, of pattern: CollectionPattern
   ) async throws(DatabaseError) {
-    try await changeCatalog(of: pattern.root) { (edit) throws(DatabaseError) in
+    let isOfWords = try await changeCatalog(of: pattern.root) { (edit) throws(DatabaseError) in
       let indexes = edit.family.collections[pattern]?.allIndexes ?? []
-      guard let index = indexes.first(where: { $0.keyspace == keyspace }) else { return }
+      guard let index = indexes.first(where: { $0.keyspace == keyspace }) else { return false }
       edit.drop(index, from: pattern)
+      return index.kind.isOfWords
     }
+    // Searches that are listened to take another one, if there is one, and have its terms.
+    if isOfWords { observers.invalidate(below: pattern.root) }
     // A builder notices at its next commit.
     try await latches.acquire(.index(keyspace))
     latches.release(.index(keyspace))

@@ -98,6 +98,13 @@ extension Database {
     let place: Logger.Metadata = [
       "collection": "\(unfinished.pattern)", "index": "\(unfinished.kind.name)",
     ]
+    var isDrop = false
+    if case .drop = unfinished.remedy { isDrop = true }
+    guard isDrop || catalog.canBuild(unfinished.kind) else {
+      options.logger.warning(
+        "an index waits for an opening with the tokenizer that it is made with", metadata: place)
+      return
+    }
     options.logger.notice("finishing what was begun with an index", metadata: place)
     do throws(DatabaseError) {
       switch unfinished.remedy {

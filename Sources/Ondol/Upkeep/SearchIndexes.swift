@@ -5,7 +5,8 @@ internal import OndolEngine
 extension IndexKind {
   /// An index of the words in some fields.
   fileprivate init(
-    searching fields: [String], _ weights: [String: Double], at path: String
+    searching fields: [String], _ weights: [String: Double], _ tokenizer: TokenizerName,
+    at path: String
   ) throws(DatabaseError) {
     var indexed: [IndexField] = []
     for field in fields { indexed.append(IndexField(try FieldPath(field).names())) }
@@ -33,7 +34,7 @@ extension IndexKind {
       }
       counts[place] = Int((weight * 1_000).rounded())
     }
-    search = SearchKind(weights: counts)
+    search = SearchKind(tokenizer: tokenizer, weights: counts)
   }
 }
 
@@ -50,19 +51,23 @@ extension CollectionReference {
   ///   - fields: fields or paths into maps, each once, 32 at most. What is no text in them is not
   ///     found.
   ///   - weights: how much a word in a field counts, 1 where nothing is said: from 0.001 to 1000.
+  ///   - tokenization: how words are made of the texts. The same fields may have indexes of several
+  ///     kinds; `SearchQuery` says which serves a search.
   ///   - progress: called each time some documents were added.
   /// - Returns: the index's name, which `listIndexes()` shows and `dropIndex(named:)` takes.
-  /// - Throws: `.invalidArgument` when a field or a weight cannot be; otherwise as
+  /// - Throws: `.invalidArgument` when a field or a weight cannot be, or when `Options.tokenizers`
+  ///   has no tokenizer of the name; otherwise as
   ///   `createIndex(on:unique:nullsDistinct:where:progress:)`.
   /// - Complexity: O(n log n) in the words of all documents of the collections it serves.
   @discardableResult
   public func createSearchIndex(
     on fields: [String], weights: [String: Double] = [:],
-    progress: (IndexProgress) -> Void = { _ in }
+    tokenization: SearchTokenization = .plain, progress: (IndexProgress) -> Void = { _ in }
   ) async throws(DatabaseError) -> String {
     let path = try place.get()
     try database.refuseInTransaction("createSearchIndex", "\(path)")
-    let kind = try IndexKind(searching: fields, weights, at: "\(path)")
+    let kind = try IndexKind(
+      searching: fields, weights, database.tokenizerName(tokenization), at: "\(path)")
     try await database.createIndex(kind, of: CollectionPattern(path), progress)
     return kind.name
   }
@@ -75,23 +80,44 @@ extension CollectionGroup {
   /// - Parameters:
   ///   - fields: as for a collection.
   ///   - weights: as for a collection.
+  ///   - tokenization: as for a collection.
   ///   - progress: called each time some documents were added, for one collection after the other.
   /// - Returns: the index's name.
-  /// - Throws: as `CollectionReference.createSearchIndex(on:weights:progress:)`.
+  /// - Throws: as `CollectionReference.createSearchIndex(on:weights:tokenization:progress:)`.
   /// - Complexity: O(n log n) in the words of all documents of the group.
   @discardableResult
   public func createSearchIndex(
     on fields: [String], weights: [String: Double] = [:],
-    progress: (IndexProgress) -> Void = { _ in }
+    tokenization: SearchTokenization = .plain, progress: (IndexProgress) -> Void = { _ in }
   ) async throws(DatabaseError) -> String {
     _ = try source.get()
     try database.refuseInTransaction("createSearchIndex", collectionID)
     return try await createGroup(
-      try IndexKind(searching: fields, weights, at: collectionID), progress)
+      try IndexKind(
+        searching: fields, weights, database.tokenizerName(tokenization), at: collectionID),
+      progress)
   }
 }
 
 extension Database {
+  /// What the catalog knows a way to words by.
+  fileprivate func tokenizerName(
+    _ tokenization: SearchTokenization
+  ) throws(DatabaseError) -> TokenizerName {
+    switch tokenization {
+    case .plain: return .plain
+    case .english: return .english
+    case .custom(let name):
+      let versions = options.tokenizers.filter { $0.name == name }.map(\.version)
+      guard let newest = versions.max() else {
+        throw DatabaseError(
+          .invalidArgument, "the database was opened without a tokenizer '\(name)'",
+          suggestion: "give it in Options.tokenizers")
+      }
+      return .own(name, version: newest)
+    }
+  }
+
   /// Gathers all documents that an index of words has not gathered yet, and merges its runs into
   /// one; for tests and benchmarks, which compare what upkeep is done with.
   package func gatherSearchIndexes(of path: String) async throws(DatabaseError) {

@@ -56,6 +56,8 @@ struct SearchPacker: Sendable {
       while try await merge() {}
     }
     guard try await builder.declareReady() else { return false }
+    // Searches that are listened to may take it from now on, and have other terms then.
+    database.observers.invalidate(below: pattern.root)
     try await gatherAll(atLeast: Self.dueCount)
     return true
   }
@@ -76,6 +78,7 @@ struct SearchPacker: Sendable {
     let reader = SelectionReader(FieldSelection(fields: index.read), entry.symbols)
     var run = GatheredRun(index, pattern.ancestorCount, try rows.searchState(of: index))
     var walk = RangeWalk(rows, [range])
+    let tokenizer = try rows.tokenizer(of: index, pattern)
     var (last, count, bytes) = ([UInt8](), 0, 0)
     while count < Self.gatheredCount, bytes < Self.gatheredBytes, try walk.next() {
       try walk.show { (key, value) throws(DatabaseError) in
@@ -86,7 +89,7 @@ struct SearchPacker: Sendable {
         // What was written since the index was declared is in it.
         guard try rows.searchedPlace(of: tail, in: index) == nil else { return }
         let (_, fields) = try builder.read(key, value, reader)
-        guard let row = index.freshRow(of: index.texts(in: fields)) else { return }
+        guard let row = index.freshRow(of: index.texts(in: fields), tokenizer) else { return }
         try run.add(row.bytes, tail: tail)
       }
     }

@@ -49,7 +49,9 @@ struct SearchExecutor {
   private let search: SearchQuery
   private let query: NormalQuery
   private let rows: Rows
-  private let parsed: ParsedSearch
+  private var parsed: ParsedSearch
+  /// What the words of the indexes are made with.
+  private(set) var tokenizer = Tokenizer()
   private var parts: [SearchedPart] = []
   private var sources: [Source] = []
   private var evaluator: SearchEvaluator
@@ -61,9 +63,10 @@ struct SearchExecutor {
     self.rows = rows.atOneMoment
     let shape = try search.shape()
     query = try NormalQuery(shape)
-    parsed = ParsedSearch(search.text, matchesAll: search.matching == .all, Tokenizer())
+    parsed = ParsedSearch("", matchesAll: false, tokenizer)
     evaluator = SearchEvaluator(parsed, Scoring(statistics: SearchStatistics(), weights: []))
     try addParts(shape)
+    parsed = ParsedSearch(search.text, matchesAll: search.matching == .all, tokenizer)
     try look()
   }
 
@@ -74,27 +77,48 @@ struct SearchExecutor {
     case .collection(let path):
       let pattern = CollectionPattern(path)
       guard let entry = try rows.entry(of: pattern) else { return }
-      try add(entry, pattern, path, shape)
+      let index = try fitting(entry, pattern, isOfGroup: false)[0]
+      tokenizer = try rows.tokenizer(of: index, pattern)
+      try add(entry, index, pattern, path, shape)
     case .group(let id):
+      var searched: [(CollectionPattern, CollectionEntry, [IndexDefinition])] = []
       for family in try rows.catalog.families(withCollections: id, in: rows) {
         for (pattern, entry) in family.collections.sorted(by: {
           $0.value.keyspace < $1.value.keyspace
         }) where pattern.collectionID == id {
-          try add(entry, pattern, nil, shape)
+          searched.append((pattern, entry, try fitting(entry, pattern, isOfGroup: true)))
         }
+      }
+      guard let first = searched.first else { return }
+      // All of them are searched for the same terms.
+      guard
+        let chosen = first.2.first(where: { index in
+          searched.allSatisfy { $0.2.contains { $0.kind.hasTokenizer(of: index.kind) } }
+        })
+      else {
+        throw DatabaseError(
+          .failedPrecondition, "the collections of the group have no index of words in common",
+          suggestion: "wait for the one that is being built", path: id.text)
+      }
+      tokenizer = try rows.tokenizer(of: chosen, first.0)
+      for (pattern, entry, indexes) in searched {
+        let index = indexes.first { $0.kind.hasTokenizer(of: chosen.kind) }
+        if let index { try add(entry, index, pattern, nil, shape) }
       }
     }
   }
 
-  private mutating func add(
-    _ entry: CollectionEntry, _ pattern: CollectionPattern, _ path: CollectionPath?,
-    _ shape: QueryShape
-  ) throws(DatabaseError) {
+  /// The indexes that can serve the search, one at least: those of the fewest fields first, and of
+  /// several such the one that was made first.
+  private func fitting(
+    _ entry: CollectionEntry, _ pattern: CollectionPattern, isOfGroup: Bool
+  ) throws(DatabaseError) -> [IndexDefinition] {
     let wanted = search.fields.map { IndexField($0) }
     let fitting = entry.searches.filter { index in
-      index.kind.isOfGroup == (path == nil) && wanted.allSatisfy { index.fields.contains($0) }
-    }.sorted { $0.fields.count < $1.fields.count }
-    guard let index = fitting.first(where: { $0.state == .ready }) else {
+      index.kind.isOfGroup == isOfGroup && wanted.allSatisfy { index.fields.contains($0) }
+    }.sorted { ($0.fields.count, $0.keyspace.rawValue) < ($1.fields.count, $1.keyspace.rawValue) }
+    let ready = fitting.filter { $0.state == .ready }
+    guard !ready.isEmpty else {
       let names = wanted.map(\.description).joined(separator: ", ")
       throw DatabaseError(
         .failedPrecondition,
@@ -105,6 +129,14 @@ struct SearchExecutor {
         suggestion: fitting.isEmpty ? "createSearchIndex(on:) makes one" : "wait for it",
         path: "\(pattern)")
     }
+    return ready
+  }
+
+  private mutating func add(
+    _ entry: CollectionEntry, _ index: IndexDefinition, _ pattern: CollectionPattern,
+    _ path: CollectionPath?, _ shape: QueryShape
+  ) throws(DatabaseError) {
+    let wanted = search.fields.map { IndexField($0) }
     let naming = DocumentNaming(pattern, entry.keyspace, collection: path)
     let matcher = Matcher(
       query, naming, symbols: entry.symbols, entry.timeToLive, endingAfter: rows.moment)
@@ -192,7 +224,9 @@ struct SearchExecutor {
           documents: evaluator.documentCounts[part.unit], score: part.score)
       }
       matches.append(
-        SearchMatch(document: snapshot, score: document.score, terms: terms, search: parsed))
+        SearchMatch(
+          document: snapshot, score: document.score, terms: terms, search: parsed,
+          tokenizer: tokenizer))
     }
     return query.isReversed ? matches.reversed() : matches
   }
@@ -334,7 +368,7 @@ struct SearchExecutor {
 
   /// Terms that begin as the last word of the text does, those of most documents first.
   func suggestions(for text: String, limit: Int) throws(DatabaseError) -> [SearchSuggestion] {
-    let list = Tokenizer().tokens(of: text)
+    let list = tokenizer.beginnings(of: text)
     guard !list.tokens.isEmpty else { return [] }
     let prefix = list.term(list.tokens.count - 1)
     var counts: [[UInt8]: Int] = [:]

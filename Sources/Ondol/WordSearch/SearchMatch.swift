@@ -16,7 +16,8 @@ public struct SearchTermScore: Sendable, Hashable {
 
 /// A word that a search may go on with.
 public struct SearchSuggestion: Sendable, Hashable {
-  /// The word as it is in the index: without case, accents and width.
+  /// The word as it is in the index: without case, accents and width; in an index of English words
+  /// its stem, in one of an app's own tokenizer the term.
   public let term: String
   /// Documents that have it, about: those that were changed count until upkeep has seen to them.
   public let documents: Int
@@ -44,6 +45,7 @@ public struct SearchMatch: Sendable {
   /// for several parts, this is what it consists of.
   public let terms: [SearchTermScore]
   let search: ParsedSearch
+  let tokenizer: Tokenizer
 
   /// Where in a field's text is what was looked for, in order. Empty when it is not in this field,
   /// or the field is no text or was not selected.
@@ -51,7 +53,7 @@ public struct SearchMatch: Sendable {
   /// - Complexity: O(n) in the text.
   public func ranges(in field: FieldPath) -> [Range<String.Index>] {
     guard let text = text(of: field) else { return [] }
-    return search.ranges(in: text, Tokenizer()).map { range in
+    return search.ranges(in: text, tokenizer).map { range in
       text.utf8Index(range.lowerBound)..<text.utf8Index(range.upperBound)
     }
   }
@@ -65,7 +67,7 @@ public struct SearchMatch: Sendable {
   /// - Complexity: O(n) in the text.
   public func snippet(of field: FieldPath, length: Int = 120) -> SearchSnippet {
     let text = text(of: field) ?? ""
-    let ranges = search.ranges(in: text, Tokenizer())
+    let ranges = search.ranges(in: text, tokenizer)
     let part = Snippet.part(of: text, around: ranges, length: length)
     let start = text.utf8.distance(from: text.startIndex, to: part.lowerBound)
     let end = text.utf8.distance(from: text.startIndex, to: part.upperBound)

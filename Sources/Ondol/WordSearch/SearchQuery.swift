@@ -25,6 +25,9 @@ public enum SearchMatching: Sendable, Hashable {
 /// wants words within five of each other. Case, accents and width do not count. Texts in Hangul,
 /// Han and Kana are found by two characters and more, wherever they are in a word.
 ///
+/// Of several indexes that have all the fields, the one with the fewest serves the search, and of
+/// those the one that was made first.
+///
 /// The result is in the order of scores (BM25), unless the query has an order of its own. Scores
 /// depend on how many documents of the collection have a word; documents that were changed or
 /// deleted count there until upkeep has removed what they left.
@@ -94,7 +97,7 @@ public struct SearchQuery: Sendable {
   /// The documents found, all as they are now: the best first, or in the query's order.
   ///
   /// - Throws: `.failedPrecondition` when there is no index of the words in these fields or it is
-  ///   being built; `.invalidArgument` when a field, the query or its order cannot be;
+  ///   being built, or when its tokenizer is not among `Options.tokenizers`; `.invalidArgument` when a field, the query or its order cannot be;
   ///   `.resourceExhausted` when more than 1,024 words have the beginning asked for; otherwise as
   ///   `QuerySource.getDocuments()`.
   /// - Complexity: O(postings of the words), and a lookup for each document of the result and for
@@ -121,8 +124,15 @@ public struct SearchQuery: Sendable {
   }
 
   func matches(in rows: Rows) throws(DatabaseError) -> [SearchMatch] {
+    try matchesAndTokenizer(in: rows).matches
+  }
+
+  /// What is found, and what the words it was found by are made with.
+  func matchesAndTokenizer(
+    in rows: Rows
+  ) throws(DatabaseError) -> (matches: [SearchMatch], tokenizer: Tokenizer) {
     var executor = try SearchExecutor(self, rows)
-    return try executor.matches()
+    return (try executor.matches(), executor.tokenizer)
   }
 }
 

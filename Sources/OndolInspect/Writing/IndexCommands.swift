@@ -32,6 +32,9 @@ struct MakeIndexCommand: AsyncParsableCommand {
   @Flag(help: "Of the words in the fields' texts, for `ondol search`.")
   var search = false
 
+  @Flag(help: "With --search: of the stems of English words, so that lamps is found by lamp.")
+  var english = false
+
   @Option(name: .customLong("where"), help: "Only documents that meet this, as 'price >= 10'.")
   var condition: String?
 
@@ -46,6 +49,7 @@ struct MakeIndexCommand: AsyncParsableCommand {
     }
     if array, unique { throw ValidationError("--array and --unique exclude each other") }
     if nullsNotDistinct, !unique { throw ValidationError("--nulls-not-distinct needs --unique") }
+    if english, !search { throw ValidationError("--english needs --search") }
     if search, unique || array || ttl != nil || condition != nil {
       throw ValidationError("--search excludes --unique, --array, --where and --ttl")
     }
@@ -66,11 +70,13 @@ struct MakeIndexCommand: AsyncParsableCommand {
         let progress = { (progress: IndexProgress) in bar.show(progress.documents) }
         if search, place.group {
           let group = database.collectionGroup(place.collection)
-          return try await group.createSearchIndex(on: fields, progress: progress)
+          return try await group.createSearchIndex(
+            on: fields, tokenization: english ? .english : .plain, progress: progress)
         }
         if search {
           return try await database.collection(place.collection)
-            .createSearchIndex(on: fields, progress: progress)
+            .createSearchIndex(
+              on: fields, tokenization: english ? .english : .plain, progress: progress)
         }
         if place.group {
           let group = database.collectionGroup(place.collection)

@@ -18,7 +18,7 @@ import Testing
 
   /// Documents in two runs, some of them deleted since, and others that are not gathered.
   private func notes() async throws -> CollectionReference {
-    let database = try await Database.inMemory()
+    let database = try await Database.underTest()
     let notes = database.collection("notes")
     try await notes.createSearchIndex(on: ["title", "body"])
     for round in 0..<3 {
@@ -29,6 +29,8 @@ import Testing
       }
       if round < 2 { try await database.gatherSearchIndexes(of: "notes") }
     }
+    // What upkeep would do to the rows is done.
+    try await database.settleSearchIndexes(of: "notes")
     try await notes.document("n5").delete()
     return notes
   }

@@ -8,7 +8,9 @@ import Testing
 @testable import Ondol
 
 @Suite struct SearchListeningTests {
-  private static let words = ["온돌방", "아궁이", "구들", "lamp", "lantern", "lava", "温泉", "방"]
+  private static let words = [
+    "온돌방", "아궁이", "구들", "lamp", "lantern", "lava", "温泉", "방", "lamps", "heated",
+  ]
 
   private func text(_ random: inout SeededRandom) -> String {
     (0..<Int.random(in: 0...5, using: &random)).map { _ in
@@ -18,7 +20,7 @@ import Testing
 
   private static let questions = [
     "온돌", "lamp 구들", "+lamp +lantern", "lamp -구들", "la*", "\"온돌방 아궁이\"", "방",
-    "NEAR(lamp lava, 2)", "+온돌방은 lamp", "온돌*", "...",
+    "NEAR(lamp lava, 2)", "+온돌방은 lamp", "온돌*", "...", "heating", "lanterns*",
   ]
 
   /// What somebody sees of the matches.
@@ -35,7 +37,8 @@ import Testing
     var random = SeededRandom(seed: seed)
     let database = try await Database.underTest()
     let notes = database.collection("notes")
-    try await notes.createSearchIndex(on: ["text", "title"])
+    try await notes.createSearchIndex(
+      on: ["text", "title"], tokenization: seed % 3 == 0 ? .english : .plain)
     var searches: [SearchQuery] = []
     for question in Self.questions {
       searches.append(notes.query.search(question, in: "text", "title"))
@@ -91,7 +94,8 @@ import Testing
     try await notes.document("b").setData(["text": "마루"])
     #expect(database.observers.pendingCount == 0)
     try await notes.document("c").setData(["text": "새 온돌"])
-    #expect(database.observers.pendingCount == 1)
+    // A store tells of commits a moment later.
+    #expect(TestedStore.current != .memory || database.observers.pendingCount == 1)
     #expect(try await Set(listener.next()?.map(\.document.documentID) ?? []) == ["a", "c"])
     try await notes.document("a").updateData(["text": "마루"])
     #expect(try await listener.next()?.map(\.document.documentID) == ["c"])

@@ -59,6 +59,19 @@ import Testing
     #expect(listed.output.contains("title,body search"), "\(listed.output)")
   }
 
+  @Test func `An index of English stems finds other forms of a word`() async throws {
+    try await fill()
+    #expect(try await ids("lamps").isEmpty)
+    let wrong = try await scratch.ondol("mkindex", shop, "notes", "body", "--english")
+    #expect(wrong.status == 2)
+    let made = try await scratch.ondol(
+      "mkindex", shop, "notes", "body", "--search", "--english")
+    try #require(made.status == 0, "\(made.messages)")
+    #expect(try await Set(ids("lamps", "--in", "body")) == ["b", "c"])
+    let listed = try await scratch.ondol("indexes", shop, "notes", "--format", "jsonl")
+    #expect(listed.output.contains("body search english"), "\(listed.output)")
+  }
+
   @Test func `A dump and a recovery bring the index along`() async throws {
     try await fill()
     #expect(try await scratch.ondol("check", shop).status == 0)
