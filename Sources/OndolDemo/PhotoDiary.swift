@@ -48,6 +48,7 @@ extension PhotoDiary {
     try await fill(diary, pictures, killing: killing)
     try await StoredPictures(database, at: place).show()
     try await look(diary)
+    try await search(diary)
     try await change(diary, pictures, at: place)
     try await database.close()
     Story.next("photodiary", at: place == "demo/photodiary.ondol" ? nil : place)
@@ -87,6 +88,19 @@ extension PhotoDiary {
       let text = String(decoding: try await storage.data(of: size), as: UTF8.self)
       Story.show("\(entry.date) \(entry.title): \(text)")
     }
+  }
+
+  /// Two days tell of the river, whatever stands behind its name.
+  private static func search(_ diary: CollectionReference) async throws {
+    try await diary.createSearchIndex(on: ["title"])
+    let words = "한강에서"
+    Story.say("The days that tell of \(words), by an index of their words, the best first:")
+    for match in try await diary.query.search(words, in: "title").getMatches() {
+      let day = try match.document.data(as: DiaryEntry.self)
+      let found = match.ranges(in: "title").map { "\(day.title[$0])" }
+      Story.show("\(day.date) \(day.title): found \(found.joined(separator: ", "))")
+    }
+    Story.elsewhere("Firestore has no search, and a word with its particle is another word.")
   }
 
   private static func change(
