@@ -1,5 +1,6 @@
 // How an index of words makes words of texts: what the library brings, and what an app may bring
-// itself. An app's tokenizers are chosen when the database is opened; the catalog keeps their names.
+// itself. An app's tokenizers are chosen when the database is opened; the catalog keeps their
+// names.
 
 /// How an index of words makes terms of texts; see `createSearchIndex(on:)`.
 public enum SearchTokenization: Sendable, Hashable {

@@ -108,7 +108,7 @@ extension Database {
     case .plain: return .plain
     case .english: return .english
     case .custom(let name):
-      let versions = options.tokenizers.filter { $0.name == name }.map(\.version)
+      let versions = options.tokenizers.filter { $0.name.compareBytes(name) == 0 }.map(\.version)
       guard let newest = versions.max() else {
         throw DatabaseError(
           .invalidArgument, "the database was opened without a tokenizer '\(name)'",

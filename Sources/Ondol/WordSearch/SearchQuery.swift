@@ -97,7 +97,8 @@ public struct SearchQuery: Sendable {
   /// The documents found, all as they are now: the best first, or in the query's order.
   ///
   /// - Throws: `.failedPrecondition` when there is no index of the words in these fields or it is
-  ///   being built, or when its tokenizer is not among `Options.tokenizers`; `.invalidArgument` when a field, the query or its order cannot be;
+  ///   being built, or when its tokenizer is not among `Options.tokenizers`; `.invalidArgument`
+  ///   when a field, the query or its order cannot be;
   ///   `.resourceExhausted` when more than 1,024 words have the beginning asked for; otherwise as
   ///   `QuerySource.getDocuments()`.
   /// - Complexity: O(postings of the words), and a lookup for each document of the result and for
