@@ -153,8 +153,8 @@ public final class ConsoleHandler: Sendable {
     let types = ["html": "text/html", "css": "text/css", "js": "text/javascript"]
     let type = types[String(name.split(separator: ".").last ?? "")] ?? "text/plain"
     var headers = Self.headers("\(type); charset=utf-8")
-    // Nothing is painted before the styles are there, so they are asked for before the page is read.
-    // With the modules in that list, too, rows were there no sooner, and the first paint was later.
+    // Nothing is painted before the styles are there, so they are asked for before all else.
+    // With the modules in that list, rows were there no sooner, and the first paint was later.
     if path == "/" { headers.append(("Link", Self.styles)) }
     return ConsoleResponse(200, headers, ConsoleBody(Array(text.utf8)))
   }

@@ -12,8 +12,7 @@ extension Shop {
   ) async throws {
     let ids = try await items.order(by: "name").getDocuments().documents.map(\.documentID)
     Story.say(
-      "\(Story.count(ids.count, "item")) get a picture each. An item and its picture are one commit:"
-    )
+      "\(Story.count(ids.count, "item")) get a picture each. Item and picture are one commit:")
     for (number, id) in ids.enumerated() {
       try await take(pictures, number, of: items.document(id), in: database)
     }
