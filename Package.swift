@@ -1,6 +1,10 @@
 // swift-tools-version: 6.3
 import PackageDescription
 
+// What only programs need: whoever depends on a library and says `traits: []` does not fetch it.
+let argumentParser = Target.Dependency.product(
+  name: "ArgumentParser", package: "swift-argument-parser", condition: .when(traits: ["Tools"]))
+
 let package = Package(
   name: "ondol",
   platforms: [.macOS(.v15), .iOS(.v18), .tvOS(.v18), .watchOS(.v11), .visionOS(.v2)],
@@ -17,9 +21,13 @@ let package = Package(
     .executable(name: "ondol", targets: ["OndolInspect"]),
     .executable(name: "ondol-stress", targets: ["OndolStress"]),
   ],
-  // Off unless asked for, so that who uses Ondol alone fetches no server.
+  // The console is off unless asked for, so that who uses Ondol alone fetches no server.
   traits: [
-    .trait(name: "Console", description: "The web console serves: `ondol console`."),
+    .default(enabledTraits: ["Tools"]),
+    .trait(name: "Tools", description: "The programs: ondol and ondol-stress."),
+    .trait(
+      name: "Console", description: "The web console serves: `ondol console`.",
+      enabledTraits: ["Tools"]),
     .trait(name: "Postgres", description: "Databases on PostgreSQL: OndolPostgres, with libpq."),
   ],
   dependencies: [
@@ -84,21 +92,19 @@ let package = Package(
       name: "OndolInspect",
       dependencies: [
         "Ondol", "OndolConsole", "OndolTerminal", "OndolEngine", "OndolJSON", "OndolPlatform",
-        .product(name: "ArgumentParser", package: "swift-argument-parser"),
+        argumentParser,
       ]),
     // The suites of SimulationTests for hours instead of seconds.
     .executableTarget(
       name: "OndolStress",
       dependencies: [
-        "Ondol", "OndolTerminal", "OndolEngine", "OndolTestKit",
-        .product(name: "ArgumentParser", package: "swift-argument-parser"),
+        "Ondol", "OndolTerminal", "OndolEngine", "OndolTestKit", argumentParser,
       ]),
     // The example apps, for whoever has the sources: no product, and so called as it is run.
     .executableTarget(
       name: "ondol-demo",
       dependencies: [
-        "Ondol", "OndolAccounts", "OndolConsole", "OndolPlatform", "OndolTerminal",
-        .product(name: "ArgumentParser", package: "swift-argument-parser"),
+        "Ondol", "OndolAccounts", "OndolConsole", "OndolPlatform", "OndolTerminal", argumentParser,
       ], path: "Sources/OndolDemo"),
 
     .target(
@@ -139,7 +145,7 @@ let package = Package(
       dependencies: [
         "Ondol", "OndolAccounts", "OndolPostgres", "OndolTestKit",
         .product(name: "Logging", package: "swift-log"),
-        .product(name: "ArgumentParser", package: "swift-argument-parser"),
+        argumentParser,
       ]),
   ],
   swiftLanguageModes: [.v6])
@@ -176,33 +182,25 @@ if let bench = Context.environment["BENCH"] {
       path: "Benchmarks/Peers", swiftSettings: defines.map { .define($0) }),
     .target(
       name: "BenchmarkKit",
-      dependencies: [
-        "OndolPlatform", .product(name: "ArgumentParser", package: "swift-argument-parser"),
-      ],
-      path: "Benchmarks/BenchmarkKit"),
+      dependencies: ["OndolPlatform", argumentParser], path: "Benchmarks/BenchmarkKit"),
     .executableTarget(
       name: "EngineBenchmarks",
       dependencies: [
         "BenchmarkKit", "CPeers", "Peers", "OndolEngine", "OndolPlatform",
-        .product(name: "ArgumentParser", package: "swift-argument-parser"),
+        argumentParser,
       ], path: "Benchmarks/EngineBenchmarks", swiftSettings: defines.map { .define($0) }),
     .executableTarget(
       name: "DocumentBenchmarks",
-      dependencies: [
-        "BenchmarkKit", "CPeers", "Peers", "Ondol",
-        .product(name: "ArgumentParser", package: "swift-argument-parser"),
-      ], path: "Benchmarks/DocumentBenchmarks", swiftSettings: defines.map { .define($0) }),
+      dependencies: ["BenchmarkKit", "CPeers", "Peers", "Ondol", argumentParser],
+      path: "Benchmarks/DocumentBenchmarks", swiftSettings: defines.map { .define($0) }),
     .executableTarget(
       name: "BlobBenchmarks",
-      dependencies: [
-        "BenchmarkKit", "Peers", "Ondol",
-        .product(name: "ArgumentParser", package: "swift-argument-parser"),
-      ], path: "Benchmarks/BlobBenchmarks", swiftSettings: defines.map { .define($0) }),
+      dependencies: ["BenchmarkKit", "Peers", "Ondol", argumentParser],
+      path: "Benchmarks/BlobBenchmarks", swiftSettings: defines.map { .define($0) }),
     .executableTarget(
       name: "ObservationBenchmarks",
-      dependencies: [
-        "BenchmarkKit", "Ondol", .product(name: "ArgumentParser", package: "swift-argument-parser"),
-      ] + (hasGRDB ? [.product(name: "GRDB", package: "GRDB.swift")] : []),
+      dependencies: ["BenchmarkKit", "Ondol", argumentParser]
+        + (hasGRDB ? [.product(name: "GRDB", package: "GRDB.swift")] : []),
       path: "Benchmarks/ObservationBenchmarks", swiftSettings: defines.map { .define($0) }),
     .executableTarget(
       name: "SearchBenchmarks",
@@ -212,10 +210,7 @@ if let bench = Context.environment["BENCH"] {
       ], path: "Benchmarks/SearchBenchmarks", swiftSettings: defines.map { .define($0) }),
     .executableTarget(
       name: "TreeBenchmarks",
-      dependencies: [
-        "BenchmarkKit", "Ondol",
-        .product(name: "ArgumentParser", package: "swift-argument-parser"),
-      ], path: "Benchmarks/TreeBenchmarks"),
+      dependencies: ["BenchmarkKit", "Ondol", argumentParser], path: "Benchmarks/TreeBenchmarks"),
   ]
 }
 

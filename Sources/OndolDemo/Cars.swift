@@ -49,7 +49,8 @@ extension Cars {
         try list.take(event)
         let name = try event.snapshot.data(as: Car.self).name
         let front = list.cars.first { $0.id == event.previousSiblingKey }?.name
-        Story.show("\(event.kind): \(name), \(front.map { "behind \($0)" } ?? "in front")")
+        let place = front.map { ", behind \($0)" } ?? ", in front"
+        Story.show("\(event.kind): \(name)\(event.kind == .childRemoved ? "" : place)")
       }
     }
 
@@ -62,18 +63,18 @@ extension Cars {
         from: Car(id: id, name: name, description: "시승 가능", isHybrid: isHybrid))
       try await follow(1)
     }
-    Story.say("One car gets another name and another is sold, in one commit:")
+    Story.say("One car is renamed and another is sold, in one commit:")
     try await database.tree.updateChildValues([
       "cars/\(ids[0])/name": "아이오닉 6", "cars/\(ids[1])": nil,
     ])
     try await follow(2)
-    Story.say("The list has followed, and is what a fresh read finds:")
+    Story.say("The list has followed. A fresh read of the tree finds the same:")
     for car in list.cars { Story.show("\(car.name), \(car.isHybrid ? "hybrid" : "electric")") }
     let stored = try await cars.getData().children.map { try $0.data(as: Car.self) }
     guard stored == list.cars else { throw ValidationError("the list differs from the tree") }
     let electric = try await cars.queryOrdered(byChild: "isHybrid").queryEqual(toValue: false)
       .getData()
-    Story.say("Cars that are electric, by a query: \(electric.childrenCount).")
+    Story.say("A query finds \(Story.count(electric.childrenCount, "electric car")).")
     Story.elsewhere("the Realtime Database has the same events, behind an account and a network.")
     try await database.close()
     Story.next(name, at: place == "demo/cars.ondol" ? nil : place)

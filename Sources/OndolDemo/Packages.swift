@@ -38,7 +38,8 @@ extension Packages {
     try await packages.createIndex(on: ["size"])
     try await packages.createIndex(on: ["name"])
     try await ask(packages)
-    Story.elsewhere("one table, three indexes and a schema in SQL; here documents and three calls.")
+    Story.elsewhere(
+      "in SQL, a table with a schema and three indexes; here, three calls for the indexes.")
     try await database.close()
     Story.next(name, at: place == "demo/packages.ondol" ? nil : place)
   }
@@ -67,26 +68,29 @@ extension Packages {
   }
 
   private static func ask(_ packages: CollectionReference) async throws {
-    let sections = ["devel", "python", "editors", "homebrew"]
+    let brewed = packages.whereField("section", isEqualTo: "homebrew").limit(to: 1)
+    let isHomebrew = try await brewed.getDocuments().count > 0
+    let sections = isHomebrew ? ["homebrew"] : ["devel", "python", "editors"]
     let chosen = try await packages.whereField("section", in: sections)
       .order(by: "size", descending: true).limit(to: 5).getDocuments()
-    Story.say("The largest in the sections \(sections.joined(separator: ", ")):")
+    Story.say("The largest packages of the sections \(sections.joined(separator: ", ")):")
     try show(chosen)
 
     let medium = try await packages.whereField("size", isGreaterThanOrEqualTo: 10_000)
       .whereField("size", isLessThan: 50_000).order(by: "size").getDocuments()
-    Story.say("Between 10,000 and 50,000 KiB there are \(medium.documents.count); the smallest:")
+    Story.say(
+      "\(medium.documents.count) packages have from 10,000 to 50,000 KiB. The smallest of them:")
     try show(medium, first: 3)
 
     let libraries = try await packages.whereField("name", hasPrefix: "lib").getDocuments()
-    Story.say("Names that begin with \"lib\": \(libraries.documents.count); the first:")
+    Story.say("\(libraries.documents.count) names begin with \"lib\". The first of them:")
     try show(libraries, first: 3)
   }
 
   private static func show(_ snapshot: QuerySnapshot, first count: Int = .max) throws {
     for document in snapshot.documents.prefix(count) {
       let package = try document.data(as: Package.self)
-      let size = package.size.map { "\($0) KiB" } ?? "size unknown"
+      let size = package.size.map { "\(Story.grouped($0)) KiB" } ?? "size unknown"
       Story.show("\(package.name) \(package.version), \(package.section), \(size)")
     }
   }

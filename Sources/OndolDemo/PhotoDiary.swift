@@ -43,7 +43,7 @@ extension PhotoDiary {
     if !known.isEmpty {
       Story.say("Found \(known.count) entries from an earlier run; taking them out.")
       for entry in known { try await entry.reference.delete() }
-      try await database.storage.reclaim()
+      try await StoredPictures.settle(database)
     }
     try await fill(diary, pictures, killing: killing)
     try await StoredPictures(database, at: place).show()
@@ -78,7 +78,7 @@ extension PhotoDiary {
 
   private static func look(_ diary: CollectionReference) async throws {
     let storage = diary.database.storage
-    Story.say("The sizes of the photos, worked out once and kept with them:")
+    Story.say("The sizes of the photos, each worked out once and stored with its photo:")
     for document in try await diary.order(by: "date").getDocuments().documents {
       let entry = try document.data(as: DiaryEntry.self)
       guard let photo = entry.photo else { continue }
@@ -108,7 +108,7 @@ extension PhotoDiary {
   ) async throws {
     let database = diary.database
     let shared = try await diary.document("day-6").getDocument(as: DiaryEntry.self).photo
-    Story.say("The second day gets another photo. The old one is nobody's any more:")
+    Story.say("The second day gets another photo. Nobody has the old one any more:")
     let photo = try await database.storage.put(try pictures.data(titles.count))
     var before = try await StoredPictures(database, at: place)
     try await diary.document("day-2").updateData(["photo": photo])
@@ -125,13 +125,14 @@ extension PhotoDiary {
     }
     before = try await StoredPictures(database, at: place)
     try await diary.document("day-6").delete()
-    Story.say("The sixth day is deleted, too. Now nobody has it:")
+    Story.say("The sixth day is deleted, too. Now nobody has the photo:")
     try await StoredPictures.giveUp(database, at: place, since: before)
     if let shared {
       let canRead = try await StoredPictures.canRead(shared, in: database)
       Story.show("Can it still be read? \(canRead ? "YES" : "No").")
     }
-    Story.elsewhere("somebody counts who uses a file before it may be deleted, or nobody deletes.")
+    Story.elsewhere(
+      "your code counts who still uses a file before it deletes one, or never deletes any.")
     let findings = try await database.verify(depth: .full)
     Story.say("A full check of the database finds \(Story.count(findings.count, "fault")).")
     for finding in findings { Story.show("\(finding)") }

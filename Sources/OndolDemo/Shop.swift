@@ -82,20 +82,22 @@ extension Shop {
       ], returning: .after)
     let left = result.after?["count"] as Int? ?? 0
     let pictures = result.after?["imagePath"] as [String]? ?? []
-    Story.show("what the write answers: \(left) left, pictures \(pictures.joined(separator: ", "))")
-    Story.elsewhere("a read, a change and a write lose one of two sales at the same moment.")
+    Story.show("the write's answer: \(left) left, pictures \(pictures.joined(separator: ", "))")
+    Story.elsewhere(
+      "an app reads, changes and writes back, and of two sales at the same moment one is lost.")
 
     try await items.document("cushion").delete()
     let cushion = try await items.document("cushion").getDocument()
     Story.say(
-      "The cushion is no longer made. Deleted; is it there? \(cushion.exists ? "Yes" : "No").")
+      "The cushion is no longer made, and is deleted. Is it still there?"
+        + " \(cushion.exists ? "Yes" : "No").")
   }
 
   private static func ask(_ items: CollectionReference) async throws {
     try await items.createIndex(on: ["price"])
     let names = ["라탄 조명", "찻잔 세트", "없는 물건"]
     let named = try await items.whereField("name", in: names).order(by: "name").getDocuments()
-    Story.say("Items whose name is one of \(names.joined(separator: ", ")):")
+    Story.say("Items that are called \(names.joined(separator: ", ")), by one query with `in`:")
     try show(named)
 
     let cheap = try await items.whereField("price", isLessThan: 50_000)
@@ -108,7 +110,8 @@ extension Shop {
   private static func show(_ snapshot: QuerySnapshot) throws {
     for document in snapshot.documents {
       let item = try document.data(as: Item.self)
-      Story.show("\(document.documentID): \(item.name), ₩\(item.price), \(item.count) left")
+      Story.show(
+        "\(document.documentID): \(item.name), ₩\(Story.grouped(item.price)), \(item.count) left")
     }
   }
 

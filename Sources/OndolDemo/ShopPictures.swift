@@ -12,12 +12,12 @@ extension Shop {
   ) async throws {
     let ids = try await items.order(by: "name").getDocuments().documents.map(\.documentID)
     Story.say(
-      "\(Story.count(ids.count, "item")) get a picture. Bytes and item are one commit each:")
+      "\(Story.count(ids.count, "item")) get a picture each. Item and picture are one commit:")
     for (number, id) in ids.enumerated() {
       try await take(pictures, number, of: items.document(id), in: database)
     }
     try await items.linkBlobs(field: "imagePath", under: "images/")
-    Story.say("From now on an item keeps the pictures that its imagePath names.")
+    Story.say("From now on an item owns the pictures that its imagePath names.")
     try await StoredPictures(database, at: place).show()
 
     let first = items.document(ids[0])
@@ -25,13 +25,14 @@ extension Shop {
       do {
         try await database.storage.reference(withPath: path).delete()
       } catch {
-        Story.say("Deleting a picture that an item still names is refused:")
+        Story.say("A picture that an item still names cannot be deleted:")
         Story.show("\(error)")
       }
     }
     try await replace(first, pictures, ids.count, in: database, at: place)
     try await remove(items.document(ids[1]), in: database, at: place)
-    Story.elsewhere("picture and document are two products, and a job cleans up behind them.")
+    Story.elsewhere(
+      "documents and pictures are two products, and a job of yours cleans up between them.")
   }
 
   /// The item gets another picture.
@@ -39,7 +40,7 @@ extension Shop {
     _ item: DocumentReference, _ pictures: Pictures, _ number: Int, in database: Database,
     at place: String
   ) async throws {
-    Story.say("\(item.documentID) gets another picture. The old one goes in the same commit:")
+    Story.say("The \(item.documentID) gets another picture. The same commit deletes the old one:")
     let before = try await StoredPictures(database, at: place)
     let old = try await self.path(of: item)
     try await take(pictures, number, of: item, in: database)
@@ -47,16 +48,18 @@ extension Shop {
       let isThere = try await database.storage.reference(withPath: old).exists()
       Story.show("\(old): \(isThere ? "still there" : "gone")")
     }
-    try await database.storage.reclaim()
+    try await StoredPictures.settle(database)
     let after = try await StoredPictures(database, at: place)
-    Story.show("stored before: \(Story.bytes(before.bytes)), and now: \(Story.bytes(after.bytes))")
+    Story.show(
+      "stored before: \(Story.bytes(before.bytes)); stored now: \(Story.bytes(after.bytes))")
   }
 
   /// The item goes, and its picture with it.
   private static func remove(
     _ item: DocumentReference, in database: Database, at place: String
   ) async throws {
-    Story.say("\(item.documentID) is no longer sold. One delete takes the item and its picture:")
+    Story.say(
+      "The \(item.documentID) is no longer sold. One call deletes the item and its picture:")
     let before = try await StoredPictures(database, at: place)
     let path = try await self.path(of: item)
     try await item.delete()

@@ -49,7 +49,7 @@ extension SignUp {
     try await leave(auth, database, at: place)
     try await database.close()
     Story.elsewhere(
-      "an account, a profile and a picture in three products, and three ways to fail.")
+      "account, profile and picture are in three products, and each of them can fail alone.")
     Story.next("signup", at: place == "demo/signup.ondol" ? nil : place)
   }
 
@@ -99,12 +99,13 @@ extension SignUp {
     }
     let profiles = try await accounts.database.collection("users").getDocuments().count
     Story.say(
-      "Eight sign up for race@c.kr at the same moment: \(winners) succeeds. Profiles stored now:"
-        + " \(profiles). The losers have left none.")
+      "Eight people sign up as race@c.kr at the same moment. It works for \(winners) of them. There"
+        + " are \(profiles) profiles now; who was refused has left nothing.")
   }
 
   private static func guess(_ auth: Auth) async throws {
-    Story.say("Somebody guesses the password of a.b@c.kr, and then one for nobody@c.kr:")
+    Story.say(
+      "Somebody tries a password for a.b@c.kr, and then for nobody@c.kr, whom nobody knows:")
     for email in ["a.b@c.kr", "nobody@c.kr"] {
       let clock = ContinuousClock()
       let start = clock.now
@@ -114,9 +115,9 @@ extension SignUp {
         Story.show("\(email): \(error) (after \(Story.milliseconds(clock.now - start)))")
       }
     }
-    Story.show("One answer for both, and as much work: guessing does not tell who has an account.")
+    Story.show("The same answer after the same work: trying does not tell who has an account.")
     let user = try await auth.signIn(withEmail: "a.b@c.kr", password: password)
-    Story.say("\(user.email) signs in with the right one.")
+    Story.say("\(user.email) signs in with the right password.")
   }
 
   private static func keepApart(_ accounts: Accounts) async throws {
@@ -127,12 +128,12 @@ extension SignUp {
     let his = accounts.privateDatabase(for: hajun).document("notes/today")
     let isSeen = try await his.getDocument().exists
     Story.say(
-      "She writes a private note. Does he have it at the same path? \(isSeen ? "Yes" : "No").")
+      "민지 writes a private note. Does 하준 see it at the same path? \(isSeen ? "Yes" : "No").")
     try await accounts.publicDatabase(for: minji).document("posts/hello").setData(["text": "안녕"])
     do {
       try await accounts.publicDatabase(for: hajun).document("posts/hello").delete()
     } catch {
-      Story.say("She posts for all to see. He tries to delete it:")
+      Story.say("민지 posts something for everybody. 하준 tries to delete it:")
       Story.show("\(error)")
     }
   }
@@ -145,13 +146,14 @@ extension SignUp {
       as BlobReference?
     let before = try await StoredPictures(database, at: place)
     try await user.delete()
-    Story.say("\(user.email) deletes the account. Profile, picture, note and sessions go with it:")
+    Story.say("민지 deletes her account. Profile, picture, note and sessions go with it:")
     let isThere = try await database.collection("users").document(user.uid).getDocument().exists
     Story.show("profile: \(isThere ? "still there" : "gone")")
     if let picture {
       try await StoredPictures.giveUp(database, at: place, since: before)
       let canRead = try await StoredPictures.canRead(picture, in: database)
-      Story.show("Can the picture still be read? \(canRead ? "Yes, others have it, too" : "No").")
+      Story.show(
+        "Can the picture still be read? \(canRead ? "Yes: somebody else has it, too" : "No").")
     }
   }
 }

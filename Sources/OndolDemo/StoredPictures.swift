@@ -1,5 +1,5 @@
-// What storage has of pictures, in figures that whoever runs the demo can check: contents that are
-// stored, files that are there, and bytes that can still be read.
+// What storage has of pictures, in figures that whoever runs the demo can check: how many pictures
+// are stored, how many bytes they have, and whether one can still be read.
 //
 // A picture that nobody holds any more is given up in the background, at once where there is no
 // grace period, as here. So the pass that a story asks for often finds nothing left to do, and says
@@ -11,19 +11,19 @@ import Ondol
 
 /// The pictures of a database at some moment.
 struct StoredPictures {
-  /// Contents that are stored, each once, however many hold it.
-  let contents: Int
+  /// Pictures that are stored, each once, however many documents have it.
+  let pictures: Int
+  /// What was worked out from them, and is stored with them.
+  let sizes: Int
   let bytes: Int
-  /// Documents, paths and derived values that have one.
-  let holders: Int
   /// Bytes of the files that pictures are in.
   let filesSize: Int
 
   init(_ database: Database, at place: String) async throws {
     let statistics = try await database.storage.statistics()
-    contents = statistics.contents
+    sizes = statistics.derived
+    pictures = statistics.contents - statistics.derived
     bytes = statistics.bytes
-    holders = statistics.documents + statistics.paths + statistics.derived
     filesSize = Self.filesSize(at: place)
   }
 
@@ -37,27 +37,36 @@ struct StoredPictures {
   }
 
   func show() {
-    Story.show(
-      "stored: \(Story.count(contents, "content")), \(Story.bytes(bytes)), used"
-        + " \(Story.count(holders, "time"))")
+    Story.show("stored: \(Self.text(pictures, sizes)), \(Story.bytes(bytes))")
+  }
+
+  private static func text(_ pictures: Int, _ sizes: Int) -> String {
+    Story.count(pictures, "picture") + (sizes == 0 ? "" : " and \(Story.count(sizes, "size"))")
+  }
+
+  /// Waits until all is given up that nobody holds. A pass that goes on in the background already
+  /// does it then, and the one that is asked for here has nothing left.
+  static func settle(_ database: Database) async throws {
+    for _ in 0..<200 {
+      try await database.storage.reclaim()
+      guard try await database.storage.statistics().unheldContents > 0 else { return }
+      try await Task.sleep(for: .milliseconds(5))
+    }
   }
 
   /// Waits until all is given up that nobody holds, and tells what has come back since `before`.
   static func giveUp(
     _ database: Database, at place: String, since before: StoredPictures
   ) async throws {
-    try await database.storage.reclaim()
+    try await settle(database)
     let after = try await StoredPictures(database, at: place)
-    let gone = before.contents - after.contents
-    Story.show(
-      "\(Story.count(gone, "content")) of \(Story.bytes(before.bytes - after.bytes))"
-        + " \(gone == 1 ? "is" : "are") no longer stored.")
+    let gone = text(before.pictures - after.pictures, before.sizes - after.sizes)
+    Story.show("no longer stored: \(gone), \(Story.bytes(before.bytes - after.bytes))")
     if after.filesSize < before.filesSize {
-      Story.show("Their files are smaller by \(Story.bytes(before.filesSize - after.filesSize)).")
+      let size = Story.bytes(before.filesSize - after.filesSize)
+      Story.show("the database's files are smaller by \(size)")
     } else {
-      Story.show(
-        "Their files still take \(Story.bytes(after.filesSize)): free space inside a file is given"
-          + " back once it is more than half of the file.")
+      Story.show("the database uses their space for what comes next")
     }
     after.show()
   }

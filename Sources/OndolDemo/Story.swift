@@ -68,6 +68,11 @@ enum Story {
 
   /// `12,345 bytes`.
   static func bytes(_ number: Int) -> String {
+    "\(grouped(number)) byte\(abs(number) == 1 ? "" : "s")"
+  }
+
+  /// `12,345`.
+  static func grouped(_ number: Int) -> String {
     var digits = String(abs(number))
     var groups: [String] = []
     while digits.count > 3 {
@@ -76,7 +81,6 @@ enum Story {
     }
     groups.insert(digits, at: 0)
     return (number < 0 ? "-" : "") + groups.joined(separator: ",")
-      + (abs(number) == 1 ? " byte" : " bytes")
   }
 }
 

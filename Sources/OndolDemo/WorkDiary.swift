@@ -75,8 +75,8 @@ extension WorkDiary {
     let plan = try await query.explain(analyze: true)
     Story.say(
       "One week of them, by `in` over seven dates: \(found.documents.count) days in"
-        + " \(Story.milliseconds(duration)). The index on \(plan.indexName ?? "nothing") led to"
-        + " them; \(plan.entriesVisited ?? 0) of its entries were looked at:")
+        + " \(Story.milliseconds(duration)). The query read \(plan.entriesVisited ?? 0) entries of"
+        + " the index on \(plan.indexName ?? "nothing"):")
     for document in found.documents {
       let day = try document.data(as: WorkDay.self)
       Story.show("\(day.workDate)  \(day.planStartTime)-\(day.planEndTime)  \(day.status)")
@@ -86,7 +86,7 @@ extension WorkDiary {
       "The same by the documents' ids, without a field that repeats them:"
         + " \(byID.documents.count) days."
     )
-    Story.elsewhere("Firestore takes 30 values in an `in`. Here there is no limit.")
+    Story.elsewhere("Firestore takes 30 values in an `in`. Here it may be any number.")
   }
 
   /// One day through its states. Each merge leaves the rest, and answers with what the document
@@ -100,7 +100,7 @@ extension WorkDiary {
         "history": FieldValue.arrayUnion([["at": "08:57", "event": "start"]]),
       ], merge: true, returning: .after)
     try describe(begun)
-    Story.say("It ends:")
+    Story.say("Work ends:")
     let ended = try await today.updateData(
       [
         "status": "ended", "actualEndTime": "18:12",
@@ -123,9 +123,9 @@ extension WorkDiary {
       try await weeks.next(), try await days.next(), try await counts.next()?.count ?? 0
     )
     Story.say(
-      "A week, a day and a count are on the screen: \(before.0?.count ?? 0) days,"
-        + " \(before.1?.get("status") ?? "none"), \(before.2) ended. One commit ends the day and"
-        + " moves the next:")
+      "A screen shows the week (\(before.0?.count ?? 0) days), a day of it"
+        + " (\(before.1?.get("status") ?? "none")) and a count (\(before.2) ended). One commit ends"
+        + " that day and has the next begin at ten:")
     let batch = diary.database.batch()
     try batch.updateData(["status": "ended", "actualEndTime": "18:01"], forDocument: today)
     try batch.updateData(["planStartTime": "10:00"], forDocument: diary.document(week[3]))
@@ -135,14 +135,14 @@ extension WorkDiary {
     else { return }
     let versions = Set(shownWeek.documentChanges.map(\.document.version) + [shownDay.version])
     let changed = shownWeek.documentChanges.map(\.document.documentID).joined(separator: " and ")
-    Story.show("the week: \(changed) changed")
+    Story.show("the week: \(changed) have changed")
     Story.show("the day: \(shownDay.get("status") ?? "none")")
     Story.show("the count: \(count) ended")
     Story.say(
-      "All three show the same commit: \(versions.count == 1 ? "yes" : "no"). None was ever"
-        + " half-way."
+      "Do all three show the same commit? \(versions.count == 1 ? "Yes" : "No"). None of them ever"
+        + " showed half of it."
     )
-    Story.elsewhere("three listeners hear of one change at three moments.")
+    Story.elsewhere("three listeners hear of one change at three different moments.")
     // As it was, so that the story can be told again.
     try await today.updateData(["status": "prepare", "actualEndTime": FieldValue.delete()])
   }
@@ -150,8 +150,9 @@ extension WorkDiary {
   private static func describe(_ result: WriteResult) throws {
     guard let day = try result.after?.data(as: WorkDay.self) else { return }
     Story.show(
-      "version \(result.version): \(day.status), \(day.actualStartTime ?? "-") to "
-        + "\(day.actualEndTime ?? "-"), planned \(day.planStartTime)-\(day.planEndTime)")
+      "\(day.status), from \(day.actualStartTime ?? "?")"
+        + (day.actualEndTime.map { " to \($0)" } ?? "")
+        + ", planned \(day.planStartTime)-\(day.planEndTime); version \(result.version)")
   }
 
   // 2026.

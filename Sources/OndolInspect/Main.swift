@@ -17,7 +17,7 @@ struct Main: AsyncParsableCommand {
       ondol ls shop.ondol items                    a collection's documents
       ondol query shop.ondol items 'price < 50'    documents that meet a condition
       ondol check shop.ondol                       is everything whole?
-      ondol new ../shop                            a small service to start from
+      ondol new ../service                         a small service to start from
 
       Data goes to standard output, messages to standard error. Exit status: 0 done, 1 failed, \
       2 wrong usage, 3 not found, 4 damaged data, 5 open elsewhere, 6 written by a newer version, \

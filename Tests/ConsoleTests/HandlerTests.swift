@@ -91,6 +91,10 @@ struct ConsoleBench {
     #expect(page.status == 200)
     let policy = page.response.headers.first { $0.name == "Content-Security-Policy" }?.value
     #expect(policy?.contains("require-trusted-types-for 'script'") ?? false)
+    let links = page.response.headers.first { $0.name == "Link" }?.value
+    let styles = ["base", "pages"].map { "</assets/\($0).css>; rel=preload; as=style" }
+    #expect(links == styles.joined(separator: ", "))
+    #expect(try await bench.ask("GET", "/assets/base.css", isAPI: false).status == 200)
     for path in ["/assets/../Package.swift", "/assets/%2e%2e/a", "/nothing", "/assets/"] {
       #expect(try await bench.ask("GET", path, isAPI: false).status == 404)
     }

@@ -23,6 +23,19 @@ import Testing
     }
   }
 
+  /// The limit is on what an app carries and a browser fetches. The sources have a sixth more:
+  /// indentation, empty lines, and comments on lines of their own, which are left out of that.
+  @Test func `What is embedded and travels is 150 kB at most`() throws {
+    let web = Self.module.appending(path: "Web")
+    let pages = try FileManager.default.contentsOfDirectory(atPath: web.path(percentEncoded: false))
+    let bytes = try pages.reduce(0) { sum, page in
+      let text = try String(contentsOf: web.appending(path: page), encoding: .utf8)
+      return sum + Self.shipped(text).utf8.count
+    }
+    #expect(bytes > 100_000)
+    #expect(bytes <= 150_000)
+  }
+
   /// A page without indentation, empty lines and comments on lines of their own.
   private static func shipped(_ text: String) -> String {
     var shipped = ""

@@ -171,7 +171,7 @@ struct BlobBytesCommand: DatabaseCommand {
     let last =
       parts.count == 2 && parts[1].isEmpty ? blob.length - 1 : parts.last.flatMap { Int($0) }
     guard parts.count == 2, let first = Int(parts[0]), let last, first >= 0, last >= first - 1
-    else { throw CommandFailure(.usage, "\(range) is no range, as 0-99 or 100-") }
+    else { throw CommandFailure(.usage, "\(range) is no range, such as 0-99 or 100-") }
     return min(first, blob.length)..<min(last + 1, blob.length)
   }
 }
@@ -192,7 +192,7 @@ struct BlobPutCommand: AsyncParsableCommand {
   @Option(help: "Put it at this path of storage, which then holds it.")
   var path: String?
 
-  @Option(help: "What it is, as image/jpeg; told from its bytes when not given.")
+  @Option(help: "What it is, such as image/jpeg; recognised by its bytes when not given.")
   var contentType: String?
 
   @OptionGroup var globals: GlobalOptions
@@ -225,7 +225,7 @@ struct BlobVerifyCommand: AsyncParsableCommand {
 
   @OptionGroup var database: DatabaseArgument
 
-  @Option(help: "Only so many of a hundred, chosen anew each time.")
+  @Option(help: "Only so many of a hundred, chosen at random.")
   var sample = 100.0
 
   @OptionGroup var globals: GlobalOptions

@@ -18,7 +18,7 @@ struct DigestCommand: DatabaseCommand {
 
   @OptionGroup var database: DatabaseArgument
 
-  @Argument(help: "Collections, as upload or users/posts for every user's.")
+  @Argument(help: "Collections, such as upload or users/posts for every user's.")
   var collections: [String] = []
 
   @OptionGroup var globals: GlobalOptions

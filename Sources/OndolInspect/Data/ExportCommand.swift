@@ -23,7 +23,8 @@ struct ExportCommand: DatabaseCommand {
 
   @OptionGroup var database: DatabaseArgument
 
-  @Argument(help: "Collections, as upload or users/posts for every user's; all when none is named.")
+  @Argument(
+    help: "Collections, such as upload or users/posts for every user's; all when none is named.")
   var collections: [String] = []
 
   @Option(name: .shortAndLong, help: "A directory for a file of each collection, or -.")

@@ -12,8 +12,8 @@ struct ImportCommand: AsyncParsableCommand {
     commandName: "import",
     abstract: "Imports JSON Lines or CSV, one document a line.",
     discussion: """
-      Lines that are no documents are left out, told of and counted, and the status is then 1. \
-      With --resume the import of a file goes on where an earlier one ended, whatever ended it.
+      Lines that are no documents are left out, reported and counted, and the status is then 1. \
+      With --resume the import of a file continues where an earlier one stopped.
       """)
 
   @OptionGroup var database: DatabaseArgument
@@ -23,7 +23,7 @@ struct ImportCommand: AsyncParsableCommand {
     completion: .file())
   var source: String
 
-  @Option(help: "The collection, a path as upload or users/alice/posts.")
+  @Option(help: "The collection, a path such as upload or users/alice/posts.")
   var into: String?
 
   @Option(help: "The field that has the document's id, a text or a whole number; __name__ if none.")
@@ -31,12 +31,12 @@ struct ImportCommand: AsyncParsableCommand {
 
   @Option(
     help: """
-      What becomes of a document that is there: insert refuses it, upsert replaces it, merge sets \
-      the fields there are, replace wants it to be there.
+      What happens to a document that exists: insert refuses it, upsert replaces it, merge sets \
+      the line's fields; replace refuses one that does not exist.
       """)
   var mode = ImportedDocument.Mode.upsert
 
-  @Option(name: .customLong("as"), help: "jsonl or csv; told by the file's name when not given.")
+  @Option(name: .customLong("as"), help: "jsonl or csv; the file's name says it when not given.")
   var format: ImportFormat?
 
   @Flag(help: "In CSV: numbers, true, false, null and nested JSON are what they look like.")

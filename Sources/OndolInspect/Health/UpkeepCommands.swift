@@ -14,7 +14,7 @@ struct RepairCommand: DatabaseCommand {
 
   @OptionGroup var database: DatabaseArgument
 
-  @Flag(help: "Build indexes anew.")
+  @Flag(help: "Rebuild the indexes.")
   var rebuildIndex = false
 
   @Argument(help: "The collection; all that have indexes when not given.")

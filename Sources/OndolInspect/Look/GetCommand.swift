@@ -14,10 +14,10 @@ struct GetCommand: DatabaseCommand {
 
   @OptionGroup var database: DatabaseArgument
 
-  @Argument(help: "The documents' paths, as upload/lamp.")
+  @Argument(help: "The documents' paths, such as upload/lamp.")
   var paths: [String]
 
-  @Option(help: "This field only, as size.width; more than once for several.")
+  @Option(help: "This field only, such as size.width; more than once for several.")
   var field: [String] = []
 
   @Flag(help: "Also the version that each document has, and when it was made and changed.")

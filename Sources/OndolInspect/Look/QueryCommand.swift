@@ -10,7 +10,7 @@ struct QueryCommand: DatabaseCommand {
       Conditions: FIELD = VALUE, also != < <= > >=, in [...], not in [...], array-contains VALUE, \
       array-contains-any [...], starts-with "...", contains "...", equals-nocase, \
       starts-with-nocase, contains-nocase, combined with and, or, not and parentheses. A \
-      value is JSON, a field a path as size.width, with other characters in `backquotes`.
+      value is JSON, a field a path such as size.width, with other characters in `backquotes`.
       """)
 
   @OptionGroup var database: DatabaseArgument

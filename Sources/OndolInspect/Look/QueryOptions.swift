@@ -6,10 +6,10 @@ import OndolJSON
 
 /// A collection and conditions on it.
 struct QueryOptions: ParsableArguments {
-  @Argument(help: "The collection, a path as upload or users/alice/posts.")
+  @Argument(help: "The collection, a path such as upload or users/alice/posts.")
   var collection: String
 
-  @Argument(help: "Conditions, as 'price >= 10 and kind in [\"a\",\"b\"]'.")
+  @Argument(help: "Conditions, such as 'price >= 10 and kind in [\"a\",\"b\"]'.")
   var condition: String?
 
   @Flag(help: "All collections with this id, wherever they are.")
@@ -60,7 +60,7 @@ struct QueryOptions: ParsableArguments {
 struct CollectionArgument: ParsableArguments {
   @OptionGroup var database: DatabaseArgument
 
-  @Argument(help: "The collection, a path as upload or users/alice/posts.")
+  @Argument(help: "The collection, a path such as upload or users/alice/posts.")
   var collection: String?
 }
 
@@ -83,12 +83,12 @@ func wholeNumber(_ text: String) throws -> Int {
 
 /// Which part of a result, in which order.
 struct ResultOptions: ParsableArguments {
-  @Option(help: "Fields to sort by, as 'price desc, name'.")
+  @Option(help: "Fields to sort by, such as 'price desc, name'.")
   var order: String?
 
   @OptionGroup var part: PartOptions
 
-  @Option(help: "These fields only, as 'name, size.width'.")
+  @Option(help: "These fields only, such as 'name, size.width'.")
   var select: String?
 
   func apply(to query: Query) throws(CommandFailure) -> Query {

@@ -101,7 +101,7 @@ struct TreeWatchCommand: DatabaseCommand {
 struct NodeArgument: ParsableArguments {
   @OptionGroup var database: DatabaseArgument
 
-  @Argument(help: "The path, as scores/kim; the root when not given.")
+  @Argument(help: "The path, such as scores/kim; the root when not given.")
   var path = "/"
 
   /// The node; slashes at its ends count for nothing.

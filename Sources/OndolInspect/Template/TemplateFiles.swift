@@ -41,17 +41,24 @@ let package = Package(
 # A service on Ondol
 
     swift test
-    swift run App            # http://127.0.0.1:8080, its data in shop.ondol
-    HOST=0.0.0.0 PORT=80 DATABASE=/var/lib/shop.ondol swift run -c release App
+    swift run App            # http://127.0.0.1:8080, its data in shop.ondol; Ctrl-C ends it
+    HOST=0.0.0.0 PORT=8081 DATABASE=/var/lib/shop.ondol swift run -c release App
 
-Try it:
+The first build takes some minutes. While the service runs, in another shell:
 
-    curl -s -X POST localhost:8080/items -H 'Content-Type: application/json' \
+    curl -s localhost:8080/items -H 'Content-Type: application/json' \
       -d '{"name": "Lamp", "category": "light", "price": 30}'
-    curl -s 'localhost:8080/items?limit=10'
-    curl -s -X PUT localhost:8080/items/ID/photo --data-binary @lamp.png
-    curl -N localhost:8080/items/live        # what changes, as it changes
+
+It answers with the item and its id. Put that in the place of `ID`, and any picture in that of `lamp.png`:
+
+    curl -s 'localhost:8080/items?limit=10'  # a page; "next" is the "after" of the next one
+    curl -s localhost:8080/items/ID
+    curl -s -X PATCH localhost:8080/items/ID -H 'Content-Type: application/json' -d '{"price": 35}'
+    curl -s -T lamp.png localhost:8080/items/ID/photo
+    curl -s -o photo.png localhost:8080/items/ID/photo
     curl -s 'localhost:8080/categories/top?count=3'
+    curl -N localhost:8080/items/live        # the list now, and again whenever it changes
+    curl -s -X DELETE localhost:8080/items/ID
 
 | file | what to change there |
 |---|---|
@@ -63,7 +70,8 @@ Try it:
 | `Sources/App/App.swift` | start and clean shutdown |
 | `Tests/AppTests` | tests on a device in memory that can lose power |
 
-One process has the database open for writing. `ondol shop.ondol` looks inside while the service runs.
+Only one process has the database open for writing. `ondol shop.ondol`, the tool of the clone that made this folder,
+looks inside while the service runs.
 
 """##,
     "Sources/App/App.swift": ##"""

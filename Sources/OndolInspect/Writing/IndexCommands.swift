@@ -11,13 +11,13 @@ struct MakeIndexCommand: AsyncParsableCommand {
     commandName: "mkindex",
     abstract: "Makes an index, or names the field by which documents expire.",
     discussion: """
-      An index of users/alice/posts serves the posts of all users. Status 9 when it is to be \
-      unique and two documents agree.
+      An index of users/alice/posts serves the posts of all users. Status 9 when two \
+      documents agree in what --unique says they may not.
       """)
 
   @OptionGroup var place: IndexedCollection
 
-  @Argument(help: "Fields, as 'status, workDate desc'; tags[] for the elements of an array.")
+  @Argument(help: "Fields, such as 'status, workDate desc'; tags[] for the elements of an array.")
   var fields: String?
 
   @Flag(help: "No two documents of a collection may agree in all fields.")
@@ -35,10 +35,10 @@ struct MakeIndexCommand: AsyncParsableCommand {
   @Flag(help: "With --search: of the stems of English words, so that lamps is found by lamp.")
   var english = false
 
-  @Option(name: .customLong("where"), help: "Only documents that meet this, as 'price >= 10'.")
+  @Option(name: .customLong("where"), help: "Only documents that meet this, such as 'price >= 10'.")
   var condition: String?
 
-  @Option(help: "The field with the moment from which on a document is no more.")
+  @Option(help: "The field with the time at which a document expires.")
   var ttl: String?
 
   @OptionGroup var globals: GlobalOptions
@@ -110,8 +110,8 @@ struct MakeIndexesCommand: DatabaseCommand {
     abstract: "Makes the indexes that a firestore.indexes.json declares.",
     discussion: """
       An index of the scope COLLECTION is made for every collection there is with its id, or for \
-      the one at the top when there is none; one of the scope COLLECTION_GROUP for all, those that \
-      come to be later among them. What Ondol has no word for is told of, and the status is then 1.
+      the one at the top when there is none; one of the scope COLLECTION_GROUP for all, also \
+      those that are made later. What Ondol does not have is reported, and the status is then 1.
       """)
 
   @OptionGroup var database: DatabaseArgument
@@ -218,7 +218,7 @@ struct ReindexCommand: DatabaseCommand {
 
   @OptionGroup var database: DatabaseArgument
 
-  @Argument(help: "The collection, a path as upload.")
+  @Argument(help: "The collection, a path such as upload.")
   var collection: String
 
   @Argument(help: "The indexes' names; all when none is given.")
@@ -245,7 +245,7 @@ struct ReindexCommand: DatabaseCommand {
 struct IndexedCollection: ParsableArguments {
   @OptionGroup var database: DatabaseArgument
 
-  @Argument(help: "The collection, a path as upload; with --group a collection id.")
+  @Argument(help: "The collection, a path such as upload; with --group a collection id.")
   var collection: String
 
   @Flag(help: "Over all collections with this id, wherever they are.")

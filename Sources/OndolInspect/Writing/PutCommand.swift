@@ -63,7 +63,7 @@ struct PatchCommand: AsyncParsableCommand {
     commandName: "patch",
     abstract: "Sets some fields of a document and leaves the others.",
     discussion: """
-      FIELDS is a JSON object whose names are paths of fields, as size.width; - reads it from \
+      FIELDS is a JSON object whose names are paths of fields, such as size.width; - reads it from \
       standard input. Status 3 when there is no document.
       """)
 
@@ -154,7 +154,7 @@ struct EditCommand: AsyncParsableCommand {
 struct DocumentArgument: ParsableArguments {
   @OptionGroup var database: DatabaseArgument
 
-  @Argument(help: "The document's path, as upload/lamp.")
+  @Argument(help: "The document's path, such as upload/lamp.")
   var path: String
 
   /// The document, which has to be there.

@@ -17,7 +17,7 @@ struct RemoveCommand: DatabaseCommand {
 
   @OptionGroup var database: DatabaseArgument
 
-  @Argument(help: "A document as upload/lamp, or a collection as upload.")
+  @Argument(help: "A document such as upload/lamp, or a collection such as upload.")
   var path: String
 
   @Flag(help: "Also everything below the document.")

@@ -10,14 +10,14 @@ struct UpdateCommand: DatabaseCommand {
     commandName: "update",
     abstract: "Sets some fields of the documents that meet a condition.",
     discussion: """
-      FIELDS is a JSON object whose names are paths of fields, as size.width; - reads it from \
+      FIELDS is a JSON object whose names are paths of fields, such as size.width; - reads it from \
       standard input. Up to 500 documents are changed together or not at all; more in several \
       commits, and an interrupt ends it between two. Status 3 when there is no document.
       """)
 
   @OptionGroup var database: DatabaseArgument
 
-  @Argument(help: "A collection, as upload.")
+  @Argument(help: "A collection, such as upload.")
   var path: String
 
   @Argument(help: "The fields as a JSON object, or -.")
@@ -54,7 +54,7 @@ struct UpdateCommand: DatabaseCommand {
 
 /// The documents of a collection that are changed or removed together.
 struct SelectedDocuments: ParsableArguments {
-  @Option(name: .customLong("where"), help: "Conditions, as 'price >= 10'.")
+  @Option(name: .customLong("where"), help: "Conditions, such as 'price >= 10'.")
   var condition: String?
 
   @Option(help: "At most so many documents.", transform: wholeNumber)
