@@ -33,8 +33,8 @@ extension Database {
   ///   - progress: called from time to time.
   /// - Throws: `.alreadyExists` when the directory holds anything, `.notFound` when the one around
   ///   it is missing, `.dataLoss` when a file is damaged (salvage what is left), `.cancelled`,
-  ///   `.failedPrecondition` when the database is closed, `.resourceExhausted`,
-  ///   `.permissionDenied` or `.internal` when the system refuses.
+  ///   `.failedPrecondition` when the database is closed, `.unimplemented` on a server,
+  ///   `.resourceExhausted`, `.permissionDenied` or `.internal` when the system refuses.
   /// - Complexity: O(bytes of files).
   public func backup(
     to path: String, progress: (BackupProgress) -> Void = { _ in }

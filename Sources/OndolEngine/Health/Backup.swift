@@ -75,7 +75,10 @@ extension Backup.State {
 
 extension Engine {
   /// Begins a backup of all commits that are visible now. What it reads is kept until it ends.
+  ///
+  /// - Throws: `.unsupported` on a store, which has no files to copy.
   package func beginBackup() throws(EngineError) -> Backup {
+    if isOnStore { throw .unsupported(reason: Self.noFiles) }
     // Before the snapshot: what it knows must not go.
     let copy = contents.keepFiles()
     // Keyspaces that are dropped in between would be rows without an owner, or the other way round.

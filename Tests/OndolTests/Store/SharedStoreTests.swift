@@ -84,6 +84,25 @@ import Testing
     for database in databases { try await database.close() }
   }
 
+  /// It made a database without a document, and said that all was well.
+  @Test func `A backup there is refused, and makes nothing`() async throws {
+    let environment = Environment.memory()
+    let store = SimulatedStore(seed: 4, environment: environment)
+    let database = try await open(store, environment, count: 1)[0]
+    try await database.document("items/lamp").setData(["price": 0])
+    let fileSystem = MemoryFileSystem()
+    let error = await #expect(throws: DatabaseError.self) {
+      try await database.backup(to: "copy", in: fileSystem)
+    }
+    #expect(error?.code == .unimplemented)
+    #expect(throws: EngineError.self) { try fileSystem.openDirectory(at: "copy", create: false) }
+    let streamed = await #expect(throws: DatabaseError.self) {
+      try await database.backup { _ in Issue.record("a piece of nothing") }
+    }
+    #expect(streamed?.code == .unimplemented)
+    try await database.close()
+  }
+
   @Test func `Versions that nobody can see are forgotten`() async throws {
     let environment = Environment.memory()
     let store = SimulatedStore(seed: 3, environment: environment)
