@@ -17,6 +17,16 @@ extension DatabaseStore {
   ///   and so on. One more, `ondol=name`, tells several of Ondol's databases apart that share one
   ///   of PostgreSQL's; `default` without.
   public static func postgres(_ address: String) -> DatabaseStore {
-    DatabaseStore { () throws(EngineError) in try PostgresStore(address) }
+    postgres(address, creates: true)
+  }
+
+  /// - Parameter creates: whether a database is made where there is none.
+  package static func postgres(_ address: String, creates: Bool) -> DatabaseStore {
+    DatabaseStore { () throws(EngineError) in try PostgresStore(address, creates: creates) }
+  }
+
+  /// What people may see of an address: all but its passwords; nil when it is none.
+  package static func postgresName(_ address: String) -> String? {
+    try? PostgresAddress(address).name
   }
 }

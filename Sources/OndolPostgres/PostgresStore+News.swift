@@ -132,6 +132,35 @@ extension PostgresStore {
     }
   }
 
+  package func skip(to point: CommitPoint) async throws(EngineError) -> Bool {
+    guard let sequence = Int64(exactly: point.sequence.rawValue) else {
+      throw .invalid(reason: "\(name): no commit has the number \(point.sequence)")
+    }
+    var parameters = ParameterList()
+    parameters.add(try opened())
+    parameters.add(sequence)
+    parameters.add(point.time)
+    return try await truth(of: .skip, parameters)
+  }
+
+  package func remove(_ process: Int64) async throws(EngineError) -> Bool {
+    var parameters = ParameterList()
+    parameters.add(try opened())
+    parameters.add(process)
+    return try await truth(of: .remove, parameters)
+  }
+
+  /// The one word that a statement answers.
+  private func truth(
+    of statement: Statement, _ parameters: ParameterList
+  ) async throws(EngineError) -> Bool {
+    try await upkeep { connection throws(PostgresFailure) in
+      let answer = try connection.run(statement, parameters)
+      try answer.expect(columns: 1)
+      return try answer.bool(0, 0)
+    }
+  }
+
   /// Does what may be done twice and is in no hurry.
   func upkeep<R: Sendable>(
     _ body: @escaping @Sendable (PostgresConnection) throws(PostgresFailure) -> R

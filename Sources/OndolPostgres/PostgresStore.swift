@@ -12,6 +12,7 @@ package final class PostgresStore: RemoteStore {
   let settings: LinkSettings
   /// Reads, and what is in no hurry.
   let readers: Turnstile<Link>
+  private let creates: Bool
   private let links: [Link]
   private let committer: Link
   private let commitWorker: any Worker
@@ -36,16 +37,18 @@ package final class PostgresStore: RemoteStore {
   ///   - address: `postgresql://user:password@host:port/database?ondol=name`: of the server, of one
   ///     of its databases and, behind `ondol=`, of the one of Ondol's in it; `default` without.
   ///     What else is behind `?` is as libpq has it.
+  ///   - creates: whether a database is made where there is none.
   ///   - answerTime: how long an answer may take before the server is given up.
   ///   - patience: how long calls are tried again that may be made twice.
   /// - Throws: `.invalid` for an address that is none.
   package init(
-    _ address: String, threads: any ThreadSource = IOThreads(),
+    _ address: String, creates: Bool = true, threads: any ThreadSource = IOThreads(),
     answerTime: Duration = .seconds(60), patience: Duration = .seconds(3)
   ) throws(EngineError) {
     let address = try PostgresAddress(address)
     let settings = LinkSettings(address, answerTime: answerTime, patience: patience)
     self.settings = settings
+    self.creates = creates
     name = address.name
     links = (0..<Self.readerCount).map { _ in Link(settings) }
     readers = Turnstile(links)
@@ -78,8 +81,8 @@ package final class PostgresStore: RemoteStore {
     if settings.isClosed { throw .closed }
     let head = try await commitWorker.perform { [self] () throws(EngineError) in
       try committer.use(.many) { connection throws(PostgresFailure) in
-        try Schema.prepare(connection, settings.address)
-        let opened = try Schema.open(connection, settings.address)
+        try Schema.prepare(connection, settings.address, creating: creates)
+        let opened = try Schema.open(connection, settings.address, creating: creates)
         while true {
           let point = try Self.head(connection, opened.number)
           // Pinned first: what is forgotten meanwhile was not given out.

@@ -47,18 +47,30 @@ enum Schema {
 
   // MARK: - The tables
 
+  /// Whether there are tables, and the function that came last.
   private static let present = Statement(
-    name: "present", text: "select to_regclass('ondol_schema') is not null")
+    name: "present",
+    text: """
+      select to_regclass('ondol_schema') is not null,
+        to_regprocedure('ondol_remove_1(int, bigint)') is not null
+      """)
   private static let readVersion = Statement(
     name: "version", text: "select version from ondol_schema limit 2")
 
-  /// Makes the tables where there are none.
+  /// Makes the tables where there are none, and functions that an older version has not made.
+  ///
+  /// - Throws: `.missing` when there are no tables and none are to be made.
   static func prepare(
-    _ connection: PostgresConnection, _ address: PostgresAddress
+    _ connection: PostgresConnection, _ address: PostgresAddress, creating: Bool
   ) throws(PostgresFailure) {
     let answer = try connection.run(present)
-    try answer.expect(columns: 1)
-    if try !answer.bool(0, 0) { try connection.run(script: script) }
+    try answer.expect(columns: 2)
+    let (hasTables, hasFunctions) = (try answer.bool(0, 0), try answer.bool(0, 1))
+    guard hasTables || creating else { throw .told(.missing(path: address.name)) }
+    // Before anything is made beside the tables of a later version.
+    if hasTables { try check(connection, address) }
+    if hasTables && hasFunctions { return }
+    try connection.run(script: script)
     try check(connection, address)
   }
 
@@ -103,12 +115,15 @@ enum Schema {
       """)
 
   /// The database of the address's name, made where there is none.
+  ///
+  /// - Throws: `.missing` when there is none and none is to be made.
   static func open(
-    _ connection: PostgresConnection, _ address: PostgresAddress
+    _ connection: PostgresConnection, _ address: PostgresAddress, creating: Bool
   ) throws(PostgresFailure) -> OpenedDatabase {
     // Another one may be made between the two, under the number that was to be given.
     for _ in 0..<100 {
       if let found = try read(connection, address) { return found }
+      guard creating else { throw .told(.missing(path: address.name)) }
       var parameters = ParameterList()
       parameters.add(Array(address.database.utf8))
       var identity: [UInt8] = []

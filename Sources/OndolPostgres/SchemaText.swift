@@ -15,7 +15,7 @@ extension Schema {
       db int primary key, name text not null unique, identity bytea not null);
 
     -- A row for each group of n commits, whose key is the number of the first. The key is the order
-    -- of commits: no number is given twice, and none is left out.
+    -- of commits: no number is given twice, and none is left out but by ondol_skip_1.
     create table if not exists ondol_log (
       db int, at bigint, n int not null, time bigint not null, origin bigint not null,
       part bigint not null, size bigint not null,
@@ -255,6 +255,44 @@ extension Schema {
       gone := gone + more;
       if gone = 0 then delete from ondol_drop q where q.db = d and q.keyspace = gap.k; end if;
       return array[gone, 1];
+    end $$;
+
+    -- Has commits go on behind number s at time t, and makes s the floor; false when it is not
+    -- later than all there are.
+    create or replace function ondol_skip_1(d int, s bigint, t bigint)
+    returns bool language plpgsql volatile as $$
+    declare last record;
+    begin
+      perform pg_advisory_xact_lock(7701, d);
+      perform from ondol_pin p where p.db = d and p.process = 0 for update;
+      select l.at + l.n - 1 as seq, l.time + l.n - 1 as time
+        into last from ondol_log l where l.db = d order by l.at desc limit 1;
+      if s <= last.seq or t <= last.time then return false; end if;
+      insert into ondol_log values (d, s, 1, t, 0, 0, 0, '{}', '{}');
+      delete from ondol_log l where l.db = d and l.at < s;
+      delete from ondol_pin p where p.db = d and p.process <> 0;
+      update ondol_pin p set seq = s where p.db = d and p.process = 0;
+      return true;
+    end $$;
+
+    -- Removes a database and all that is in it; false while another process than me has it open.
+    create or replace function ondol_remove_1(d int, me bigint)
+    returns bool language plpgsql volatile as $$
+    begin
+      perform pg_advisory_xact_lock(7701, d);
+      -- The line of those who pin.
+      perform from ondol_pin p where p.db = d and p.process = 0 for update;
+      if exists (select from ondol_pin p
+        where p.db = d and p.process not in (0, me) and p.until > now()) then return false; end if;
+      delete from ondol_row r where r.db = d;
+      delete from ondol_long r where r.db = d;
+      delete from ondol_content c where c.db = d;
+      delete from ondol_drop q where q.db = d;
+      delete from ondol_fence f where f.db = d;
+      delete from ondol_log l where l.db = d;
+      delete from ondol_pin p where p.db = d;
+      delete from ondol_database b where b.db = d;
+      return true;
     end $$;
 
     -- Pins a commit that is not below the floor; null when it is, else the oldest pin. The shared

@@ -52,6 +52,12 @@ extension Statement {
         on conflict (db, keyspace) do update set seq = excluded.seq
       """)
 
+  static let skip = Statement(
+    name: "skip", text: "select ondol_skip_1($1::int, $2::bigint, $3::bigint)")
+
+  static let remove = Statement(
+    name: "remove database", text: "select ondol_remove_1($1::int, $2::bigint)")
+
   static let notify = Statement(
     name: "notify",
     text: """

@@ -142,8 +142,16 @@ public final class Database: Sendable {
 
   private static let memoryPath = "/memory.ondol"
 
-  /// The directory; nil for a database in memory.
-  package var directory: String? { path == Self.memoryPath ? nil : path }
+  /// The directory; nil for a database in memory or on a store.
+  package var directory: String? {
+    path == Self.memoryPath || isOnStore ? nil : path
+  }
+
+  /// Whether a store keeps it.
+  package var isOnStore: Bool { engine.isOnStore }
+
+  /// What people call it: its directory, or its store's address without passwords.
+  package var name: String { path == Self.memoryPath ? "memory" : path }
 
   /// Makes an empty database that lives in memory only: the same engine and semantics, without
   /// files.

@@ -1,7 +1,7 @@
 // Where a database is that is not in a directory of this machine. Nothing of it is here: a product
 // of its own, such as OndolPostgres, makes one, and the engine below asks it.
 
-package import OndolEngine
+internal import OndolEngine
 
 /// What keeps a database in the place of a directory: a server that others operate, which several
 /// processes use at once.
@@ -12,10 +12,17 @@ package import OndolEngine
 /// let database = try await Database.open(on: .postgres("postgresql://localhost/shop"))
 /// ```
 public struct DatabaseStore: Sendable {
-  package let make: @Sendable () throws(EngineError) -> any RemoteStore
+  package let make: StoreMaker
 
   /// - Parameter make: connects to nothing yet; throws `.invalid` for an address that is none.
-  package init(_ make: @escaping @Sendable () throws(EngineError) -> any RemoteStore) {
+  package init(_ make: @escaping StoreMaker) {
     self.make = make
+  }
+}
+
+extension Restoration {
+  /// Begins a database on a store, which must have no commits yet.
+  package static func begin(on store: DatabaseStore) async throws(DatabaseError) -> Restoration {
+    try await begin(on: store.make, environment: .live())
   }
 }

@@ -1,8 +1,8 @@
-// Making a database from everything that was in another one: for the load of a dump. Rows are
-// poured into segments in the order of their keys, as a salvage does it; the rest (contents, who
-// holds them, indexes) is worked out with the database open. Documents keep their versions and
-// times, and new commits go on behind the last one. Whatever comes in may be hostile: it is checked
-// as a write of an app is, and refused with a reason.
+// Making a database from everything that was in another one: for the load of a dump. Rows go to
+// their target in the order of their keys; the rest (contents, who holds them, indexes) is worked
+// out with the database open. Documents keep their versions and times, and new commits go on
+// behind the last one. Whatever comes in may be hostile: it is checked as a write of an app is,
+// and refused with a reason.
 
 internal import Logging
 package import OndolEngine
@@ -10,7 +10,7 @@ package import OndolEngine
 /// A database in the making: declare, then nodes of the tree, then collection by collection in the
 /// order of their declaration, then `open`, contents and derivations, then `finish`.
 package final class Restoration: @unchecked Sendable {
-  // Safe: its steps follow each other, each on the worker.
+  // Safe: its steps follow each other.
 
   private struct Collection {
     var pattern: CollectionPattern
@@ -20,10 +20,7 @@ package final class Restoration: @unchecked Sendable {
     var schema: [UInt8]?
   }
 
-  private let path: String
-  private let environment: Environment
-  private let worker: any Worker
-  private let target: SalvageTarget
+  private let target: RestorationTarget
   private var collections: [Collection] = []
   private var families: [(root: String, row: FamilyRow)] = []
   private var groups: [SalvagedRow] = []
@@ -56,26 +53,20 @@ package final class Restoration: @unchecked Sendable {
   package static func begin(
     at path: String, environment: Environment, engineOptions: EngineOptions = EngineOptions()
   ) async throws(DatabaseError) -> Restoration {
-    let worker = environment.threads.makeBackgroundWorker(named: "ondol-load")
-    do throws(EngineError) {
-      return try await worker.perform { () throws(EngineError) in
-        let target = try SalvageTarget(
-          at: path, environment: environment, options: engineOptions,
-          shardCount: Database.Options().shardCount)
-        return Restoration(path, environment, worker, target)
-      }
-    } catch {
-      await worker.stop()
-      throw DatabaseError(error)
-    }
+    Restoration(
+      try await RestorationTarget.files(at: path, environment, engineOptions))
   }
 
-  private init(
-    _ path: String, _ environment: Environment, _ worker: any Worker, _ target: SalvageTarget
-  ) {
-    self.path = path
-    self.environment = environment
-    self.worker = worker
+  /// Begins a database on a store, which must have no commits yet.
+  ///
+  /// - Parameter makeStore: a way to the store, each time anew.
+  package static func begin(
+    on makeStore: @escaping StoreMaker, environment: Environment
+  ) async throws(DatabaseError) -> Restoration {
+    Restoration(try await RestorationTarget.store(makeStore, environment))
+  }
+
+  private init(_ target: RestorationTarget) {
     self.target = target
   }
 
@@ -83,8 +74,7 @@ package final class Restoration: @unchecked Sendable {
   package func abandon() async {
     endKeepingContents()
     try? await database?.close()
-    await worker.perform { self.target.removeAll() }
-    await worker.stop()
+    await target.removeAll()
   }
 
   // MARK: - What is declared
@@ -298,11 +288,7 @@ package final class Restoration: @unchecked Sendable {
     let (rows, sequence) = (pending, max(sequence, SequenceNumber(rawValue: 1)))
     pending.removeAll(keepingCapacity: true)
     pendingBytes = 0
-    try await rethrowing { () async throws(EngineError) in
-      try await worker.perform { () throws(EngineError) in
-        for row in rows { try self.target.add(row, upTo: sequence) }
-      }
-    }
+    try await target.add(rows, upTo: sequence)
   }
 
   // MARK: - The end
@@ -313,15 +299,11 @@ package final class Restoration: @unchecked Sendable {
     try await pour()
     let rows = catalogRows()
     let (sequence, time) = (sequence, time)
-    try await rethrowing { () async throws(EngineError) in
-      try await worker.perform { () throws(EngineError) in
-        try self.target.finish(rows, sequence: sequence, time: time)
-      }
-    }
+    try await target.finish(rows, sequence: sequence, time: time)
     var options = Database.Options()
     // That indexes are being built is no news here.
     options.logger.logLevel = .error
-    let database = try await Database.open(at: path, options: options, environment: environment)
+    let database = try await target.open(options)
     self.database = database
     try await database.contents.reclaimer.takeTurn()
     keepsContents = true
@@ -415,7 +397,7 @@ package final class Restoration: @unchecked Sendable {
     try await database.synchronize()
     try await database.close()
     self.database = nil
-    await worker.stop()
+    await target.close()
   }
 
   private func endKeepingContents() {

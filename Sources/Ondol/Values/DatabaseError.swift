@@ -204,6 +204,8 @@ extension DatabaseError {
       self.init(
         .dataLoss, error.description, suggestion: "name the directory of a database, or a new one",
         path: path)
+    case .missing(let path):
+      self.init(.notFound, error.description, path: path)
     case .needsNewerVersion(let file, _):
       self.init(.unimplemented, "\(error); open it with that version", path: file)
     case .locked(let path, _):

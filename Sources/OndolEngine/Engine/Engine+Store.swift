@@ -12,9 +12,6 @@ extension Engine {
   /// Whether a store has the rows.
   package var isOnStore: Bool { remote != nil }
 
-  /// What the store is called; nil for a database in files.
-  package var storeName: String? { remote?.store.name }
-
   /// Opens the database that `store` keeps, and makes one where there is none. Others may have it
   /// open, and write it, at the same time.
   @concurrent

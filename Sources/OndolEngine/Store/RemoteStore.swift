@@ -170,6 +170,17 @@ package protocol RemoteStore: AnyObject, Sendable {
   /// Has the rows of keyspaces go once nobody can see them. Their numbers are not used again.
   func drop(_ keyspaces: [UInt32]) async throws(EngineError)
 
+  /// Has commits go on behind `point`, and forgets how what there is has come to be: nobody can
+  /// have known less.
+  ///
+  /// - Returns: whether it did; not when there is a commit as late.
+  func skip(to point: CommitPoint) async throws(EngineError) -> Bool
+
+  /// Removes the database, all that was ever committed included.
+  ///
+  /// - Returns: whether it did; not while another process than `process` has it open.
+  func remove(_ process: Int64) async throws(EngineError) -> Bool
+
   /// Returns when every commit so far survives a power cut.
   func synchronize() async throws(EngineError)
 

@@ -15,6 +15,8 @@ package enum EngineError: Error, Sendable, Equatable {
   case needsNewerVersion(file: String, reason: String)
   /// There is no database at the path, or the files are not Ondol's.
   case notADatabase(path: String, reason: String)
+  /// There is no database where one was to be found.
+  case missing(path: String)
   /// The database is encrypted, and no key was given, or another one.
   case locked(path: String, reason: String)
   /// A key was given, and the database is not encrypted.
@@ -77,6 +79,8 @@ extension EngineError: CustomStringConvertible {
       return "\(file) needs a newer version: \(reason)"
     case .notADatabase(let path, let reason):
       return "\(path) is not an Ondol database: \(reason)"
+    case .missing(let path):
+      return "there is no database at \(path)"
     case .locked(let path, let reason):
       return "\(path) is encrypted: \(reason)"
     case .notEncrypted(let path):

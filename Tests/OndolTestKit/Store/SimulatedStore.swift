@@ -267,6 +267,31 @@ package final class SimulatedStore: RemoteStore {
     }
   }
 
+  package func skip(to point: CommitPoint) async throws(EngineError) -> Bool {
+    try await travel()
+    return state.withLock { state in
+      guard point.sequence > state.head.sequence, point.time > state.head.time else { return false }
+      state.log = []
+      state.head = point
+      state.floor = point
+      for key in state.keys { _ = state.trim(key) }
+      state.keys.removeAll { state.versions[$0] == nil }
+      return true
+    }
+  }
+
+  package func remove(_ process: Int64) async throws(EngineError) -> Bool {
+    try await travel()
+    let now = environment.now()
+    return state.withLock { state in
+      if state.pins.contains(where: { $0.key != process && $0.value.until > now }) { return false }
+      let (faults, random) = (state.faults, state.random)
+      state = State(random: random)
+      state.faults = faults
+      return true
+    }
+  }
+
   package func synchronize() async throws(EngineError) { try await travel() }
 
   package func close(_ process: Int64) async {
@@ -392,7 +417,7 @@ extension SimulatedStore.State {
   }
 
   /// Lets go of what nobody can see of a key.
-  private mutating func trim(_ key: [UInt8]) -> Int {
+  fileprivate mutating func trim(_ key: [UInt8]) -> Int {
     guard var known = versions[key] else { return 0 }
     let before = known.count
     let visible = known.lastIndex { $0.sequence <= floor.sequence } ?? 0

@@ -18,66 +18,6 @@ import Testing
     shop = scratch.path("shop.ondol")
   }
 
-  /// Something of everything.
-  private func fill(_ path: String, seed: UInt64) async throws {
-    let database = try await Database.open(at: path)
-    let sample = SampleDatabase()
-    try await sample.fill(database, count: 40)
-    try await sample.declareIndexes(database)
-    var samples = ValueSamples(seed: seed)
-    for number in 0..<60 {
-      var fields: [String: Value] = [
-        "$type": .integer(Int64(number)), "map": ["$date": 1, "x": ["$literal": ["$": 2]]],
-        "value": Self.withoutBlobs(samples.value()),
-      ]
-      fields["온돌 \(number % 3)"] = Self.withoutBlobs(samples.value())
-      try await database.collection("odd %\n~").document("d \(number)😀")
-        .setData(fields, durability: .process)
-      try await database.collection("ODD").document("\(number)").setData(["n": Value.double(-0.0)])
-    }
-    try await fillContents(database)
-    try await fillTree(database)
-    try await database.close()
-  }
-
-  private static func withoutBlobs(_ value: Value) -> Value {
-    switch value {
-    case .blob: .null
-    case .array(let elements):
-      // An array cannot stand directly in an array.
-      .array(elements.map { $0.array == nil ? withoutBlobs($0) : .map(["in": withoutBlobs($0)]) })
-    case .map(let fields):
-      .map(fields.filter { !$0.key.isEmpty && !$0.key.hasPrefix("__") }.mapValues(withoutBlobs))
-    default: value
-    }
-  }
-
-  private func fillContents(_ database: Database) async throws {
-    try await database.collection("diary").linkBlobs(field: "file", under: "images")
-    let photo = database.storage.reference(withPath: "images/온돌 lamp.png")
-    try await photo.putData(
-      (0..<200_000).map { UInt8(truncatingIfNeeded: $0 &* $0 >> 7) },
-      metadata: StorageMetadata(cacheControl: "private", customMetadata: ["by": "me"]))
-    var change = try await photo.getMetadata()
-    change.contentLanguage = "ko"
-    _ = try await photo.updateMetadata(change)
-    _ = try await photo.derive("thumbnail") { Array($0.prefix(100)) }
-    let blob = try await database.storage.put(Array("bytes of a document".utf8))
-    try await database.document("diary/a").setData(["photo": blob, "file": "images/온돌 lamp.png"])
-    try await database.document("diary/b").setData(["photos": [blob]])
-  }
-
-  private func fillTree(_ database: Database) async throws {
-    let tree = database.tree
-    try await tree.child("cars").createIndex(byChild: "name")
-    for number in 0..<20 {
-      try await tree.child("cars/c\(number)").setValue(
-        ["name": "n\(number % 7)", "list": [1, 2.5, true], "at": ServerValue.timestamp()],
-        andPriority: number % 3 == 0 ? number : nil)
-    }
-    try await tree.child("flag").setValue(false)
-  }
-
   /// All files below a directory with their bytes.
   private func files(_ directory: String) throws -> [String: Data] {
     var found: [String: Data] = [:]
@@ -89,7 +29,9 @@ import Testing
 
   @Test func `A dump that was loaded is dumped as the same bytes`() async throws {
     let seed = UInt64.random(in: 0...(.max))
-    try await fill(shop, seed: seed)
+    let database = try await Database.open(at: shop)
+    try await DumpSample(seed: seed).fill(database)
+    try await database.close()
     let (first, second) = (scratch.path("first"), scratch.path("second"))
     let other = scratch.path("other.ondol")
     let dumped = try await scratch.ondol("dump", shop, "-o", first)
@@ -173,9 +115,7 @@ import Testing
     try await database.document("items/blob").setData(["b": blob])
     try await database.storage.reference(withPath: "a/b").putData([4, 5])
     try await database.tree.child("x/y").setValue(5, andPriority: 2)
-    var text: [UInt8] = []
-    var writer = DumpWriter(try DumpReader(database), to: DumpStream { text += $0 })
-    try await writer.write()
+    let text = try await DumpTexts.dump(database)
     try await database.close()
     return String(decoding: text, as: UTF8.self).split(separator: "\n").map(String.init)
   }
@@ -183,13 +123,8 @@ import Testing
   private static func load(
     _ lines: [String], _ environment: Environment = .memory()
   ) async throws {
-    var rest = Array((lines.joined(separator: "\n") + "\n").utf8)[...]
-    let source = DumpText { count in
-      defer { rest = rest.dropFirst(count) }
-      return Array(rest.prefix(count))
-    }
     let restoration = try await Restoration.begin(at: "new", environment: environment)
-    _ = try await DumpLoader.load(source, into: restoration)
+    try await DumpTexts.load((lines.joined(separator: "\n") + "\n").utf8, into: restoration)
   }
 
   private static func refusal(_ lines: [String]) async -> String? {

@@ -1,0 +1,120 @@
+// Where the rows of a database in the making go: into segments, as a salvage pours them, or to a
+// store.
+
+package import OndolEngine
+
+/// A way to a store, which is not connected yet.
+package typealias StoreMaker = @Sendable () throws(EngineError) -> any RemoteStore
+
+/// Takes the rows of a restoration, and opens what has become of them.
+final class RestorationTarget: @unchecked Sendable {
+  // Safe: nothing changes here, and the files are used on the worker alone.
+
+  private enum Kind {
+    case files(SalvageTarget, any Worker)
+    case store(StoreFill, StoreMaker)
+  }
+
+  private let path: String
+  private let environment: Environment
+  private let kind: Kind
+
+  private init(_ path: String, _ environment: Environment, _ kind: Kind) {
+    self.path = path
+    self.environment = environment
+    self.kind = kind
+  }
+
+  /// Runs `body` on the worker, where alone the files are used.
+  private func perform<Failure: Error>(
+    _ worker: any Worker, _ body: @escaping @Sendable (SalvageTarget) throws(Failure) -> Void
+  ) async throws(Failure) {
+    try await worker.perform { [self] () throws(Failure) in
+      if case .files(let files, _) = kind { try body(files) }
+    }
+  }
+
+  /// Begins files in a directory that is new or empty.
+  static func files(
+    at path: String, _ environment: Environment, _ options: EngineOptions
+  ) async throws(DatabaseError) -> RestorationTarget {
+    let worker = environment.threads.makeBackgroundWorker(named: "ondol-load")
+    do throws(EngineError) {
+      return try await worker.perform { () throws(EngineError) in
+        let files = try SalvageTarget(
+          at: path, environment: environment, options: options,
+          shardCount: Database.Options().shardCount)
+        return RestorationTarget(path, environment, .files(files, worker))
+      }
+    } catch {
+      await worker.stop()
+      throw DatabaseError(error)
+    }
+  }
+
+  /// Begins on a store that has no commits.
+  static func store(
+    _ make: @escaping StoreMaker, _ environment: Environment
+  ) async throws(DatabaseError) -> RestorationTarget {
+    try await rethrowing { () async throws(EngineError) in
+      let store = try make()
+      let fill = try await StoreFill.begin(store, environment: environment)
+      return RestorationTarget(store.name, environment, .store(fill, make))
+    }
+  }
+
+  /// Adds rows, in the order of their keys, of commits up to `sequence`.
+  func add(_ rows: [SalvagedRow], upTo sequence: SequenceNumber) async throws(DatabaseError) {
+    try await rethrowing { () async throws(EngineError) in
+      switch kind {
+      case .files(_, let worker):
+        try await perform(worker) { (files) throws(EngineError) in
+          for row in rows { try files.add(row, upTo: sequence) }
+        }
+      case .store(let fill, _): try await fill.add(rows)
+      }
+    }
+  }
+
+  /// Adds the last rows; the database is one whose last commit is `sequence`, made at `time`.
+  func finish(
+    _ rows: [SalvagedRow], sequence: SequenceNumber, time: Int64
+  ) async throws(DatabaseError) {
+    try await rethrowing { () async throws(EngineError) in
+      switch kind {
+      case .files(_, let worker):
+        try await perform(worker) { (files) throws(EngineError) in
+          try files.finish(rows, sequence: sequence, time: time)
+        }
+      case .store(let fill, _): try await fill.finish(rows, sequence: sequence, time: time)
+      }
+    }
+  }
+
+  /// Opens the database that was finished.
+  func open(_ options: Database.Options) async throws(DatabaseError) -> Database {
+    var store: (any RemoteStore)?
+    if case .store(_, let make) = kind {
+      store = try rethrowing { () throws(EngineError) in try make() }
+    }
+    return try await Database.open(at: path, options: options, environment: environment, on: store)
+  }
+
+  /// Removes everything, and closes.
+  func removeAll() async {
+    switch kind {
+    case .files(_, let worker):
+      await perform(worker) { $0.removeAll() }
+      await worker.stop()
+    case .store(let fill, _): await fill.abandon()
+    }
+  }
+
+  /// Lets go of it; the database stays.
+  func close() async {
+    switch kind {
+    case .files(_, let worker): await worker.stop()
+    case .store(let fill, _): await fill.close()
+    }
+  }
+}
