@@ -28,7 +28,9 @@ let package = Package(
     .trait(
       name: "Console", description: "The web console serves: `ondol console`.",
       enabledTraits: ["Tools"]),
-    .trait(name: "Postgres", description: "Databases on PostgreSQL: OndolPostgres, with libpq."),
+    .trait(
+      name: "Postgres", description: "The programs reach databases on PostgreSQL, by libpq.",
+      enabledTraits: ["Tools"]),
   ],
   dependencies: [
     .package(url: "https://github.com/apple/swift-log", from: "1.16.2"),
@@ -92,13 +94,15 @@ let package = Package(
       name: "OndolInspect",
       dependencies: [
         "Ondol", "OndolConsole", "OndolTerminal", "OndolEngine", "OndolJSON", "OndolPlatform",
-        argumentParser,
+        .target(name: "OndolPostgres", condition: .when(traits: ["Postgres"])), argumentParser,
       ]),
     // The suites of SimulationTests for hours instead of seconds.
     .executableTarget(
       name: "OndolStress",
       dependencies: [
         "Ondol", "OndolTerminal", "OndolEngine", "OndolTestKit", argumentParser,
+        .target(name: "OndolPostgres", condition: .when(traits: ["Postgres"])),
+        .target(name: "OndolPostgresTestKit", condition: .when(traits: ["Postgres"])),
       ]),
     // The example apps, for whoever has the sources: no product, and so called as it is run.
     .executableTarget(
@@ -202,6 +206,13 @@ if let bench = Context.environment["BENCH"] {
       dependencies: ["BenchmarkKit", "Ondol", argumentParser]
         + (hasGRDB ? [.product(name: "GRDB", package: "GRDB.swift")] : []),
       path: "Benchmarks/ObservationBenchmarks", swiftSettings: defines.map { .define($0) }),
+    .executableTarget(
+      name: "PostgresBenchmarks",
+      dependencies: [
+        "BenchmarkKit", "CPeers", "Peers", "Ondol", "OndolEngine", "OndolPlatform",
+        "OndolPostgres", "OndolPostgresTestKit", "CLibPQ",
+        .product(name: "ArgumentParser", package: "swift-argument-parser"),
+      ], path: "Benchmarks/PostgresBenchmarks", swiftSettings: defines.map { .define($0) }),
     .executableTarget(
       name: "SearchBenchmarks",
       dependencies: [

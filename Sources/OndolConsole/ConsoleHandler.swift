@@ -323,7 +323,7 @@ public final class ConsoleHandler: Sendable {
 
   private func description() throws -> JSON {
     let point = database.newestPoint
-    let path = database.directory ?? "memory"
+    let path = database.name
     return [
       "path": .text(path), "name": .text(String(path.split(separator: "/").last ?? "")),
       "identity": .text(database.identity),

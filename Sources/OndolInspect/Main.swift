@@ -70,7 +70,9 @@ struct Main: AsyncParsableCommand {
   static func main() async {
     Interruption.install()
     var words = Array(CommandLine.arguments.dropFirst())
-    if let first = words.first, isDirectory(first) { words.insert("shell", at: 0) }
+    if let first = words.first, isDirectory(first) || ServerAddress.isOne(first) {
+      words.insert("shell", at: 0)
+    }
     await run(words).endProcess()
   }
 

@@ -29,7 +29,7 @@ struct DigestCommand: DatabaseCommand {
     try await globals.report("digest/1", ["name", "documents", "sha256"]) { rows in
       if collections.isEmpty {
         let sum = try await ContentSum(of: all, rest: true, reader)
-        try rows.write(sum.row(named: self.database.directory))
+        try rows.write(sum.row(named: self.database.name))
       }
       for name in collections {
         let collection = try all.collection(named: name)
@@ -135,7 +135,7 @@ struct DiffCommand: DatabaseCommand {
 
   @OptionGroup var database: DatabaseArgument
 
-  @Argument(help: "The other database's directory.", completion: .directory)
+  @Argument(help: "The other database's directory or address.", completion: .directory)
   var other: String
 
   @Flag(help: "Also versions and times.")

@@ -63,8 +63,10 @@ struct LoadCommand: AsyncParsableCommand {
       is refused with the file, the line and the reason, and nothing is left then.
       """)
 
-  @Argument(help: "A new or empty directory.", completion: .directory)
-  var directory: String
+  @Argument(
+    help: "A new or empty directory, or a server's address without a database yet.",
+    completion: .directory)
+  var place: String
 
   @Argument(help: "The directory of a dump, or - for one on standard input.")
   var source: String
@@ -93,10 +95,12 @@ struct LoadCommand: AsyncParsableCommand {
 
   private func begin() async throws(CommandFailure) -> Restoration {
     let key = try DatabaseKey.current()
+    let store = try ServerAddress.store(place, creates: true)
     do throws(DatabaseError) {
-      return try await Restoration.begin(at: directory, encryption: key)
+      if let store { return try await Restoration.begin(on: store) }
+      return try await Restoration.begin(at: place, encryption: key)
     } catch {
-      throw CommandFailure(opening: directory, error)
+      throw CommandFailure(opening: place, error)
     }
   }
 }

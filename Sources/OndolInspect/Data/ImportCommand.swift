@@ -73,9 +73,12 @@ struct ImportCommand: AsyncParsableCommand {
   }
 
   func run() async throws {
+    guard !(resume && database.isOnServer && checkpoint == nil) else {
+      throw CommandFailure(.usage, "beside a server is no room for a checkpoint: name --checkpoint")
+    }
     let files = try ImportFiles(source, into: into)
     try await database.withDatabase(writing: true) { database in
-      let place = checkpoint ?? Self.place(beside: self.database.directory)
+      let place = checkpoint ?? Self.place(beside: self.database.place)
       var run = ImportRun(
         database: database, durability: durability.level,
         jobs: jobs ?? ProcessInfo.processInfo.activeProcessorCount, stopsOnError: stopOnError,

@@ -10,7 +10,10 @@ struct CheckCommand: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "check",
     abstract: "Looks for damage: reads all files, or with --full all documents and indexes, too.",
-    discussion: "Works beside an app that has the database open, and changes nothing.")
+    discussion: """
+      Works beside an app that has the database open, and changes nothing. On a server it always \
+      looks at all documents and indexes: the files there are the server's.
+      """)
 
   @OptionGroup var database: DatabaseArgument
 
@@ -40,12 +43,27 @@ struct CheckCommand: AsyncParsableCommand {
   }
 
   func run() async throws {
-    try database.check()
-    let all: [Finding]
+    let all = database.isOnServer ? try await rowFindings() : try await fileFindings()
+    try Self.report(all.filter(isWanted), globals, damaged: "the database is damaged")
+  }
+
+  private func rowFindings() async throws -> [Finding] {
+    guard !quick else {
+      throw CommandFailure(.failed, "a database on a server has no files that --quick looks at")
+    }
+    return try await database.withDatabase { opened in
+      try await globals.showing(.things("documents")) { (bar) throws(DatabaseError) in
+        try await opened.verify(depth: .full) { bar.show($0.documents) }
+      }
+    }
+  }
+
+  private func fileFindings() async throws(CommandFailure) -> [Finding] {
+    let directory = try database.directory()
     let key = try DatabaseKey.current()
     do throws(DatabaseError) {
-      all = try await globals.showing(.bytes) { (bar) throws(DatabaseError) in
-        try await Database.verify(at: database.directory, depth: depth, encryption: key) {
+      return try await globals.showing(.bytes) { (bar) throws(DatabaseError) in
+        try await Database.verify(at: directory, depth: depth, encryption: key) {
           progress in
           bar.show(
             progress.completedBytes,
@@ -53,9 +71,8 @@ struct CheckCommand: AsyncParsableCommand {
         }
       }
     } catch {
-      throw CommandFailure(opening: database.directory, error)
+      throw CommandFailure(opening: directory, error)
     }
-    try Self.report(all.filter(isWanted), globals, damaged: "the database is damaged")
   }
 
   /// Prints findings and how many there are; errors are status 4.

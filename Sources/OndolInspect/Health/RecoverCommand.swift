@@ -26,7 +26,7 @@ struct RecoverCommand: AsyncParsableCommand {
   @OptionGroup var globals: GlobalOptions
 
   func run() async throws {
-    try DatabaseArgument(at: source).check()
+    _ = try DatabaseArgument(at: source).directory()
     let report: SalvageReport
     let key = try DatabaseKey.current()
     do throws(DatabaseError) {

@@ -72,8 +72,8 @@ struct CompactCommand: AsyncParsableCommand {
   }
 
   func run() async throws {
-    try database.check()
-    let before = try FileListing.bytes(in: database.directory)
+    let directory = try database.directory()
+    let before = try FileListing.bytes(in: directory)
     try await database.withDatabase(writing: true) { database in
       let metrics = database.metrics
       guard
@@ -86,7 +86,7 @@ struct CompactCommand: AsyncParsableCommand {
         }
       }
     }
-    let after = try FileListing.bytes(in: database.directory)
+    let after = try FileListing.bytes(in: directory)
     try globals.report(
       "compact/1", [("bytesBefore", .number(before)), ("bytesAfter", .number(after))])
   }

@@ -15,9 +15,9 @@ protocol FileCommand: AsyncParsableCommand {
 
 extension FileCommand {
   func run() async throws {
-    try database.check()
+    let directory = try database.directory()
     do {
-      try run(in: FileInspector(at: database.directory, environment: DatabaseKey.environment()))
+      try run(in: FileInspector(at: directory, environment: DatabaseKey.environment()))
     } catch let error as EngineError {
       throw CommandFailure(error)
     }
@@ -247,10 +247,11 @@ struct HexdumpCommand: AsyncParsableCommand {
   }
 
   func run() async throws {
-    let path = URL(filePath: database.directory).appending(path: file)
+    let directory = try database.directory()
+    let path = URL(filePath: directory).appending(path: file)
       .path(percentEncoded: false)
     guard let handle = FileHandle(forReadingAtPath: path) else {
-      throw CommandFailure(.notFound, "there is no file \(file) in \(database.directory)")
+      throw CommandFailure(.notFound, "there is no file \(file) in \(directory)")
     }
     do {
       try handle.seek(toOffset: offset)
@@ -281,7 +282,7 @@ struct SnapshotsCommand: FileCommand {
 
   func run(in files: FileInspector) throws {
     let named = Set(try files.segments().map(\.file))
-    let left = try FileListing.files(in: database.directory).filter { file in
+    let left = try FileListing.files(in: database.directory()).filter { file in
       file.name.hasSuffix(".seg") && !named.contains(file.name)
     }
     let reason = "the manifest does not name it: in use by a reader, or left by a crash"

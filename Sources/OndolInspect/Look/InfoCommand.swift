@@ -18,9 +18,9 @@ struct InfoCommand: AsyncParsableCommand {
     let (contents, metrics) = try await database.withDatabase { database in
       (try await database.contents(), database.engine.metrics)
     }
-    let end = try LogEnd(of: database.directory)
+    let end = database.isOnServer ? nil : try LogEnd(of: database.directory())
     // As the files are by now, which may be more or less than what was read above.
-    let files = try FileListing.files(in: database.directory)
+    let files = database.isOnServer ? [] : try FileListing.files(in: database.directory())
     if globals.chosenFormat == .table {
       try print(contents, metrics, files, end)
     } else {
@@ -30,7 +30,7 @@ struct InfoCommand: AsyncParsableCommand {
 
   private static func object(
     _ contents: DatabaseContents, _ metrics: EngineMetrics, _ files: [FileListing],
-    _ end: LogEnd
+    _ end: LogEnd?
   ) -> [Cell] {
     let collections = contents.collections.map { collection in
       Value.map([
@@ -49,32 +49,39 @@ struct InfoCommand: AsyncParsableCommand {
     let listed = files.map { file in
       Value.map(["file": .string(file.name), "bytes": .number(file.bytes)])
     }
-    return [
-      ("format", .string(contents.format)),
-      ("sequence", .number(contents.sequence)),
-      ("lastCommit", end.lastCommit), ("isClosed", .boolean(end.isClosed)),
-      ("shards", .number(contents.shards)),
-      ("bytes", .number(files.reduce(0) { $0 + $1.bytes })),
-      ("reclaimableBytes", .number(metrics.reclaimableBytes)),
-      ("pinnedBytes", .number(metrics.pins.bytes)),
-      ("collections", .array(collections)), ("files", .array(listed)),
+    var cells: [Cell] = [
+      ("format", .string(contents.format)), ("sequence", .number(contents.sequence)),
     ]
+    // What only files have.
+    if let end {
+      cells += [
+        ("lastCommit", end.lastCommit), ("isClosed", .boolean(end.isClosed)),
+        ("shards", .number(contents.shards)),
+        ("bytes", .number(files.reduce(0) { $0 + $1.bytes })),
+        ("reclaimableBytes", .number(metrics.reclaimableBytes)),
+        ("pinnedBytes", .number(metrics.pins.bytes)),
+      ]
+    }
+    return cells + [("collections", .array(collections)), ("files", .array(listed))]
   }
 
   private func print(
     _ contents: DatabaseContents, _ metrics: EngineMetrics, _ files: [FileListing],
-    _ end: LogEnd
+    _ end: LogEnd?
   ) throws {
     var output = Output()
-    let total = files.reduce(0) { $0 + $1.bytes }
     try output.print("format       \(contents.format)")
     try output.print("sequence     \(contents.sequence)")
-    try output.print("last commit  \(ValueText.plain(end.lastCommit, globals.ejson))")
-    try output.print("closed       \(end.isClosed ? "in good order" : "no: open, or it crashed")")
-    try output.print("shards       \(contents.shards)")
-    try output.print("bytes        \(ByteCount.text(total))")
-    let reclaimable = Int(clamping: metrics.reclaimableBytes)
-    try output.print("reclaimable  \(ByteCount.text(reclaimable))")
+    if let end {
+      let closed = end.isClosed ? "in good order" : "no: open, or it crashed"
+      let total = files.reduce(0) { $0 + $1.bytes }
+      let reclaimable = Int(clamping: metrics.reclaimableBytes)
+      try output.print("last commit  \(ValueText.plain(end.lastCommit, globals.ejson))")
+      try output.print("closed       \(closed)")
+      try output.print("shards       \(contents.shards)")
+      try output.print("bytes        \(ByteCount.text(total))")
+      try output.print("reclaimable  \(ByteCount.text(reclaimable))")
+    }
 
     var collections = TextTable(columns: ["collection", "documents", "bytes"])
     collections.numericColumns = ["documents", "bytes"]

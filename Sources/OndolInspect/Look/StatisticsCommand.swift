@@ -25,8 +25,7 @@ struct StatisticsCommand: DatabaseCommand {
     var rows = RowWriter(
       globals, .report(schema: "stats/1", columns: Self.numbers(database, 0).map(\.name)))
     while true {
-      let bytes = try FileListing.bytes(in: self.database.directory)
-      let numbers = Self.numbers(database, bytes)
+      let numbers = Self.numbers(database, try bytes(of: database))
       if prom {
         try Self.printMetrics(numbers)
       } else if globals.chosenFormat == .table {
@@ -40,6 +39,11 @@ struct StatisticsCommand: DatabaseCommand {
       try await database.refresh()
     }
     if !prom, globals.chosenFormat != .table { try rows.finish() }
+  }
+
+  /// The bytes of all files; none of a database on a server.
+  private func bytes(of database: Database) throws(CommandFailure) -> Int {
+    database.isOnStore ? 0 : try FileListing.bytes(in: self.database.directory())
   }
 
   private struct Number {

@@ -1,5 +1,6 @@
 // `ondol console`: the web console of a database. It opens the database for writing; where somebody
 // else has it open, it hands over to the console that is embedded there, or follows and only shows.
+// A database on a server may be open for writing wherever.
 
 import ArgumentParser
 import Foundation
@@ -36,16 +37,20 @@ struct ConsoleCommand: AsyncParsableCommand {
   }
 
   func run() async throws {
-    try database.check()
     // The database is to be closed in good order, whatever it was opened for.
     try await Interruption.whileWriting {
       do {
-        if readOnly { return try await follow(holder: Self.holder(of: database.directory)) }
-        switch await opened(try DatabaseKey.current()) {
+        if database.isOnServer {
+          let opened = try await Database.open(at: database.place, writing: false)
+          return try await serve(opened, readOnly ? .read : .edit, holder: nil)
+        }
+        let directory = try database.directory()
+        if readOnly { return try await follow(directory, holder: Self.holder(of: directory)) }
+        switch await opened(directory, try DatabaseKey.current()) {
         case .success(let opened): try await serve(opened, .edit, holder: nil)
         case .failure(let error):
           guard error.code == .failedPrecondition else { throw error }
-          try await handOver(error)
+          try await handOver(directory, error)
         }
       } catch let error as DatabaseError {
         throw CommandFailure(error)
@@ -53,20 +58,21 @@ struct ConsoleCommand: AsyncParsableCommand {
     }
   }
 
-  private func opened(_ key: Database.Encryption?) async -> Result<Database, DatabaseError> {
+  private func opened(
+    _ directory: String, _ key: Database.Encryption?
+  ) async -> Result<Database, DatabaseError> {
     do throws(DatabaseError) {
       return .success(
-        try await Database.open(
-          at: database.directory, options: Database.Options(encryption: key)))
+        try await Database.open(at: directory, options: Database.Options(encryption: key)))
     } catch {
       return .failure(error)
     }
   }
 
   /// Somebody else writes the database.
-  private func handOver(_ error: DatabaseError) async throws {
-    guard let holder = Self.holder(of: database.directory) else { throw error }
-    if let (url, pid) = Self.embedded(beside: database.directory), pid == holder {
+  private func handOver(_ directory: String, _ error: DatabaseError) async throws {
+    guard let holder = Self.holder(of: directory) else { throw error }
+    if let (url, pid) = Self.embedded(beside: directory), pid == holder {
       try Output.write(Data((url + "\n").utf8))
       globals.say("process \(holder) has the database open, and this is its console")
       if open { try Self.openBrowser(url) }
@@ -79,13 +85,13 @@ struct ConsoleCommand: AsyncParsableCommand {
         let console = try await Console.start(database, access: .edit)
         print(console.url)
       """)
-    try await follow(holder: holder)
+    try await follow(directory, holder: holder)
   }
 
-  private func follow(holder: Int?) async throws {
+  private func follow(_ directory: String, holder: Int?) async throws {
     let options = Database.Options(
       access: .readOnly, encryption: try DatabaseKey.current())
-    let opened = try await Database.open(at: database.directory, options: options)
+    let opened = try await Database.open(at: directory, options: options)
     try await serve(opened, .read, holder: holder)
   }
 

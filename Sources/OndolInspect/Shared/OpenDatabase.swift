@@ -24,38 +24,51 @@ extension DatabaseCommand {
   }
 }
 
-/// The database's directory, the first argument of every command.
+/// Where the database is, the first argument of every command.
 struct DatabaseArgument: ParsableArguments {
-  @Argument(help: "The database's directory.", completion: .directory)
-  var directory: String
+  @Argument(
+    help: "The database's directory, or its address on a server: postgresql://…",
+    completion: .directory)
+  var place: String
 
   /// The database there, for a command that has it from somewhere else.
-  init(at directory: String) {
+  init(at place: String) {
     self.init()
-    self.directory = directory
+    self.place = place
   }
 
   init() {}
 
-  /// Throws status 3 when nothing is there.
-  func check() throws(CommandFailure) {
-    guard FileManager.default.fileExists(atPath: directory) else {
-      throw CommandFailure(.notFound, "there is no database at \(directory)")
+  var isOnServer: Bool { ServerAddress.isOne(place) }
+
+  /// What people may see of the place.
+  var name: String { isOnServer ? ServerAddress.name(of: place) : place }
+
+  /// The database's directory, for a command that looks at files.
+  ///
+  /// - Throws: status 1 for a server; status 3 when nothing is there.
+  func directory() throws(CommandFailure) -> String {
+    if isOnServer {
+      throw CommandFailure(.failed, "a database on a server has no files that this could work on")
     }
+    guard FileManager.default.fileExists(atPath: place) else {
+      throw CommandFailure(.notFound, "there is no database at \(place)")
+    }
+    return place
   }
 
   /// Runs `body` with the database open. One that writes is not interrupted in its middle.
   ///
-  /// Without `writing`, a directory that is not there is status 3.
+  /// Without `writing`, a place where nothing is is status 3.
   func withDatabase<Result>(
     writing: Bool = false, _ body: (Database) async throws -> Result
   ) async throws -> Result {
     do {
       guard writing else { return try await look(body) }
-      guard ShellSession.mayWrite(to: directory) else {
+      guard ShellSession.mayWrite(to: place) else {
         throw CommandFailure(.readOnly, "the shell is for reading; open it with --write to write")
       }
-      return try await Interruption.whileWriting { try await run(.readWrite, body) }
+      return try await Interruption.whileWriting { try await run(writing: true, body) }
     } catch let error as DatabaseError {
       throw CommandFailure(error)
     }
@@ -64,15 +77,15 @@ struct DatabaseArgument: ParsableArguments {
   /// Not optimised: the optimiser of Swift 6.3.1 crashes on what it makes of it for some callers.
   @inline(never) @_optimize(none)
   private func look<Result>(_ body: (Database) async throws -> Result) async throws -> Result {
-    try check()
-    if let held = ShellSession.held(at: directory) { return try await body(held) }
-    return try await run(.readOnly, body)
+    if !isOnServer { _ = try directory() }
+    if let held = ShellSession.held(at: place) { return try await body(held) }
+    return try await run(writing: false, body)
   }
 
   private func run<Result>(
-    _ access: Database.Access, _ body: (Database) async throws -> Result
+    writing: Bool, _ body: (Database) async throws -> Result
   ) async throws -> Result {
-    let database = try await Database.open(at: directory, for: access)
+    let database = try await Database.open(at: place, writing: writing)
     do {
       let result = try await body(database)
       try await database.close()
@@ -86,18 +99,22 @@ struct DatabaseArgument: ParsableArguments {
 }
 
 extension Database {
-  /// Opens a database, or says why not as commands say it.
+  /// Opens a database, or says why not as commands say it. Without `writing` none is made, and
+  /// files are opened for reading.
   ///
   /// Not inlined: the optimiser of Swift 6.3.1 crashes on what it makes of it within its callers.
   @inline(never)
   static func open(
-    at directory: String, for access: Access
+    at place: String, writing: Bool
   ) async throws(CommandFailure) -> Database {
     let key = try DatabaseKey.current()
+    let store = try ServerAddress.store(place, creates: writing)
     do throws(DatabaseError) {
-      return try await open(at: directory, options: Options(access: access, encryption: key))
+      if let store { return try await open(on: store) }
+      let options = Options(access: writing ? .readWrite : .readOnly, encryption: key)
+      return try await open(at: place, options: options)
     } catch {
-      throw CommandFailure(opening: directory, error)
+      throw CommandFailure(opening: place, error)
     }
   }
 }

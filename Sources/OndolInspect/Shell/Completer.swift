@@ -8,7 +8,7 @@ struct Completer {
   /// Documents whose fields are looked at.
   private static let sample = 50
 
-  let directory: String
+  let place: String
 
   private static let own = [
     ".mode", ".limit", ".timer", ".explain", ".output", ".read", ".snapshot", ".help", ".quit",
@@ -46,6 +46,6 @@ struct Completer {
 
   /// Nothing, where the database cannot be looked at: a key must not end the shell.
   private func looking(_ body: (Database) async throws -> [String]) async -> [String] {
-    (try? await DatabaseArgument(at: directory).withDatabase(body)) ?? []
+    (try? await DatabaseArgument(at: place).withDatabase(body)) ?? []
   }
 }

@@ -21,10 +21,10 @@ struct ShellCommand: AsyncParsableCommand {
   @OptionGroup var globals: GlobalOptions
 
   func run() async throws {
-    try database.check()
+    if !database.isOnServer { _ = try database.directory() }
     Interruption.enterShell()
-    ShellSession.begin(directory: database.directory, mayWrite: write)
-    var shell = Shell(directory: database.directory, format: globals.format)
+    ShellSession.begin(at: database.place, mayWrite: write)
+    var shell = Shell(at: database.place, format: globals.format)
     let status = try await shell.runInput(isTerminal: Terminal.isInput)
     try await ShellSession.release()
     guard status == .succeeded else { throw CommandFailure(status, "") }
@@ -33,7 +33,7 @@ struct ShellCommand: AsyncParsableCommand {
 
 /// The shell's state between two lines.
 struct Shell {
-  let directory: String
+  let place: String
   var format: OutputFormat?
   private var limit: Int?
   private var isTimed = false
@@ -43,8 +43,8 @@ struct Shell {
   /// Of the last command that failed.
   private var status = ExitStatus.succeeded
 
-  init(directory: String, format: OutputFormat?) {
-    self.directory = directory
+  init(at place: String, format: OutputFormat?) {
+    self.place = place
     self.format = format
   }
 
@@ -54,7 +54,7 @@ struct Shell {
       while !isOver, let line = readLine() { await run(line) }
       return status
     }
-    let completer = Completer(directory: directory)
+    let completer = Completer(place: place)
     var editor = LineEditor(history: History.file)
     while !isOver {
       guard let line = await editor.readLine(prompt: "ondol> ", complete: completer.candidates)
@@ -112,7 +112,7 @@ struct Shell {
       add("--format", format?.rawValue)
       if ["ls", "query"].contains(words[0]) { add("--limit", limit.map(String.init)) }
       if words[0] == "query", explains { settings.append("--explain") }
-      return Array(name) + [directory] + settings + words.dropFirst(nameCount)
+      return Array(name) + [place] + settings + words.dropFirst(nameCount)
     }
     return words
   }

@@ -7,35 +7,38 @@ import Synchronization
 /// The shell of this process, if there is one.
 enum ShellSession {
   private struct State {
-    var directory: String?
+    var place: String?
     var mayWrite = true
     var held: Database?
   }
 
   private static let state = Mutex(State())
 
-  static func begin(directory: String, mayWrite: Bool) {
+  static func begin(at place: String, mayWrite: Bool) {
     state.withLock { state in
-      state.directory = directory
+      state.place = place
       state.mayWrite = mayWrite
     }
   }
 
   /// Whether commands may write to the database.
-  static func mayWrite(to directory: String) -> Bool {
-    state.withLock { $0.mayWrite || $0.directory != directory }
+  static func mayWrite(to place: String) -> Bool {
+    state.withLock { $0.mayWrite || $0.place != place }
   }
 
   /// The database that is held open, when it is this one.
-  static func held(at directory: String) -> Database? {
-    state.withLock { $0.directory == directory ? $0.held : nil }
+  static func held(at place: String) -> Database? {
+    state.withLock { $0.place == place ? $0.held : nil }
   }
 
   /// Holds the database as it is now.
   static func hold() async throws {
     try await release()
-    guard let directory = state.withLock({ $0.directory }) else { return }
-    let database = try await Database.open(at: directory, for: .readOnly)
+    guard let place = state.withLock({ $0.place }) else { return }
+    guard !ServerAddress.isOne(place) else {
+      throw CommandFailure(.failed, "a database on a server is always shown as it is now")
+    }
+    let database = try await Database.open(at: place, writing: false)
     state.withLock { $0.held = database }
   }
 
