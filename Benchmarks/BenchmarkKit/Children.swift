@@ -6,6 +6,10 @@ import Foundation
 /// A process that ended badly.
 package struct ChildFailure: Error, CustomStringConvertible {
   package var description: String
+
+  package init(description: String) {
+    self.description = description
+  }
 }
 
 /// Starts this program again with `task` behind `--child`, and reads what it prints.

@@ -1,0 +1,79 @@
+// The rows of the PostgreSQL suite, and how much is done for each.
+
+import BenchmarkKit
+import Peers
+
+enum Workload: String, SuiteWorkload {
+  /// Documents that were read before.
+  case getWarm = "get warm"
+  /// Documents of a database that was just opened.
+  case getCold = "get cold"
+  /// Twenty documents by an index, each time others, of a database that was just opened.
+  case queryCold = "query cold"
+  /// How often that asks the server, at most.
+  case queryTrips = "query cold, round trips"
+  /// Writes that survive a power cut, one after the other.
+  case write = "single write"
+  /// The same, from many tasks or threads of one process.
+  case writers = "64 writers"
+  /// The same, from processes with one writer each.
+  case loneWriters = "16 lone writers"
+  case over4 = "16 lone writers, 4 databases"
+  case over16 = "16 lone writers, 16 databases"
+  /// From a write's beginning to a listener in another process; the time that all but a twentieth
+  /// did not exceed.
+  case delivery
+
+  static let rates: [Workload] = [.writers, .loneWriters, .over4, .over16]
+
+  var unit: String {
+    switch self {
+    case .getWarm, .getCold, .queryCold, .write: "µs"
+    case .queryTrips: "trips"
+    case .delivery: "ms, p95"
+    case .writers, .loneWriters, .over4, .over16: "writes/s"
+    }
+  }
+
+  var lowerIsBetter: Bool { !Self.rates.contains(self) }
+
+  var goal: Double? {
+    switch self {
+    case .queryTrips: 3
+    case .delivery: 20
+    default: nil
+    }
+  }
+}
+
+/// What a process is to do beside the one that measures.
+enum Role: Codable {
+  /// Writes to the database with this number until it is told to stop.
+  case writer(number: Int, database: Int)
+  case listener
+}
+
+struct Plan: Codable {
+  static let cacheBytes = 1 << 30
+  static let documentsPerBatch = 500
+  static let writers = 64
+  static let loneWriters = 16
+  /// Between two writes that a listener waits for.
+  static let pause = Duration.milliseconds(15)
+
+  var documents: Int
+  var workloads: [Workload]
+  var quick: Bool
+  var passes = 5
+  /// Nil for the process that measures.
+  var role: Role?
+  /// Where the server is, for processes with a role.
+  var server = ""
+
+  var gets: Int { min(quick ? 1_000 : 2_000, documents) }
+  var queries: Int { Record.categories }
+  var writes: Int { quick ? 500 : 2_000 }
+  var deliveries: Int { quick ? 100 : 400 }
+  /// How long many write.
+  var duration: Duration { .seconds(quick ? 3 : 5) }
+}
