@@ -21,5 +21,14 @@ struct Main: AsyncParsableCommand {
       TrialCommand<DeclarationSuite>.self, TrialCommand<TreeSuite>.self, SabotageCommand.self,
       LoadCommand.self, YCSBCommand.self, SoakCommand.self,
       BenchCommand.self,
-    ])
+    ] + serverCommands)
+
+  /// Those that need a PostgreSQL.
+  private static var serverCommands: [any ParsableCommand.Type] {
+    #if Postgres
+      [ServerHistoryCommand.self, ServerSoakCommand.self]
+    #else
+      []
+    #endif
+  }
 }

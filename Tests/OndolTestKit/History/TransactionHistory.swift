@@ -9,7 +9,7 @@
 // could be, phantoms: all of them are cycles, or lists that do not fit.
 
 /// What one committed transaction did.
-package struct TransactionRecord: Sendable, Hashable {
+package struct TransactionRecord: Sendable, Hashable, Codable {
   /// Unique, and what it appends.
   package var number: Int
   /// The lists it read before it appended to them; an absent key is an empty list.

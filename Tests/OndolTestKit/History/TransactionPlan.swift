@@ -17,6 +17,11 @@ package enum TransactionStep: Sendable, Hashable {
 package struct TransactionPlan: Sendable, Hashable {
   package var steps: [TransactionStep]
 
+  /// The keys that it appends to.
+  var appendedKeys: [String] {
+    steps.compactMap { if case .append(let key) = $0 { key } else { nil } }
+  }
+
   /// A random program of one to five steps. No key is appended to twice.
   package init(keys: [String], using random: inout SeededRandom) {
     steps = []
