@@ -5,6 +5,7 @@
 import Foundation
 import OndolPlatform
 package import OndolPostgres
+import Synchronization
 
 package struct ServerFailure: Error, CustomStringConvertible {
   package var description: String
@@ -20,14 +21,18 @@ package final class PostgresServer: Sendable {
   package let directory: String
   private let programs: String
   private let keeper: Process
+  private let hasStandby = Atomic(false)
   private let leash: Pipe
   private let said: Pipe
 
-  package init(settings: String = "") throws {
+  /// - Parameters:
+  ///   - settings: lines of its configuration, which go before those for tests.
+  ///   - place: a directory where its own is made; short, as sockets have short names.
+  package init(settings: String = "", in place: String = "/tmp") throws {
     programs = try Self.findPrograms()
-    var template = Array("/tmp/ondol-postgres-XXXXXX".utf8CString)
+    var template = Array("\(place)/ondol-postgres-XXXXXX".utf8CString)
     guard unsafe mkdtemp(&template) != nil else {
-      throw ServerFailure(description: "no directory in /tmp can be made")
+      throw ServerFailure(description: "no directory in \(place) can be made")
     }
     directory = String(
       decoding: template.dropLast().map { UInt8(bitPattern: $0) }, as: UTF8.self)
@@ -56,10 +61,21 @@ package final class PostgresServer: Sendable {
         case $order in
           kill) '\(programs)/pg_ctl' -D data -m immediate -w stop >/dev/null 2>&1 ;;
           start) '\(programs)/pg_ctl' -D data -w -t 120 -l log start >/dev/null 2>&1 ;;
+          standby)
+            '\(programs)/pg_basebackup' -h '\(directory)' -U postgres -D standby -R -c fast \
+              --no-sync >>log 2>&1 \
+              && mkdir second \
+              && echo "unix_socket_directories = '\(directory)/second'" >>standby/postgresql.conf \
+              && '\(programs)/pg_ctl' -D standby -w -t 120 -l log.standby start >/dev/null 2>&1 ;;
+          promote)
+            '\(programs)/pg_ctl' -D data -m immediate -w stop >/dev/null 2>&1
+            '\(programs)/pg_ctl' -D standby -w promote >/dev/null 2>&1 ;;
         esac
         echo $?
       done
-      '\(programs)/pg_ctl' -D data -m immediate -w stop >/dev/null 2>&1
+      for data in data standby; do
+        [ ! -d $data ] || '\(programs)/pg_ctl' -D $data -m immediate -w stop >/dev/null 2>&1
+      done
       cd /
       rm -rf '\(directory)'
       """
@@ -120,9 +136,10 @@ package final class PostgresServer: Sendable {
     return process
   }
 
-  /// The address of one of Ondol's databases on it.
+  /// The address of one of Ondol's databases on it, or on its standby once that has taken over.
   package func address(_ name: String, in database: String = "postgres") -> String {
-    "postgresql:///\(database)?host=\(directory)&user=postgres&ondol=\(name)"
+    let hosts = directory + (hasStandby.load(ordering: .acquiring) ? ",\(directory)/second" : "")
+    return "postgresql:///\(database)?host=\(hosts)&user=postgres&ondol=\(name)"
   }
 
   /// A store with a database of its own, which is not open.
@@ -139,6 +156,17 @@ package final class PostgresServer: Sendable {
   package func kill() throws { try tell("kill") }
 
   package func start() throws { try tell("start") }
+
+  /// Gives it a standby, which every commit waits for from now on.
+  package func addStandby() throws {
+    try tell("standby")
+    try sql("alter system set synchronous_standby_names = '*'; select pg_reload_conf()")
+    while try sql("select count(*) from pg_stat_replication where sync_state = 'sync'") != "1" {}
+    hasStandby.store(true, ordering: .releasing)
+  }
+
+  /// Kills it for good, and has the standby take over.
+  package func promoteStandby() throws { try tell("promote") }
 
   /// Has the shell do something. It is not done from here: `Process` takes one for running while
   /// the server, its child, has what it was started with.

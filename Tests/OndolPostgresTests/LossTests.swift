@@ -247,6 +247,35 @@ private func writing(
     for writer in writers { await writer.store.close(Int64(writer.name)) }
   }
 
+  /// The standby knows every commit that was acknowledged, and of the others it may know some.
+  /// Connections find out by themselves which of the two servers takes writes.
+  @Test func `A synchronous standby that takes over has all that was acknowledged`() async throws {
+    let server = try PostgresServer()
+    try server.addStandby()
+    let session: @Sendable () throws -> any RemoteStore = { try server.store("load") }
+    let writers = try await writing(3, to: session) { events in
+      let reader = try session()
+      var known = try await reader.open(8).point
+      func hear(_ count: Int) async throws {
+        for _ in 0..<count {
+          _ = await reader.waitForCommits(behind: known.sequence, atMost: 600_000_000)
+          known = try await reader.commits(behind: known, atMost: 100).last?.point ?? known
+        }
+      }
+      try await hear(20)
+      try server.promoteStandby()
+      // What it has heard of is there still: otherwise this would throw.
+      try await hear(20)
+      await reader.close(8)
+    }
+    let reader = try session()
+    _ = try await reader.open(9)
+    let commits = try await allCommits(reader)
+    for writer in writers { writer.check(commits) }
+    await reader.close(9)
+    for writer in writers { await writer.store.close(Int64(writer.name)) }
+  }
+
   @Test func `What was not to survive is there, or is told to be another history`() async throws {
     let server = try PostgresServer(settings: "wal_writer_delay = 10s")
     let store = try server.store("weak")
