@@ -270,8 +270,11 @@ extension Sequencer {
 
   /// Throws what stopped all writing, if anything did.
   func refuseAfterFailure() throws(EngineError) {
-    if let failure = state.withLock({ $0.failure }) { throw failure }
+    if let failure { throw failure }
   }
+
+  /// What stopped all writing; `.closed` when nothing went wrong.
+  var failure: EngineError? { state.withLock { $0.failure } }
 
   /// Places nothing more; what is placed still finishes.
   func refuseCommits() {

@@ -139,6 +139,19 @@ package struct FileInspector: Sendable {
     ).state
   }
 
+  /// The names of files of rows and of large values that the manifest does not name: somebody reads
+  /// them still, or the next opening removes them.
+  package func leftFiles() throws(EngineError) -> [String] {
+    let state = try manifestState()
+    return try directory.list().filter { name in
+      if let number = FileNumber.parse(name, suffix: ".seg") {
+        return !state.references(segment: number)
+      }
+      guard let number = FileNumber.parse(name, suffix: ".val") else { return false }
+      return !state.references(valueFile: number)
+    }.sorted()
+  }
+
   private func openSegment(_ name: String) throws(EngineError) -> Segment {
     let state = try manifestState()
     let cache = BlockCache(budgetBytes: 1 << 20)

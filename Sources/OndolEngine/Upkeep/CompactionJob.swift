@@ -221,11 +221,13 @@ struct CompactionJob: Sendable {
 
   private func install(_ outputs: RunOutput) async throws(EngineError) -> Outcome {
     let changes = plan.changes(shard: shard, outputs: outputs)
-    let isInstalled = try await storage.perform { [self] (storage) throws(EngineError) in
+    let isInstalled = try await storage.performUnlessClosed {
+      [self] (storage) throws(EngineError) in
       try storage.install(changes, shard: shard, start)
     }
-    if isInstalled { storage.counters.note(plan, outputs.segments) }
-    return isInstalled ? .installed : .abandoned
+    guard isInstalled == true else { return .abandoned }
+    storage.counters.note(plan, outputs.segments)
+    return .installed
   }
 }
 

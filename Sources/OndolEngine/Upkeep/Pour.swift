@@ -78,19 +78,23 @@ package struct Pour: Sendable {
     let second = await attempt(batches, halves[1], storage.mergers[storage.mergers.count - 1])
     let outputs = await [first, second]
     let made = outputs.flatMap(\.made)
+    if let failure = outputs.compactMap(\.failure).first {
+      guard failure.isPassing || failure == .closed else { throw storage.sequencer.fail(failure) }
+      storage.discard(made)
+      throw failure
+    }
+    let isInstalled: Bool?
     do throws(EngineError) {
-      for output in outputs {
-        if let failure = output.failure { throw failure }
-      }
-      let isInstalled = try await install(outputs.flatMap(\.segments))
-      if !isInstalled { storage.discard(made) }
-      return isInstalled
+      isInstalled = try await install(outputs.flatMap(\.segments))
     } catch {
       // After any other failure nobody knows whether the manifest names the files.
-      guard error.isPassing || error == .closed else { throw storage.sequencer.fail(error) }
+      guard error.isPassing else { throw storage.sequencer.fail(error) }
       storage.discard(made)
       throw error
     }
+    if isInstalled != true { storage.discard(made) }
+    guard let isInstalled else { throw .closed }
+    return isInstalled
   }
 
   /// What one half came to.
@@ -156,15 +160,16 @@ package struct Pour: Sendable {
     try writer.finish()
   }
 
-  private func install(_ segments: [SegmentMetadata]) async throws(EngineError) -> Bool {
+  /// Nil when the database is being closed; then nothing has changed.
+  private func install(_ segments: [SegmentMetadata]) async throws(EngineError) -> Bool? {
     let run = segments.first?.number.rawValue ?? 0
     let changes = RunOutput(segments: segments).changes(shard: index, level: 0, run: run)
-    let isInstalled = try await storage.perform { [self] (storage) throws(EngineError) -> Bool? in
+    let isInstalled = try await storage.performUnlessClosed {
+      [self] (storage) throws(EngineError) -> Bool? in
       if storage.merging.isStopped { return nil }
       try storage.directory.sync()
       return try storage.install(changes, shard: index, start)
     }
-    guard let isInstalled else { throw .closed }
-    return isInstalled
+    return isInstalled ?? nil
   }
 }

@@ -79,12 +79,30 @@ final class Storage: Sendable {
     try await maintenance.perform { [self] () throws(EngineError) -> R in try attempt(work) }
   }
 
+  /// Does file work on the maintenance thread, unless the database was closed before it began; nil
+  /// then, and only then is it sure that nothing was begun.
+  func performUnlessClosed<R: Sendable>(
+    _ work: @escaping @Sendable (Storage) throws(EngineError) -> R
+  ) async throws(EngineError) -> R? {
+    try await maintenance.perform { [self] () throws(EngineError) -> R? in
+      if sequencer.failure == .closed { return nil }
+      try sequencer.refuseAfterFailure()
+      return try carryOut(work)
+    }
+  }
+
   /// Does file work, on the maintenance thread already. Work that fails for the moment must have
   /// undone what it began, and may be tried again; any other failure stops all writing.
   func attempt<R>(
     _ work: (Storage) throws(EngineError) -> R
   ) throws(EngineError) -> R {
     try sequencer.refuseAfterFailure()
+    return try carryOut(work)
+  }
+
+  private func carryOut<R>(
+    _ work: (Storage) throws(EngineError) -> R
+  ) throws(EngineError) -> R {
     do throws(EngineError) {
       return try withReserve { () throws(EngineError) -> R in
         try finishRecovery()

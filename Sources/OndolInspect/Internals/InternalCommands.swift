@@ -281,10 +281,8 @@ struct SnapshotsCommand: FileCommand {
   @OptionGroup var globals: GlobalOptions
 
   func run(in files: FileInspector) throws {
-    let named = Set(try files.segments().map(\.file))
-    let left = try FileListing.files(in: database.directory()).filter { file in
-      file.name.hasSuffix(".seg") && !named.contains(file.name)
-    }
+    let names = Set(try files.leftFiles())
+    let left = try FileListing.files(in: database.directory()).filter { names.contains($0.name) }
     let reason = "the manifest does not name it: in use by a reader, or left by a crash"
     try globals.report(
       "snapshots/1", ["file", "bytes", "reason"],

@@ -35,6 +35,15 @@ import Testing
     #expect(error?.code == .failedPrecondition)
   }
 
+  /// A merge that had done its work as the database was closed left its files, which nobody named
+  /// and only the next opening removed.
+  @Test(arguments: Seeds.first(60))
+  func `A closed database has no file that counts for nothing`(seed: UInt64) async throws {
+    try await sample.make()
+    let files = try FileInspector(at: "db", environment: sample.environment)
+    #expect(try files.leftFiles() == [], "seed \(seed)")
+  }
+
   @Test func `It says how far it is`() async throws {
     try await sample.make()
     var last = VerificationProgress()
