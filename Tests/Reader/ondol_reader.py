@@ -1319,9 +1319,11 @@ def lines(database):
 
 
 def main():
-    if len(sys.argv) not in (2, 3):
+    if len(sys.argv) not in (2, 3) and sys.argv[2:-1] != ["--passphrase"]:
         sys.exit(__doc__.strip())
     secret = pathlib.Path(sys.argv[2]).read_bytes() if len(sys.argv) == 3 else None
+    if len(sys.argv) == 4:
+        secret = sys.argv[3]
     try:
         printed = [json_members(line) for line in lines(Database(sys.argv[1], secret))]
     except Damage as damage:

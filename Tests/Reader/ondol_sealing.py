@@ -3,6 +3,7 @@ AES-256 (FIPS 197) in Galois/counter mode (NIST SP 800-38D), HKDF (RFC 5869). Sl
 
 import hashlib
 import hmac
+import unicodedata
 
 
 class Forged(Exception):
@@ -127,17 +128,31 @@ class Keys:
 
     def __init__(self, secret, kept, identity):
         self.identity, self.key = identity, None
-        wrapping = derived(secret, b"ondol wrap")
         for place in range(8, 8 + 4 * 128, 128):
             copy = kept[place : place + 128]
-            if copy[0] != 1:
+            given = self.given(secret, copy)
+            if given is None:
                 continue
+            wrapping = derived(given, b"ondol wrap")
             try:
                 self.key = opened(wrapping, copy[24:36], copy[36:84], identity + copy[:24])
                 return
             except Forged:
                 continue
         raise Forged()
+
+    @staticmethod
+    def given(secret, copy):
+        """The app's key: bytes as they are, a text by scrypt with the copy's parameters."""
+        if copy[0] == 1 and isinstance(secret, bytes):
+            return secret
+        if copy[0] != 2 or not isinstance(secret, str):
+            return None
+        logarithm, r, p = copy[1:4]
+        text = unicodedata.normalize("NFC", secret).encode()
+        return hashlib.scrypt(
+            text, salt=copy[8:24], n=1 << logarithm, r=r, p=p, maxmem=1 << 29, dklen=32
+        )
 
     def proof(self, data):
         return hmac.digest(derived(self.key, b"ondol superblock"), data, hashlib.sha256)

@@ -1,4 +1,5 @@
-// What Swift cannot say: the processor's CRC32C instruction and constants the importer drops.
+// What Swift cannot say: the processor's CRC32C instruction and constants the importer drops; and
+// what must be fast where Swift is not optimised.
 
 #ifndef CONDOL_H
 #define CONDOL_H
@@ -6,6 +7,11 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
+
+/// The step of scrypt (RFC 7914, section 5) that takes time and memory, over the 128 r bytes at
+/// `bytes`, in place. Takes 128 r n bytes; n is a power of two from 2 on. Returns whether there was
+/// that much memory and the numbers can be.
+int ondol_scrypt_mix(uint8_t *bytes, size_t r, size_t n);
 
 /// Continues a CRC32C (Castagnoli) over `length` bytes. Start with 0; feed the result back in to
 /// continue. Uses the processor's instruction where there is one, in three interleaved streams from

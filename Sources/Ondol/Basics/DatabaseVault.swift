@@ -6,14 +6,17 @@
 // zeros. Integers are little-endian.
 //
 // A copy
-//    0   1  kind: 0 none, 1 a key              24  12  nonce
-//    1   7  reserved                           36  48  the database's key, sealed, and the tag
-//    8  16  reserved                           84      zeros
+//    0   1  kind: 0 none, 1 a key,             24  12  nonce
+//           2 a passphrase                     36  48  the database's key, sealed, and the tag
+//    1   3  scrypt's log2 N, r and p           84      zeros
+//    4   4  reserved
+//    8  16  salt
 //
-// It is sealed by AES-256-GCM with HKDF-SHA256(the app's key, info "ondol wrap"), in the context of
-// the database's identity and the copy's first 24 bytes. A file's key is HKDF-SHA256(the database's
-// key, info "ondol file" and what the engine calls the file); the superblock is vouched for by
-// HMAC-SHA256 with HKDF-SHA256(the database's key, info "ondol superblock").
+// With a key, what is scrypt's is zero; with a passphrase, the app's key is scrypt(passphrase,
+// salt). The copy is sealed by AES-256-GCM with HKDF-SHA256(the app's key, info "ondol wrap"), in
+// the context of the database's identity and the copy's first 24 bytes. A file's key is HKDF-
+// SHA256(the database's key, info "ondol file" and what the engine calls the file); the superblock
+// is vouched for by HMAC-SHA256 with HKDF-SHA256(the database's key, info "ondol superblock").
 
 internal import Crypto
 package import OndolEngine
@@ -21,10 +24,13 @@ internal import OndolFoundation
 
 /// Opens and makes the keys of databases, with what an app gave.
 package struct DatabaseVault: Vault {
-  private let wrapping: SymmetricKey
+  private let secret: Database.Encryption.Secret
+  /// Keys of copies, by their heads: one database is opened several times in a check, and scrypt is
+  /// slow.
+  private let wrappingKeys = Guarded<[[UInt8]: SymmetricKey]>([:])
 
   package init(_ encryption: Database.Encryption) {
-    wrapping = Self.derive(SymmetricKey(data: encryption.secret), "ondol wrap")
+    secret = encryption.secret
   }
 
   /// Numbers of what is kept.
@@ -37,6 +43,8 @@ package struct DatabaseVault: Vault {
     static let nonceLength = SealNonce.length
     static let wrappedLength = Database.Encryption.keyLength + SealFormat.tagLength
     static let kindOfKey: UInt8 = 1
+    static let kindOfPassphrase: UInt8 = 2
+    static let firstOfSalt = 8
   }
 
   fileprivate static func derive(
@@ -77,12 +85,44 @@ package struct DatabaseVault: Vault {
         for: Array("ondol key".utf8), using: SymmetricKey(size: .bits256)))
   }
 
+  /// The first bytes of a new copy.
+  private func makeHead() -> [UInt8] {
+    switch secret {
+    case .key: return [Kept.kindOfKey] + [UInt8](repeating: 0, count: Kept.headLength - 1)
+    case .passphrase(_, let scrypt):
+      let numbers = [scrypt.logarithm, scrypt.blockSize, scrypt.parallelism, 0, 0, 0, 0]
+      let salt = Self.randomBytes().prefix(Kept.headLength - Kept.firstOfSalt)
+      return [Kept.kindOfPassphrase] + numbers + salt
+    }
+  }
+
+  /// What seals the copy that begins so; nil when it is of another kind, has parameters that are
+  /// not run, or there is too little memory for them.
+  private func wrappingKey(_ head: [UInt8]) -> SymmetricKey? {
+    if let known = wrappingKeys.withLock({ $0[head] }) { return known }
+    let bytes: [UInt8]?
+    switch secret {
+    case .key(let key): bytes = head.first == Kept.kindOfKey ? key : nil
+    case .passphrase(let passphrase, _):
+      guard head.count == Kept.headLength, head[0] == Kept.kindOfPassphrase else { return nil }
+      bytes = Scrypt(logarithm: head[1], blockSize: head[2], parallelism: head[3])
+        .bytes(
+          Database.Encryption.keyLength, from: passphrase, salt: Array(head[Kept.firstOfSalt...]))
+    }
+    guard let bytes else { return nil }
+    let key = Self.derive(SymmetricKey(data: bytes), "ondol wrap")
+    wrappingKeys.withLock { $0[head] = key }
+    return key
+  }
+
   /// A copy of a database's key.
   private func wrap(
     _ key: [UInt8], for identity: [UInt8]
   ) throws(EngineError) -> [UInt8] {
-    var copy: [UInt8] = [Kept.kindOfKey]
-    copy.append(contentsOf: repeatElement(0, count: Kept.headLength - copy.count))
+    var copy = makeHead()
+    guard let wrapping = wrappingKey(copy) else {
+      throw .invalid(reason: "there is too little memory to make a key of a passphrase")
+    }
     do {
       let box = try AES.GCM.seal(key, using: wrapping, authenticating: identity + copy)
       copy += Array(box.nonce) + box.ciphertext + box.tag
@@ -112,8 +152,8 @@ package struct DatabaseVault: Vault {
   }
 
   private func unwrap(_ copy: [UInt8], for identity: [UInt8]) -> [UInt8]? {
-    guard copy.first == Kept.kindOfKey else { return nil }
-    let head = copy[..<Kept.headLength]
+    let head = Array(copy[..<Kept.headLength])
+    guard let wrapping = wrappingKey(head) else { return nil }
     let nonce = copy[Kept.headLength..<(Kept.headLength + Kept.nonceLength)]
     let wrapped = copy.dropFirst(Kept.headLength + Kept.nonceLength).prefix(Kept.wrappedLength)
     guard

@@ -1,7 +1,7 @@
-// The key of an encrypted database: the bytes of the file that --key-file names, or ONDOL_KEY,
-// which has them as 64 hexadecimal digits. What is in a process's environment can be read by
-// whoever may look at the process, so a file is better. A database that a command makes is
-// encrypted with it.
+// The key of an encrypted database: the bytes of the file that --key-file names, the passphrase in
+// the one that --passphrase-file names, or ONDOL_KEY, which has a key as 64 hexadecimal digits.
+// What is in a process's environment can be read by whoever may look at the process, so a file is
+// better. A database that a command makes is encrypted with it.
 
 import ArgumentParser
 import Foundation
@@ -23,6 +23,16 @@ enum DatabaseKey {
         "a key file has \(Database.Encryption.keyLength) bytes, and \(file) has \(bytes.count)")
     }
     read.withLock { $0 = .key(bytes) }
+  }
+
+  /// Takes a passphrase from a file's first line.
+  static func readPassphrase(_ file: String) throws(ValidationError) {
+    guard let text = try? String(contentsOf: URL(filePath: file), encoding: .utf8) else {
+      throw ValidationError("the passphrase file \(file) cannot be read as UTF-8")
+    }
+    let line = String(text.prefix { !$0.isNewline })
+    guard !line.isEmpty else { throw ValidationError("the first line of \(file) is empty") }
+    read.withLock { $0 = .passphrase(line) }
   }
 
   /// The key, if there is one.

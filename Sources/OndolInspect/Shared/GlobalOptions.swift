@@ -57,8 +57,16 @@ struct GlobalOptions: ParsableArguments {
     help: "The file with the 32 bytes of an encrypted database's key.", completion: .file())
   var keyFile: String?
 
+  @Option(
+    help: "The file whose first line is an encrypted database's passphrase.", completion: .file())
+  var passphraseFile: String?
+
   mutating func validate() throws {
+    guard keyFile == nil || passphraseFile == nil else {
+      throw ValidationError("--key-file and --passphrase-file exclude each other")
+    }
     if let keyFile { try DatabaseKey.read(keyFile) }
+    if let passphraseFile { try DatabaseKey.readPassphrase(passphraseFile) }
   }
 
   /// The format that was asked for, or the one that fits who reads.

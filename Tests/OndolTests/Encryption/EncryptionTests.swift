@@ -174,7 +174,7 @@ private struct Secrets {
 
   @Test func `A key shows itself nowhere`() async throws {
     let key = EncryptedPlace.key
-    for text in ["\(key)", "\(String(reflecting: key))", "\(key.secret.count)"] {
+    for text in ["\(key)", "\(String(reflecting: key))"] {
       #expect(!text.contains("161"))
     }
     var text = ""

@@ -76,6 +76,10 @@ import Testing
       try await database.document("blobs/b\(length)").setData(["blob": blob])
     }
     let expected = try await GoldenContent.lines(of: database)
+    let passphrase = "온돌 방 lamp"
+    try await database.setEncryptionKeys([
+      .key(TestedEncryption.key), .passphrase(passphrase.decomposedStringWithCanonicalMapping),
+    ])
     let killed = scratch.path("killed")
     try FileManager.default.copyItem(atPath: place, toPath: killed)
     try await database.close()
@@ -84,6 +88,8 @@ import Testing
       let reading = try await IndependentReader.read(directory, scratch, key: key)
       #expect(reading.status == 0, "\(reading.messages)")
       #expect(reading.lines.difference(from: expected).isEmpty)
+      let again = try await IndependentReader.read(directory, scratch, passphrase: passphrase)
+      #expect(again.lines == reading.lines, "\(again.messages)")
       let refused = try await IndependentReader.read(directory, scratch)
       #expect(refused.status == 1 && refused.output.isEmpty)
     }
@@ -120,11 +126,12 @@ enum IndependentReader {
     .appending(path: "Reader/ondol_reader.py").path(percentEncoded: false)
 
   static func read(
-    _ directory: URL, _ scratch: ScratchDirectory, key: URL? = nil
+    _ directory: URL, _ scratch: ScratchDirectory, key: URL? = nil, passphrase: String? = nil
   ) async throws -> ToolResult {
     let python = try #require(python).path(percentEncoded: false)
     // What Python makes of the reader's second file stays out of the sources.
     let arguments = [directory, key].compactMap { $0?.path(percentEncoded: false) }
-    return try await scratch.run([python, "-B", program] + arguments)
+    let way = passphrase.map { ["--passphrase", $0] } ?? []
+    return try await scratch.run([python, "-B", program] + arguments + way)
   }
 }
