@@ -60,6 +60,8 @@ struct Plan: Codable {
   static let loneWriters = 16
   /// Between two writes that a listener waits for.
   static let pause = Duration.milliseconds(15)
+  /// Without a question to the server, after which nothing goes on in the background.
+  static let rest = Duration.milliseconds(300)
 
   var documents: Int
   var workloads: [Workload]

@@ -48,7 +48,7 @@ final class SQLSession: @unchecked Sendable {
     _ name: String, _ parameters: [String], _ body: ((Int32) -> String) -> Void = { _ in }
   ) throws {
     var copies = unsafe parameters.map { unsafe strdup($0) }
-    defer { for copy in unsafe copies { unsafe free(copy) } }
+    defer { unsafe copies.forEach { unsafe free($0) } }
     let result = unsafe copies.withUnsafeMutableBufferPointer { copies in
       let values = unsafe copies.map { unsafe UnsafePointer($0) }
       return unsafe PQexecPrepared(handle, name, Int32(parameters.count), values, nil, nil, 0)
