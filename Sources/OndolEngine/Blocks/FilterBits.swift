@@ -1,47 +1,81 @@
 // A segment's filter in memory, at the start of a cache line so that each question touches one; or,
 // where memory is short, the arithmetic of one that is read in parts, which lie in slots of their
-// own and come and go like blocks. A part has as many lines as fit into a page.
+// own and come and go like blocks. A part has as many lines as fit into a page. One that is whole
+// in memory is read when it is first asked, which most openings never come to: the only run of a
+// shard is searched without it.
 
-/// A loaded filter, or the measure of one in parts. A plain reference: its owner calls `free` at
-/// the end.
+internal import Synchronization
+
+/// A filter that is whole in memory once it was loaded, or the measure of one in parts. A plain
+/// reference: its owner calls `free` at the end.
 @safe struct FilterBits: BitwiseCopyable, @unchecked Sendable {
-  // Safe to share: not written after init.
-  private let base: UnsafeMutableRawPointer?
+  // Safe to share: the lines are written before their address is, and not changed afterwards.
+  private let address: UnsafeMutablePointer<Atomic<UInt>>?
   private let lines: Int
 
   /// No filter: every key may be there.
-  static var none: FilterBits { unsafe FilterBits(base: nil, lines: 0) }
+  static var none: FilterBits { FilterBits(linesInParts: 0) }
 
   /// A filter in parts, which are asked by `mayContain(_:in:)`; by itself it says that every key
   /// may be there.
   init(linesInParts lines: Int) {
-    unsafe self.init(base: nil, lines: lines)
-  }
-
-  private init(base: UnsafeMutableRawPointer?, lines: Int) {
-    unsafe self.base = base
+    unsafe address = nil
     self.lines = lines
   }
 
-  /// A copy of `bytes`, whose count is a multiple of the line's.
+  /// A filter that `load` brings; until then every key may be there.
+  init(linesToLoad lines: Int) {
+    let address = UnsafeMutablePointer<Atomic<UInt>>.allocate(capacity: 1)
+    unsafe address.initialize(to: Atomic(0))
+    unsafe self.address = address
+    self.lines = lines
+  }
+
+  /// A filter of a copy of `bytes`, whose count is a multiple of the line's.
   init(_ bytes: RawSpan) {
-    precondition(bytes.byteCount % Filter.lineBytes == 0, "a filter of broken lines")
-    lines = bytes.byteCount / Filter.lineBytes
+    self.init(linesToLoad: bytes.byteCount / Filter.lineBytes)
+    load(bytes)
+  }
+
+  /// Loads a copy of `bytes`, of which there are as many as in all lines. Once at most.
+  func load(_ bytes: RawSpan) {
+    precondition(bytes.byteCount == lines * Filter.lineBytes, "a filter of broken lines")
+    guard let address = unsafe address else { return }
     let memory = unsafe BlockMemory.allocate(bytes.byteCount)
     // Safe: both have as many bytes.
     unsafe bytes.withUnsafeBytes { source in
       unsafe UnsafeMutableRawBufferPointer(start: memory, count: source.count).copyMemory(
         from: source)
     }
-    unsafe base = memory
+    let previous = unsafe address.pointee.exchange(UInt(bitPattern: memory), ordering: .releasing)
+    precondition(previous == 0, "loaded twice")
   }
 
+  private var base: UnsafeMutableRawPointer? {
+    @inline(__always)
+    get {
+      guard let address = unsafe address else { return nil }
+      // Safe: it is 0 or the address of the lines, which stay until the end.
+      return unsafe UnsafeMutableRawPointer(
+        bitPattern: address.pointee.load(ordering: .acquiring))
+    }
+  }
+
+  /// Whether it is whole in memory and was not loaded yet.
+  var isToLoad: Bool {
+    @inline(__always)
+    get { unsafe lines > 0 && address != nil && base == nil }
+  }
+
+  /// Bytes of all lines.
+  var lineBytes: Int { lines * Filter.lineBytes }
+
   /// Bytes in memory.
-  var byteCount: Int { unsafe base == nil ? 0 : lines * Filter.lineBytes }
+  var byteCount: Int { unsafe base == nil ? 0 : lineBytes }
 
   /// How many parts there are; none of a filter that is whole.
   var partCount: Int {
-    unsafe base == nil ? (lines + Filter.partLines - 1) / Filter.partLines : 0
+    unsafe address == nil ? (lines + Filter.partLines - 1) / Filter.partLines : 0
   }
 
   /// The part that is asked for the key with this hash.
@@ -77,5 +111,6 @@
 
   func free() {
     if let base = unsafe base { unsafe BlockMemory.free(base, byteCount) }
+    unsafe address?.deallocate()
   }
 }

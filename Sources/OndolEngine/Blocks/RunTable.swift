@@ -41,7 +41,10 @@
     let index = segmentIndex(atOrAfter: key)
     guard index < count else { return .absent }
     guard let segment = table(index) else { return .notInMemory }
-    if let hash, !segment.filter.mayContain(hash) { return .absent }
+    if let hash {
+      if segment.filter.isToLoad { return .notInMemory }
+      if !segment.filter.mayContain(hash) { return .absent }
+    }
     return segment.find(key)
   }
 

@@ -3,8 +3,8 @@
 // where the others load them.
 //
 // The filters of a large database have as many bytes as a small cache. As many as fit into a
-// quarter of it are kept whole, for as long as their segments are open; of the others parts are
-// read like blocks, when they are asked for, and evicted like them.
+// quarter of it are kept whole, from when they are first asked until their segments are closed; of
+// the others parts are read like blocks, when they are asked for, and evicted like them.
 
 internal import Synchronization
 
@@ -20,6 +20,9 @@ final class OpenSegment: Sendable {
   private let cache: BlockCache
   /// Where the filter is, when it is kept in parts.
   private let filterParts: FilterParts?
+  /// Where it is when it is kept whole, and whether it was loaded.
+  private let wholeFilter: (reader: SegmentFileReader, section: SegmentSection)?
+  private let isFilterLoaded = Guarded(false)
   /// How much oftener a block was read for a key that is not there than for one that is, of late.
   private let searchesInVain = Atomic(0)
 
@@ -38,11 +41,27 @@ final class OpenSegment: Sendable {
     let sections = try reader.sections(footer)
     let top = try reader.indexTop(sections, footer, seal)
     var numbers = [UInt32(top.rowCount)]
-    var filter = FilterBits.none
+    let filter: FilterBits
     do throws(EngineError) {
       try reader.numberDataBlocks(top, footer, &numbers)
-      (filter, filterParts) = try Self.filter(
-        try reader.filter(sections, footer, isSealed: seal != nil), footer, cache, seal, errors)
+      let section = try reader.filter(sections, isSealed: seal != nil)
+      let lineCount = section.map {
+        FilterParts.lineCount(stored: Int($0.length), isSealed: seal != nil)
+      }
+      if let section, let lineCount, lineCount > 0 {
+        if cache.takeFilter(lineCount * Filter.lineBytes) {
+          (filter, filterParts) = (FilterBits(linesToLoad: lineCount), nil)
+          wholeFilter = (reader, section)
+        } else {
+          let bytes = try reader.bytes(ofFilter: section, salt: footer.salt)
+          filterParts = FilterParts(
+            bytes.bytes, at: section.offset, salt: footer.salt, seal: seal)
+          filter = FilterBits(linesInParts: lineCount)
+          wholeFilter = nil
+        }
+      } else {
+        (filter, filterParts, wholeFilter) = (.none, nil, nil)
+      }
     } catch {
       top.free()
       throw error
@@ -62,35 +81,12 @@ final class OpenSegment: Sendable {
   deinit {
     cache.unregister(table.slots)
     cache.release(byteCount)
-    cache.giveBackFilter(table.filter.byteCount)
+    if wholeFilter != nil { cache.giveBackFilter(table.filter.lineBytes) }
     table.free()
   }
 
   /// Bytes held, without slots and blocks.
   private var byteCount: Int { table.byteCount + (filterParts?.byteCount ?? 0) }
-
-  /// The filter in memory when there is room for it, otherwise the way to its parts.
-  private static func filter(
-    _ stored: (offset: UInt64, bytes: [UInt8])?, _ footer: SegmentFooter, _ cache: BlockCache,
-    _ seal: FileSeal?, _ errors: SegmentErrors
-  ) throws(EngineError) -> (FilterBits, FilterParts?) {
-    guard let (offset, bytes) = stored, !bytes.isEmpty else { return (.none, nil) }
-    let lineCount = FilterParts.lineCount(stored: bytes.count, isSealed: seal != nil)
-    guard cache.takeFilter(lineCount * Filter.lineBytes) else {
-      return (
-        FilterBits(linesInParts: lineCount),
-        FilterParts(bytes.bytes, at: offset, salt: footer.salt, seal: seal)
-      )
-    }
-    guard let seal else { return (FilterBits(bytes.bytes), nil) }
-    do throws(MalformedBytes) {
-      let filter = try FilterParts.opened(bytes.bytes, at: offset, by: seal)
-      return (FilterBits(filter.bytes), nil)
-    } catch {
-      cache.giveBackFilter(lineCount * Filter.lineBytes)
-      throw errors.corrupt(error, from: offset)
-    }
-  }
 
   private static func check(
     _ footer: SegmentFooter, _ reader: SegmentFileReader, _ metadata: SegmentMetadata,
@@ -114,20 +110,42 @@ final class OpenSegment: Sendable {
 
   // MARK: - The filter
 
-  /// False when the key with this hash is not in the segment. A part of the filter that is not in
-  /// memory is read when that is likely to spare a block.
+  /// False when the key with this hash is not in the segment. A filter, or a part of it, that is not
+  /// in memory is read when that is likely to spare a block.
   ///
   /// - Parameter isYoung: whether the segment is one of those that hold few of the keys asked for.
   func mayContain(_ hash: UInt64, isYoung: Bool) throws(EngineError) -> Bool {
-    guard let filterParts else { return table.filter.mayContain(hash) }
+    let isWorthReading =
+      isYoung || searchesInVain.load(ordering: .relaxed) > Self.searchesBeforeFilter
+    guard let filterParts else {
+      if isWorthReading, table.filter.isToLoad { try loadFilter() }
+      return table.filter.mayContain(hash)
+    }
     let part = table.filter.part(of: hash)
     let slot = table.filterSlot(part)
     if let pin = table.slots.pin(slot) { return table.filter.mayContain(hash, in: pin.block) }
-    let isWorthReading =
-      isYoung || searchesInVain.load(ordering: .relaxed) > Self.searchesBeforeFilter
     guard isWorthReading else { return true }
     let pin = try loadFilterPart(part, of: filterParts, slot: slot)
     return table.filter.mayContain(hash, in: pin.block)
+  }
+
+  /// Reads a filter that is kept whole, unless it is in memory.
+  func loadFilter() throws(EngineError) {
+    guard let (reader, section) = wholeFilter else { return }
+    try isFilterLoaded.withLock { (isLoaded) throws(EngineError) in
+      if isLoaded { return }
+      var bytes = try reader.bytes(ofFilter: section, salt: salt)
+      if let seal {
+        do throws(MalformedBytes) {
+          bytes = try FilterParts.opened(bytes.bytes, at: section.offset, by: seal)
+        } catch {
+          throw errors.corrupt(error, from: section.offset)
+        }
+      }
+      table.filter.load(bytes.bytes)
+      cache.reserve(table.filter.byteCount)
+      isLoaded = true
+    }
   }
 
   /// The oldest run holds most keys that are asked for, and then a part of its filter is read for
@@ -138,7 +156,7 @@ final class OpenSegment: Sendable {
 
   /// Counts a search of a block that the filter did not spare.
   func noteSearch(found: Bool) {
-    guard filterParts != nil else { return }
+    guard filterParts != nil || table.filter.isToLoad else { return }
     let count = searchesInVain.load(ordering: .relaxed)
     let new = min(max(count + (found ? -1 : 1), 0), Self.mostSearchesCounted)
     // Two at once may count as one.

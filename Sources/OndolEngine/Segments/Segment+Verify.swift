@@ -21,6 +21,7 @@ extension Segment {
     do throws(EngineError) {
       let segment = try open()
       try segment.verifyHeader(expectedHeader)
+      try segment.loadFilter()
       var check = SegmentCheck(file: file, valueFiles: ValueFileTable(valueFiles))
       for index in 0..<segment.table.top.rowCount { check.take(index, of: segment) }
       check.compareSums(with: metadata)
@@ -38,6 +39,7 @@ extension Segment {
     var findings: [StorageFinding] = []
     do throws(EngineError) {
       let segment = try open()
+      try segment.loadFilter()
       do throws(EngineError) {
         try segment.verifyHeader(expectedHeader)
       } catch {

@@ -119,16 +119,25 @@ struct SegmentFileReader {
     }
   }
 
-  /// The filter's place and its bytes as they are stored, if there is one.
+  /// Where the filter is, if there is one.
   func filter(
-    _ sections: [SegmentSection], _ footer: SegmentFooter, isSealed: Bool = false
-  ) throws(EngineError) -> (offset: UInt64, bytes: [UInt8])? {
+    _ sections: [SegmentSection], isSealed: Bool = false
+  ) throws(EngineError) -> SegmentSection? {
     guard let section = sections.first(where: { $0.kind == SegmentSection.Kind.filter.rawValue })
     else { return nil }
     guard FilterParts.canBe(section.length, isSealed: isSealed) else {
       throw errors.corrupt(at: section.offset, "a filter of broken lines")
     }
-    return (section.offset, try checked(section, footer.salt, "filter"))
+    let (end, overflows) = section.offset.addingReportingOverflow(section.length)
+    guard !overflows, end <= footerOffset else {
+      throw errors.corrupt(at: section.offset, "the filter ends behind the file")
+    }
+    return section
+  }
+
+  /// The bytes of the filter as they are stored.
+  func bytes(ofFilter section: SegmentSection, salt: UInt64) throws(EngineError) -> [UInt8] {
+    try checked(section, salt, "filter")
   }
 
   // MARK: - Checked bytes

@@ -1,7 +1,7 @@
 // Filters of which there is no room for the whole: their parts come and go like blocks, answer as
 // the whole would, and are read only where that is likely to spare something. What it was: filters
 // could not be evicted, and those of a hundred million rows have twice the bytes of the usual
-// cache.
+// cache. Those of which there is room are read when they are first asked.
 
 import Testing
 
@@ -74,6 +74,46 @@ import Testing
     let absent = try reads((0..<1_000).map { 2 * $0 + 1 })
     // Mostly one part of the filter each.
     #expect(absent < 1_000 + 200)
+  }
+
+  @Test func `a whole filter is read by the first whom it may spare a block`() throws {
+    let rows = evenRows(20_000)
+    let directory = MemoryDirectory()
+    let metadata = try writeSegment(rows, to: directory)
+    func isRead(asking numbers: [Int], _ options: ReadOptions) throws -> Bool {
+      let run = Run([openSegment(metadata, in: directory, cache: BlockCache(budgetBytes: 1 << 22))])
+      for number in numbers {
+        let found = try find(key(number), in: run, options)
+        #expect(found == (number.isMultiple(of: 2) ? rows[number / 2] : nil), "key \(number)")
+      }
+      return try !run.segments[0].open().table.filter.isToLoad
+    }
+    let oldest = ReadOptions()
+    #expect(try !isRead(asking: (0..<20_000).map { 2 * $0 }, oldest))
+    #expect(try isRead(asking: (0..<500).map { 40 * $0 + 1 }, oldest))
+    #expect(try isRead(asking: [0], ReadOptions(asksFilterFirst: true)))
+  }
+
+  @Test func `a filter that is damaged is an error for those who ask it alone`() throws {
+    let rows = evenRows(20_000)
+    let directory = MemoryDirectory()
+    let metadata = try writeSegment(rows, to: directory)
+    let file = try #require(directory.file(Self.segmentName))
+    let reader = try SegmentFileReader.open(file, SegmentErrors(file: Self.segmentName))
+    let section = try #require(try reader.filter(try reader.sections(try reader.footer())))
+    var bytes = file.bytes
+    bytes[Int(section.offset)] ^= 1
+    try file.write(bytes.bytes, at: 0)
+    let cache = BlockCache(budgetBytes: 1 << 22)
+    let run = Run([openSegment(metadata, in: directory, cache: cache)])
+    for number in stride(from: 0, to: 40_000, by: 2) {
+      #expect(try find(key(number), in: run) == rows[number / 2])
+    }
+    #expect(throws: EngineError.self) {
+      try find(key(2), in: run, ReadOptions(asksFilterFirst: true))
+    }
+    #expect(run.segments[0].findings().count == 1)
+    #expect(run.segments[0].structureFindings().count == 1)
   }
 
   @Test func `a part that is not what it was is refused`() throws {

@@ -25,7 +25,8 @@ import Testing
     return (metadata, try #require(directory.file("7.seg")).bytes)
   }
 
-  /// Reads everything there is in `bytes`; gives back the first error.
+  /// Reads everything there is in `bytes`, the filter too, as of a young run; gives back the first
+  /// error.
   private func read(_ bytes: [UInt8], _ metadata: SegmentMetadata) -> EngineError? {
     let directory = MemoryDirectory()
     directory.put(bytes, as: "7.seg")
@@ -35,7 +36,7 @@ import Testing
     var failure: EngineError?
     for row in rows where row.key[7] % 8 == 3 {
       do throws(EngineError) {
-        let found = try find(row.key, in: run)
+        let found = try find(row.key, in: run, ReadOptions(asksFilterFirst: true))
         #expect(found == row)
       } catch {
         failure = failure ?? error
