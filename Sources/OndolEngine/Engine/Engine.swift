@@ -77,8 +77,8 @@ package final class Engine: Sendable {
       let claim = try DirectoryClaim(
         path: path, fileLimit: options.fileLimit, environment: environment)
       let opening =
-        if try isQuick(claim) {
-          try Opening(claim, options: options, environment: environment)
+        if let log = claim.readSmallLog() {
+          try Opening(claim, log: log, options: options, environment: environment)
         } else {
           try await maintenance.perform { () throws(EngineError) in
             try Opening(claim, options: options, environment: environment)
@@ -87,15 +87,6 @@ package final class Engine: Sendable {
       return opening.makeEngine(maintenance: maintenance, logWorker: logWorker)
     } catch {
       await maintenance.stop()
-      throw error
-    }
-  }
-
-  private static func isQuick(_ claim: DirectoryClaim) throws(EngineError) -> Bool {
-    do throws(EngineError) {
-      return try Opening.isQuick(claim)
-    } catch {
-      claim.lock.release()
       throw error
     }
   }

@@ -14,6 +14,8 @@ struct DirectoryClaim: Sendable {
   let lock: any DirectoryLock
   /// The files that were there when the lock was taken.
   let names: [String]
+  /// The superblock's file as it was before the lock was taken, if there was one.
+  private let slots: (any File)?
 
   /// Takes the lock of the directory at `path`, which must not be somebody else's.
   init(
@@ -26,9 +28,8 @@ struct DirectoryClaim: Sendable {
         limit: FileLimit.forReads(of: fileLimit), isShared: false))
     directory = SyncedDirectory(keyed)
     // Nothing is put into a directory that holds other files and no database.
-    if (try? directory.open(Superblock.name, access: .readOnly)) == nil {
-      try Opening.refuseForeign(try directory.list(), path: path)
-    }
+    slots = try? directory.open(Superblock.name, access: .readOnly)
+    if slots == nil { try Opening.refuseForeign(try directory.list(), path: path) }
     lock = try directory.lock(owner: "since \(environment.now())")
     do throws(EngineError) {
       // Listed again: whoever held the lock before may have made the database meanwhile.
@@ -37,6 +38,24 @@ struct DirectoryClaim: Sendable {
       lock.release()
       throw error
     }
+  }
+
+  /// What the superblock says now. A superblock that can be read is written over and never replaced,
+  /// so the file that was opened before the lock was taken is still the one; any other is opened
+  /// again.
+  func readSuperblock() throws(EngineError) -> Superblock {
+    if let slots, let superblock = try? Superblock.read(from: slots) { return superblock }
+    return try Superblock.read(from: try directory.open(Superblock.name, access: .readOnly))
+  }
+
+  /// The database's only log, when it is so short that all of it was read at once; nil when opening
+  /// takes longer than a few reads, or meets a failure.
+  func readSmallLog() -> OpenedLog? {
+    let logs = names.compactMap { FileNumber.parse($0, prefix: "LOG-") }
+    guard names.contains(Superblock.name), logs.count == 1,
+      let log = try? OpenedLog(logs[0], in: directory)
+    else { return nil }
+    return log.isWhole ? log : nil
   }
 }
 
@@ -53,17 +72,12 @@ struct Opening: Sendable {
   private let replacement: LogReplacement?
   private let names: [String]
 
-  /// Whether the second half is done in a few reads: there is a database, and one small log.
-  static func isQuick(_ claim: DirectoryClaim) throws(EngineError) -> Bool {
-    let logs = claim.names.filter { FileNumber.parse($0, prefix: "LOG-") != nil }
-    guard claim.names.contains(Superblock.name), logs.count == 1 else { return false }
-    let log = try claim.directory.open(logs[0], access: .readOnly)
-    return try log.size() <= Recovery.smallLog
-  }
-
   /// The second half. Gives the lock back when it throws.
+  ///
+  /// - Parameter log: the only log, where it was read already.
   init(
-    _ claim: DirectoryClaim, options: EngineOptions, environment: Environment
+    _ claim: DirectoryClaim, log: OpenedLog? = nil, options: EngineOptions,
+    environment: Environment
   ) throws(EngineError) {
     self.options = options
     self.environment = environment
@@ -87,7 +101,7 @@ struct Opening: Sendable {
         directory: directory, identity: manifest.superblock.identity, manifest: manifest.state,
         memtableSize: options.memtableSize)
       // Nobody else changes the directory under the lock.
-      try recovery.replay(isBlank ? try directory.list() : names)
+      try recovery.replay(isBlank ? try directory.list() : names, opened: isBlank ? nil : log)
       let isClean = recovery.isClean && !manifest.hasTornTail
       manifest.noteRecovered(through: recovery.recovered.sequence)
       replacement = isClean ? nil : recovery.replacement
@@ -186,8 +200,7 @@ struct Opening: Sendable {
     _ claim: DirectoryClaim, _ options: EngineOptions, _ environment: Environment
   ) throws(EngineError) -> Manifest {
     let directory = claim.directory
-    let superblock = try Superblock.read(
-      from: try directory.open(Superblock.name, access: .readOnly))
+    let superblock = try claim.readSuperblock()
     claim.keyed.use(
       try superblock.unlock(
         with: environment.vault, at: claim.path, random: environment.random))

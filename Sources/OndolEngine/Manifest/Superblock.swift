@@ -99,10 +99,10 @@ struct Superblock: Sendable, Equatable {
     var newest: Superblock?
     var hasMagic = false
     var failure: EngineError?
-    for slot in slotOffsets.indices {
+    for (slot, read) in readSlots(of: file).enumerated() {
       let bytes: [UInt8]
       do throws(EngineError) {
-        bytes = try file.read(at: slotOffsets[slot], count: slotLength)
+        bytes = try read.get()
       } catch {
         failure = failure ?? error
         continue
@@ -118,6 +118,27 @@ struct Superblock: Sendable, Equatable {
         : .notADatabase(path: file.name, reason: "it does not begin as a superblock does")
     }
     return newest
+  }
+
+  /// The bytes of each slot. Those that lie side by side are read at once, and where that fails each
+  /// for itself: a sector that cannot be read is to cost one slot only.
+  private static func readSlots(of file: any File) -> [Result<[UInt8], EngineError>] {
+    var slots: [Result<[UInt8], EngineError>] = []
+    for first in stride(from: 0, to: slotOffsets.count, by: 2) {
+      let pair = (try? file.read(at: slotOffsets[first], count: 2 * slotLength)) ?? []
+      for slot in first...first + 1 {
+        if pair.count == 2 * slotLength {
+          slots.append(.success(Array(pair[((slot - first) * slotLength)...].prefix(slotLength))))
+          continue
+        }
+        do throws(EngineError) {
+          slots.append(.success(try file.read(at: slotOffsets[slot], count: slotLength)))
+        } catch {
+          slots.append(.failure(error))
+        }
+      }
+    }
+    return slots
   }
 
   /// What each slot says, in their order: nil where it cannot be read, and then whether it was ever

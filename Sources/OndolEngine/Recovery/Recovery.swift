@@ -10,6 +10,35 @@
 // After an unclean end nothing that was read is trusted to be on the device. Readers need not wait
 // for that, but whoever writes does, see LogReplacement.
 
+/// A log that is open, and its beginning.
+struct OpenedLog: Sendable {
+  let number: FileNumber
+  let file: any File
+  let beginning: [UInt8]
+
+  /// Bytes up to which a log is read at once.
+  private static let smallLength = 64 << 10
+
+  init(_ number: FileNumber, in directory: any Directory) throws(EngineError) {
+    self.number = number
+    file = try directory.open(number.logName, access: .readOnly)
+    beginning = try file.read(at: 0, count: Self.smallLength)
+  }
+
+  /// Whether the beginning is all there was.
+  var isWhole: Bool { beginning.count < Self.smallLength }
+
+  /// All of the log. What is in the beginning is the older: beside a writer at work the mark must
+  /// not be newer than what is read after it.
+  func readAll() throws(EngineError) -> [UInt8] {
+    if isWhole { return beginning }
+    guard let size = Int(exactly: try file.size()), size <= 4 << 30 else {
+      throw .corrupt(file: number.logName, offset: 0, reason: "it is too long for a log")
+    }
+    return size <= beginning.count ? beginning : try file.read(at: 0, count: size)
+  }
+}
+
 /// Reads logs back into memtables.
 struct Recovery {
   private let directory: any Directory
@@ -81,17 +110,22 @@ struct Recovery {
 
   // MARK: - Reading
 
-  /// Bytes up to which a log is read at once.
-  static let smallLog: UInt64 = 64 << 10
-
   /// Reads all logs among `names` from the floor on.
-  mutating func replay(_ names: [String]) throws(EngineError) {
+  ///
+  /// - Parameter opened: one of them, where it was read already.
+  mutating func replay(_ names: [String], opened: OpenedLog? = nil) throws(EngineError) {
     let numbers = names.compactMap { FileNumber.parse($0, prefix: "LOG-") }
       .filter { $0 >= manifest.floor.number }.sorted()
     for needed in [manifest.floor.number, manifest.newestLog] where !numbers.contains(needed) {
       throw .corrupt(file: needed.logName, offset: 0, reason: "the log is missing")
     }
-    for number in numbers { try read(number) }
+    for number in numbers {
+      if let opened, opened.number == number {
+        try read(opened)
+      } else {
+        try read(try OpenedLog(number, in: directory))
+      }
+    }
     rows.link()
     if let tear { end = tear.position }
     for (index, shard) in manifest.shards.enumerated() where shard.flushedThrough > sequence {
@@ -102,17 +136,12 @@ struct Recovery {
     }
   }
 
-  private mutating func read(_ number: FileNumber) throws(EngineError) {
-    let name = number.logName
-    let file = try directory.open(name, access: .readOnly)
-    // In this order: beside a writer at work the mark must not be newer than what is read after it.
-    let beginning = try file.read(at: 0, count: Int(Self.smallLog))
-    guard let size = Int(exactly: try file.size()), size <= 4 << 30 else {
-      throw .corrupt(file: name, offset: 0, reason: "it is too long for a log")
-    }
-    let page = beginning.bytes.extracting(first: min(LogHeader.length, beginning.count))
+  private mutating func read(_ log: OpenedLog) throws(EngineError) {
+    let (number, name) = (log.number, log.number.logName)
+    let page = log.beginning.bytes.extracting(
+      first: min(LogHeader.length, log.beginning.count))
     let reading = try LogHeader.read(page, file: name)
-    let bytes = size <= beginning.count ? beginning : try file.read(at: 0, count: size)
+    let bytes = try log.readAll()
     guard case .header(let header) = reading, header.number == number else {
       // Made ahead of its use and never used, or what stood here in an older log, because this
       // one's bytes never arrived, or its header is lost.
@@ -124,7 +153,7 @@ struct Recovery {
     var frames = FrameReader(
       bytes, salt: header.salt, from: LogHeader.length, seal: directory.keyring?.seal(header))
     if try connect(header, name) { try take(&frames, header, name) }
-    let mark = FrameReader(beginning, salt: header.salt, from: LogHeader.length).mark
+    let mark = FrameReader(log.beginning, salt: header.salt, from: LogHeader.length).mark
     try refuseDamage(claims: [frames.furthestClaim(), mark])
   }
 
