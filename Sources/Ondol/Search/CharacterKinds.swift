@@ -26,6 +26,9 @@ struct CharacterTables: Sendable {
   private var farFolded: [UInt32: UInt32] = [:]
   private var expanded: [UInt32: [UInt32]] = [:]
 
+  /// What stands for a letter or a digit of ASCII, by its byte; 0 for every other byte.
+  private(set) var letters = [UInt8](repeating: 0, count: 256)
+
   private static let limit = 0x32000
   /// Says in `folded` that several characters stand for it.
   private static let isExpanded: UInt16 = 0xffff
@@ -42,6 +45,9 @@ struct CharacterTables: Sendable {
     unpackKinds()
     unpackFoldings()
     unpackExpansions()
+    for byte in 0..<0x80 where kinds[byte] == CharacterKind.word.rawValue {
+      letters[byte] = UInt8(truncatingIfNeeded: folded[byte])
+    }
   }
 
   private static func groups(_ text: String) -> [[Int]] {

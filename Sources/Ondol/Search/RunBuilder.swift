@@ -1,6 +1,7 @@
 // Makes a run of documents' terms: what lies by document in fresh rows lies by term in chunks. All
-// postings stand in one array in the order of documents, and are put in the order of their terms
-// at the end. Pure: who stores the rows is SearchPacker.
+// postings stand in one array in the order of documents, and are moved into the order of their terms
+// at the end, so that they are read one behind the other then: reading each where it stood took most
+// of the time of making chunks, waiting for memory. Pure: who stores the rows is SearchPacker.
 
 internal import OndolEngine
 
@@ -17,7 +18,9 @@ struct RunBuilder {
     var document: UInt32
     var occurrences: UInt32
     var length: UInt32
-    var start: Int
+    /// Where its positions are, and how many bytes they take.
+    var start: UInt32
+    var byteCount: UInt32
   }
 
   /// The keys of all terms, one behind the other.
@@ -48,8 +51,13 @@ struct RunBuilder {
         Posting(
           term: Int32(truncatingIfNeeded: term), document: document,
           occurrences: UInt32(truncatingIfNeeded: reader.count),
-          length: UInt32(truncatingIfNeeded: row.lengths[field]), start: positions.count))
-      for place in reader.positions { positions.append(row.bytes[place]) }
+          length: UInt32(truncatingIfNeeded: row.lengths[field]),
+          start: UInt32(positions.count), byteCount: UInt32(reader.positions.count)))
+      if reader.positions.count == 1 {
+        positions.append(row.bytes[reader.positions.lowerBound])
+      } else {
+        positions.append(contentsOf: row.bytes[reader.positions])
+      }
     }
   }
 
@@ -117,7 +125,7 @@ struct RunBuilder {
     order.sort { left, right in
       left.head != right.head ? left.head < right.head : keys.compare(left.key, right.key) < 0
     }
-    let (places, ends) = placesByTerm()
+    let (postings, ends) = postingsByTerm()
     var writer = ChunkWriter()
     var list = PostingList()
     for (_, key, term) in order {
@@ -126,12 +134,11 @@ struct RunBuilder {
         continue
       }
       let end = ends[term]
-      for place in places[(end - terms[term].count)..<end] {
-        let posting = postings[place]
-        let next = place + 1 < postings.count ? postings[place + 1].start : positions.count
+      for posting in postings[(end - terms[term].count)..<end] {
+        let start = Int(posting.start)
         list.append(
           posting.document, occurrences: Int(posting.occurrences), length: Int(posting.length),
-          positions[posting.start..<next])
+          positions[start..<start + Int(posting.byteCount)])
         if list.isFull {
           writer.append(keys[key], list)
           list.removeAll()
@@ -144,7 +151,7 @@ struct RunBuilder {
   }
 
   /// The postings in the order of their terms, and where those of each term end.
-  private func placesByTerm() -> (places: [Int], ends: [Int]) {
+  private func postingsByTerm() -> (postings: [Posting], ends: [Int]) {
     var ends: [Int] = []
     ends.reserveCapacity(terms.count)
     var sum = 0
@@ -152,11 +159,14 @@ struct RunBuilder {
       ends.append(sum)
       sum += term.count
     }
-    var places = [Int](repeating: 0, count: postings.count)
-    for (place, posting) in postings.enumerated() {
-      places[ends[Int(posting.term)]] = place
-      ends[Int(posting.term)] += 1
+    let nothing = Posting(
+      term: 0, document: 0, occurrences: 0, length: 0, start: 0, byteCount: 0)
+    var sorted = [Posting](repeating: nothing, count: postings.count)
+    for posting in postings {
+      let term = Int(posting.term)
+      sorted[ends[term]] = posting
+      ends[term] += 1
     }
-    return (places, ends)
+    return (sorted, ends)
   }
 }

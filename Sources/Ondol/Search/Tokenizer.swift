@@ -62,6 +62,7 @@ struct Tokenizer: Sendable {
     var run = TokenRun(tables, roomFor: bytes.count)
     var offset = 0
     while offset < bytes.count {
+      if run.addLetters(of: bytes, from: &offset) { continue }
       let start = offset
       let character = Self.character(in: bytes, at: &offset)
       run.add(character, start..<offset)
@@ -112,6 +113,28 @@ private struct TokenRun {
     self.tables = tables
     list.bytes.reserveCapacity(bytes + bytes / 2)
     list.tokens.reserveCapacity(bytes / 4)
+  }
+
+  /// Adds the letters and digits of ASCII that stand from `offset` on, and passes them: most texts
+  /// have few others. False when there are none.
+  @inline(__always)
+  mutating func addLetters(of bytes: [UInt8], from offset: inout Int) -> Bool {
+    let start = offset
+    guard tables.letters[Int(bytes[start])] != 0 else { return false }
+    if kind != .word {
+      finish()
+      kind = .word
+      termStart = list.bytes.count
+      source = start..<start
+    }
+    while offset < bytes.count {
+      let letter = tables.letters[Int(bytes[offset])]
+      if letter == 0 { break }
+      list.bytes.append(letter)
+      offset += 1
+    }
+    source = source.lowerBound..<offset
+    return true
   }
 
   @inline(__always)

@@ -14,6 +14,9 @@ final class SearchGathering: Sendable {
     var clean: Set<Keyspace> = []
     /// The first generation that is to be gathered, as far as is known.
     var firstFresh: [Keyspace: UInt64] = [:]
+    /// Documents that were written since somebody counted those of each run that are no more; none
+    /// where nobody has yet.
+    var uncounted: [Keyspace: Int] = [:]
   }
 
   /// How old a generation is that is closed while documents are written all the time. A transaction
@@ -29,6 +32,9 @@ final class SearchGathering: Sendable {
     for (index, count) in searched {
       let isDue = state.withLock { state in
         state.counts[index.keyspace, default: 0] += count
+        if let before = state.uncounted[index.keyspace] {
+          state.uncounted[index.keyspace] = before + count
+        }
         guard state.counts[index.keyspace, default: 0] >= SearchPacker.dueCount,
           state.running.insert(index.keyspace).inserted
         else { return false }
@@ -48,6 +54,21 @@ final class SearchGathering: Sendable {
   func noteRests(of index: Keyspace) {
     state.withLock { _ = $0.clean.remove(index) }
   }
+
+  /// Whether runs are to be looked through for documents that are no more: once after opening, and
+  /// then whenever a part of all has been written. Counting them takes as long as there are
+  /// documents, so it must not be done for each few dozen that come.
+  func takesDead(of index: Keyspace, documents: Int) -> Bool {
+    state.withLock { state in
+      if let uncounted = state.uncounted[index], uncounted < documents / Self.countedShare {
+        return false
+      }
+      state.uncounted[index] = 0
+      return true
+    }
+  }
+
+  private static let countedShare = 16
 
   /// Where gathering goes on. Before it there are rows only of commits that took long, and these
   /// are found when generations are closed.

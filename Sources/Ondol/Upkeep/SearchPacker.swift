@@ -112,7 +112,9 @@ struct SearchPacker: Sendable {
     defer { database.latches.release(.index(keyspace)) }
     try await removeRests()
     try await gatherAll(atLeast: Self.dueCount)
-    while try await removeDead() {}
+    if database.searches.takesDead(of: keyspace, documents: try await documentCount()) {
+      while try await removeDead() {}
+    }
     try await close(below: closing ?? .max)
   }
 
@@ -121,6 +123,14 @@ struct SearchPacker: Sendable {
     try await database.read(try database.engineSnapshot()) { (rows) throws(DatabaseError) in
       guard let index = try builder.index(in: rows) else { return 0 }
       return try rows.searchGeneration(of: index)
+    }
+  }
+
+  /// The documents that runs were made of.
+  private func documentCount() async throws(DatabaseError) -> Int {
+    try await database.read(try database.engineSnapshot()) { (rows) throws(DatabaseError) in
+      guard let index = try builder.index(in: rows) else { return 0 }
+      return try rows.searchState(of: index).runs.reduce(0) { $0 + $1.documents }
     }
   }
 
