@@ -105,10 +105,15 @@ struct Rows: Sendable {
 
   /// The value at `key`, or nil.
   func row(_ key: [UInt8]) throws(DatabaseError) -> [UInt8]? {
+    var row: [UInt8]?
+    try withRow(key) { row = $0.array }
+    return row
+  }
+
+  /// Hands the value at `key` over, if there is one.
+  func withRow(_ key: [UInt8], _ body: (RawSpan) -> Void) throws(DatabaseError) {
     do throws(EngineError) {
-      var row: [UInt8]?
-      let isFound = try snapshot.withValue(of: key.bytes, mayBlock: mayBlock) { row = $0.array }
-      if isFound != nil { return row }
+      if try snapshot.withValue(of: key.bytes, mayBlock: mayBlock, body) != nil { return }
     } catch {
       throw DatabaseError(error)
     }

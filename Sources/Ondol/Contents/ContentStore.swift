@@ -223,9 +223,17 @@ extension Rows {
     _ key: [UInt8], of digest: BlobDigest,
     _ decode: (RawSpan) throws(MalformedBytes) -> Content
   ) throws(DatabaseError) -> Content? {
-    guard let row = try self.row(key) else { return nil }
+    var content: Result<Content, MalformedBytes>?
+    // Not copied first: a short content is in it as a whole.
+    try withRow(key) { row in
+      do throws(MalformedBytes) {
+        content = .success(try decode(row))
+      } catch {
+        content = .failure(error)
+      }
+    }
     do throws(MalformedBytes) {
-      return try decode(row.bytes)
+      return try content?.get()
     } catch {
       throw DatabaseError(
         .dataLoss, "a row of the content \(digest.hex) is damaged: \(error.reason)")
