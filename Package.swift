@@ -199,7 +199,10 @@ if let bench = Context.environment["BENCH"] {
       path: "Benchmarks/DocumentBenchmarks", swiftSettings: defines.map { .define($0) }),
     .executableTarget(
       name: "BlobBenchmarks",
-      dependencies: ["BenchmarkKit", "Peers", "Ondol", argumentParser],
+      dependencies: [
+        "BenchmarkKit", "Peers", "Ondol", .product(name: "Crypto", package: "swift-crypto"),
+        argumentParser,
+      ],
       path: "Benchmarks/BlobBenchmarks", swiftSettings: defines.map { .define($0) }),
     .executableTarget(
       name: "ObservationBenchmarks",

@@ -2,12 +2,14 @@
 // follow each other, and gets find what the system has in memory.
 
 import BenchmarkKit
+import Crypto
 import Foundation
 
 enum Workload: String, SuiteWorkload {
   case putSmall = "put 10 KB"
   case getSmall = "get 10 KB"
   case putMegabyte = "put 1 MB"
+  case hashMegabyte = "SHA-256 of 1 MB"
   case getMegabyte = "get 1 MB"
   case putLarge = "put 100 MB"
   case streaming = "memory for 1 GB in and out"
@@ -34,7 +36,7 @@ enum Workload: String, SuiteWorkload {
   var length: Int {
     switch self {
     case .putSmall, .getSmall: 10_000
-    case .putMegabyte, .getMegabyte: 1_000_000
+    case .putMegabyte, .getMegabyte, .hashMegabyte: 1_000_000
     case .putLarge: 100_000_000
     case .streaming: 1_000_000_000
     }
@@ -52,7 +54,7 @@ struct Plan: Codable {
   func count(_ workload: Workload) -> Int {
     switch workload {
     case .putSmall, .getSmall: quick ? 300 : 1_000
-    case .putMegabyte, .getMegabyte: quick ? 40 : 150
+    case .putMegabyte, .getMegabyte, .hashMegabyte: quick ? 40 : 150
     case .putLarge: quick ? 2 : 4
     case .streaming: 1
     }
@@ -114,11 +116,26 @@ struct BlobRun {
       values[put.rawValue] = try await measurePut(put)
       if let get { values[get.rawValue] = try await measureGet(get) }
     }
+    if plan.workloads.contains(.hashMegabyte), store is OndolBlobs {
+      values[Workload.hashMegabyte.rawValue] = try await measureHash()
+    }
     if plan.workloads.contains(.streaming) {
       values[Workload.streaming.rawValue] = try await measureStreaming()
     }
     try await store.close()
     return values
+  }
+
+  /// The rate of what names a content, by itself: no put of a large content is faster.
+  private func measureHash() async throws -> Double {
+    var times: [Double] = []
+    for number in 0..<plan.count(.hashMegabyte) {
+      let bytes = Array(noise[number..<number + Workload.hashMegabyte.length])
+      var digest: SHA256Digest?
+      times.append(try await microseconds { digest = SHA256.hash(data: bytes) })
+      guard digest != nil else { throw WrongLength() }
+    }
+    return figure(times, .hashMegabyte)
   }
 
   /// Megabytes by which memory grows while one content goes in and comes out again in chunks; nil
