@@ -93,6 +93,42 @@ import Testing
     }
   }
 
+  @Test(arguments: [["a", "b"], ["a", "-b"], ["-a", "b", "-c"], ["a", "b", "c"]])
+  func `Pages and lists in order are the same the second time, in one go`(
+    index: [String]
+  ) async throws {
+    var random = SeededRandom(seed: 7)
+    let database = try await Database.underTest()
+    let items = database.collection("items")
+    try await items.createIndex(on: index)
+    for number in 0..<60 {
+      var fields: [String: Value] = ["a": random.pick(Array(Self.values.prefix(3)))]
+      for name in ["b", "c"] where random.below(6) > 0 { fields[name] = random.pick(Self.values) }
+      try await items.document("d\(number)").setData(fields)
+    }
+    for _ in 0..<120 {
+      var query =
+        random.below(3) > 0
+        ? items.whereField("a", isEqualTo: random.pick(Array(Self.values.prefix(3))))
+        : items.whereField("a", in: Array(Self.values.prefix(2 + random.below(2))))
+      let descending = random.below(2) == 0
+      if random.below(4) == 0 { query = query.order(by: "a", descending: descending) }
+      query = query.order(by: "b", descending: descending)
+      if random.below(3) > 0 {
+        let values = [random.pick(Self.values)]
+        query = random.below(2) == 0 ? query.start(after: values) : query.start(at: values)
+      }
+      let limit = 1 + random.below(20)
+      query = query.limit(to: limit)
+      let expected = Array(try await answer(query, items).prefix(limit))
+      for _ in 0..<2 {
+        let page = try await query.getDocuments()
+        #expect(page.documents.map(\.documentID) == expected, "\(index): \(query)")
+      }
+    }
+    try await database.close()
+  }
+
   @Test func `A form is planned once, until the catalog changes`() async throws {
     let database = try await Database.underTest()
     let items = database.collection("items")
