@@ -1,12 +1,13 @@
 // The rows of an index made from documents as they are stored, for building an index over many of
-// them: the fields in question are read in place, and the ids are bytes of the document's key. Only
+// them and for those that come as bytes: the fields in question are read in place, and the ids are
+// bytes of the document's key. Only
 // for indexes with at most one row a document and nothing in it; IndexEntries makes the rows of all
 // of them, from decoded fields, and says what they look like.
 
 internal import OndolEngine
 
-/// Makes the rows of a plain index. A class, whose memory serves one document after the other.
-final class PlainIndexRows {
+/// Makes the rows of a plain index, of one document after the other.
+struct PlainIndexRows: Sendable {
   private let index: IndexDefinition
   private let paths: [ResolvedPath]
   private let symbols: SymbolTable
@@ -27,7 +28,7 @@ final class PlainIndexRows {
   /// The key of the document's row; nil when it has none.
   ///
   /// - Parameter key: the document's.
-  func key(
+  mutating func key(
     of view: borrowing DocumentView, _ key: RawSpan
   ) throws(MalformedBytes) -> [UInt8]? {
     guard let first = paths.first, try view.field(first) != nil else { return nil }
@@ -44,8 +45,12 @@ final class PlainIndexRows {
     if !index.kind.putsAncestorsBehind { writer.append(raw: ancestors) }
     for place in paths.indices {
       let descending = index.fields[place].descending
-      if let value = try view.field(paths[place])?.value(symbols) {
-        writer.append(value, descending: descending)
+      if let value = try view.field(paths[place]) {
+        if let text = try value.text {
+          writer.append(text: text, descending: descending)
+        } else {
+          writer.append(try value.value(symbols), descending: descending)
+        }
       } else {
         writer.append(raw: [descending ? ~IndexDefinition.missing : IndexDefinition.missing])
       }

@@ -22,6 +22,7 @@ public final class WriteBatch {
   private var writes: [DocumentWrite] = []
   /// What is to be put before the commit, each as a write at its place among the others.
   private var puts: [(place: Int, put: StoragePut)] = []
+  private var rowEncoders = RowEncoders()
   private var isCommitted = false
   /// What is wrong with a delete, which cannot throw itself.
   private var problem: DatabaseError?
@@ -82,9 +83,9 @@ public final class WriteBatch {
     ifVersion version: Version? = nil, encoder: DocumentEncoder = DocumentEncoder()
   ) throws(DatabaseError) -> WriteBatch {
     try add(document, version) { () throws(DatabaseError) in
-      return try merge
-        ? WriteCompiler.merge(encoder.inputs(of: content))
-        : WriteCompiler.set(encoder.input(of: content))
+      if merge { return try WriteCompiler.merge(encoder.inputs(of: content)) }
+      if let row = row(of: content, document, encoder) { return WriteIntent(change: .put(row)) }
+      return try WriteCompiler.set(encoder.input(of: content))
     }
   }
 
@@ -157,7 +158,10 @@ public final class WriteBatch {
     encoder: DocumentEncoder = DocumentEncoder()
   ) throws(DatabaseError) -> WriteBatch {
     try add(document, nil) { () throws(DatabaseError) in
-      try WriteCompiler.create(encoder.inputs(of: content))
+      if let row = row(of: content, document, encoder) {
+        return WriteIntent(change: .put(row), precondition: .exists(false))
+      }
+      return try WriteCompiler.create(encoder.inputs(of: content))
     }
   }
 
@@ -228,6 +232,14 @@ public final class WriteBatch {
         .failedPrecondition, "the batch was committed; make another for further writes",
         path: path.name)
     }
+  }
+
+  /// The document's row, where it can be encoded at once.
+  private func row<Content: Encodable>(
+    of content: Content, _ document: DocumentReference, _ encoder: DocumentEncoder
+  ) -> EncodedRow? {
+    guard case .success(let path) = document.place else { return nil }
+    return rowEncoders.encoder(for: path, in: database)?.row(of: content, encoder)
   }
 
   private func add(

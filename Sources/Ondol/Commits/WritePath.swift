@@ -39,9 +39,10 @@ extension Database {
     try refuseWriteInTransaction(writes.first.map { "\($0.path)" })
     let commit = try await commit(.documents(writes), durability: durability) {
       (snapshot) throws(DatabaseError) in
-      Derivation(
+      let stored = try await storedRows(of: writes, in: snapshot)
+      return Derivation(
         try await read(snapshot) { (rows) throws(DatabaseError) in
-          try WritePreparation.prepare(writes, bringing: contents, in: rows)
+          try WritePreparation.prepare(writes, of: stored, bringing: contents, in: rows)
         })
     }
     return CompletedCommit(commit, in: self)

@@ -112,7 +112,9 @@ extension WritePreparation {
     }
     let ancestors = collections.ancestorIDs(of: document.collection)
     let id = document.path.documentID
-    for index in entry.ends.isEmpty ? entry.indexes : entry.indexes + entry.ends {
+    let left = try collections.addIndexRows(of: document, at: key, to: &assembly.batch)
+    let indexes = left.map { $0.map { entry.indexes[$0] } } ?? entry.indexes
+    for index in entry.ends.isEmpty ? indexes : indexes + entry.ends {
       guard let (before, after) = document.parts(of: index) else { continue }
       let changes = index.changes(from: before, to: after, ancestors: ancestors, id: id)
       try assembly.claims.apply(changes, of: index, for: document.path, to: &assembly.batch)

@@ -39,14 +39,19 @@ struct WritePreparation {
 
   /// Prepares a commit of `writes`, several of which may be to one document.
   ///
+  /// - Parameter stored: what is stored of their documents, where that was looked up already.
+  ///
   /// Throws what the preconditions and limits demand, naming the document.
   static func prepare(
-    _ writes: [DocumentWrite], bringing contents: [StagedContent] = [], in rows: Rows
+    _ writes: [DocumentWrite], of stored: StoredRows? = nil,
+    bringing contents: [StagedContent] = [], in rows: Rows
   ) throws(DatabaseError) -> PreparedCommit {
     var preparation = WritePreparation(rows)
     preparation.bring(contents)
-    for write in writes {
-      try preparation.apply(write)
+    preparation.documents.reserveCapacity(writes.count)
+    preparation.positions.reserveCapacity(writes.count)
+    for (place, write) in writes.enumerated() {
+      try preparation.apply(write, stored?[place])
     }
     return try preparation.finish()
   }
@@ -74,14 +79,18 @@ struct WritePreparation {
 
   /// Adds a write, behind those before.
   ///
+  /// - Parameter stored: the document's key and row, where they are known.
+  ///
   /// Throws what its precondition demands, naming the document; then nothing is added.
-  mutating func apply(_ write: DocumentWrite) throws(DatabaseError) {
+  mutating func apply(
+    _ write: DocumentWrite, _ stored: (key: [UInt8], row: [UInt8]?)? = nil
+  ) throws(DatabaseError) {
     if write.intent.precondition == .isUnlinked {
       if let path = write.path.storagePath { releasedPaths.append(path) }
       return
     }
     do throws(DatabaseError) {
-      let position = try position(of: write.path)
+      let position = try position(of: write.path, stored)
       guard isWanted(write.intent.precondition, documents[position]) else { return }
       if let obstacle = documents[position].obstacle, documents[position].isUntouched,
         case .patch = write.intent.change
@@ -117,13 +126,15 @@ struct WritePreparation {
   }
 
   /// Where the document stands in the list; read from the snapshot when it is met first.
-  private mutating func position(of path: DocumentPath) throws(DatabaseError) -> Int {
+  private mutating func position(
+    of path: DocumentPath, _ stored: (key: [UInt8], row: [UInt8]?)?
+  ) throws(DatabaseError) -> Int {
+    let next = documents.count
     if let position = positions[path] { return position }
     let collection = try collection(of: path)
-    let document = try read(path, in: collection)
-    positions[path] = documents.count
-    documents.append(document)
-    return documents.count - 1
+    documents.append(try read(path, in: collection, stored))
+    positions[path] = next
+    return next
   }
 
   /// The place of the document's collection among those written to.
@@ -138,12 +149,20 @@ struct WritePreparation {
 
   /// What is stored of a document.
   mutating func read(
-    _ path: DocumentPath, in collection: Int
+    _ path: DocumentPath, in collection: Int, _ stored: (key: [UInt8], row: [UInt8]?)? = nil
   ) throws(DatabaseError) -> WrittenDocument {
     var document = WrittenDocument(path: path, collection: collection)
-    guard let key = collections.key(of: path, in: collection), let row = try rows.row(key),
-      let entry = collections.entry(of: collection)
-    else { return document }
+    let row: [UInt8]?
+    if let stored {
+      document.key = stored.key
+      row = stored.row
+    } else if let key = collections.key(of: path, in: collection) {
+      document.key = key
+      row = try rows.row(key)
+    } else {
+      row = nil
+    }
+    guard let row, let entry = collections.entry(of: collection) else { return document }
     let contents: DocumentSnapshot.Contents
     do throws(MalformedBytes) {
       contents = try DocumentSnapshot.Contents(row: row, symbols: entry.symbols)

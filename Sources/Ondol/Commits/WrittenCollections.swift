@@ -22,6 +22,9 @@ struct WrittenCollections {
     var entry: CollectionEntry?
     let upgrade: PendingUpgrade?
     var encoder: ValueEncoder
+    /// For each of the entry's indexes what makes its rows of documents that are bytes already, nil
+    /// where only their fields will do; empty until the first such document.
+    var plainRows: [PlainIndexRows?] = []
   }
 
   private var collections: [Collection] = []
@@ -81,6 +84,7 @@ struct WrittenCollections {
     let pattern = collections[collection].pattern
     patterns[pattern].entry = entry
     patterns[pattern].encoder = ValueEncoder(entry.symbols)
+    patterns[pattern].plainRows = []
   }
 
   /// The names of fields, those that the documents have brought included.
@@ -104,9 +108,10 @@ struct WrittenCollections {
   mutating func add(
     _ document: WrittenDocument, to batch: inout Batch
   ) throws(DatabaseError) -> (key: [UInt8], contents: Set<BlobDigest>?) {
-    guard let key = key(of: document.path, in: document.collection) else {
-      preconditionFailure("a collection has a keyspace before it has documents")
-    }
+    guard
+      let key = document.key.isEmpty
+        ? key(of: document.path, in: document.collection) : document.key
+    else { preconditionFailure("a collection has a keyspace before it has documents") }
     var contents: Set<BlobDigest>? = []
     if let after = document.after {
       let pattern = collections[document.collection].pattern
@@ -121,11 +126,45 @@ struct WrittenCollections {
     batch.guardUnchanged(key.bytes)
     return (key, contents)
   }
+
+  /// Puts the rows that a new document has in its collection's indexes, those that can be made of
+  /// the bytes that the document is already. Answers for which of the indexes, by their places,
+  /// that is to be done otherwise; nil for all of them.
+  mutating func addIndexRows(
+    of document: WrittenDocument, at key: [UInt8], to batch: inout Batch
+  ) throws(DatabaseError) -> [Int]? {
+    let place = collections[document.collection].pattern
+    guard document.stored == nil, case .encoded(let encoded)? = document.after,
+      let entry = patterns[place].entry, !entry.indexes.isEmpty,
+      patterns[place].encoder.begins(with: encoded.names)
+    else { return nil }
+    if patterns[place].plainRows.isEmpty {
+      let ancestorCount = patterns[place].pattern.ancestorCount
+      patterns[place].plainRows = entry.indexes.map {
+        PlainIndexRows($0, encoded.names.symbols, ancestorCount: ancestorCount)
+      }
+    }
+    let bytes = encoded.row.bytes
+    var others: [Int] = []
+    do throws(MalformedBytes) {
+      let view = try DocumentView(bytes.bytes)
+      for index in patterns[place].plainRows.indices {
+        if patterns[place].plainRows[index] == nil {
+          others.append(index)
+        } else if let row = try patterns[place].plainRows[index]?.key(of: view, key.bytes) {
+          batch.put(row.bytes, RawSpan())
+        }
+      }
+    } catch {
+      throw DatabaseError(error, documentAt: document.path)
+    }
+    return others
+  }
 }
 
 extension DocumentPath {
   /// Whether this is the path of a document in the collection.
-  fileprivate func isDirectly(in collection: CollectionPath) -> Bool {
+  func isDirectly(in collection: CollectionPath) -> Bool {
     guard segments.count == collection.segments.count + 1 else { return false }
     // By index: iterating would count references to the texts.
     for index in collection.segments.indices

@@ -14,6 +14,8 @@ struct WrittenDocument: Sendable {
   var path: DocumentPath
   /// The collection's place among those the commit writes to.
   var collection: Int
+  /// The document's key; empty where its collection is new.
+  var key: [UInt8] = []
   var before: DocumentSnapshot.Contents?
   /// The fields of the row that is there: those of `before`, or of a document whose time is over.
   var stored: WrittenFields?
@@ -57,8 +59,11 @@ struct WrittenDocument: Sendable {
   func parts(
     of index: IndexDefinition
   ) -> (before: [String: Value]?, after: [String: Value]?)? {
-    guard case .row? = stored else { return (stored?.all, after?.all) }
     let fields = index.read
+    guard case .row? = stored else {
+      guard case .encoded? = after else { return (stored?.all, after?.all) }
+      return (stored?.all, after?.part(fields))
+    }
     if let after, !after.mayChange(fields) { return nil }
     return (stored?.part(fields), after?.part(fields))
   }

@@ -51,6 +51,8 @@ public final class Database: Sendable {
   let plans = PlanCache()
   /// What is known of the queries that need no plan.
   let pointReads = PointReads()
+  /// Types of which no rows are made without fields.
+  let refusedTypes = RefusedTypes()
   /// How far the indexes are that are being built.
   let builds = IndexBuilds()
   /// Which indexes of words have documents to gather.

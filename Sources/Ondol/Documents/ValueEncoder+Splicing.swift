@@ -32,8 +32,8 @@ private struct EditedField {
 
 extension ValueEncoder {
   /// Makes the row of a document, in place of the one before: of fields that were decoded as
-  /// `encode(_:createTime:)`, otherwise of the bytes there are. Answers whether it did the latter;
-  /// then the document refers to the contents it referred to before, and `contents` is empty.
+  /// `encode(_:createTime:)`, otherwise of the bytes there are. Answers whether these are stored
+  /// ones; then the document refers to the contents it referred to before, and `contents` is empty.
   ///
   /// Throws as `encode(_:createTime:)`.
   mutating func encode(
@@ -49,6 +49,13 @@ extension ValueEncoder {
         try checkLength()
         return true
       }
+    }
+    if case .encoded(let encoded) = fields, begins(with: encoded.names) {
+      // No contents are in it, and no moments of the commit.
+      let row = encoded.row.bytes
+      begin(createTime: createTime, expecting: row.count)
+      bytes.append(row.bytes.extracting(droppingFirst: ValueCoding.envelopeLength))
+      return false
     }
     try encode(fields.all, createTime: createTime)
     return false

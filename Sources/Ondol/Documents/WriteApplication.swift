@@ -21,6 +21,7 @@ extension WriteIntent {
       let edited = try before.edited(removing: removed, putting: put, transforms)
       if let edited { return edited }
     }
+    if case .put(let row) = change, transforms.isEmpty { return .encoded(row) }
     return try apply(to: before?.all).map { .decoded($0) }
   }
 
@@ -36,6 +37,8 @@ extension WriteIntent {
       return nil
     case .replace(let replacement):
       fields = replacement
+    case .put(let encoded):
+      fields = encoded.row.fields
     case .patch(let patch, let mask):
       fields = before ?? [:]
       // What goes first may have been another spelling of what comes.

@@ -9,6 +9,8 @@ struct WriteIntent: Sendable {
   enum Change: Sendable {
     /// The document becomes exactly `fields`.
     case replace(fields: [String: Value])
+    /// The same, where the fields are encoded already.
+    case put(EncodedRow)
     /// The places in `mask` become what `fields` holds there; places `fields` lacks are removed. No
     /// place in the mask is inside another.
     case patch(fields: [String: Value], mask: [FieldNames])

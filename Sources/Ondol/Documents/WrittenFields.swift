@@ -1,13 +1,16 @@
 // The fields of a document on the write path: what is stored, and what a commit makes of it. Those
 // of an ordinary document are decoded. A large one stays the bytes of its row with what is put over
 // them, so that an update of one field copies the bytes of all others, and neither decodes nor
-// encodes them (ValueEncoder+Splicing).
+// encodes them (ValueEncoder+Splicing). What was encoded before it came here (RowEncoder) stays
+// bytes, too.
 
 /// A document's fields.
 enum WrittenFields: Sendable {
   case decoded([String: Value])
   /// Those of a row, with edits over them.
   case row(StoredRow, FieldEdits)
+  /// Those of a row that is not stored yet.
+  case encoded(EncodedRow)
 
   /// Rows from this length on stay bytes. For shorter ones decoding is cheap, and what asks for all
   /// fields asks for them more than once.
@@ -34,9 +37,10 @@ enum WrittenFields: Sendable {
     switch self {
     case .decoded(let fields): return fields
     case .row(let row, let edits):
-      var fields = FieldSource(documentIn: row).value.map ?? [:]
+      var fields = row.fields
       edits.apply(to: &fields)
       return fields
+    case .encoded(let encoded): return encoded.row.fields
     }
   }
 
@@ -44,12 +48,10 @@ enum WrittenFields: Sendable {
   ///
   /// - Complexity: O(size of the fields named), where they are a row's.
   func part(_ fields: [FieldNames]) -> [String: Value] {
-    guard case .row(let row, let edits) = self, let map = StoredMap(documentIn: row) else {
-      return all
-    }
+    guard let value = reader else { return all }
     var part: [String: Value] = [:]
     for names in fields {
-      guard let value = edits.value(at: names[...], over: map) else { continue }
+      guard let value = value(names) else { continue }
       do throws(DatabaseError) {
         try assign(value, at: names[...], in: &part)
       } catch {
@@ -58,6 +60,16 @@ enum WrittenFields: Sendable {
       }
     }
     return part
+  }
+
+  /// What finds a field without decoding others; nil when all are decoded.
+  private var reader: ((FieldNames) -> Value?)? {
+    switch self {
+    case .decoded: return nil
+    case .row(let row, let edits):
+      return StoredMap(documentIn: row).map { map in { edits.value(at: $0[...], over: map) } }
+    case .encoded(let encoded): return { encoded.row.value(at: $0) }
+    }
   }
 
   /// Whether any of these fields may be another than what is stored.
@@ -73,6 +85,7 @@ enum WrittenFields: Sendable {
     {
       return !edits.differ(from: map)
     }
+    if case .encoded(let encoded) = other { return encoded.row.isIdentical(to: all) }
     return all.isIdentical(to: other.all)
   }
 

@@ -37,6 +37,7 @@ struct KeyWriter {
 
   /// Appends bytes, each combined with `mask` by exclusive or.
   mutating func append(raw octets: RawSpan, mask: UInt8 = 0) {
+    if mask == 0 { return bytes.append(octets) }
     for offset in octets.byteOffsets { bytes.append(octets.byte(at: offset) ^ mask) }
   }
 
@@ -53,6 +54,20 @@ struct KeyWriter {
     cut = nil
     let firstStamp = stamps.count
     append(value, depth: 0)
+    return finish(descending: descending, firstStamp)
+  }
+
+  /// The same of a text's bytes.
+  @discardableResult
+  mutating func append(text: RawSpan, descending: Bool) -> Bool {
+    start = bytes.count
+    cut = nil
+    bytes.append(KeyCoding.Tag.string)
+    appendEscaped(text.octets, limit: KeyCoding.maximumComponentLength)
+    return finish(descending: descending, stamps.count)
+  }
+
+  private mutating func finish(descending: Bool, _ firstStamp: Int) -> Bool {
     let isCut = bytes.count - start > KeyCoding.maximumComponentLength
     if isCut { cutComponent() }
     if descending { complement(from: start, stampsFrom: firstStamp) }

@@ -2,8 +2,8 @@
 // takes longer than looking up what it asks for. What is kept is not a plan but what there is to
 // decide in it: which index, walked in which direction. The values make the ranges anew each time.
 //
-// Kept are the plans of point queries: `==`, or `in` once, on every field of one index, in one
-// collection, without an order or a place to begin at. And of these only where there was nothing
+// Kept are the plans of point queries: `==`, or `in` once, on the first fields of one index, in one
+// collection, in any order, without a place to begin at. And of these only where there was nothing
 // to choose: with two indexes that serve, what earlier queries found decides, and may decide
 // otherwise tomorrow. What is kept is of one generation of the family's row in the catalog, which
 // every change of an index, a field's name or a declaration raises.
@@ -38,20 +38,17 @@ extension [PointComparison] {
 private struct PointForm: Sendable, Hashable {
   var keyspace: Keyspace
   var comparisons: [PointComparison]
-  /// The direction of the documents' ids.
-  var isDescending: Bool
+  var orders: [SortOrder]
 
   /// Nil when the query is of another form.
   init?(_ query: NormalQuery, _ keyspace: Keyspace) {
     guard case .collection = query.source, query.start == nil, query.end == nil, query.limit > 0,
-      query.orders.count == 1, query.orders[0].field == .documentID,
-      query.required.allSatisfy({ $0 == .documentID }),
       let comparisons = [PointComparison](query.conjuncts), !comparisons.isEmpty,
       comparisons.count(where: \.isList) <= 1
     else { return nil }
     self.keyspace = keyspace
     self.comparisons = comparisons
-    isDescending = query.orders[0].descending
+    orders = query.orders
   }
 }
 
@@ -59,22 +56,24 @@ private struct PointForm: Sendable, Hashable {
 struct PointPlan: Sendable {
   /// The index, and how it is walked. Its ranges, and how their keys begin, are one query's.
   private let scan: IndexScan
-  /// For each field of the index the place of the comparison that fixes it.
+  /// For each of the first fields of the index the place of the comparison that fixes it.
   private var comparisons: [Int]
-  /// Whether the rows come in the order of the documents' ids.
+  /// Whether documents must have the field behind those.
+  private let needsNext: Bool
+  /// Whether the rows come in the order of the query.
   let isInOrder: Bool
 
   /// Nil when the plan is of another kind.
-  fileprivate init?(_ plan: Plan, _ form: PointForm) {
+  fileprivate init?(_ plan: Plan, _ form: PointForm, required: [QueryField]) {
     guard plan.isExact, plan.ways.count == 1, case .index(let scan) = plan.ways[0] else {
       return nil
     }
     let fields = scan.index.fields
-    guard scan.fixed == fields.count, fields.count == form.comparisons.count,
-      !scan.index.kind.isOfElements, scan.index.kind.condition == nil
+    guard scan.fixed == form.comparisons.count, !scan.index.kind.isOfElements,
+      scan.index.kind.condition == nil
     else { return nil }
     comparisons = []
-    for field in fields {
+    for field in fields.prefix(scan.fixed) {
       let wanted = QueryField.field(field.names)
       guard let place = form.comparisons.firstIndex(where: { $0.field == wanted }),
         !comparisons.contains(place)
@@ -82,7 +81,17 @@ struct PointPlan: Sendable {
       comparisons.append(place)
     }
     self.scan = scan
+    let next = fields.dropFirst(scan.fixed).first
+    needsNext = next.map { required.contains(.field($0.names)) } ?? false
     isInOrder = plan.isInOrder
+  }
+
+  /// Whether a result in these orders can begin at values of the first `count` of them: where each
+  /// query is one range, in which the rows are in the order of those values.
+  func mayBegin(atValuesOf count: Int, _ orders: [SortOrder]) -> Bool {
+    let fields = scan.index.fields.dropFirst(scan.fixed).prefix(count)
+    return isInOrder && count > 0 && fields.count == count && count <= orders.count
+      && zip(fields, orders).allSatisfy { .field($0.names) == $1.field }
   }
 
   /// The plan for the values of a query; nil when one of them is too long for a key.
@@ -94,10 +103,15 @@ struct PointPlan: Sendable {
 
   /// The rows of the index for the values in `conditions`, which are those of the form; nil when
   /// one of the values is too long for a key.
-  func scan(for conditions: [FilterTree], _ naming: DocumentNaming) -> IndexScan? {
+  ///
+  /// - Parameter start: values at or behind which the result begins, where it may.
+  func scan(
+    for conditions: [FilterTree], _ naming: DocumentNaming,
+    from start: (values: [Value], isIncluded: Bool)? = nil
+  ) -> IndexScan? {
     // Collections of one pattern share the form, and have ids of other lengths above them.
-    let start = naming.prefix(ofRowsIn: scan.index)
-    var keys = [KeyWriter(start)]
+    let prefix = naming.prefix(ofRowsIn: scan.index)
+    var keys = [KeyWriter(prefix)]
     for (field, place) in zip(scan.index.fields, comparisons) {
       guard case .field(let filter) = conditions[place] else { return nil }
       if case .equal(let operand) = filter.condition {
@@ -120,10 +134,37 @@ struct PointPlan: Sendable {
     var scan = scan
     scan.ranges =
       keys.count == 1
-      ? [KeyRange(prefix: keys[0].bytes)]
-      : KeyRange.normalized(keys.map { KeyRange(prefix: $0.bytes) })
-    scan.prefixLength = start.count
+      ? [range(behind: keys[0].bytes)]
+      : KeyRange.normalized(keys.map { range(behind: $0.bytes) })
+    scan.prefixLength = prefix.count
+    if let start, !clamp(&scan, behind: keys[0], to: start) { return nil }
     return scan
+  }
+
+  private func range(behind key: [UInt8]) -> KeyRange {
+    guard needsNext else { return KeyRange(prefix: key) }
+    let descending = scan.index.fields[scan.fixed].descending
+    return KeyBounds(presentBehind: key, descending: descending).range
+  }
+
+  /// Leaves out the rows in front of where the result begins; false when a value is too long for a
+  /// key.
+  private func clamp(
+    _ scan: inout IndexScan, behind key: KeyWriter, to start: (values: [Value], isIncluded: Bool)
+  ) -> Bool {
+    var key = key
+    for (field, value) in zip(scan.index.fields.dropFirst(scan.fixed), start.values)
+    where key.append(value, descending: field.descending) {
+      return false
+    }
+    var clamp = scan.ranges[0]
+    if scan.isReversed {
+      clamp.upper = start.isIncluded ? key.bytes + [KeyCoding.afterAll] : key.bytes
+    } else {
+      clamp.lower = start.isIncluded ? key.bytes : key.bytes + [KeyCoding.afterAll]
+    }
+    scan.ranges[0] = scan.ranges[0].clamped(to: clamp)
+    return true
   }
 }
 
@@ -158,7 +199,8 @@ final class PlanCache: Sendable {
     // A value that is too long for a key makes another plan than others would.
     if case .index = plan.ways.first, !plan.isExact { return plan }
     let entry = Entry(
-      generation: generation, plan: planner.hasNoChoice ? PointPlan(plan, form) : nil)
+      generation: generation,
+      plan: planner.hasNoChoice ? PointPlan(plan, form, required: query.required) : nil)
     entries.withLock { entries in
       if entries.count >= Self.limit { entries = [:] }
       entries[form] = entry

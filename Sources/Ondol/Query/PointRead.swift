@@ -11,13 +11,26 @@ internal import OndolEngine
 private struct PointReadKey: Sendable, Hashable {
   let pattern: CollectionPattern
   let comparisons: [PointComparison]
+  let orders: [SortOrder]
+  /// How many values the result begins at.
+  let startCount: Int
 
   /// Nil for queries of other forms. As PointForm, but of what was asked instead of what it means.
   init?(_ shape: QueryShape, _ collection: CollectionPath) {
-    guard shape.orders.isEmpty, shape.start == nil, shape.end == nil, shape.offset == 0,
-      shape.limit != 0, !shape.isLimitToLast, shape.selection == nil, !shape.filters.isEmpty,
+    guard shape.end == nil, shape.offset == 0, shape.limit != 0, !shape.isLimitToLast,
+      shape.selection == nil, !shape.filters.isEmpty,
       let comparisons = [PointComparison](shape.filters)
     else { return nil }
+    orders = shape.orders
+    if let start = shape.start {
+      // With several values in front of them there would be a place in one of many ranges.
+      guard case .values(let values) = start.position, !comparisons.contains(where: \.isList) else {
+        return nil
+      }
+      startCount = values.count
+    } else {
+      startCount = 0
+    }
     pattern = CollectionPattern(collection)
     self.comparisons = comparisons
   }
@@ -51,7 +64,12 @@ private final class PointRead: Sendable {
   ) throws(DatabaseError) -> QuerySnapshot? {
     guard try isCurrent(in: rows) else { return nil }
     let naming = DocumentNaming(pattern, keyspace, collection: collection)
-    guard let scan = plan.scan(for: shape.filters, naming) else { return nil }
+    guard let scan = plan.scan(for: shape.filters, naming, from: shape.startValues) else {
+      return nil
+    }
+    guard !scan.ranges[0].isEmpty else {
+      return QuerySnapshot(query: query, documents: [], ResultEnd(isLast: true), unreadable: [])
+    }
     let walk = CandidateWalk(scan, naming, rows)
     let shaper = DocumentShaper(query.database, naming, symbols)
     let limit = shape.limit ?? .max
@@ -126,8 +144,26 @@ final class PointReads: Sendable {
     return result
   }
 
+  /// The plan of a form; nil when there is none to be kept. That of one with a place to begin at is
+  /// the same as without, when it can begin there: between the two is only where the range begins.
+  private func pointPlan(
+    _ key: PointReadKey, _ executor: Executor
+  ) throws(DatabaseError) -> PointPlan? {
+    guard key.startCount > 0 else {
+      // What is not in order is put into that of ids.
+      return try executor.pointPlan().flatMap { $0.isInOrder || key.orders.isEmpty ? $0 : nil }
+    }
+    var shape = executor.shape
+    shape.start = nil
+    let whole = try Executor(shape, in: executor.database, executor.rows)
+    guard let plan = try whole.pointPlan(),
+      plan.mayBegin(atValuesOf: key.startCount, key.orders)
+    else { return nil }
+    return plan
+  }
+
   private func learn(_ key: PointReadKey, from executor: Executor) throws(DatabaseError) {
-    guard let plan = try executor.pointPlan() else { return }
+    guard let plan = try pointPlan(key, executor) else { return }
     let part = executor.parts[0]
     let familyKey = CatalogKey.family(key.pattern.root)
     guard let familyRow = try executor.rows.row(familyKey) else { return }
@@ -137,6 +173,14 @@ final class PointReads: Sendable {
       if reads.count >= Self.limit { reads = [:] }
       reads[key] = read
     }
+  }
+}
+
+extension QueryShape {
+  /// The values that the result begins at; nil where it does not begin at values.
+  fileprivate var startValues: (values: [Value], isIncluded: Bool)? {
+    guard let start, case .values(let values) = start.position else { return nil }
+    return (values, start.isIncluded)
   }
 }
 

@@ -184,12 +184,12 @@ struct IndexBuilder: Sendable {
     var count = 0
     var bytes = 0
     var claims = UniqueClaims()
-    let plain = PlainIndexRows(index, entry.symbols, ancestorCount: pattern.ancestorCount)
+    var plain = PlainIndexRows(index, entry.symbols, ancestorCount: pattern.ancestorCount)
     let reader = SelectionReader(FieldSelection(fields: index.read), entry.symbols)
     while count < most, bytes < Self.batchBytes, try walk.next() {
       try walk.show { (key, value) throws(DatabaseError) in
-        if let plain {
-          try add(key, value, plain, &batch)
+        if plain != nil {
+          try add(key, value, &plain, &batch)
         } else {
           try add(key, value, to: index, reader, stored, &claims, &batch)
         }
@@ -206,10 +206,10 @@ struct IndexBuilder: Sendable {
 
   /// Puts the row of one document into the batch.
   private func add(
-    _ key: RawSpan, _ value: RawSpan, _ plain: PlainIndexRows, _ batch: inout Batch
+    _ key: RawSpan, _ value: RawSpan, _ plain: inout PlainIndexRows?, _ batch: inout Batch
   ) throws(DatabaseError) {
     do throws(MalformedBytes) {
-      if let row = try plain.key(of: DocumentView(value), key) {
+      if let row = try plain?.key(of: DocumentView(value), key) {
         batch.put(row.bytes, RawSpan())
       }
     } catch {

@@ -137,7 +137,7 @@ extension IndexBuilder {
     _ work: Work, _ range: KeyRange, in rows: Rows
   ) throws(DatabaseError) -> Derived {
     let (index, symbols) = (work.index, work.entry.symbols)
-    let plain = PlainIndexRows(index, symbols, ancestorCount: pattern.ancestorCount)
+    var plain = PlainIndexRows(index, symbols, ancestorCount: pattern.ancestorCount)
     let reader = SelectionReader(FieldSelection(fields: index.read), symbols)
     var derived = Derived()
     var walk = RangeWalk(rows, [range])
@@ -146,7 +146,7 @@ extension IndexBuilder {
         derived.count += 1
         derived.last.removeAll(keepingCapacity: true)
         derived.last.append(key)
-        guard let plain else {
+        guard plain != nil else {
           let (ids, fields) = try read(key, value, reader)
           for row in index.rows(of: fields, ancestors: ids.dropLast(), id: ids[ids.count - 1]) {
             derived.add(row.key)
@@ -154,7 +154,7 @@ extension IndexBuilder {
           return
         }
         do throws(MalformedBytes) {
-          if let row = try plain.key(of: DocumentView(value), key) { derived.add(row) }
+          if let row = try plain?.key(of: DocumentView(value), key) { derived.add(row) }
         } catch {
           let ids = try DocumentKey.ids(in: key, ancestorCount: pattern.ancestorCount)
           throw DatabaseError(error, documentAt: path(ids))

@@ -6,6 +6,9 @@
 
 /// A dictionary that can be encoded.
 protocol EncodableDictionary {
+  /// Whether Swift's own coding makes a keyed container of it.
+  static var isKeyed: Bool { get }
+
   /// Its fields; nil when Swift's own coding is right, or all there is.
   ///
   /// - Parameter path: where the dictionary stands.
@@ -17,10 +20,12 @@ protocol EncodableDictionary {
 extension Dictionary: SpeciallyEncoded {}
 
 extension Dictionary: EncodableDictionary where Key: Encodable, Value: Encodable {
+  static var isKeyed: Bool { Key.self is any CodingKeyRepresentable.Type }
+
   func fields(
     _ strategies: DocumentEncoder, at path: CodingPath
   ) throws -> [(name: String, content: EncodedNode.Content)]? {
-    if Key.self is any CodingKeyRepresentable.Type { return nil }
+    if Self.isKeyed { return nil }
     var values: [String: Value] = [:]
     for (key, value) in self {
       guard let name = try Self.name(of: key, strategies, path) else { return nil }

@@ -14,6 +14,9 @@ final class StoredRow: Sendable {
     self.symbols = symbols
   }
 
+  /// All fields, decoded.
+  var fields: [String: Value] { FieldSource(documentIn: self).value.map ?? [:] }
+
   /// The value at a place, decoded.
   func value(at place: ValueView.Place) -> Value {
     let bytes = bytes
@@ -26,6 +29,13 @@ final class StoredRow: Sendable {
       if let text = octets.text(at: offset) { return .string(text) }
       return (try? ValueView(octets, place).value(symbols)) ?? .null
     }
+  }
+
+  /// Whether the fields are the same as others to the last bit. Ends with the first that is not.
+  func isIdentical(to others: [String: Value]) -> Bool {
+    container(at: .offset(ValueCoding.envelopeLength))?.count == others.count
+      && others.allSatisfy { name, value in self.value(at: [name])?.isIdentical(to: value) ?? false
+      }
   }
 
   /// The text at a place; nil when something else is there.

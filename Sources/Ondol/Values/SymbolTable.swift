@@ -118,6 +118,16 @@ struct SymbolTable: Sendable {
   }
 }
 
+/// The names by whose numbers rows were made. A class, so that whether they are those of a
+/// collection is asked once for all of the rows.
+final class RowNames: Sendable {
+  let symbols: SymbolTable
+
+  init(_ symbols: SymbolTable) {
+    self.symbols = symbols
+  }
+}
+
 /// The way to a field made ready for one collection: the names with their numbers.
 struct ResolvedPath: Sendable {
   struct Step: Sendable {

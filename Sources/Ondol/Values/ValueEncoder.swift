@@ -21,6 +21,8 @@ struct ValueEncoder {
   /// The names of fields, those of the documents so far included.
   var symbols: SymbolTable
   private var familiar = FamiliarNames()
+  /// The names that were compared last, and what came of it: names are only ever added.
+  private var compared: (names: RowNames, isBeginning: Bool)?
 
   init(_ symbols: consuming SymbolTable) {
     self.symbols = symbols
@@ -52,6 +54,20 @@ struct ValueEncoder {
     begin(createTime: createTime, expecting: 512)
     try append(fields, depth: 0)
     try checkLength()
+  }
+
+  /// The number of a name; nil when it is not known.
+  mutating func symbol(of name: String) -> UInt32? { familiar.symbol(name, in: symbols) }
+
+  /// Whether these names are those that the known ones begin with, so that what is encoded by their
+  /// numbers is right.
+  mutating func begins(with names: RowNames) -> Bool {
+    if let compared, compared.names === names { return compared.isBeginning }
+    let others = names.symbols.names
+    let isBeginning =
+      others.count <= symbols.count && zip(others, symbols.names).allSatisfy { isSame($0, $1) }
+    compared = (names, isBeginning)
+    return isBeginning
   }
 
   /// Lets go of the document before, and appends the envelope.
@@ -111,7 +127,7 @@ private struct FamiliarNames {
 
 extension ValueEncoder {
   /// Appends a value that does not fit a slot.
-  private mutating func append(_ value: Value, depth: Int) throws(DatabaseError) {
+  mutating func append(_ value: Value, depth: Int) throws(DatabaseError) {
     switch value {
     case .null, .boolean: preconditionFailure("always fits a slot")
     case .integer(let value): bytes.append(tagged: value)
@@ -120,7 +136,7 @@ extension ValueEncoder {
       bytes.append(ValueCoding.Tag.timestamp)
       if value.isPending { stamps.append((bytes.count, .time)) }
       bytes.append(bits: UInt64(bitPattern: value.microsecondsSince1970), width: 8)
-    case .string(let value): append(ValueCoding.Tag.string, value)
+    case .string(let value): append(text: value)
     case .bytes(let value):
       bytes.append(ValueCoding.Tag.bytes)
       bytes.appendVarint(value.count)
@@ -164,6 +180,9 @@ extension ValueEncoder {
     if let contentType = value.contentType { append(name: contentType) }
     if let path = value.path { append(name: path) }
   }
+
+  /// Appends a text as a value.
+  mutating func append(text: String) { append(ValueCoding.Tag.string, text) }
 
   private mutating func append(_ tag: UInt8, _ text: String) {
     bytes.append(tag)

@@ -110,7 +110,7 @@ struct ImportCommand: AsyncParsableCommand {
       collection: file.collection, takesPaths: into == nil, idField: idField, mode: mode,
       dialect: plain ? .plain : .extended, format: format ?? ImportFormat(path: file.path),
       guessesTypes: guessTypes, stopsOnError: stopOnError,
-      makeID: { ids.document().documentID })
+      makeID: { ids.document().documentID }, makeEncoder: { ImportEncoder(database) })
   }
 }
 

@@ -39,6 +39,7 @@ struct ImportParser: Sendable {
   /// Whether parsing ends with the first bad line.
   var stopsOnError = false
   let makeID: @Sendable () -> String
+  let makeEncoder: @Sendable () -> ImportEncoder
 
   func parse(_ piece: ImportPiece) -> ParsedPiece {
     var parsed = ParsedPiece()
@@ -48,6 +49,7 @@ struct ImportParser: Sendable {
     var line = piece.start.lines
     var start = 0
     let bytes = piece.bytes
+    var encoder = makeEncoder()
     while start < bytes.count {
       let end: Int
       switch format {
@@ -57,7 +59,7 @@ struct ImportParser: Sendable {
       let record = bytes.bytes.extracting(start..<end)
       if !Self.isBlank(record) {
         do throws(CommandFailure) {
-          parsed.documents.append(try document(record))
+          parsed.documents.append(try document(record, &encoder))
           parsed.lines.append(line + 1)
         } catch {
           parsed.badLines.append(BadLine(line: line + 1, reason: error.message))
@@ -86,13 +88,15 @@ struct ImportParser: Sendable {
 
   // MARK: - One document
 
-  private func document(_ record: RawSpan) throws(CommandFailure) -> ImportedDocument {
+  private func document(
+    _ record: RawSpan, _ encoder: inout ImportEncoder
+  ) throws(CommandFailure) -> ImportedDocument {
     var fields = try fields(record)
     let path = try path(in: fields)
     // The id under its own name comes from `ondol ls`, and no field can be called so.
     fields[JSONWriter.documentIDName] = nil
     do throws(DatabaseError) {
-      return try ImportedDocument(fields, at: path, mode)
+      return try encoder.document(fields, at: path, mode)
     } catch {
       throw CommandFailure(.failed, error.field.map { "\($0): \(error.message)" } ?? error.message)
     }

@@ -43,7 +43,7 @@ struct PlainIndexRowTests {
       kind.isOfGroup = samples.random.oneIn(2)
       let index = IndexDefinition(
         keyspace: Keyspace(rawValue: 41), documents: documents, kind: kind, state: .ready)
-      let plain = try #require(
+      var plain = try #require(
         PlainIndexRows(index, symbols, ancestorCount: ancestors.count))
       let expected = index.rows(of: fields, ancestors: ancestors, id: id).map(\.key)
       let found = try plain.key(of: DocumentView(row.bytes), key.bytes)

@@ -89,6 +89,7 @@ private struct WriteCase {
     var parts: [String] = []
     switch intent.change {
     case .replace(let fields): parts.append("fields \(Value.map(fields)) no mask")
+    case .put(let encoded): parts.append("fields \(Value.map(encoded.row.fields)) no mask")
     case .patch(let fields, let mask):
       parts.append("fields \(Value.map(fields)) mask \(mask.map(WriteCompiler.describe).sorted())")
     case .delete: parts.append("delete")

@@ -13,19 +13,46 @@ import Testing
     + ["", "a", "b"].map { .string(long + $0) }
   private static let indexes = [["a"], ["-a"], ["a", "b"], ["b", "-a"], ["b"], ["a", "b", "c"]]
 
-  /// The documents of the result, each asked by itself.
+  /// The documents of the result, each asked by itself, put in order and cut at the beginning.
   private func answer(
     _ query: Query, _ items: CollectionReference
   ) async throws -> [String] {
     let all = try await items.getDocuments().documents
-    let filters = try query.shape.get().filters
-    return all.filter { document in
-      let fields = document.contents?.fields ?? [:]
-      return filters.allSatisfy { $0.matches(fields, name: .string(document.documentID)) }
-    }.map(\.documentID)
+    let shape = try query.shape.get()
+    let orders = shape.completeOrders
+    var found: [(id: String, keys: [Value?])] = []
+    for document in all {
+      let (fields, name) = (document.contents?.fields ?? [:], Value.string(document.documentID))
+      guard shape.matches(fields, name: name) else { continue }
+      found.append((document.documentID, orders.map { $0.field.value(in: fields, name: name) }))
+    }
+    func compare(_ left: [Value?], _ right: [Value?]) -> Int {
+      zip(orders, zip(left, right)).lazy.map { $0.compare($1.0, $1.1) }.first { $0 != 0 } ?? 0
+    }
+    found.sort { compare($0.keys, $1.keys) < 0 }
+    if let start = shape.start, case .values(let values) = start.position {
+      let isIncluded = start.isIncluded
+      found.removeAll { compare($0.keys, values) < (isIncluded ? 0 : 1) }
+    }
+    return found.map(\.id)
   }
 
-  @Test(arguments: 1...6)
+  /// The query in a random order, and from a random place of it on.
+  private func ordered(_ query: Query, _ random: inout SeededRandom) -> Query {
+    var query = query
+    let descending = random.below(2) == 0
+    let fields = ["a", "b", "c"].shuffled(using: &random).prefix(1 + random.below(2))
+    for field in fields {
+      query = query.order(
+        by: FieldPath(field), descending: random.below(8) == 0 ? !descending : descending,
+        missing: random.below(6) == 0 ? .last : .excluded)
+    }
+    guard random.below(3) > 0 else { return query }
+    let values = (0..<(1 + random.below(fields.count))).map { _ in random.pick(Self.values) }
+    return random.below(2) == 0 ? query.start(after: values) : query.start(at: values)
+  }
+
+  @Test(arguments: 1...12)
   func `A query is answered as if it were the first of its form`(seed: UInt64) async throws {
     var random = SeededRandom(seed: seed)
     let database = try await Database.underTest()
@@ -54,6 +81,7 @@ import Testing
             : query.whereField(
               FieldPath(name), in: (0..<random.below(4)).map { _ in random.pick(Self.values) })
         }
+        if random.below(2) == 0 { query = ordered(query, &random) }
         let limit = random.below(4) == 0 ? 2 : 100
         query = query.limit(to: limit)
         let expected = try await answer(query, items)
@@ -63,6 +91,42 @@ import Testing
           try await query.count.getAggregation().count == found.count, "seed \(seed): \(query)")
       }
     }
+  }
+
+  @Test(arguments: [["a", "b"], ["a", "-b"], ["-a", "b", "-c"], ["a", "b", "c"]])
+  func `Pages and lists in order are the same the second time, in one go`(
+    index: [String]
+  ) async throws {
+    var random = SeededRandom(seed: 7)
+    let database = try await Database.underTest()
+    let items = database.collection("items")
+    try await items.createIndex(on: index)
+    for number in 0..<60 {
+      var fields: [String: Value] = ["a": random.pick(Array(Self.values.prefix(3)))]
+      for name in ["b", "c"] where random.below(6) > 0 { fields[name] = random.pick(Self.values) }
+      try await items.document("d\(number)").setData(fields)
+    }
+    for _ in 0..<120 {
+      var query =
+        random.below(3) > 0
+        ? items.whereField("a", isEqualTo: random.pick(Array(Self.values.prefix(3))))
+        : items.whereField("a", in: Array(Self.values.prefix(2 + random.below(2))))
+      let descending = random.below(2) == 0
+      if random.below(4) == 0 { query = query.order(by: "a", descending: descending) }
+      query = query.order(by: "b", descending: descending)
+      if random.below(3) > 0 {
+        let values = [random.pick(Self.values)]
+        query = random.below(2) == 0 ? query.start(after: values) : query.start(at: values)
+      }
+      let limit = 1 + random.below(20)
+      query = query.limit(to: limit)
+      let expected = Array(try await answer(query, items).prefix(limit))
+      for _ in 0..<2 {
+        let page = try await query.getDocuments()
+        #expect(page.documents.map(\.documentID) == expected, "\(index): \(query)")
+      }
+    }
+    try await database.close()
   }
 
   @Test func `A form is planned once, until the catalog changes`() async throws {

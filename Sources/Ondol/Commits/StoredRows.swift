@@ -1,0 +1,91 @@
+// What is stored of the documents that a batch writes, looked up before the batch is derived. One
+// row that must come from disk ends a derivation, which is begun again on another thread; and of a
+// thousand new documents there is nearly always one whose key a filter takes for one that is there.
+// Here such a row keeps only itself waiting.
+
+internal import OndolEngine
+
+/// The rows of the documents of some writes, in the order of these.
+struct StoredRows: Sendable {
+  /// The documents' keys; empty where a collection is new.
+  private let keys: [[UInt8]]
+  private var rows: [[UInt8]?]
+  /// The places of those that are still to be looked up.
+  private(set) var missing: [Int]
+
+  init(of writes: [DocumentWrite], in rows: Rows) throws(DatabaseError) {
+    var keys: [[UInt8]] = []
+    keys.reserveCapacity(writes.count)
+    var last: (collection: CollectionPath, prefix: [UInt8]?)?
+    for write in writes {
+      if last.map({ !write.path.isDirectly(in: $0.collection) }) ?? true {
+        let collection = write.path.collection
+        let entry = try rows.entry(of: CollectionPattern(collection))
+        last = (
+          collection,
+          entry.map { DocumentKey.prefix($0.keyspace, ancestors: collection.ancestorIDs) }
+        )
+      }
+      keys.append(
+        last?.prefix.map { DocumentKey.key(prefix: $0, id: write.path.documentID) } ?? [])
+    }
+    self.keys = keys
+    self.rows = Array(repeating: nil, count: keys.count)
+    missing = keys.indices.filter { !keys[$0].isEmpty }
+  }
+
+  /// The row of the document of the write at a place, nil where there is none; and its key, empty
+  /// where its collection is new.
+  subscript(place: Int) -> (key: [UInt8], row: [UInt8]?) { (keys[place], rows[place]) }
+
+  /// Looks up what is missing. Where `rows` may not block, what must come from disk stays missing.
+  mutating func lookUp(in rows: Rows) throws(DatabaseError) {
+    if rows.mayBlock { return try lookUpAll(in: rows) }
+    var left: [Int] = []
+    for place in missing {
+      let key = keys[place]
+      var row: [UInt8]?
+      let isFound = try rethrowing { () throws(EngineError) in
+        try rows.snapshot.withValue(of: key.bytes, mayBlock: false) { row = $0.array }
+      }
+      if isFound == nil { left.append(place) } else { self.rows[place] = row }
+    }
+    missing = left
+  }
+
+  private mutating func lookUpAll(in rows: Rows) throws(DatabaseError) {
+    let keys = missing.map { self.keys[$0] }
+    for start in stride(from: 0, to: keys.count, by: Rows.rowsOfStep) {
+      let places = start..<min(start + Rows.rowsOfStep, keys.count)
+      try rows.step()
+      var found: [(place: Int, row: [UInt8])] = []
+      _ = try rethrowing { () throws(EngineError) in
+        try rows.snapshot.withValues(of: keys, at: places, mayBlock: true) {
+          found.append(($0, $1.array))
+        }
+      }
+      for (place, row) in found { self.rows[missing[place]] = row }
+    }
+    missing = []
+  }
+}
+
+extension Database {
+  /// The rows of the documents that the writes are of; nil for a single write, which has nothing
+  /// to gain.
+  func storedRows(
+    of writes: [DocumentWrite], in snapshot: Snapshot
+  ) async throws(DatabaseError) -> StoredRows? {
+    guard writes.count > 1 else { return nil }
+    var stored = try await read(snapshot) { (rows) throws(DatabaseError) in
+      try StoredRows(of: writes, in: rows)
+    }
+    try stored.lookUp(in: Rows(snapshot, catalog, mayBlock: false))
+    if stored.missing.isEmpty { return stored }
+    return try await snapshot.readInTurns { [stored, catalog] (turn) throws(DatabaseError) in
+      var stored = stored
+      try stored.lookUp(in: Rows(snapshot, catalog, mayBlock: true, turn: turn))
+      return stored
+    }
+  }
+}

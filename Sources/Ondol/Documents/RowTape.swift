@@ -1,0 +1,257 @@
+// A document on its way into the bytes of its row, in the order in which Codable hands it over:
+// containers may be filled in turns, and a map's table is in another order than a type's
+// properties. So values are written down as they come, each as the bytes it will have, with notes
+// of what belongs where; at the end the row is put together of them, in one pass of copying.
+//
+// The row has the bytes that encoding the same fields would give (ValueEncoder). Whatever is not
+// plain, or is to be refused with a reason, is refused here without one: then the fields are
+// encoded, which knows all rules. Refused are names that the collection has not met, instructions,
+// contents, fields written twice, places nobody wrote to, arrays in arrays and too deep nesting.
+
+internal import OndolEngine
+
+/// The parts of one document.
+struct RowTape {
+  /// Why a document does not become a row here.
+  enum Refusal {
+    /// A name is not known.
+    case name
+    /// What the document consists of.
+    case form
+  }
+
+  /// What stands at a place.
+  private enum Content {
+    /// Nobody has written there yet.
+    case nothing
+    /// A value that fits a slot.
+    case code(Int)
+    /// Bytes of a value.
+    case bytes(Range<Int>)
+    case container(Int)
+  }
+
+  /// A field, an element, or the document itself.
+  private struct Place {
+    /// The number of a field's name.
+    var symbol: UInt32
+    var content: Content
+    /// The next place of the container, or -1.
+    var next = -1
+  }
+
+  private struct Container {
+    var isMap: Bool
+    var first = -1
+    var last = -1
+    var count = 0
+  }
+
+  /// The document's own place.
+  static let root = 0
+
+  private(set) var refusal: Refusal?
+  private var places: [Place] = []
+  private var containers: [Container] = []
+  /// The bytes of values.
+  private var values = ValueEncoder(SymbolTable())
+  /// Puts the row together.
+  private var output: ValueEncoder
+  /// Places in the order of the tables they belong into, those of the innermost container last.
+  private var order: [Int] = []
+
+  init(_ symbols: SymbolTable) {
+    output = ValueEncoder(symbols)
+  }
+
+  /// Lets go of the document before.
+  mutating func begin() {
+    refusal = nil
+    places.removeAll(keepingCapacity: true)
+    containers.removeAll(keepingCapacity: true)
+    values.bytes.removeAll(keepingCapacity: true)
+    places.append(Place(symbol: 0, content: .nothing))
+  }
+
+  mutating func refuse() {
+    refusal = .form
+  }
+
+  // MARK: - Places
+
+  /// A new field; nil when its name is not known.
+  mutating func field(_ name: String, in container: Int) -> Int? {
+    guard let symbol = output.symbol(of: name) else {
+      refusal = refusal ?? .name
+      return nil
+    }
+    return place(symbol, in: container)
+  }
+
+  /// A new element, behind the others.
+  mutating func element(of container: Int) -> Int { place(0, in: container) }
+
+  func count(of container: Int) -> Int { containers[container].count }
+
+  private mutating func place(_ symbol: UInt32, in container: Int) -> Int {
+    let place = places.count
+    places.append(Place(symbol: symbol, content: .nothing))
+    let last = containers[container].last
+    if last < 0 { containers[container].first = place } else { places[last].next = place }
+    containers[container].last = place
+    containers[container].count += 1
+    return place
+  }
+
+  /// The container at a place, which may have been there before.
+  mutating func container(at place: Int, isMap: Bool) -> Int {
+    switch places[place].content {
+    case .container(let container) where containers[container].isMap == isMap: return container
+    case .nothing:
+      containers.append(Container(isMap: isMap))
+      places[place].content = .container(containers.count - 1)
+    default:
+      refuse()
+      containers.append(Container(isMap: isMap))
+    }
+    return containers.count - 1
+  }
+
+  // MARK: - Values
+
+  mutating func put(_ text: String, at place: Int) {
+    let start = values.bytes.count
+    values.append(text: text)
+    settle(.bytes(start..<values.bytes.count), at: place)
+  }
+
+  mutating func put(_ texts: [String], at place: Int) {
+    let list = container(at: place, isMap: false)
+    for text in texts { put(text, at: element(of: list)) }
+  }
+
+  mutating func put(_ value: Value, at place: Int) {
+    if let code = ValueCoding.inlineCode(value) { return settle(.code(code), at: place) }
+    switch value {
+    case .string(let text): return put(text, at: place)
+    case .array(let elements):
+      let list = container(at: place, isMap: false)
+      for element in elements { put(element, at: self.element(of: list)) }
+      return
+    case .map(let fields): return put(fields, at: place)
+    case .blob: return refuse()
+    case .timestamp(let moment) where moment.isPending: return refuse()
+    default: break
+    }
+    let start = values.bytes.count
+    do throws(DatabaseError) {
+      try values.append(value, depth: 0)
+    } catch {
+      return refuse()
+    }
+    settle(.bytes(start..<values.bytes.count), at: place)
+  }
+
+  mutating func put(_ fields: [String: Value], at place: Int) {
+    let map = container(at: place, isMap: true)
+    for (name, value) in fields {
+      guard let field = field(name, in: map) else { return }
+      put(value, at: field)
+    }
+  }
+
+  private mutating func settle(_ content: Content, at place: Int) {
+    guard case .nothing = places[place].content else { return refuse() }
+    places[place].content = content
+  }
+
+  // MARK: - The row
+
+  /// The document's row; nil when it is refused.
+  mutating func row() -> [UInt8]? {
+    guard refusal == nil, case .container(let root) = places[Self.root].content,
+      containers[root].isMap
+    else { return nil }
+    output.begin(createTime: nil, expecting: values.bytes.count + 256)
+    order.removeAll(keepingCapacity: true)
+    guard append(root, values.bytes, depth: 0), output.bytes.count <= ValueCoding.maximumLength
+    else {
+      refuse()
+      return nil
+    }
+    return output.bytes.bytes.array
+  }
+
+  /// Appends a container; false when it is to be refused.
+  ///
+  /// - Parameter written: the bytes of values.
+  private mutating func append(_ number: Int, _ written: [UInt8], depth: Int) -> Bool {
+    // As ValueCheck counts: the document's own map stands around the first level.
+    guard depth <= WriteCompiler.maximumNesting else { return false }
+    let container = containers[number]
+    let start = order.count
+    var place = container.first
+    while place >= 0 {
+      order.append(place)
+      place = places[place].next
+    }
+    if container.isMap, !sort(from: start) { return false }
+    let lastSymbol = container.count == 0 ? 0 : places[order[order.count - 1]].symbol
+    var layout = output.begin(
+      ContainerLayout(
+        base: output.bytes.count, count: container.count, isMap: container.isMap,
+        hasShortSymbols: container.isMap && lastSymbol < 256))
+    if container.isMap {
+      for index in 0..<container.count {
+        output.set(symbol: places[order[start + index]].symbol, at: index, in: layout)
+      }
+    }
+    for index in 0..<container.count {
+      let content = places[order[start + index]].content
+      if case .code(let code) = content {
+        output.set(
+          slot: layout.firstInline + code, at: layout.slotsStart + index * layout.slotWidth, layout)
+        continue
+      }
+      output.widenIfNeeded(&layout, names: 0, values: index)
+      output.set(
+        slot: output.bytes.count - layout.base, at: layout.slotsStart + index * layout.slotWidth,
+        layout)
+      switch content {
+      case .bytes(let range):
+        output.bytes.append(written.bytes.extracting(range))
+      case .container(let inner):
+        guard container.isMap || containers[inner].isMap,
+          append(inner, written, depth: depth + 1)
+        else { return false }
+      case .code, .nothing: return false
+      }
+    }
+    order.removeLast(container.count)
+    return true
+  }
+
+  /// Puts the places from one on into the order of their symbols; false when two have the same.
+  private mutating func sort(from start: Int) -> Bool {
+    if order.count - start > 32 {
+      let sorted = order[start...].sorted { places[$0].symbol < places[$1].symbol }
+      order.replaceSubrange(start..., with: sorted)
+    } else {
+      for end in order.indices.dropFirst(start + 1) {
+        let place = order[end]
+        let symbol = places[place].symbol
+        var index = end
+        while index > start, places[order[index - 1]].symbol > symbol {
+          order[index] = order[index - 1]
+          index -= 1
+        }
+        order[index] = place
+      }
+    }
+    for index in order.indices.dropFirst(start + 1)
+    where places[order[index]].symbol == places[order[index - 1]].symbol {
+      return false
+    }
+    return true
+  }
+}
