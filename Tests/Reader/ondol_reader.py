@@ -195,7 +195,7 @@ class Superblock:
     @staticmethod
     def eras(block, keys):
         """What files are sealed with while keys are changed: before a number, and from it on."""
-        border, flags = struct.unpack_from("<QI", block, 96)
+        border, flags = struct.unpack_from("<QI", block, 104)
         require(flags in (1, 2, 3), "SUPER: a change of keys is none")
         older = keys.older(block[1088:1148]) if flags == 3 else keys
         return [(0, older if flags & 1 else None), (border, keys if flags & 2 else None)]

@@ -19,7 +19,7 @@ struct Superblock: Sendable, Equatable {
   private static let encryptionBit = 0
   /// That files before some number are sealed otherwise than those from it on.
   private static let changeBit = 1
-  private static let changeOffset = 96
+  private static let changeOffset = 104
   private static let keptOffset = 128
   private static let olderOffset = keptOffset + SealFormat.keptLength
   private static let proofOffset = 1152
@@ -95,6 +95,7 @@ struct Superblock: Sendable, Equatable {
     bytes.appendLittleEndian(written)
     guard let kept else { return bytes }
     if let change {
+      precondition(bytes.count == Self.changeOffset, "fields in front of what is read there")
       bytes.appendLittleEndian(change.border.rawValue)
       bytes.appendLittleEndian(UInt32((change.wasSealed ? 1 : 0) | (change.isSealed ? 2 : 0)))
     }
