@@ -56,7 +56,8 @@ struct Main: AsyncParsableCommand {
         name: "Keep safe",
         subcommands: [
           CheckCommand.self, BackupCommand.self, VerifyBackupCommand.self, RestoreCommand.self,
-          RecoverCommand.self, RepairCommand.self, CompactCommand.self,
+          RecoverCommand.self, RepairCommand.self, CompactCommand.self, EncryptCommand.self,
+          DecryptCommand.self, RekeyCommand.self,
         ]),
       CommandGroup(name: "Start", subcommands: [NewCommand.self]),
       CommandGroup(

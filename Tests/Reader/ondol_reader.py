@@ -129,11 +129,13 @@ class Directory:
     def __init__(self, path, secret=None):
         self.path, self.secret = pathlib.Path(path), secret
         self.packs = {}
-        self.keys = None
+        # What files are sealed with from a number on; nothing in the clear.
+        self.eras = [(0, None)]
 
     def seal(self, kind, number, salt):
-        """The key of a file; None where files are in the clear."""
-        return self.keys and self.keys.file(kind, number, salt)
+        """The key of a file; None where it is in the clear."""
+        keys = [keys for first, keys in self.eras if first <= number][-1]
+        return keys and keys.file(kind, number, salt)
 
     def read(self, name):
         try:
@@ -170,7 +172,8 @@ class Superblock:
         self.major, self.minor = fields.number(2), fields.number(2)
         require(fields.number(4) == 4096, "SUPER: a slot has another size")
         needed = fields.number(8)
-        require(self.major == 1 and needed <= 1, "SUPER: a newer version wrote the database")
+        require(
+            self.major == 1 and needed in (0, 1, 3), "SUPER: a newer version wrote the database")
         fields.take(16)
         self.identity = fields.take(16)
         fields.take(16)
@@ -178,16 +181,24 @@ class Superblock:
         self.shards = fields.number(4)
         require(1 <= self.shards <= 1024, "SUPER: the number of shards cannot be")
         require(
-            (needed == 1) == (directory.secret is not None),
+            (needed > 0) == (directory.secret is not None),
             "SUPER: a key is given for what is in the clear, or none for what is encrypted")
-        if needed == 1:
+        if needed:
             try:
-                kept = best[1][128:1152]
-                directory.keys = sealing.Keys(directory.secret, kept, self.identity)
+                keys = sealing.Keys.kept(directory.secret, best[1][128:1088], self.identity)
+                proof = keys.proof(best[1][:1152])
+                require(proof == best[1][1152:1184], "SUPER: it was written without the key")
+                directory.eras = self.eras(best[1], keys) if needed == 3 else [(0, keys)]
             except sealing.Forged:
                 raise Damage("SUPER: the key is another one") from None
-            proof = directory.keys.proof(best[1][:1152])
-            require(proof == best[1][1152:1184], "SUPER: it was written without the key")
+
+    @staticmethod
+    def eras(block, keys):
+        """What files are sealed with while keys are changed: before a number, and from it on."""
+        border, flags = struct.unpack_from("<QI", block, 104)
+        require(flags in (1, 2, 3), "SUPER: a change of keys is none")
+        older = keys.older(block[1088:1148]) if flags == 3 else keys
+        return [(0, older if flags & 1 else None), (border, keys if flags & 2 else None)]
 
 
 # Frames
@@ -1033,9 +1044,8 @@ class Contents:
         elif kind == 2:
             data = self.packed(fields, digest)
         else:
-            seal = self.database.directory.keys is not None
-            require(kind == (4 if seal else 3), f"{fields.what}: there is no such place")
-            data = self.alone(fields)
+            require(kind in (3, 4), f"{fields.what}: there is no such place")
+            data = self.alone(fields, kind == 4)
         fields.end()
         require(hashlib.sha256(data).hexdigest() == digest, f"the content {digest} is another")
         return len(data)
@@ -1081,11 +1091,12 @@ class Contents:
         entry.end()
         return output
 
-    def alone(self, fields):
+    def alone(self, fields, is_sealed):
         number, salt, length = fields.varint(), fields.number(8), fields.varint()
         name = f"{number}.content"
         data = self.database.directory.read(name)
         seal = self.database.directory.seal(sealing.CONTENT, number, salt)
+        require(is_sealed == (seal is not None), f"{name}: it is in the clear, or else sealed")
         lengths = frame_lengths(length)
         if seal is None:
             require(len(data) == length, f"{name}: it has another length")

@@ -124,22 +124,31 @@ BLOCK, SECTION, VALUE, PIECE = 0, 1, 2, 3
 
 
 class Keys:
-    """The keys of a database, from what its superblock keeps."""
+    """What is derived from a database's key."""
 
-    def __init__(self, secret, kept, identity):
-        self.identity, self.key = identity, None
+    def __init__(self, key, identity):
+        self.key, self.identity = key, identity
+
+    @classmethod
+    def kept(cls, secret, kept, identity):
+        """Of the key that a superblock keeps."""
         for place in range(8, 8 + 4 * 128, 128):
             copy = kept[place : place + 128]
-            given = self.given(secret, copy)
+            given = cls.given(secret, copy)
             if given is None:
                 continue
             wrapping = derived(given, b"ondol wrap")
             try:
-                self.key = opened(wrapping, copy[24:36], copy[36:84], identity + copy[:24])
-                return
+                key = opened(wrapping, copy[24:36], copy[36:84], identity + copy[:24])
+                return cls(key, identity)
             except Forged:
                 continue
         raise Forged()
+
+    def older(self, wrapped):
+        """Of the key before this one."""
+        wrapping = derived(self.key, b"ondol older")
+        return Keys(opened(wrapping, wrapped[:12], wrapped[12:], self.identity), self.identity)
 
     @staticmethod
     def given(secret, copy):

@@ -24,7 +24,7 @@ package enum FuzzTargets {
     BlockTarget.self, DocumentTarget.self, KeyTarget.self, LogTarget.self, ManifestTarget.self,
     QueryTarget.self, ValueFileTarget.self, LZ4Target.self, PathsTarget.self, TreeTarget.self,
     PackTarget.self, LifeTarget.self, JSONTarget.self, WhereTarget.self, DumpTarget.self,
-    RequestTarget.self, WordsTarget.self,
+    RequestTarget.self, WordsTarget.self, SealedTarget.self,
   ]
 
   package static func named(_ name: String) -> (any FuzzTarget.Type)? {

@@ -79,7 +79,7 @@ enum PackTarget: FuzzTarget {
       let draft = PackEntryDraft(content, digest: digest, compress: input.flag())
       let place = PackPlace(
         pack: number, salt: salt, offset: UInt64(pack.count), length: UInt32(content.count),
-        entryLength: UInt32(draft.entryLength))
+        entryLength: UInt32(draft.entryLength(isSealed: false)))
       draft.append(to: &pack, salt: salt, offset: place.offset)
       written.append((content, place))
     }

@@ -2,7 +2,7 @@
 // used on the database's bytes: it wraps a random key, which the superblock keeps up to four times,
 // each time under another of the app's. From that key everything else is derived.
 //
-// What the superblock keeps, 1,024 bytes: version 1 (4), reserved (4), four copies of 128 bytes,
+// What the superblock keeps, 960 bytes: version 1 (4), reserved (4), four copies of 128 bytes,
 // zeros. Integers are little-endian.
 //
 // A copy
@@ -16,7 +16,9 @@
 // salt). The copy is sealed by AES-256-GCM with HKDF-SHA256(the app's key, info "ondol wrap"), in
 // the context of the database's identity and the copy's first 24 bytes. A file's key is HKDF-
 // SHA256(the database's key, info "ondol file" and what the engine calls the file); the superblock
-// is vouched for by HMAC-SHA256 with HKDF-SHA256(the database's key, info "ondol superblock").
+// is vouched for by HMAC-SHA256 with HKDF-SHA256(the database's key, info "ondol superblock"). As
+// long as files are sealed with the database's key before, that is sealed with HKDF-SHA256(the
+// database's key, info "ondol older"), in the context of the identity: nonce, key, tag.
 
 internal import Crypto
 package import OndolEngine
@@ -25,12 +27,15 @@ internal import OndolFoundation
 /// Opens and makes the keys of databases, with what an app gave.
 package struct DatabaseVault: Vault {
   private let secret: Database.Encryption.Secret
+  /// Who else is to open the databases whose keys this makes.
+  private let others: [DatabaseVault]
   /// Keys of copies, by their heads: one database is opened several times in a check, and scrypt is
   /// slow.
   private let wrappingKeys = Guarded<[[UInt8]: SymmetricKey]>([:])
 
-  package init(_ encryption: Database.Encryption) {
+  package init(_ encryption: Database.Encryption, and others: [Database.Encryption] = []) {
     secret = encryption.secret
+    self.others = others.map { DatabaseVault($0) }
   }
 
   /// Numbers of what is kept.
@@ -61,7 +66,7 @@ package struct DatabaseVault: Vault {
     for identity: [UInt8]
   ) throws(EngineError) -> (key: any MasterKey, kept: [UInt8]) {
     let key = Self.randomBytes()
-    return (DerivingKey(key), try Self.keep(key, for: identity, by: [self]))
+    return (DerivingKey(key), try Self.keep(key, for: identity, by: [self] + others))
   }
 
   /// What the superblock keeps of a database's key, for each of these to open.
@@ -184,6 +189,25 @@ private final class DerivingKey: MasterKey {
 
   func proof(of bytes: [UInt8]) -> [UInt8] {
     Array(HMAC<SHA256>.authenticationCode(for: bytes, using: proving))
+  }
+
+  private var wrapping: SymmetricKey { DatabaseVault.derive(key, "ondol older") }
+
+  func wrap(_ other: any MasterKey, for identity: [UInt8]) -> [UInt8] {
+    do {
+      let box = try AES.GCM.seal(other.secret, using: wrapping, authenticating: identity)
+      return Array(box.nonce) + box.ciphertext + box.tag
+    } catch {
+      preconditionFailure("any bytes can be sealed: \(error)")
+    }
+  }
+
+  func unwrap(_ wrapped: [UInt8], for identity: [UInt8]) -> (any MasterKey)? {
+    guard wrapped.count == SealFormat.wrappedLength,
+      let box = try? AES.GCM.SealedBox(combined: wrapped),
+      let secret = try? AES.GCM.open(box, using: wrapping, authenticating: identity)
+    else { return nil }
+    return DerivingKey(Array(secret))
   }
 }
 

@@ -25,6 +25,11 @@ final class ContentReader: Sendable {
   /// The path of a file with the content's bytes and no others, when it has one.
   var filePath: String? { store.contents.path(of: location.withLock { $0 }) }
 
+  /// Whether the content has a file of its own that is encrypted.
+  var isSealedFile: Bool {
+    if case .file(let place) = location.withLock({ $0 }) { place.isSealed } else { false }
+  }
+
   /// The bytes in `range`, all of them checked.
   ///
   /// - Throws: `.outOfRange` when the content has no such bytes; `.dataLoss` when they are damaged,

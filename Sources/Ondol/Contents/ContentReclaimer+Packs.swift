@@ -54,7 +54,7 @@ extension ContentReclaimer {
     state.withLock { $0.hasSurveyed = true }
   }
 
-  private func listFiles() async throws(DatabaseError) -> [ContentFile] {
+  func listFiles() async throws(DatabaseError) -> [ContentFile] {
     try await store.readingFiles { (contents) throws(EngineError) in try contents.listFiles() }
   }
 
@@ -87,10 +87,11 @@ extension ContentReclaimer {
       state.dead.merge(abandoned) { $0 + $1 }
       state.doomed += unremoved
     }
+    var damage: EngineError?
     while true {
       let victims = try await choosePacks()
       if victims.isEmpty { break }
-      let emptied = try await empty(victims, &report)
+      let emptied = try await empty(victims, &damage, &report)
       state.withLock { $0.doomed += emptied }
       if emptied.count < victims.count { break }
     }
@@ -110,7 +111,7 @@ extension ContentReclaimer {
     return victims.filter { store.contents.seal($0.number) }.prefix(Self.packsTogether).map(\.self)
   }
 
-  private func removeDoomed(_ report: inout ReclaimReport) async throws(DatabaseError) {
+  func removeDoomed(_ report: inout ReclaimReport) async throws(DatabaseError) {
     let doomed = state.withLock { $0.doomed }
     if doomed.isEmpty { return }
     let kept = try await rethrowing { () async throws(EngineError) in
@@ -129,8 +130,8 @@ extension ContentReclaimer {
 
   /// Moves what lives in the packs elsewhere; gives back those that nothing names any more. A pack
   /// with damage in it stays, for whoever mends it.
-  private func empty(
-    _ packs: [ContentFile], _ report: inout ReclaimReport
+  func empty(
+    _ packs: [ContentFile], _ damage: inout EngineError?, _ report: inout ReclaimReport
   ) async throws(DatabaseError) -> [ContentFile] {
     let numbers = Set(packs.map(\.number))
     var entries = try await lookThrough(collecting: numbers).entries
@@ -147,7 +148,7 @@ extension ContentReclaimer {
         return bytes == Int(entry.place.length) || bytes <= Self.movedBytes
       }
       rest = rest.dropFirst(group.count)
-      try await move(Array(group), &stuck, &report)
+      try await move(Array(group), &stuck, &damage, &report)
       await environment.rest(Self.rest)
     }
     for pack in stuck { state.withLock { $0.dead[pack] = nil } }
@@ -155,7 +156,8 @@ extension ContentReclaimer {
   }
 
   private func move(
-    _ entries: [PackContents.Entry], _ stuck: inout Set<FileNumber>, _ report: inout ReclaimReport
+    _ entries: [PackContents.Entry], _ stuck: inout Set<FileNumber>,
+    _ damage: inout EngineError?, _ report: inout ReclaimReport
   ) async throws(DatabaseError) {
     var sound: [PackContents.Entry] = []
     var bytes: [(bytes: [UInt8], digest: [UInt8])] = []
@@ -165,6 +167,7 @@ extension ContentReclaimer {
         sound.append(entry)
       } catch {
         stuck.insert(entry.place.pack)
+        damage = damage ?? error
         logger.error(
           "a content cannot be moved to another pack",
           metadata: ["content": "\(entry.digest)", "error": "\(error)"])
@@ -174,15 +177,15 @@ extension ContentReclaimer {
     let places = try await rethrowing { () async throws(EngineError) in
       try await store.contents.append(bytes)
     }
-    let moves = Array(zip(sound, places))
+    let moves = zip(sound, places).map { entry, place in
+      (entry.digest, from: ContentLocation.pack(entry.place), to: place)
+    }
     if try await commit(moves, &report) { return }
     // Someone came in between, to one of them.
-    for move in moves where try await !commit([move], &report) {
+    for (entry, move) in zip(sound, moves) where try await !commit([move], &report) {
       // It was given up, or else it is still where it was.
-      if try await store.location(of: move.0.digest) == .pack(move.0.place) {
-        stuck.insert(move.0.place.pack)
-      }
-      store.contents.discard(move.1)
+      if try await store.location(of: entry.digest) == move.from { stuck.insert(entry.place.pack) }
+      store.contents.discard(move.to)
     }
   }
 
@@ -195,17 +198,18 @@ extension ContentReclaimer {
 
   /// Has the locations lead to the new places; false, and nothing has happened, when one of them
   /// changed meanwhile.
-  private func commit(
-    _ moves: [(PackContents.Entry, ContentLocation)], _ report: inout ReclaimReport
+  func commit(
+    _ moves: [(BlobDigest, from: ContentLocation, to: ContentLocation)],
+    _ report: inout ReclaimReport
   ) async throws(DatabaseError) -> Bool {
     let batch = try await store.read { (rows) throws(DatabaseError) -> Batch? in
       var batch = Batch()
       batch.basis = rows.snapshot.sequence
-      for (entry, location) in moves {
-        let key = ContentKey.location(entry.digest)
-        guard try rows.location(of: entry.digest) == .pack(entry.place) else { return nil }
+      for (digest, old, new) in moves {
+        let key = ContentKey.location(digest)
+        guard try rows.location(of: digest) == old else { return nil }
         batch.guardUnchanged(key.bytes)
-        let row = location.bytes
+        let row = new.bytes
         batch.put(key.bytes, row.bytes)
       }
       return batch
@@ -213,7 +217,7 @@ extension ContentReclaimer {
     guard let batch, try await engine.commitUnlessStale(batch, durability: .power) != nil else {
       return false
     }
-    for (_, location) in moves { store.contents.decide(location) }
+    for (_, _, location) in moves { store.contents.decide(location) }
     report.moved += moves.count
     return true
   }

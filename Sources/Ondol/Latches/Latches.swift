@@ -31,6 +31,8 @@ enum LatchKey: Sendable, Hashable {
   case staging(BlobDigest)
   /// A pass that gives contents up, or work during which there must be none.
   case reclaiming
+  /// A change of the database's keys.
+  case keys
 }
 
 /// First come, first served.

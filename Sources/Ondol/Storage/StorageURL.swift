@@ -19,14 +19,23 @@ extension StorageReference {
   /// not change that file. It is the object's as of now, and stays for as long as something holds
   /// the content: when another is put here, ask again. Otherwise the URL is one only Ondol reads.
   ///
-  /// - Throws: `.notFound` when there is no object.
+  /// - Throws: `.notFound` when there is no object; `.failedPrecondition` where the file it would be
+  ///   is encrypted: `bytes(in:)` and `write(toFile:)` give what is in it.
   /// - Complexity: two lookups.
   public func downloadURL() async throws(DatabaseError) -> URL {
     let metadata = try await getMetadata()
     let place = Self.place(of: fullPath, in: database)
-    if let digest = metadata.sha256,
-      let reader = try await database.contents.reader(of: digest), let file = reader.filePath
-    {
+    let reader: ContentReader? =
+      if let digest = metadata.sha256 {
+        try await database.contents.reader(of: digest)
+      } else { nil }
+    if reader?.isSealedFile == true {
+      throw DatabaseError(
+        .failedPrecondition, "the object's file is encrypted, and no URL leads to its bytes",
+        suggestion: "read them with bytes(in:), or have them in a file by write(toFile:)",
+        path: fullPath)
+    }
+    if let file = reader?.filePath {
       let url = URL(filePath: file)
       if let url = URL(string: "\(url.absoluteString)#\(Self.scheme)/\(place)") { return url }
     }

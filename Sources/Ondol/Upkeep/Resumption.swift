@@ -1,6 +1,7 @@
 // What an earlier life of the database left unfinished, a crash or a cancelled task: indexes half
 // built, rows of dropped indexes and collections, a group's index that not all collections have, or
-// that some still have. The catalog says so in its rows. It is finished in the background once the
+// that some still have; a change of the database's keys, of which the superblock tells. The catalog
+// says so in its rows. It is finished in the background once the
 // database is open; queries meanwhile do without such an index. Closing stops it, and the next
 // opening takes it up again.
 
@@ -28,6 +29,7 @@ extension Database {
         if unfinished.kind.isOfEnds { reap(by: now()) }
       }
       _ = try await contents.reclaimer.reclaim()
+      try await goOnChangingKeys()
     } catch {
       guard !error.isEndOfWork else { return }
       options.logger.error(

@@ -92,17 +92,18 @@ struct LogSpace: Sendable {
   /// in the spare log when this one is full or there is none, or when only the spare was written
   /// with zeros; not while frames for this one are put off.
   mutating func place(
-    _ length: Int, after commits: borrowing CommitState, isPuttingOff: Bool
+    _ frames: FrameLength, after commits: borrowing CommitState, isPuttingOff: Bool
   ) -> Answer {
-    let length = UInt64(length)
     var overdue: FileNumber?
-    if !isPuttingOff, let spare, mustLeave(for: spare, length) {
+    if !isPuttingOff, let spare, mustLeave(for: spare, frames) {
+      let length = frames.bytes(sealedBy: spare.seal)
       if let missing = missing(spare.number, spare.file, at: 0, length, reserved: spare.reserved) {
         return .needsSpace(missing)
       }
       overdue = goOn(in: spare, after: commits)
     }
     guard let log = current else { return .needsLog }
+    let length = frames.bytes(sealedBy: log.seal)
     if spareFailure != nil, spare == nil, !isPuttingOff, isFull(log, length) { return .needsLog }
     if let missing = missing(log.number, log.file, at: offset, length, reserved: reserved) {
       return .needsSpace(missing)
@@ -121,10 +122,32 @@ struct LogSpace: Sendable {
     return offset > LogHeader.length && offset + length > log.prewritten
   }
 
-  private func mustLeave(for spare: SpareLog, _ length: UInt64) -> Bool {
+  private func mustLeave(for spare: SpareLog, _ frames: FrameLength) -> Bool {
     guard let current else { return true }
-    return isFull(current, length) || current.prewritten == 0 && spare.prewritten > 0
+    // It was gone on to before there was a commit for it.
+    if offset == 0 { return false }
+    return isFull(current, frames.bytes(sealedBy: current.seal))
+      || current.prewritten == 0 && spare.prewritten > 0
   }
+
+  /// Goes on in the spare log, whatever room is left in the one in use. No frame may be put off.
+  /// False when there is no spare log, or the one in use has no commit: recovery takes a log without
+  /// any for the end of the line.
+  mutating func leave(after commits: borrowing CommitState) -> Bool {
+    guard let spare, current == nil || offset > 0 else { return false }
+    _ = goOn(in: spare, after: commits)
+    return true
+  }
+
+  /// Takes the spare log back when its number is before `border`.
+  mutating func withdrawSpare(before border: FileNumber) -> SpareLog? {
+    guard let spare, spare.number < border else { return nil }
+    self.spare = nil
+    return spare
+  }
+
+  /// The log that commits go into, or the last one that they went into.
+  var last: FileNumber { current?.number ?? previous }
 
   /// Answers with the log up to which rows are overdue, if any are.
   private mutating func goOn(in spare: SpareLog, after commits: CommitState) -> FileNumber? {

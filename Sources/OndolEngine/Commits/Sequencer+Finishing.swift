@@ -113,14 +113,31 @@ extension Sequencer {
   /// Frames put off a moment later may stay where they are, and nobody must wait for them.
   private func writeDeferred() throws(EngineError) -> LogPosition {
     let (write, end) = state.withLock { (self.takeDeferred(&$0), $0.commits.placedEnd) }
-    guard let write else { return end }
+    if let write { try perform(write) }
+    return end
+  }
+
+  /// Has the next commit go into the spare log, whatever room is left in the one in use; false
+  /// where that has no commit yet.
+  func leaveLog() throws(EngineError) -> Bool {
+    let (write, isLeft) = try state.withLock {
+      state throws(EngineError) -> (GroupSync.DeferredWrite?, Bool) in
+      if let failure = state.failure { throw failure }
+      // Frames that were put off stay in the log that they have their place in.
+      let write = self.takeDeferred(&state)
+      return (write, state.logs.leave(after: state.commits))
+    }
+    if let write { try perform(write) }
+    return isLeft
+  }
+
+  private func perform(_ write: GroupSync.DeferredWrite) throws(EngineError) {
     do throws(EngineError) {
       try write.log.file.write(write.bytes.bytes, at: write.offset)
     } catch {
       throw fail(error)
     }
     endWrite(write.start, waitsForSync: false)
-    return end
   }
 
   private func takeDeferred(_ state: inout State) -> GroupSync.DeferredWrite? {

@@ -20,6 +20,14 @@ extension Sequencer {
     state.withLock { $0.logs.offer(spare) }
   }
 
+  /// Takes the spare log back when its number is before `border`.
+  func withdrawSpare(before border: FileNumber) -> SpareLog? {
+    state.withLock { $0.logs.withdrawSpare(before: border) }
+  }
+
+  /// The log that commits go into, or the last one that they went into.
+  var lastLog: FileNumber { state.withLock { $0.logs.last } }
+
   /// Notes that no log could be made. Commits go on while there is room in this one.
   func noteNoSpare(_ error: EngineError) {
     state.withLock { $0.logs.noteNoSpare(error) }
@@ -44,8 +52,8 @@ extension Sequencer {
   /// Where the line of commits ends.
   var end: RecoveredLog { state.withLock { $0.logs.end(of: $0.commits) } }
 
-  /// The oldest log that recovery would need if `memtable` were flushed.
-  func floor(without memtable: Memtable) -> LogStart {
+  /// The oldest log that recovery would need if `memtable` were flushed, or as it is now.
+  func floor(without memtable: Memtable? = nil) -> LogStart {
     state.withLock { state in
       let held = views.current.shards.flatMap { [$0.active] + $0.sealed }
         .filter { $0 !== memtable }.compactMap(\.firstLog).min()

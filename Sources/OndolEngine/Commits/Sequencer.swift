@@ -38,16 +38,12 @@ final class Sequencer: Sendable {
   let options: EngineOptions
   let syncWorker: any Worker
   let memtableMemory: MemtableMemory
-  /// Whether frames are sealed, and take room for their tags.
-  private let isSealed: Bool
-
   /// - Parameter refusal: what every commit gets, where none is taken.
   init(
     recovered: RecoveredLog, views: ViewHolder, environment: Environment, options: EngineOptions,
     identity: DatabaseIdentity, syncWorker: any Worker, cache: BlockCache,
-    isSealed: Bool = false, refusal: EngineError? = nil
+    refusal: EngineError? = nil
   ) {
-    self.isSealed = isSealed
     state = Guarded(
       State(
         commits: CommitState(
@@ -86,10 +82,9 @@ final class Sequencer: Sendable {
           guard try check.isKnown(batch, lastPlaced, view, state.recentKeys) else { return nil }
         }
         if let shard = fullShard(for: batch, view) { return .needsRoom(shard: shard) }
-        let length = FrameBuilder.length(
-          ofPayload: batch.payloadLength, isSealed: isSealed)
         let answer = state.logs.place(
-          length, after: state.commits, isPuttingOff: state.sync.isPuttingOff)
+          FrameLength(ofPayload: batch.payloadLength), after: state.commits,
+          isPuttingOff: state.sync.isPuttingOff)
         switch answer {
         case .needsLog: return .needsLog
         case .needsSpace(let space): return .needsSpace(space)

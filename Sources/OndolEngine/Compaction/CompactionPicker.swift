@@ -56,6 +56,25 @@ struct CompactionPicker: Sendable {
     return plan ?? collecting(layout)
   }
 
+  /// A segment that has a number before `border`, or rows that point to values in such a file, is
+  /// written anew where it is; nil when none is left that can be.
+  func rewriting(
+    _ shard: ShardState, before border: FileNumber, around barriers: Barriers
+  ) -> CompactionPlan? {
+    let layout = ShardLayout(shard, policy, barriers)
+    for run in shard.runs {
+      let segment = run.segments.first { segment in
+        !barriers.contains(segment)
+          && (segment.number < border
+            || segment.valueReferences.contains { reference in
+              reference.file < border && !barriers.numbers.contains(reference.file)
+            })
+      }
+      if let segment { return layout.rewriting([segment], of: run, .otherKey) }
+    }
+    return nil
+  }
+
   /// For a shard that is quiet but not worth a major compaction: puts flushed runs together that
   /// are of about one size, so that the bytes written hang on what is new and not on what the shard
   /// holds.

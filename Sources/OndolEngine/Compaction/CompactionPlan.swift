@@ -49,6 +49,8 @@ struct CompactionPlan: Sendable, Equatable {
     case deadValues
     /// The shard is to be one run.
     case major
+    /// The file is sealed otherwise than new ones are.
+    case otherKey
   }
 
   var purpose: Purpose
@@ -68,7 +70,7 @@ struct CompactionPlan: Sendable, Equatable {
   var freesSpace: Bool {
     switch purpose {
     case .tombstones, .droppedRows, .deadValues: true
-    case .flushedRuns, .lowering, .major: false
+    case .flushedRuns, .lowering, .major, .otherKey: false
     }
   }
 

@@ -62,12 +62,14 @@ final class DamagedFiles: Sendable {
     findings.withLock { findings in findings = findings.filter { !$0.value.isPassing } }
   }
 
-  /// The names of those that `shards` still have, and what is wrong with them.
-  func current(in shards: [ShardState]) -> [EngineError] {
+  /// The names of those that `shards` still have, and what is wrong with them; of those with a
+  /// number before `border`, if there is one.
+  func current(in shards: [ShardState], before border: FileNumber? = nil) -> [EngineError] {
     let findings = findings.withLock { $0 }
     if findings.isEmpty { return [] }
     var files = Set(shards.flatMap(\.segments).map(\.number))
     for shard in shards { files.formUnion(shard.valueFiles.keys) }
+    if let border { files = files.filter { $0 < border } }
     return findings.filter { files.contains($0.key) }.sorted { $0.key < $1.key }.map(\.value.error)
   }
 }

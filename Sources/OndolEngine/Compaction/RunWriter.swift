@@ -26,7 +26,7 @@ struct SegmentFiles: Sendable {
     let writer = SegmentWriter(
       file: file, number: number, salt: salt, identity: identity, shard: UInt32(shard),
       options: segmentOptions,
-      seal: directory.keyring?.seal(.segment, number: number.rawValue, salt: salt))
+      seal: directory.keyring?.seal(.segment, number: number, salt: salt))
     return (writer, file)
   }
 
@@ -45,7 +45,7 @@ struct SegmentFiles: Sendable {
       return ValueFileWriter(
         file: try directory.create(number.valueFileName), number: number, salt: salt,
         identity: identity, shard: UInt32(shard), compress: options.compress,
-        seal: directory.keyring?.seal(.values, number: number.rawValue, salt: salt))
+        seal: directory.keyring?.seal(.values, number: number, salt: salt))
     }
   }
 }

@@ -73,14 +73,16 @@ package struct SalvagedContentFile: Sendable {
 
   fileprivate init(_ file: any File, _ keyring: Keyring?) throws(EngineError) {
     self.file = file
-    guard let keyring else {
+    guard let keyring, let number = FileNumber.parse(file.name, suffix: ".content"),
+      keyring.seals(number)
+    else {
       seal = nil
       return
     }
-    guard let header = try DataFileHeader.find(.content, in: file) else {
+    guard let header = try DataFileHeader.find(.content, in: file), header.number == number else {
       throw .corrupt(file: file.name, offset: 0, reason: "its header cannot be read")
     }
-    seal = keyring.seal(content: header.number, salt: header.salt)
+    seal = keyring.seal(content: number, salt: header.salt)
   }
 
   /// Shows all bytes, piece by piece. Nothing says whether they are right. Blocks.

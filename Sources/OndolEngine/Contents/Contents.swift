@@ -58,9 +58,7 @@ package final class Contents: Sendable {
 
   /// A content ready for a pack of this database.
   func draft(_ content: [UInt8], _ digest: [UInt8]) -> PackEntryDraft {
-    PackEntryDraft(
-      content, digest: digest, compress: storage.options.compress,
-      isSealed: storage.directory.keyring != nil)
+    PackEntryDraft(content, digest: digest, compress: storage.options.compress)
   }
 
   /// Stores a content of at most `packedLimit` bytes. It survives a power cut when this returns,

@@ -31,15 +31,15 @@ final class OpenContentFiles: Sendable {
   func pack(_ number: FileNumber, salt: UInt64) throws(EngineError) -> OpenContentFile {
     try file(number) { () throws(EngineError) in
       let file = try directory.openForReads(number.packName, held: false)
+      let seal = directory.keyring?.seal(pack: number, salt: salt)
       let header = DataFileHeader(
         kind: .pack, number: number, salt: salt, identity: identity, shard: 0,
-        isSealed: directory.keyring != nil)
+        isSealed: seal != nil)
       guard try file.read(at: 0, count: DataFileHeader.length) == header.encode() else {
         throw .corrupt(
           file: file.name, offset: 0, reason: "the header is not the one that was written")
       }
-      return OpenContentFile(
-        file: file, seal: directory.keyring?.seal(pack: number, salt: salt))
+      return OpenContentFile(file: file, seal: seal)
     }
   }
 

@@ -109,8 +109,6 @@ enum PackFormat {
 struct PackEntryDraft: Sendable {
   let digest: [UInt8]
   let length: Int
-  /// Whether it goes into a pack that is sealed.
-  let isSealed: Bool
   /// Bytes of each frame as it is stored, without its tag.
   private(set) var frameLengths: [Int] = []
   /// The frames as they are stored; those of the content itself when none is compressed.
@@ -119,11 +117,8 @@ struct PackEntryDraft: Sendable {
   /// Bytes in the middle of a content that are compressed to see whether it is worth it.
   private static let sampleLength = 4 << 10
 
-  /// - Parameters:
-  ///   - compress: whether it may be compressed.
-  ///   - isSealed: whether the pack is sealed.
-  init(_ content: [UInt8], digest: [UInt8], compress: Bool, isSealed: Bool = false) {
-    self.isSealed = isSealed
+  /// - Parameter compress: whether it may be compressed.
+  init(_ content: [UInt8], digest: [UInt8], compress: Bool) {
     precondition(digest.count == PackFormat.digestLength, "a digest has 32 bytes")
     precondition(content.count <= PackFormat.largestContent, "a content too large for a pack")
     self.digest = digest
@@ -154,8 +149,8 @@ struct PackEntryDraft: Sendable {
     return Compression.compress(sample, appendingTo: &output)
   }
 
-  /// Bytes of the entry.
-  var entryLength: Int {
+  /// Bytes of the entry in a pack that is sealed, or in one that is not.
+  func entryLength(isSealed: Bool) -> Int {
     let tags = isSealed ? frameLengths.count * SealFormat.tagLength : 0
     return PackFormat.headLength(frames: frameLengths.count, isSealed: isSealed)
       + stored.count + tags
@@ -165,7 +160,7 @@ struct PackEntryDraft: Sendable {
   ///
   /// - Parameter seal: what seals the pack, when it is sealed.
   func append(to bytes: inout [UInt8], salt: UInt64, offset: UInt64, seal: FileSeal? = nil) {
-    precondition(isSealed == (seal != nil), "an entry for another pack")
+    let isSealed = seal != nil
     let chance = (seal?.random() ?? 0) & PackFormat.chanceMask
     let head = bytes.count
     let headLength = PackFormat.headLength(frames: frameLengths.count, isSealed: isSealed)
@@ -188,7 +183,7 @@ struct PackEntryDraft: Sendable {
     }
     var header = seal == nil ? PackFormat.entryMagic : PackFormat.sealedEntryMagic
     header.appendLittleEndian(UInt32(length))
-    header.appendLittleEndian(UInt32(entryLength))
+    header.appendLittleEndian(UInt32(entryLength(isSealed: isSealed)))
     header.appendLittleEndian(UInt32(frameLengths.count))
     var name = digest
     if let seal {
@@ -200,7 +195,7 @@ struct PackEntryDraft: Sendable {
     header.appendLittleEndian(
       seededChecksum(contextSeed(salt: salt, offset: offset), header.bytes, table.bytes))
     bytes.replaceSubrange(head..<(head + headLength), with: header + table)
-    let length = UInt64(entryLength)
+    let length = UInt64(entryLength(isSealed: isSealed))
     bytes.append(contentsOf: repeatElement(0, count: Int(PackFormat.aligned(length) - length)))
   }
 }

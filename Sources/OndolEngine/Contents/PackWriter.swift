@@ -144,7 +144,7 @@ final class PackWriter: Sendable {
         // Nothing names what may stand there; in a new pack that is all there is.
         if let failed = leaveTarget() {
           let dead = group.joined().reduce(UInt64(0)) {
-            $0 + PackFormat.aligned(UInt64($1.entryLength))
+            $0 + PackFormat.aligned(UInt64($1.entryLength(isSealed: true)))
           }
           state.withLock { $0.abandoned[failed, default: 0] += dead }
         }
@@ -167,7 +167,7 @@ final class PackWriter: Sendable {
       places.append(
         PackPlace(
           pack: target.number, salt: target.salt, offset: offset, length: UInt32(draft.length),
-          entryLength: UInt32(draft.entryLength)))
+          entryLength: UInt32(draft.entryLength(isSealed: target.seal != nil))))
     }
     target.end = start + UInt64(bytes.count)
     try reserve(&target)
@@ -197,7 +197,7 @@ final class PackWriter: Sendable {
   private func ready() throws(EngineError) -> Target {
     let (target, hasLooked) = state.withLock { ($0.target, $0.hasLooked) }
     if let target {
-      if target.end < UInt64(options.packSize) { return target }
+      if target.end < UInt64(options.packSize), isCurrent(target.number) { return target }
       leaveTarget()
     } else if !hasLooked {
       state.withLock { $0.hasLooked = true }
@@ -209,17 +209,17 @@ final class PackWriter: Sendable {
   private func make() throws(EngineError) -> Target {
     let number = numbers.allocate()
     let salt = environment.random()
+    let seal = directory.keyring?.seal(pack: number, salt: salt)
     let header = DataFileHeader(
       kind: .pack, number: number, salt: salt, identity: identity, shard: 0,
-      isSealed: directory.keyring != nil)
+      isSealed: seal != nil)
     do throws(EngineError) {
       let file = try directory.create(number.packName)
       try file.write(header.encode().bytes, at: 0)
       try file.sync()
       try directory.sync()
       return Target(
-        number: number, file: file, salt: salt,
-        seal: directory.keyring?.seal(pack: number, salt: salt),
+        number: number, file: file, salt: salt, seal: seal,
         end: UInt64(DataFileHeader.length), reserved: 0)
     } catch {
       try? directory.remove(number.packName)
@@ -230,20 +230,25 @@ final class PackWriter: Sendable {
   /// The newest pack of an earlier life, when it has room.
   private func adopt() throws(EngineError) -> Target? {
     let numbers = try directory.list().compactMap { FileNumber.parse($0, suffix: ".pack") }
-    guard let newest = numbers.max(), state.withLock({ !$0.sealed.contains(newest) }) else {
-      return nil
-    }
+    guard let newest = numbers.max(), isCurrent(newest),
+      state.withLock({ !$0.sealed.contains(newest) })
+    else { return nil }
     let file = try directory.open(newest.packName, access: .readWrite)
     let size = try file.size()
     guard size < UInt64(options.packSize),
       let header = try DataFileHeader.find(.pack, in: file), header.number == newest,
       header.identity == identity, header.shard == 0,
-      header.isSealed == (directory.keyring != nil)
+      case let seal = directory.keyring?.seal(pack: newest, salt: header.salt),
+      header.isSealed == (seal != nil)
     else { return nil }
     return Target(
-      number: newest, file: file, salt: header.salt,
-      seal: directory.keyring?.seal(pack: newest, salt: header.salt),
+      number: newest, file: file, salt: header.salt, seal: seal,
       end: PackFormat.aligned(size), reserved: 0)
+  }
+
+  /// Whether a pack is sealed as new ones are: into others nothing goes any more.
+  private func isCurrent(_ pack: FileNumber) -> Bool {
+    directory.keyring?.isCurrent(pack) ?? true
   }
 
   /// Goes on in another pack; answers which one is left.
@@ -311,17 +316,17 @@ final class PackWriter: Sendable {
 
 extension Keyring {
   /// What seals the entries of a pack.
-  func seal(pack number: FileNumber, salt: UInt64) -> FileSeal {
-    seal(.pack, number: number.rawValue, salt: salt)
+  func seal(pack number: FileNumber, salt: UInt64) -> FileSeal? {
+    seal(.pack, number: number, salt: salt)
   }
 
   /// What seals the file of one content.
-  func seal(content number: FileNumber, salt: UInt64) -> FileSeal {
-    seal(.content, number: number.rawValue, salt: salt)
+  func seal(content number: FileNumber, salt: UInt64) -> FileSeal? {
+    seal(.content, number: number, salt: salt)
   }
 }
 
 extension [PackEntryDraft] {
-  /// Bytes of all entries.
-  fileprivate var length: Int { reduce(0) { $0 + $1.entryLength } }
+  /// Bytes of all entries, in a pack that is sealed; a few less in one in the clear.
+  fileprivate var length: Int { reduce(0) { $0 + $1.entryLength(isSealed: true) } }
 }

@@ -95,18 +95,26 @@ extension Engine {
     _ cursor: HistoryCursor
   ) async throws(EngineError) -> (HistoryCursor, [LoggedCommit]) {
     try await storage.views.current.reads.perform { [self] (_) throws(EngineError) in
-      guard let extent = historyExtent else {
+      guard var extent = historyExtent else {
         throw .notInHistory(reason: "no history of commits is kept")
       }
-      var cursor = cursor
-      do throws(EngineError) {
-        let commits = try cursor.read(extent, in: storage.directory, storage.identity)
-        return (cursor, commits)
-      } catch {
-        // A log may have gone meanwhile because it was too old.
-        guard let later = historyExtent, later.start.sequence > cursor.position.sequence
-        else { throw error }
-        throw .notInHistory(reason: "the commits were kept no more when they were read")
+      while true {
+        var moved = cursor
+        do throws(EngineError) {
+          let commits = try moved.read(extent, in: storage.directory, storage.identity)
+          return (moved, commits)
+        } catch {
+          guard let later = historyExtent else { throw error }
+          // A log may have gone meanwhile because it was too old.
+          if later.start.sequence > moved.position.sequence {
+            throw .notInHistory(reason: "the commits were kept no more when they were read")
+          }
+          // Or because its commits are in another by now.
+          guard error.isMissingFile, later.logs.map(\.number) != extent.logs.map(\.number) else {
+            throw error
+          }
+          extent = later
+        }
       }
     }
   }

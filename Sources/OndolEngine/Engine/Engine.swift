@@ -240,23 +240,11 @@ package final class Engine: Sendable {
     }
   }
 
-  private func refuseWhenReadOnly() throws(EngineError) {
+  func refuseWhenReadOnly() throws(EngineError) {
     if isReadOnly { throw .readOnly }
   }
 
   // MARK: - Upkeep
-
-  /// The database's keys; nil where it is in the clear.
-  package var keyring: Keyring? { storage.directory.keyring }
-
-  /// Has the superblock keep the database's key so, and no more as before. On the device once this
-  /// returns.
-  package func keep(_ kept: [UInt8]) async throws(EngineError) {
-    try refuseWhenReadOnly()
-    try await storage.perform { (storage) throws(EngineError) in
-      try storage.manifest.keep(kept)
-    }
-  }
 
   /// Starts work that nobody waits for; nil when the database is closed. Closing cancels the work's
   /// task and waits for it.

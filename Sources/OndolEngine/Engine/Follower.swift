@@ -14,7 +14,7 @@
 
 /// Reads a database's files anew for an engine that only reads.
 final class Follower: Sendable {
-  private let directory: any Directory
+  private let directory: KeyedDirectory
   private let environment: Environment
   private let options: EngineOptions
   private let cache: BlockCache
@@ -27,7 +27,7 @@ final class Follower: Sendable {
   static let attempts = 16
 
   private init(
-    showing sighting: Sighting, in directory: any Directory, environment: Environment,
+    showing sighting: Sighting, in directory: KeyedDirectory, environment: Environment,
     options: EngineOptions, cache: BlockCache, valueFiles: ValueFiles
   ) {
     shown = Guarded(sighting)
@@ -67,9 +67,9 @@ final class Follower: Sendable {
       recovered: sighting.line, views: views, environment: environment, options: options,
       identity: identity, syncWorker: logWorker, cache: cache, refusal: .readOnly)
     let storage = Storage(
-      directory: directory, lock: NoLock(), environment: environment, options: options,
-      manifest: sighting.groundwork.manifest, views: views, sequencer: sequencer, cache: cache,
-      valueFiles: valueFiles, maintenance: maintenance)
+      directory: directory, keyed: directory, lock: NoLock(), environment: environment,
+      options: options, manifest: sighting.groundwork.manifest, views: views,
+      sequencer: sequencer, cache: cache, valueFiles: valueFiles, maintenance: maintenance)
     let follower = Follower(
       showing: sighting, in: directory, environment: environment, options: options, cache: cache,
       valueFiles: valueFiles)

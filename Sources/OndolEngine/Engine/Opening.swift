@@ -64,6 +64,7 @@ struct Opening: Sendable {
   private let options: EngineOptions
   private var environment: Environment
   private let directory: SyncedDirectory
+  private let keyed: KeyedDirectory
   private let lock: any DirectoryLock
   private let manifest: Manifest
   private let memtables: [[Memtable]]
@@ -82,6 +83,7 @@ struct Opening: Sendable {
     self.options = options
     self.environment = environment
     directory = claim.directory
+    keyed = claim.keyed
     lock = claim.lock
     do throws(EngineError) {
       let isBlank = try Self.isBlank(claim.names, directory)
@@ -204,9 +206,12 @@ struct Opening: Sendable {
     claim.keyed.use(
       try superblock.unlock(
         with: environment.vault, at: claim.path, random: environment.random))
-    return try Manifest.load(
+    let manifest = try Manifest.load(
       superblock, directory: directory, environment: environment,
       rotationSize: options.manifestSize, limits: options.manifestLimits)
+    // What is new from here on is sealed as the superblock says.
+    if let change = superblock.change { manifest.numbers.stepTo(change.firstOfOthers) }
+    return manifest
   }
 
   // MARK: - The engine
@@ -248,11 +253,10 @@ struct Opening: Sendable {
     let sequencer = Sequencer(
       recovered: recovered, views: views, environment: environment, options: options,
       identity: manifest.superblock.identity, syncWorker: logWorker, cache: cache,
-      isSealed: directory.keyring != nil,
       refusal: isRemote ? .unsupported(reason: Engine.noFiles) : nil)
     directory.observeFailure { [weak sequencer] in _ = sequencer?.fail($0) }
     let storage = Storage(
-      directory: directory, lock: lock, environment: environment, options: options,
+      directory: directory, keyed: keyed, lock: lock, environment: environment, options: options,
       manifest: manifest, views: views, sequencer: sequencer, cache: cache,
       valueFiles: valueFiles, maintenance: maintenance, unfinished: replacement.map { ($0, names) })
     // Where it fails for the moment, whoever writes first tries again.

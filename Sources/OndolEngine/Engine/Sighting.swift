@@ -7,12 +7,15 @@ struct Groundwork: Sendable {
   let manifest: Manifest
   private let manifestSize: UInt64
 
-  /// Reads them.
+  /// Reads them, and has the directory's keys be what they say.
   init(
-    in directory: any Directory, _ environment: Environment, _ options: EngineOptions
+    in directory: KeyedDirectory, _ environment: Environment, _ options: EngineOptions
   ) throws(EngineError) {
     superblock = try Self.superblock(in: directory)
-    try superblock.refuseForgery(directory.keyring)
+    directory.use(
+      try superblock.unlock(
+        after: directory.keyring, with: environment.vault, at: directory.path,
+        random: environment.random))
     // First its size: an edit that comes between the two is then seen by the next look.
     manifestSize = try Self.manifestSize(superblock, in: directory)
     manifest = try Manifest.load(

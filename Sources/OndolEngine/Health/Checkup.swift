@@ -6,9 +6,16 @@
 package struct Checkup: Sendable {
   private let directory: any Directory
   private let environment: Environment
+  /// Where the keys are, of a database that somebody else may have open and change them.
+  private let keyed: KeyedDirectory?
 
   package init(of directory: any Directory, environment: Environment) {
+    self.init(of: directory, keyed: nil, environment: environment)
+  }
+
+  private init(of directory: any Directory, keyed: KeyedDirectory?, environment: Environment) {
     self.directory = FrugalDirectory(directory, limit: Self.fileLimit, isShared: true)
+    self.keyed = keyed
     self.environment = environment
   }
 
@@ -17,10 +24,18 @@ package struct Checkup: Sendable {
 
   /// For the database in the directory at `path`, which must be there.
   package init(ofDatabaseAt path: String, environment: Environment) throws(EngineError) {
-    self.init(
-      of: try environment.unlocked(
-        try environment.fileSystem.openDirectory(at: path, create: false)),
-      environment: environment)
+    let keyed = try environment.unlocked(
+      try environment.fileSystem.openDirectory(at: path, create: false))
+    self.init(of: keyed, keyed: keyed, environment: environment)
+  }
+
+  /// Takes the keys that the superblock has now, where they can be opened.
+  private func lookForKeys() {
+    guard let keyed, let superblock = try? Groundwork.superblock(in: keyed),
+      let keyring = try? superblock.unlock(
+        after: keyed.keyring, with: environment.vault, at: keyed.path, random: environment.random)
+    else { return }
+    keyed.use(keyring)
   }
 
   /// Everything that is wrong with the files.
@@ -50,7 +65,7 @@ package struct Checkup: Sendable {
     _ progress: (_ done: UInt64, _ total: UInt64) -> Void
   ) async throws(EngineError) -> [StorageFinding] {
     let examination = try await worker.perform { () throws(EngineError) in
-      try FileExamination.settled(of: directory, environment: environment)
+      try FileExamination.settled(of: directory, environment: environment, lookForKeys)
     }
     var findings = examination.findings
     guard readsBlocks else { return findings }

@@ -29,12 +29,13 @@ struct FileExamination: Sendable {
   }
 
   /// Looks until two looks in a row agree, since what a writer is writing looks like damage; what
-  /// only one of the last two saw is left out.
+  /// only one of the last two saw is left out. `prepare` is called before each look but the first.
   static func settled(
-    of directory: any Directory, environment: Environment
+    of directory: any Directory, environment: Environment, _ prepare: () -> Void
   ) throws(EngineError) -> FileExamination {
     var last = try FileExamination(of: directory, environment: environment)
     for _ in 0..<attempts where !last.findings.isEmpty {
+      prepare()
       var next = try FileExamination(of: directory, environment: environment)
       if next.findings == last.findings { return next }
       let common = Set(last.findings)

@@ -140,7 +140,7 @@ package final class SalvageReader {
     salts[pointer.file] = salt
     let seal =
       seals[pointer.file]
-      ?? directory.keyring?.seal(.values, number: pointer.file.rawValue, salt: salt)
+      ?? directory.keyring?.seal(.values, number: pointer.file, salt: salt)
     seals[pointer.file] = seal
     do throws(MalformedBytes) {
       if let seal {

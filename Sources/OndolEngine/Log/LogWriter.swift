@@ -62,12 +62,12 @@ struct SpareLog: Sendable {
 
 extension Keyring {
   /// What seals the frames of a log.
-  func seal(log number: FileNumber, salt: UInt64) -> FileSeal {
-    seal(.log, number: number.rawValue, salt: salt)
+  func seal(log number: FileNumber, salt: UInt64) -> FileSeal? {
+    seal(.log, number: number, salt: salt)
   }
 
   /// What seals the frames of the log with this header.
-  func seal(_ header: LogHeader) -> FileSeal { seal(log: header.number, salt: header.salt) }
+  func seal(_ header: LogHeader) -> FileSeal? { seal(log: header.number, salt: header.salt) }
 }
 
 /// What every frame of one commit shares.
@@ -75,6 +75,22 @@ struct FrameContext: Sendable {
   var sequence: SequenceNumber
   var time: Int64
   var syncedThrough: LogPosition
+}
+
+/// Bytes that a commit's frames take, in a log in the clear and in one that is sealed: it goes into
+/// either.
+struct FrameLength: Sendable {
+  var clear: Int
+  var sealed: Int
+
+  func bytes(sealedBy seal: FileSeal?) -> UInt64 { UInt64(seal == nil ? clear : sealed) }
+}
+
+extension FrameLength {
+  init(ofPayload payload: Int) {
+    clear = FrameBuilder.length(ofPayload: payload)
+    sealed = FrameBuilder.length(ofPayload: payload, isSealed: true)
+  }
 }
 
 /// Makes frames out of a batch's bytes.

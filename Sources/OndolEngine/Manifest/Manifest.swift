@@ -220,16 +220,14 @@ final class Manifest: @unchecked Sendable {
     try? directory.remove(old.manifest.manifestName)
   }
 
-  /// Has the superblock keep the database's key so, and in no slot as before.
-  func keep(_ kept: [UInt8]) throws(EngineError) {
+  /// Has the superblock say of the database's keys what `keyring` says, in every slot. `use` is
+  /// told when it cannot fail any more for the moment.
+  func write(_ keyring: Keyring, _ use: (Keyring) -> Void) throws(EngineError) {
     if let failure { throw failure }
-    guard let keyring = directory.keyring else {
-      throw .invalid(reason: "the database is not encrypted")
-    }
     try secureFoundation()
     let slots = try directory.open(Superblock.name, access: .readWrite)
     try Superblock.makeRoom(in: slots)
-    keyring.keep(kept)
+    use(keyring)
     // Each writing leaves half of the slots as they are.
     for _ in 0..<2 {
       superblock.epoch += 1
@@ -237,6 +235,12 @@ final class Manifest: @unchecked Sendable {
       superblock.prove(with: keyring)
       try final { () throws(EngineError) in try superblock.write(to: slots) }
     }
+  }
+
+  /// Begins the next file when this one has a number before `border`.
+  func leave(before border: FileNumber) throws(EngineError) {
+    if let failure { throw failure }
+    if superblock.manifest < border { try rotate(to: state) }
   }
 
   /// Before the first change after opening, and before anything is removed: writes the superblock,

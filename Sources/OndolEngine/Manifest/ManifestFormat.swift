@@ -76,7 +76,7 @@ struct ManifestHeader: Equatable {
 
 extension Keyring {
   /// What seals the edits of the manifest with this header.
-  func seal(_ header: ManifestHeader) -> FileSeal {
-    seal(.manifest, number: header.number.rawValue, salt: header.salt)
+  func seal(_ header: ManifestHeader) -> FileSeal? {
+    seal(.manifest, number: header.number, salt: header.salt)
   }
 }

@@ -69,6 +69,7 @@ struct ManifestSnapshot {
     _ keyring: Keyring?
   ) throws(EngineError) {
     self.keyring = keyring
+    let isSealed = keyring?.seals(superblock.manifest) ?? false
     var payload: [UInt8] = []
     payload.appendLittleEndian(UInt64(0))
     for change in state.asChanges { change.encode(into: &payload) }
@@ -77,7 +78,7 @@ struct ManifestSnapshot {
         reason: "the list of files would have \(payload.count) bytes and may have \(limits.state)")
     }
     header = ManifestHeader(
-      version: payload.count <= FrameBuilder.pieceLength(limits.frame, isSealed: keyring != nil)
+      version: payload.count <= FrameBuilder.pieceLength(limits.frame, isSealed: isSealed)
         ? .wholeEdits : .editsInParts,
       number: superblock.manifest, identity: superblock.identity, salt: salt)
     self.state = state

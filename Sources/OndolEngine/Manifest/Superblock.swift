@@ -17,8 +17,12 @@ struct Superblock: Sendable, Equatable {
   /// What one must know to open a database, by bit: that blocks, values, frames and contents are
   /// encrypted. Versions that did not know it say so by name.
   private static let encryptionBit = 0
+  /// That files before some number are sealed otherwise than those from it on.
+  private static let changeBit = 1
+  private static let changeOffset = 104
   private static let keptOffset = 128
-  private static let proofOffset = keptOffset + SealFormat.keptLength
+  private static let olderOffset = keptOffset + SealFormat.keptLength
+  private static let proofOffset = 1152
   private static let checksumOffset = 4088
   private static let checksumSeed: UInt64 = 0x4F4E_444F_4C53_4221
 
@@ -30,7 +34,9 @@ struct Superblock: Sendable, Equatable {
   var created: Int64
   var written: Int64
   /// What is kept of the key of an encrypted database.
-  var kept: [UInt8]?
+  private(set) var kept: [UInt8]?
+  /// The change of keys that is under way, in one that has any.
+  private(set) var change: KeyChange?
   /// What shows that whoever wrote all this had the key.
   private(set) var proof: [UInt8] = []
 
@@ -75,7 +81,8 @@ struct Superblock: Sendable, Equatable {
     bytes.appendLittleEndian(Self.minor)
     bytes.appendLittleEndian(UInt32(Self.slotLength))
     // Feature flags: to open at all, to write, and those one may ignore.
-    bytes.appendLittleEndian(kept == nil ? UInt64(0) : 1 << UInt64(Self.encryptionBit))
+    let encryption: UInt64 = kept == nil ? 0 : 1 << UInt64(Self.encryptionBit)
+    bytes.appendLittleEndian(encryption | (change == nil ? 0 : 1 << UInt64(Self.changeBit)))
     for _ in 0..<2 { bytes.appendLittleEndian(UInt64(0)) }
     bytes.appendLittleEndian(identity.low)
     bytes.appendLittleEndian(identity.high)
@@ -86,10 +93,15 @@ struct Superblock: Sendable, Equatable {
     bytes.appendLittleEndian(UInt32(0))
     bytes.appendLittleEndian(created)
     bytes.appendLittleEndian(written)
-    if let kept {
-      bytes.append(contentsOf: repeatElement(0, count: Self.keptOffset - bytes.count))
-      bytes += kept
+    guard let kept else { return bytes }
+    if let change {
+      precondition(bytes.count == Self.changeOffset, "fields in front of what is read there")
+      bytes.appendLittleEndian(change.border.rawValue)
+      bytes.appendLittleEndian(UInt32((change.wasSealed ? 1 : 0) | (change.isSealed ? 2 : 0)))
     }
+    bytes.append(contentsOf: repeatElement(0, count: Self.keptOffset - bytes.count))
+    bytes += kept + (change?.older ?? [])
+    bytes.append(contentsOf: repeatElement(0, count: Self.proofOffset - bytes.count))
     return bytes
   }
 
@@ -200,13 +212,19 @@ struct Superblock: Sendable, Equatable {
       if incompatible >> UInt64(encryptionBit) & 1 == 1 {
         var rest = ByteReader(bytes.extracting(droppingFirst: keptOffset))
         superblock.kept = try rest.take(SealFormat.keptLength).array
+        if incompatible >> UInt64(changeBit) & 1 == 1 {
+          superblock.change = try change(in: bytes)
+        }
+        rest = ByteReader(bytes.extracting(droppingFirst: proofOffset))
         superblock.proof = try rest.take(SealFormat.proofLength).array
       }
       found = superblock
     } catch {
       return nil
     }
-    let unknown = incompatible & ~(1 << UInt64(encryptionBit))
+    // A change of keys without a key is none.
+    let known: UInt64 = found.kept == nil ? 0 : 1 << UInt64(encryptionBit) | 1 << UInt64(changeBit)
+    let unknown = incompatible & ~known
     guard foundMajor == major, unknown == 0, readOnly == 0 else {
       throw .needsNewerVersion(
         file: name,
@@ -215,6 +233,24 @@ struct Superblock: Sendable, Equatable {
     }
     guard (1...1024).contains(found.shardCount) else { return nil }
     return found
+  }
+
+  private static func change(in bytes: RawSpan) throws(MalformedBytes) -> KeyChange {
+    var reader = ByteReader(bytes.extracting(droppingFirst: changeOffset))
+    let border = FileNumber(rawValue: try reader.littleEndian())
+    let flags: UInt32 = try reader.littleEndian()
+    guard border.isPossible, (1...3).contains(flags) else {
+      throw MalformedBytes(at: changeOffset, "a change of keys that there cannot be")
+    }
+    var change = KeyChange(border: border, wasSealed: flags & 1 == 1, isSealed: flags & 2 == 2)
+    guard change.firstOfOthers.isPossible else {
+      throw MalformedBytes(at: changeOffset, "a change of keys behind all files")
+    }
+    if change.hasTwoKeys {
+      var rest = ByteReader(bytes.extracting(droppingFirst: olderOffset))
+      change.older = try rest.take(SealFormat.wrappedLength).array
+    }
+    return change
   }
 
   // MARK: - Keys
@@ -235,25 +271,52 @@ struct Superblock: Sendable, Equatable {
     guard let key = try vault.openKey(kept, for: identity) else {
       throw .locked(path: path, reason: "the key is another one")
     }
-    let keyring = Keyring(key, kept: kept, identity: identity, random: random)
-    try refuseForgery(keyring)
-    return keyring
-  }
-
-  /// Throws when somebody without the keys wrote this.
-  func refuseForgery(_ keyring: Keyring?) throws(EngineError) {
-    guard let keyring else { return }
-    guard kept != nil, keyring.proof(of: encodeProved()) == proof else {
+    // Vouched for by the newest key, before anything is done with another.
+    guard key.proof(of: encodeProved()) == proof else {
       throw .corrupt(
         file: Self.name, offset: UInt64(Self.proofOffset),
         reason: "it was not written with the database's key")
     }
+    guard let change else {
+      return Keyring(key, kept: kept, identity: identity, random: random)
+    }
+    guard
+      let keyring = Keyring(key, kept: kept, change, identity: identity, random: random)
+    else {
+      throw .corrupt(
+        file: Self.name, offset: UInt64(Self.olderOffset),
+        reason: "the key that older files are sealed with cannot be opened")
+    }
+    return keyring
+  }
+
+  /// The keys as this says them, for who has those that an earlier superblock had: mostly the same.
+  ///
+  /// - Throws: as `unlock`, and `.notEncrypted` where keys are gone and nothing had said that they
+  ///   would be.
+  func unlock(
+    after earlier: Keyring?, with vault: (any Vault)?, at path: String,
+    random: @escaping @Sendable () -> UInt64
+  ) throws(EngineError) -> Keyring? {
+    if kept == nil {
+      guard let earlier, earlier.kept != nil else { return earlier }
+      // Only who saw that keys were to go can believe that they are gone.
+      guard let change = earlier.change, !change.isSealed else {
+        throw .notEncrypted(path: path)
+      }
+      return earlier.finishingChange()
+    }
+    if let earlier, earlier.change == change, earlier.proof(of: encodeProved()) == proof {
+      return earlier
+    }
+    return try unlock(with: vault, at: path, random: random)?.remembering(earlier)
   }
 
   /// Notes what only who has the keys can write. To be called after every change.
   mutating func prove(with keyring: Keyring?) {
     kept = keyring?.kept
-    proof = keyring?.proof(of: encodeProved()) ?? []
+    change = keyring?.change
+    proof = keyring?.kept == nil ? [] : keyring?.proof(of: encodeProved()) ?? []
   }
 
   /// Features in words.

@@ -85,8 +85,8 @@ struct LogReplacement: Sendable {
   }
 }
 
-/// Writes commits that were recovered into one new log.
-private struct LogRewriter {
+/// Writes commits that were read into one new log.
+struct LogRewriter {
   private let file: any File
   private let salt: UInt64
   private let seal: FileSeal?
@@ -117,6 +117,11 @@ private struct LogRewriter {
   mutating func seal(_ sequence: SequenceNumber, time: Int64) throws(EngineError) {
     bytes += FrameBuilder.buildSeal(
       context(sequence, time), salt: salt, offset: offset, seal: seal)
+    try finish()
+  }
+
+  /// Has everything be on the device.
+  mutating func finish() throws(EngineError) {
     try flush()
     try file.sync()
   }

@@ -59,7 +59,7 @@ package struct DatabaseIdentity: Sendable, Hashable {
   }
 
   /// Its sixteen bytes.
-  var bytes: [UInt8] {
+  package var bytes: [UInt8] {
     var bytes: [UInt8] = []
     bytes.appendLittleEndian(low)
     bytes.appendLittleEndian(high)

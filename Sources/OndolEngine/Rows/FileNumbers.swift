@@ -22,6 +22,11 @@ final class FileNumbers: Sendable {
     }
   }
 
+  /// Steps over all numbers before `next`.
+  func stepTo(_ next: FileNumber) {
+    counter.withLock { $0 = max($0, next.rawValue) }
+  }
+
   /// Steps over `number` and those before; not over one that nobody can have given out.
   func reserve(through number: FileNumber) {
     guard number.isPossible else { return }

@@ -26,7 +26,7 @@ final class ValueFile: Sendable {
     self.shard = shard
     data = DataFile(metadata.number.valueFileName, in: directory)
     seal = directory.keyring?.seal(
-      .values, number: metadata.number.rawValue, salt: metadata.salt)
+      .values, number: metadata.number, salt: metadata.salt)
     self.cache = cache
   }
 

@@ -28,6 +28,12 @@ package protocol MasterKey: AnyObject, Sendable {
 
   /// Thirty-two bytes that only who has the key can make of `bytes`.
   func proof(of bytes: [UInt8]) -> [UInt8]
+
+  /// Another key of the database, for who has this one: `SealFormat.wrappedLength` bytes.
+  func wrap(_ other: any MasterKey, for identity: [UInt8]) -> [UInt8]
+
+  /// The key in such bytes; nil when they were not made with this key and for this database.
+  func unwrap(_ wrapped: [UInt8], for identity: [UInt8]) -> (any MasterKey)?
 }
 
 /// Seals the bytes of one file. A nonce is twelve bytes and used once.
@@ -69,7 +75,9 @@ package enum SealFormat {
   /// Bytes of a tag.
   package static let tagLength = 16
   /// Bytes that the superblock has for what is kept of keys.
-  package static let keptLength = 1024
+  package static let keptLength = 960
+  /// Bytes of a database's key that is sealed with another: a nonce, the key and the tag.
+  package static let wrappedLength = SealNonce.length + 32 + tagLength
   /// Bytes of a proof.
   package static let proofLength = 32
 }
@@ -90,45 +98,6 @@ enum SealedUnit: UInt32, Sendable {
   case section = 1
   case value = 2
   case piece = 3
-}
-
-/// The keys of an open database.
-package final class Keyring: Sendable {
-  /// What the superblock keeps of the key.
-  var kept: [UInt8] { held.withLock { $0 } }
-  private let held: Guarded<[UInt8]>
-  /// The database's sixteen bytes.
-  package let identity: [UInt8]
-  private let key: any MasterKey
-  private let random: @Sendable () -> UInt64
-
-  init(
-    _ key: any MasterKey, kept: [UInt8], identity: [UInt8],
-    random: @escaping @Sendable () -> UInt64
-  ) {
-    self.key = key
-    held = Guarded(kept)
-    self.identity = identity
-    self.random = random
-  }
-
-  /// What seals the file with this number and salt.
-  func seal(_ file: SealedFile, number: UInt64, salt: UInt64) -> FileSeal {
-    var context = identity
-    context.appendLittleEndian(number)
-    context.appendLittleEndian(salt)
-    context.append(file.rawValue)
-    return FileSeal(key.cipher(for: context), random: random)
-  }
-
-  /// The key's bytes, for whoever wraps it.
-  package var secret: [UInt8] { key.secret }
-
-  /// Has the superblock keep the key otherwise from its next writing on.
-  func keep(_ kept: [UInt8]) { held.withLock { $0 = kept } }
-
-  /// What shows that whoever wrote `bytes` had the key.
-  func proof(of bytes: [UInt8]) -> [UInt8] { key.proof(of: bytes) }
 }
 
 /// Seals and opens what is in one file, each unit by its place.

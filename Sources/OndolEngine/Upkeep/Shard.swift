@@ -136,6 +136,25 @@ actor Shard {
     }
   }
 
+  /// The next segment to be written anew because of its number, in the place of a major job; nil
+  /// when there is none that can be.
+  func takeRewriting(before border: FileNumber) async -> CompactionJob? {
+    taken[.merging] = nil
+    while true {
+      let start = storage.merging.start
+      let plan = storage.picker.rewriting(
+        view.state, before: border, around: barriers(beside: .merging))
+      if let plan {
+        taken[.merging] = Set(plan.segments.map(\.number))
+        return CompactionJob(plan, shard: index, start, storage, isAskedFor: true)
+      }
+      // What the other merge takes is rewritten by it, or left for the next look.
+      guard taken[.mergingFlushed] != nil else { return nil }
+      await take(.mergingFlushed)
+      end(.mergingFlushed)
+    }
+  }
+
   func endMajorCompaction() {
     taken[.merging] = nil
     end(.merging)

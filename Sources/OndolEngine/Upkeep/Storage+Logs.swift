@@ -91,7 +91,7 @@ extension Storage {
     }
   }
 
-  private func createLog(prewritten: UInt64) throws(EngineError) -> SpareLog {
+  func createLog(prewritten: UInt64) throws(EngineError) -> SpareLog {
     let number = manifest.allocate()
     do throws(EngineError) {
       let file = try directory.create(number.logName)
@@ -193,13 +193,13 @@ extension Storage {
   // MARK: - History
 
   /// Whether the options say something else about history than the manifest does.
-  private var mustChangeHistory: Bool {
+  var mustChangeHistory: Bool {
     (manifest.state.history == nil) != (options.historyRetention == nil)
   }
 
   /// Begins or ends the history as the options say. Done before the first log is handed out, so
   /// that no commit is taken for one with an annotation that has none.
-  private func changeHistory() throws(EngineError) {
+  func changeHistory() throws(EngineError) {
     guard mustChangeHistory else { return }
     let history = options.historyRetention.map { _ in History(start: sequencer.lastPlaced) }
     try manifest.commit(History.changes(from: manifest.state.history, to: history))

@@ -8,6 +8,8 @@ internal import Synchronization
 /// Files and how they become part of the database.
 final class Storage: Sendable {
   let directory: any Directory
+  /// Where the directory has its keys from.
+  let keyed: KeyedDirectory
   /// Held here, so that nobody else opens the directory as long as work on it may be under way,
   /// even when the engine was let go without being closed.
   let lock: any DirectoryLock
@@ -39,12 +41,13 @@ final class Storage: Sendable {
   let isRecovering: Atomic<Bool>
 
   init(
-    directory: any Directory, lock: any DirectoryLock, environment: Environment,
-    options: EngineOptions, manifest: Manifest, views: ViewHolder, sequencer: Sequencer,
-    cache: BlockCache, valueFiles: ValueFiles, maintenance: any Worker,
+    directory: any Directory, keyed: KeyedDirectory, lock: any DirectoryLock,
+    environment: Environment, options: EngineOptions, manifest: Manifest, views: ViewHolder,
+    sequencer: Sequencer, cache: BlockCache, valueFiles: ValueFiles, maintenance: any Worker,
     unfinished: UnfinishedRecovery? = nil
   ) {
     self.directory = directory
+    self.keyed = keyed
     self.lock = lock
     self.environment = environment
     self.options = options
@@ -201,11 +204,15 @@ final class Storage: Sendable {
     let gathering = ValueGathering(shard.values, fileSize: options.valueFileSize)
     var options = options
     options.valueFileSize = Int(clamping: gathering.fileSize)
+    var emptied = gathering.filesToEmpty(merging: segments)
+    if let border = directory.keyring?.change?.border {
+      // Values go where what is new goes.
+      emptied.formUnion(segments.flatMap(\.valueReferences).map(\.file).filter { $0 < border })
+    }
     return SegmentFiles(
       directory: directory, numbers: manifest.numbers, identity: identity, options: options,
       random: environment.random,
-      emptied: valueFiles.files(
-        gathering.filesToEmpty(merging: segments).subtracting(damaged.barriers.numbers)))
+      emptied: valueFiles.files(emptied.subtracting(damaged.barriers.numbers)))
   }
 
   /// Makes the result of a merge count. False, and nothing has happened, when keyspaces were

@@ -303,6 +303,30 @@ final class Upkeep: Sendable {
     progress(total, total)
   }
 
+  /// Writes every segment anew that has a number before `border`, or rows that point to values in
+  /// such a file. `progress` gets the bytes that each step has merged.
+  func rewrite(
+    before border: FileNumber, _ progress: (UInt64) -> Void
+  ) async throws(EngineError) {
+    storage.damaged.forgetUnreadable()
+    for shard in shards {
+      await shard.beginMajorCompaction()
+      do throws(EngineError) {
+        while let job = await shard.takeRewriting(before: border) {
+          try refuseWhenStopped()
+          _ = try await job.run { progress($0) }
+          try refuseWhenStopped()
+        }
+      } catch {
+        await shard.endMajorCompaction()
+        throw error
+      }
+      await shard.endMajorCompaction()
+    }
+    let states = storage.views.current.shards.map(\.state)
+    if let error = storage.damaged.current(in: states, before: border).first { throw error }
+  }
+
   /// Waits for as long as `bytes` take at so many a second, or until it must stop.
   private func rest(after bytes: UInt64, _ bytesPerSecond: UInt64) async {
     var left = Int64(min(3.6e9, Double(bytes) / Double(max(1, bytesPerSecond)) * 1e6))

@@ -15,6 +15,18 @@ enum DatabaseKey {
 
   /// Takes the key from a file.
   static func read(_ file: String) throws(ValidationError) {
+    let key = try key(in: file)
+    read.withLock { $0 = key }
+  }
+
+  /// Takes a passphrase from a file's first line.
+  static func readPassphrase(_ file: String) throws(ValidationError) {
+    let passphrase = try passphrase(in: file)
+    read.withLock { $0 = passphrase }
+  }
+
+  /// The key in a file.
+  static func key(in file: String) throws(ValidationError) -> Database.Encryption {
     guard let bytes = try? Data(contentsOf: URL(filePath: file)) else {
       throw ValidationError("the key file \(file) cannot be read")
     }
@@ -22,17 +34,17 @@ enum DatabaseKey {
       throw ValidationError(
         "a key file has \(Database.Encryption.keyLength) bytes, and \(file) has \(bytes.count)")
     }
-    read.withLock { $0 = .key(bytes) }
+    return .key(bytes)
   }
 
-  /// Takes a passphrase from a file's first line.
-  static func readPassphrase(_ file: String) throws(ValidationError) {
+  /// The passphrase in a file's first line.
+  static func passphrase(in file: String) throws(ValidationError) -> Database.Encryption {
     guard let text = try? String(contentsOf: URL(filePath: file), encoding: .utf8) else {
       throw ValidationError("the passphrase file \(file) cannot be read as UTF-8")
     }
     let line = String(text.prefix { !$0.isNewline })
     guard !line.isEmpty else { throw ValidationError("the first line of \(file) is empty") }
-    read.withLock { $0 = .passphrase(line) }
+    return .passphrase(line)
   }
 
   /// The key, if there is one.

@@ -68,7 +68,11 @@ struct DatabaseArgument: ParsableArguments {
       guard ShellSession.mayWrite(to: place) else {
         throw CommandFailure(.readOnly, "the shell is for reading; open it with --write to write")
       }
-      return try await Interruption.whileWriting { try await run(writing: true, body) }
+      return try await Interruption.whileWriting {
+        try await run(body) { () async throws(CommandFailure) in
+          try await Database.open(at: place, writing: true)
+        }
+      }
     } catch let error as DatabaseError {
       throw CommandFailure(error)
     }
@@ -79,13 +83,17 @@ struct DatabaseArgument: ParsableArguments {
   private func look<Result>(_ body: (Database) async throws -> Result) async throws -> Result {
     if !isOnServer { _ = try directory() }
     if let held = ShellSession.held(at: place) { return try await body(held) }
-    return try await run(writing: false, body)
+    return try await run(body) { () async throws(CommandFailure) in
+      try await Database.open(at: place, writing: false)
+    }
   }
 
-  private func run<Result>(
-    writing: Bool, _ body: (Database) async throws -> Result
+  /// Runs `body` with the database that `open` opens.
+  func run<Result>(
+    _ body: (Database) async throws -> Result,
+    open: () async throws(CommandFailure) -> Database
   ) async throws -> Result {
-    let database = try await Database.open(at: place, writing: writing)
+    let database = try await open()
     do {
       let result = try await body(database)
       try await database.close()

@@ -37,7 +37,8 @@ import Testing
 
     /// Places a commit whose frames have so many bytes; nil when there is something to wait for.
     mutating func place(_ length: Int, isPuttingOff: Bool = false) -> LogSpace.Place? {
-      let answer = logs.place(length, after: commits, isPuttingOff: isPuttingOff)
+      let answer = logs.place(
+        FrameLength(clear: length, sealed: length), after: commits, isPuttingOff: isPuttingOff)
       guard case .place(let place) = answer else { return nil }
       _ = commits.place(
         time: commits.nextTime(now: 0), end: place.log.position(of: place.end),
@@ -53,7 +54,8 @@ import Testing
     /// What a commit would have to wait for; nothing happens to the logs.
     func missing(_ length: Int) -> MissingSpace? {
       var logs = logs
-      guard case .needsSpace(let space) = logs.place(length, after: commits, isPuttingOff: false)
+      let frames = FrameLength(clear: length, sealed: length)
+      guard case .needsSpace(let space) = logs.place(frames, after: commits, isPuttingOff: false)
       else { return nil }
       return space
     }

@@ -101,10 +101,10 @@ private let entry = SealedUnitCase(
   testDescription: "an entry of a pack",
   write: { contents, offset, seal in
     let draft = PackEntryDraft(
-      contents, digest: Array(repeating: 9, count: 32), compress: true, isSealed: seal != nil)
+      contents, digest: Array(repeating: 9, count: 32), compress: true)
     var bytes: [UInt8] = []
     draft.append(to: &bytes, salt: salt, offset: offset, seal: seal)
-    return Array(bytes.prefix(draft.entryLength))
+    return Array(bytes.prefix(draft.entryLength(isSealed: true)))
   },
   mend: { bytes, offset in
     let seed = contextSeed(salt: salt, offset: offset)
@@ -146,12 +146,12 @@ private let entry = SealedUnitCase(
     return Keyring(key, kept: kept, identity: identity) { random.withLock { $0.next() } }
   }
 
-  private static func seal(_ number: UInt64, _ keyring: Keyring) -> FileSeal {
-    keyring.seal(.segment, number: number, salt: salt)
+  private static func seal(_ number: UInt64, _ keyring: Keyring) throws -> FileSeal {
+    try #require(keyring.seal(.segment, number: FileNumber(rawValue: number), salt: salt))
   }
 
   @Test(arguments: cases) private func `Every bit counts`(unit: SealedUnitCase) throws {
-    let seal = Self.seal(7, try Self.keyring())
+    let seal = try Self.seal(7, Self.keyring())
     var random = SeededRandom(seed: 2)
     for length in [40, 300] {
       let contents = random.bytes(length)
@@ -174,7 +174,7 @@ private let entry = SealedUnitCase(
     unit: SealedUnitCase
   ) throws {
     let keyring = try Self.keyring()
-    let seal = Self.seal(7, keyring)
+    let seal = try Self.seal(7, keyring)
     let contents = [UInt8](repeating: 3, count: 100) + Array(0..<100)
     let bytes = try unit.write(contents, 4_096, seal)
     var moved = bytes
@@ -182,8 +182,9 @@ private let entry = SealedUnitCase(
     #expect(throws: MalformedBytes.self) { try unit.read(moved, 8_192, seal) }
     // Another file, the same numbers in another kind of file, salt or database.
     let others = [
-      Self.seal(8, keyring), keyring.seal(.values, number: 7, salt: salt),
-      keyring.seal(.segment, number: 7, salt: salt + 1), Self.seal(7, try Self.keyring()),
+      try Self.seal(8, keyring), try #require(keyring.seal(.values, number: number, salt: salt)),
+      try #require(keyring.seal(.segment, number: number, salt: salt + 1)),
+      try Self.seal(7, Self.keyring()),
     ]
     for other in others {
       #expect(throws: MalformedBytes.self) { try unit.read(bytes, 4_096, other) }
@@ -194,7 +195,7 @@ private let entry = SealedUnitCase(
   }
 
   @Test func `A filter is stored by the page, and every page opens by itself`() throws {
-    let seal = Self.seal(7, try Self.keyring())
+    let seal = try Self.seal(7, Self.keyring())
     var random = SeededRandom(seed: 5)
     for lines in [1, 63, 64, 65, 200] {
       let filter = random.bytes(lines * Filter.lineBytes)

@@ -8,7 +8,7 @@
 // nothing may be left then that nobody holds, and the database finds nothing wrong with itself.
 
 import Logging
-internal import Ondol
+package import Ondol
 package import OndolEngine
 
 /// An open database of blobs.
@@ -18,7 +18,7 @@ package struct BlobSubject: CrashSubject {
   /// The keyspace of a workload whose rows are objects.
   private static let objects: UInt32 = 0x1000
 
-  private let database: Database
+  package let database: Database
   private let path: String
   private let environment: Environment
   private let chance: Guarded<SeededRandom>

@@ -12,7 +12,7 @@ package struct EngineSubject: CrashSubject {
   /// does; no workload sees them.
   private static let scratch: Range<UInt32> = 0x1800..<0x2000
 
-  private let engine: Engine
+  package let engine: Engine
   private let keyspace: Guarded<UInt32>
 
   /// Opens the engine at a fixed place in the world's file system.

@@ -12,6 +12,8 @@ package final class SealOracle: Vault {
     var files: [[UInt8]: Int] = [:]
     var used: Set<Sealing> = []
     var repeated: String?
+    /// How many keys were made.
+    var made = 0
   }
 
   private struct Sealing: Hashable, Sendable {
@@ -19,12 +21,13 @@ package final class SealOracle: Vault {
     var nonce: SealNonce
   }
 
-  private let vault: DatabaseVault
+  private let vaults: [DatabaseVault]
   private let state = Guarded(State())
 
-  /// - Parameter key: the bytes of the app's key.
-  package init(key: [UInt8] = TestedEncryption.key) {
-    vault = DatabaseVault(.key(key))
+  /// - Parameter keys: the bytes of the app's keys. Each key of a database that is made is kept by
+  ///   the next of them, and all open what they can.
+  package init(keys: [[UInt8]] = [TestedEncryption.key]) {
+    vaults = keys.map { DatabaseVault(.key($0)) }
   }
 
   /// How many units were sealed.
@@ -36,14 +39,21 @@ package final class SealOracle: Vault {
   package func makeKey(
     for identity: [UInt8]
   ) throws(EngineError) -> (key: any MasterKey, kept: [UInt8]) {
-    let (key, kept) = try vault.makeKey(for: identity)
+    let number = state.withLock { state in
+      state.made += 1
+      return state.made
+    }
+    let (key, kept) = try vaults[number % vaults.count].makeKey(for: identity)
     return (WatchedKey(key, by: self), kept)
   }
 
   package func openKey(
     _ kept: [UInt8], for identity: [UInt8]
   ) throws(EngineError) -> (any MasterKey)? {
-    try vault.openKey(kept, for: identity).map { WatchedKey($0, by: self) }
+    for vault in vaults {
+      if let key = try vault.openKey(kept, for: identity) { return WatchedKey(key, by: self) }
+    }
+    return nil
   }
 
   fileprivate func note(_ file: [UInt8], _ nonce: SealNonce) {
@@ -75,6 +85,14 @@ private final class WatchedKey: MasterKey {
   var secret: [UInt8] { base.secret }
 
   func proof(of bytes: [UInt8]) -> [UInt8] { base.proof(of: bytes) }
+
+  func wrap(_ other: any MasterKey, for identity: [UInt8]) -> [UInt8] {
+    base.wrap(other, for: identity)
+  }
+
+  func unwrap(_ wrapped: [UInt8], for identity: [UInt8]) -> (any MasterKey)? {
+    base.unwrap(wrapped, for: identity).map { WatchedKey($0, by: oracle) }
+  }
 }
 
 private final class WatchedCipher: FileCipher {

@@ -77,9 +77,9 @@ struct EncryptedPlace {
 }
 
 /// Things to store, all of whose bytes are unlike any others.
-private struct Secrets {
+struct Secrets {
   private(set) var runs: Set<UInt64> = []
-  private var random: SeededRandom
+  private var random: OndolTestKit.SeededRandom
 
   init(seed: UInt64) {
     random = SeededRandom(seed: seed)

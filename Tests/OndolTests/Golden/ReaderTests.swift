@@ -95,6 +95,57 @@ import Testing
     }
   }
 
+  /// In the middle of each change of keys some files have one, and others another or none.
+  @Test func `finds what is there while keys are changed`() async throws {
+    let place = scratch.path("changed")
+    var engineOptions = EngineOptions()
+    engineOptions.valueThreshold = 1_000
+    engineOptions.inlineContentSize = 100
+    engineOptions.packedContentSize = 20_000
+    let database = try await Database.open(
+      at: place, options: Database.Options(shardCount: 2), environment: .live(),
+      engineOptions: engineOptions)
+    var random = OndolTestKit.SeededRandom(seed: 7)
+    func add(_ round: Int) async throws {
+      for number in 0..<20 {
+        let bytes = random.bytes(number % 10 == 0 ? 3_000 : 30)
+        try await database.document("items/i\(round)-\(number)").setData([
+          "bytes": Value.bytes(bytes)
+        ])
+      }
+      for length in [50, 5_000, 70_000] {
+        let blob = try await database.storage.put(random.bytes(length))
+        try await database.document("blobs/b\(round)-\(length)").setData(["blob": blob])
+      }
+    }
+    func read(_ name: String, _ secret: [UInt8]?) async throws {
+      let expected = try await GoldenContent.lines(of: database)
+      try await database.synchronize()
+      let copy = scratch.path(name)
+      try FileManager.default.copyItem(atPath: place, toPath: copy)
+      let key = URL(filePath: scratch.path("\(name).key"))
+      try Data(secret ?? []).write(to: key)
+      let reading = try await IndependentReader.read(
+        URL(filePath: copy), scratch, key: secret == nil ? nil : key)
+      #expect(reading.status == 0, "\(name): \(reading.messages)")
+      #expect(reading.lines.difference(from: expected).isEmpty, "\(name)")
+    }
+    let (one, other) = (TestedEncryption.key, [UInt8](repeating: 5, count: 32))
+    try await add(0)
+    try await database.engine.flush()
+    for (number, secrets) in [(nil, one), (one, other), (other, nil)].enumerated() {
+      let (before, after): ([UInt8]?, [UInt8]?) = secrets
+      try await database.engine.beginKeyChange(to: after.map { DatabaseVault(.key($0)) })
+      try await add(number + 1)
+      try await database.engine.flush()
+      try await add(number + 11)
+      try await read("middle\(number)", after ?? before)
+      try await database.goOnChangingKeys()
+      try await read("end\(number)", after)
+    }
+    try await database.close()
+  }
+
   /// One byte in the middle of every file of rows and contents. What is read is only the log's
   /// business elsewhere: superblocks have copies, and the end of a log may be torn.
   @Test(.disabled(if: GoldenDatabase.makesNew)) func `notices damage`() async throws {

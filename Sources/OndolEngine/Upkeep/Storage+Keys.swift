@@ -1,0 +1,206 @@
+// A change of keys as the maintenance thread carries it out: the superblock says that it began,
+// commits go on in another log, the logs of history are written anew, and once nothing is left of
+// what was before, the superblock forgets the older key. Each step leaves a database that opens.
+//
+// Logs are in the order of their numbers, and recovery reads all from the floor on. So a spare log
+// from before is removed before commits go into one behind it, and the logs of history, which stand
+// in front of the floor, take the numbers that the change has set aside for them.
+
+extension Storage {
+  /// What the superblock says of the database's keys.
+  var keyring: Keyring? { keyed.keyring }
+
+  /// Has the superblock keep the database's key so, and no more as before.
+  func keep(_ kept: [UInt8]) throws(EngineError) {
+    guard let keyring, keyring.kept != nil else {
+      throw .invalid(reason: "the database is not encrypted")
+    }
+    try manifest.write(keyring.keeping(kept)) { keyed.use($0) }
+  }
+
+  /// Has all files that are made from now on be sealed with a key, or be in the clear.
+  ///
+  /// - Parameter new: the key, and what the superblock is to keep of it.
+  func beginKeyChange(to new: (key: any MasterKey, kept: [UInt8])?) throws(EngineError) {
+    let border = try KeyChange.border(behind: manifest.numbers.next)
+    let ring = Keyring.changing(
+      keyring, to: new, from: border, identity: identity.bytes, random: environment.random)
+    // No file has a number behind the border before that is on the device.
+    try manifest.write(ring) { keyed.use($0) }
+    guard let change = ring.change else { return }
+    manifest.numbers.stepTo(change.firstOfOthers)
+  }
+
+  // MARK: - Logs
+
+  /// Has commits go into a log behind the border. False where that cannot be, because the log in
+  /// use has none yet: it would be a gap in the line.
+  func leaveLog(_ change: KeyChange) throws(EngineError) -> Bool {
+    guard sequencer.lastLog < change.border else { return true }
+    // Before a log is handed out, as for the first.
+    if mustChangeHistory { try changeHistory() }
+    if let spare = sequencer.withdrawSpare(before: change.border) { try remove(spare) }
+    if !sequencer.hasSpareLog {
+      let spare = try createLog(prewritten: 0)
+      do throws(EngineError) {
+        try secure(NamedLog(spare))
+      } catch {
+        if error.isPassing { discard([spare.number.logName]) }
+        sequencer.noteNoSpare(error)
+        throw error
+      }
+      sequencer.offer(spare)
+    }
+    return try sequencer.leaveLog()
+  }
+
+  /// Removes a log that commits will never go into. A log that the manifest calls the newest must
+  /// be there, so first it calls another so.
+  private func remove(_ spare: SpareLog) throws(EngineError) {
+    do throws(EngineError) {
+      if manifest.state.newestLog == spare.number {
+        let floor = manifest.state.floor
+        let others = manifest.state.namedLogs.keys.filter { $0 < spare.number }
+        try manifest.commit([
+          .logs(floor: floor, newest: max(floor.number, others.max() ?? floor.number))
+        ])
+      }
+      try directory.remove(spare.number.logName)
+    } catch {
+      if error.isPassing { sequencer.offer(spare) }
+      throw error
+    }
+    do throws(EngineError) {
+      try directory.sync()
+    } catch {
+      throw sequencer.fail(error)
+    }
+  }
+
+  /// Moves the floor to the oldest log that has rows which are in memory.
+  func moveFloor() throws(EngineError) {
+    let floor = sequencer.floor()
+    guard floor.number > manifest.state.floor.number else { return }
+    try moveFloor(to: floor, newest: max(manifest.state.newestLog, floor.number))
+  }
+
+  /// Writes the youngest log of history anew that has a number before the border; false when there
+  /// is none. Where it cannot be read, history begins behind it.
+  func rewriteLogOfHistory(_ change: KeyChange) throws(EngineError) -> Bool {
+    let state = manifest.state
+    guard state.floor.number >= change.firstOfOthers, var history = state.history,
+      let index = history.logs.lastIndex(where: { $0.number < change.border })
+    else { return false }
+    let old = history.logs[index]
+    let isLast = index + 1 == history.logs.count
+    let behind = isLast ? state.floor.before : history.logs[index + 1].before
+    let number = FileNumber(
+      rawValue: (isLast ? change.firstOfOthers : history.logs[index + 1].number).rawValue - 1)
+    guard number >= change.border else { throw .invalid(reason: "numbers for logs are used up") }
+    do throws(EngineError) {
+      history.logs[index] = try rewrite(old, upTo: behind.sequence, as: number)
+    } catch {
+      guard case .corrupt = error else {
+        if error.isPassing { discard([number.logName]) }
+        throw error
+      }
+      discard([number.logName])
+      options.reportDamage?(error)
+      history.logs.removeFirst(index + 1)
+      history.start = behind
+    }
+    try manifest.commit(
+      [.history(after: nil), .history(after: history.start)] + history.logs.map { .keepLog($0) })
+    sequencer.setHistory(history)
+    try? removeLogs()
+    return true
+  }
+
+  /// Writes all commits of a log of history, the last of which is `last`, into another.
+  private func rewrite(
+    _ log: KeptLog, upTo last: SequenceNumber, as number: FileNumber
+  ) throws(EngineError) -> KeptLog {
+    let name = log.number.logName
+    let bytes = try directory.open(name, access: .readOnly)
+      .read(at: 0, count: Int(clamping: log.length))
+    let page = bytes.bytes.extracting(first: min(LogHeader.length, bytes.count))
+    guard case .header(var header) = try LogHeader.read(page, file: name),
+      header.number == log.number, header.identity == identity,
+      header.firstSequence == log.sequence.next
+    else {
+      throw .corrupt(file: name, offset: 0, reason: "it does not begin as the manifest says")
+    }
+    var frames = FrameReader(
+      bytes, salt: header.salt, from: LogHeader.length, seal: directory.keyring?.seal(header))
+    header.number = number
+    header.salt = environment.random()
+    // One that is there is of an attempt before.
+    if try directory.list().contains(number.logName) { try directory.remove(number.logName) }
+    var writer = LogRewriter(
+      file: try directory.create(number.logName), salt: header.salt,
+      seal: directory.keyring?.seal(header), bytes: header.encode())
+    var pieces = CommitPieces()
+    var sequence = log.sequence
+    reading: while let frame = frames.next() {
+      switch frame.header.kind {
+      case .part: pieces.add(frame, of: frames)
+      case .commit, .lastPart:
+        guard frame.header.sequence == sequence.next else { break reading }
+        try writer.append(pieces.join(with: frame, of: frames))
+        sequence = sequence.next
+      case .seal, .edit, .mark: break
+      }
+    }
+    guard sequence == last else {
+      throw .corrupt(
+        file: name, offset: UInt64(frames.offset),
+        reason: "commits from \(sequence.next.rawValue) on cannot be read")
+    }
+    let length = writer.offset
+    try writer.finish()
+    try directory.sync()
+    return KeptLog(number: number, length: length, before: log.before)
+  }
+
+  // MARK: - The end
+
+  /// Has the superblock forget the older key, when no file is left before the border. Answers with
+  /// those that are.
+  func finishKeyChange() throws(EngineError) -> [String] {
+    guard let keyring, let change = keyring.change else { return [] }
+    try manifest.leave(before: change.border)
+    try? removeLogs()
+    let left = try directory.list().filter { name in
+      guard let number = Self.numberOfAny(name), number < change.border else { return false }
+      // Only these are nobody's: readers may have others open.
+      let isNobodys =
+        name.hasSuffix(Self.unread)
+        || FileNumber.parse(name, prefix: "MANIFEST-").map { $0 != manifest.superblock.manifest }
+          ?? false
+      return !isNobodys || (try? directory.remove(name)) == nil
+    }
+    guard left.isEmpty else { return left }
+    // A power cut must not bring a name back for which there is no key.
+    try directory.sync()
+    try manifest.write(keyring.finishingChange()) { keyed.use($0) }
+    return []
+  }
+
+  private static let unread = ".unread"
+
+  /// The number of a file of the database, or of one that recovery has set aside.
+  private static func numberOfAny(_ name: String) -> FileNumber? {
+    FileNumber.ofFile(name.hasSuffix(unread) ? String(name.dropLast(unread.count)) : name)
+  }
+
+  /// Bytes of the files before the border.
+  func bytes(before border: FileNumber) throws(EngineError) -> UInt64 {
+    var bytes: UInt64 = 0
+    for name in try directory.list() {
+      guard let number = FileNumber.ofFile(name), number < border else { continue }
+      // It may have gone meanwhile.
+      bytes += (try? directory.open(name, access: .readOnly).size()) ?? 0
+    }
+    return bytes
+  }
+}

@@ -1,0 +1,61 @@
+// Databases that are encrypted, decrypted and taken to other keys while they are used, under power
+// cuts and kills before any operation. What is promised is what is promised elsewhere, whoever
+// opens what is left, and no nonce is used twice with a key.
+
+import Ondol
+import OndolEngine
+import OndolTestKit
+import Testing
+
+@Suite struct `A database whose keys change` {
+  private static func oracle() -> SealOracle {
+    SealOracle(keys: [TestedEncryption.key, [UInt8](repeating: 9, count: 32)])
+  }
+
+  @Test(arguments: Seeds.first(2))
+  func `keeps the engine's promises, and uses no nonce twice`(seed: UInt64) {
+    let oracle = Self.oracle()
+    let test = CrashTest(seed: seed) { environment, options in
+      let base = try await RekeyedSubject.open(environment, oracle) { environment in
+        try await EngineSubject.open(environment, options)
+      }
+      return RekeyedSubject(base, base.engine, oracle, seed: environment.random())
+    }
+    let report = test.run(crashes: 900)
+    #expect(report.violation == nil, "\(report)")
+    #expect(oracle.repeated == nil, "SEED=\(seed): \(oracle.repeated ?? "")")
+    #expect(oracle.count > 5_000)
+  }
+
+  @Test(arguments: Seeds.first(1))
+  func `keeps documents and what changed them`(seed: UInt64) {
+    let oracle = Self.oracle()
+    let test = CrashTest(seed: seed) { environment, options in
+      let base = try await RekeyedSubject.open(environment, oracle) { environment in
+        try await DocumentSubject.open(environment, options)
+      }
+      return RekeyedSubject(
+        base, base.database.engine, oracle, seed: environment.random(),
+        goOn: { try await base.database.goOnChangingKeys() })
+    }
+    let report = test.run(crashes: 150)
+    #expect(report.violation == nil, "\(report)")
+    #expect(oracle.repeated == nil, "SEED=\(seed): \(oracle.repeated ?? "")")
+  }
+
+  @Test(arguments: Seeds.first(1))
+  func `keeps blobs`(seed: UInt64) {
+    let oracle = Self.oracle()
+    let test = CrashTest(seed: seed) { environment, options in
+      let base = try await RekeyedSubject.open(environment, oracle) { environment in
+        try await BlobSubject.open(environment, options)
+      }
+      return RekeyedSubject(
+        base, base.database.engine, oracle, seed: environment.random(),
+        goOn: { try await base.database.goOnChangingKeys() })
+    }
+    let report = test.run(crashes: 150)
+    #expect(report.violation == nil, "\(report)")
+    #expect(oracle.repeated == nil, "SEED=\(seed): \(oracle.repeated ?? "")")
+  }
+}
