@@ -1,5 +1,5 @@
-// How large a range of rows is, for people: counted when it is small, else an estimate from the
-// engine's statistics. Nothing is decided by it.
+// How large a range of rows is: counted when it is small, else an estimate from the engine's
+// statistics. It is for people, and for how work is shared out; no answer depends on it.
 
 internal import OndolEngine
 
@@ -40,10 +40,24 @@ extension Rows {
     return count
   }
 
-  private func estimatedCount(of range: KeyRange) throws(DatabaseError) -> Int {
-    do throws(EngineError) {
-      return try snapshot.approximateRowCount(
+  /// About how many rows a range has.
+  func estimatedCount(of range: KeyRange) throws(DatabaseError) -> Int {
+    try orCold { () throws(EngineError) in
+      try snapshot.approximateRowCount(
         from: range.lower, to: range.upper, mayBlock: mayBlock)
+    }
+  }
+
+  /// Keys that cut a range into `count` parts of about the same size; none where it is small.
+  func cuts(of range: KeyRange, into count: Int) throws(DatabaseError) -> [[UInt8]] {
+    try orCold { () throws(EngineError) in
+      try snapshot.cuts(from: range.lower, to: range.upper, into: count, mayBlock: mayBlock)
+    }
+  }
+
+  private func orCold<R>(_ body: () throws(EngineError) -> R) throws(DatabaseError) -> R {
+    do throws(EngineError) {
+      return try body()
     } catch {
       if error == .wouldBlock { throw .cold }
       throw DatabaseError(error)

@@ -71,6 +71,9 @@ struct Rows: Sendable {
         shortRead: shortRead, canBeCancelled: canBeCancelled) : self
   }
 
+  /// Whether what is read may be read in parts elsewhere: not while it is tried on an actor.
+  var mayBeInParts: Bool { shortRead == nil }
+
   /// How documents of the pattern must be upgraded; nil when none has an earlier schema, or the app
   /// has not said how.
   func pendingUpgrade(of pattern: CollectionPattern, _ entry: CollectionEntry) -> PendingUpgrade? {

@@ -1,6 +1,5 @@
-// Live aggregates. Counts and sums of integers follow from what a commit changed; where they do
-// not (the greatest value went, doubles whose sum depends on their order, a limit), the query is
-// asked again.
+// Live aggregates. Counts and sums follow from what a commit changed; where numbers do not (the
+// greatest value went, a limit), the query is asked again.
 
 internal import OndolEngine
 
@@ -50,9 +49,7 @@ private struct AggregateView: LiveView {
         isStale = true
       }
       guard let new else { continue }
-      let value = fields[index]?.value(in: new, name: name)
-      if !aggregators[index].canAdd(value) { isStale = true }
-      aggregators[index].add(value)
+      aggregators[index].add(fields[index]?.value(in: new, name: name))
     }
   }
 }
@@ -67,7 +64,7 @@ extension Database {
 extension AggregateQuery {
   /// The numbers, and again whenever one of them is another.
   ///
-  /// Counts, and sums and averages of integers, follow the commits without asking the query again.
+  /// Counts, sums and averages follow the commits without asking the query again.
   public var snapshots: Updates<AggregateQuerySnapshot> {
     let aggregate = self
     let database = query.database

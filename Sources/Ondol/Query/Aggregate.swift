@@ -63,10 +63,16 @@ public struct AggregateQuery: Sendable, Hashable {
 
   private func aggregate() async throws(DatabaseError) -> AggregateQuerySnapshot {
     let shape = try query.shape.get()
-    return try await query.database.query(mayBeShort: shape.mayBeShort) {
-      [self] (rows) throws(DatabaseError) in
+    let answer = try await query.database.query(mayBeShort: shape.mayBeShort) {
+      [self] (rows) throws(DatabaseError) -> ReadAnswer<AggregateQuerySnapshot> in
       var executor = try Executor(shape, in: query.database, rows)
-      return try aggregate(&executor)
+      if let scan = try scanParts(executor) { return .inParts(scan) }
+      return .found(try aggregate(&executor))
+    }
+    return switch answer {
+    case .found(let result): result
+    case .inParts(let scan):
+      AggregateQuerySnapshot(query: self, try await aggregators(in: scan), unreadable: [])
     }
   }
 
@@ -100,14 +106,21 @@ public struct AggregateQuery: Sendable, Hashable {
   func groups(
     _ executor: inout Executor, by names: [FieldPath]
   ) throws(DatabaseError) -> GroupTable {
+    var table = GroupTable(fields, parts: executor.parts.count)
+    try add(&executor, by: names, to: &table)
+    return table
+  }
+
+  /// Adds the executor's documents to those of the table.
+  private func add(
+    _ executor: inout Executor, by names: [FieldPath], to table: inout GroupTable
+  ) throws(DatabaseError) {
     var (aggregated, grouped): ([QueryField?], [QueryField]) = ([], [])
     for field in fields { aggregated.append(try field.field.map(QueryField.init)) }
     for name in names { grouped.append(try QueryField(name)) }
     for case let field? in aggregated + grouped { executor.note(field) }
-    var table = GroupTable(fields, parts: executor.parts.count)
     guard executor.query.isWhole else {
-      try add(limited: &executor, aggregated, grouped, to: &table)
-      return table
+      return try add(limited: &executor, aggregated, grouped, to: &table)
     }
     let readers = executor.parts.map { GroupFields(aggregated, grouped, $0) }
     func addDocument(
@@ -120,7 +133,6 @@ public struct AggregateQuery: Sendable, Hashable {
     } else {
       try executor.visitEachRow(addDocument)
     }
-    return table
   }
 
   /// Adds the documents of a result that is limited: its order decides which of them count.
@@ -138,6 +150,47 @@ public struct AggregateQuery: Sendable, Hashable {
         aggregated.map { $0?.value(in: fields, name: name) },
         grouped.map { $0.value(in: fields, name: name) })
     }
+  }
+}
+
+// MARK: - In parts
+
+extension AggregateQuery {
+  private var isOfCounts: Bool { fields.allSatisfy { $0.kind == .count } }
+
+  /// The scan by which the numbers are found, when it is worth being read in parts.
+  private func scanParts(_ executor: Executor) throws(DatabaseError) -> ScanParts? {
+    // What an index knows, or the ranks of rows, is known without a scan.
+    guard executor.query.isWhole, !(isOfCounts && executor.parts.allSatisfy(\.plan.isExact)),
+      let scan = try ScanParts(executor), try indexEnds(executor) == nil
+    else { return nil }
+    return scan
+  }
+
+  private func aggregators(in scan: ScanParts) async throws(DatabaseError) -> [Aggregator] {
+    guard isOfCounts else {
+      return try await groups(in: scan, by: []).groups.first?.aggregators
+        ?? fields.map { Aggregator($0.kind) }
+    }
+    let (found, counts) = try await scan.read(into: 0) { (count, executor) throws(DatabaseError) in
+      count += try executor.count()
+    }
+    try await scan.finish(counts) { (executor) in
+      query.database.suggestIndex(after: executor, returned: 0)
+    }
+    return fields.map { _ in Aggregator(count: found.reduce(0, +)) }
+  }
+
+  fileprivate func groups(
+    in scan: ScanParts, by names: [FieldPath]
+  ) async throws(DatabaseError) -> GroupTable {
+    let (tables, _) = try await scan.read(into: GroupTable(fields, parts: 1)) {
+      (table, executor) throws(DatabaseError) in
+      try add(&executor, by: names, to: &table)
+    }
+    var all = GroupTable(fields, parts: 1)
+    for table in tables { all.add(table) }
+    return all
   }
 }
 
@@ -202,24 +255,32 @@ public struct GroupedAggregateQuery: Sendable, Hashable {
   private func groups() async throws(DatabaseError) -> [AggregateGroup] {
     let query = aggregate.query
     let shape = try query.shape.get()
-    return try await query.database.query(mayBeShort: shape.mayBeShort) {
-      [self] (rows) throws(DatabaseError) in
+    let answer = try await query.database.query(mayBeShort: shape.mayBeShort) {
+      [self] (rows) throws(DatabaseError) -> ReadAnswer<[AggregateGroup]> in
       var executor = try Executor(shape, in: query.database, rows)
-      return try groups(&executor)
+      if let groups = try groupsByIndex(executor) { return .found(groups) }
+      if executor.query.isWhole, let scan = try ScanParts(executor) { return .inParts(scan) }
+      return .found(try groups(&executor))
+    }
+    return switch answer {
+    case .found(let groups): groups
+    case .inParts(let scan):
+      self.answer(try await aggregate.groups(in: scan, by: groupFields).groups)
     }
   }
 
   func groups(
     _ executor: inout Executor
   ) throws(DatabaseError) -> [AggregateGroup] {
-    if let counts = try countsByIndex(executor) {
-      return answer(
-        counts.map { key, count in
-          (key, aggregate.fields.map { _ in Aggregator(count: count) })
-        })
-    }
+    if let groups = try groupsByIndex(executor) { return groups }
     let table = try aggregate.groups(&executor, by: groupFields)
     return answer(table.groups, executor.unreadable)
+  }
+
+  private func groupsByIndex(_ executor: Executor) throws(DatabaseError) -> [AggregateGroup]? {
+    guard let counts = try countsByIndex(executor) else { return nil }
+    return answer(
+      counts.map { key, count in (key, aggregate.fields.map { _ in Aggregator(count: count) }) })
   }
 
   private func answer(

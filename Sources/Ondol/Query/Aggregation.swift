@@ -1,5 +1,5 @@
-// Numbers about a result, worked out from documents as they lie in their rows. Sums of integers are
-// exact whatever the order they come in; one double makes the sum a double.
+// Numbers about a result, worked out from documents as they lie in their rows. Sums are exact, so
+// they do not depend on the order that documents come in; one double makes a sum a double.
 
 internal import OndolEngine
 
@@ -59,8 +59,8 @@ struct Aggregator: Sendable {
   private let kind: AggregateField.Kind
   private var count = 0
   private var integers: Int128 = 0
-  private var doubles = 0.0
-  private var hasDouble = false
+  private var doubles = ExactSum()
+  private var doubleCount = 0
   private var extreme: Value?
 
   init(_ kind: AggregateField.Kind) {
@@ -81,8 +81,8 @@ struct Aggregator: Sendable {
       switch value {
       case .integer(let number): integers += Int128(number)
       case .double(let number):
-        doubles += number
-        hasDouble = true
+        doubles.add(number)
+        doubleCount += 1
       default: return
       }
       count += 1
@@ -105,8 +105,8 @@ struct Aggregator: Sendable {
       switch number {
       case .integer(let number): integers += Int128(number)
       case .double(let number):
-        doubles += number
-        hasDouble = true
+        doubles.add(number)
+        doubleCount += 1
       }
       count += 1
     case .minimum, .maximum:
@@ -119,8 +119,21 @@ struct Aggregator: Sendable {
     }
   }
 
+  /// Adds what another one has been given, of documents that come behind.
+  mutating func add(_ other: Aggregator) {
+    switch kind {
+    case .count: count += other.count
+    case .sum, .average:
+      count += other.count
+      integers += other.integers
+      doubles.add(other.doubles)
+      doubleCount += other.doubleCount
+    case .minimum, .maximum: add(other.extreme)
+    }
+  }
+
   /// Takes out a document that was added before. False when what is left is not known then: the
-  /// least value may have gone, and a sum of doubles depends on the order they came in.
+  /// least value may have gone.
   mutating func remove(_ value: Value?) -> Bool {
     switch kind {
     case .count:
@@ -130,21 +143,17 @@ struct Aggregator: Sendable {
       switch value {
       case .integer(let number):
         integers -= Int128(number)
-        count -= 1
-        return true
-      case .double: return false
+      case .double(let number):
+        doubles.remove(number)
+        doubleCount -= 1
       default: return true
       }
+      count -= 1
+      return true
     case .minimum, .maximum:
       guard let value, !value.isNull, let extreme else { return true }
       return ValueOrder.compare(value, extreme) != 0
     }
-  }
-
-  /// Whether adding the value gives what adding all values in their order would.
-  func canAdd(_ value: Value?) -> Bool {
-    guard kind == .sum || kind == .average else { return true }
-    return if case .double = value { false } else { true }
   }
 
   /// The aggregate; nil when there is none.
@@ -152,10 +161,10 @@ struct Aggregator: Sendable {
     switch kind {
     case .count: return .integer(Int64(count))
     case .sum:
-      if !hasDouble, let sum = Int64(exactly: integers) { return .integer(sum) }
-      return .double(doubles + Double(integers))
+      if doubleCount == 0, let sum = Int64(exactly: integers) { return .integer(sum) }
+      return .double(doubles.value + Double(integers))
     case .average:
-      return count == 0 ? nil : .double((doubles + Double(integers)) / Double(count))
+      return count == 0 ? nil : .double((doubles.value + Double(integers)) / Double(count))
     case .minimum, .maximum: return extreme
     }
   }

@@ -60,12 +60,12 @@ struct Executor {
   private(set) var query: NormalQuery
   private(set) var parts: [QueryPart] = []
   /// For each part what shows its rows where some may be of an earlier schema.
-  private var upgraders: [RowUpgrader?] = []
+  private(set) var upgraders: [RowUpgrader?] = []
   private(set) var counts = ExecutionCounts()
   /// Fields at the top of documents that the query is about and that nobody has.
   private(set) var unknownFields: [String] = []
   /// Whether what was found is all there is, whatever the limit.
-  private var isLast = false
+  var isLast = false
 
   /// Plans `shape` with what the catalog knew when `rows` were taken. With `start`, begins behind a
   /// document with these sort keys, wherever the query itself begins.
@@ -106,12 +106,25 @@ struct Executor {
     }
   }
 
+  /// Carries out the plan of one part that is known, and goes on counting from `counts`.
+  init(
+    _ shape: QueryShape, _ query: NormalQuery, _ part: QueryPart, in database: Database,
+    _ rows: Rows, _ counts: ExecutionCounts
+  ) {
+    (self.database, self.rows, self.shape) = (database, rows, shape)
+    (self.query, self.counts) = (query, counts)
+    (parts, upgraders) = ([part], [nil])
+  }
+
+  /// Whether all documents are of the schema that their collection has.
+  var hasNoUpgrades: Bool { upgraders.allSatisfy { $0 == nil } }
+
   /// Warns of a field that nobody has.
   mutating func note(_ field: QueryField) {
     guard case .field(let path) = field, let name = path.first, parts.isUnknown(name),
       !unknownFields.contains(exactly: name),
       // What an upgrade makes of documents has fields of its own.
-      upgraders.allSatisfy({ $0 == nil })
+      hasNoUpgrades
     else { return }
     unknownFields.append(name)
     database.warnOnce(ofUnknownField: name, in: shape.source)
@@ -218,34 +231,6 @@ struct Executor {
   }
 
   // MARK: - Documents
-
-  /// The result.
-  mutating func snapshot(of query: Query) throws(DatabaseError) -> QuerySnapshot {
-    let documents = try documents()
-    return QuerySnapshot(
-      query: query, documents: documents, try end(of: documents), unreadable: unreadable)
-  }
-
-  /// What is known of the end of the result that `documents()` has found.
-  ///
-  /// - Parameter keepsKeys: the documents will not tell what they are sorted by.
-  func end(
-    of documents: [DocumentSnapshot], keepsKeys: Bool = false
-  ) throws(DatabaseError) -> ResultEnd {
-    var end = ResultEnd(isLast: isLast)
-    guard keepsKeys || shape.selection != nil, let path = try documents.last?.reference.place.get(),
-      let index = parts.firstIndex(where: {
-        $0.naming.pattern == CollectionPattern(path.collection)
-      })
-    else { return end }
-    let part = parts[index]
-    // Left out of the documents, perhaps, so the last one is looked up again.
-    _ = try rows.show(DocumentKey.key(part.naming.keyspace, path), upgraders[index]) {
-      (key, row) throws(DatabaseError) in
-      end.keys = try part.matcher.sortKeys(of: DocumentShaper.view(row, key, part.naming), key)
-    }
-    return end
-  }
 
   /// The documents of the result, in order.
   mutating func documents() throws(DatabaseError) -> [DocumentSnapshot] {
@@ -363,16 +348,22 @@ struct Executor {
   /// The first documents of the result by sorting all that match, without the query's offset.
   mutating func ranked(limit: Int) throws(DatabaseError) -> [Ranked] {
     let (wanted, overflow) = limit.addingReportingOverflow(query.offset)
-    var collector = ResultCollector(query.orders, limit: overflow ? .max : wanted)
+    let (found, hasLeftOut) = try sorted(limit: overflow ? .max : wanted)
+    isLast = !hasLeftOut
+    return Array(found.dropFirst(query.offset))
+  }
+
+  /// The first documents that match, those of the query's offset included, and whether there are
+  /// more.
+  mutating func sorted(limit: Int) throws(DatabaseError) -> ([Ranked], hasLeftOut: Bool) {
+    var collector = ResultCollector(query.orders, limit: limit)
     let parts = parts
     try visit { (view, key, index) throws(DatabaseError) in
       let keys = try parts[index].matcher.sortKeys(of: view, key)
       collector.add(Ranked(source: index, key: key.array, sortKeys: keys), sortKeys: keys)
       return true
     }
-    let found = collector.finish()
-    isLast = !collector.hasLeftOut
-    return Array(found.dropFirst(query.offset))
+    return (collector.finish(), collector.hasLeftOut)
   }
 
   /// Shows every document that matches, in no order, until so many were new; one that several ways
@@ -470,26 +461,5 @@ struct Executor {
       try visitEach(atMost: enough) { _, _, _ in count += 1 }
     }
     return min(query.limit, max(0, count - query.offset))
-  }
-
-  // MARK: - Shaping
-
-  /// The documents at these places, decoded.
-  func shaped(_ ranked: some Sequence<Ranked>) throws(DatabaseError) -> [DocumentSnapshot] {
-    let shapers = parts.map { DocumentShaper(database, $0, shape.selection) }
-    var documents: [DocumentSnapshot] = []
-    documents.reserveCapacity(ranked.underestimatedCount)
-    for document in ranked {
-      let shaper = shapers[document.source]
-      if shape.selection?.isEmpty == true {
-        documents.append(try shaper.name(document.key.bytes))
-        continue
-      }
-      let upgrader = upgraders[document.source]
-      _ = try rows.show(document.key, upgrader) { (key, row) throws(DatabaseError) in
-        documents.append(try shaper.snapshot(shaper.view(row, key), row, key))
-      }
-    }
-    return documents
   }
 }

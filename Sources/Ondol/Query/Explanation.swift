@@ -191,9 +191,13 @@ extension QuerySource {
 extension Query {
   fileprivate func execute() async throws(DatabaseError) -> QuerySnapshot {
     let shape = try shape.get()
-    return try await database.query(mayBeShort: shape.mayBeShort) {
+    let answer = try await database.query(mayBeShort: shape.mayBeShort) {
       [self] (rows) throws(DatabaseError) in
       try database.pointReads.snapshot(of: self, shape, rows)
+    }
+    return switch answer {
+    case .found(let result): result
+    case .inParts(let scan): try await scan.snapshot(of: self)
     }
   }
 

@@ -6,7 +6,7 @@
 internal import OndolEngine
 
 /// The aggregates of groups, as they come to be.
-struct GroupTable {
+struct GroupTable: Sendable {
   private let fresh: [Aggregator]
   private(set) var groups: [(key: [Value], aggregators: [Aggregator])] = []
   private var places: [[Value]: Int] = [:]
@@ -53,6 +53,14 @@ struct GroupTable {
       swap(&previousBytes, &bytes)
     }
     try reader.aggregated.add(view, key, to: &groups[place].aggregators)
+  }
+
+  /// Adds what another table has been given, of documents that come behind.
+  mutating func add(_ other: GroupTable) {
+    for (key, aggregators) in other.groups {
+      let place = place(of: key)
+      for index in fresh.indices { groups[place].aggregators[index].add(aggregators[index]) }
+    }
   }
 
   /// The place of the group, which begins now when it is new.

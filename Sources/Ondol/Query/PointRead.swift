@@ -124,24 +124,26 @@ final class PointReads: Sendable {
 
   private let reads = Guarded<[PointReadKey: PointRead]>([:])
 
-  /// The result of the query, in one go where that is possible, else as `executor` finds it.
+  /// The result of the query, in one go where that is possible, else as the executor finds it, or
+  /// the scan that it would be found by.
   func snapshot(
     of query: Query, _ shape: QueryShape, _ rows: Rows
-  ) throws(DatabaseError) -> QuerySnapshot {
+  ) throws(DatabaseError) -> ReadAnswer<QuerySnapshot> {
     var key: PointReadKey?
     if case .collection(let collection) = shape.source {
       key = PointReadKey(shape, collection)
       if let key, let read = reads.withLock({ $0[key] }),
         let result = try read.snapshot(of: query, shape, collection, rows)
       {
-        return result
+        return .found(result)
       }
     }
     var executor = try Executor(shape, in: query.database, rows)
+    if let scan = try ScanParts(documentsOf: executor) { return .inParts(scan) }
     let result = try executor.snapshot(of: query)
     query.database.suggestIndex(after: executor, returned: result.count)
     if let key { try learn(key, from: executor) }
-    return result
+    return .found(result)
   }
 
   /// The plan of a form; nil when there is none to be kept. That of one with a place to begin at is

@@ -79,8 +79,12 @@ extension IndexBuilder {
   private func fill(_ pour: Pour) async throws(DatabaseError) -> PourOutcome {
     guard let work = try await work(in: pour.snapshot) else { return .never }
     let parts = 2 * max(1, work.count / Self.pourCount)
+    let snapshot = pour.snapshot
     let cuts = try await rethrowing { () async throws(EngineError) in
-      try await pour.cuts(from: work.range.lower, to: work.range.upper, into: parts)
+      try await snapshot.readBlocking { () throws(EngineError) in
+        try snapshot.cuts(
+          from: work.range.lower, to: work.range.upper, into: parts, mayBlock: true)
+      }
     }
     let bounds = [work.range.lower] + cuts + [work.range.upper]
     let ranges = zip(bounds, bounds.dropFirst()).prefix(2).map { KeyRange(lower: $0, upper: $1) }

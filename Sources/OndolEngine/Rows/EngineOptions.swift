@@ -44,6 +44,10 @@ package struct EngineOptions: Sendable {
   package var segmentSize = 64 << 20
   /// Documents from which on the rows of a new index are poured.
   package var smallestPour = 16_384
+  /// Documents of a part of a scan, at least, that is read beside other parts.
+  package var smallestScanPart = 4096
+  /// Parts of a scan that are read at once; the number of processors when nil.
+  package var scanWidth: Int?
   /// Values of so many bytes and more are kept in value files, apart from their keys.
   package var valueThreshold = 8 << 10
   /// Bytes of one value file.

@@ -124,7 +124,9 @@ struct CompactionJob: Sendable {
     var cuts: [[UInt8]] = []
     if plan.rawBytes >= wanted * storage.picker.policy.segmentSize / 4 {
       cuts = try await worker(0).perform { () throws(EngineError) in
-        try Self.cuts(runs, into: Int(wanted))
+        var cuts = IndexCuts()
+        for segment in runs.flatMap(\.segments) { try cuts.add(segment) }
+        return cuts.chosen(into: Int(wanted))
       }
     }
     let sequences = plan.segments.map(\.minSequence) + plan.segments.map(\.maxSequence)
@@ -143,16 +145,6 @@ struct CompactionJob: Sendable {
 
   private func worker(_ part: Int) -> any Worker {
     storage.mergers[(shard + part) % storage.mergers.count]
-  }
-
-  /// Keys that cut the inputs into parts of about the same size: index blocks stand for about as
-  /// many bytes each.
-  private static func cuts(_ runs: [Run], into count: Int) throws(EngineError) -> [[UInt8]] {
-    var keys: [[UInt8]] = []
-    for segment in runs.flatMap(\.segments) { keys += try segment.indexKeys() }
-    keys.sort { $0.lexicographicallyPrecedes($1) }
-    let cuts = (1..<count).map { keys[keys.count * $0 / count] }
-    return zip(cuts, cuts.dropFirst()).allSatisfy { $0 != $1 } ? cuts : []
   }
 
   // MARK: - Steps
@@ -228,13 +220,5 @@ struct CompactionJob: Sendable {
     guard isInstalled == true else { return .abandoned }
     storage.counters.note(plan, outputs.segments)
     return .installed
-  }
-}
-
-extension Segment {
-  /// The last keys of the index blocks, ascending. Opens the file when it was not yet.
-  func indexKeys() throws(EngineError) -> [[UInt8]] {
-    let top = try open().table.top
-    return (0..<top.rowCount).map { row in top.prefix().array + top.suffix(row).array }
   }
 }

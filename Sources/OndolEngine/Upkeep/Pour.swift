@@ -31,35 +31,6 @@ package struct Pour: Sendable {
     await shard.endPour()
   }
 
-  /// Keys that cut a range of the snapshot's rows into `count` parts of about the same size, or
-  /// fewer; none where it is small.
-  ///
-  /// - Parameters:
-  ///   - lower: the first key, and `upper` the one behind the last; of one shard.
-  /// - Complexity: O(index blocks in the range).
-  package func cuts(
-    from lower: [UInt8], to upper: [UInt8], into count: Int
-  ) async throws(EngineError) -> [[UInt8]] {
-    let view = snapshot.view
-    let shard = view.shards[view.shardIndex(of: lower.bytes)]
-    return try await snapshot.readBlocking { () throws(EngineError) in
-      var keys: [[UInt8]] = []
-      for segment in shard.runs.flatMap(\.segments) {
-        let (first, last) = (segment.metadata.minKey, segment.metadata.maxKey)
-        let isOutside =
-          last.bytes.compare(lower.bytes) < 0 || first.bytes.compare(upper.bytes) >= 0
-        if isOutside { continue }
-        keys += try segment.indexKeys().filter {
-          $0.bytes.compare(lower.bytes) > 0 && $0.bytes.compare(upper.bytes) < 0
-        }
-      }
-      guard keys.count >= count else { return [] }
-      keys.sort { $0.bytes.compare($1.bytes) < 0 }
-      let cuts = (1..<count).map { keys[keys.count * $0 / count] }
-      return zip(cuts, cuts.dropFirst()).allSatisfy { $0 != $1 } ? cuts : []
-    }
-  }
-
   /// Writes rows with these keys, sorted in each batch, and has everybody see them: all or none.
   /// False, and nothing has happened, when keyspaces were dropped meanwhile.
   package func write(_ batches: [KeyBatch]) async throws(EngineError) -> Bool {

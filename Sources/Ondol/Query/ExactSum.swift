@@ -1,0 +1,111 @@
+// Sums of doubles that do not depend on the order they are added in, so that parts of a scan can be
+// summed beside each other, a plan changes no sum, and a listener can take a value out again. All
+// that a double can be is a whole number of 2^-1074, so a sum is kept as one long whole number, in
+// places of 32 bits that have room for carries. After R. M. Neal, "Fast exact summation using small
+// and large superaccumulators" (2015), whose small one this is.
+
+/// The exact sum of doubles.
+struct ExactSum: Sendable {
+  /// Place `i` counts 2^(32 i - 1074), from -2^63 on; empty until there is a number other than 0.
+  private var places: [Int64] = []
+  /// Numbers added since the places were last made small.
+  private var unsettled = 0
+  /// What is no number of that kind, counted.
+  private var infinities = 0
+  private var negativeInfinities = 0
+  private var notNumbers = 0
+
+  /// 2,098 bits of doubles, and 64 for how many there are.
+  private static let placeCount = 68
+  /// Each number adds less than 2^52 to a place, which is below 2^33 when it is settled.
+  private static let mostUnsettled = 1 << 10
+
+  mutating func add(_ number: Double) { add(number, times: 1) }
+
+  /// Takes out a number that was added.
+  mutating func remove(_ number: Double) { add(number, times: -1) }
+
+  /// Adds all that was added to the other one.
+  mutating func add(_ other: ExactSum) {
+    infinities += other.infinities
+    negativeInfinities += other.negativeInfinities
+    notNumbers += other.notNumbers
+    guard !other.places.isEmpty else { return }
+    guard !places.isEmpty else { return (places, unsettled) = (other.places, other.unsettled) }
+    settle()
+    var other = other
+    other.settle()
+    for index in places.indices { places[index] += other.places[index] }
+    settle()
+  }
+
+  @inline(__always)
+  private mutating func add(_ number: Double, times sign: Int) {
+    guard number.isFinite else { return count(number, sign) }
+    guard number != 0 else { return }
+    if places.isEmpty { places = Array(repeating: 0, count: Self.placeCount) }
+    let exponent = Int(number.exponentBitPattern)
+    var significand = number.significandBitPattern
+    if exponent > 0 { significand |= 1 << 52 }
+    // Of 2^-1074; a subnormal number's exponent is that of the least normal one.
+    let shift = max(exponent, 1) - 1
+    let wide = UInt128(significand) << UInt128(shift & 31)
+    let (low, high) = (Int64(wide & 0xffff_ffff), Int64(wide >> 32))
+    let place = shift >> 5
+    if (number < 0) == (sign < 0) {
+      places[place] += low
+      places[place + 1] += high
+    } else {
+      places[place] -= low
+      places[place + 1] -= high
+    }
+    unsettled += 1
+    if unsettled == Self.mostUnsettled { settle() }
+  }
+
+  private mutating func count(_ number: Double, _ sign: Int) {
+    if number.isNaN {
+      notNumbers += sign
+    } else if number > 0 {
+      infinities += sign
+    } else {
+      negativeInfinities += sign
+    }
+  }
+
+  /// Carries, so that all places but the last are at least 0 and below 2^32.
+  private mutating func settle() {
+    var carry: Int64 = 0
+    for index in places.indices.dropLast() {
+      let place = places[index] + carry
+      carry = place >> 32
+      places[index] = place & 0xffff_ffff
+    }
+    places[places.count - 1] += carry
+    unsettled = 0
+  }
+
+  /// The sum, rounded once: to the nearest double, in a tie to the even one. As in IEEE 754 it is
+  /// NaN with a NaN or with both infinities.
+  var value: Double {
+    if notNumbers > 0 || infinities > 0 && negativeInfinities > 0 { return .nan }
+    if infinities > 0 { return .infinity }
+    if negativeInfinities > 0 { return -.infinity }
+    guard !places.isEmpty else { return 0 }
+    var sum = self
+    sum.settle()
+    let isNegative = sum.places.last.map { $0 < 0 } ?? false
+    if isNegative {
+      for index in sum.places.indices { sum.places[index].negate() }
+      sum.settle()
+    }
+    guard let top = sum.places.lastIndex(where: { $0 != 0 }) else { return 0 }
+    let lowest = max(top - 2, 0)
+    // At least 64 bits where anything lies below, of which the last stands for all that does.
+    var bits: UInt128 = 0
+    for place in sum.places[lowest...top].reversed() { bits = bits << 32 | UInt128(UInt64(place)) }
+    if sum.places[..<lowest].contains(where: { $0 != 0 }) { bits |= 1 }
+    let magnitude = Double(sign: .plus, exponent: 32 * lowest - 1074, significand: Double(bits))
+    return isNegative ? -magnitude : magnitude
+  }
+}
