@@ -36,7 +36,11 @@ struct CommitCall: Sendable {
         }
       }
     }
-    guard size <= Self.mostBytes else { throw .tooLarge(bytes: size, limit: Self.mostBytes) }
+    guard group.annotations.isEmpty || group.annotations.count == group.commits.count else {
+      throw .invalid(reason: "\(group.annotations.count) annotations of \(count) commits")
+    }
+    let whole = group.annotations.reduce(size) { $0 + $1.count }
+    guard whole <= Self.mostBytes else { throw .tooLarge(bytes: whole, limit: Self.mostBytes) }
     parameters.add(database)
     parameters.add(known)
     parameters.add(group.known.time)
@@ -54,6 +58,7 @@ struct CommitCall: Sendable {
     parameters.add(places)
     parameters.add(forms)
     parameters.add(isWide)
+    parameters.add(group.annotations.map { $0 })
   }
 
   /// All of them.

@@ -36,6 +36,10 @@ final class News: Sendable {
   /// Notes that a commit was made here, of which others will be told.
   func ring(_ sequence: SequenceNumber) { hearing.ring(sequence) }
 
+  /// Notes, within what the thread's connection does, that there is nothing behind a commit: what
+  /// was heard of was not durable yet, and the server that had it is no more.
+  func findNothing(behind sequence: SequenceNumber) { hearing.findNothing(behind: sequence) }
+
   /// Has the thread's connection do something.
   func perform<R: Sendable>(
     _ tries: Link.Tries,
@@ -178,6 +182,10 @@ private final class Hearing: Sendable {
     }
     // One that is about to ring tells of this, too.
     if isNew { pipe.wake() }
+  }
+
+  func findNothing(behind sequence: SequenceNumber) {
+    state.withLock { $0.heard = min($0.heard, sequence) }
   }
 
   func nextWaiter() -> UInt64 {

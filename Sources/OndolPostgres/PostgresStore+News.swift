@@ -21,10 +21,13 @@ extension PostgresStore {
     parameters.add(point.time)
     parameters.add(Int32(clamping: max(1, count)))
     parameters.add(Self.newsBytes)
-    return try await news.perform(.many) { [parameters] connection throws(PostgresFailure) in
+    return try await news.perform(.many) {
+      [parameters, news] connection throws(PostgresFailure) in
       let answer = try connection.run(.news, parameters)
       try answer.expect(columns: 8)
-      return try Self.commits(in: answer, behind: known)
+      let commits = try Self.commits(in: answer, behind: known)
+      if commits.isEmpty { news.findNothing(behind: point.sequence) }
+      return commits
     }
   }
 
@@ -120,6 +123,62 @@ extension PostgresStore {
       }
       // Groups that have changed nothing leave nothing to forget.
       if words[0] > 0 || words[1] == 0 { return Int(clamping: words[0]) }
+    }
+  }
+
+  // MARK: - History
+
+  /// Bytes behind the first annotation after which no more are read at once.
+  private static let historyBytes: Int64 = 1 << 20
+  /// Annotations that are let go of in one transaction.
+  private static let trimmedAtOnce: Int32 = 2_000
+
+  package func history(
+    behind sequence: SequenceNumber, atMost count: Int
+  ) async throws(EngineError) -> RemoteHistory {
+    var parameters = ParameterList()
+    parameters.add(try opened())
+    // One that no commit has, and so has none behind it.
+    parameters.add(min(Int64(clamping: sequence.rawValue), .max - 1))
+    parameters.add(Int32(clamping: max(1, count)))
+    parameters.add(Self.historyBytes)
+    return try await upkeep { [parameters] connection throws(PostgresFailure) in
+      let answer = try connection.run(.history, parameters)
+      try answer.expect(columns: 4)
+      guard answer.rowCount > 0, try answer.bytesOrNull(0, 3) == nil else {
+        throw .malformed("a history without what stands in front of it")
+      }
+      let head = try Self.point(try answer.int64(0, 0), try answer.int64(0, 1))
+      var history = RemoteHistory(
+        head: head, time: try answer.int64OrNull(0, 2), annotations: [])
+      if head.sequence == sequence { history.time = head.time }
+      for row in 1..<answer.rowCount {
+        history.annotations.append(
+          RemoteAnnotation(
+            point: try Self.point(try answer.int64(row, 0), try answer.int64(row, 1)),
+            bytes: try answer.bytes(row, 3)))
+      }
+      return history
+    }
+  }
+
+  package func trimHistory(
+    to retention: HistoryRetention?
+  ) async throws(EngineError) -> SequenceNumber {
+    var parameters = ParameterList()
+    parameters.add(try opened())
+    parameters.add(max(0, retention?.microseconds ?? .max))
+    parameters.add(Int64(clamping: retention?.bytes ?? .max))
+    parameters.add(Self.trimmedAtOnce)
+    while true {
+      let words = try await upkeep { [parameters] connection throws(PostgresFailure) in
+        let answer = try connection.run(.trim, parameters)
+        try answer.expect(columns: 1)
+        let words = try answer.int64s(0, 0)
+        guard words.count == 2, words[0] >= 0 else { throw .malformed("what is trimmed") }
+        return (gone: words[0], start: try Self.point(words[1], 0).sequence)
+      }
+      if words.gone == 0 { return words.start }
     }
   }
 

@@ -52,7 +52,7 @@ enum Schema {
     name: "present",
     text: """
       select to_regclass('ondol_schema') is not null,
-        to_regprocedure('ondol_remove_1(int, bigint)') is not null
+        to_regprocedure('ondol_trim_1(int, bigint, bigint, int)') is not null
       """)
   private static let readVersion = Statement(
     name: "version", text: "select version from ondol_schema limit 2")

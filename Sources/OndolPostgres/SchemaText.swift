@@ -50,6 +50,14 @@ extension Schema {
     create table if not exists ondol_drop (
       db int, keyspace bigint, seq bigint not null, primary key (db, keyspace));
 
+    -- What commits have said beside their rows, for whoever reads the history: with the time of the
+    -- commit before, and the bytes of all so far. A commit of a process that keeps nothing is not
+    -- here.
+    create table if not exists ondol_history (
+      db int, seq bigint, time bigint not null, before bigint not null, total bigint not null,
+      annotation bytea not null, primary key (db, seq));
+    alter table ondol_history alter annotation set storage external;
+
     create table if not exists ondol_content (
       db int, digest bytea, part int, touched timestamptz not null, bytes bytea not null,
       primary key (db, digest, part));
@@ -57,6 +65,9 @@ extension Schema {
 
     \(functions)
     """
+
+  /// What an annotation takes beside its bytes, about.
+  private static let annotationBytes = 64
 
   private static let functions = """
     -- The eight bytes of a stamp: 0 the number and 1 the time, low byte first; 2 the time so that
@@ -80,9 +91,9 @@ extension Schema {
     create or replace function ondol_commit_1(
       d int, known bigint, kt bigint, me bigint, prt bigint, guards bytea[], lows bytea[],
       highs bytea[], ks bytea[], vs bytea[], ofs int[], cnt int, size bigint, stamped int[],
-      places int[], forms int[], wide bool, flush bool)
+      places int[], forms int[], wide bool, annotations bytea[], flush bool)
     returns bigint[] language plpgsql volatile as $$
-    declare s bigint; t bigint; base bigint; fenced bool; alone bool; shift int;
+    declare s bigint; t bigint; prior bigint; base bigint; fenced bool; alone bool; shift int;
     begin
       alone := pg_try_advisory_xact_lock(7701, d);
       if not (flush and alone) then perform set_config('synchronous_commit', 'off', true); end if;
@@ -119,6 +130,7 @@ extension Schema {
             then return array[1, 0, 0, 0]; end if;
         end if;
       end if;
+      prior := t;
       t := greatest(t + 1, (extract(epoch from clock_timestamp()) * 1000000)::bigint);
       if stamped <> '{}' then
         for i in 1..array_length(stamped, 1) loop
@@ -138,6 +150,15 @@ extension Schema {
           sha256(substr(k, \(longestHead + 1))), substr(k, \(longestHead + 1)), s + o,
           int8send(t + o) || v
           from unnest(ks, vs, ofs) x(k, v, o) where octet_length(k) > \(longestHead);
+      end if;
+      if annotations <> '{}' then
+        insert into ondol_history select d, s + x.o - 1, t + x.o - 1,
+            case x.o when 1 then prior else t + x.o - 2 end,
+            coalesce((select h.total from ondol_history h where h.db = d
+              order by h.seq desc limit 1), 0)
+              + sum(octet_length(x.a) + \(annotationBytes)) over (order by x.o),
+            x.a
+          from unnest(annotations) with ordinality x(a, o);
       end if;
       return array[0, s, t, alone::int];
     end $$;
@@ -269,6 +290,7 @@ extension Schema {
         into last from ondol_log l where l.db = d order by l.at desc limit 1;
       if s <= last.seq or t <= last.time then return false; end if;
       insert into ondol_log values (d, s, 1, t, 0, 0, 0, '{}', '{}');
+      delete from ondol_history h where h.db = d;
       delete from ondol_log l where l.db = d and l.at < s;
       delete from ondol_pin p where p.db = d and p.process <> 0;
       update ondol_pin p set seq = s where p.db = d and p.process = 0;
@@ -287,6 +309,7 @@ extension Schema {
       delete from ondol_row r where r.db = d;
       delete from ondol_long r where r.db = d;
       delete from ondol_content c where c.db = d;
+      delete from ondol_history h where h.db = d;
       delete from ondol_drop q where q.db = d;
       delete from ondol_fence f where f.db = d;
       delete from ondol_log l where l.db = d;
@@ -307,6 +330,35 @@ extension Schema {
         on conflict (db, process) do update set seq = excluded.seq, until = excluded.until;
       return (select min(x.seq) from ondol_pin x
         where x.db = d and x.process <> 0 and x.until > now());
+    end $$;
+
+    -- Lets go of some of what commits have said: what is older than `micros` and what is above
+    -- `bytes`, but for the newest; all when the newest commit has said nothing. {how many, the
+    -- commit up to which nothing is kept}. Two who come at once do not do it twice.
+    create or replace function ondol_trim_1(d int, micros bigint, bytes bigint, most int)
+    returns bigint[] language plpgsql volatile as $$
+    declare head bigint; last bigint; whole bigint; low bigint; gone bigint := 0; oldest bigint;
+    begin
+      perform from ondol_pin p where p.db = d and p.process = 0 for update skip locked;
+      if found then
+        oldest := (extract(epoch from clock_timestamp()) * 1000000)::bigint - micros;
+        -- As of one moment: a commit in between would look like one that has said nothing.
+        select l.at + l.n - 1,
+          (select h.seq from ondol_history h where h.db = d order by h.seq desc limit 1),
+          (select h.total from ondol_history h where h.db = d order by h.seq desc limit 1),
+          (select h.seq from ondol_history h where h.db = d order by h.seq limit 1)
+          into head, last, whole, low
+          from ondol_log l where l.db = d order by l.at desc limit 1;
+        delete from ondol_history h where h.db = d and h.seq >= low and h.seq < low + most
+          and h.seq <= last and (last < head or h.seq < last and (h.time < oldest
+            or whole - h.total + octet_length(h.annotation) + \(annotationBytes) > bytes));
+        get diagnostics gone = row_count;
+      end if;
+      select coalesce(
+        (select h.seq - 1 from ondol_history h where h.db = d order by h.seq limit 1),
+        l.at + l.n - 1)
+        into low from ondol_log l where l.db = d order by l.at desc limit 1;
+      return array[gone, low];
     end $$;
     """
 }

@@ -6,7 +6,7 @@ extension Statement {
     text: """
       select ondol_commit_1($1::int, $2::bigint, $3::bigint, $4::bigint, $5::bigint, $6::bytea[],
         $7::bytea[], $8::bytea[], $9::bytea[], $10::bytea[], $11::int[], $12::int, $13::bigint,
-        $14::int[], $15::int[], $16::int[], $17::bool, $18::bool)
+        $14::int[], $15::int[], $16::int[], $17::bool, $18::bytea[], $19::bool)
       """)
 
   /// A transaction with one small record: what was committed before it is durable, also on the
@@ -42,6 +42,28 @@ extension Statement {
 
   static let forget = Statement(
     name: "forget", text: "select ondol_forget_1($1::int, $2::int)")
+
+  /// What the commits behind $2 have said, $3 of them, and $4 bytes behind the first. In front
+  /// stands the newest commit, and the time of $2 where what is kept tells it.
+  static let history = Statement(
+    name: "history",
+    text: """
+      (select l.at + l.n - 1, l.time + l.n - 1, coalesce(
+          (select h.time from ondol_history h where h.db = $1::int and h.seq = $2::bigint),
+          (select h.before from ondol_history h where h.db = $1::int and h.seq = $2::bigint + 1)),
+          null::bytea
+        from ondol_log l where l.db = $1::int order by l.at desc limit 1)
+      union all
+      (select h.seq, h.time, null::bigint, h.annotation from (
+          select x.seq, x.time, x.total, x.annotation from ondol_history x
+            where x.db = $1::int and x.seq > $2::bigint order by x.seq limit $3::int) h
+        where h.total <= $4::bigint + (
+          select f.total from ondol_history f where f.db = $1::int and f.seq > $2::bigint
+            order by f.seq limit 1))
+      """)
+
+  static let trim = Statement(
+    name: "trim", text: "select ondol_trim_1($1::int, $2::bigint, $3::bigint, $4::int)")
 
   static let drop = Statement(
     name: "drop",

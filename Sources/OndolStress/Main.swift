@@ -18,9 +18,9 @@ struct Main: AsyncParsableCommand {
       CrashCommand.self, FaultsCommand.self, KillCommand.self, HostileCommand.self,
       TrialCommand<ModelSuite>.self, TrialCommand<ScheduleSuite>.self,
       TrialCommand<HistorySuite>.self, TrialCommand<ObservationSuite>.self,
-      TrialCommand<DeclarationSuite>.self, TrialCommand<TreeSuite>.self, SabotageCommand.self,
-      LoadCommand.self, YCSBCommand.self, SoakCommand.self,
-      BenchCommand.self,
+      TrialCommand<DeclarationSuite>.self, TrialCommand<TreeSuite>.self,
+      TrialCommand<FailoverSuite>.self, SabotageCommand.self, LoadCommand.self, YCSBCommand.self,
+      SoakCommand.self, BenchCommand.self,
     ] + serverCommands)
 
   /// Those that need a PostgreSQL.

@@ -1,5 +1,5 @@
-// `model`, `schedule`, `history`, `observation`, `declarations` and `tree`: answers that could be
-// wrong without any crash. A unit is one trial.
+// `model`, `schedule`, `history`, `observation`, `declarations`, `tree` and `failovers`: answers
+// that could be wrong without any crash. A unit is one trial.
 
 import ArgumentParser
 import OndolTestKit
@@ -135,6 +135,26 @@ enum DeclarationSuite: TrialSuite {
         "schemas": found.schemas, "drops": found.drops, "answers": found.answers,
         "answers from earlier snapshots": found.pastAnswers,
         "documents unreadable": found.unreadable,
+      ])
+  }
+}
+
+enum FailoverSuite: TrialSuite {
+  static let configuration = CommandConfiguration(
+    commandName: "failovers",
+    abstract: "Kills a simulated server under three processes, and has standbys take over.",
+    discussion: "A unit is 100 failovers; answers and requests are lost besides, or come late.")
+  static let count = 100_000
+  static let option = "failovers"
+  static let cases = "failovers"
+
+  static func run(seed: UInt64) throws -> UnitResult {
+    let counts = try FailoverTrial.run(seed: seed, failovers: 100)
+    return UnitResult(
+      cases: counts.failovers,
+      counts: [
+        "commits": counts.commits, "silences": counts.silences, "late": counts.late,
+        "lost with servers": counts.lostWithServers, "refused": counts.refused,
       ])
   }
 }

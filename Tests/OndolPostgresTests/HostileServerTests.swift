@@ -14,14 +14,15 @@ import Testing
 
   /// What somebody does to the tables, and which calls cannot be answered any more.
   enum Call: Sendable {
-    case append, outcome, commits, range, keys, pin, forget, open
+    case append, outcome, commits, range, keys, pin, forget, history, trim, open
   }
 
   private static let commit = """
     create or replace function ondol_commit_1(
       d int, known bigint, kt bigint, me bigint, prt bigint, guards bytea[], lows bytea[],
       highs bytea[], ks bytea[], vs bytea[], ofs int[], cnt int, size bigint, stamped int[],
-      places int[], forms int[], wide bool, flush bool) returns bigint[] language sql as
+      places int[], forms int[], wide bool, annotations bytea[], flush bool)
+    returns bigint[] language sql as
     """
 
   private static let news = """
@@ -98,6 +99,14 @@ import Testing
         returns bigint language sql as 'select -1::bigint'
       """, [.pin]
     ),
+    ("alter table ondol_history alter time type text", [.history]),
+    ("drop table ondol_history", [.history, .trim]),
+    (
+      """
+      create or replace function ondol_trim_1(d int, micros bigint, bytes bigint, most int)
+        returns bigint[] language sql as 'select array[-1,0]::bigint[]'
+      """, [.trim]
+    ),
     ("update ondol_database set identity = '\\x00'", [.open]),
     ("delete from ondol_log", [.append, .open]),
     ("alter table ondol_log alter time type text", [.open]),
@@ -114,6 +123,7 @@ import Testing
     let start = try await first.open(1).point
     var group = RemoteGroup(origin: 1, part: 1, known: start)
     group.commits = [[RemoteWrite(key: Self.key, value: [1])]]
+    group.annotations = [[1]]
     guard case .done(let known) = try await first.append(group) else {
       Issue.record("refused")
       return
@@ -139,6 +149,8 @@ import Testing
         case .keys: _ = try store.rows(at: [Self.key], asOf: known)
         case .pin: _ = try await store.pin(known.sequence, for: 1, microseconds: 1000)
         case .forget: _ = try await store.forget()
+        case .history: _ = try await store.history(behind: start.sequence, atMost: 9)
+        case .trim: _ = try await store.trimHistory(to: nil)
         case .open:
           let other = try server.store("one", in: place, patience: .zero)
           _ = try await other.open(3)

@@ -3,6 +3,7 @@
 import OndolEngine
 import OndolPostgres
 import OndolPostgresTestKit
+import OndolTestKit
 import Synchronization
 import Testing
 
@@ -63,6 +64,17 @@ func newName() -> String {
 
   @Test func `Drops keyspaces once nobody sees them`() async throws {
     try await conformance.dropping()
+  }
+
+  @Test(arguments: 1...4 as ClosedRange<UInt64>)
+  func `Keeps what commits have said, and lets go of the oldest`(_ seed: UInt64) async throws {
+    try await conformance.history(seed: seed)
+    // So does the store that other tests have in its place.
+    let simulated = StoreConformance {
+      let store = SimulatedStore(seed: seed)
+      return { store }
+    }
+    try await simulated.history(seed: seed)
   }
 
   @Test func `Wakes who waits`() async throws {

@@ -102,7 +102,9 @@ import Testing
     let place = try newPlace()
     let store = try server.store("one", in: place)
     let known = try await store.open(1).point
-    let tables = ["database", "log", "row", "long", "pin", "fence", "drop", "content", "schema"]
+    let tables = [
+      "database", "log", "row", "long", "pin", "fence", "drop", "content", "history", "schema",
+    ]
     try server.sql("drop table \(tables.map { "ondol_\($0)" }.joined(separator: ", "))", in: place)
     let other = try server.store("one", in: place)
     _ = try await other.open(2)

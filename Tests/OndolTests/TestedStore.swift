@@ -34,9 +34,6 @@ enum TestedStore: String {
   /// Whether a transaction's body runs again for conflicts alone. On a server also what must be
   /// fetched has it run again.
   var repeatsForConflictsAlone: Bool { self != .postgres }
-
-  /// Whether the changes of commits can be read again.
-  var keepsChanges: Bool { self == .memory }
 }
 
 extension Database {

@@ -94,7 +94,15 @@ extension Database {
     /// What it costs: each commit writes its documents as they were and as they are once more, in
     /// the same write and sync, and the files are kept. Opening the database without it ends the
     /// history with the first commit.
+    ///
+    /// On a server every process that writes the database must have it: a commit of one without it
+    /// ends the history, which begins anew behind it. Where processes say different times or sizes,
+    /// the least counts.
     public var changeRetention: ChangeRetention?
+
+    /// On a server, whether changes are kept where they were when the database was opened: for
+    /// programs that are not the app, whose writes must not end what the app keeps.
+    package var continuesChanges = false
 
     /// For how long bytes that were put stay though nobody holds them yet: no document refers to
     /// them, and no storage path leads to them.
@@ -187,10 +195,6 @@ extension Database {
           .unimplemented,
           "a database on a server is not encrypted here: the server's disks are the server's"
             + " business, and what goes over the wire is TLS's", path: path)
-      }
-      if changeRetention != nil {
-        throw DatabaseError(
-          .unimplemented, "a database on a server keeps no changes to be read again", path: path)
       }
     }
   }

@@ -73,7 +73,7 @@ public final class Database: Sendable {
     self.path = path
     self.options = options
     self.environment = environment
-    let keepsChanges = options.changeRetention != nil
+    let keepsChanges = engine.isOnStore ? engine.keepsHistory : options.changeRetention != nil
     catalog = Catalog(
       clock: environment.now, keepsChanges: keepsChanges, hasOtherWriters: engine.hasOtherWriters,
       tokenizers: options.tokenizers)
@@ -176,8 +176,8 @@ public final class Database: Sendable {
   ///   - store: where the database is kept.
   ///   - options: how it is to be opened; `shardCount` and `fileLimit` have no meaning here.
   /// - Throws: `.unavailable` when the store cannot be reached; `.unimplemented` for `.readOnly`
-  ///   access and `changeRetention`, which cannot be had there; `.invalidArgument` when an option
-  ///   cannot be.
+  ///   access and encryption, which cannot be had there; `.invalidArgument` when an option cannot
+  ///   be.
   /// - Complexity: a few round trips to the store.
   public static func open(
     on store: DatabaseStore, options: Options = Options()
@@ -202,6 +202,7 @@ public final class Database: Sendable {
     engineOptions.fileLimit = options.fileLimit
     engineOptions.shardCount = options.shardCount
     engineOptions.historyRetention = options.changeRetention.map { HistoryRetention($0) }
+    engineOptions.continuesHistory = options.continuesChanges
     engineOptions.reportDamage = { [logger = options.logger] damage in
       logger.critical("a file is damaged, and merges leave it alone: \(damage)")
     }

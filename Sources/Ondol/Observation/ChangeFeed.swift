@@ -1,7 +1,7 @@
-// Following a database: every commit, in order, once, from the logs. Whoever follows reads files
-// and keeps what it has not given out yet, some hundred commits at most; so writers never wait for
-// it and it misses nothing, however far behind it is. A commit that is announced only wakes those
-// who have read everything.
+// Following a database: every commit, in order, once, from the logs, or from what a server keeps
+// in their place. Whoever follows reads there and keeps what it has not given out yet, some
+// hundred commits at most; so writers never wait for it and it misses nothing, however far behind
+// it is. A commit that is announced only wakes those who have read everything.
 
 internal import OndolEngine
 
@@ -13,6 +13,9 @@ internal import OndolEngine
 /// the last change's `token`, after the app was closed or has crashed too. A commit may be told
 /// before it would survive a power cut; where a cut takes it, a feed that goes on behind it throws
 /// `.outOfRange`.
+///
+/// On a server it tells the commits of all processes, and goes on behind a token of any. A feed
+/// that waits goes on waiting while the server does not answer.
 ///
 /// The sequence ends, without an error, when the task is cancelled or the database is closed. Each
 /// iterator follows for itself.
@@ -72,12 +75,13 @@ extension Database {
   /// `.invalidArgument` for the token of another database; `.outOfRange` when the commits behind
   /// the token are kept no more, or the commit itself did not survive a crash, and then everything
   /// is to be read anew; `.dataLoss` or `.notFound` naming the file when a log is damaged or
-  /// missing.
+  /// missing; on a server `.unavailable` when there is no answer as it begins, and `.outOfRange` in
+  /// front of a commit of a process without `Options.changeRetention`.
   ///
   /// - Parameter token: the commit behind which to begin, from `DatabaseChange.token`,
   ///   `QuerySnapshot.changeToken` or `changeToken()`; nil for now.
   /// - Complexity: O(1); the iterator reads at most one file of the log to find its place, then
-  ///   what it gives out.
+  ///   what it gives out; on a server what it gives out, in pieces of 512 commits or a megabyte.
   public func changes(since token: ChangeToken? = nil) -> ChangeFeed {
     ChangeFeed(
       database: self,

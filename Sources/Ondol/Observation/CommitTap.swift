@@ -199,12 +199,15 @@ extension Database {
   /// - Parameters:
   ///   - count: how many of the newest commits are looked at.
   ///   - limit: how many of what was made of them is answered.
-  /// - Complexity: O(bytes of the logs that have these commits).
+  /// - Complexity: O(bytes of the logs that have these commits); a few trips to a store.
   package func newestKeptChanges<T: Sendable>(
     among count: Int, atMost limit: Int, _ body: (DatabaseChange) -> T?
   ) async throws(DatabaseError) -> [T] {
     let newest = engine.newestCommit.sequence.rawValue
-    guard let point = engine.historyPoint(before: UInt64(count)) else { return [] }
+    let point = try await rethrowing { () async throws(EngineError) in
+      try await engine.historyPoint(before: UInt64(count))
+    }
+    guard let point else { return [] }
     var history = try history(since: ChangeToken(identity: engine.identity, point: point))
     var found: [T] = []
     // What is committed meanwhile is not waited for.

@@ -9,6 +9,10 @@ internal import OndolEngine
 /// Reads are synchronous, from any actor, and never wait for writers. Of each commit a snapshot
 /// shows everything or nothing, and a document whose time was not over when it was taken is in it
 /// for as long as it is kept. It keeps the files it reads, so do not keep it for hours.
+///
+/// What is not in memory is read while the caller's thread waits: from disk in microseconds, from a
+/// server in a round trip. A main actor takes a snapshot that has read it already, with
+/// `Database.snapshot(warming:_:documents:)`.
 public struct DatabaseSnapshot: Sendable {
   /// The database this is a moment of.
   public let database: Database
@@ -118,6 +122,71 @@ public struct DatabaseSnapshot: Sendable {
 }
 
 extension Database {
+  /// All documents as of now, with what these queries and lookups will read in memory already: the
+  /// snapshot's own reads of the same do not wait for a disk or a server.
+  ///
+  ///     let snapshot = try await database.snapshot(warming: cheap, recent, documents: [settings])
+  ///     draw(try snapshot.getDocuments(cheap))  // synchronous, on the main actor
+  ///
+  /// It is read on a thread for that, each query as a whole. What is in memory makes room for
+  /// newer things in time, as everything in the cache does (`Options.cacheSize`); a read that comes
+  /// later than that, or asks for something else, waits as it does from any other snapshot.
+  ///
+  /// - Parameters:
+  ///   - query: a collection, a collection group or a query of this database.
+  ///   - more: others.
+  ///   - documents: documents that will be looked up one by one.
+  /// - Throws: as `QuerySource.getDocuments()`; `.invalidArgument` for what is in another database.
+  /// - Complexity: that of the queries.
+  @concurrent
+  public func snapshot(
+    warming query: any QuerySource, _ more: any QuerySource...,
+    documents: [DocumentReference] = []
+  ) async throws(DatabaseError) -> DatabaseSnapshot {
+    try await snapshot(warming: [query.query] + more.map(\.query), documents)
+  }
+
+  /// All documents as of now, with these in memory already: see `snapshot(warming:_:documents:)`.
+  ///
+  /// - Parameter documents: documents that will be looked up one by one.
+  /// - Throws: as `DocumentReference.getDocument()`; `.invalidArgument` for a document of another
+  ///   database.
+  /// - Complexity: one lookup each; one trip to a server for all.
+  @concurrent
+  public func snapshot(
+    warming documents: [DocumentReference]
+  ) async throws(DatabaseError) -> DatabaseSnapshot {
+    try await snapshot(warming: [], documents)
+  }
+
+  private func snapshot(
+    warming queries: [Query], _ documents: [DocumentReference]
+  ) async throws(DatabaseError) -> DatabaseSnapshot {
+    let (snapshot, moment) = (try engineSnapshot(), now())
+    let warmed = DatabaseSnapshot(
+      database: self,
+      rows: .success(Rows(snapshot, catalog, mayBlock: true, asOf: moment)))
+    for query in queries {
+      _ = try warmed.rows(for: query.database, "")
+      let shape = try query.shape.get()
+      try await read(snapshot, asOf: moment, canBeCancelled: true) {
+        [self] (rows) throws(DatabaseError) in
+        var executor = try Executor(shape, in: self, rows)
+        _ = try executor.snapshot(of: query)
+      }
+    }
+    var paths: [DocumentPath] = []
+    for document in documents {
+      _ = try warmed.rows(for: document.database, document.path)
+      paths.append(try document.place.get())
+    }
+    try await read(snapshot, asOf: moment, canBeCancelled: true) {
+      [self, paths] (rows) throws(DatabaseError) in
+      _ = try DocumentReader(rows: rows).documents(at: paths, in: self)
+    }
+    return warmed
+  }
+
   /// All documents as of now. Cheap; reads from it are synchronous and see one and the same moment,
   /// which Firestore cannot offer. When the database is closed its reads throw
   /// `.failedPrecondition`.

@@ -38,7 +38,7 @@ struct HistoryCursor: Sendable {
   /// Bytes read from a file at once, and bytes given out at once.
   private static let pieceLength: UInt64 = 1 << 20
   /// Commits given out at once.
-  private static let commitsAtOnce = 512
+  static let commitsAtOnce = 512
 
   init(after position: CommitPoint) {
     self.position = position
@@ -91,12 +91,12 @@ struct HistoryCursor: Sendable {
 
   // MARK: - Where to begin
 
-  private static func isGone(_ position: CommitPoint) -> EngineError {
+  static func isGone(_ position: CommitPoint) -> EngineError {
     .notInHistory(
       reason: "the commits behind \(position.sequence.rawValue) are kept no more")
   }
 
-  private static func isLost(_ position: CommitPoint) -> EngineError {
+  static func isLost(_ position: CommitPoint) -> EngineError {
     .notInHistory(
       reason: "commit \(position.sequence.rawValue) is not in the database: a crash took it, or"
         + " these are other files")

@@ -12,16 +12,22 @@ extension Engine {
 
   /// Whether commits can be read again, some at least.
   package var keepsHistory: Bool {
+    if let remote { return remote.retention != nil }
     guard let follower else { return storage.options.historyRetention != nil }
     return follower.historyExtent != nil
   }
 
-  /// The commit behind which commits can be read again; nil when none can.
-  package var historyStart: SequenceNumber? { storage.sequencer.historyExtent?.start.sequence }
+  /// The commit behind which commits can be read again, on a store maybe one before it; nil when
+  /// none can.
+  package var historyStart: SequenceNumber? {
+    if let remote { return remote.historyStart }
+    return storage.sequencer.historyExtent?.start.sequence
+  }
 
   /// A commit behind which the newest `count` can be read again, and maybe others that are kept
   /// with them; where fewer are kept, the one behind which all of them can. Nil when none can.
-  package func historyPoint(before count: UInt64) -> CommitPoint? {
+  package func historyPoint(before count: UInt64) async throws(EngineError) -> CommitPoint? {
+    if let remote { return try await remote.historyPoint(before: count) }
     guard let extent = historyExtent else { return nil }
     let newest = extent.published.rawValue
     let wanted = newest > count ? newest - count : 0
@@ -51,10 +57,13 @@ extension Engine {
   }
 
   /// Some of the commits behind the cursor, read on the thread for reads that wait for a file.
+  ///
+  /// - Parameter isPatient: whether a store is waited for that cannot be reached.
   fileprivate func read(
-    _ cursor: HistoryCursor
+    _ cursor: HistoryCursor, isPatient: Bool
   ) async throws(EngineError) -> (HistoryCursor, [LoggedCommit]) {
     if isClosed.load(ordering: .relaxed) { throw .closed }
+    if let remote { return try await remote.read(cursor, isPatient: isPatient) }
     if isReadOnly { return try await readBesideWriter(cursor) }
     try await storage.waitForRecovery()
     while true {
@@ -123,6 +132,7 @@ extension Engine {
 /// Reads commits that were made before.
 package struct CommitHistory: Sendable {
   private var cursor: HistoryCursor
+  private var hasBegun = false
   private let engine: Engine
 
   fileprivate init(_ cursor: HistoryCursor, _ engine: Engine) {
@@ -136,12 +146,15 @@ package struct CommitHistory: Sendable {
   /// Some of the next commits; none when the last one was the newest that is visible.
   ///
   /// Throws `.notInHistory` when they are not kept, and `.corrupt` naming file and offset when a
-  /// log is damaged.
+  /// log is damaged. On a store, `.unreachable` the first time when there is no answer; who goes on
+  /// waits for one.
   ///
-  /// - Complexity: O(bytes of what is given out); the first time O(bytes of a log).
+  /// - Complexity: O(bytes of what is given out); the first time O(bytes of a log). One trip to a
+  ///   store.
   package mutating func next() async throws(EngineError) -> [LoggedCommit] {
     let commits: [LoggedCommit]
-    (cursor, commits) = try await engine.read(cursor)
+    (cursor, commits) = try await engine.read(cursor, isPatient: hasBegun)
+    hasBegun = true
     return commits
   }
 }

@@ -21,13 +21,18 @@ extension Engine {
   ) async throws(EngineError) -> Engine {
     var (options, environment) = (options, environment)
     options.shardCount = 1
-    options.historyRetention = nil
     options.smallestPour = .max
     options.inlineContentSize = largestContent
     environment.fileSystem = MemoryFileSystem()
     environment.vault = nil
     let process = Int64(bitPattern: environment.random()) & .max
     let head = try await store.open(process)
+    var retention = options.historyRetention
+    // Files keep none of it.
+    options.historyRetention = nil
+    if retention == nil, options.continuesHistory, try await store.isKeeping(head.point) {
+      retention = HistoryRetention(microseconds: .max, bytes: .max)
+    }
     let claim = try DirectoryClaim(
       path: "/store", fileLimit: options.fileLimit, environment: environment)
     let opening = try Opening(claim, options: options, environment: environment)
@@ -37,11 +42,12 @@ extension Engine {
     return opening.makeEngine(
       maintenance: environment.threads.makeWorker(named: "ondol-upkeep"),
       logWorker: environment.threads.makeWorker(named: "ondol-log"), on: rows
-    ) { [options, environment] views in
+    ) { [options, environment, retention] views in
       RemoteSession(
         store,
         RemoteWindow(views: views, at: head.point, capacity: options.memtableSize),
-        identity: head.identity, process: process, bases: bases, environment: environment)
+        identity: head.identity, process: process, retention: retention, bases: bases,
+        environment: environment)
     }
   }
 

@@ -1,10 +1,11 @@
 // Between a batch, whose bytes are those of a log's frame, and what a store is given and gives.
 
 extension Batch {
-  /// The rows as a store is given them, each key once.
-  func remoteWrites() -> [RemoteWrite] {
+  /// The rows as a store is given them, each key once; and the annotation, a value of nothing where
+  /// there is none.
+  func remoteWrites() -> (rows: [RemoteWrite], annotation: [UInt8]) {
     let frame = frame
-    guard frame.count > FrameHeader.length else { return [] }
+    guard frame.count > FrameHeader.length else { return ([], RemoteWrites.nothing) }
     var reading = RemoteWrites(stamps.sorted { $0.offset < $1.offset }, of: operationCount)
     let payload = frame.bytes.extracting(droppingFirst: FrameHeader.length)
     do throws(MalformedBytes) {
@@ -12,19 +13,22 @@ extension Batch {
     } catch {
       preconditionFailure("a batch of our own making cannot be malformed: \(error)")
     }
-    return reading.writes
+    return (reading.writes, reading.annotation)
   }
 }
 
 /// Reads the rows of a batch.
 private struct RemoteWrites {
   private(set) var writes: [RemoteWrite] = []
+  private(set) var annotation = nothing
   /// Where the row of each key is; asked where there are several.
   private var places: [[UInt8]: Int] = [:]
   private let count: Int
   /// By their places in the frame.
   private let stamps: [Batch.Stamp]
   private var nextStamp = 0
+
+  static let nothing = RemoteValue.encode(RawSpan(), [])
 
   init(_ stamps: [Batch.Stamp], of count: Int) {
     self.stamps = stamps
@@ -38,7 +42,10 @@ private struct RemoteWrites {
       let kind = try reader.byte()
       let key = try reader.lengthPrefixed()
       let keyStamps = takeStamps(in: key, before: reader.offset)
-      if kind == Batch.annotationKind { continue }
+      if kind == Batch.annotationKind {
+        annotation = RemoteValue.encode(key, keyStamps)
+        continue
+      }
       var write = RemoteWrite(key: key.array, keyStamps: keyStamps, value: nil)
       if kind == RowKind.put.rawValue {
         let value = try reader.lengthPrefixed()

@@ -19,7 +19,8 @@ enum RemoteWork: Sendable {
   case commits([RemoteRequest])
   /// The base of reads is moved to what is newest.
   case rebase(for: [CheckedContinuation<Void, Never>])
-  case news(for: [CatchUp])
+  /// Somebody has heard of the commit, or of none that was not shown by then.
+  case news(for: [CatchUp], of: SequenceNumber)
 }
 
 /// What waits.
@@ -28,8 +29,10 @@ final class RemoteLine: Sendable {
     var requests: [RemoteRequest] = []
     var catchUps: [CatchUp] = []
     var rebases: [CheckedContinuation<Void, Never>] = []
-    /// The newest commit that somebody has heard of.
+    /// The newest commit that somebody has heard of since the store was asked last; zero for none.
+    /// It may never come: a server that has not kept it may have taken over.
     var heard = SequenceNumber.zero
+    var isAsking = false
     var idle: Idle?
     var isClosing = false
     /// What everybody gets from now on.
@@ -106,20 +109,25 @@ final class RemoteLine: Sendable {
     idle?.resume()
   }
 
+  /// Whether the store has not been asked yet about all that was heard of.
+  var isHearing: Bool { state.withLock { $0.isAsking || $0.heard > .zero } }
+
   // MARK: - The one who works
 
   /// The next to be done behind the commit that is shown; nil at the end.
   func next(behind shown: () -> SequenceNumber) async -> RemoteWork? {
     while true {
       let (work, isOver) = state.withLock { state -> (RemoteWork?, Bool) in
+        state.isAsking = false
         if state.failure != nil { return (nil, true) }
+        if state.heard <= shown() { state.heard = .zero }
         if !state.rebases.isEmpty {
           defer { state.rebases = [] }
           return (.rebase(for: state.rebases), false)
         }
-        if !state.catchUps.isEmpty || state.heard > shown() {
-          defer { state.catchUps = [] }
-          return (.news(for: state.catchUps), false)
+        if !state.catchUps.isEmpty || state.heard > .zero {
+          defer { (state.catchUps, state.heard, state.isAsking) = ([], .zero, true) }
+          return (.news(for: state.catchUps, of: state.heard), false)
         }
         guard !state.requests.isEmpty else { return (nil, state.isClosing) }
         let some = Array(state.requests.prefix(Self.mostAtOnce))

@@ -6,14 +6,17 @@
 struct RemoteSender {
   private let origin: Int64
   private var part: Int64 = 0
+  private let keepsHistory: Bool
   /// Of what was flushed nothing is known: a commit derived from before the base is made anew.
   private let recentKeys = RecentKeys(shardCount: 1, limitBytes: 0)
 
   /// Bytes of a group.
   private static let mostBytes = 4 << 20
 
-  init(origin: Int64) {
+  /// - Parameter keepsHistory: whether commits' annotations go with them.
+  init(origin: Int64, keepsHistory: Bool) {
     self.origin = origin
+    self.keepsHistory = keepsHistory
   }
 
   /// A group of those that wait, in their order, and those for whom the next one is. Answers those
@@ -40,13 +43,14 @@ struct RemoteSender {
         request.answer(.failure(error))
         continue
       }
-      let writes = request.batch.remoteWrites()
+      let (writes, annotation) = request.batch.remoteWrites()
       for write in writes { written.insert(write) }
       bytes += request.batch.payloadLength
       group.guardedKeys += request.batch.guardedKeys
       group.guardedRanges += request.batch.guardedRanges.map { ($0.lower, $0.upper) }
       group.isDurable = group.isDurable || request.durability == .power
       group.commits.append(writes)
+      if keepsHistory { group.annotations.append(annotation) }
       chosen.append(request)
     }
     return (group, chosen, later)

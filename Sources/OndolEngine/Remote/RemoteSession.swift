@@ -20,8 +20,10 @@ final class RemoteSession: Sendable {
   let line = RemoteLine()
   let identity: DatabaseIdentity
   let process: Int64
+  /// For how long what commits have said can be read again; nil when this process keeps nothing.
+  let retention: HistoryRetention?
   private let bases: RemoteBases
-  private let environment: Environment
+  let environment: Environment
   private let tasks: BackgroundTasks
   /// Those who are told block now and then.
   private let worker: any Worker
@@ -40,20 +42,23 @@ final class RemoteSession: Sendable {
   private let announced: Atomic<UInt64>
   /// The oldest commit that any process reads as of, as far as is known.
   private let pinned: Atomic<UInt64>
+  /// Behind it history can be read, as far as is known.
+  let knownHistoryStart = Atomic<UInt64>(0)
 
   /// How long what this process reads is kept without a word from it: ten minutes.
   private static let lease: Int64 = 600_000_000
   /// Microseconds between two tries to reach the store, at first and at most.
-  private static let pauses: (first: Int64, last: Int64) = (10_000, 1_000_000)
+  static let pauses: (first: Int64, last: Int64) = (10_000, 1_000_000)
 
   init(
     _ store: any RemoteStore, _ window: RemoteWindow, identity: DatabaseIdentity, process: Int64,
-    bases: RemoteBases, environment: Environment
+    retention: HistoryRetention?, bases: RemoteBases, environment: Environment
   ) {
     self.store = store
     self.window = window
     self.identity = identity
     self.process = process
+    self.retention = retention
     self.bases = bases
     self.environment = environment
     tasks = BackgroundTasks(executor: environment.executor)
@@ -122,14 +127,14 @@ final class RemoteSession: Sendable {
   // MARK: - The one task
 
   private func work() async {
-    var sender = RemoteSender(origin: newOrigin())
+    var sender = newSender()
     while let work = await line.next(behind: { self.window.point.sequence }) {
       switch work {
       case .commits(let requests): await send(requests, &sender)
       case .rebase(let waiters):
         window.moveBase()
         for waiter in waiters { waiter.resume() }
-      case .news(let waiters):
+      case .news(let waiters, let heard):
         var failure: EngineError?
         do throws(EngineError) {
           try await takeNewsPatiently()
@@ -137,14 +142,20 @@ final class RemoteSession: Sendable {
           failure = error
         }
         for waiter in waiters { waiter.resume(returning: failure) }
-        if failure != nil { await environment.sleep(Self.pauses.first) }
+        if failure != nil {
+          line.hear(of: heard)
+          await environment.sleep(Self.pauses.first)
+        }
       }
     }
     let waiters = isDone.withLock { $0.take() }
     for waiter in waiters ?? [] { waiter.resume() }
   }
 
-  private func newOrigin() -> Int64 { Int64(bitPattern: environment.random()) & .max }
+  private func newSender() -> RemoteSender {
+    RemoteSender(
+      origin: Int64(bitPattern: environment.random()) & .max, keepsHistory: retention != nil)
+  }
 
   // MARK: - Sending
 
@@ -210,7 +221,7 @@ final class RemoteSession: Sendable {
       failure = error
     }
     // Nothing of the old origin is committed once its outcome is known.
-    sender = RemoteSender(origin: newOrigin())
+    sender = newSender()
     var pause = Self.pauses.first
     while true {
       do throws(EngineError) {
@@ -343,8 +354,8 @@ final class RemoteSession: Sendable {
       let shown = window.point.sequence
       let newest = await store.waitForCommits(behind: shown, atMost: Self.longestWait)
       if newest > shown { line.hear(of: newest) }
-      // Until what was heard of is shown nothing else need be heard of.
-      while !Task.isCancelled, line.failure == nil, newest > window.point.sequence {
+      // Until the store was asked about it nothing else need be heard of.
+      while !Task.isCancelled, line.failure == nil, line.isHearing {
         await environment.sleep(Self.pauses.first / 10)
       }
     }
@@ -359,10 +370,12 @@ final class RemoteSession: Sendable {
     }
   }
 
-  /// Pins the oldest rows that somebody reads, and has the store forget some of what nobody can.
+  /// Pins the oldest rows that somebody reads, and has the store forget what is over of history and
+  /// what nobody can read of rows.
   func tidy() async {
     do throws(EngineError) {
       try await pinOldest()
+      try await trimHistory()
       while try await store.forget() > 0, !Task.isCancelled {}
     } catch {
       // The next time will do; a read that comes too late says so.
@@ -385,6 +398,7 @@ final class RemoteSession: Sendable {
   func advance() async throws(EngineError) {
     await line.rebase()
     try await pinOldest()
+    try await trimHistory()
   }
 
   /// For how long what is newest is pinned at opening.

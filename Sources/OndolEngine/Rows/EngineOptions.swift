@@ -72,6 +72,10 @@ package struct EngineOptions: Sendable {
   /// quick.
   package var reportDamage: (@Sendable (EngineError) -> Void)?
 
+  /// On a store, whether history goes on where the newest commit is part of one. Nothing is
+  /// forgotten of it then without a retention.
+  package var continuesHistory = false
+
   package init() {}
 
   /// Bytes of rows a shard under load gathers, when the size is not chosen: a quarter of the cache,
@@ -95,9 +99,9 @@ package struct EngineOptions: Sendable {
   }
 }
 
-/// For how long logs are kept that recovery needs no more.
+/// For how long commits can be read again.
 package struct HistoryRetention: Sendable, Equatable {
-  /// A log whose last commit is older goes.
+  /// What is older goes, of logs those whose last commit is.
   package var microseconds: Int64
   /// The oldest go above so many bytes.
   package var bytes: UInt64

@@ -60,6 +60,9 @@ package struct RemoteGroup: Sendable {
   package var guardedRanges: [(lower: [UInt8], upper: [UInt8])] = []
   /// The rows of each commit, each key once.
   package var commits: [[RemoteWrite]] = []
+  /// What each commit says beside its rows, as `RemoteValue` without its time: for all of them, or
+  /// for none. The store keeps it, in no row.
+  package var annotations: [[UInt8]] = []
   /// Whether the answer waits until the group survives a power cut.
   package var isDurable = true
 
@@ -110,6 +113,34 @@ package struct RemoteHead: Sendable {
   package init(identity: DatabaseIdentity, point: CommitPoint) {
     self.identity = identity
     self.point = point
+  }
+}
+
+/// What a commit has said beside its rows.
+package struct RemoteAnnotation: Sendable, Equatable {
+  package var point: CommitPoint
+  /// A `RemoteValue` without its time.
+  package var bytes: [UInt8]
+
+  package init(point: CommitPoint, bytes: [UInt8]) {
+    self.point = point
+    self.bytes = bytes
+  }
+}
+
+/// What a store has of the history behind a commit, as of one moment.
+package struct RemoteHistory: Sendable, Equatable {
+  /// The newest commit.
+  package var head: CommitPoint
+  /// The time of the commit behind which this is; nil when nothing tells it any more.
+  package var time: Int64?
+  /// Of the commits behind it those that have said something and are kept, in order.
+  package var annotations: [RemoteAnnotation]
+
+  package init(head: CommitPoint, time: Int64?, annotations: [RemoteAnnotation]) {
+    self.head = head
+    self.time = time
+    self.annotations = annotations
   }
 }
 
@@ -166,6 +197,20 @@ package protocol RemoteStore: AnyObject, Sendable {
 
   /// Forgets some versions that nobody can see any more; how many.
   func forget() async throws(EngineError) -> Int
+
+  /// What the commits behind a number have said beside their rows, at most about so many, whether
+  /// or not they survive a power cut. The time of the commit with that number is told while it is
+  /// the newest, or it or the next one is kept.
+  func history(
+    behind sequence: SequenceNumber, atMost count: Int
+  ) async throws(EngineError) -> RemoteHistory
+
+  /// Lets go of what commits have said that are too old by the store's clock, or of too many bytes,
+  /// oldest first, but not of what the newest has said. All goes when the newest commit has said
+  /// nothing: history ends with it. That is all that goes without a retention.
+  ///
+  /// - Returns: the commit behind the last one of which nothing is kept.
+  func trimHistory(to retention: HistoryRetention?) async throws(EngineError) -> SequenceNumber
 
   /// Has the rows of keyspaces go once nobody can see them. Their numbers are not used again.
   func drop(_ keyspaces: [UInt32]) async throws(EngineError)

@@ -118,7 +118,11 @@ extension Database {
     let key = try DatabaseKey.current()
     let store = try ServerAddress.store(place, creates: writing)
     do throws(DatabaseError) {
-      if let store { return try await open(on: store) }
+      if let store {
+        var options = Options()
+        options.continuesChanges = true
+        return try await open(on: store, options: options)
+      }
       let options = Options(access: writing ? .readWrite : .readOnly, encryption: key)
       return try await open(at: place, options: options)
     } catch {

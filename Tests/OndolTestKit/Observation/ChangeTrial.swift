@@ -3,7 +3,11 @@
 // resumed again and again must tell every commit that survived, each once, in order, with its
 // documents as they were before and after; and whoever has seen a query's result as of some commit
 // must be told what is different when it comes back.
+//
+// On a store two openings write in turns, and in the place of power cuts the store loses its newest
+// commits.
 
+internal import Logging
 import Ondol
 import OndolEngine
 
@@ -61,6 +65,8 @@ package struct ChangeTrial {
   private let seed: UInt64
   private var random: SeededRandom
   private var fileSystem = SimulatedFileSystem()
+  /// Where the database is, when it is in no files.
+  private var store: SimulatedStore?
   private var expected: [Expected] = []
   private var tokens: [ChangeToken] = []
   private var told = 0
@@ -70,10 +76,15 @@ package struct ChangeTrial {
   private static let lives = 5
   private static let resultCount = 4
 
-  /// Runs the history of `seed`; throws `ObservationFault` where something was told wrongly.
-  package static func run(seed: UInt64) throws -> ChangeCounts {
+  /// Runs the history of `seed`, of a database in files or on a store; throws `ObservationFault`
+  /// where something was told wrongly.
+  package static func run(seed: UInt64, onStore: Bool = false) throws -> ChangeCounts {
     try SimulationExecutor.run(seed: seed) { executor in
       var trial = ChangeTrial(seed: seed)
+      if !onStore { return try await trial.run(executor) }
+      let world = SimulatedWorld(seed: seed, threads: executor)
+      defer { withExtendedLifetime(world) {} }
+      trial.store = SimulatedStore(seed: seed, environment: world.environment)
       return try await trial.run(executor)
     }
   }
@@ -89,17 +100,30 @@ package struct ChangeTrial {
       let world = SimulatedWorld(
         fileSystem: fileSystem, seed: SeededRandom.derive(seed, life),
         startTime: 1_000_000_000_000_000 + Int64(life) * 1_000_000_000, threads: executor)
-      let database = try await Database.open(
-        at: "/db",
-        options: .init(
-          shardCount: 2, changeRetention: .init(duration: nil, bytes: isTrimmed ? 16 << 10 : nil)),
-        environment: world.environment, engineOptions: engineOptions)
-      try await live(database, life)
-      try await end(database)
+      let database = try await open(world)
+      let other = store == nil ? nil : try await open(world)
+      try await live(database, other, life)
+      if let store {
+        try await end([database, other].compactMap(\.self), on: store)
+      } else {
+        try await end(database)
+      }
       withExtendedLifetime(world) {}
     }
     return counts
   }
+
+  private func open(_ world: SimulatedWorld) async throws -> Database {
+    try await Database.open(
+      at: store?.name ?? "/db",
+      options: .init(
+        shardCount: 2, logger: Logger(label: "trial") { _ in SwiftLogNoOpLogHandler() },
+        changeRetention: .init(duration: nil, bytes: isTrimmed ? trimmedBytes : nil)),
+      environment: world.environment, engineOptions: engineOptions, on: store)
+  }
+
+  /// Files have much beside what commits say.
+  private var trimmedBytes: Int { store == nil ? 16 << 10 : 3 << 10 }
 
   /// Whether little is kept.
   private var isTrimmed: Bool { seed.isMultiple(of: 4) }
@@ -113,14 +137,24 @@ package struct ChangeTrial {
     return options
   }
 
-  private mutating func live(_ database: Database, _ life: Int) async throws {
+  private mutating func live(
+    _ database: Database, _ other: Database?, _ life: Int
+  ) async throws {
     if tokens.isEmpty { tokens = [try database.changeToken()] }
     fileSystem.keepPictures()
     try await forgetLost(database)
     try await compareResults(database)
     var draw = ObservationDraw(seed: SeededRandom.derive(seed, 100 + life), database)
     for _ in 0..<(10 + random.below(20)) {
-      try await commit(&draw, database)
+      if let other, random.chance(1, in: 2) {
+        var others = ObservationDraw(draw.random, other)
+        try await commit(&others, database)
+        draw.random = others.random
+      } else {
+        try await commit(&draw, database)
+      }
+      // As is done now and then.
+      if store != nil, random.chance(1, in: 4) { await database.engine.forgetVersions() }
       if random.chance(1, in: 6) { try await follow(database) }
       if random.chance(1, in: 10) { try await compareResults(database) }
     }
@@ -153,6 +187,20 @@ package struct ChangeTrial {
     fileSystem = next
   }
 
+  /// Ends a life on a store, which loses some of the newest commits or none.
+  private mutating func end(_ databases: [Database], on store: SimulatedStore) async throws {
+    let isLost = random.chance(1, in: 2)
+    if isLost { store.loseNewest(1 + random.below(6)) }
+    for database in databases {
+      do {
+        try await database.close()
+      } catch {
+        // What it knows of is gone.
+        guard isLost else { throw error }
+      }
+    }
+  }
+
   // MARK: - Commits
 
   private func picture(_ database: Database) throws -> (DocumentsTold, Version) {
@@ -172,6 +220,7 @@ package struct ChangeTrial {
     let before = expected.last?.after ?? [:]
     try await draw.write(
       durability: random.pick([.memory, .process, .process, .power] as [Ondol.Durability]))
+    if store != nil { try await database.refresh() }
     let (after, version) = try picture(database)
     counts.commits += 1
     var changed: [String: [String?]] = [:]

@@ -10,12 +10,22 @@ package struct StoreFaults: Sendable {
   package var lostRequests = 0
   /// Commits that are made, and of which the answer is lost.
   package var lostAnswers = 0
+  /// Commits whose sender gets no answer, and that are made some time later.
+  package var lateRequests = 0
+  /// Calls at which the server dies, before or after it has done what it was asked for, and a
+  /// standby takes over that has all that survives a power cut.
+  package var failovers = 0
   /// Microseconds that a call takes at most.
   package var delay: Int64 = 0
 
-  package init(lostRequests: Int = 0, lostAnswers: Int = 0, delay: Int64 = 0) {
+  package init(
+    lostRequests: Int = 0, lostAnswers: Int = 0, lateRequests: Int = 0, failovers: Int = 0,
+    delay: Int64 = 0
+  ) {
     self.lostRequests = lostRequests
     self.lostAnswers = lostAnswers
+    self.lateRequests = lateRequests
+    self.failovers = failovers
     self.delay = delay
   }
 
@@ -28,6 +38,14 @@ package struct StoreTrips: Sendable, Equatable {
   package var commits = 0
   package var ranges = 0
   package var keys = 0
+  package var histories = 0
+  /// Answers and requests that were lost.
+  package var silences = 0
+  /// Groups that came after their sender had given them up.
+  package var late = 0
+  package var failovers = 0
+  /// Commits that a standby did not have when it took over.
+  package var lostCommits = 0
 
   /// Round trips for reading rows.
   package var reads: Int { ranges + keys }
@@ -35,50 +53,7 @@ package struct StoreTrips: Sendable, Equatable {
 
 /// A `RemoteStore` in memory.
 package final class SimulatedStore: RemoteStore {
-  fileprivate struct Version {
-    var sequence: SequenceNumber
-    /// Nil when the row was deleted.
-    var value: [UInt8]?
-  }
-
-  fileprivate struct Logged {
-    var commit: RemoteCommit
-    var part: Int64
-  }
-
-  fileprivate struct Pin {
-    var sequence: SequenceNumber
-    var until: Int64
-  }
-
-  fileprivate struct Waiter {
-    var sequence: SequenceNumber
-    var continuation: CheckedContinuation<Void, Never>
-  }
-
-  fileprivate struct State {
-    /// In the order of their bytes.
-    var keys: [[UInt8]] = []
-    /// Of each key, oldest first.
-    var versions: [[UInt8]: [Version]] = [:]
-    /// Behind the floor.
-    var log: [Logged] = []
-    var head = CommitPoint(sequence: .zero, time: 0)
-    /// The newest commit of which no older version is told any more.
-    var floor = CommitPoint(sequence: .zero, time: 0)
-    /// Origins that may commit no more.
-    var fenced: Set<Int64> = []
-    var pins: [Int64: Pin] = [:]
-    /// Keyspaces that are no more, with the newest commit when they went.
-    var dropped: [(keyspace: UInt32, at: SequenceNumber)] = []
-    var waiters: [UInt64: Waiter] = [:]
-    var lastWaiter: UInt64 = 0
-    var trips = StoreTrips()
-    var faults = StoreFaults.none
-    var random: SeededRandom
-  }
-
-  private let state: Guarded<State>
+  private let state: Guarded<SimulatedServer>
   private let identity: DatabaseIdentity
   private let environment: Environment
 
@@ -87,7 +62,7 @@ package final class SimulatedStore: RemoteStore {
   package init(seed: UInt64, environment: Environment = .memory(), faults: StoreFaults = .none) {
     var random = SeededRandom(seed: seed)
     identity = DatabaseIdentity(low: random.next(), high: random.next())
-    var state = State(random: random)
+    var state = SimulatedServer(random: random)
     state.faults = faults
     self.state = Guarded(state)
     self.environment = environment
@@ -117,13 +92,8 @@ package final class SimulatedStore: RemoteStore {
   /// has not heard of when it takes over.
   package func loseNewest(_ count: Int) {
     state.withLock { state in
-      for _ in 0..<min(count, state.log.count) {
-        let lost = state.log.removeLast().commit
-        for row in lost.rows {
-          state.versions[row.key]?.removeAll { $0.sequence == lost.point.sequence }
-        }
-      }
-      state.head = state.log.last?.commit.point ?? state.floor
+      state.loseNewest(count)
+      state.durable = min(state.durable, state.head.sequence)
     }
   }
 
@@ -133,23 +103,40 @@ package final class SimulatedStore: RemoteStore {
     try await travel()
     let now = environment.now()
     return state.withLock { state in
-      state.pins[process] = Pin(sequence: state.head.sequence, until: now + 600_000_000)
+      state.pins[process] = SimulatedServer.Pin(
+        sequence: state.head.sequence, until: now + 600_000_000)
+      state.durable = state.head.sequence
       return RemoteHead(identity: identity, point: state.head)
     }
   }
 
   package func append(_ group: RemoteGroup) async throws(EngineError) -> RemoteAppend {
-    try await travel()
+    guard group.annotations.isEmpty || group.annotations.count == group.commits.count else {
+      throw .invalid(reason: "\(group.annotations.count) annotations")
+    }
+    try await travel(with: group)
     let now = environment.now()
-    let (outcome, isLost, woken) = state.withLock {
-      state -> (RemoteAppend, Bool, [CheckedContinuation<Void, Never>]) in
+    let (outcome, life, woken) = state.withLock {
+      state -> (RemoteAppend, Int, [CheckedContinuation<Void, Never>]) in
       state.trips.appends += 1
       let outcome = state.append(group, at: now)
-      let isLost = state.random.chance(state.faults.lostAnswers, in: 1000)
-      return (outcome, isLost, state.takeWaiters())
+      return (outcome, state.trips.failovers, state.takeWaiters())
     }
     for continuation in woken { continuation.resume() }
-    if isLost { throw Self.silence }
+    let isLost = state.withLock { state in
+      state.failOverPerhaps()
+      // Nobody answers for a server that is no more.
+      if state.trips.failovers != life { return true }
+      let isLost = state.random.chance(state.faults.lostAnswers, in: 1000)
+      // Whether the standby has it when the answer is lost, nobody knows.
+      if case .done(let first) = outcome, group.isDurable, !isLost || state.random.chance(1, in: 2)
+      {
+        let last = first.sequence.rawValue + UInt64(group.commits.count) - 1
+        state.durable = max(state.durable, SequenceNumber(rawValue: last))
+      }
+      return isLost
+    }
+    if isLost { throw silence() }
     return outcome
   }
 
@@ -159,6 +146,7 @@ package final class SimulatedStore: RemoteStore {
     try await travel()
     return state.withLock { state in
       state.fenced.insert(origin)
+      state.durable = state.head.sequence
       return state.log.first { $0.part == part && $0.commit.origin == origin }?.commit.point
     }
   }
@@ -173,7 +161,9 @@ package final class SimulatedStore: RemoteStore {
         throw .notInHistory(reason: "\(name) has no commit \(point.sequence.rawValue)")
       }
       let behind = state.log.drop { $0.commit.point.sequence <= point.sequence }
-      return behind.prefix(count).map(\.commit)
+      let told = behind.prefix(count).map(\.commit)
+      if let last = told.last { state.durable = max(state.durable, last.point.sequence) }
+      return told
     }
   }
 
@@ -198,7 +188,8 @@ package final class SimulatedStore: RemoteStore {
       await withCheckedContinuation { continuation in
         let isOver = state.withLock { state in
           if Task.isCancelled || state.head.sequence > sequence { return true }
-          state.waiters[number] = Waiter(sequence: sequence, continuation: continuation)
+          state.waiters[number] = SimulatedServer.Waiter(
+            sequence: sequence, continuation: continuation)
           return false
         }
         if isOver { continuation.resume() }
@@ -249,7 +240,7 @@ package final class SimulatedStore: RemoteStore {
     let now = environment.now()
     return try state.withLock { state throws(EngineError) in
       guard sequence >= state.floor.sequence else { throw .superseded(file: name) }
-      state.pins[process] = Pin(sequence: sequence, until: now + microseconds)
+      state.pins[process] = SimulatedServer.Pin(sequence: sequence, until: now + microseconds)
       return state.oldestPin(at: now)
     }
   }
@@ -258,6 +249,30 @@ package final class SimulatedStore: RemoteStore {
     try await travel()
     let now = environment.now()
     return state.withLock { $0.forget(at: now) }
+  }
+
+  package func history(
+    behind sequence: SequenceNumber, atMost count: Int
+  ) async throws(EngineError) -> RemoteHistory {
+    try await travel()
+    return state.withLock { state in
+      state.trips.histories += 1
+      let behind = state.history.drop { $0.annotation.point.sequence <= sequence }
+      let own = state.history.last { $0.annotation.point.sequence == sequence }
+      let next = behind.first { $0.annotation.point.sequence == sequence.next }
+      let head = state.head.sequence == sequence ? state.head.time : nil
+      return RemoteHistory(
+        head: state.head, time: own?.annotation.point.time ?? next?.before ?? head,
+        annotations: behind.prefix(count).map(\.annotation))
+    }
+  }
+
+  package func trimHistory(
+    to retention: HistoryRetention?
+  ) async throws(EngineError) -> SequenceNumber {
+    try await travel()
+    let now = environment.now()
+    return state.withLock { $0.trimHistory(to: retention, now: now) }
   }
 
   package func drop(_ keyspaces: [UInt32]) async throws(EngineError) {
@@ -272,6 +287,8 @@ package final class SimulatedStore: RemoteStore {
     return state.withLock { state in
       guard point.sequence > state.head.sequence, point.time > state.head.time else { return false }
       state.log = []
+      state.history = []
+      state.durable = point.sequence
       state.head = point
       state.floor = point
       for key in state.keys { _ = state.trim(key) }
@@ -286,13 +303,16 @@ package final class SimulatedStore: RemoteStore {
     return state.withLock { state in
       if state.pins.contains(where: { $0.key != process && $0.value.until > now }) { return false }
       let (faults, random) = (state.faults, state.random)
-      state = State(random: random)
+      state = SimulatedServer(random: random)
       state.faults = faults
       return true
     }
   }
 
-  package func synchronize() async throws(EngineError) { try await travel() }
+  package func synchronize() async throws(EngineError) {
+    try await travel()
+    state.withLock { $0.durable = $0.head.sequence }
+  }
 
   package func close(_ process: Int64) async {
     state.withLock { $0.pins[process] = nil }
@@ -300,142 +320,27 @@ package final class SimulatedStore: RemoteStore {
 
   // MARK: - The network
 
-  private static let silence = EngineError.unreachable(reason: "a simulated store does not answer")
+  private func silence() -> EngineError {
+    state.withLock { $0.trips.silences += 1 }
+    return .unreachable(reason: "a simulated store does not answer")
+  }
 
-  private func travel() async throws(EngineError) {
-    let (isLost, delay) = state.withLock { state in
+  /// - Parameter group: what may come late.
+  private func travel(with group: RemoteGroup? = nil) async throws(EngineError) {
+    let now = environment.now()
+    let (isLost, delay, woken) = state.withLock { state in
       let delay = state.faults.delay
-      return (
-        state.random.chance(state.faults.lostRequests, in: 1000),
-        delay == 0 ? 0 : Int64(state.random.below(Int(delay)))
-      )
+      state.failOverPerhaps()
+      state.takeLate(at: now)
+      var isLost = state.random.chance(state.faults.lostRequests, in: 1000)
+      if let group, state.random.chance(state.faults.lateRequests, in: 1000) {
+        state.late.append(group)
+        isLost = true
+      }
+      return (isLost, delay == 0 ? 0 : Int64(state.random.below(Int(delay))), state.takeWaiters())
     }
+    for continuation in woken { continuation.resume() }
     if delay > 0 { await environment.rest(delay) }
-    if isLost { throw Self.silence }
-  }
-}
-
-extension SimulatedStore.State {
-  fileprivate mutating func append(_ group: RemoteGroup, at now: Int64) -> RemoteAppend {
-    guard knows(group.known), !fenced.contains(group.origin) else { return .otherHistory }
-    let isChanged = log.reversed().prefix { $0.commit.point.sequence > group.known.sequence }
-      .contains { logged in logged.commit.rows.contains { group.guards($0.key) } }
-    if isChanged { return .conflict }
-    let first = CommitPoint(sequence: head.sequence.next, time: max(now, head.time + 1))
-    var point = first
-    for writes in group.commits {
-      var commit = RemoteCommit(point: point, origin: group.origin, rows: [])
-      for write in writes {
-        var key = write.key
-        for stamp in write.keyStamps { _ = key.stamp(stamp, with: point) }
-        let value = write.value.map { RemoteValue.time(point.time) + $0 }
-        put(key, SimulatedStore.Version(sequence: point.sequence, value: value))
-        commit.rows.append((key, value))
-      }
-      log.append(SimulatedStore.Logged(commit: commit, part: group.part))
-      head = point
-      point = CommitPoint(sequence: point.sequence.next, time: point.time + 1)
-    }
-    return .done(first)
-  }
-
-  private mutating func put(_ key: [UInt8], _ version: SimulatedStore.Version) {
-    if versions[key] == nil { keys.insert(key, at: place(of: key)) }
-    versions[key, default: []].append(version)
-  }
-
-  /// Whether a commit is, or was, one of this store's.
-  fileprivate func knows(_ point: CommitPoint) -> Bool {
-    if point == floor { return true }
-    var (low, high) = (0, log.count)
-    while low < high {
-      let middle = (low + high) / 2
-      let isBefore = log[middle].commit.point.sequence < point.sequence
-      if isBefore { low = middle + 1 } else { high = middle }
-    }
-    return low < log.count && log[low].commit.point == point
-  }
-
-  fileprivate mutating func takeWaiters() -> [CheckedContinuation<Void, Never>] {
-    let awake = waiters.filter { $0.value.sequence < head.sequence }
-    for number in awake.keys { waiters[number] = nil }
-    return awake.sorted { $0.key < $1.key }.map(\.value.continuation)
-  }
-
-  /// The place of the first key from `key` on.
-  fileprivate func place(of key: [UInt8]) -> Int {
-    var (low, high) = (0, keys.count)
-    while low < high {
-      let middle = (low + high) / 2
-      if keys[middle].lexicographicallyPrecedes(key) { low = middle + 1 } else { high = middle }
-    }
-    return low
-  }
-
-  fileprivate func row(at key: [UInt8], _ sequence: SequenceNumber) -> RemoteRow? {
-    guard let version = versions[key]?.last(where: { $0.sequence <= sequence }),
-      let value = version.value
-    else { return nil }
-    return RemoteRow(key: key, sequence: version.sequence, value: value)
-  }
-
-  fileprivate func refuse(_ base: CommitPoint, _ name: String) throws(EngineError) {
-    if base.sequence < floor.sequence { throw .superseded(file: name) }
-    guard knows(base) else {
-      throw .poisoned(reason: "\(name) has no commit \(base.sequence.rawValue)")
-    }
-  }
-
-  fileprivate mutating func oldestPin(at now: Int64) -> SequenceNumber {
-    pins = pins.filter { $0.value.until > now }
-    return pins.values.map(\.sequence).min() ?? head.sequence
-  }
-
-  fileprivate mutating func forget(at now: Int64) -> Int {
-    let oldest = oldestPin(at: now)
-    guard oldest > floor.sequence,
-      let last = log.last(where: { $0.commit.point.sequence <= oldest })?.commit.point
-    else { return 0 }
-    let gone = log.prefix { $0.commit.point.sequence <= last.sequence }
-    log.removeFirst(gone.count)
-    floor = last
-    var count = 0
-    for key in Set(gone.flatMap { $0.commit.rows.map(\.key) }) { count += trim(key) }
-    let (over, kept) = (
-      dropped.filter { $0.at <= floor.sequence }, dropped.filter { $0.at > floor.sequence }
-    )
-    dropped = kept
-    for (keyspace, _) in over {
-      let prefix = (0..<4).map { UInt8(truncatingIfNeeded: keyspace >> (24 - 8 * $0)) }
-      for key in keys where key.starts(with: prefix) {
-        count += versions[key]?.count ?? 0
-        versions[key] = nil
-      }
-    }
-    keys.removeAll { versions[$0] == nil }
-    return count
-  }
-
-  /// Lets go of what nobody can see of a key.
-  fileprivate mutating func trim(_ key: [UInt8]) -> Int {
-    guard var known = versions[key] else { return 0 }
-    let before = known.count
-    let visible = known.lastIndex { $0.sequence <= floor.sequence } ?? 0
-    known.removeFirst(visible)
-    if let first = known.first, first.sequence <= floor.sequence, first.value == nil {
-      known.removeFirst()
-    }
-    versions[key] = known.isEmpty ? nil : known
-    return before - known.count
-  }
-}
-
-extension RemoteGroup {
-  fileprivate func guards(_ key: [UInt8]) -> Bool {
-    guardedKeys.contains(key)
-      || guardedRanges.contains { range in
-        !key.lexicographicallyPrecedes(range.lower)
-          && (range.upper.isEmpty || key.lexicographicallyPrecedes(range.upper))
-      }
+    if isLost { throw silence() }
   }
 }

@@ -224,8 +224,7 @@ import Testing
     #expect(try await !photo.exists())
   }
 
-  @Test(.enabled(if: TestedStore.current.keepsChanges))
-  func `A copy and a move are one commit, and touch no bytes`() async throws {
+  @Test func `A copy and a move are one commit, and touch no bytes`() async throws {
     let database = try await Database.underTest(
       options: Database.Options(changeRetention: Database.ChangeRetention()))
     let storage = database.storage

@@ -196,8 +196,7 @@ import Testing
     try await database.close()
   }
 
-  @Test(.enabled(if: TestedStore.current.keepsChanges))
-  func `The token of another database is refused`() async throws {
+  @Test func `The token of another database is refused`() async throws {
     let (one, other) = (
       try await Self.open(),
       try await Database.underTest(

@@ -5,11 +5,12 @@ import OndolTestKit
 import Testing
 
 @Suite struct ChangePropertyTests {
-  @Test func `Whatever happened meanwhile, who comes back is told all of it`() throws {
+  @Test(arguments: [false, true])
+  func `Whatever happened meanwhile, who comes back is told all of it`(onStore: Bool) throws {
     var counts = ChangeCounts()
     for seed in Seeds.first(40) {
       do {
-        counts += try ChangeTrial.run(seed: seed)
+        counts += try ChangeTrial.run(seed: seed, onStore: onStore)
       } catch {
         Issue.record("SEED=\(seed): \(error)")
         return
@@ -24,7 +25,8 @@ import Testing
     guard counts.lives > 100 else { return }
     #expect(counts.told > counts.commits / 2)
     #expect(counts.differences > counts.results)
-    #expect(counts.lost > 10 && counts.forgotten > 2 && counts.keptLogs > counts.lives)
+    #expect(counts.lost > 10 && counts.forgotten > 2)
+    #expect(onStore || counts.keptLogs > counts.lives)
   }
 
   /// With seed 22 a log was begun while commits of the one before were visible and not yet in it,

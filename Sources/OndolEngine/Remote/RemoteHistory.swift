@@ -1,0 +1,103 @@
+// Reading again what commits have said, where a store keeps it. The store keeps it apart from rows,
+// under the numbers of commits, and puts it there with the commit; so no other process hears of its
+// bytes, and letting go of it is no commit.
+//
+// A commit of a process that keeps nothing says nothing, which leaves a hole in the numbers. Who
+// comes to a hole is told that history does not go on there: nothing is passed over, whoever has
+// the database open with which options.
+
+internal import Synchronization
+
+extension RemoteSession {
+  /// Behind it history can be read, or behind a later commit; nil when nothing is kept here.
+  var historyStart: SequenceNumber? {
+    retention.map { _ in SequenceNumber(rawValue: knownHistoryStart.load(ordering: .relaxed)) }
+  }
+
+  /// Has the store forget what is over.
+  func trimHistory() async throws(EngineError) {
+    let start = try await store.trimHistory(to: retention)
+    knownHistoryStart.store(start.rawValue, ordering: .relaxed)
+  }
+
+  /// Some of the commits behind the cursor, none when it is at the newest that is shown.
+  ///
+  /// - Parameter isPatient: whether the store is waited for when it cannot be reached.
+  func read(
+    _ cursor: HistoryCursor, isPatient: Bool
+  ) async throws(EngineError) -> (HistoryCursor, [LoggedCommit]) {
+    guard retention != nil else { throw .notInHistory(reason: "no history of commits is kept") }
+    var pause = Self.pauses.first
+    while true {
+      do throws(EngineError) {
+        let commits = try await commits(behind: cursor.position)
+        return (HistoryCursor(after: commits.last?.point ?? cursor.position), commits)
+      } catch {
+        guard isPatient, case .unreachable = error, !line.isClosing, !Task.isCancelled else {
+          throw error
+        }
+      }
+      await environment.sleep(pause)
+      pause = min(2 * pause, Self.pauses.last)
+    }
+  }
+
+  private func commits(behind position: CommitPoint) async throws(EngineError) -> [LoggedCommit] {
+    // Another process may have told of a commit that is not shown here yet.
+    if position.sequence > window.point.sequence { _ = try await catchUp() }
+    if let failure = line.failure { throw failure }
+    // What is visible is in the store, with all that it has said.
+    let newest = window.point
+    let shown = newest.sequence
+    guard position.sequence <= shown else { throw HistoryCursor.isLost(position) }
+    if position == newest { return [] }
+    let history = try await store.history(
+      behind: position.sequence, atMost: HistoryCursor.commitsAtOnce)
+    guard let time = history.time else { throw HistoryCursor.isGone(position) }
+    guard time == position.time else { throw HistoryCursor.isLost(position) }
+    var commits: [LoggedCommit] = []
+    var next = position.sequence.next
+    for annotation in history.annotations where next <= shown {
+      guard annotation.point.sequence == next else { break }
+      commits.append(try LoggedCommit(annotation, from: store.name))
+      next = next.next
+    }
+    if commits.isEmpty { throw HistoryCursor.isGone(position) }
+    return commits
+  }
+
+  /// A commit behind which the newest `count` can be read again, or all that can be; nil when none
+  /// can.
+  func historyPoint(before count: UInt64) async throws(EngineError) -> CommitPoint? {
+    guard retention != nil else { return nil }
+    let newest = window.point
+    let wanted = SequenceNumber(
+      rawValue: newest.sequence.rawValue - min(count, newest.sequence.rawValue))
+    if wanted == newest.sequence { return newest }
+    var history = try await store.history(behind: wanted, atMost: 1)
+    var start = wanted
+    if let first = history.annotations.first?.point.sequence, first > wanted.next {
+      start = SequenceNumber(rawValue: first.rawValue - 1)
+      history = try await store.history(behind: start, atMost: 1)
+    }
+    return history.time.map { CommitPoint(sequence: start, time: $0) }
+  }
+}
+
+extension RemoteStore {
+  /// Whether a commit, the newest one, is part of a history.
+  func isKeeping(_ point: CommitPoint) async throws(EngineError) -> Bool {
+    guard point.sequence > .zero else { return false }
+    let before = SequenceNumber(rawValue: point.sequence.rawValue - 1)
+    return try await history(behind: before, atMost: 1).annotations.first?.point == point
+  }
+}
+
+extension LoggedCommit {
+  fileprivate init(_ annotation: RemoteAnnotation, from store: String) throws(EngineError) {
+    point = annotation.point
+    let value = RemoteValue.time(point.time) + annotation.bytes
+    let bytes = try RemoteValue.decode(value, point.sequence, from: store)
+    self.annotation = bytes.isEmpty ? nil : bytes
+  }
+}
