@@ -34,7 +34,7 @@ struct Superblock: Sendable, Equatable {
   var created: Int64
   var written: Int64
   /// What is kept of the key of an encrypted database.
-  private(set) var kept: [UInt8]?
+  var kept: [UInt8]?
   /// The change of keys that is under way, in one that has any.
   private(set) var change: KeyChange?
   /// What shows that whoever wrote all this had the key.

@@ -181,6 +181,7 @@ private let entry = SealedUnitCase(
     unit.mend(&moved, 8_192)
     #expect(throws: MalformedBytes.self) { try unit.read(moved, 8_192, seal) }
     // Another file, the same numbers in another kind of file, salt or database.
+    let number = FileNumber(rawValue: 7)
     let others = [
       try Self.seal(8, keyring), try #require(keyring.seal(.values, number: number, salt: salt)),
       try #require(keyring.seal(.segment, number: number, salt: salt + 1)),

@@ -186,36 +186,25 @@ private struct Furniture {
   @Test func `What makes no sense is refused`() async throws {
     let place = EncryptedPlace()
     let database = try await place.open(nil)
-    func code(
-      _ body: () async throws(DatabaseError) -> Void
-    ) async -> DatabaseError.Code? {
-      do throws(DatabaseError) {
+    func code(_ body: () async throws -> Void) async -> DatabaseError.Code? {
+      do {
         try await body()
         return nil
       } catch {
-        return error.code
+        return (error as? DatabaseError)?.code
       }
     }
-    typealias Call = () async throws(DatabaseError) -> Void
-    let clear: [Call] = [
-      { () async throws(DatabaseError) in try await database.decrypt() },
-      { () async throws(DatabaseError) in try await database.rekey(with: [Self.key]) },
-    ]
-    for call in clear { #expect(await code(call) == .failedPrecondition) }
+    #expect(await code { try await database.decrypt() } == .failedPrecondition)
+    #expect(await code { try await database.rekey(with: [Self.key]) } == .failedPrecondition)
     for keys in [[], Array(repeating: Self.key, count: 5), [.key([1, 2])]] {
-      let calls: [Call] = [
-        { () async throws(DatabaseError) in try await database.encrypt(with: keys) },
-        { () async throws(DatabaseError) in try await database.rekey(with: keys) },
-      ]
-      for call in calls { #expect(await code(call) == .invalidArgument) }
+      #expect(await code { try await database.encrypt(with: keys) } == .invalidArgument)
+      #expect(await code { try await database.rekey(with: keys) } == .invalidArgument)
     }
     try await database.encrypt(with: [Self.key])
-    let again = await code { () async throws(DatabaseError) in
-      try await database.encrypt(with: [Self.otherKey])
-    }
+    let again = await code { try await database.encrypt(with: [Self.otherKey]) }
     #expect(again == .failedPrecondition)
     let reader = try await place.open(Self.key, access: .readOnly)
-    let refused = await code { () async throws(DatabaseError) in try await reader.decrypt() }
+    let refused = await code { try await reader.decrypt() }
     #expect(refused == .failedPrecondition)
     try await reader.close()
     try await database.close()

@@ -133,8 +133,8 @@ import Testing
     let (one, other) = (TestedEncryption.key, [UInt8](repeating: 5, count: 32))
     try await add(0)
     try await database.engine.flush()
-    for (number, secrets) in [(nil, one), (one, other), (other, nil)].enumerated() {
-      let (before, after): ([UInt8]?, [UInt8]?) = secrets
+    let changes: [(before: [UInt8]?, after: [UInt8]?)] = [(nil, one), (one, other), (other, nil)]
+    for (number, (before, after)) in changes.enumerated() {
       try await database.engine.beginKeyChange(to: after.map { DatabaseVault(.key($0)) })
       try await add(number + 1)
       try await database.engine.flush()
