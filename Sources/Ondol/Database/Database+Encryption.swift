@@ -76,8 +76,8 @@ extension Database {
   ///   - keys: 1 to 4 keys, each of which opens the database.
   ///   - progress: called from time to time, and once at the end, on the caller's actor.
   /// - Throws: `.invalidArgument` for another number of keys, or one that cannot be a key;
-  ///   `.failedPrecondition` when the database is encrypted, is open for reading only, or is closed;
-  ///   `.dataLoss` where a file is damaged, when all others are done; `.cancelled`;
+  ///   `.failedPrecondition` when the database is encrypted, is open for reading only, or is
+  ///   closed; `.dataLoss` where a file is damaged, when all others are done; `.cancelled`;
   ///   `.unavailable` when files from before could not be removed; `.unimplemented` on a server.
   /// - Complexity: O(bytes in the database), all of which are read and written once.
   public func encrypt(
@@ -178,8 +178,8 @@ extension Database {
 
   // MARK: - Going on
 
-  /// Begins a change of keys and sees it through, or goes on with one of the same kind that is under
-  /// way. One of another kind is seen through first.
+  /// Begins a change of keys and sees it through, or goes on with one of the same kind that is
+  /// under way. One of another kind is seen through first.
   private func changeKeys(
     _ kind: KeyChangeKind, _ progress: (EncryptionProgress) -> Void,
     begin: @Sendable (Database) async throws(DatabaseError) -> Void,

@@ -1,5 +1,5 @@
-// What an executor has found, as the app gets it: documents decoded, and what is known of the end of
-// the result.
+// What an executor has found, as the app gets it: documents decoded, and what is known of the end
+// of the result.
 
 internal import OndolEngine
 

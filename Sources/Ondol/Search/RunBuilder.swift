@@ -1,7 +1,8 @@
 // Makes a run of documents' terms: what lies by document in fresh rows lies by term in chunks. All
-// postings stand in one array in the order of documents, and are moved into the order of their terms
-// at the end, so that they are read one behind the other then: reading each where it stood took most
-// of the time of making chunks, waiting for memory. Pure: who stores the rows is SearchPacker.
+// postings stand in one array in the order of documents, and are moved into the order of their
+// terms at the end, so that they are read one behind the other then: reading each where it stood
+// took most of the time of making chunks, waiting for memory. Pure: who stores the rows is
+// SearchPacker.
 
 internal import OndolEngine
 

@@ -19,8 +19,8 @@ extension StorageReference {
   /// not change that file. It is the object's as of now, and stays for as long as something holds
   /// the content: when another is put here, ask again. Otherwise the URL is one only Ondol reads.
   ///
-  /// - Throws: `.notFound` when there is no object; `.failedPrecondition` where the file it would be
-  ///   is encrypted: `bytes(in:)` and `write(toFile:)` give what is in it.
+  /// - Throws: `.notFound` when there is no object; `.failedPrecondition` where the file it would
+  ///   be is encrypted: `bytes(in:)` and `write(toFile:)` give what is in it.
   /// - Complexity: two lookups.
   public func downloadURL() async throws(DatabaseError) -> URL {
     let metadata = try await getMetadata()

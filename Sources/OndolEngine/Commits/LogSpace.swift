@@ -131,8 +131,8 @@ struct LogSpace: Sendable {
   }
 
   /// Goes on in the spare log, whatever room is left in the one in use. No frame may be put off.
-  /// False when there is no spare log, or the one in use has no commit: recovery takes a log without
-  /// any for the end of the line.
+  /// False when there is no spare log, or the one in use has no commit: recovery takes a log
+  /// without any for the end of the line.
   mutating func leave(after commits: borrowing CommitState) -> Bool {
     guard let spare, current == nil || offset > 0 else { return false }
     _ = goOn(in: spare, after: commits)

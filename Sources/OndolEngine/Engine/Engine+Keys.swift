@@ -1,8 +1,8 @@
 // The keys of a database that is open: which there are, and how they become others while it is in
-// use. A change has a beginning, after which whatever is written is sealed as it is to be; then what
-// is left from before is written anew, by merges and moves as there are anyway; then an end. Between
-// two openings nothing is lost of it but the wish to see it through: who has the database open next
-// goes on.
+// use. A change has a beginning, after which whatever is written is sealed as it is to be; then
+// what is left from before is written anew, by merges and moves as there are anyway; then an end.
+// Between two openings nothing is lost of it but the wish to see it through: who has the database
+// open next goes on.
 
 /// What becomes of a database's keys.
 package enum KeyChangeKind: Sendable {

@@ -40,9 +40,9 @@ struct DirectoryClaim: Sendable {
     }
   }
 
-  /// What the superblock says now. A superblock that can be read is written over and never replaced,
-  /// so the file that was opened before the lock was taken is still the one; any other is opened
-  /// again.
+  /// What the superblock says now. A superblock that can be read is written over and never
+  /// replaced, so the file that was opened before the lock was taken is still the one; any other is
+  /// opened again.
   func readSuperblock() throws(EngineError) -> Superblock {
     if let slots, let superblock = try? Superblock.read(from: slots) { return superblock }
     return try Superblock.read(from: try directory.open(Superblock.name, access: .readOnly))

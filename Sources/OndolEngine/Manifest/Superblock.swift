@@ -132,8 +132,8 @@ struct Superblock: Sendable, Equatable {
     return newest
   }
 
-  /// The bytes of each slot. Those that lie side by side are read at once, and where that fails each
-  /// for itself: a sector that cannot be read is to cost one slot only.
+  /// The bytes of each slot. Those that lie side by side are read at once, and where that fails
+  /// each for itself: a sector that cannot be read is to cost one slot only.
   private static func readSlots(of file: any File) -> [Result<[UInt8], EngineError>] {
     var slots: [Result<[UInt8], EngineError>] = []
     for first in stride(from: 0, to: slotOffsets.count, by: 2) {

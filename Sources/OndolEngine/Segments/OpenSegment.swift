@@ -110,8 +110,8 @@ final class OpenSegment: Sendable {
 
   // MARK: - The filter
 
-  /// False when the key with this hash is not in the segment. A filter, or a part of it, that is not
-  /// in memory is read when that is likely to spare a block.
+  /// False when the key with this hash is not in the segment. A filter, or a part of it, that is
+  /// not in memory is read when that is likely to spare a block.
   ///
   /// - Parameter isYoung: whether the segment is one of those that hold few of the keys asked for.
   func mayContain(_ hash: UInt64, isYoung: Bool) throws(EngineError) -> Bool {

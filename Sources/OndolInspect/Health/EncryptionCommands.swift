@@ -80,8 +80,9 @@ struct DecryptCommand: DatabaseCommand {
   static let configuration = CommandConfiguration(
     commandName: "decrypt", abstract: "Takes the encryption from a database.",
     discussion: """
-      Everything is written anew. When this is done the database opens without a key, and with one \
-      no more; up to then it opens with the key only. Ended in the middle it goes on as encrypt does.
+      Everything is written anew. When this is done the database opens without a key, and with \
+      one no more; up to then it opens with the key only. Ended in the middle it goes on as \
+      encrypt does.
       """)
 
   @OptionGroup var database: DatabaseArgument
@@ -100,10 +101,10 @@ struct RekeyCommand: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "rekey", abstract: "Writes an encrypted database anew under another key.",
     discussion: """
-      Exchanges the key that the files are sealed with, so that nobody who had the old one can read \
-      what is there afterwards. It opens with the keys that are named, and with no others, from the \
-      beginning of this on; with the one it was opened with when none is named. Ended in the middle \
-      it goes on as encrypt does.
+      Exchanges the key that the files are sealed with, so that nobody who had the old one can \
+      read what is there afterwards. It opens with the keys that are named, and with no others, \
+      from the beginning of this on; with the one it was opened with when none is named. Ended in \
+      the middle it goes on as encrypt does.
       """)
 
   @OptionGroup var database: DatabaseArgument

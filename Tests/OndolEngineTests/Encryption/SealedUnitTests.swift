@@ -254,7 +254,7 @@ private let entry = SealedUnitCase(
     #expect(error { _ in } == nil)
     let changes: [(inout Superblock) -> Void] = [
       { $0.epoch += 1 }, { $0.manifest = FileNumber(rawValue: 4) }, { $0.shardCount = 5 },
-      { $0.created += 1 }, { $0.written += 1 }, { $0.kept?[1_000] = 1 },
+      { $0.created += 1 }, { $0.written += 1 }, { $0.kept?[SealFormat.keptLength - 1] = 1 },
     ]
     for change in changes {
       guard case .corrupt = error(change) else {

@@ -52,7 +52,9 @@ private struct Furniture {
         try await database.document("blobs/\(id)").getDocument()["blob"] as BlobReference?)
       #expect(try await Array(database.storage.data(of: blob)) == bytes, "\(when)")
     }
+    // A slot of the superblock that a power cut has torn is written again by the next change.
     let findings = try await database.verify(depth: .full)
+      .filter { $0.severity == .error || $0.file != "SUPER" }
     #expect(findings.isEmpty, "\(when): \(findings)")
   }
 
@@ -301,7 +303,7 @@ private struct Furniture {
     let count = whole.fileSystem.operations - first
     try await last.close()
     var (olds, news) = (0, 0)
-    for operation in stride(from: 0, to: count, by: max(1, count / 40)) {
+    for operation in stride(from: 0, to: count, by: max(1, count / 16)) {
       let fileSystem = SimulatedFileSystem(storage: start.fileSystem.storage)
       var place = EncryptedPlace(fileSystem)
       place.seed = UInt64(operation)
@@ -334,9 +336,11 @@ private struct Furniture {
     let database = try await place.open(nil)
     var furniture = Furniture(seed: 9)
     try await furniture.add(to: database)
-    let change = Task { try await database.encrypt(with: [Self.key]) }
-    while database.engine.border == nil { await Task.yield() }
-    change.cancel()
+    let change = Task {
+      try await database.encrypt(with: [Self.key]) { _ in
+        unsafe withUnsafeCurrentTask { unsafe $0?.cancel() }
+      }
+    }
     _ = await change.result
     try await furniture.check(database, "cancelled")
     let isUnfinished = database.engine.border != nil

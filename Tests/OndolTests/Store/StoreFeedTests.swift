@@ -344,10 +344,14 @@ import Testing
       try await photo.putData([1, 2, 3])
       let token = try database.changeToken()
       try await photo.delete()
-      try await write(0..<1, database)
+      // Not what is there: that would be no commit, and history keeps the newest.
+      let number = bytes == nil ? 0 : 3
+      try await write(number..<(number + 1), database)
       world.pass(seconds: 60)
+      await database.engine.forgetVersions()
       try await database.storage.reclaim()
-      #expect(try await database.storage.statistics().contents == (bytes == nil ? 1 : 0))
+      let contents = try await database.storage.statistics().contents
+      #expect(contents == (bytes == nil ? 1 : 0), "\(String(describing: bytes))")
       if bytes == nil {
         var changes = database.changes(since: token).makeAsyncIterator()
         #expect(try await changes.next()?.objects.first?.before?.path == "photo")
