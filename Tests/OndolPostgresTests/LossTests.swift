@@ -151,8 +151,12 @@ private func writing(
     let session: @Sendable () throws -> any RemoteStore = { try server.store(name, in: "cuts") }
     let writers = try await writing(3, to: session) { events in
       let admin = try PostgresSession(server, "cuts")
-      // Until enough has been tried.
-      while events.losses.load(ordering: .relaxed) < 60 { try Self.cut(admin) }
+      // Until enough has been tried. The session blocks its thread, of which there may be two:
+      // without giving way it would keep the writers from theirs, as another test did beside it.
+      while events.losses.load(ordering: .relaxed) < 60 {
+        try Self.cut(admin)
+        await Task.yield()
+      }
       admin.close()
     }
     let reader = try session()
@@ -189,7 +193,7 @@ private func writing(
           where wait_event = 'advisory' and application_name = 'ondol'
             and datname = current_database()
         """) == "0"
-      {}
+      { await Task.yield() }
       other.close()
     }
     do {
