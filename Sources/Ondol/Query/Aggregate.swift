@@ -66,8 +66,9 @@ public struct AggregateQuery: Sendable, Hashable {
     let answer = try await query.database.query(mayBeShort: shape.mayBeShort) {
       [self] (rows) throws(DatabaseError) -> ReadAnswer<AggregateQuerySnapshot> in
       var executor = try Executor(shape, in: query.database, rows)
-      if let scan = try scanParts(executor) { return .inParts(scan) }
-      return .found(try aggregate(&executor))
+      if let known = try aggregatorsByIndex(&executor) { return .found(snapshot(known, executor)) }
+      if executor.query.isWhole, let scan = try ScanParts(executor) { return .inParts(scan) }
+      return .found(snapshot(try aggregatorsByWalk(&executor), executor))
     }
     return switch answer {
     case .found(let result): result
@@ -80,26 +81,49 @@ public struct AggregateQuery: Sendable, Hashable {
     _ executor: inout Executor
   ) throws(DatabaseError) -> AggregateQuerySnapshot {
     let aggregators = try aggregators(&executor)
-    return AggregateQuerySnapshot(query: self, aggregators, unreadable: executor.unreadable)
+    return snapshot(aggregators, executor)
+  }
+
+  private func snapshot(
+    _ aggregators: [Aggregator], _ executor: borrowing Executor
+  ) -> AggregateQuerySnapshot {
+    AggregateQuerySnapshot(query: self, aggregators, unreadable: executor.unreadable)
   }
 
   /// The aggregates, as they come to be.
   func aggregators(_ executor: inout Executor) throws(DatabaseError) -> [Aggregator] {
-    if let ends = try indexEnds(executor) {
-      var aggregators = fields.map { Aggregator($0.kind) }
-      for (index, end) in ends.enumerated() {
-        var end = end
-        aggregators[index].add(try end.page(limit: 1).first?.sortKeys.first ?? nil)
-      }
-      return aggregators
+    if let known = try aggregatorsByIndex(&executor) { return known }
+    return try aggregatorsByWalk(&executor)
+  }
+
+  private var isOfCounts: Bool { fields.allSatisfy { $0.kind == .count } }
+
+  /// What an index, or the ranks of rows, say without a document; nil when they do not.
+  private func aggregatorsByIndex(
+    _ executor: inout Executor
+  ) throws(DatabaseError) -> [Aggregator]? {
+    if isOfCounts, executor.parts.allSatisfy(\.plan.isExact) {
+      return try counts(&executor)
     }
-    if fields.allSatisfy({ $0.kind == .count }) {
-      let count = try executor.count()
-      query.database.suggestIndex(after: executor, returned: 0)
-      return fields.map { _ in Aggregator(count: count) }
+    guard let ends = try indexEnds(executor) else { return nil }
+    var aggregators = fields.map { Aggregator($0.kind) }
+    for (index, end) in ends.enumerated() {
+      var end = end
+      aggregators[index].add(try end.page(limit: 1).first?.sortKeys.first ?? nil)
     }
+    return aggregators
+  }
+
+  private func aggregatorsByWalk(_ executor: inout Executor) throws(DatabaseError) -> [Aggregator] {
+    if isOfCounts { return try counts(&executor) }
     return try groups(&executor, by: []).groups.first?.aggregators
       ?? fields.map { Aggregator($0.kind) }
+  }
+
+  private func counts(_ executor: inout Executor) throws(DatabaseError) -> [Aggregator] {
+    let count = try executor.count()
+    query.database.suggestIndex(after: executor, returned: 0)
+    return fields.map { _ in Aggregator(count: count) }
   }
 
   /// The aggregates of the documents that agree in `names`.
@@ -156,17 +180,6 @@ public struct AggregateQuery: Sendable, Hashable {
 // MARK: - In parts
 
 extension AggregateQuery {
-  private var isOfCounts: Bool { fields.allSatisfy { $0.kind == .count } }
-
-  /// The scan by which the numbers are found, when it is worth being read in parts.
-  private func scanParts(_ executor: Executor) throws(DatabaseError) -> ScanParts? {
-    // What an index knows, or the ranks of rows, is known without a scan.
-    guard executor.query.isWhole, !(isOfCounts && executor.parts.allSatisfy(\.plan.isExact)),
-      let scan = try ScanParts(executor), try indexEnds(executor) == nil
-    else { return nil }
-    return scan
-  }
-
   private func aggregators(in scan: ScanParts) async throws(DatabaseError) -> [Aggregator] {
     guard isOfCounts else {
       return try await groups(in: scan, by: []).groups.first?.aggregators
@@ -260,7 +273,7 @@ public struct GroupedAggregateQuery: Sendable, Hashable {
       var executor = try Executor(shape, in: query.database, rows)
       if let groups = try groupsByIndex(executor) { return .found(groups) }
       if executor.query.isWhole, let scan = try ScanParts(executor) { return .inParts(scan) }
-      return .found(try groups(&executor))
+      return .found(try groupsByWalk(&executor))
     }
     return switch answer {
     case .found(let groups): groups
@@ -273,6 +286,10 @@ public struct GroupedAggregateQuery: Sendable, Hashable {
     _ executor: inout Executor
   ) throws(DatabaseError) -> [AggregateGroup] {
     if let groups = try groupsByIndex(executor) { return groups }
+    return try groupsByWalk(&executor)
+  }
+
+  private func groupsByWalk(_ executor: inout Executor) throws(DatabaseError) -> [AggregateGroup] {
     let table = try aggregate.groups(&executor, by: groupFields)
     return answer(table.groups, executor.unreadable)
   }
