@@ -29,30 +29,29 @@ import Testing
 
   @Test(arguments: Seeds.first(1))
   func `keeps documents and what changed them`(seed: UInt64) {
-    let oracle = Self.oracle()
-    let test = CrashTest(seed: seed) { environment, options in
-      let base = try await RekeyedSubject.open(environment, oracle) { environment in
-        try await DocumentSubject.open(environment, options)
-      }
-      return RekeyedSubject(
-        base, base.database.engine, oracle, seed: environment.random(),
-        goOn: { try await base.database.goOnChangingKeys() })
-    }
-    let report = test.run(crashes: 150)
-    #expect(report.violation == nil, "\(report)")
-    #expect(oracle.repeated == nil, "SEED=\(seed): \(oracle.repeated ?? "")")
+    Self.test(seed, { try await DocumentSubject.open($0, $1) }, { $0.database })
   }
 
   @Test(arguments: Seeds.first(1))
   func `keeps blobs`(seed: UInt64) {
-    let oracle = Self.oracle()
+    Self.test(seed, { try await BlobSubject.open($0, $1) }, { $0.database })
+  }
+
+  /// Crashes a database that goes on with a change of keys when it is opened again.
+  private static func test<Subject: CrashSubject>(
+    _ seed: UInt64,
+    _ open: @escaping @Sendable (Environment, SubjectOptions) async throws -> Subject,
+    _ database: @escaping @Sendable (Subject) -> Database
+  ) {
+    let oracle = oracle()
     let test = CrashTest(seed: seed) { environment, options in
       let base = try await RekeyedSubject.open(environment, oracle) { environment in
-        try await BlobSubject.open(environment, options)
+        try await open(environment, options)
       }
+      let database = database(base)
       return RekeyedSubject(
-        base, base.database.engine, oracle, seed: environment.random(),
-        goOn: { try await base.database.goOnChangingKeys() })
+        base, database.engine, oracle, seed: environment.random(),
+        goOn: { try await database.goOnChangingKeys() })
     }
     let report = test.run(crashes: 150)
     #expect(report.violation == nil, "\(report)")
