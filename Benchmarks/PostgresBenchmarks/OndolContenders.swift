@@ -205,6 +205,18 @@ final class CountingStore: RemoteStore {
 
   func forget() async throws(EngineError) -> Int { try await store.forget() }
 
+  func history(
+    behind sequence: SequenceNumber, atMost most: Int
+  ) async throws(EngineError) -> RemoteHistory {
+    try await store.history(behind: sequence, atMost: most)
+  }
+
+  func trimHistory(
+    to retention: HistoryRetention?
+  ) async throws(EngineError) -> SequenceNumber {
+    try await store.trimHistory(to: retention)
+  }
+
   func drop(_ keyspaces: [UInt32]) async throws(EngineError) { try await store.drop(keyspaces) }
 
   func skip(to point: CommitPoint) async throws(EngineError) -> Bool {
