@@ -83,7 +83,8 @@ extension PhotoDiary {
       let entry = try document.data(as: DiaryEntry.self)
       guard let photo = entry.photo else { continue }
       let size = try await storage.derive("size", from: photo) { bytes in
-        Data((PictureSize.text(bytes) ?? "unknown").utf8)
+        // With its bytes, because equal sizes would be one content, and the story counts them.
+        Data("\(PictureSize.text(bytes) ?? "unknown") in \(Story.bytes(bytes.count))".utf8)
       }
       let text = String(decoding: try await storage.data(of: size), as: UTF8.self)
       Story.show("\(entry.date) \(entry.title): \(text)")
