@@ -1,9 +1,8 @@
 // What an earlier life of the database left unfinished, a crash or a cancelled task: indexes half
 // built, rows of dropped indexes and collections, a group's index that not all collections have, or
 // that some still have; a change of the database's keys, of which the superblock tells. The catalog
-// says so in its rows. It is finished in the background once the
-// database is open; queries meanwhile do without such an index. Closing stops it, and the next
-// opening takes it up again.
+// says so in its rows. It is finished in the background once the database is open; queries meanwhile
+// do without such an index. Closing stops it, and the next opening takes it up again.
 
 internal import Logging
 internal import OndolEngine
@@ -11,12 +10,18 @@ internal import OndolEngine
 extension Database {
   /// Starts whatever is to be finished, and the timer for documents that end.
   func resume() {
+    // A change that begins after this is its caller's, who may stop half-way.
+    let isChangingKeys = engine.border != nil
     // Weak, so that a database that was let go at once is not kept.
-    engine.startInBackground { [weak self] in await self?.finishWhatWasBegun() }
+    engine.startInBackground { [weak self] in
+      await self?.finishWhatWasBegun(isChangingKeys: isChangingKeys)
+    }
   }
 
   /// Finishes it now, and logs what cannot be.
-  func finishWhatWasBegun() async {
+  ///
+  /// - Parameter isChangingKeys: whether an earlier life has begun to change the keys.
+  func finishWhatWasBegun(isChangingKeys: Bool = false) async {
     do throws(DatabaseError) {
       let families = try await families()
       if families.contains(where: { $0.collections.values.contains { $0.timeToLive != nil } }) {
@@ -29,7 +34,7 @@ extension Database {
         if unfinished.kind.isOfEnds { reap(by: now()) }
       }
       _ = try await contents.reclaimer.reclaim()
-      try await goOnChangingKeys()
+      if isChangingKeys { try await goOnChangingKeys() }
     } catch {
       guard !error.isEndOfWork else { return }
       options.logger.error(
