@@ -63,15 +63,37 @@ enum Schema {
   static func prepare(
     _ connection: PostgresConnection, _ address: PostgresAddress, creating: Bool
   ) throws(PostgresFailure) {
+    let found = try look(connection)
+    guard found.hasTables || creating else { throw .told(.missing(path: address.name)) }
+    // Before anything is made beside the tables of a later version.
+    if found.hasTables { try check(connection, address) }
+    if found.isWhole { return }
+    try make(connection)
+    try check(connection, address)
+  }
+
+  /// Whether there are tables, and all functions of this version.
+  private static func look(
+    _ connection: PostgresConnection
+  ) throws(PostgresFailure) -> (hasTables: Bool, isWhole: Bool) {
     let answer = try connection.run(present)
     try answer.expect(columns: 2)
     let (hasTables, hasFunctions) = (try answer.bool(0, 0), try answer.bool(0, 1))
-    guard hasTables || creating else { throw .told(.missing(path: address.name)) }
-    // Before anything is made beside the tables of a later version.
-    if hasTables { try check(connection, address) }
-    if hasTables && hasFunctions { return }
-    try connection.run(script: script)
-    try check(connection, address)
+    return (hasTables, hasTables && hasFunctions)
+  }
+
+  /// Makes what is not there, in one transaction behind a lock. Who had to wait for the lock looks
+  /// once more: the script locks tables even where it makes nothing, in another order than those
+  /// who write to them already.
+  private static func make(_ connection: PostgresConnection) throws(PostgresFailure) {
+    do throws(PostgresFailure) {
+      try connection.run(script: "begin; select pg_advisory_xact_lock(7700, 0)")
+      if try !look(connection).isWhole { try connection.run(script: script) }
+      try connection.run(script: "commit")
+    } catch {
+      try? connection.run(script: "rollback")
+      throw error
+    }
   }
 
   private static func check(
@@ -98,11 +120,12 @@ enum Schema {
     name: "database",
     text: "select db, identity from ondol_database where name = convert_from($1::bytea, 'UTF8')")
 
-  /// Makes a database where there is none. The lock keeps two who do so apart.
+  /// Makes a database where there is none. The lock keeps two who do so apart. It is not the one of
+  /// those who make tables, who wait for whoever has begun to write to one.
   private static let makeDatabase = Statement(
     name: "make",
     text: """
-      with line as materialized (select pg_advisory_xact_lock(7700, 0)),
+      with line as materialized (select pg_advisory_xact_lock(7700, 1)),
       made as (
         insert into ondol_database (db, name, identity)
           select (select coalesce(max(db), 0) + 1 from ondol_database),

@@ -2,11 +2,9 @@
 // Functions have the version in their names, so that two versions of this can use one server.
 
 extension Schema {
-  /// What makes the tables, where there are none, and the functions. One transaction; the lock
-  /// keeps two who begin at once apart.
+  /// What makes the tables, where there are none, and the functions: in one transaction, behind a
+  /// lock.
   static let script = """
-    select pg_advisory_xact_lock(7700, 0);
-
     create table if not exists ondol_schema (version int not null);
     insert into ondol_schema select \(version) where not exists (select from ondol_schema);
 

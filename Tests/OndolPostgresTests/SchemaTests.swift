@@ -43,6 +43,33 @@ import Testing
     #expect(try server.sql("select count(*) from ondol_pin where process <> 0", in: place) == "0")
   }
 
+  /// Each who found no tables went through the script, though the first had made them by then:
+  /// holding the lock that the first one's new database waited for, it waited for that one's tables.
+  @Test func `Those who begin are in nobody's way`() async throws {
+    let place = try newPlace()
+    let session = try PostgresSession(server, place)
+    defer { session.close() }
+    try session.run("select pg_advisory_lock(7700, 0)")
+    try await withThrowingTaskGroup(of: Void.self) { tasks in
+      for process in Int64(1)...8 {
+        let store = try server.store("name \(process)", in: place)
+        tasks.addTask {
+          _ = try await store.open(process)
+          await store.close(process)
+        }
+      }
+      let waiting =
+        "select count(*) from pg_locks where locktype = 'advisory' and not granted"
+        + " and database = (select oid from pg_database where datname = '\(place)')"
+      while try session.run(waiting) != "8" { await Task.yield() }
+      try session.run("select pg_advisory_unlock(7700, 0)")
+      try await tasks.waitForAll()
+    }
+    // Those who waited for each other would have tried again.
+    let deadlocks = "select deadlocks from pg_stat_database where datname = '\(place)'"
+    #expect(try server.sql(deadlocks) == "0")
+  }
+
   @Test func `Databases in the same tables have nothing in common`() async throws {
     let place = try newPlace()
     let stores = [try server.store("one", in: place), try server.store("두 번째", in: place)]
