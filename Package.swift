@@ -162,10 +162,13 @@ if let bench = Context.environment["BENCH"] {
     "wiredtiger": "CWiredTiger", "xapian": nil,
   ]
   let hasGRDB = bench == "1" || bench.contains("grdb")
+  // Loaded when it is measured: SQLite is linked, and has functions of the same names.
+  let hasSQLCipher = bench == "1" || bench.contains("sqlcipher")
   let peers = libraries.keys.sorted().filter { bench == "1" || bench.contains($0) }
   let systemLibraries = peers.compactMap { libraries[$0] ?? nil }
   let linkedCxxLibraries = peers.filter { libraries[$0] == .some(nil) }
-  let defines = (peers + (hasGRDB ? ["grdb"] : [])).map { "PEER_" + $0.uppercased() }
+  let defines = (peers + (hasGRDB ? ["grdb"] : []) + (hasSQLCipher ? ["sqlcipher"] : []))
+    .map { "PEER_" + $0.uppercased() }
 
   package.cxxLanguageStandard = .cxx17
   if hasGRDB {
@@ -190,7 +193,7 @@ if let bench = Context.environment["BENCH"] {
     .executableTarget(
       name: "EngineBenchmarks",
       dependencies: [
-        "BenchmarkKit", "CPeers", "Peers", "OndolEngine", "OndolPlatform",
+        "BenchmarkKit", "CPeers", "Peers", "Ondol", "OndolEngine", "OndolPlatform",
         argumentParser,
       ], path: "Benchmarks/EngineBenchmarks", swiftSettings: defines.map { .define($0) }),
     .executableTarget(

@@ -63,10 +63,10 @@ package struct ReportRow: Codable {
 /// Within so much of each other, two medians on a small virtual machine are level.
 private let tieBand = 1.1
 
-/// How Ondol stands against the best of the others.
-package func standing(_ rows: [ReportRow]) -> String {
-  guard let ours = rows.first(where: { $0.engine == "Ondol" }) else { return "-" }
-  let peers = rows.filter { $0.engine != "Ondol" }
+/// How Ondol, or another engine, stands against the best of the others.
+package func standing(_ rows: [ReportRow], of name: String = "Ondol") -> String {
+  guard let ours = rows.first(where: { $0.engine == name }) else { return "-" }
+  let peers = rows.filter { $0.engine != name }
   guard
     let best = peers.min(by: { $0.lowerIsBetter ? $0.value < $1.value : $0.value > $1.value })
   else { return "-" }

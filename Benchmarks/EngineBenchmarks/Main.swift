@@ -32,6 +32,9 @@ struct EngineBenchmarks: AsyncParsableCommand {
   @Flag(help: "Instead of the workloads, load very many documents and tell what that comes to.")
   var scale = false
 
+  @Flag(help: "Instead of the engines, compare Ondol encrypted with it in the clear and SQLCipher.")
+  var encryption = false
+
   func validate() throws {
     guard valueSize >= 16 else {
       throw ValidationError("A document has 16 bytes or more.")
@@ -61,6 +64,7 @@ struct EngineBenchmarks: AsyncParsableCommand {
       workloads: try workloads(), readFraction: mix, quick: options.quick)
     plan.passes = options.passes ?? plan.passes
     plan.sustainedSeconds = sustained ?? 0
+    plan.comparesSealed = encryption
     let comparison = Comparison(
       plan: plan, engines: try chosenEngines().map { $0.name }, runs: options.runCount,
       directory: options.directory)
@@ -75,7 +79,8 @@ struct EngineBenchmarks: AsyncParsableCommand {
 
   /// The child's side.
   private func perform(_ task: ChildTask) async throws {
-    guard let type = engines.first(where: { $0.name == task.engine }) else {
+    let all = engines + encryptingEngines
+    guard let type = all.first(where: { $0.name == task.engine }) else {
       throw ValidationError("No engine is called \(task.engine).")
     }
     let result: RunResult
@@ -105,17 +110,20 @@ struct EngineBenchmarks: AsyncParsableCommand {
   }
 
   private func workloads() throws -> [Workload] {
-    try options.workloads() ?? Workload.allCases.filter { $0 != .mixed || mix != nil }
+    let usual = Workload.allCases.filter {
+      encryption ? $0.sealedFactor != nil : $0 != .mixed || mix != nil
+    }
+    return try options.workloads() ?? usual
   }
 
   private func chosenEngines() throws -> [any KeyValueEngine.Type] {
-    try options.engines(of: engines) { $0.name }
+    try options.engines(of: encryption ? encryptingEngines : engines) { $0.name }
   }
 }
 
 /// The engines of this build, in the order of the table.
 private let engines: [any KeyValueEngine.Type] = {
-  var engines: [any KeyValueEngine.Type] = [OndolEngineAdapter.self]
+  var engines: [any KeyValueEngine.Type] = [OndolEngineAdapter<ClearFiles>.self]
   #if PEER_LMDB
     engines.append(LMDBEngine.self)
   #endif
@@ -126,10 +134,21 @@ private let engines: [any KeyValueEngine.Type] = {
     engines.append(LogStructuredEngine<RocksDB>.self)
   #endif
   #if PEER_SQLITE
-    engines.append(SQLiteEngine.self)
+    engines.append(SQLiteEngine<SQLite>.self)
   #endif
   #if PEER_WIREDTIGER
     engines.append(WiredTigerEngine.self)
+  #endif
+  return engines
+}()
+
+/// What is measured of encryption: what it costs Ondol, and whom it is beside.
+private let encryptingEngines: [any KeyValueEngine.Type] = {
+  var engines: [any KeyValueEngine.Type] = [
+    OndolEngineAdapter<ClearFiles>.self, OndolEngineAdapter<SealedFiles>.self,
+  ]
+  #if PEER_SQLCIPHER && PEER_SQLITE
+    engines.append(SQLiteEngine<SQLCipher>.self)
   #endif
   return engines
 }()

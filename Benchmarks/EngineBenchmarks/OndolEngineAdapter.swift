@@ -5,13 +5,10 @@ import CPeers
 import OndolEngine
 import Peers
 
-final class OndolEngineAdapter: KeyValueEngine {
-  static let name = "Ondol"
-  static let version = "in this tree"
-  static let settings =
-    "defaults but for the cache; LZ4, every block's checksum verified when it is loaded; "
-    + ".process: written by the caller, .power: synced; settled into one run before reads; "
-    + "snapshot per get and seek"
+final class OndolEngineAdapter<Files: OndolFiles>: KeyValueEngine {
+  static var name: String { Files.name }
+  static var version: String { "in this tree" }
+  static var settings: String { Files.settings }
 
   private let engine: Engine
   private let durability: Durability
@@ -27,7 +24,8 @@ final class OndolEngineAdapter: KeyValueEngine {
     // Where little memory is to do, few descriptors are.
     if options.cacheIsAll { engineOptions.fileLimit = 200 }
     return OndolEngineAdapter(
-      try await Engine.open(at: options.directory, options: engineOptions),
+      try await Engine.open(
+        at: options.directory, options: engineOptions, environment: Files.environment),
       options.durability == .process ? .process : .power)
   }
 

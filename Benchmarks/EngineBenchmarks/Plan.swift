@@ -45,6 +45,8 @@ struct Plan: Codable {
   var mixedOperations: Int
   /// How long each kind of sustained write goes on.
   var sustainedSeconds: Double = 0
+  /// Whether the table is about what encryption costs.
+  var comparesSealed = false
 
   var scans: Int { passes }
   /// A tenth: most of them wait for the device.

@@ -34,12 +34,21 @@ struct Report {
   private func row(_ workload: Workload, _ engine: String) -> ReportRow? {
     let found = measurements(workload, engine)
     var row = ReportRow(
-      suite: "engine", workload: workload.rawValue, engine: engine,
-      documents: documents(of: workload), values: found.map(\.value), unit: workload.unit,
-      lowerIsBetter: workload.lowerIsBetter, valueSize: plan.valueLength)
+      suite: plan.comparesSealed ? "encryption" : "engine", workload: workload.rawValue,
+      engine: engine, documents: documents(of: workload), values: found.map(\.value),
+      unit: workload.unit, lowerIsBetter: workload.lowerIsBetter, valueSize: plan.valueLength,
+      goal: engine == SealedFiles.name ? sealedGoal(workload) : nil)
     row?.spread = Spread(of: found.compactMap(\.spread))
     row?.keyOrder = plan.keyOrder.rawValue
     return row
+  }
+
+  /// What the encrypted database is to attain, by what the one in the clear has attained.
+  private func sealedGoal(_ workload: Workload) -> Double? {
+    guard let factor = workload.sealedFactor, let clear = row(workload, ClearFiles.name) else {
+      return nil
+    }
+    return clear.value * factor
   }
 
   private func documents(of workload: Workload) -> Int {
@@ -59,14 +68,14 @@ struct Report {
 
   func table() -> String {
     var lines = heading()
-    var cells = [["workload", "unit"] + engines.map(\.engine) + ["Ondol against the best peer"]]
+    var cells = [["workload", "unit"] + engines.map(\.engine) + verdictHeadings]
     for workload in plan.workloads {
       let rows = engines.map { row(workload, $0.engine) }
       guard rows.contains(where: { $0 != nil }) else { continue }
       cells.append(
         [workload.rawValue, workload.unit]
           + rows.map { $0?.cell ?? "-" }
-          + [workload.comparesEngines ? standing(rows.compactMap { $0 }) : "-"])
+          + verdicts(workload, rows.compactMap { $0 }))
     }
     lines += markdown(cells)
     lines += spreadTable(plan.workloads.map(\.rawValue), engines.map(\.engine)) {
@@ -79,6 +88,27 @@ struct Report {
       ).lines
     lines += errors.map { "ERROR: \($0)" }
     return lines.joined(separator: "\n")
+  }
+
+  private var verdictHeadings: [String] {
+    plan.comparesSealed
+      ? ["sealed / clear", "goal", "sealed against the best peer"]
+      : ["Ondol against the best peer"]
+  }
+
+  private func verdicts(_ workload: Workload, _ rows: [ReportRow]) -> [String] {
+    guard plan.comparesSealed else {
+      return [workload.comparesEngines ? standing(rows) : "-"]
+    }
+    let clear = rows.first { $0.engine == ClearFiles.name }
+    let sealed = rows.first { $0.engine == SealedFiles.name }
+    guard let clear, let sealed, clear.value > 0, workload.comparesEngines else {
+      return ["-", "-", "-"]
+    }
+    return [
+      "\(short(sealed.value / clear.value)) x", sealed.goalText ?? "-",
+      standing(rows.filter { $0.engine != ClearFiles.name }, of: SealedFiles.name),
+    ]
   }
 
   private func heading() -> [String] {

@@ -71,8 +71,13 @@ struct ReportNotes {
       ),
       ([.residentLimited], budget),
     ]
-    return all.filter { plan.includesAny(of: $0.0) }.map { "- " + $0.1 }
+    let peer = plan.comparesSealed ? ["- " + Self.aboutSQLCipher] : []
+    return all.filter { plan.includesAny(of: $0.0) }.map { "- " + $0.1 } + peer
   }
+
+  private static let aboutSQLCipher =
+    "SQLCipher is the one of this system's packages. Debian's is 3.4.1 of 2016, with HMAC-SHA1: "
+    + "4 has HMAC-SHA512 and a newer SQLite, and may be faster or slower."
 
   private var pacing: String {
     let slow = figures(.readersWhileWriting, \.attained)

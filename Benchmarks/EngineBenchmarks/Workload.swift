@@ -46,6 +46,18 @@ enum Workload: String, CaseIterable, Codable {
 
   var lowerIsBetter: Bool { !unit.hasSuffix("/s") }
 
+  /// What an encrypted database's figure is to be at most of one's in the clear, or at least where
+  /// more is better; nil where nothing was set.
+  var sealedFactor: Double? {
+    switch self {
+    case .getUniform: 1.03
+    case .getLimited: 1.6
+    case .load: 0.85
+    case .putPower: 1.1
+    default: nil
+    }
+  }
+
   /// Whether the engines have anything to do with it.
   var comparesEngines: Bool { self != .deviceWrite }
 

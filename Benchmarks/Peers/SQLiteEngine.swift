@@ -1,23 +1,47 @@
-// SQLite: a B-tree with a write-ahead log, one table WITHOUT ROWID whose primary key is the
-// document's key, and statements prepared once. Values are read in place.
+// SQLite, and SQLCipher, which is SQLite with encrypted pages: a B-tree with a write-ahead log, one
+// table WITHOUT ROWID whose primary key is the document's key, and statements prepared once. Values
+// are read in place.
 
 #if PEER_SQLITE
   import CPeers
-  import CSQLite
+  package import CSQLite
   import Foundation
+
+  /// What tells one library with SQLite's interface from another.
+  package protocol SQLiteLibrary: SendableMetatype {
+    static var name: String { get }
+    static var version: String { get }
+    static var settings: String { get }
+
+    /// What a connection does before all else.
+    static var opening: String { get }
+
+    /// The library's functions; throws when it is not on this machine.
+    static func calls() throws -> sqlite_calls
+  }
+
+  package enum SQLite: SQLiteLibrary {
+    package static let name = "SQLite"
+    package static let version = SQLITE_VERSION
+    package static let settings =
+      "WAL, WITHOUT ROWID table with a BLOB key, prepared statements, "
+      + "checkpoint every 64 MiB of log; .process: synchronous=OFF, .power: synchronous=FULL"
+    package static let opening = ""
+
+    package static func calls() -> sqlite_calls { sqlite_linked_calls() }
+  }
 
   /// A session: a connection of its own for reading. Writing goes through the first connection, one
   /// at a time behind a lock, because SQLite has one writer, and each other connection that wrote
   /// would throw away the caches of the rest.
   ///
   /// `@unchecked`: one thread at a time reads with a session, and the lock guards the writer.
-  package final class SQLiteEngine: KeyValueEngine, @unchecked Sendable {
-    package static let name = "SQLite"
-    package static let version = SQLITE_VERSION
-    package static let settings =
-      "WAL, WITHOUT ROWID table with a BLOB key, prepared statements, "
-      + "checkpoint every 64 MiB of log; .process: synchronous=OFF, .power: synchronous=FULL"
+  package final class SQLiteEngine<Library: SQLiteLibrary>: KeyValueEngine, @unchecked Sendable {
+    package static var name: String { Library.name }
+    package static var version: String { Library.version }
+    package static var settings: String { Library.settings }
 
+    private let calls: sqlite_calls
     private let options: OpenOptions
     private let database: OpaquePointer
     private let writing = NSLock()
@@ -31,18 +55,29 @@
     private let range: OpaquePointer
 
     private init(
-      _ database: OpaquePointer, _ options: OpenOptions, writer: SQLiteEngine?
+      _ calls: sqlite_calls, _ database: OpaquePointer, _ options: OpenOptions,
+      writer: SQLiteEngine?
     ) throws {
+      func prepare(_ text: String) throws -> OpaquePointer {
+        var statement: OpaquePointer?
+        let code = calls.prepare_v2(database, text, -1, &statement, nil)
+        try Self.check(code, "sqlite3_prepare_v2", database, calls)
+        guard let statement else {
+          throw PeerError(Self.name, "sqlite3_prepare_v2", "no statement")
+        }
+        return statement
+      }
+      self.calls = calls
       self.database = database
       self.options = options
       self.writer = writer
-      begin = try Self.prepare("BEGIN IMMEDIATE", database)
-      commit = try Self.prepare("COMMIT", database)
-      insert = try Self.prepare("INSERT OR REPLACE INTO documents VALUES (?1, ?2)", database)
-      select = try Self.prepare("SELECT value FROM documents WHERE key = ?1", database)
-      all = try Self.prepare("SELECT key, value FROM documents ORDER BY key", database)
-      range = try Self.prepare(
-        "SELECT key, value FROM documents WHERE key >= ?1 ORDER BY key LIMIT ?2", database)
+      begin = try prepare("BEGIN IMMEDIATE")
+      commit = try prepare("COMMIT")
+      insert = try prepare("INSERT OR REPLACE INTO documents VALUES (?1, ?2)")
+      select = try prepare("SELECT value FROM documents WHERE key = ?1")
+      all = try prepare("SELECT key, value FROM documents ORDER BY key")
+      range = try prepare(
+        "SELECT key, value FROM documents WHERE key >= ?1 ORDER BY key LIMIT ?2")
     }
 
     package static func open(_ options: OpenOptions) throws -> SQLiteEngine {
@@ -58,13 +93,15 @@
     private static func connect(
       _ options: OpenOptions, writer: SQLiteEngine?
     ) throws -> SQLiteEngine {
+      let calls = try Library.calls()
       var database: OpaquePointer?
-      let code = sqlite3_open(options.directory + "/data.sqlite", &database)
+      let code = calls.open(options.directory + "/data.sqlite", &database)
       guard code == SQLITE_OK, let database else {
         throw PeerError(name, "sqlite3_open", "code \(code)")
       }
       let synchronous = options.durability == .process ? "OFF" : "FULL"
       let setup = """
+        \(Library.opening)
         PRAGMA busy_timeout = 60000;
         PRAGMA journal_mode = WAL;
         PRAGMA synchronous = \(synchronous);
@@ -73,8 +110,8 @@
         CREATE TABLE IF NOT EXISTS documents(
           key BLOB NOT NULL PRIMARY KEY, value BLOB NOT NULL) WITHOUT ROWID;
         """
-      try check(sqlite3_exec(database, setup, nil, nil, nil), "setup", database)
-      return try SQLiteEngine(database, options, writer: writer)
+      try check(calls.exec(database, setup, nil, nil, nil), "setup", database, calls)
+      return try SQLiteEngine(calls, database, options, writer: writer)
     }
 
     package func write(_ rows: RowList) throws {
@@ -98,28 +135,28 @@
     @inline(__always)
     private func put(_ rows: peer_rows, _ index: Int) throws {
       // Passing no destructor means that the bytes stay where they are until the step is done.
-      sqlite3_bind_blob(insert, 1, rows.keys[index], Int32(rows.keys.length), nil)
-      sqlite3_bind_blob(insert, 2, rows.value(index), Int32(rows.value_length), nil)
+      _ = calls.bind_blob(insert, 1, rows.keys[index], Int32(rows.keys.length), nil)
+      _ = calls.bind_blob(insert, 2, rows.value(index), Int32(rows.value_length), nil)
       try run(insert)
     }
 
     @inline(__always)
     private func run(_ statement: OpaquePointer) throws {
-      let code = sqlite3_step(statement)
-      sqlite3_reset(statement)
-      if code != SQLITE_DONE { try Self.check(code, "sqlite3_step", database) }
+      let code = calls.step(statement)
+      _ = calls.reset(statement)
+      if code != SQLITE_DONE { try Self.check(code, "sqlite3_step", database, calls) }
     }
 
     package func get(_ keys: KeyList) throws -> UInt64 {
       try keys.withKeys { keys in
         var checksum = Checksum()
         for index in 0..<keys.count {
-          sqlite3_bind_blob(select, 1, keys[index], Int32(keys.length), nil)
-          guard sqlite3_step(select) == SQLITE_ROW else {
+          _ = calls.bind_blob(select, 1, keys[index], Int32(keys.length), nil)
+          guard calls.step(select) == SQLITE_ROW else {
             throw PeerError(Self.name, "get", "not found")
           }
-          checksum.add(sqlite3_column_blob(select, 0), Int(sqlite3_column_bytes(select, 0)))
-          sqlite3_reset(select)
+          checksum.add(calls.column_blob(select, 0), Int(calls.column_bytes(select, 0)))
+          _ = calls.reset(select)
         }
         return checksum.value
       }
@@ -134,9 +171,9 @@
     package func seek(_ keys: KeyList, limit: Int) throws -> UInt64 {
       try keys.withKeys { keys in
         var scan = Scan(count: 0, checksum: 0)
-        sqlite3_bind_int64(range, 2, Int64(limit))
+        _ = calls.bind_int64(range, 2, Int64(limit))
         for index in 0..<keys.count {
-          sqlite3_bind_blob(range, 1, keys[index], Int32(keys.length), nil)
+          _ = calls.bind_blob(range, 1, keys[index], Int32(keys.length), nil)
           try readRows(of: range, into: &scan)
         }
         return scan.checksum
@@ -145,41 +182,37 @@
 
     @inline(__always)
     private func readRows(of statement: OpaquePointer, into scan: inout Scan) throws {
-      var code = sqlite3_step(statement)
+      var code = calls.step(statement)
       while code == SQLITE_ROW {
         scan.add(
-          sqlite3_column_blob(statement, 0), Int(sqlite3_column_bytes(statement, 0)),
-          sqlite3_column_blob(statement, 1), Int(sqlite3_column_bytes(statement, 1)))
-        code = sqlite3_step(statement)
+          calls.column_blob(statement, 0), Int(calls.column_bytes(statement, 0)),
+          calls.column_blob(statement, 1), Int(calls.column_bytes(statement, 1)))
+        code = calls.step(statement)
       }
-      sqlite3_reset(statement)
-      if code != SQLITE_DONE { try Self.check(code, "sqlite3_step", database) }
+      _ = calls.reset(statement)
+      if code != SQLITE_DONE { try Self.check(code, "sqlite3_step", database, calls) }
     }
 
     package func settle() throws {
       try Self.check(
-        sqlite3_exec(database, "PRAGMA wal_checkpoint(TRUNCATE)", nil, nil, nil), "checkpoint",
-        database)
+        calls.exec(database, "PRAGMA wal_checkpoint(TRUNCATE)", nil, nil, nil), "checkpoint",
+        database, calls)
     }
 
     package func close() throws {
       for session in sessions { try session.close() }
-      for statement in [begin, commit, insert, select, all, range] { sqlite3_finalize(statement) }
-      try Self.check(sqlite3_close(database), "sqlite3_close", database)
+      for statement in [begin, commit, insert, select, all, range] {
+        _ = calls.finalize(statement)
+      }
+      try Self.check(calls.close(database), "sqlite3_close", database, calls)
     }
 
-    private static func prepare(_ text: String, _ database: OpaquePointer) throws -> OpaquePointer {
-      var statement: OpaquePointer?
-      let code = sqlite3_prepare_v3(
-        database, text, -1, UInt32(SQLITE_PREPARE_PERSISTENT), &statement, nil)
-      try check(code, "sqlite3_prepare_v3", database)
-      guard let statement else { throw PeerError(name, "sqlite3_prepare_v3", "no statement") }
-      return statement
-    }
-
-    private static func check(_ code: Int32, _ call: String, _ database: OpaquePointer) throws {
+    private static func check(
+      _ code: Int32, _ call: String, _ database: OpaquePointer, _ calls: sqlite_calls
+    ) throws {
       if code != SQLITE_OK {
-        throw PeerError(name, call, String(cString: sqlite3_errmsg(database)))
+        throw PeerError(
+          name, call, calls.errmsg(database).map { String(cString: $0) } ?? "code \(code)")
       }
     }
   }

@@ -43,6 +43,10 @@ static inline uint64_t peer_now(void) {
   return (uint64_t)time.tv_sec * UINT64_C(1000000000) + (uint64_t)time.tv_nsec;
 }
 
+/// Loads a library whose functions nobody else gets to see, and which sees its own before those of
+/// this program. Null when there is none.
+void *peer_load_library(const char *name);
+
 /// Keys as they lie in memory: `count` of them, `stride` bytes apart, each `length` bytes at
 /// `offset`.
 struct peer_keys {

@@ -150,6 +150,7 @@ extension Finding {
     switch (finding.isHarmless, finding.kind) {
     case (true, .log), (true, .manifest):
       "the database was not closed; opening it for writing recovers it"
+    case (true, .content): "nothing need be lost: a check with the key tells"
     case (true, _): "opening the database for writing renews it"
     case (false, _): Self.damageHint
     }
@@ -174,6 +175,7 @@ extension Finding.Kind {
     case .valueFile: self = .valueFile
     case .value: self = .value
     case .pointer: self = .pointer
+    case .content: self = .content
     }
   }
 }

@@ -61,15 +61,7 @@ struct FileExamination: Sendable {
     }
     do throws(EngineError) {
       let file = try directory.open(Superblock.name, access: .readOnly)
-      let slots = try Superblock.slots(in: file)
-      let newest = slots.compactMap(\.superblock?.epoch).max()
-      for (index, slot) in slots.enumerated() where slot.superblock == nil {
-        // The second half is written by the first change of the superblock.
-        if slot.isBlank, newest == 1, index.isMultiple(of: 2) { continue }
-        note(
-          .superblock, in: Superblock.name, at: Superblock.slotOffsets[index],
-          "slot \(index) of \(slots.count) cannot be read", isHarmless: newest != nil)
-      }
+      findings += try Superblock.findings(in: file)
       return try Superblock.read(from: file)
     } catch {
       // Something that does not look like one is damage where the rest of a database is.
@@ -151,15 +143,7 @@ struct FileExamination: Sendable {
   private mutating func examineHeader(of number: FileNumber) throws(EngineError) {
     let file = try directory.open(number.logName, access: .readOnly)
     let page = try file.read(at: 0, count: LogHeader.length)
-    guard case .header = try LogHeader.read(page.bytes, file: number.logName) else { return }
-    for offset in LogHeader.copyOffsets {
-      let copy = page.bytes.extracting(
-        offset..<min(page.count, offset + LogHeader.copyLength))
-      if case .header = try LogHeader.read(copy, file: number.logName) { continue }
-      note(
-        .log, in: number.logName, at: UInt64(offset),
-        "one of the two copies of the log's header cannot be read", isHarmless: true)
-    }
+    findings += try LogHeader.findings(in: page.bytes, file: number.logName)
   }
 
   /// Notes bytes that stand behind the end of what counts.
@@ -240,5 +224,43 @@ struct FileExamination: Sendable {
     case .needsNewerVersion, .notADatabase: throw error
     default: findings.append(StorageFinding(error, kind, in: file))
     }
+  }
+}
+
+extension Superblock {
+  /// What is wrong with the slots of the file.
+  static func findings(in file: any File) throws(EngineError) -> [StorageFinding] {
+    let slots = try slots(in: file)
+    let newest = slots.compactMap(\.superblock?.epoch).max()
+    var findings: [StorageFinding] = []
+    for (index, slot) in slots.enumerated() where slot.superblock == nil {
+      // The second half is written by the first change of the superblock.
+      if slot.isBlank, newest == 1, index.isMultiple(of: 2) { continue }
+      findings.append(
+        StorageFinding(
+          .superblock, in: name, at: slotOffsets[index],
+          "slot \(index) of \(slots.count) cannot be read", isHarmless: newest != nil))
+    }
+    return findings
+  }
+}
+
+extension LogHeader {
+  /// What is wrong with the copies of the header of which one at least can be read.
+  static func findings(
+    in page: RawSpan, file: String
+  ) throws(EngineError) -> [StorageFinding] {
+    guard case .header = try read(page, file: file) else { return [] }
+    var findings: [StorageFinding] = []
+    for offset in copyOffsets {
+      let length = page.byteCount
+      let copy = page.extracting(min(length, offset)..<min(length, offset + copyLength))
+      if case .header = try read(copy, file: file) { continue }
+      findings.append(
+        StorageFinding(
+          .log, in: file, at: UInt64(offset),
+          "one of the two copies of the log's header cannot be read", isHarmless: true))
+    }
+    return findings
   }
 }

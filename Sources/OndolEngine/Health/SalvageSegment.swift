@@ -1,13 +1,6 @@
 // The blocks of a segment that can be read, whatever else of it cannot. The index leads to them
-// where it is sound. Where it is not, they are found by themselves: they stand side by side, each
-// ends in a trailer, and its checksum tells where it began. All that takes is the file's salt,
-// which is in the header, in the footer and in the manifest.
-
-/// Where a data block stands, and its length with the trailer.
-struct SalvageBlock {
-  var offset: UInt64
-  var length: Int
-}
+// where it is sound. Where it is not, they are found by themselves (BlockWalk), with the file's
+// salt, which is in the header, in the footer and in the manifest.
 
 /// A damaged segment file.
 struct SalvageSegment {
@@ -118,62 +111,14 @@ struct SalvageSegment {
 
   // MARK: - Without the index
 
-  /// Trailers tried as a block's own before it is given up.
-  private static let attempts = 16
-
   /// Appends the blocks found in a stretch of the file.
   private mutating func search(
     _ stretch: Range<UInt64>, _ file: any File
   ) throws(EngineError) {
-    let length = Int(clamping: stretch.upperBound - stretch.lowerBound)
-    let bytes = try file.read(at: stretch.lowerBound, count: min(length, Self.mostSearched))
-    let trailers = possibleTrailers(bytes.bytes)
-    var start = 0
-    var first = 0
-    while first < trailers.count {
-      let candidates = trailers[first...].prefix(Self.attempts)
-      let offset = stretch.lowerBound + UInt64(start)
-      let end = candidates.first { isBlock(bytes.bytes, start, end: $0, at: offset) }
-      let behind = (end ?? trailers[first]) + StoredBlock.trailerLength
-      let isIndex = end.map { bytes[$0 + 5] == BlockKind.index.rawValue } ?? false
-      if !isIndex {
-        blocks.append(
-          SalvageBlock(offset: offset, length: behind - start))
-      }
-      start = behind
-      while first < trailers.count, trailers[first] < start { first += 1 }
+    var walk = BlockWalk(file, stretch, salt: salt, seal: seal)
+    while let found = try walk.next() {
+      if found.kind != .index { blocks.append(found.place) }
     }
-  }
-
-  /// No segment is near so long.
-  private static let mostSearched = 1 << 30
-
-  /// Where a trailer could stand: its codec, kind, cipher and the zeros in it are right.
-  private func possibleTrailers(_ bytes: RawSpan) -> [Int] {
-    let mark = seal == nil ? 0 : StoredBlock.sealedMark
-    var places: [Int] = []
-    var place = 0
-    while place + StoredBlock.trailerLength <= bytes.byteCount {
-      let kind = bytes.byte(at: place + 5)
-      if kind == 1 || kind == 2, bytes.byte(at: place + 4) <= 1,
-        bytes.byte(at: place + 6) == UInt8(mark & 0xff),
-        bytes.byte(at: place + 7) == UInt8(mark >> 8),
-        (12..<16).allSatisfy({ bytes.byte(at: place + $0) == 0 })
-      {
-        places.append(place)
-      }
-      place += 1
-    }
-    return places
-  }
-
-  private func isBlock(_ bytes: RawSpan, _ start: Int, end: Int, at offset: UInt64) -> Bool {
-    let block = bytes.extracting(start..<(end + StoredBlock.trailerLength))
-    guard let kind = BlockKind(rawValue: bytes.byte(at: end + 5)) else { return false }
-    if let seal {
-      return (try? StoredBlock.unsealed(block, salt: salt, offset: offset, by: seal)) != nil
-    }
-    return (try? StoredBlock.Opened(block, kind: kind, salt: salt, offset: offset)) != nil
   }
 
   // MARK: - Rows

@@ -20,6 +20,8 @@ package struct StorageFinding: Sendable, Hashable {
     case value
     /// A row that points to no value.
     case pointer
+    /// Bytes of contents.
+    case content
   }
 
   package var kind: Kind

@@ -140,6 +140,11 @@ struct SegmentFileReader {
     try checked(section, salt, "filter")
   }
 
+  /// Throws when the stored bytes of a section are not those that were written.
+  func verify(_ section: SegmentSection, salt: UInt64) throws(EngineError) {
+    _ = try checked(section, salt, "section of kind \(section.kind)")
+  }
+
   // MARK: - Checked bytes
 
   private func checked(

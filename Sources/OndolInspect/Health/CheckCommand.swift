@@ -13,6 +13,9 @@ struct CheckCommand: AsyncParsableCommand {
     discussion: """
       Works beside an app that has the database open, and changes nothing. On a server it always \
       looks at all documents and indexes: the files there are the server's.
+
+      An encrypted database is checked as far as its checksums go where no key is given. That finds \
+      damage, and not what is missing or was exchanged by somebody.
       """)
 
   @OptionGroup var database: DatabaseArgument
@@ -62,6 +65,9 @@ struct CheckCommand: AsyncParsableCommand {
     let directory = try database.directory()
     let key = try DatabaseKey.current()
     do throws(DatabaseError) {
+      if key == nil, depth == .blocks, let findings = try await keylessFindings(directory) {
+        return findings
+      }
       return try await globals.showing(.bytes) { (bar) throws(DatabaseError) in
         try await Database.verify(at: directory, depth: depth, encryption: key) {
           progress in
@@ -73,6 +79,29 @@ struct CheckCommand: AsyncParsableCommand {
     } catch {
       throw CommandFailure(opening: directory, error)
     }
+  }
+
+  /// What can be found without a key; nil where the database is in the clear.
+  private func keylessFindings(_ directory: String) async throws(DatabaseError) -> [Finding]? {
+    let found: KeylessVerification
+    do throws(DatabaseError) {
+      found = try await globals.showing(.bytes) { (bar) throws(DatabaseError) in
+        try await Database.verifyWithoutKey(at: directory) {
+          bar.show($0.completedBytes, note: "of \($0.totalBytes >> 20) MiB")
+        }
+      }
+    } catch {
+      // With no superblock nobody knows whether a key is needed.
+      guard [.failedPrecondition, .dataLoss].contains(error.code) else { throw error }
+      return nil
+    }
+    globals.say(
+      """
+      without the key: the checksums of \(found.checkedBytes) bytes were compared, and nothing is \
+      known of \(found.uncheckedBytes) bytes; documents, indexes, missing files and who wrote the \
+      bytes were not looked at
+      """)
+    return found.findings
   }
 
   /// Prints findings and how many there are; errors are status 4.

@@ -29,6 +29,26 @@ import Testing
     return result.status == 0 ? result.output : nil
   }
 
+  @Test func `Without the key a check finds damage, and says what it did not look at`() async throws
+  {
+    let key = try keyFile("one", 1)
+    #expect(try await scratch.ondol("encrypt", place, "--key-file", key).status == 0)
+    let whole = try await scratch.ondol("check", place)
+    #expect(whole.status == 0, "\(whole.messages)")
+    #expect(whole.output == "")
+    #expect(whole.messages.contains("without the key"))
+    #expect(try await scratch.ondol("check", place, "--full").status != 0)
+    let names = try FileManager.default.contentsOfDirectory(atPath: place)
+    let segment = try #require(names.first { $0.hasSuffix(".seg") })
+    let path = place + "/" + segment
+    var bytes = try Data(contentsOf: URL(filePath: path))
+    bytes[80] ^= 4
+    try bytes.write(to: URL(filePath: path))
+    let damaged = try await scratch.ondol("check", place)
+    #expect(damaged.status == 4, "\(damaged.messages)")
+    #expect(damaged.output.contains("\(segment) at byte 64"), "\(damaged.output)")
+  }
+
   @Test func `A database is encrypted, takes other keys, and is decrypted`() async throws {
     let (one, other) = (try keyFile("one", 1), try keyFile("other", 2))
     let passphrase = scratch.path("passphrase")

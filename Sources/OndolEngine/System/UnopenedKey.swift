@@ -1,0 +1,42 @@
+// A key for who has none: it opens everything and shows nothing. What was sealed comes back as it is
+// stored, without its tag, so that whatever reads files finds their units by it and compares their
+// checksums, which are of what is stored. Nobody may believe anything else of the bytes.
+
+/// Knows which files of a database are sealed, and with nothing what is in them.
+final class UnopenedKey: MasterKey {
+  func cipher(for context: [UInt8]) -> any FileCipher { UnopenedCipher() }
+
+  var secret: [UInt8] { [] }
+
+  func proof(of bytes: [UInt8]) -> [UInt8] { [] }
+
+  func wrap(_ other: any MasterKey, for identity: [UInt8]) -> [UInt8] {
+    preconditionFailure("nothing is written without the key")
+  }
+
+  func unwrap(_ wrapped: [UInt8], for identity: [UInt8]) -> (any MasterKey)? { self }
+}
+
+private final class UnopenedCipher: FileCipher {
+  func seal(_ bytes: inout [UInt8], from start: Int, nonce: SealNonce, context: [UInt8]) {
+    preconditionFailure("nothing is written without the key")
+  }
+
+  func open(
+    _ sealed: RawSpan, nonce: SealNonce, context: [UInt8], appendingTo output: inout [UInt8]
+  ) -> Bool {
+    output.append(sealed.extracting(droppingLast: SealFormat.tagLength))
+    return true
+  }
+}
+
+extension Superblock {
+  /// The ring of who has no key; nil where the database is in the clear.
+  func unopened(random: @escaping @Sendable () -> UInt64) -> Keyring? {
+    guard let kept else { return nil }
+    guard let change else {
+      return Keyring(UnopenedKey(), kept: kept, identity: identity.bytes, random: random)
+    }
+    return Keyring(UnopenedKey(), kept: kept, change, identity: identity.bytes, random: random)
+  }
+}
