@@ -21,8 +21,17 @@ struct PostgresRun {
 
   /// The directory of the databases, if the server's user may go there and its name is short.
   private static func serverDirectory(_ directory: String) -> String {
-    let path = URL(filePath: directory).path
-    return path.utf8.count < 60 ? path : "/tmp"
+    var place = URL(filePath: directory).standardizedFileURL
+    let path = place.path
+    guard path.utf8.count < 60 else { return "/tmp" }
+    // Where this runs as root the server runs as somebody else.
+    while getuid() == 0, place.path != "/" {
+      let attributes = try? FileManager.default.attributesOfItem(atPath: place.path)
+      let mode = attributes?[.posixPermissions] as? NSNumber
+      guard let mode, mode.intValue & 1 == 1 else { return "/tmp" }
+      place.deleteLastPathComponent()
+    }
+    return path
   }
 
   static func place(_ server: String, _ directory: String) -> Place {
