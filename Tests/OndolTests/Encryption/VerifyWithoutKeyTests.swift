@@ -76,12 +76,12 @@ private typealias SeededRandom = OndolTestKit.SeededRandom
     var kinds: [String: Int] = [:]
     for (name, bytes) in try place.files() where name != "LOCK" && name != "RESERVE" {
       let end = name.hasSuffix(".content") ? 64 : bytes.count
-      for _ in 0..<12 {
-        // Zeros may be room that nothing is in, and of a log's mark nothing says that it was there.
-        let offset = random.below(end)
-        guard bytes[offset] != 0, !name.hasPrefix("LOG-") || !mark.contains(offset) else {
-          continue
-        }
+      // Zeros may be room that nothing is in, and of a log's mark nothing says that it was there.
+      let places = (0..<end).filter {
+        bytes[$0] != 0 && !(name.hasPrefix("LOG-") && mark.contains($0))
+      }
+      for _ in 0..<(places.isEmpty ? 0 : 12) {
+        let offset = random.pick(places)
         let broken = copy(place)
         let turned = [bytes[offset] ^ UInt8(1 << random.below(8))]
         let file = try broken.directory().open(name, access: .readWrite)
