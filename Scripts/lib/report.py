@@ -15,12 +15,14 @@ import subprocess
 import sys
 from html import escape
 
-SUITES = ["engine", "documents", "observation", "blobs", "tree", "import"]
+SUITES = ["engine", "documents", "observation", "blobs", "postgres", "search", "tree", "import"]
 TITLES = {
     "engine": "Engine",
     "documents": "Documents",
     "observation": "Observation",
     "blobs": "Blobs",
+    "postgres": "On PostgreSQL",
+    "search": "Search",
     "tree": "Tree",
     "import": "Import",
 }
