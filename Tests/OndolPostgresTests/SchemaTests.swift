@@ -44,7 +44,8 @@ import Testing
   }
 
   /// Each who found no tables went through the script, though the first had made them by then:
-  /// holding the lock that the first one's new database waited for, it waited for that one's tables.
+  /// holding the lock that the first one's new database waited for, it waited for that one's
+  /// tables.
   @Test func `Those who begin are in nobody's way`() async throws {
     let place = try newPlace()
     let session = try PostgresSession(server, place)

@@ -1,8 +1,8 @@
 // What an earlier life of the database left unfinished, a crash or a cancelled task: indexes half
 // built, rows of dropped indexes and collections, a group's index that not all collections have, or
 // that some still have; a change of the database's keys, of which the superblock tells. The catalog
-// says so in its rows. It is finished in the background once the database is open; queries meanwhile
-// do without such an index. Closing stops it, and the next opening takes it up again.
+// says so in its rows. It is finished in the background once the database is open; queries
+// meanwhile do without such an index. Closing stops it, and the next opening takes it up again.
 
 internal import Logging
 internal import OndolEngine

@@ -1,6 +1,6 @@
 // The blocks of a segment without its index, which may be damaged, or sealed with a key that is not
-// there. They stand side by side, each ends in a trailer, and its checksum tells where it began. All
-// that takes is the file's salt.
+// there. They stand side by side, each ends in a trailer, and its checksum tells where it began.
+// All that takes is the file's salt.
 
 /// Where a data block stands, and its length with the trailer.
 struct SalvageBlock {

@@ -30,8 +30,8 @@ package struct UnopenedCheckup: Sendable {
   ///
   /// - Parameter progress: gets the bytes looked at so far and all there are.
   /// - Throws: `.notEncrypted` where the database is in the clear; `.notADatabase`,
-  ///   `.needsNewerVersion`; `.corrupt` where no superblock can be read; `.cancelled`; `.io` when the
-  ///   directory cannot be read.
+  ///   `.needsNewerVersion`; `.corrupt` where no superblock can be read; `.cancelled`; `.io` when
+  ///   the directory cannot be read.
   package func outcome(
     progress: (_ done: UInt64, _ total: UInt64) -> Void
   ) async throws(EngineError) -> Outcome {
@@ -176,5 +176,16 @@ private struct UnopenedFiles: Sendable {
     let numbers = try directory.list().compactMap { FileNumber.parse($0, prefix: "LOG-") }
     guard let next = numbers.filter({ $0 > number }).min() else { return nil }
     return try directory.open(next.logName, access: .readOnly)
+  }
+}
+
+extension Superblock {
+  /// The ring of who has no key; nil where the database is in the clear.
+  fileprivate func unopened(random: @escaping @Sendable () -> UInt64) -> Keyring? {
+    guard let kept else { return nil }
+    guard let change else {
+      return Keyring(UnopenedKey(), kept: kept, identity: identity.bytes, random: random)
+    }
+    return Keyring(UnopenedKey(), kept: kept, change, identity: identity.bytes, random: random)
   }
 }

@@ -1,6 +1,6 @@
-// A key for who has none: it opens everything and shows nothing. What was sealed comes back as it is
-// stored, without its tag, so that whatever reads files finds their units by it and compares their
-// checksums, which are of what is stored. Nobody may believe anything else of the bytes.
+// A key for who has none: it opens everything and shows nothing. What was sealed comes back as it
+// is stored, without its tag, so that whatever reads files finds their units by it and compares
+// their checksums, which are of what is stored. Nobody may believe anything else of the bytes.
 
 /// Knows which files of a database are sealed, and with nothing what is in them.
 final class UnopenedKey: MasterKey {
@@ -27,16 +27,5 @@ private final class UnopenedCipher: FileCipher {
   ) -> Bool {
     output.append(sealed.extracting(droppingLast: SealFormat.tagLength))
     return true
-  }
-}
-
-extension Superblock {
-  /// The ring of who has no key; nil where the database is in the clear.
-  func unopened(random: @escaping @Sendable () -> UInt64) -> Keyring? {
-    guard let kept else { return nil }
-    guard let change else {
-      return Keyring(UnopenedKey(), kept: kept, identity: identity.bytes, random: random)
-    }
-    return Keyring(UnopenedKey(), kept: kept, change, identity: identity.bytes, random: random)
   }
 }

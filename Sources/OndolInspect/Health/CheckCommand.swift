@@ -14,8 +14,8 @@ struct CheckCommand: AsyncParsableCommand {
       Works beside an app that has the database open, and changes nothing. On a server it always \
       looks at all documents and indexes: the files there are the server's.
 
-      An encrypted database is checked as far as its checksums go where no key is given. That finds \
-      damage, and not what is missing or was exchanged by somebody.
+      An encrypted database is checked as far as its checksums go where no key is given. That \
+      finds damage, and not what is missing or was exchanged by somebody.
       """)
 
   @OptionGroup var database: DatabaseArgument

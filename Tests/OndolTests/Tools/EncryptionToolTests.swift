@@ -46,7 +46,7 @@ import Testing
     try bytes.write(to: URL(filePath: path))
     let damaged = try await scratch.ondol("check", place)
     #expect(damaged.status == 4, "\(damaged.messages)")
-    #expect(damaged.output.contains("\(segment) at byte 64"), "\(damaged.output)")
+    #expect(damaged.output.contains("\"file\":\"\(segment)\",\"offset\":64"), "\(damaged.output)")
   }
 
   @Test func `A database is encrypted, takes other keys, and is decrypted`() async throws {
