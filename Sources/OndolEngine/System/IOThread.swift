@@ -49,13 +49,16 @@ package final class IOThread: Worker {
     /// Adds a job; true when a thread must be started for it.
     func add(_ job: @escaping @Sendable () -> Void) -> Bool {
       unsafe pthread_mutex_lock(mutex)
-      defer { unsafe pthread_mutex_unlock(mutex) }
       jobs.append(job)
-      unsafe pthread_cond_signal(condition)
-      if isRunning { return false }
-      isRunning = true
-      isStopped = false
-      return true
+      let wasRunning = isRunning
+      if !wasRunning {
+        isRunning = true
+        isStopped = false
+      }
+      unsafe pthread_mutex_unlock(mutex)
+      // With the lock held the thread would wake up only to wait for that.
+      if wasRunning { unsafe pthread_cond_signal(condition) }
+      return !wasRunning
     }
 
     /// Adds a job if the thread runs; false otherwise.
