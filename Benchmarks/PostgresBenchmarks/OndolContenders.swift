@@ -197,6 +197,14 @@ final class CountingStore: RemoteStore {
     return try store.rows(at: keys, asOf: base)
   }
 
+  func rowsAtOnce(
+    at keys: [[UInt8]], asOf base: CommitPoint
+  ) throws(EngineError) -> [RemoteRow]? {
+    let rows = try store.rowsAtOnce(at: keys, asOf: base)
+    if rows != nil { count.add(1, ordering: .relaxed) }
+    return rows
+  }
+
   func pin(
     _ sequence: SequenceNumber, for process: Int64, microseconds: Int64
   ) async throws(EngineError) -> SequenceNumber {

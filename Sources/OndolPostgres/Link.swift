@@ -85,6 +85,15 @@ final class Link: Sendable {
     }
   }
 
+  /// Gives the connection to `body` if there is one that nothing bad is known of. Nil when nothing
+  /// has come of it, for whatever reason: who makes the call as above is told the reason.
+  func useAtOnce<R>(_ body: (PostgresConnection) throws(PostgresFailure) -> R?) -> R? {
+    guard !settings.isClosed, let connection = connection.withLock({ $0.take() }) else {
+      return nil
+    }
+    return (try? use(connection, body)) ?? nil
+  }
+
   private func use<R>(
     _ connection: PostgresConnection, _ body: (PostgresConnection) throws(PostgresFailure) -> R
   ) throws(PostgresFailure) -> R {

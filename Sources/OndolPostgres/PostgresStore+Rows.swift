@@ -1,6 +1,7 @@
 // Reading rows: one round trip each, on a connection that is borrowed for as long.
 
 package import OndolEngine
+internal import Synchronization
 
 extension PostgresStore {
   package func rows(
@@ -27,6 +28,15 @@ extension PostgresStore {
   package func rows(
     at keys: [[UInt8]], asOf base: CommitPoint
   ) throws(EngineError) -> [RemoteRow] {
+    if keys.count == 1, let call = try oneRow(keys[0], asOf: base),
+      let rows = try readers.withOne({ (link) throws(EngineError) in
+        try link.use(.many) { (connection) throws(PostgresFailure) in
+          try read(call, over: connection, until: nil)
+        }
+      })
+    {
+      return rows
+    }
     let long = keys.filter { $0.count > Schema.longestHead }
     var rows: [RemoteRow] = []
     if long.count < keys.count || keys.isEmpty {
@@ -41,6 +51,83 @@ extension PostgresStore {
     }
     return rows
   }
+
+  // MARK: - One row
+
+  /// For how long an answer that was expected at once is waited for, at least. It may be late, and
+  /// a timer that is over before the system's next tick costs ten microseconds each time.
+  private static let longestGlance = Duration.milliseconds(10)
+
+  package func rowsAtOnce(
+    at keys: [[UInt8]], asOf base: CommitPoint
+  ) throws(EngineError) -> [RemoteRow]? {
+    guard keys.count == 1, Duration.nanoseconds(pace.load(ordering: .relaxed)) < promptness,
+      let call = try oneRow(keys[0], asOf: base)
+    else { return nil }
+    return readers.withOneAtOnce { link in
+      link.useAtOnce { connection throws(PostgresFailure) in
+        try read(call, over: connection, until: .now + max(promptness, Self.longestGlance))
+      }
+    }
+  }
+
+  /// A question for one row.
+  private struct OneRow {
+    var key: [UInt8]
+    var base: CommitPoint
+    var parameters: ParameterList
+  }
+
+  /// Nil where it must be asked for as one of many.
+  private func oneRow(_ key: [UInt8], asOf base: CommitPoint) throws(EngineError) -> OneRow? {
+    guard key.count <= Schema.longestHead,
+      inner.load(ordering: .relaxed) != base.sequence.rawValue
+    else { return nil }
+    var parameters = try start(asOf: base)
+    parameters.add(key)
+    return OneRow(key: key, base: base, parameters: parameters)
+  }
+
+  /// The row, or that there is none; nil where the answer does not say so, or is late.
+  private func read(
+    _ call: OneRow, over connection: PostgresConnection,
+    until deadline: ContinuousClock.Instant?
+  ) throws(PostgresFailure) -> [RemoteRow]? {
+    let isPrepared = connection.hasPrepared(.row)
+    let start = ContinuousClock.now
+    let answer =
+      if let deadline {
+        try connection.run(.row, call.parameters, until: deadline)
+      } else {
+        try connection.run(.row, call.parameters) as PostgresAnswer?
+      }
+    if isPrepared { note(ContinuousClock.now - start) }
+    guard let answer else { return nil }
+    try answer.expect(columns: 4)
+    guard answer.rowCount == 1 else { return nil }
+    let end = try Self.point(try answer.int64(0, 0), try answer.int64(0, 1))
+    guard end == call.base else {
+      if end.sequence > call.base.sequence {
+        inner.store(call.base.sequence.rawValue, ordering: .relaxed)
+      }
+      return nil
+    }
+    guard let number = try answer.int64OrNull(0, 2), let value = try answer.bytesOrNull(0, 3) else {
+      return []
+    }
+    let sequence = try Self.point(number, 0).sequence
+    return [RemoteRow(key: call.key, sequence: sequence, value: value)]
+  }
+
+  /// Remembers how long an answer has taken, beside those before it.
+  private func note(_ time: Duration) {
+    let (seconds, fraction) = time.components
+    let new = Int64(min(seconds, 3600)) * 1_000_000_000 + fraction / 1_000_000_000
+    let old = pace.load(ordering: .relaxed)
+    pace.store(old == .max ? new : old + (new - old) / 8, ordering: .relaxed)
+  }
+
+  // MARK: - Many
 
   /// The parameters that all reads begin with.
   private func start(asOf base: CommitPoint) throws(EngineError) -> ParameterList {

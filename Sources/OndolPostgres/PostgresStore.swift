@@ -28,6 +28,13 @@ package final class PostgresStore: RemoteStore {
 
   private let state = Guarded(State())
 
+  /// How soon an answer must be expected for a caller to wait on the spot.
+  let promptness: Duration
+  /// Nanoseconds that answers with one row take lately; none are expected before the first.
+  let pace = Atomic(Int64.max)
+  /// A commit as of which rows are asked for, and which is not the last of its group.
+  let inner = Atomic(UInt64.max)
+
   /// Connections for reading.
   private static let readerCount = 4
 
@@ -40,15 +47,19 @@ package final class PostgresStore: RemoteStore {
   ///   - creates: whether a database is made where there is none.
   ///   - answerTime: how long an answer may take before the server is given up.
   ///   - patience: how long calls are tried again that may be made twice.
+  ///   - promptness: how soon an answer must be expected for a caller to wait on the spot; about
+  ///     what it takes to hand the waiting to another thread and back.
   /// - Throws: `.invalid` for an address that is none.
   package init(
     _ address: String, creates: Bool = true, threads: any ThreadSource = IOThreads(),
-    answerTime: Duration = .seconds(60), patience: Duration = .seconds(3)
+    answerTime: Duration = .seconds(60), patience: Duration = .seconds(3),
+    promptness: Duration = .microseconds(200)
   ) throws(EngineError) {
     let address = try PostgresAddress(address)
     let settings = LinkSettings(address, answerTime: answerTime, patience: patience)
     self.settings = settings
     self.creates = creates
+    self.promptness = promptness
     name = address.name
     links = (0..<Self.readerCount).map { _ in Link(settings) }
     readers = Turnstile(links)

@@ -168,6 +168,21 @@ extension Statement {
           order by seq desc limit 1) r where r.value is not null)
       """)
 
+  /// The row at one key, $3, beside the end of the newest group up to $2: two looks into indexes.
+  /// Where the end is $2, and the time is right, that says as much as what is in front of others:
+  /// of what is forgotten only the group stays in the log that ends with the floor. Where it is
+  /// not, `keys` has to be asked. The null refuses a column of another type.
+  static let row = Statement(
+    name: "row",
+    text: """
+      select l.at + l.n - 1, l.time + l.n - 1, r.seq, coalesce(r.value, null::bytea)
+        from (select at, n, time from ondol_log where db = $1::int and at <= $2::bigint
+          order by at desc limit 1) l
+        left join lateral (select seq, value from ondol_row
+          where db = $1::int and key = $3::bytea and seq <= $2::bigint
+          order by seq desc limit 1) r on true
+      """)
+
   /// Rows at keys that are longer than an index takes.
   static let longKeys = Statement(
     name: "longKeys",

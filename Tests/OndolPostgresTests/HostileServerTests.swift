@@ -14,7 +14,7 @@ import Testing
 
   /// What somebody does to the tables, and which calls cannot be answered any more.
   enum Call: Sendable {
-    case append, outcome, commits, range, keys, pin, forget, history, trim, open
+    case append, outcome, commits, range, row, keys, pin, forget, history, trim, open
   }
 
   private static let commit = """
@@ -82,7 +82,7 @@ import Testing
     ),
     ("delete from ondol_row", [.commits]),
     ("update ondol_row set seq = -1, key = key || '\\x00'", [.range]),
-    ("alter table ondol_row alter value type text using 'x'", [.range, .keys]),
+    ("alter table ondol_row alter value type text using 'x'", [.range, .row, .keys]),
     ("alter table ondol_pin alter seq type text", [.range, .keys]),
     ("delete from ondol_pin where process = 0", [.range, .keys]),
     ("drop table ondol_long", [.range]),
@@ -108,8 +108,8 @@ import Testing
       """, [.trim]
     ),
     ("update ondol_database set identity = '\\x00'", [.open]),
-    ("delete from ondol_log", [.append, .open]),
-    ("alter table ondol_log alter time type text", [.open]),
+    ("delete from ondol_log", [.append, .row, .open]),
+    ("alter table ondol_log alter time type text", [.row, .open]),
     ("drop table ondol_database", [.open]),
   ]
 
@@ -146,7 +146,8 @@ import Testing
         case .commits: _ = try await store.commits(behind: start, atMost: 9)
         case .range:
           _ = try store.rows(from: [], to: [], reversed: false, atMost: 9, asOf: known)
-        case .keys: _ = try store.rows(at: [Self.key], asOf: known)
+        case .row: _ = try store.rows(at: [Self.key], asOf: known)
+        case .keys: _ = try store.rows(at: [Self.key, Self.key + [1]], asOf: known)
         case .pin: _ = try await store.pin(known.sequence, for: 1, microseconds: 1000)
         case .forget: _ = try await store.forget()
         case .history: _ = try await store.history(behind: start.sequence, atMost: 9)

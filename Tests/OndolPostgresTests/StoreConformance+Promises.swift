@@ -122,7 +122,7 @@ extension StoreConformance {
       for _ in 0..<count {
         var group = RemoteGroup(origin: 1, part: 1, known: model.head)
         group.isDurable = false
-        group.commits = [chance.commit()]
+        group.commits = (0...chance.below(3)).map { _ in chance.commit() }
         guard case .done(let first) = try await store.append(group) else { continue }
         model.add(group, from: first)
       }
@@ -134,6 +134,11 @@ extension StoreConformance {
           #expect(throws: EngineError.superseded(file: store.name), "seed \(seed)") {
             try store.rows(at: keys, asOf: point)
           }
+          #expect(throws: EngineError.superseded(file: store.name), "seed \(seed)") {
+            try store.rows(at: [keys[0]], asOf: point)
+          }
+          // Who may not wait is told nothing instead.
+          #expect((try? store.rowsAtOnce(at: [keys[0]], asOf: point)) == nil)
           await #expect(throws: EngineError.superseded(file: store.name)) {
             try await store.pin(point.sequence, for: 3, microseconds: 1_000_000_000)
           }
@@ -171,9 +176,10 @@ extension StoreConformance {
     var gone = 0
     while case let count = try await store.forget(), count > 0 { gone += count }
     #expect(gone > 0)
-    try await check(floor: model.head)
+    let floor = model.head
+    try await check(floor: floor)
     try await write(5)
-    try await check(floor: model.points[model.points.count - 6])
+    try await check(floor: floor)
     await store.close(1)
   }
 

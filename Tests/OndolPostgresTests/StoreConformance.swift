@@ -196,6 +196,13 @@ struct StoreConformance {
     #expect(
       found.sorted { $0.key.lexicographicallyPrecedes($1.key) }
         == model.rows(asOf: point).filter { keys.contains($0.key) }, place)
+    for key in keys {
+      let expected = model.rows(asOf: point).filter { $0.key == key }
+      #expect(try store.rows(at: [key], asOf: point) == expected, place)
+      if let soon = try store.rowsAtOnce(at: [key], asOf: point) {
+        #expect(soon == expected, place)
+      }
+    }
   }
 
   /// Rows of a commit may come in any order.

@@ -21,7 +21,7 @@ extension DocumentReference {
   /// As `getDocument()`, also in the body of a transaction.
   func readDocument() async throws(DatabaseError) -> DocumentSnapshot {
     let path = try place.get()
-    let contents = try await database.read(try database.engineSnapshot()) {
+    let contents = try await database.read(try database.engineSnapshot(), isOfOne: true) {
       (rows) throws(DatabaseError) in
       try DocumentReader(rows: rows).contents(of: path)
     }

@@ -3,7 +3,8 @@
 // come from disk, the whole read is begun again on one of the engine's threads for cold reads, so
 // that no thread of the pool ever waits for a disk, and there once more when it takes long while
 // others wait. So what reads rows changes nothing. Whoever must not suspend (a `DatabaseSnapshot`,
-// a transaction) blocks instead.
+// a transaction) blocks instead. The one row of a document that is read from a server which answers
+// at once is waited for on the caller: changing threads would take longer.
 //
 // A query belongs on another thread than its app's main actor, where it may take long; a short one
 // is answered before the threads could be changed. So it begins on its caller's actor, and is begun
@@ -45,11 +46,15 @@ struct Rows: Sendable {
   /// it.
   private let canBeCancelled: Bool
   private let fixedMoment: Int64?
+  /// Whether a single row may be waited for on the spot where a store answers at once. Not where
+  /// there may be many, one after the other.
+  private let asksAtOnce: Bool
 
   /// - Parameter moment: what `moment` is; the present whenever it is asked for when nil.
   init(
     _ snapshot: Snapshot, _ catalog: Catalog, mayBlock: Bool, asOf moment: Int64? = nil,
-    turn: ReadingTurn? = nil, shortRead: ShortRead? = nil, canBeCancelled: Bool = false
+    turn: ReadingTurn? = nil, shortRead: ShortRead? = nil, canBeCancelled: Bool = false,
+    asksAtOnce: Bool = false
   ) {
     self.snapshot = snapshot
     self.catalog = catalog
@@ -58,6 +63,7 @@ struct Rows: Sendable {
     self.shortRead = shortRead
     self.canBeCancelled = canBeCancelled
     fixedMoment = moment
+    self.asksAtOnce = asksAtOnce
   }
 
   /// The moment that decides which documents are over, in microseconds since 1970.
@@ -117,6 +123,7 @@ struct Rows: Sendable {
   func withRow(_ key: [UInt8], _ body: (RawSpan) -> Void) throws(DatabaseError) {
     do throws(EngineError) {
       if try snapshot.withValue(of: key.bytes, mayBlock: mayBlock, body) != nil { return }
+      if asksAtOnce, try snapshot.withValueAtOnce(of: key.bytes, body) != nil { return }
     } catch {
       throw DatabaseError(error)
     }
@@ -137,15 +144,18 @@ extension Database {
   ///   - moment: see `Rows`.
   ///   - other: where families are looked up; the database's own catalog when nil.
   ///   - canBeCancelled: whether it ends with `.cancelled` when the task is cancelled.
+  ///   - isOfOne: whether it is about one document, whose row may be waited for on the spot.
   func read<R: Sendable>(
     _ snapshot: Snapshot, asOf moment: Int64? = nil, with other: Catalog? = nil,
-    canBeCancelled: Bool = false, _ body: @escaping @Sendable (Rows) throws(DatabaseError) -> R
+    canBeCancelled: Bool = false, isOfOne: Bool = false,
+    _ body: @escaping @Sendable (Rows) throws(DatabaseError) -> R
   ) async throws(DatabaseError) -> R {
     let catalog = other ?? catalog
     do throws(DatabaseError) {
       return try body(
         Rows(
-          snapshot, catalog, mayBlock: false, asOf: moment, canBeCancelled: canBeCancelled))
+          snapshot, catalog, mayBlock: false, asOf: moment, canBeCancelled: canBeCancelled,
+          asksAtOnce: isOfOne))
     } catch {
       guard error.isCold else { throw error }
     }

@@ -59,6 +59,15 @@ final class RemoteRows: Sendable {
     return Self.give(try load([key.array])[0], key, body)
   }
 
+  /// The same for a key that is not here, when the store answers at once; nil when it does not.
+  func findAtOnce(
+    _ key: RawSpan, _ body: (RowKind, RawSpan) -> Void
+  ) throws(EngineError) -> Bool? {
+    let keys = [key.array]
+    guard let rows = try store.rowsAtOnce(at: keys, asOf: base) else { return nil }
+    return Self.give(try keep(rows, at: keys)[0], key, body)
+  }
+
   private static func give(
     _ page: RemotePage, _ key: RawSpan, _ body: (RowKind, RawSpan) -> Void
   ) -> Bool {
@@ -86,8 +95,15 @@ final class RemoteRows: Sendable {
 
   /// Fetches what the keys have; answers in their order.
   private func load(_ keys: [[UInt8]]) throws(EngineError) -> [RemotePage] {
+    try keep(try store.rows(at: keys, asOf: base), at: keys)
+  }
+
+  /// Keeps what a store has answered for the keys; a page for each, in their order.
+  private func keep(
+    _ rows: [RemoteRow], at keys: [[UInt8]]
+  ) throws(EngineError) -> [RemotePage] {
     var values: [[UInt8]: [UInt8]] = [:]
-    for row in try store.rows(at: keys, asOf: base) {
+    for row in rows {
       values[row.key] = try RemoteValue.decode(row.value, row.sequence, from: store.name)
     }
     let pages = keys.map { RemotePage(at: $0, value: values[$0]) }

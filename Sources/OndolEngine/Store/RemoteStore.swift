@@ -189,6 +189,12 @@ package protocol RemoteStore: AnyObject, Sendable {
     at keys: [[UInt8]], asOf base: CommitPoint
   ) throws(EngineError) -> [RemoteRow]
 
+  /// The same for whoever may not block, but for as long as it takes to change threads: nil when
+  /// the answer is not expected, or does not come, so soon.
+  func rowsAtOnce(
+    at keys: [[UInt8]], asOf base: CommitPoint
+  ) throws(EngineError) -> [RemoteRow]?
+
   /// Keeps what is visible as of a commit from being forgotten for so long; answers with the oldest
   /// commit that any process has pinned. `.superseded` when it is forgotten already.
   func pin(

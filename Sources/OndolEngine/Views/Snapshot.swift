@@ -69,6 +69,15 @@ package struct Snapshot: Sendable {
     try find(key, mayBlock: mayBlock, body)
   }
 
+  /// The same for a key that `withValue` has just not found in memory: nil when it does not come at
+  /// once, see `RemoteStore.rowsAtOnce`. Never from a file.
+  package func withValueAtOnce(
+    of key: RawSpan, _ body: (RawSpan) -> Void
+  ) throws(EngineError) -> Bool? {
+    guard let remote = view.shards[0].remote else { return nil }
+    return try remote.findAtOnce(key) { _, value in body(value) }
+  }
+
   /// Hands the values at the keys in `places` to `body`, each with its place, in their order and
   /// without copying them; passes over keys that have none. False when it gave up, because a block
   /// must be read from disk first and it may not block.

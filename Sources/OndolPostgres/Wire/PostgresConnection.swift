@@ -28,6 +28,8 @@ final class PostgresConnection: @unchecked Sendable {
   private let answerTime: Duration
   private var prepared: Set<String> = []
   private(set) var isLost = false
+  /// Whether an answer, or the end of one, is still to be taken.
+  private var owesAnswer = false
 
   // MARK: - Life
 
@@ -118,13 +120,32 @@ final class PostgresConnection: @unchecked Sendable {
     _ statement: Statement, _ parameters: ParameterList = ParameterList()
   ) throws(PostgresFailure) -> PostgresAnswer {
     let deadline = ContinuousClock.now + answerTime
+    try settle(deadline)
     try prepare(statement, deadline)
     try send(statement, parameters)
     return try takeOnlyAnswer(deadline)
   }
 
+  /// Whether a statement was run here before.
+  func hasPrepared(_ statement: Statement) -> Bool { prepared.contains(statement.name) }
+
+  /// Runs a statement that was run here before, and waits until `deadline`. Nil when nothing can be
+  /// sent yet, or the answer is late: whoever uses the connection next passes over it.
+  func run(
+    _ statement: Statement, _ parameters: ParameterList,
+    until deadline: ContinuousClock.Instant
+  ) throws(PostgresFailure) -> PostgresAnswer? {
+    guard hasPrepared(statement), try settleAtOnce() else { return nil }
+    try send(statement, parameters)
+    owesAnswer = true
+    guard try waitForResult(deadline), let result = unsafe try nextResult() else { return nil }
+    // The end of the answer has come with it as a rule, and is not waited for.
+    return try unsafe read(result).get()
+  }
+
   /// Runs statements without parameters as one transaction, and passes over what they answer.
   func run(script: String) throws(PostgresFailure) {
+    try settle(.now + answerTime)
     guard unsafe PQsendQuery(handle, script) == 1 else { throw lose() }
     _ = try takeOnlyAnswer(.now + answerTime)
   }
@@ -135,6 +156,7 @@ final class PostgresConnection: @unchecked Sendable {
     _ first: Statement, _ parameters: ParameterList, then second: Statement
   ) throws(PostgresFailure) -> PostgresAnswer {
     let deadline = ContinuousClock.now + answerTime
+    try settle(deadline)
     try prepare(first, deadline)
     try prepare(second, deadline)
     guard unsafe PQenterPipelineMode(handle) == 1 else { throw lose() }
@@ -187,6 +209,37 @@ final class PostgresConnection: @unchecked Sendable {
 
   // MARK: - Answers
 
+  /// Takes what is left of an answer that nobody waits for any more.
+  private func settle(_ deadline: ContinuousClock.Instant) throws(PostgresFailure) {
+    guard owesAnswer else { return }
+    while let rest = unsafe try takeResult(deadline) { unsafe try passOver(rest) }
+    owesAnswer = false
+  }
+
+  /// The same as far as it has come; whether that was all of it.
+  private func settleAtOnce() throws(PostgresFailure) -> Bool {
+    var hasLooked = false
+    while owesAnswer {
+      if unsafe PQisBusy(handle) == 0 {
+        if let rest = unsafe try nextResult() {
+          unsafe try passOver(rest)
+        } else {
+          owesAnswer = false
+        }
+      } else {
+        if hasLooked { return false }
+        hasLooked = true
+        guard unsafe PQconsumeInput(handle) == 1 else { throw lose() }
+      }
+    }
+    return true
+  }
+
+  private func passOver(_ result: OpaquePointer) throws(PostgresFailure) {
+    _ = unsafe read(result)
+    if isLost { throw lose() }
+  }
+
   /// The answer to the one statement that runs, or to the last of a script.
   private func takeOnlyAnswer(
     _ deadline: ContinuousClock.Instant
@@ -221,13 +274,32 @@ final class PostgresConnection: @unchecked Sendable {
   private func takeResult(
     _ deadline: ContinuousClock.Instant
   ) throws(PostgresFailure) -> OpaquePointer? {
+    guard try waitForResult(deadline) else {
+      throw lose("the server has not answered in \(answerTime)")
+    }
+    return unsafe try nextResult()
+  }
+
+  private func nextResult() throws(PostgresFailure) -> OpaquePointer? {
+    let result = unsafe PQgetResult(handle)
+    if unsafe PQstatus(handle) != CONNECTION_OK {
+      defer { unsafe PQclear(result) }
+      throw lose()
+    }
+    return unsafe result
+  }
+
+  /// Waits until there is a result to take, or the end of them; false when the time is over first.
+  private func waitForResult(
+    _ deadline: ContinuousClock.Instant
+  ) throws(PostgresFailure) -> Bool {
     var isSent = false
     while !isSent {
       switch unsafe PQflush(handle) {
       case 0: isSent = true
       case 1:
         guard Waiting.wait(for: descriptor, toWrite: true, until: deadline) else {
-          throw lose("the server takes nothing")
+          return false
         }
         // It may want to be rid of an answer first.
         guard unsafe PQconsumeInput(handle) == 1 else { throw lose() }
@@ -236,16 +308,11 @@ final class PostgresConnection: @unchecked Sendable {
     }
     while unsafe PQisBusy(handle) != 0 {
       guard Waiting.wait(for: descriptor, toWrite: false, until: deadline) else {
-        throw lose("the server has not answered in \(answerTime)")
+        return false
       }
       guard unsafe PQconsumeInput(handle) == 1 else { throw lose() }
     }
-    let result = unsafe PQgetResult(handle)
-    if unsafe PQstatus(handle) != CONNECTION_OK {
-      defer { unsafe PQclear(result) }
-      throw lose()
-    }
-    return unsafe result
+    return true
   }
 
   /// Takes a result over.

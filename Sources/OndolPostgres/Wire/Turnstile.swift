@@ -33,6 +33,18 @@ final class Turnstile<Element: Sendable>: @unchecked Sendable {
     return try body(element)
   }
 
+  /// Lends one to `body` if one is free. One that nothing has come of, nil, is lent last from then
+  /// on.
+  func withOneAtOnce<R>(_ body: (Element) -> R?) -> R? {
+    unsafe pthread_mutex_lock(mutex)
+    let taken = free.popLast()
+    unsafe pthread_mutex_unlock(mutex)
+    guard let element = taken else { return nil }
+    let result = body(element)
+    giveBack(element, isLast: result == nil)
+    return result
+  }
+
   private func take() -> Element {
     unsafe pthread_mutex_lock(mutex)
     defer { unsafe pthread_mutex_unlock(mutex) }
@@ -42,9 +54,9 @@ final class Turnstile<Element: Sendable>: @unchecked Sendable {
     }
   }
 
-  private func giveBack(_ element: Element) {
+  private func giveBack(_ element: Element, isLast: Bool = false) {
     unsafe pthread_mutex_lock(mutex)
-    free.append(element)
+    if isLast { free.insert(element, at: 0) } else { free.append(element) }
     unsafe pthread_cond_signal(condition)
     unsafe pthread_mutex_unlock(mutex)
   }

@@ -231,6 +231,18 @@ package final class SimulatedStore: RemoteStore {
     }
   }
 
+  /// Answers now and then.
+  package func rowsAtOnce(
+    at keys: [[UInt8]], asOf base: CommitPoint
+  ) throws(EngineError) -> [RemoteRow]? {
+    try state.withLock { state throws(EngineError) in
+      guard state.random.chance(1, in: 2) else { return nil }
+      state.trips.keys += 1
+      try state.refuse(base, name)
+      return keys.compactMap { state.row(at: $0, base.sequence) }
+    }
+  }
+
   // MARK: - Versions
 
   package func pin(
