@@ -34,6 +34,8 @@ final class RemoteLine: Sendable {
     var heard = SequenceNumber.zero
     var isAsking = false
     var idle: Idle?
+    /// The one who listens, until the store was asked about what was heard of.
+    var listener: CheckedContinuation<Void, Never>?
     var isClosing = false
     /// What everybody gets from now on.
     var failure: EngineError?
@@ -109,16 +111,36 @@ final class RemoteLine: Sendable {
     idle?.resume()
   }
 
-  /// Whether the store has not been asked yet about all that was heard of.
-  var isHearing: Bool { state.withLock { $0.isAsking || $0.heard > .zero } }
+  /// Returns once the store was asked about all that was heard of, all ended, or the task is
+  /// cancelled. For one caller at a time.
+  func waitUntilAsked() async {
+    await withTaskCancellationHandler {
+      await withCheckedContinuation { listener in
+        let isOver = state.withLock { state in
+          let waits = state.isAsking || state.heard > .zero
+          guard waits, state.failure == nil, !Task.isCancelled else { return true }
+          state.listener = listener
+          return false
+        }
+        if isOver { listener.resume() }
+      }
+    } onCancel: {
+      state.withLock { $0.listener.take() }?.resume()
+    }
+  }
 
   // MARK: - The one who works
 
   /// The next to be done behind the commit that is shown; nil at the end.
   func next(behind shown: () -> SequenceNumber) async -> RemoteWork? {
     while true {
-      let (work, isOver) = state.withLock { state -> (RemoteWork?, Bool) in
+      let listener = state.withLock { state in
         state.isAsking = false
+        if state.heard <= shown() { state.heard = .zero }
+        return state.heard == .zero ? state.listener.take() : nil
+      }
+      listener?.resume()
+      let (work, isOver) = state.withLock { state -> (RemoteWork?, Bool) in
         if state.failure != nil { return (nil, true) }
         if state.heard <= shown() { state.heard = .zero }
         if !state.rebases.isEmpty {
@@ -160,11 +182,14 @@ final class RemoteLine: Sendable {
 
   /// Ends all: everybody who waits, or comes later, gets the error.
   func fail(_ error: EngineError) {
-    let (requests, catchUps, rebases, idle) = state.withLock { state in
+    let (requests, catchUps, rebases, idle, listener) = state.withLock { state in
       if state.failure == nil { state.failure = error }
       defer { (state.requests, state.catchUps, state.rebases) = ([], [], []) }
-      return (state.requests, state.catchUps, state.rebases, state.idle.take())
+      return (
+        state.requests, state.catchUps, state.rebases, state.idle.take(), state.listener.take()
+      )
     }
+    listener?.resume()
     for rebase in rebases { rebase.resume() }
     for request in requests { request.answer(.failure(error)) }
     for catchUp in catchUps { catchUp.resume(returning: error) }

@@ -36,6 +36,8 @@ final class RemoteSession: Sendable {
     /// Told of what others have committed, before it is visible and after.
     var preparer: (@Sendable (FollowerStep) -> Bool)?
     var observer: (@Sendable (FollowerStep) -> Void)?
+    /// Called now and then to look for what others have left.
+    var caretaker: (@Sendable () -> Void)?
   }
 
   let audience = Guarded(Audience())
@@ -47,6 +49,8 @@ final class RemoteSession: Sendable {
 
   /// How long what this process reads is kept without a word from it: ten minutes.
   private static let lease: Int64 = 600_000_000
+  /// How often it says a word in that time.
+  private static let renewals: UInt64 = 20
   /// Microseconds between two tries to reach the store, at first and at most.
   static let pauses: (first: Int64, last: Int64) = (10_000, 1_000_000)
 
@@ -159,7 +163,8 @@ final class RemoteSession: Sendable {
 
   // MARK: - Sending
 
-  /// How often commits are sent that were lost on their way, each time for certain.
+  /// How often a call is made that has had no answer, and commits are sent that were lost on their
+  /// way, each time for certain.
   private static let mostAttempts = 5
 
   private func send(_ requests: [RemoteRequest], _ sender: inout RemoteSender) async {
@@ -205,8 +210,8 @@ final class RemoteSession: Sendable {
 
   static func lostHistory(_ store: String) -> EngineError {
     .poisoned(
-      reason: "\(store) has lost commits that were seen here, or another database has taken its"
-        + " place")
+      reason: "\(store) has lost commits that were seen here, or forgotten them because it heard"
+        + " nothing of this process for long, or another database has taken its place")
   }
 
   /// Sends a group and finds out what came of it, however long that takes.
@@ -280,15 +285,22 @@ final class RemoteSession: Sendable {
 
   /// Shows all that others have committed; asks a few times where there is no answer.
   private func takeNewsPatiently() async throws(EngineError) {
+    try await insist { () async throws(EngineError) in try await takeNews(through: nil) }
+  }
+
+  /// Makes a call until there is an answer, some times at most.
+  func insist<R: Sendable>(
+    _ call: () async throws(EngineError) -> R
+  ) async throws(EngineError) -> R {
     for _ in 1..<Self.mostAttempts {
       do throws(EngineError) {
-        return try await takeNews(through: nil)
+        return try await call()
       } catch {
-        guard case .unreachable = error, !line.isClosing else { throw error }
+        guard case .unreachable = error, line.failure == nil, !line.isClosing else { throw error }
       }
-      await environment.sleep(Self.pauses.first)
+      await environment.rest(Self.pauses.first)
     }
-    try await takeNews(through: nil)
+    return try await call()
   }
 
   /// Shows what others have committed, all of it or through a number, until there is no more.
@@ -336,6 +348,7 @@ final class RemoteSession: Sendable {
       before: before, after: window.snapshot(at: last), commits: recovered)
     let (preparer, observer) = audience.withLock { ($0.preparer, $0.observer) }
     while let preparer, !(await worker.perform { preparer(step) }), !line.isClosing {
+      try await refuseForgotten()
       await environment.sleep(Self.pauses.first)
     }
     window.publish(last)
@@ -355,18 +368,21 @@ final class RemoteSession: Sendable {
       let newest = await store.waitForCommits(behind: shown, atMost: Self.longestWait)
       if newest > shown { line.hear(of: newest) }
       // Until the store was asked about it nothing else need be heard of.
-      while !Task.isCancelled, line.failure == nil, line.isHearing {
-        await environment.sleep(Self.pauses.first / 10)
-      }
+      await line.waitUntilAsked()
     }
   }
 
-  /// Keeps what is read here from being forgotten, and has the store forget the rest.
+  /// Keeps what is read here from being forgotten, and has the store forget the rest. In the time
+  /// of one lease it looks once for what others have left; when is left to chance, so that not all
+  /// who share the database do so at once.
   private func keepPinned() async {
+    var round = environment.random() % Self.renewals
     while !Task.isCancelled, line.failure == nil {
-      await environment.sleep(Self.lease / 20)
+      await environment.sleep(Self.lease / Int64(Self.renewals))
       if Task.isCancelled { return }
       await tidy()
+      round = (round + 1) % Self.renewals
+      if round == 0 { audience.withLock { $0.caretaker }?() }
     }
   }
 
@@ -374,11 +390,35 @@ final class RemoteSession: Sendable {
   /// what nobody can read of rows.
   func tidy() async {
     do throws(EngineError) {
-      try await pinOldest()
+      do throws(EngineError) {
+        try await pinOldest()
+      } catch {
+        // The store has heard nothing of this process for too long. What is read from now on is
+        // newer.
+        guard case .superseded = error else { throw error }
+        try await line.catchUp()
+        await line.rebase()
+        try await pinOldest()
+      }
       try await trimHistory()
       while try await store.forget() > 0, !Task.isCancelled {}
     } catch {
       // The next time will do; a read that comes too late says so.
+    }
+  }
+
+  /// Ends all when the store has forgotten what is read here, because nothing was heard of this
+  /// process for longer than it is kept: then no try reads it any more.
+  private func refuseForgotten() async throws(EngineError) {
+    do throws(EngineError) {
+      try await pinOldest()
+    } catch {
+      guard case .superseded = error else { return }
+      let failure = EngineError.poisoned(
+        reason: "\(store.name) has forgotten what this process reads, of which it has heard nothing"
+          + " for \(Self.lease / 60_000_000) minutes")
+      line.fail(failure)
+      throw failure
     }
   }
 
@@ -397,8 +437,8 @@ final class RemoteSession: Sendable {
   /// others still see.
   func advance() async throws(EngineError) {
     await line.rebase()
-    try await pinOldest()
-    try await trimHistory()
+    try await insist { () async throws(EngineError) in try await pinOldest() }
+    try await insist { () async throws(EngineError) in try await trimHistory() }
   }
 
   /// For how long what is newest is pinned at opening.

@@ -103,6 +103,32 @@ import Testing
     try await database.close()
   }
 
+  @Test func `A process that was away for long reads on once it is heard of again`() async throws {
+    let world = SimulatedWorld(seed: 3)
+    let store = SimulatedStore(seed: 3, environment: world.environment)
+    func open() async throws -> Database {
+      try await Database.open(at: store.name, environment: world.environment, on: store)
+    }
+    let writer = try await open()
+    for name in ["desk", "lamp"] {
+      try await writer.document("items/\(name)").setData(["price": 30])
+    }
+    let away = try await open()
+    world.pass(seconds: 700)
+    try await writer.document("items/lamp").updateData(["price": 40])
+    try await away.refresh()
+    try await writer.engine.flush(shardOf: ContentKey.locations.prefix)
+    await writer.engine.forgetVersions()
+    let error = await #expect(throws: DatabaseError.self) {
+      try await away.document("items/desk").getDocument()
+    }
+    #expect(error?.code == .aborted)
+    await away.engine.forgetVersions()
+    #expect(try await away.document("items/desk").getDocument()["price"] as Int? == 30)
+    #expect(try await away.document("items/lamp").getDocument()["price"] as Int? == 40)
+    for database in [writer, away] { try await database.close() }
+  }
+
   @Test func `Versions that nobody can see are forgotten`() async throws {
     let environment = Environment.memory()
     let store = SimulatedStore(seed: 3, environment: environment)
