@@ -235,6 +235,27 @@ final class CountingStore: RemoteStore {
     try await store.remove(process)
   }
 
+  func putContent(
+    _ id: [UInt8], part: Int, _ bytes: [UInt8], whileThereIs row: [UInt8]
+  ) async throws(EngineError) -> Bool {
+    try await store.putContent(id, part: part, bytes, whileThereIs: row)
+  }
+
+  func countContent(_ id: [UInt8]) async throws(EngineError) -> Int {
+    try await store.countContent(id)
+  }
+
+  func content(_ id: [UInt8], in range: Range<Int>) throws(EngineError) -> [UInt8] {
+    count.add(1, ordering: .relaxed)
+    return try store.content(id, in: range)
+  }
+
+  func removeContent(_ id: [UInt8]) async throws(EngineError) {
+    try await store.removeContent(id)
+  }
+
+  func clock() async throws(EngineError) -> Int64 { try await store.clock() }
+
   func synchronize() async throws(EngineError) { try await store.synchronize() }
 
   func close(_ process: Int64) async { await store.close(process) }

@@ -210,7 +210,7 @@ extension PostgresStore {
   }
 
   /// The one word that a statement answers.
-  private func truth(
+  func truth(
     of statement: Statement, _ parameters: ParameterList
   ) async throws(EngineError) -> Bool {
     try await upkeep { connection throws(PostgresFailure) in

@@ -53,6 +53,7 @@ enum Schema {
     text: """
       select to_regclass('ondol_schema') is not null,
         to_regprocedure('ondol_trim_1(int, bigint, bigint, int)') is not null
+          and to_regprocedure('ondol_cut_1(int, bytea)') is not null
       """)
   private static let readVersion = Statement(
     name: "version", text: "select version from ondol_schema limit 2")

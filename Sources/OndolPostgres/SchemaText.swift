@@ -1,6 +1,8 @@
 // The tables and the functions, as Decisions 0071 has found them out; 0073 says what is different.
 // Functions have the version in their names, so that two versions of this can use one server.
 
+internal import OndolEngine
+
 extension Schema {
   /// What makes the tables, where there are none, and the functions: in one transaction, behind a
   /// lock.
@@ -56,16 +58,21 @@ extension Schema {
       annotation bytea not null, primary key (db, seq));
     alter table ondol_history alter annotation set storage external;
 
-    create table if not exists ondol_content (
-      db int, digest bytea, part int, touched timestamptz not null, bytes bytea not null,
-      primary key (db, digest, part));
-    alter table ondol_content alter bytes set storage external;
+    -- Nothing was ever kept here.
+    drop table if exists ondol_content;
+
+    -- Large contents, in parts of \(ContentPart.length) bytes.
+    create table if not exists ondol_part (
+      db int, content bytea, part int, bytes bytea not null, primary key (db, content, part));
+    alter table ondol_part alter bytes set storage external;
 
     \(functions)
     """
 
   /// What an annotation takes beside its bytes, about.
   private static let annotationBytes = 64
+  /// Parts of contents that go in one transaction: 256 MiB.
+  static let partsCutAtOnce = 1_024
 
   private static let functions = """
     -- The eight bytes of a stamp: 0 the number and 1 the time, low byte first; 2 the time so that
@@ -295,6 +302,43 @@ extension Schema {
       return true;
     end $$;
 
+    -- The lock of a content, whose id is random.
+    create or replace function ondol_lock_1(c bytea)
+    returns int language sql immutable as $$
+      select ('x' || encode(substr(c, 1, 4), 'hex'))::bit(32)::int
+    $$;
+
+    -- Puts a part of a content; false when the row at `k` is gone. The lock sets it in line with
+    -- ondol_cut_1. The commit that names it comes behind it in the server's log, so it need not be
+    -- flushed.
+    create or replace function ondol_put_1(d int, k bytea, c bytea, p int, b bytea)
+    returns bool language plpgsql volatile as $$
+    declare v bytea;
+    begin
+      perform set_config('synchronous_commit', 'off', true);
+      perform pg_advisory_xact_lock_shared(7702, ondol_lock_1(c));
+      select r.value into v from ondol_row r where r.db = d and r.key = k
+        order by r.seq desc limit 1;
+      if v is null then return false; end if;
+      insert into ondol_part values (d, c, p, b) on conflict (db, content, part) do nothing;
+      return true;
+    end $$;
+
+    -- Removes some parts of a content; how many. Whoever has seen the row that is gone has put its
+    -- part before the lock is had.
+    create or replace function ondol_cut_1(d int, c bytea)
+    returns bigint language plpgsql volatile as $$
+    declare start int; gone bigint;
+    begin
+      perform pg_advisory_xact_lock(7702, ondol_lock_1(c));
+      select x.part into start from ondol_part x where x.db = d and x.content = c
+        order by x.part limit 1;
+      delete from ondol_part x where x.db = d and x.content = c
+        and x.part < start::bigint + \(partsCutAtOnce);
+      get diagnostics gone = row_count;
+      return gone;
+    end $$;
+
     -- Removes a database and all that is in it; false while another process than me has it open.
     create or replace function ondol_remove_1(d int, me bigint)
     returns bool language plpgsql volatile as $$
@@ -306,7 +350,7 @@ extension Schema {
         where p.db = d and p.process not in (0, me) and p.until > now()) then return false; end if;
       delete from ondol_row r where r.db = d;
       delete from ondol_long r where r.db = d;
-      delete from ondol_content c where c.db = d;
+      delete from ondol_part c where c.db = d;
       delete from ondol_history h where h.db = d;
       delete from ondol_drop q where q.db = d;
       delete from ondol_fence f where f.db = d;

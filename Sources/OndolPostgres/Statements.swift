@@ -1,5 +1,7 @@
 // What a store asks a server, but for the schema.
 
+internal import OndolEngine
+
 extension Statement {
   static let commit = Statement(
     name: "commit",
@@ -90,35 +92,30 @@ extension Statement {
 
   static let putContent = Statement(
     name: "put",
-    text: """
-      insert into ondol_content as c (db, digest, part, touched, bytes)
-        values ($1::int, $2::bytea, $3::int, now(), $4::bytea)
-        on conflict (db, digest, part) do update set touched = excluded.touched
-      """)
+    text: "select ondol_put_1($1::int, $3::bytea, $2::bytea, $4::int, $5::bytea)")
 
+  static let countContent = Statement(
+    name: "count",
+    text: "select count(*) from ondol_part where db = $1::int and content = $2::bytea")
+
+  /// Parts $3 to $4 of a content, and of each the bytes that are among $5 ..< $6 of the content.
   static let content = Statement(
     name: "content",
     text: """
-      select bytes from ondol_content
-        where db = $1::int and digest = $2::bytea and part = $3::int
+      select part, substr(bytes,
+          (greatest($5::bigint - part::bigint * \(ContentPart.length), 0) + 1)::int,
+          (least($6::bigint - part::bigint * \(ContentPart.length), \(ContentPart.length))
+            - greatest($5::bigint - part::bigint * \(ContentPart.length), 0))::int)
+        from ondol_part
+        where db = $1::int and content = $2::bytea and part >= $3::int and part <= $4::int
+        order by part
       """)
 
   static let removeContent = Statement(
-    name: "remove",
-    text: """
-      delete from ondol_content where db = $1::int and digest = $2::bytea
-        and touched < now() - $3::bigint * interval '1 microsecond'
-        and not exists (select from ondol_content c where c.db = $1::int and c.digest = $2::bytea
-          and c.touched >= now() - $3::bigint * interval '1 microsecond')
-      """)
+    name: "cut", text: "select ondol_cut_1($1::int, $2::bytea)")
 
-  static let contents = Statement(
-    name: "contents",
-    text: """
-      select digest from ondol_content where db = $1::int and digest > $2::bytea group by digest
-        having max(touched) < now() - $3::bigint * interval '1 microsecond'
-        order by digest limit $4::int
-      """)
+  static let clock = Statement(
+    name: "clock", text: "select (extract(epoch from clock_timestamp()) * 1000000)::bigint")
 
   // MARK: - Rows
 

@@ -51,7 +51,7 @@ package final class PostgresServer: Sendable {
       cat >>data/postgresql.conf <<'END'
       listen_addresses = ''
       unix_socket_directories = '\(directory)'
-      max_connections = 200
+      max_connections = 400
       fsync = off
       \(settings)
       END

@@ -11,10 +11,12 @@ import Testing
 
 @Suite struct `A server that makes no sense` {
   private static let key: [UInt8] = [0, 0, 16, 0, 1]
+  private static let content = [UInt8](repeating: 7, count: ContentPart.idLength)
 
   /// What somebody does to the tables, and which calls cannot be answered any more.
   enum Call: Sendable {
     case append, outcome, commits, range, row, keys, pin, forget, history, trim, open
+    case put, count, content, cut
   }
 
   private static let commit = """
@@ -107,6 +109,26 @@ import Testing
         returns bigint[] language sql as 'select array[-1,0]::bigint[]'
       """, [.trim]
     ),
+    ("drop table ondol_part", [.put, .count, .content, .cut]),
+    ("alter table ondol_part alter part type text", [.content]),
+    (
+      """
+      create or replace function ondol_put_1(d int, k bytea, c bytea, p int, b bytea)
+        returns bool language sql as 'select null::bool'
+      """, [.put]
+    ),
+    (
+      """
+      create or replace function ondol_cut_1(d int, c bytea) returns bigint language sql
+        as 'select null::bigint'
+      """, [.cut]
+    ),
+    (
+      """
+      create or replace function ondol_cut_1(d int, c bytea) returns bigint language sql
+        as 'select 1::bigint'
+      """, [.cut]
+    ),
     ("update ondol_database set identity = '\\x00'", [.open]),
     ("delete from ondol_log", [.append, .row, .open]),
     ("alter table ondol_log alter time type text", [.row, .open]),
@@ -152,6 +174,11 @@ import Testing
         case .forget: _ = try await store.forget()
         case .history: _ = try await store.history(behind: start.sequence, atMost: 9)
         case .trim: _ = try await store.trimHistory(to: nil)
+        case .put:
+          _ = try await store.putContent(Self.content, part: 0, [1], whileThereIs: Self.key)
+        case .count: _ = try await store.countContent(Self.content)
+        case .content: _ = try store.content(Self.content, in: 0..<1)
+        case .cut: try await store.removeContent(Self.content)
         case .open:
           let other = try server.store("one", in: place, patience: .zero)
           _ = try await other.open(3)

@@ -77,6 +77,22 @@ func newName() -> String {
     try await simulated.history(seed: seed)
   }
 
+  @Test(arguments: 1...3 as ClosedRange<UInt64>)
+  func `Keeps contents in parts`(_ seed: UInt64) async throws {
+    try await conformance.contents(seed: seed)
+    // So does the store that other tests have in its place.
+    let simulated = StoreConformance {
+      let store = SimulatedStore(seed: seed)
+      return { store }
+    }
+    try await simulated.contents(seed: seed)
+    try await simulated.contentRace(rounds: 20)
+  }
+
+  @Test func `Keeps no part that is put while its content is removed`() async throws {
+    try await conformance.contentRace(rounds: 100)
+  }
+
   @Test func `Wakes who waits`() async throws {
     try await conformance.waiting(rounds: 20)
   }

@@ -131,7 +131,7 @@ import Testing
     let store = try server.store("one", in: place)
     let known = try await store.open(1).point
     let tables = [
-      "database", "log", "row", "long", "pin", "fence", "drop", "content", "history", "schema",
+      "database", "log", "row", "long", "pin", "fence", "drop", "part", "history", "schema",
     ]
     try server.sql("drop table \(tables.map { "ondol_\($0)" }.joined(separator: ", "))", in: place)
     let other = try server.store("one", in: place)

@@ -71,13 +71,14 @@ struct ContentHolding: Sendable {
     if try rows.row(key) != nil {
       brought[digest]?.withdraw()
     } else {
-      guard let location = brought[digest]?.offer() else {
+      guard let location = brought[digest]?.offer(),
+        try batch.makeStored(digest, at: location, rows)
+      else {
         throw DatabaseError(
           .failedPrecondition,
           "the content \(digest.hex) is not stored, or was given up because nobody held it; put"
             + " its bytes again")
       }
-      batch.put(key.bytes, location.bytes.bytes)
     }
     let lease = ContentKey.lease(digest)
     if try rows.row(lease) != nil { batch.delete(lease.bytes) }

@@ -1,6 +1,7 @@
 // A content on its way in, piece by piece: on the write path before everything else. Up to the size
-// that a pack takes it is gathered in memory, since its digest must be known first; what is longer
-// goes to a file of its own as it comes. The digest is computed while the file's thread writes.
+// that a pack takes it is gathered in memory, since its digest must be known first. What is longer
+// goes to a place of its own as it comes: a file or, on a store, parts. The digest is computed
+// while a file's thread writes.
 
 internal import Crypto
 internal import OndolEngine
@@ -33,7 +34,7 @@ actor ContentIntake {
   private var hasher = ContentHasher()
   /// What is not yet on its way to the file.
   private var buffer: [UInt8] = []
-  private var writer: ContentFileWriter?
+  private var writer: (any ContentWriter)?
   /// Bytes so far.
   private(set) var length = 0
 
@@ -78,7 +79,12 @@ actor ContentIntake {
       throw error
     }
     self.writer = nil
-    let place = try await rethrowing { () async throws(EngineError) in try await writer.finish() }
+    let place: ContentLocation
+    do throws(EngineError) {
+      place = try await writer.finish()
+    } catch {
+      throw Self.failure(error)
+    }
     return try await store.stage(digest, writtenTo: place)
   }
 
@@ -101,14 +107,20 @@ actor ContentIntake {
     writer = nil
   }
 
+  private static func failure(_ error: EngineError) -> DatabaseError {
+    guard error == .stale else { return DatabaseError(error) }
+    return DatabaseError(
+      .aborted, "the upload was taken for abandoned, or the server has lost a part; put it again")
+  }
+
   private func write(_ piece: Range<Int>, of bytes: [UInt8]) async throws(DatabaseError) {
     do throws(EngineError) {
-      let writer = if let writer { writer } else { try await store.contents.makeFile() }
+      let writer = if let writer { writer } else { try await store.contents.beginLarge() }
       self.writer = writer
       try await writer.write(piece, of: bytes)
     } catch {
       await abandon()
-      throw DatabaseError(error)
+      throw Self.failure(error)
     }
     hasher.update(piece, of: bytes)
   }

@@ -11,14 +11,19 @@ final class ContentReader: Sendable {
   let length: Int
   private let location: Guarded<ContentLocation>
   private let use: ContentUse
+  /// On a store, keeps other processes from taking the bytes away.
+  private let base: HeldBase?
   private let store: ContentStore
 
   var digest: BlobDigest { use.digest }
 
-  init(_ location: ContentLocation, use: ContentUse, store: ContentStore) {
+  init(
+    _ location: ContentLocation, use: ContentUse, base: HeldBase?, store: ContentStore
+  ) {
     length = Int(clamping: location.length)
     self.location = Guarded(location)
     self.use = use
+    self.base = base
     self.store = store
   }
 
@@ -47,9 +52,10 @@ final class ContentReader: Sendable {
         return try await read(place, range)
       } catch {
         // It may have moved meanwhile; each time somebody has made a commit. Where another process
-        // did, it is not seen before files are looked at again.
+        // did, it is not seen before files are looked at again. Parts may have gone from a process
+        // that was away for longer than what it reads is kept.
         attempts += 1
-        guard error.isMissingFile, attempts < Self.mostAttempts else {
+        guard error.isMissingFile || place.isInParts, attempts < Self.mostAttempts else {
           throw await store.explained(error, of: digest)
         }
         if store.engine.hasOtherWriters { _ = try? await store.engine.refresh() }

@@ -43,7 +43,7 @@ extension ContentReclaimer {
       try refuseWhenCancelled("the rest is moved later")
       let copy: ContentLocation
       do throws(EngineError) {
-        copy = .file(try await copied(place))
+        copy = try await copied(place)
       } catch {
         guard case .corrupt = error else { throw DatabaseError(error) }
         damage = damage ?? error
@@ -63,7 +63,7 @@ extension ContentReclaimer {
   }
 
   /// The same content in another file, which is on the device.
-  private func copied(_ place: ContentFilePlace) async throws(EngineError) -> ContentFilePlace {
+  private func copied(_ place: ContentFilePlace) async throws(EngineError) -> ContentLocation {
     let contents = store.contents
     let writer = try await contents.makeFile()
     let length = Int(clamping: place.length)

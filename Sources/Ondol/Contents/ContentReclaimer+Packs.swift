@@ -65,7 +65,7 @@ extension ContentReclaimer {
     var contents = PackContents()
     try await store.forEachLocation { (digest, location) in
       switch location {
-      case .inline: break
+      case .inline, .parts: break
       case .file(let place): contents.named.insert(place.file)
       case .pack(let place):
         contents.live[place.pack, default: 0] += location.storedBytes

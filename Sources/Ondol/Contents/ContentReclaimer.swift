@@ -89,6 +89,9 @@ struct ContentReclaimer: Sendable {
     }
   }
 
+  /// Has what others have left looked at now, who share the database and may have died.
+  func lookAfterOthers() { expect(by: environment.now()) }
+
   /// Has contents looked at once they may be given up that have just lost a holder.
   func noteRelease() { expect(by: environment.now() &+ grace) }
 
@@ -119,6 +122,7 @@ struct ContentReclaimer: Sendable {
     try await survey(&report)
     try await lookAtReleases(&agenda, &report)
     try await lookAtLeases(&agenda, &report)
+    try await removeLooseParts(&agenda, &report)
     try await makeRoom(&report)
     state.withLock { state in
       state.total.contents += report.contents
@@ -246,7 +250,8 @@ struct ContentReclaimer: Sendable {
     state.withLock { state in
       for location in locations {
         switch location {
-        case .inline: break
+        // Of parts there are rows.
+        case .inline, .parts: break
         case .pack(let place): state.dead[place.pack, default: 0] += location.storedBytes
         case .file(let place):
           state.doomed.append(

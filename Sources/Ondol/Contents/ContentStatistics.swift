@@ -49,7 +49,7 @@ extension ContentStore {
       case .pack(let place):
         live[place.pack, default: 0] += location.storedBytes
         statistics.storedBytes += location.storedBytes
-      case .file: statistics.storedBytes += location.storedBytes
+      case .file, .parts: statistics.storedBytes += location.storedBytes
       }
     }
     for file in files where file.kind == .pack {

@@ -65,16 +65,16 @@ final class ContentStore: Sendable {
     }
   }
 
-  /// Stages a content that is in a file of its own already. Where the content is stored in another
-  /// place, the file goes.
+  /// Stages a content that has a place of its own already. Where the content is stored in another
+  /// one, its bytes there go.
   func stage(
-    _ digest: BlobDigest, writtenTo place: ContentFilePlace
+    _ digest: BlobDigest, writtenTo place: ContentLocation
   ) async throws(DatabaseError) -> StagedContent {
     let isUsed = Guarded(false)
-    defer { if !isUsed.withLock({ $0 }) { contents.discard(.file(place)) } }
+    defer { if !isUsed.withLock({ $0 }) { contents.discard(place) } }
     return try await stage(digest, length: Int(place.length)) { () throws(EngineError) in
       isUsed.withLock { $0 = true }
-      return .file(place)
+      return place
     }
   }
 
@@ -153,8 +153,10 @@ final class ContentStore: Sendable {
     batch.guardUnchanged(key.bytes)
     if try rows.row(key) != nil {
       content.withdraw()
-    } else if let location = content.offer() {
-      batch.put(key.bytes, location.bytes.bytes)
+    } else if let location = content.offer(),
+      try batch.makeStored(content.digest, at: location, rows)
+    {
+      // Stored with this commit.
     } else {
       throw DatabaseError(.aborted, "the content was given up meanwhile; put it again")
     }
@@ -172,8 +174,10 @@ final class ContentStore: Sendable {
   /// - Complexity: one lookup of a row; no file is touched.
   func reader(of digest: BlobDigest) async throws(DatabaseError) -> ContentReader? {
     let use = uses.begin(digest)
-    guard let location = try await location(of: digest) else { return nil }
-    return ContentReader(location, use: use, store: self)
+    let found = try await read { (rows) throws(DatabaseError) in
+      try rows.location(of: digest).map { ($0, $0.isInParts ? rows.snapshot.holdBase() : nil) }
+    }
+    return found.map { ContentReader($0.0, use: use, base: $0.1, store: self) }
   }
 
   /// Where a content is now.

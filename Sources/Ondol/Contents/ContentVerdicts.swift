@@ -79,6 +79,9 @@ struct ContentVerdicts: Sendable {
     if !isHeld, let location = try rows.location(of: digest) {
       batch.delete(ContentKey.location(digest).bytes)
       givenUp.append(location)
+      if case .parts(let place) = location {
+        LooseParts(place.id, .givenUp, length: place.length).put(into: &batch)
+      }
       try DerivedRows.release(childrenOf: digest, holding: &derived, batch: &batch, rows)
     }
   }

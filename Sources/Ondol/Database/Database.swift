@@ -93,6 +93,7 @@ public final class Database: Sendable {
   /// Has those who listen told of what others commit.
   private func followOthers() {
     if engine.isReadOnly { audience.serve { [weak self] in self?.startFollowing() } }
+    engine.lookAfterOthers { [weak contents] in contents?.reclaimer.lookAfterOthers() }
     let reader = StepReader(catalog, observers)
     engine.prepareForRefreshes { step in reader.prepare(for: step) }
     engine.observeRefreshes { [observers, arrivals, refreshFailure, taps] step in

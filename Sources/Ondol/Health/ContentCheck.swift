@@ -77,7 +77,7 @@ struct ContentCheck: SteppedCheck {
     _ digest: BlobDigest, _ location: ContentLocation
   ) throws(DatabaseError) {
     switch location {
-    case .inline: break
+    case .inline, .parts: break
     case .pack(let place): named.insert(place.pack)
     case .file(let place): named.insert(place.file)
     }

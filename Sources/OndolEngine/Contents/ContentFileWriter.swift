@@ -5,7 +5,7 @@
 // an encrypted database it has a header, and each frame is sealed and has its tag behind it.
 
 /// Writes one content into one file. One caller at a time.
-package final class ContentFileWriter: Sendable {
+package final class ContentFileWriter: ContentWriter {
   /// Bytes of each piece but the last.
   package static let pieceLength = 256 << 10
   /// Pieces on their way to the thread before the caller waits.
@@ -156,7 +156,7 @@ package final class ContentFileWriter: Sendable {
   }
 
   /// Makes everything survive a power cut, the file's name included, and says where it is.
-  package func finish() async throws(EngineError) -> ContentFilePlace {
+  package func finish() async throws(EngineError) -> ContentLocation {
     await waitForRoom(1)
     do throws(EngineError) {
       try await worker.perform { [self] () throws(EngineError) in
@@ -169,9 +169,10 @@ package final class ContentFileWriter: Sendable {
       throw error
     }
     return state.withLock { state in
-      ContentFilePlace(
-        file: number, salt: salt, length: state.length, checksums: state.checksums,
-        isSealed: seal != nil)
+      .file(
+        ContentFilePlace(
+          file: number, salt: salt, length: state.length, checksums: state.checksums,
+          isSealed: seal != nil))
     }
   }
 

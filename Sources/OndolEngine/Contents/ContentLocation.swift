@@ -7,6 +7,7 @@
 //   02 pack     number, salt (8), offset, length, bytes of the entry
 //   03 file     number, salt (8), length, a checksum (4) for each frame
 //   04 file     the same of a file that is sealed
+//   05 parts    on a store: id (16), length, a checksum (4) for each frame
 //
 // Numbers without a size are varints.
 
@@ -56,6 +57,7 @@ package enum ContentLocation: Sendable, Hashable {
   case inline([UInt8])
   case pack(PackPlace)
   case file(ContentFilePlace)
+  case parts(ContentPartsPlace)
 
   /// The keyspace whose rows say where contents are, each under its content's digest.
   package static let keyspace: UInt32 = 1
@@ -65,6 +67,7 @@ package enum ContentLocation: Sendable, Hashable {
     static let pack: UInt8 = 2
     static let file: UInt8 = 3
     static let sealedFile: UInt8 = 4
+    static let parts: UInt8 = 5
   }
 
   /// Bytes of the content.
@@ -73,15 +76,22 @@ package enum ContentLocation: Sendable, Hashable {
     case .inline(let bytes): UInt64(bytes.count)
     case .pack(let place): UInt64(place.length)
     case .file(let place): place.length
+    case .parts(let place): place.length
     }
   }
 
-  /// Bytes it takes in a file; none when it is in its row.
+  /// Whether a store has its bytes, beside the rows.
+  package var isInParts: Bool {
+    if case .parts = self { true } else { false }
+  }
+
+  /// Bytes it takes in a file, or beside the rows of a store; none when it is in its row.
   package var storedBytes: UInt64 {
     switch self {
     case .inline: 0
     case .pack(let place): PackFormat.aligned(UInt64(place.entryLength))
     case .file(let place): place.storedLength
+    case .parts(let place): place.length
     }
   }
 
@@ -107,6 +117,12 @@ package enum ContentLocation: Sendable, Hashable {
       bytes.appendLittleEndian(place.salt)
       bytes.appendVarint(place.length)
       for checksum in place.checksums { bytes.appendLittleEndian(checksum) }
+    case .parts(let place):
+      bytes.reserveCapacity(32 + place.checksums.count * 4)
+      bytes.append(Kind.parts)
+      bytes += place.id
+      bytes.appendVarint(place.length)
+      for checksum in place.checksums { bytes.appendLittleEndian(checksum) }
     }
     return bytes
   }
@@ -123,6 +139,8 @@ package enum ContentLocation: Sendable, Hashable {
       self = .file(try ContentFilePlace(&reader, isSealed: false))
     case Kind.sealedFile:
       self = .file(try ContentFilePlace(&reader, isSealed: true))
+    case Kind.parts:
+      self = .parts(try ContentPartsPlace(&reader))
     case let kind:
       throw MalformedBytes(at: 0, "a content's location of kind \(kind)")
     }
@@ -140,6 +158,26 @@ extension ByteReader {
       throw MalformedBytes(at: start, "a file with number \(number.rawValue)")
     }
     return number
+  }
+}
+
+extension ByteReader {
+  /// Bytes of a content, and a checksum for each of its frames, up to the end.
+  @_lifetime(self: copy self)
+  fileprivate mutating func frames() throws(MalformedBytes) -> (UInt64, [UInt32]) {
+    let start = offset
+    let length = try varint()
+    guard length <= ContentFrame.largestContent else {
+      throw MalformedBytes(at: start, "a content of \(length) bytes")
+    }
+    let frames = ContentFrame.count(ofContent: length)
+    guard remaining == frames * 4 else {
+      throw MalformedBytes(at: start, "\(remaining) bytes of checksums for \(frames) frames")
+    }
+    var checksums: [UInt32] = []
+    checksums.reserveCapacity(frames)
+    for _ in 0..<frames { checksums.append(try littleEndian()) }
+    return (length, checksums)
   }
 }
 
@@ -163,17 +201,13 @@ extension ContentFilePlace {
     self.isSealed = isSealed
     file = try reader.fileNumber()
     salt = try reader.littleEndian()
-    let start = reader.offset
-    length = try reader.varint()
-    guard length <= ContentFrame.largestContent else {
-      throw MalformedBytes(at: start, "a content of \(length) bytes")
-    }
-    let frames = ContentFrame.count(ofContent: length)
-    guard reader.remaining == frames * 4 else {
-      throw MalformedBytes(at: start, "\(reader.remaining) bytes of checksums for \(frames) frames")
-    }
-    checksums = []
-    checksums.reserveCapacity(frames)
-    for _ in 0..<frames { checksums.append(try reader.littleEndian()) }
+    (length, checksums) = try reader.frames()
+  }
+}
+
+extension ContentPartsPlace {
+  fileprivate init(_ reader: inout ByteReader) throws(MalformedBytes) {
+    id = try reader.take(ContentPart.idLength).array
+    (length, checksums) = try reader.frames()
   }
 }

@@ -30,6 +30,9 @@ package final class ContentSalvage: Sendable {
       return try place.content(
         in: range, of: file, seal: keyring?.seal(content: place.file, salt: place.salt),
         mayBlock: true)
+    case .parts:
+      throw .corrupt(
+        file: directory.path, offset: 0, reason: "a content that only a store has")
     }
   }
 

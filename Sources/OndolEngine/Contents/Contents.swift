@@ -24,14 +24,17 @@ package final class Contents: Sendable {
   let copies = Atomic(0)
   /// What everybody gets who would store bytes outside of rows, where that cannot be.
   private let refusal: EngineError?
+  /// Where the bytes are, where a store has the rows.
+  package let parts: RemoteParts?
   /// Threads that write large contents: a few for all, however many come at once.
   private let workers: [any Worker]
   private let writersBegun = Atomic(0)
 
   private static let workerCount = 4
 
-  init(_ storage: Storage, refusal: EngineError?) {
+  init(_ storage: Storage, refusal: EngineError?, parts: RemoteParts?) {
     self.storage = storage
+    self.parts = parts
     self.refusal = refusal
     firstNumber = storage.manifest.numbers.next
     files = OpenContentFiles(directory: storage.directory, identity: storage.identity)
@@ -78,6 +81,14 @@ package final class Contents: Sendable {
     }
   }
 
+  /// Begins one large content: in a file of its own or, on a store, in parts.
+  package func beginLarge() async throws(EngineError) -> any ContentWriter {
+    if let parts {
+      return ContentPartsWriter(parts, now: storage.environment.now)
+    }
+    return try await makeFile()
+  }
+
   /// Begins a file for one large content.
   package func makeFile() async throws(EngineError) -> ContentFileWriter {
     try await makeReady()
@@ -104,6 +115,7 @@ package final class Contents: Sendable {
     case .pack(let place): writer.decide(place, isNamed: false)
     case .file(let place):
       storage.maintenance.enqueue { self.removeFile(place.file, length: place.length) }
+    case .parts(let place): parts?.discard(place.id, length: place.length)
     }
   }
 
@@ -153,6 +165,13 @@ package final class Contents: Sendable {
       let content = try files.contentFile(place)
       return try place.content(
         in: range, of: content.file, seal: content.seal, mayBlock: mayBlock)
+    case .parts(let place):
+      guard let parts else {
+        throw .corrupt(
+          file: storage.directory.path, offset: 0, reason: "a content that only a store has")
+      }
+      guard mayBlock else { throw .wouldBlock }
+      return try place.content(in: range, of: parts.store)
     }
   }
 

@@ -4,10 +4,6 @@
 extension Engine {
   /// What calls about files get.
   package static let noFiles = "the database is on a server and has no files"
-  /// Bytes of a content that a store keeps, in a row.
-  private static let largestContent = 16 << 20
-  static let noLargeContents =
-    "the database is on a server, where a content has \(largestContent >> 20) MiB at most"
 
   /// Whether a store has the rows.
   package var isOnStore: Bool { remote != nil }
@@ -22,7 +18,8 @@ extension Engine {
     var (options, environment) = (options, environment)
     options.shardCount = 1
     options.smallestPour = .max
-    options.inlineContentSize = largestContent
+    // What is not in its row is in parts.
+    options.packedContentSize = 0
     environment.fileSystem = MemoryFileSystem()
     environment.vault = nil
     let process = Int64(bitPattern: environment.random()) & .max

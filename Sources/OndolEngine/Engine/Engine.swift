@@ -37,8 +37,8 @@ package final class Engine: Sendable {
     upkeep = Upkeep(storage)
     contents = Contents(
       storage,
-      refusal: follower != nil
-        ? .readOnly : remote != nil ? .unsupported(reason: Self.noLargeContents) : nil)
+      refusal: follower != nil ? .readOnly : nil,
+      parts: remote.map { RemoteParts($0, environment: storage.environment) })
     if follower == nil, remote == nil { upkeep.start() }
     remote?.start()
   }
@@ -194,6 +194,12 @@ package final class Engine: Sendable {
     remote?.audience.withLock { $0.preparer = preparer }
   }
 
+  /// Where others write, has `caretaker` called now and then, every ten minutes or so, to look for
+  /// what one of them has left that died. Set once.
+  package func lookAfterOthers(_ caretaker: @escaping @Sendable () -> Void) {
+    remote?.audience.withLock { $0.caretaker = caretaker }
+  }
+
   /// Makes every commit so far survive a power cut.
   package func synchronize() async throws(EngineError) {
     if let remote { return try await remote.synchronize() }
@@ -320,6 +326,7 @@ package final class Engine: Sendable {
     guard !isClosed.exchange(true, ordering: .relaxed) else { return }
     var failure: EngineError?
     await workAbove.finish()
+    await contents.parts?.close()
     await remote?.close()
     upkeep.stopMerging()
     do throws(EngineError) {

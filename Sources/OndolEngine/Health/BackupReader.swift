@@ -156,7 +156,7 @@ struct BackupReader: Sendable {
     try snapshot.forEachLocation { (location) throws(EngineError) in
       try contents.check(location)
       switch location {
-      case .inline: break
+      case .inline, .parts: break
       case .file(let place):
         found.append(.contentFile(place))
         totalBytes += place.storedLength

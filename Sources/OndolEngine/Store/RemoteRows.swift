@@ -317,6 +317,25 @@ extension RemoteRows.State {
   }
 }
 
+/// Keeps what is visible as of a snapshot's base from being forgotten, in all processes, while it
+/// lives.
+package final class HeldBase: Sendable {
+  private let bases: RemoteBases
+  private let base: SequenceNumber
+
+  fileprivate init(_ base: SequenceNumber, in bases: RemoteBases) {
+    (self.base, self.bases) = (base, bases)
+    bases.add(base)
+  }
+
+  deinit { bases.remove(base) }
+}
+
+extension RemoteRows {
+  /// Keeps the rows as they are here from being forgotten.
+  func hold() -> HeldBase { HeldBase(base.sequence, in: bases) }
+}
+
 /// The bases that somebody reads from: nothing above the oldest may be forgotten.
 final class RemoteBases: Sendable {
   private let counts = Guarded<[SequenceNumber: Int]>([:])

@@ -148,7 +148,7 @@ package struct RemoteHistory: Sendable, Equatable {
 ///
 /// Calls throw `.unreachable` when there is no answer, and may be made again. Of `append` that says
 /// nothing about the outcome, which `outcome(of:)` finds out.
-package protocol RemoteStore: AnyObject, Sendable {
+package protocol RemoteStore: AnyObject, RemoteContents {
   /// What people call it; without passwords.
   var name: String { get }
 

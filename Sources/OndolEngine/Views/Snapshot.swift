@@ -43,6 +43,10 @@ package struct Snapshot: Sendable {
     try await view.reads.perform(body)
   }
 
+  /// On a store, keeps all that is visible here from being forgotten; nil in files, which need
+  /// nothing.
+  package func holdBase() -> HeldBase? { view.shards[0].remote?.hold() }
+
   /// The value at `key`, or nil. Blocks the thread while a block is read from disk.
   package func getBlocking(_ key: [UInt8]) throws(EngineError) -> [UInt8]? {
     var copy: [UInt8]?

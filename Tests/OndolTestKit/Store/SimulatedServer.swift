@@ -45,6 +45,8 @@ struct SimulatedServer {
   var head = CommitPoint(sequence: .zero, time: 0)
   /// What commits have said, oldest first.
   var history: [Kept] = []
+  /// Beside the rows.
+  var contents = SimulatedContents()
   /// The newest commit that a standby has, as far as anybody can know.
   var durable = SequenceNumber.zero
   /// Groups that are still under way.
@@ -111,6 +113,8 @@ extension SimulatedServer {
     }
     let lost = random.pick(losses)
     loseNewest(lost)
+    // Behind the last commit that survives, parts may be there or not.
+    if random.chance(1, in: 2) { contents.lose(behind: head.sequence, orAtIt: true) }
     trips.failovers += 1
     trips.lostCommits += lost
   }
@@ -124,6 +128,7 @@ extension SimulatedServer {
     }
     head = log.last?.commit.point ?? floor
     history.removeAll { $0.annotation.point.sequence > head.sequence }
+    contents.lose(behind: head.sequence, orAtIt: false)
   }
 
   mutating func trimHistory(

@@ -53,9 +53,9 @@ package struct StoreTrips: Sendable, Equatable {
 
 /// A `RemoteStore` in memory.
 package final class SimulatedStore: RemoteStore {
-  private let state: Guarded<SimulatedServer>
+  let state: Guarded<SimulatedServer>
   private let identity: DatabaseIdentity
-  private let environment: Environment
+  let environment: Environment
 
   package var name: String { "a simulated store" }
 
@@ -332,13 +332,19 @@ package final class SimulatedStore: RemoteStore {
 
   // MARK: - The network
 
+  /// Has an answer be lost on its way, now and then.
+  func loseAnswer() throws(EngineError) {
+    let isLost = state.withLock { $0.random.chance($0.faults.lostAnswers, in: 1000) }
+    if isLost { throw silence() }
+  }
+
   private func silence() -> EngineError {
     state.withLock { $0.trips.silences += 1 }
     return .unreachable(reason: "a simulated store does not answer")
   }
 
   /// - Parameter group: what may come late.
-  private func travel(with group: RemoteGroup? = nil) async throws(EngineError) {
+  func travel(with group: RemoteGroup? = nil) async throws(EngineError) {
     let now = environment.now()
     let (isLost, delay, woken) = state.withLock { state in
       let delay = state.faults.delay

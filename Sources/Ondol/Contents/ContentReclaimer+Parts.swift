@@ -1,0 +1,130 @@
+// Where space comes back on a store: parts of contents that no location names. Rows lead to them
+// (LooseParts), whoever has left them. Parts of a content that was given up stay until every
+// process reads as of a later commit, which whoever has the content open keeps its process from.
+//
+// Any process may do this, several at once: every commit guards what it was derived from, and parts
+// that are gone need not be removed. One that has begun something finishes it; the others look now
+// and then for what somebody who died has left.
+
+internal import OndolEngine
+
+extension ContentReclaimer {
+  /// Microseconds without a word after which an upload is taken for abandoned. The uploader may
+  /// live all the same: then its commit is refused.
+  static let patienceWithUploads: Int64 = 3_600_000_000
+
+  /// Removes parts of contents that nobody will read.
+  func removeLooseParts(
+    _ agenda: inout Agenda, _ report: inout ReclaimReport
+  ) async throws(DatabaseError) {
+    guard let parts = store.contents.parts else { return }
+    var last: LooseParts?
+    var hasFlushed = false
+    repeat {
+      let found = try await store.read { [last] (rows) throws(DatabaseError) in
+        try rows.looseParts(after: last, atMost: Self.together)
+      }
+      last = found.count < Self.together ? nil : found.last
+      for loose in found {
+        try refuseWhenCancelled("the rest is reclaimed later")
+        if !hasFlushed, loose.state == .givenUp, loose.sequence > seenByAll {
+          hasFlushed = true
+          try await store.withEngine { (engine) throws(EngineError) in
+            try await engine.flush(shardOf: ContentKey.locations.prefix)
+          }
+        }
+        guard let state = try await removableState(of: loose, parts, &agenda) else { continue }
+        try await rethrowing { () async throws(EngineError) in
+          try await parts.remove(loose.id, state)
+        }
+        report.bytes += loose.length
+        await environment.rest(Self.rest)
+      }
+    } while last != nil
+  }
+
+  /// Nobody sees an older state than this commit's. Not history: it names contents, and those that
+  /// it names are not given up.
+  private var seenByAll: SequenceNumber {
+    engine.retainedThrough(shardOf: ContentKey.locations.prefix)
+  }
+
+  /// The state of the row whose parts may go; nil when they may not yet.
+  private func removableState(
+    of loose: LooseParts, _ parts: RemoteParts, _ agenda: inout Agenda
+  ) async throws(DatabaseError) -> LooseParts.State? {
+    switch loose.state {
+    case .unwanted: return .unwanted
+    case .givenUp:
+      if loose.sequence <= seenByAll { return .givenUp }
+      agenda.mustWait = true
+      return nil
+    case .uploading:
+      let now = try await rethrowing { () async throws(EngineError) in try await parts.now() }
+      let rest = loose.time &+ Self.patienceWithUploads &- now
+      guard rest <= 0 else {
+        agenda.note(environment.now() &+ rest)
+        return nil
+      }
+      return try await takeForAbandoned(loose) ? .unwanted : nil
+    }
+  }
+
+  /// Has no commit name the parts from now on; false when one has, or the upload goes on.
+  private func takeForAbandoned(_ loose: LooseParts) async throws(DatabaseError) -> Bool {
+    let batch = try await store.read { (rows) throws(DatabaseError) -> Batch? in
+      guard let row = try rows.row(loose.key), try Rows.looseParts(loose.key, row) == loose else {
+        return nil
+      }
+      var batch = Batch()
+      batch.basis = rows.snapshot.sequence
+      batch.guardUnchanged(loose.key.bytes)
+      LooseParts.forsake(loose.id, length: loose.length, in: &batch)
+      return batch
+    }
+    guard let batch else { return false }
+    return try await engine.commitUnlessStale(batch, durability: .power) != nil
+  }
+}
+
+extension Rows {
+  fileprivate static func looseParts(
+    _ key: [UInt8], _ row: [UInt8]
+  ) throws(DatabaseError) -> LooseParts {
+    do throws(MalformedBytes) {
+      return try LooseParts(key: key.bytes, row.bytes)
+    } catch {
+      throw DatabaseError(.dataLoss, "a row of parts of a content is damaged: \(error.reason)")
+    }
+  }
+
+  /// Some parts that no location names, behind others.
+  fileprivate func looseParts(
+    after last: LooseParts?, atMost limit: Int
+  ) throws(DatabaseError) -> [LooseParts] {
+    var range = ContentKey.all(Keyspace(rawValue: LooseParts.keyspace))
+    if let last { range.lower = last.key + [0] }
+    var walk = RangeWalk(self, [range])
+    var found: [LooseParts] = []
+    while found.count < limit, try walk.next() {
+      found.append(try Self.looseParts(walk.cursor.key.array, try walk.value.array))
+    }
+    return found
+  }
+}
+
+extension Batch {
+  /// Makes a content stored whose bytes are at `location`; false, and the batch is of no use, when
+  /// they were taken for abandoned.
+  mutating func makeStored(
+    _ digest: BlobDigest, at location: ContentLocation, _ rows: Rows
+  ) throws(DatabaseError) -> Bool {
+    put(ContentKey.location(digest).bytes, location.bytes.bytes)
+    guard case .parts(let place) = location else { return true }
+    let key = LooseParts.key(place.id, .uploading)
+    guardUnchanged(key.bytes)
+    guard try rows.row(key) != nil else { return false }
+    delete(key.bytes)
+    return true
+  }
+}

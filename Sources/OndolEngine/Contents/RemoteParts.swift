@@ -1,0 +1,126 @@
+// The parts of contents on a store, as the engine's other calls see them: with the rows that say
+// which of them no location names, and with calls made again that have had no answer.
+
+/// The parts of a database's contents.
+package final class RemoteParts: Sendable {
+  let session: RemoteSession
+  private let environment: Environment
+  private let discards: BackgroundTasks
+
+  init(_ session: RemoteSession, environment: Environment) {
+    self.session = session
+    self.environment = environment
+    discards = BackgroundTasks(executor: environment.executor)
+  }
+
+  var store: any RemoteStore { session.store }
+
+  func makeID() -> [UInt8] {
+    var id: [UInt8] = []
+    for _ in 0..<(ContentPart.idLength / 8) { id.appendBigEndian(environment.random()) }
+    return id
+  }
+
+  /// The moment by the store's clock, behind all commits that are shown.
+  package func now() async throws(EngineError) -> Int64 {
+    let clock = try await session.insist { [store] () async throws(EngineError) in
+      try await store.clock()
+    }
+    return max(clock, session.window.point.time)
+  }
+
+  // MARK: - Uploads
+
+  /// Says that somebody begins to upload a content. Whatever of its parts survives a power cut,
+  /// this does.
+  func beginUpload(_ id: [UInt8]) async throws(EngineError) {
+    var batch = Batch()
+    LooseParts(id, .uploading, length: 0).put(into: &batch)
+    _ = try await session.commit(batch, .process)
+  }
+
+  /// Says that somebody still uploads a content.
+  ///
+  /// - Throws: `.stale` when it was taken for abandoned meanwhile.
+  func renewUpload(
+    _ id: [UInt8], length: UInt64, _ durability: Durability
+  ) async throws(EngineError) {
+    let upload = LooseParts(id, .uploading, length: length)
+    guard try await commit(durability, whileThereIs: upload.key, { upload.put(into: &$0) }) else {
+      throw .stale
+    }
+  }
+
+  /// Puts a part.
+  ///
+  /// - Throws: `.stale` when the content was taken for abandoned meanwhile.
+  func put(_ id: [UInt8], part: Int, _ bytes: [UInt8]) async throws(EngineError) {
+    let isThere = try await session.insist { [store] () async throws(EngineError) in
+      try await store.putContent(
+        id, part: part, bytes, whileThereIs: LooseParts.key(id, .uploading))
+    }
+    guard isThere else { throw .stale }
+  }
+
+  /// Makes sure that all parts are there. Behind a commit that came behind them, so that a store
+  /// that has lost parts since has lost this commit, too, and takes no more from here.
+  func confirm(_ id: [UInt8], length: UInt64) async throws(EngineError) {
+    try await renewUpload(id, length: length, .power)
+    let found = try await session.insist { [store] () async throws(EngineError) in
+      try await store.countContent(id)
+    }
+    guard found == ContentPartsPlace.count(ofContent: length) else { throw .stale }
+  }
+
+  // MARK: - Letting go
+
+  /// Removes an upload that nobody will name, in the background.
+  func discard(_ id: [UInt8], length: UInt64) {
+    discards.start { [self] in await abandon(id, length: length) }
+  }
+
+  /// Removes an upload that nobody will name. What cannot be removed now is found by its row.
+  func abandon(_ id: [UInt8], length: UInt64) async {
+    do throws(EngineError) {
+      var batch = Batch()
+      LooseParts.forsake(id, length: length, in: &batch)
+      _ = try await session.commit(batch, .process)
+      try await remove(id, .unwanted)
+    } catch {
+      // The row is there, from the beginning of the upload if not from here.
+    }
+  }
+
+  /// Removes all parts of a content, and the row that has said so, unless somebody else has.
+  package func remove(_ id: [UInt8], _ state: LooseParts.State) async throws(EngineError) {
+    precondition(state != .uploading, "an upload that may still be named")
+    try await session.insist { [store] () async throws(EngineError) in
+      try await store.removeContent(id)
+    }
+    let key = LooseParts.key(id, state)
+    _ = try await commit(.process, whileThereIs: key) { $0.delete(key.bytes) }
+  }
+
+  /// Commits what is about a row; false, and nothing is committed, when the row is gone.
+  private func commit(
+    _ durability: Durability, whileThereIs key: [UInt8], _ fill: (inout Batch) -> Void
+  ) async throws(EngineError) -> Bool {
+    while true {
+      let snapshot = session.window.snapshot
+      guard try await snapshot.get(key) != nil else { return false }
+      var batch = Batch()
+      batch.basis = snapshot.sequence
+      batch.guardUnchanged(key.bytes)
+      fill(&batch)
+      do throws(EngineError) {
+        _ = try await session.commit(batch, durability)
+        return true
+      } catch {
+        guard error == .stale else { throw error }
+      }
+      await Task.yield()
+    }
+  }
+
+  func close() async { await discards.finish() }
+}

@@ -1,0 +1,154 @@
+// A process's way to a store, which a test can cut: from then on no call is answered, as when the
+// process has died in the middle of whatever it was doing. What it was about to do never happens.
+
+package import OndolEngine
+internal import Synchronization
+
+/// A `RemoteStore` that another one is behind, until the process dies.
+package final class MortalStore: RemoteStore {
+  private let store: any RemoteStore
+  private let isDead = Atomic(false)
+
+  package init(_ store: any RemoteStore) {
+    self.store = store
+  }
+
+  package var name: String { store.name }
+
+  /// Ends the process, as far as the store can tell.
+  package func die() { isDead.store(true, ordering: .sequentiallyConsistent) }
+
+  package var hasDied: Bool { isDead.load(ordering: .sequentiallyConsistent) }
+
+  private func reach<R: Sendable>(
+    _ call: () async throws(EngineError) -> R
+  ) async throws(EngineError) -> R {
+    if hasDied { await waitForEver() }
+    return try await call()
+  }
+
+  private func waitForEver() async {
+    let (stream, continuation) = AsyncStream.makeStream(of: Void.self)
+    await withTaskCancellationHandler {
+      for await _ in stream {}
+    } onCancel: {
+      continuation.finish()
+    }
+  }
+
+  package func open(_ process: Int64) async throws(EngineError) -> RemoteHead {
+    try await store.open(process)
+  }
+
+  package func append(_ group: RemoteGroup) async throws(EngineError) -> RemoteAppend {
+    try await reach { () async throws(EngineError) in try await store.append(group) }
+  }
+
+  package func outcome(
+    of part: Int64, from origin: Int64
+  ) async throws(EngineError) -> CommitPoint? {
+    try await reach { () async throws(EngineError) in
+      try await store.outcome(of: part, from: origin)
+    }
+  }
+
+  package func commits(
+    behind point: CommitPoint, atMost count: Int
+  ) async throws(EngineError) -> [RemoteCommit] {
+    try await reach { () async throws(EngineError) in
+      try await store.commits(behind: point, atMost: count)
+    }
+  }
+
+  package func waitForCommits(
+    behind sequence: SequenceNumber, atMost microseconds: Int64
+  ) async -> SequenceNumber {
+    if hasDied { await waitForEver() }
+    return await store.waitForCommits(behind: sequence, atMost: microseconds)
+  }
+
+  package func rows(
+    from lower: [UInt8], to upper: [UInt8], reversed: Bool, atMost count: Int,
+    asOf base: CommitPoint
+  ) throws(EngineError) -> [RemoteRow] {
+    try store.rows(from: lower, to: upper, reversed: reversed, atMost: count, asOf: base)
+  }
+
+  package func rows(
+    at keys: [[UInt8]], asOf base: CommitPoint
+  ) throws(EngineError) -> [RemoteRow] {
+    try store.rows(at: keys, asOf: base)
+  }
+
+  package func pin(
+    _ sequence: SequenceNumber, for process: Int64, microseconds: Int64
+  ) async throws(EngineError) -> SequenceNumber {
+    try await reach { () async throws(EngineError) in
+      try await store.pin(sequence, for: process, microseconds: microseconds)
+    }
+  }
+
+  package func forget() async throws(EngineError) -> Int {
+    try await reach { () async throws(EngineError) in try await store.forget() }
+  }
+
+  package func history(
+    behind sequence: SequenceNumber, atMost count: Int
+  ) async throws(EngineError) -> RemoteHistory {
+    try await reach { () async throws(EngineError) in
+      try await store.history(behind: sequence, atMost: count)
+    }
+  }
+
+  package func trimHistory(
+    to retention: HistoryRetention?
+  ) async throws(EngineError) -> SequenceNumber {
+    try await reach { () async throws(EngineError) in
+      try await store.trimHistory(to: retention)
+    }
+  }
+
+  package func drop(_ keyspaces: [UInt32]) async throws(EngineError) {
+    try await reach { () async throws(EngineError) in try await store.drop(keyspaces) }
+  }
+
+  package func skip(to point: CommitPoint) async throws(EngineError) -> Bool {
+    try await reach { () async throws(EngineError) in try await store.skip(to: point) }
+  }
+
+  package func remove(_ process: Int64) async throws(EngineError) -> Bool {
+    try await reach { () async throws(EngineError) in try await store.remove(process) }
+  }
+
+  package func synchronize() async throws(EngineError) {
+    try await reach { () async throws(EngineError) in try await store.synchronize() }
+  }
+
+  package func close(_ process: Int64) async { await store.close(process) }
+
+  // MARK: - Contents
+
+  package func putContent(
+    _ id: [UInt8], part: Int, _ bytes: [UInt8], whileThereIs row: [UInt8]
+  ) async throws(EngineError) -> Bool {
+    try await reach { () async throws(EngineError) in
+      try await store.putContent(id, part: part, bytes, whileThereIs: row)
+    }
+  }
+
+  package func countContent(_ id: [UInt8]) async throws(EngineError) -> Int {
+    try await reach { () async throws(EngineError) in try await store.countContent(id) }
+  }
+
+  package func content(_ id: [UInt8], in range: Range<Int>) throws(EngineError) -> [UInt8] {
+    try store.content(id, in: range)
+  }
+
+  package func removeContent(_ id: [UInt8]) async throws(EngineError) {
+    try await reach { () async throws(EngineError) in try await store.removeContent(id) }
+  }
+
+  package func clock() async throws(EngineError) -> Int64 {
+    try await reach { () async throws(EngineError) in try await store.clock() }
+  }
+}
