@@ -211,6 +211,10 @@ final class CountingStore: RemoteStore {
     try await store.pin(sequence, for: process, microseconds: microseconds)
   }
 
+  func processes(pinnedFor microseconds: Int64) async throws(EngineError) -> Set<Int64> {
+    try await store.processes(pinnedFor: microseconds)
+  }
+
   func forget() async throws(EngineError) -> Int { try await store.forget() }
 
   func history(

@@ -106,6 +106,21 @@ extension PostgresStore {
     }
   }
 
+  package func processes(
+    pinnedFor microseconds: Int64
+  ) async throws(EngineError) -> Set<Int64> {
+    var parameters = ParameterList()
+    parameters.add(try opened())
+    parameters.add(microseconds)
+    return try await upkeep { [parameters] connection throws(PostgresFailure) in
+      let answer = try connection.run(.processes, parameters)
+      try answer.expect(columns: 1)
+      var processes: Set<Int64> = []
+      for row in 0..<answer.rowCount { processes.insert(try answer.int64(row, 0)) }
+      return processes
+    }
+  }
+
   /// Groups whose rows are looked through in one transaction.
   private static let groupsAtOnce: Int32 = 256
 

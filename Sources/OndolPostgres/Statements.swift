@@ -42,6 +42,13 @@ extension Statement {
     name: "release",
     text: "delete from ondol_pin where db = $1::int and process = $2::bigint and process <> 0")
 
+  static let processes = Statement(
+    name: "processes",
+    text: """
+      select process from ondol_pin where db = $1::int and process <> 0
+        and until > now() + $2::bigint * interval '1 microsecond'
+      """)
+
   static let forget = Statement(
     name: "forget", text: "select ondol_forget_1($1::int, $2::int)")
 

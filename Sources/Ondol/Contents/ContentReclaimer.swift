@@ -89,9 +89,6 @@ struct ContentReclaimer: Sendable {
     }
   }
 
-  /// Has what others have left looked at now, who share the database and may have died.
-  func lookAfterOthers() { expect(by: environment.now()) }
-
   /// Has contents looked at once they may be given up that have just lost a holder.
   func noteRelease() { expect(by: environment.now() &+ grace) }
 

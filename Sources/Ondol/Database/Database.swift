@@ -93,7 +93,7 @@ public final class Database: Sendable {
   /// Has those who listen told of what others commit.
   private func followOthers() {
     if engine.isReadOnly { audience.serve { [weak self] in self?.startFollowing() } }
-    engine.lookAfterOthers { [weak contents] in contents?.reclaimer.lookAfterOthers() }
+    engine.lookAfterOthers { [weak self] isThorough in self?.lookAfterOthers(isThorough) }
     let reader = StepReader(catalog, observers)
     engine.prepareForRefreshes { step in reader.prepare(for: step) }
     engine.observeRefreshes { [observers, arrivals, refreshFailure, taps] step in
@@ -106,6 +106,14 @@ public final class Database: Sendable {
       observers.announce(changes, through: Version(rawValue: step.after.sequence.rawValue))
       arrivals.note(step.after.sequence)
       taps.tell(SeenCommit(step: step.after.sequence))
+    }
+  }
+
+  /// Looks for what others have left who share the database and have died.
+  private func lookAfterOthers(_ isThorough: Bool) {
+    engine.startInBackground { [weak self] in
+      await self?.carryOutCloseOperationsOfOthers()
+      if isThorough { await self?.finishWhatWasBegun(isOfOthers: true) }
     }
   }
 
@@ -223,7 +231,7 @@ public final class Database: Sendable {
     let database = Database(
       engine: engine, path: path, options: options, environment: environment)
     if engine.isReadOnly { return database }
-    await database.carryOutCloseOperations()
+    await database.carryOutCloseOperationsOfNobody()
     database.resume()
     return database
   }

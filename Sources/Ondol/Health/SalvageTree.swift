@@ -23,7 +23,9 @@ struct SalvageTree {
     case .treeIndexes:
       return (try? TreeIndexDefinition(declarationKey: row.key.bytes)) != nil
     default:
-      return (try? CloseOperations.operation(row.key, row.value.bytes)) != nil
+      return
+        (try? CloseOperations.operation(
+          at: Array(row.key.dropFirst(Keyspace.prefixLength)), row.value.bytes)) != nil
     }
   }
 

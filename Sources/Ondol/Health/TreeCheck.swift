@@ -50,7 +50,8 @@ struct TreeCheck: SteppedCheck {
   private mutating func begin() throws(DatabaseError) {
     hasBegun = true
     indexes = try TreeIndexDefinition.all(in: rows)
-    _ = try CloseOperations.all(in: rows)
+    let owners: [Int64?] = try CloseOperations.owners(in: rows) + [nil]
+    for owner in owners { _ = try CloseOperations(of: owner).all(in: rows) }
     for index in indexes { try count(index) }
   }
 

@@ -23,6 +23,8 @@ extension Keyspace {
   static let tree = Keyspace(rawValue: 16)
   /// What is to be written to the tree when the database is closed.
   static let closeOperations = Keyspace(rawValue: 17)
+  /// The same for each of the processes that share a database on a store.
+  static let sharedCloseOperations = Keyspace(rawValue: 19)
   /// Which nodes of the tree have indexes by child.
   static let treeIndexes = Keyspace(rawValue: 18)
 }

@@ -1,6 +1,7 @@
 // What is to be written to the tree when this database is closed: the Realtime Database's
 // operations on disconnect, for an app that says who is there. They are rows themselves, so they
-// are carried out even when nobody was there to close the database: the next opening does it.
+// are carried out even when nobody was there to close the database: the next opening does it. On a
+// store each process has its own, and another one carries them out when it has died.
 //
 //   key: the place's components behind the keyspace
 //   value: count of rows, and for each: its key behind the place (length, bytes), how many of these
@@ -17,7 +18,8 @@ extension TreeReference {
   /// opening; null removes it. It takes the place of what was to be done here and below.
   ///
   /// The Realtime Database's `onDisconnectSetValue`, with the database's closing in the place of a
-  /// lost connection.
+  /// lost connection. Where a database is on a store each process has its own operations, and
+  /// another process carries them out within three minutes when this one has died.
   ///
   /// - Parameters:
   ///   - value: what the node is to be: null, a boolean, a number, a text, a map or an array.
@@ -92,21 +94,32 @@ extension TreeReference {
   ) async throws(DatabaseError) -> TreeWriteResult {
     let path = try place.get()
     return try await database.commitTree(durability) { (rows, batch) throws(DatabaseError) in
-      try CloseOperations.forget(path, in: rows, &batch)
+      try CloseOperations(of: database.engine.process).forget(path, in: rows, &batch)
     }
   }
 }
 
 /// The rows of what is to be done.
-enum CloseOperations {
-  static let range = KeyRange(prefix: Keyspace.closeOperations.prefix)
+struct CloseOperations {
+  /// What their keys begin with.
+  private let prefix: [UInt8]
 
-  private static func key(_ path: TreePath) -> [UInt8] {
-    Keyspace.closeOperations.prefix + path.rowKey.dropFirst(TreeKey.root.count)
+  /// - Parameter process: on a store, whose they are.
+  init(of process: Int64?) {
+    var prefix = Keyspace.closeOperations.prefix
+    if let process {
+      prefix = Keyspace.sharedCloseOperations.prefix
+      prefix.appendBigEndian(process)
+    }
+    self.prefix = prefix
+  }
+
+  private func key(_ path: TreePath) -> [UInt8] {
+    prefix + path.rowKey.dropFirst(TreeKey.root.count)
   }
 
   /// Removes what is to be done at a place and below.
-  static func forget(
+  func forget(
     _ path: TreePath, in rows: Rows, _ batch: inout Batch
   ) throws(DatabaseError) {
     let range = KeyRange(prefix: key(path))
@@ -118,7 +131,7 @@ enum CloseOperations {
   }
 
   /// Notes what is to be done, instead of what was at the same places and below.
-  static func note(
+  func note(
     _ changes: [TreeChange], in rows: Rows, _ batch: inout Batch
   ) throws(DatabaseError) {
     for change in changes {
@@ -128,16 +141,17 @@ enum CloseOperations {
           path: "\(change.path)")
       }
       try forget(change.path, in: rows, &batch)
-      batch.put(key(change.path).bytes, bytes(content).bytes)
+      batch.put(key(change.path).bytes, Self.bytes(content).bytes)
     }
   }
 
   /// What is to be done, in order.
-  static func all(in rows: Rows) throws(DatabaseError) -> [(key: [UInt8], change: TreeChange)] {
+  func all(in rows: Rows) throws(DatabaseError) -> [(key: [UInt8], change: TreeChange)] {
     var found: [(key: [UInt8], change: TreeChange)] = []
-    try rows.forEachRow(in: range) { (key, value) throws(DatabaseError) in
+    try rows.forEachRow(in: KeyRange(prefix: prefix)) { (key, value) throws(DatabaseError) in
       do throws(MalformedBytes) {
-        found.append((key.array, try operation(key.array, value)))
+        let place = Array(key.array.dropFirst(prefix.count))
+        found.append((key.array, try Self.operation(at: place, value)))
       } catch {
         throw DatabaseError(tree: error)
       }
@@ -146,11 +160,50 @@ enum CloseOperations {
     return found
   }
 
+  /// The processes of a store that want something to be done.
+  static func owners(in rows: Rows) throws(DatabaseError) -> [Int64] {
+    let prefix = Keyspace.sharedCloseOperations.prefix
+    var walk = RangeWalk(rows, [KeyRange(prefix: prefix)])
+    var owners: [Int64] = []
+    var isThere = try walk.next()
+    while isThere {
+      let process: Int64
+      do throws(MalformedBytes) {
+        var reader = ByteReader(walk.cursor.key)
+        _ = try reader.take(prefix.count)
+        process = Int64(bigEndian: try reader.littleEndian())
+      } catch {
+        throw DatabaseError(tree: error)
+      }
+      owners.append(process)
+      var next = prefix
+      next.appendBigEndian(process)
+      isThere = try walk.next(from: KeyRange(prefix: next).upper)
+    }
+    return owners
+  }
+
+  /// Adds to the batch what is to be done, all of it, once.
+  func carryOut(in rows: Rows, _ batch: inout Batch) throws(DatabaseError) {
+    let operations = try all(in: rows)
+    guard !operations.isEmpty else { return }
+    var preparation = TreePreparation(rows)
+    for operation in operations {
+      try preparation.apply([operation.change])
+      batch.delete(operation.key.bytes)
+    }
+    let range = KeyRange(prefix: prefix)
+    batch.guardUnchanged(from: range.lower.bytes, to: range.upper.bytes)
+    preparation.add(to: &batch)
+  }
+
   /// What a row says is to be done.
+  ///
+  /// - Parameter place: its key behind the prefix.
   static func operation(
-    _ key: [UInt8], _ value: RawSpan
+    at place: [UInt8], _ value: RawSpan
   ) throws(MalformedBytes) -> TreeChange {
-    let rowKey = TreeKey.root + key.dropFirst(TreeKey.root.count)
+    let rowKey = TreeKey.root + place
     var path = TreePath.root
     for name in try TreeKey.path(of: rowKey.bytes) ?? [] { path = try Self.path(name, in: path) }
     return TreeChange(path: path, content: .replace(try content(value)))
@@ -199,32 +252,59 @@ extension Database {
   fileprivate func commit(
     onClose changes: [TreeChange], durability: Durability?
   ) async throws(DatabaseError) -> TreeWriteResult {
-    try await commitTree(durability) { (rows, batch) throws(DatabaseError) in
-      try CloseOperations.note(changes, in: rows, &batch)
+    let process = engine.process
+    return try await commitTree(durability) { (rows, batch) throws(DatabaseError) in
+      try CloseOperations(of: process).note(changes, in: rows, &batch)
     }
+  }
+
+  /// Does what is to be done for whoever has had the files open before, or on a store for an
+  /// earlier build, which had one list for all, and for processes that are gone.
+  func carryOutCloseOperationsOfNobody() async {
+    await carryOut([CloseOperations(of: nil)])
+    if engine.isOnStore { await carryOutCloseOperationsOfOthers() }
   }
 
   /// Does what is to be done when the database is closed; what cannot be done is logged, and stays
   /// for the next time.
   func carryOutCloseOperations() async {
     guard !engine.isReadOnly else { return }
+    await carryOut([CloseOperations(of: engine.process)])
+  }
+
+  /// On a store, does what processes wanted to be done on close that are gone.
+  func carryOutCloseOperationsOfOthers() async {
     do throws(DatabaseError) {
-      _ = try await commitTree(nil) { (rows, batch) throws(DatabaseError) in
-        let operations = try CloseOperations.all(in: rows)
-        guard !operations.isEmpty else { return }
-        var preparation = TreePreparation(rows)
-        for operation in operations {
-          try preparation.apply([operation.change])
-          batch.delete(operation.key.bytes)
-        }
-        let range = CloseOperations.range
-        batch.guardUnchanged(from: range.lower.bytes, to: range.upper.bytes)
-        preparation.add(to: &batch)
+      let owners = try await read(try engineSnapshot()) { (rows) throws(DatabaseError) in
+        try CloseOperations.owners(in: rows)
       }
+      let others = owners.filter { $0 != engine.process }
+      if others.isEmpty { return }
+      // Asked behind the rows: who has noted something was there before.
+      let living = try await rethrowing { () async throws(EngineError) in
+        try await engine.livingProcesses()
+      }
+      await carryOut(others.filter { !living.contains($0) }.map { CloseOperations(of: $0) })
     } catch {
-      guard error.code != .failedPrecondition else { return }
-      options.logger.error(
-        "what was to be written on close could not be", metadata: ["error": "\(error)"])
+      report(error)
     }
+  }
+
+  private func carryOut(_ operations: [CloseOperations]) async {
+    for operations in operations {
+      do throws(DatabaseError) {
+        _ = try await commitTree(nil) { (rows, batch) throws(DatabaseError) in
+          try operations.carryOut(in: rows, &batch)
+        }
+      } catch {
+        report(error)
+      }
+    }
+  }
+
+  private func report(_ error: DatabaseError) {
+    guard error.code != .failedPrecondition, error.code != .cancelled else { return }
+    options.logger.error(
+      "what was to be written on close could not be", metadata: ["error": "\(error)"])
   }
 }

@@ -274,6 +274,8 @@ struct IndexBuilder: Sendable {
 /// How far the indexes of a database are that are being built.
 final class IndexBuilds: Sendable {
   private let state = Guarded<[Keyspace: IndexProgress]>([:])
+  /// What was unfinished when this process looked last.
+  let unmoved = Guarded<Set<UnfinishedIndex>>([])
 
   /// What is being built now.
   var all: [Keyspace: IndexProgress] { state.withLock { $0 } }

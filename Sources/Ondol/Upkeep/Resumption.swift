@@ -2,10 +2,27 @@
 // built, rows of dropped indexes and collections, a group's index that not all collections have, or
 // that some still have; a change of the database's keys, of which the superblock tells. The catalog
 // says so in its rows. It is finished in the background once the database is open; queries
-// meanwhile do without such an index. Closing stops it, and the next opening takes it up again.
+// meanwhile do without such an index. Closing stops it, and the next opening takes it up again. On
+// a store so does another process, after a while.
 
 internal import Logging
 internal import OndolEngine
+
+/// Something to do about one index.
+struct UnfinishedIndex: Sendable, Hashable {
+  enum Remedy: Sendable, Hashable {
+    /// It is declared, and lacks documents behind one.
+    case build(Keyspace, behind: [UInt8]?)
+    /// Its group has it, and the pattern does not.
+    case create
+    /// The pattern has it, and its group does not.
+    case drop(Keyspace)
+  }
+
+  var pattern: CollectionPattern
+  var kind: IndexKind
+  var remedy: Remedy
+}
 
 extension Database {
   /// Starts whatever is to be finished, and the timer for documents that end.
@@ -20,8 +37,11 @@ extension Database {
 
   /// Finishes it now, and logs what cannot be.
   ///
-  /// - Parameter isChangingKeys: whether an earlier life has begun to change the keys.
-  func finishWhatWasBegun(isChangingKeys: Bool = false) async {
+  /// - Parameters:
+  ///   - isChangingKeys: whether an earlier life has begun to change the keys.
+  ///   - isOfOthers: whether those who have begun it may still be at it, on a store: then an index
+  ///     is gone on with that is where it was when somebody looked last.
+  func finishWhatWasBegun(isChangingKeys: Bool = false, isOfOthers: Bool = false) async {
     do throws(DatabaseError) {
       let families = try await families()
       if families.contains(where: { $0.collections.values.contains { $0.timeToLive != nil } }) {
@@ -29,7 +49,13 @@ extension Database {
       }
       for keyspace in families.flatMap(\.dropped) { try await removeRows(of: keyspace) }
       for family in try await droppedFamilies() { try await removeRows(of: family) }
-      for unfinished in try await unfinishedIndexes() {
+      let indexes = try await unfinishedIndexes()
+      let stuck = builds.unmoved.withLock { last in
+        defer { last = Set(indexes) }
+        return last.intersection(indexes)
+      }
+      for unfinished in indexes where !isOfOthers || stuck.contains(unfinished) {
+        if isOfOthers, !catalog.canBuild(unfinished.kind) { continue }
         try await finish(unfinished)
         if unfinished.kind.isOfEnds { reap(by: now()) }
       }
@@ -42,22 +68,6 @@ extension Database {
     }
   }
 
-  /// Something to do about one index.
-  private struct UnfinishedIndex: Sendable {
-    enum Remedy: Sendable {
-      /// It is declared, and lacks documents.
-      case build(Keyspace)
-      /// Its group has it, and the pattern does not.
-      case create
-      /// The pattern has it, and its group does not.
-      case drop(Keyspace)
-    }
-
-    var pattern: CollectionPattern
-    var kind: IndexKind
-    var remedy: Remedy
-  }
-
   private func unfinishedIndexes() async throws(DatabaseError) -> [UnfinishedIndex] {
     try await read(try engineSnapshot()) { (rows) throws(DatabaseError) in
       var found: [UnfinishedIndex] = []
@@ -67,9 +77,11 @@ extension Database {
           for index in entry.allIndexes {
             if index.kind.isOfGroup, !wanted.contains(index.kind) {
               found.append(.init(pattern: pattern, kind: index.kind, remedy: .drop(index.keyspace)))
-            } else if index.state != .ready {
+            } else if case .building(let through) = index.state {
               found.append(
-                .init(pattern: pattern, kind: index.kind, remedy: .build(index.keyspace)))
+                .init(
+                  pattern: pattern, kind: index.kind,
+                  remedy: .build(index.keyspace, behind: through)))
             }
           }
           if let field = entry.timeToLive, !entry.ends.contains(where: { $0.kind == .ends(field) })
@@ -115,7 +127,7 @@ extension Database {
     options.logger.notice("finishing what was begun with an index", metadata: place)
     do throws(DatabaseError) {
       switch unfinished.remedy {
-      case .build(let keyspace):
+      case .build(let keyspace, _):
         try await finishBuilding(keyspace, of: unfinished)
       case .create: try await createIndex(unfinished.kind, of: unfinished.pattern) { _ in }
       case .drop(let keyspace): try await dropIndex(keyspace, of: unfinished.pattern)

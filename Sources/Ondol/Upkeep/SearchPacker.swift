@@ -9,6 +9,9 @@
 //    run of which a tenth is no more is copied for that alone. What is written belongs to no run
 //    until the last commit, which puts the new run in the place of the old ones; a crash leaves
 //    rows of no run, and those are removed first of all.
+//
+// On a store that holds for all processes: one of them at a time has the index, see SharedJob, and
+// what another does that has lost it meanwhile is not committed.
 
 internal import OndolEngine
 
@@ -29,6 +32,8 @@ struct SearchPacker: Sendable {
   /// Runs of a level that are merged into one.
   static let mergedCount = 8
 
+  private var job: SharedJob { SharedJob(database, "words", keyspace) }
+
   private var builder: IndexBuilder {
     IndexBuilder(database: database, pattern: pattern, keyspace: keyspace)
   }
@@ -45,9 +50,17 @@ struct SearchPacker: Sendable {
       database.builds.note(nil, of: keyspace)
       database.latches.release(.index(keyspace))
     }
+    return try await job.doInTurn { (isInherited) async throws(DatabaseError) in
+      try await removeRests(isInherited)
+      return try await buildInTurn(progress)
+    }
+  }
+
+  private func buildInTurn(
+    _ progress: (IndexProgress) -> Void
+  ) async throws(DatabaseError) -> Bool {
     var state = IndexProgress(documents: 0, total: try await builder.countDocuments())
     database.builds.note(state, of: keyspace)
-    try await removeRests()
     while let count = try await addNextDocuments() {
       state.documents += count
       state.total = max(state.total, state.documents)
@@ -110,7 +123,14 @@ struct SearchPacker: Sendable {
   func gather(closing: UInt64? = nil) async throws(DatabaseError) {
     try await database.latches.acquire(.index(keyspace))
     defer { database.latches.release(.index(keyspace)) }
-    try await removeRests()
+    // Who has it gathers what is there.
+    _ = try await job.doUnlessTaken { (isInherited) async throws(DatabaseError) in
+      try await removeRests(isInherited)
+      try await gatherInTurn(closing: closing)
+    }
+  }
+
+  private func gatherInTurn(closing: UInt64?) async throws(DatabaseError) {
     try await gatherAll(atLeast: Self.dueCount)
     if database.searches.takesDead(of: keyspace, documents: try await documentCount()) {
       while try await removeDead() {}
@@ -179,7 +199,13 @@ struct SearchPacker: Sendable {
   func gatherEverything() async throws(DatabaseError) {
     try await database.latches.acquire(.index(keyspace))
     defer { database.latches.release(.index(keyspace)) }
-    try await removeRests()
+    try await job.doInTurn { (isInherited) async throws(DatabaseError) in
+      try await removeRests(isInherited)
+      try await gatherEverythingInTurn()
+    }
+  }
+
+  private func gatherEverythingInTurn() async throws(DatabaseError) {
     database.searches.note(firstFresh: 0, of: keyspace)
     try await gatherAll(atLeast: 1)
     while try await merge(atLeast: 2, acrossLevels: true) {}
@@ -237,7 +263,12 @@ struct SearchPacker: Sendable {
   ) async throws(DatabaseError) -> Int? {
     try await database.commit(.upkeep, durability: .process) {
       (snapshot) throws(DatabaseError) -> Derivation<Int?> in
-      let step = try await database.read(snapshot, derive)
+      let step = try await database.read(snapshot) {
+        (rows) throws(DatabaseError) -> (Batch, Int)? in
+        guard var step = try derive(rows) else { return nil }
+        try job.guardTurn(in: &step.0, rows)
+        return step
+      }
       return Derivation(outcome: step?.1, batch: step?.0 ?? Batch())
     }.outcome
   }
@@ -340,8 +371,10 @@ struct SearchPacker: Sendable {
   /// Removes chunks of runs that there are not: of a merge that was not ended, and of merged runs
   /// that were not removed. Once after the database was opened, and after a failure; what is merged
   /// now is removed by its number, because going over what was removed before costs time.
-  private func removeRests() async throws(DatabaseError) {
-    guard database.searches.takesRests(of: keyspace) else { return }
+  ///
+  /// - Parameter isInherited: whether another process may have left some since.
+  private func removeRests(_ isInherited: Bool) async throws(DatabaseError) {
+    guard database.searches.takesRests(of: keyspace) || isInherited else { return }
     do throws(DatabaseError) {
       while let run = try await firstRest() { try await remove(run) }
     } catch {

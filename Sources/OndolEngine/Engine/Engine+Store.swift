@@ -8,6 +8,15 @@ extension Engine {
   /// Whether a store has the rows.
   package var isOnStore: Bool { remote != nil }
 
+  /// What this process is called among those that share a store; nil where there is none.
+  package var process: Int64? { remote?.process }
+
+  /// The processes that have the store open, this one among them, but for those that have said
+  /// nothing for two minutes.
+  package func livingProcesses() async throws(EngineError) -> Set<Int64> {
+    try await remote?.livingProcesses() ?? []
+  }
+
   /// Opens the database that `store` keeps, and makes one where there is none. Others may have it
   /// open, and write it, at the same time.
   @concurrent

@@ -194,9 +194,9 @@ package final class Engine: Sendable {
     remote?.audience.withLock { $0.preparer = preparer }
   }
 
-  /// Where others write, has `caretaker` called now and then, every ten minutes or so, to look for
-  /// what one of them has left that died. Set once.
-  package func lookAfterOthers(_ caretaker: @escaping @Sendable () -> Void) {
+  /// Where others write, has `caretaker` called every half minute to look for what one of them has
+  /// left that died; every ten minutes it is told to look thoroughly. Set once.
+  package func lookAfterOthers(_ caretaker: @escaping @Sendable (_ isThorough: Bool) -> Void) {
     remote?.audience.withLock { $0.caretaker = caretaker }
   }
 

@@ -36,8 +36,8 @@ final class RemoteSession: Sendable {
     /// Told of what others have committed, before it is visible and after.
     var preparer: (@Sendable (FollowerStep) -> Bool)?
     var observer: (@Sendable (FollowerStep) -> Void)?
-    /// Called now and then to look for what others have left.
-    var caretaker: (@Sendable () -> Void)?
+    /// Called now and then to look for what others have left, sometimes thoroughly.
+    var caretaker: (@Sendable (_ isThorough: Bool) -> Void)?
   }
 
   let audience = Guarded(Audience())
@@ -372,9 +372,9 @@ final class RemoteSession: Sendable {
     }
   }
 
-  /// Keeps what is read here from being forgotten, and has the store forget the rest. In the time
-  /// of one lease it looks once for what others have left; when is left to chance, so that not all
-  /// who share the database do so at once.
+  /// Keeps what is read here from being forgotten, has the store forget the rest, and looks for
+  /// what others have left. In the time of one lease it does so once thoroughly; when is left to
+  /// chance, so that not all who share the database do so at once.
   private func keepPinned() async {
     var round = environment.random() % Self.renewals
     while !Task.isCancelled, line.failure == nil {
@@ -382,7 +382,7 @@ final class RemoteSession: Sendable {
       if Task.isCancelled { return }
       await tidy()
       round = (round + 1) % Self.renewals
-      if round == 0 { audience.withLock { $0.caretaker }?() }
+      audience.withLock { $0.caretaker }?(round == 0)
     }
   }
 
@@ -431,6 +431,17 @@ final class RemoteSession: Sendable {
   /// The newest commit of which nobody can see an older state, in any process.
   var retainedThrough: SequenceNumber {
     SequenceNumber(rawValue: pinned.load(ordering: .relaxed))
+  }
+
+  /// Microseconds without a word after which a process is taken to be gone: it has missed four.
+  private static let silence: Int64 = 120_000_000
+
+  /// The processes that are there, this one among them.
+  func livingProcesses() async throws(EngineError) -> Set<Int64> {
+    let found = try await insist { () async throws(EngineError) in
+      try await store.processes(pinnedFor: Self.lease - Self.silence)
+    }
+    return found.union([process])
   }
 
   /// Has reads that begin from now on see nothing older than what is newest, and finds out what

@@ -201,6 +201,9 @@ package protocol RemoteStore: AnyObject, RemoteContents {
     _ sequence: SequenceNumber, for process: Int64, microseconds: Int64
   ) async throws(EngineError) -> SequenceNumber
 
+  /// The processes whose pins last for so long yet.
+  func processes(pinnedFor microseconds: Int64) async throws(EngineError) -> Set<Int64>
+
   /// Forgets some versions that nobody can see any more; how many.
   func forget() async throws(EngineError) -> Int
 

@@ -9,6 +9,9 @@ package final class MortalStore: RemoteStore {
   private let store: any RemoteStore
   private let isDead = Atomic(false)
 
+  /// How many calls it has left.
+  private let calls = Atomic(Int.max)
+
   package init(_ store: any RemoteStore) {
     self.store = store
   }
@@ -18,11 +21,15 @@ package final class MortalStore: RemoteStore {
   /// Ends the process, as far as the store can tell.
   package func die() { isDead.store(true, ordering: .sequentiallyConsistent) }
 
+  /// Ends the process at the call behind so many.
+  package func die(behind calls: Int) { self.calls.store(calls, ordering: .relaxed) }
+
   package var hasDied: Bool { isDead.load(ordering: .sequentiallyConsistent) }
 
   private func reach<R: Sendable>(
     _ call: () async throws(EngineError) -> R
   ) async throws(EngineError) -> R {
+    if calls.subtract(1, ordering: .relaxed).newValue < 0 { die() }
     if hasDied { await waitForEver() }
     return try await call()
   }
@@ -80,11 +87,25 @@ package final class MortalStore: RemoteStore {
     try store.rows(at: keys, asOf: base)
   }
 
+  package func rowsAtOnce(
+    at keys: [[UInt8]], asOf base: CommitPoint
+  ) throws(EngineError) -> [RemoteRow]? {
+    try store.rowsAtOnce(at: keys, asOf: base)
+  }
+
   package func pin(
     _ sequence: SequenceNumber, for process: Int64, microseconds: Int64
   ) async throws(EngineError) -> SequenceNumber {
     try await reach { () async throws(EngineError) in
       try await store.pin(sequence, for: process, microseconds: microseconds)
+    }
+  }
+
+  package func processes(
+    pinnedFor microseconds: Int64
+  ) async throws(EngineError) -> Set<Int64> {
+    try await reach { () async throws(EngineError) in
+      try await store.processes(pinnedFor: microseconds)
     }
   }
 

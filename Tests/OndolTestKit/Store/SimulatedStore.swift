@@ -257,6 +257,14 @@ package final class SimulatedStore: RemoteStore {
     }
   }
 
+  package func processes(
+    pinnedFor microseconds: Int64
+  ) async throws(EngineError) -> Set<Int64> {
+    try await travel()
+    let now = environment.now()
+    return state.withLock { Set($0.pins.filter { $0.value.until > now + microseconds }.keys) }
+  }
+
   package func forget() async throws(EngineError) -> Int {
     try await travel()
     let now = environment.now()
