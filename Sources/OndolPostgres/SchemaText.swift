@@ -240,21 +240,22 @@ extension Schema {
       if hi is not null then
         with w as materialized (select distinct u.k from ondol_log l, unnest(l.keys) u(k)
             where l.db = d and l.at > lo and l.at <= hi),
-          newest as (select w.k, (select r.seq from ondol_row r where r.db = d and r.key = w.k
-            and r.seq <= hi order by r.seq desc limit 1) s from w)
+          newest as materialized (select w.k, (select r.seq from ondol_row r where r.db = d
+            and r.key = w.k and r.seq <= hi order by r.seq desc limit 1) s from w)
+          -- The bound is said first, so that later versions are not read.
           delete from ondol_row r using newest x where r.db = d and r.key = x.k
-            and (r.seq < x.s or r.seq = x.s and r.value is null);
+            and r.seq <= x.s and (r.seq < x.s or r.value is null);
         get diagnostics gone = row_count;
         if exists (select from ondol_long r where r.db = d) then
           with w as materialized (select distinct substr(u.k, 1, \(longestHead)) h,
               sha256(substr(u.k, \(longestHead + 1))) g
               from ondol_log l, unnest(l.keys) u(k)
               where l.db = d and l.at > lo and l.at <= hi and octet_length(u.k) > \(longestHead)),
-            newest as (select w.h, w.g, (select r.seq from ondol_long r where r.db = d
-              and r.head = w.h and r.digest = w.g and r.seq <= hi order by r.seq desc limit 1) s
-              from w)
+            newest as materialized (select w.h, w.g, (select r.seq from ondol_long r
+              where r.db = d and r.head = w.h and r.digest = w.g and r.seq <= hi
+              order by r.seq desc limit 1) s from w)
             delete from ondol_long r using newest x where r.db = d and r.head = x.h
-              and r.digest = x.g and (r.seq < x.s or r.seq = x.s and r.value is null);
+              and r.digest = x.g and r.seq <= x.s and (r.seq < x.s or r.value is null);
           get diagnostics more = row_count;
           gone := gone + more;
         end if;
