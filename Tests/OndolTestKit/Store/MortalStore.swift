@@ -1,5 +1,6 @@
 // A process's way to a store, which a test can cut: from then on no call is answered, as when the
-// process has died in the middle of whatever it was doing. What it was about to do never happens.
+// process has died in the middle of whatever it was doing. What it was about to do never happens;
+// or, where the process was only stopped, a long time later.
 
 package import OndolEngine
 internal import Synchronization
@@ -8,9 +9,11 @@ internal import Synchronization
 package final class MortalStore: RemoteStore {
   private let store: any RemoteStore
   private let isDead = Atomic(false)
+  private let isStopped = Atomic(false)
 
   /// How many calls it has left.
   private let calls = Atomic(Int.max)
+  private let goesOn = Atomic(false)
 
   package init(_ store: any RemoteStore) {
     self.store = store
@@ -26,10 +29,31 @@ package final class MortalStore: RemoteStore {
 
   package var hasDied: Bool { isDead.load(ordering: .sequentiallyConsistent) }
 
+  /// Stops the process at the call behind so many, until it goes on.
+  package func stop(behind calls: Int) {
+    goesOn.store(true, ordering: .relaxed)
+    self.calls.store(calls, ordering: .relaxed)
+  }
+
+  package var hasStopped: Bool { isStopped.load(ordering: .sequentiallyConsistent) }
+
+  /// Has a process that was stopped do what it was about to do.
+  package func goOn() {
+    calls.store(.max, ordering: .relaxed)
+    isStopped.store(false, ordering: .sequentiallyConsistent)
+  }
+
   private func reach<R: Sendable>(
     _ call: () async throws(EngineError) -> R
   ) async throws(EngineError) -> R {
-    if calls.subtract(1, ordering: .relaxed).newValue < 0 { die() }
+    if calls.subtract(1, ordering: .relaxed).newValue < 0 {
+      if goesOn.load(ordering: .relaxed) {
+        isStopped.store(true, ordering: .sequentiallyConsistent)
+      } else {
+        die()
+      }
+    }
+    while hasStopped, !hasDied { await Task.yield() }
     if hasDied { await waitForEver() }
     return try await call()
   }

@@ -116,4 +116,37 @@ private final class SharedNotes {
     try await other.close()
     withExtendedLifetime(one) {}
   }
+
+  /// What it was about to commit belongs to a job that is another's now: chunks of a run under the
+  /// number of a run that the other one has made meanwhile.
+  @Test(arguments: Seeds.first(12))
+  func `takes nothing from one that was away in the middle`(seed: UInt64) async throws {
+    var random = SeededRandom(seed: seed)
+    let world = SimulatedWorld(seed: seed)
+    let store = SimulatedStore(seed: seed, environment: world.environment)
+    let way = MortalStore(store)
+    let (one, other) = (try await Self.open(world, on: way), try await Self.open(world, on: store))
+    _ = try await other.collection("notes").createSearchIndex(on: ["text"])
+    let notes = SharedNotes([other], seed: seed)
+    for _ in 0..<4 {
+      try await notes.write(20)
+      try await other.gatherSearchIndexes(of: "notes")
+      try await notes.write(20)
+    }
+    try await one.refresh()
+    way.stop(behind: random.below(12))
+    let away = Task { try await one.gatherSearchIndexes(of: "notes") }
+    for _ in 0..<10_000 where !way.hasStopped { await Task.yield() }
+    world.pass(seconds: 121)
+    await other.engine.forgetVersions()
+    // A run with the number that a merge of the other one has: not merged itself, or whatever is
+    // put there is of no account.
+    try await notes.write(150)
+    try await other.settleSearchIndexes(of: "notes")
+    way.goOn()
+    try await away.value
+    try await other.refresh()
+    #expect(try await notes.differences(in: other) == [], "seed \(seed)")
+    for database in [one, other] { try await database.close() }
+  }
 }
