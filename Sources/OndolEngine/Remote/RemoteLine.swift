@@ -39,6 +39,30 @@ final class RemoteLine: Sendable {
     var isClosing = false
     /// What everybody gets from now on.
     var failure: EngineError?
+
+    /// Lets go of what was heard of up to a commit that is shown, and of the listener when there
+    /// is nothing else.
+    mutating func forgetHeard(through shown: SequenceNumber) -> CheckedContinuation<Void, Never>? {
+      if heard <= shown { heard = .zero }
+      return heard == .zero ? listener.take() : nil
+    }
+
+    /// What comes next; nil when nothing waits.
+    mutating func takeWork() -> RemoteWork? {
+      guard failure == nil else { return nil }
+      if !rebases.isEmpty {
+        defer { rebases = [] }
+        return .rebase(for: rebases)
+      }
+      if !catchUps.isEmpty || heard > .zero {
+        defer { (catchUps, heard, isAsking) = ([], .zero, true) }
+        return .news(for: catchUps, of: heard)
+      }
+      guard !requests.isEmpty else { return nil }
+      let some = Array(requests.prefix(RemoteLine.mostAtOnce))
+      requests.removeFirst(some.count)
+      return .commits(some)
+    }
   }
 
   /// The one who works, and has nothing to do.
@@ -134,30 +158,14 @@ final class RemoteLine: Sendable {
   /// The next to be done behind the commit that is shown; nil at the end.
   func next(behind shown: () -> SequenceNumber) async -> RemoteWork? {
     while true {
-      let listener = state.withLock { state in
+      let (listener, work, isOver) = state.withLock { state in
         state.isAsking = false
-        if state.heard <= shown() { state.heard = .zero }
-        return state.heard == .zero ? state.listener.take() : nil
+        let listener = state.forgetHeard(through: shown())
+        let work = state.takeWork()
+        return (listener, work, state.failure != nil || state.isClosing)
       }
       listener?.resume()
-      let (work, isOver) = state.withLock { state -> (RemoteWork?, Bool) in
-        if state.failure != nil { return (nil, true) }
-        if state.heard <= shown() { state.heard = .zero }
-        if !state.rebases.isEmpty {
-          defer { state.rebases = [] }
-          return (.rebase(for: state.rebases), false)
-        }
-        if !state.catchUps.isEmpty || state.heard > .zero {
-          defer { (state.catchUps, state.heard, state.isAsking) = ([], .zero, true) }
-          return (.news(for: state.catchUps, of: state.heard), false)
-        }
-        guard !state.requests.isEmpty else { return (nil, state.isClosing) }
-        let some = Array(state.requests.prefix(Self.mostAtOnce))
-        state.requests.removeFirst(some.count)
-        return (.commits(some), false)
-      }
-      if let work { return work }
-      if isOver { return nil }
+      if work != nil || isOver { return work }
       await withCheckedContinuation { waiter in
         let goesOn = state.withLock { state in
           guard state.failure == nil, !state.isClosing, state.requests.isEmpty,
