@@ -66,24 +66,11 @@ extension ContentReclaimer {
         agenda.note(environment.now() &+ rest)
         return nil
       }
-      return try await takeForAbandoned(loose) ? .unwanted : nil
-    }
-  }
-
-  /// Has no commit name the parts from now on; false when one has, or the upload goes on.
-  private func takeForAbandoned(_ loose: LooseParts) async throws(DatabaseError) -> Bool {
-    let batch = try await store.read { (rows) throws(DatabaseError) -> Batch? in
-      guard let row = try rows.row(loose.key), try Rows.looseParts(loose.key, row) == loose else {
-        return nil
+      let isTaken = try await rethrowing { () async throws(EngineError) in
+        try await parts.takeForAbandoned(loose)
       }
-      var batch = Batch()
-      batch.basis = rows.snapshot.sequence
-      batch.guardUnchanged(loose.key.bytes)
-      LooseParts.forsake(loose.id, length: loose.length, in: &batch)
-      return batch
+      return isTaken ? .unwanted : nil
     }
-    guard let batch else { return false }
-    return try await engine.commitUnlessStale(batch, durability: .power) != nil
   }
 }
 

@@ -73,69 +73,63 @@ struct SharedJob: Sendable {
   /// Has the commit be refused unless this process has the job until then.
   func guardTurn(in batch: inout Batch, _ rows: Rows) throws(DatabaseError) {
     guard let process = database.engine.process else { return }
-    guard try holder(in: rows) == process else {
+    let row = try rows.row(key)
+    let holder = try rethrowing { () throws(EngineError) in try processNamed(in: row) }
+    guard holder == process else {
       throw DatabaseError(.aborted, "another process has gone on with it")
     }
     batch.guardUnchanged(key.bytes)
   }
 
-  private func holder(in rows: Rows) throws(DatabaseError) -> Int64? {
-    guard let row = try rows.row(key) else { return nil }
+  private func processNamed(in row: [UInt8]?) throws(EngineError) -> Int64? {
+    guard let row else { return nil }
     do throws(MalformedBytes) {
       var reader = ByteReader(row.bytes)
       return Int64(bigEndian: try reader.littleEndian())
     } catch {
-      throw DatabaseError(.dataLoss, "the row of a job is damaged: \(error.reason)")
+      throw .corrupt(
+        file: database.name, offset: 0, reason: "the row of a job: \(error.reason)")
     }
   }
 
   private func take(for process: Int64) async throws(DatabaseError) -> Turn {
-    while true {
-      let (holder, snapshot) = try await look()
-      if let holder, holder != process, holder != Self.nobody {
-        let living = try await rethrowing { () async throws(EngineError) in
-          try await database.engine.livingProcesses()
+    let engine = database.engine
+    return try await rethrowing { () async throws(EngineError) in
+      let turn = try await engine.commit(about: key, durability: .process) {
+        (row, batch) async throws(EngineError) -> Turn? in
+        let holder = try processNamed(in: row)
+        if let holder, holder != process, holder != Self.nobody,
+          try await engine.livingProcesses().contains(holder)
+        {
+          return nil
         }
-        if living.contains(holder) { return .taken }
+        put(process, into: &batch)
+        return holder == nil ? .clean : .inherited
       }
-      if try await put(process, asOf: snapshot) { return holder == nil ? .clean : .inherited }
+      return turn ?? .taken
     }
   }
 
   /// Gives the job back, unless another process has taken it; then false. One that cannot be given
   /// back is this process's until it is gone, or has done it again.
   private func giveBack(from process: Int64, isDone: Bool) async -> Bool {
-    do throws(DatabaseError) {
-      while true {
-        let (holder, snapshot) = try await look()
-        guard holder == process else { return false }
-        if try await put(isDone ? nil : Self.nobody, asOf: snapshot) { return true }
+    do throws(EngineError) {
+      let isGiven = try await database.engine.commit(about: key, durability: .process) {
+        (row, batch) throws(EngineError) -> Bool? in
+        guard try processNamed(in: row) == process else { return nil }
+        if isDone { batch.delete(key.bytes) } else { put(Self.nobody, into: &batch) }
+        return true
       }
+      return isGiven != nil
     } catch {
       return true
     }
   }
 
-  private func look() async throws(DatabaseError) -> (Int64?, Snapshot) {
-    let snapshot = try database.engineSnapshot()
-    let holder = try await database.read(snapshot) { (rows) throws(DatabaseError) -> Int64? in
-      try self.holder(in: rows)
-    }
-    return (holder, snapshot)
-  }
-
-  /// Says who has the job; false when somebody else has said so since the snapshot.
-  private func put(_ process: Int64?, asOf snapshot: Snapshot) async throws(DatabaseError) -> Bool {
-    var batch = Batch()
-    batch.basis = snapshot.sequence
-    batch.guardUnchanged(key.bytes)
-    if let process {
-      var value: [UInt8] = []
-      value.appendBigEndian(process)
-      batch.put(key.bytes, value.bytes)
-    } else {
-      batch.delete(key.bytes)
-    }
-    return try await database.engine.commitUnlessStale(batch, durability: .process) != nil
+  /// Says who has the job.
+  private func put(_ process: Int64, into batch: inout Batch) {
+    var value: [UInt8] = []
+    value.appendBigEndian(process)
+    batch.put(key.bytes, value.bytes)
   }
 }

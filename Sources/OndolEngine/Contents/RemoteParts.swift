@@ -46,9 +46,13 @@ package final class RemoteParts: Sendable {
     _ id: [UInt8], length: UInt64, _ durability: Durability
   ) async throws(EngineError) {
     let upload = LooseParts(id, .uploading, length: length)
-    guard try await commit(durability, whileThereIs: upload.key, { upload.put(into: &$0) }) else {
-      throw .stale
+    let isThere = try await session.commit(about: upload.key, durability) {
+      (row, batch) throws(EngineError) -> Bool? in
+      guard row != nil else { return nil }
+      upload.put(into: &batch)
+      return true
     }
+    guard isThere != nil else { throw .stale }
   }
 
   /// Puts a part.
@@ -98,28 +102,29 @@ package final class RemoteParts: Sendable {
       try await store.removeContent(id)
     }
     let key = LooseParts.key(id, state)
-    _ = try await commit(.process, whileThereIs: key) { $0.delete(key.bytes) }
+    _ = try await session.commit(about: key, .process) {
+      (row, batch) throws(EngineError) -> Bool? in
+      guard row != nil else { return nil }
+      batch.delete(key.bytes)
+      return true
+    }
   }
 
-  /// Commits what is about a row; false, and nothing is committed, when the row is gone.
-  private func commit(
-    _ durability: Durability, whileThereIs key: [UInt8], _ fill: (inout Batch) -> Void
-  ) async throws(EngineError) -> Bool {
-    while true {
-      let snapshot = session.window.snapshot
-      guard try await snapshot.get(key) != nil else { return false }
-      var batch = Batch()
-      batch.basis = snapshot.sequence
-      batch.guardUnchanged(key.bytes)
-      fill(&batch)
-      do throws(EngineError) {
-        _ = try await session.commit(batch, durability)
-        return true
+  /// Has no commit name the parts of an upload from now on; false when one has, or the upload goes
+  /// on.
+  package func takeForAbandoned(_ upload: LooseParts) async throws(EngineError) -> Bool {
+    let isTaken = try await session.commit(about: upload.key, .power) {
+      [name = store.name] (row, batch) throws(EngineError) -> Bool? in
+      guard let row else { return nil }
+      do throws(MalformedBytes) {
+        guard try LooseParts(key: upload.key.bytes, row.bytes) == upload else { return nil }
       } catch {
-        guard error == .stale else { throw error }
+        throw EngineError(error, in: name)
       }
-      await Task.yield()
+      LooseParts.forsake(upload.id, length: upload.length, in: &batch)
+      return true
     }
+    return isTaken != nil
   }
 
   func close() async { await discards.finish() }

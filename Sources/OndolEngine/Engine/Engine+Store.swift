@@ -59,4 +59,16 @@ extension Engine {
 
   /// On a store, lets go of versions of rows that nobody reads any more, as is done now and then.
   package func forgetVersions() async { await remote?.tidy() }
+
+  /// On a store, commits what `fill` makes of the row at `key`, anew while others change the row;
+  /// nil, and nothing is committed, when it makes nothing of it.
+  ///
+  /// - Parameter fill: fills the batch, which guards the row. It is called anew for each try.
+  package func commit<R>(
+    about key: [UInt8], durability: Durability,
+    _ fill: (_ row: [UInt8]?, inout Batch) async throws(EngineError) -> R?
+  ) async throws(EngineError) -> R? {
+    guard let remote else { throw .unsupported(reason: "only a store has rows of processes") }
+    return try await remote.commit(about: key, durability, fill)
+  }
 }
