@@ -30,11 +30,11 @@ extension PostgresStore {
     parameters.add(row)
     parameters.add(part)
     parameters.add(bytes)
-    return try await truth(of: .putContent, parameters)
+    return try await word(of: .putContent, parameters, PostgresAnswer.bool)
   }
 
   package func countContent(_ id: [UInt8]) async throws(EngineError) -> Int {
-    Int(clamping: try await number(of: .countContent, try start(id)))
+    Int(clamping: try await word(of: .countContent, try start(id), PostgresAnswer.int64))
   }
 
   package func content(_ id: [UInt8], in range: Range<Int>) throws(EngineError) -> [UInt8] {
@@ -67,24 +67,13 @@ extension PostgresStore {
   package func removeContent(_ id: [UInt8]) async throws(EngineError) {
     let parameters = try start(id)
     for _ in 0...Self.mostCuts {
-      if try await number(of: .removeContent, parameters) == 0 { return }
+      if try await word(of: .removeContent, parameters, PostgresAnswer.int64) == 0 { return }
     }
     throw .corrupt(file: name, offset: 0, reason: "parts of a content that has none are removed")
   }
 
   package func clock() async throws(EngineError) -> Int64 {
     _ = try opened()
-    return try await number(of: .clock, ParameterList())
-  }
-
-  /// The one number that a statement answers.
-  private func number(
-    of statement: Statement, _ parameters: ParameterList
-  ) async throws(EngineError) -> Int64 {
-    try await upkeep { connection throws(PostgresFailure) in
-      let answer = try connection.run(statement, parameters)
-      try answer.expect(columns: 1)
-      return try answer.int64(0, 0)
-    }
+    return try await word(of: .clock, ParameterList(), PostgresAnswer.int64)
   }
 }

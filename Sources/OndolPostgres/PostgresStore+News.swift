@@ -214,24 +214,27 @@ extension PostgresStore {
     parameters.add(try opened())
     parameters.add(sequence)
     parameters.add(point.time)
-    return try await truth(of: .skip, parameters)
+    return try await word(of: .skip, parameters, PostgresAnswer.bool)
   }
 
   package func remove(_ process: Int64) async throws(EngineError) -> Bool {
     var parameters = ParameterList()
     parameters.add(try opened())
     parameters.add(process)
-    return try await truth(of: .remove, parameters)
+    return try await word(of: .remove, parameters, PostgresAnswer.bool)
   }
 
   /// The one word that a statement answers.
-  func truth(
-    of statement: Statement, _ parameters: ParameterList
-  ) async throws(EngineError) -> Bool {
+  ///
+  /// - Parameter read: reads it at a row and a column.
+  func word<R: Sendable>(
+    of statement: Statement, _ parameters: ParameterList,
+    _ read: @escaping @Sendable (PostgresAnswer) -> (Int, Int) throws(PostgresFailure) -> R
+  ) async throws(EngineError) -> R {
     try await upkeep { connection throws(PostgresFailure) in
       let answer = try connection.run(statement, parameters)
       try answer.expect(columns: 1)
-      return try answer.bool(0, 0)
+      return try read(answer)(0, 0)
     }
   }
 
