@@ -258,11 +258,11 @@ extension Database {
     }
   }
 
-  /// Does what is to be done for whoever has had the files open before, or on a store for an
-  /// earlier build, which had one list for all, and for processes that are gone.
+  /// Does what is to be done for whoever has had the files open before, or on a store for
+  /// processes that are gone.
   func carryOutCloseOperationsOfNobody() async {
+    if engine.isOnStore { return await carryOutCloseOperationsOfOthers() }
     await carryOut([CloseOperations(of: nil)])
-    if engine.isOnStore { await carryOutCloseOperationsOfOthers() }
   }
 
   /// Does what is to be done when the database is closed; what cannot be done is logged, and stays
