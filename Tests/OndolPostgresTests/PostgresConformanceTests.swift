@@ -1,5 +1,6 @@
 // The checks of every store, on a real server.
 
+import Ondol
 import OndolEngine
 import OndolPostgres
 import OndolPostgresTestKit
@@ -87,6 +88,32 @@ func newName() -> String {
     }
     try await simulated.contents(seed: seed)
     try await simulated.contentRace(rounds: 20)
+  }
+
+  @Test func `Removes parts that are at the end of a cut`() async throws {
+    try await conformance.contentCuts()
+  }
+
+  @Test(arguments: [(32 << 10, 0), ((32 << 10) + 1, 1), (256 << 10, 1), ((256 << 10) + 1, 2)])
+  func `Has a content in its row up to 32 KiB, and beyond in parts`(
+    _ length: Int, _ parts: Int
+  ) async throws {
+    let (server, place) = (try PostgresServer.shared.get(), newName())
+    try server.sql("create database \(place)")
+    let address = server.address("one", in: place)
+    let bytes = (0..<length).map { UInt8(truncatingIfNeeded: $0 &* 31 &+ $0 >> 8) }
+    let writer = try await Database.open(on: .postgres(address))
+    try await writer.storage.reference(withPath: "file").putData(bytes)
+    try await writer.close()
+    #expect(
+      try server.sql("select count(*), sum(length(bytes)) from ondol_part", in: place)
+        == "\(parts)|\(parts == 0 ? "" : "\(length)")")
+    let reader = try await Database.open(on: .postgres(address))
+    let file = reader.storage.reference(withPath: "file")
+    let isSame = try await Array(file.data(maxSize: 1 << 20)) == bytes
+    #expect(isSame)
+    try await file.delete()
+    try await reader.close()
   }
 
   @Test func `Keeps no part that is put while its content is removed`() async throws {

@@ -77,6 +77,34 @@ extension StoreConformance {
     await other.close(2)
   }
 
+  /// Parts go in cuts of 1,024, also those at the ends of a cut, and no other content's.
+  func contentCuts() async throws {
+    let session = try makeDatabase()
+    let store = try session()
+    var known = try await store.open(1).point
+    var part: Int64 = 0
+    let other = Self.id(1_000)
+    known = try await commit(store, &part, behind: known, other, [1])
+    #expect(try await store.putContent(other, part: 1_023, [1], whileThereIs: Self.row(other)))
+    let cuts = [
+      [0], [1_023], [0, 1_023], [0, 1_024], [0, 1_023, 1_024], [1, 1_024, 1_025],
+      [0, 1_023, 1_024, 2_047, 2_048],
+    ]
+    for (number, parts) in cuts.enumerated() {
+      let id = Self.id(number)
+      known = try await commit(store, &part, behind: known, id, [1])
+      for part in parts {
+        #expect(try await store.putContent(id, part: part, [1], whileThereIs: Self.row(id)))
+      }
+      #expect(try await store.countContent(id) == parts.count)
+      known = try await commit(store, &part, behind: known, id, nil)
+      try await store.removeContent(id)
+      #expect(try await store.countContent(id) == 0, "\(parts)")
+    }
+    #expect(try await store.countContent(other) == 1)
+    await store.close(1)
+  }
+
   /// Who puts parts while they are removed leaves none behind.
   func contentRace(rounds: Int) async throws {
     let session = try makeDatabase()

@@ -74,6 +74,25 @@ import Testing
     try await second.close()
   }
 
+  @Test func `Who has said nothing for two minutes is gone, and not before`() async throws {
+    let world = SimulatedWorld(seed: 2, clockStep: 0)
+    let store = SimulatedStore(seed: 2, environment: world.environment)
+    func open() async throws -> Database {
+      try await Database.open(at: "store", environment: world.environment, on: store)
+    }
+    let (first, second) = (try await open(), try await open())
+    try await first.tree.child("a").onCloseSetValue(1)
+    await first.engine.forgetVersions()
+    for (seconds, expected) in [(119, Value.null), (1, .integer(1))] {
+      world.pass(seconds: Int64(seconds))
+      await second.engine.forgetVersions()
+      try await second.refresh()
+      await second.carryOutCloseOperationsOfOthers()
+      #expect(try await value("a", in: second) == expected)
+    }
+    for database in [first, second] { try await database.close() }
+  }
+
   @Test func `Another one does it by itself`() throws {
     let seed = UInt64.random(in: 1...1_000)
     let isDone = try SimulationExecutor.run(seed: seed) { executor in
