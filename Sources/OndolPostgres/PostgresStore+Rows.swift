@@ -140,7 +140,7 @@ extension PostgresStore {
   }
 
   private func missing(_ base: CommitPoint) -> EngineError {
-    .poisoned(reason: "\(name) has no commit \(base.sequence.rawValue)")
+    .outOfStep(reason: "\(name) has no commit \(base.sequence.rawValue)")
   }
 
   /// Rows with keys that an index takes, and the others; each in the server's order.

@@ -170,7 +170,7 @@ enum Schema {
     try check(connection, address)
     guard try read(connection, address) == opened else {
       throw .told(
-        .poisoned(reason: "another database has taken the place of \(address.name)"))
+        .outOfStep(reason: "another database has taken the place of \(address.name)"))
     }
   }
 

@@ -312,7 +312,7 @@ private func writing(
       #expect {
         try store.rows(at: [[0, 0, 16, 0, 1]], asOf: weak)
       } throws: { error in
-        if case .poisoned = error as? EngineError { true } else { false }
+        if case .outOfStep = error as? EngineError { true } else { false }
       }
     }
     await store.close(1)

@@ -143,16 +143,16 @@ import Testing
       select count(pg_terminate_backend(pid, 60000)) from pg_stat_activity
         where application_name = 'ondol' and datname = current_database()
       """, in: place)
-    let isPoisoned = { (error: any Error) in
-      if case .poisoned = error as? EngineError { true } else { false }
+    let isOutOfStep = { (error: any Error) in
+      if case .outOfStep = error as? EngineError { true } else { false }
     }
-    #expect(performing: { try store.rows(at: [[1]], asOf: known) }, throws: isPoisoned)
+    #expect(performing: { try store.rows(at: [[1]], asOf: known) }, throws: isOutOfStep)
     var group = RemoteGroup(origin: 1, part: 1, known: known)
     group.commits = [[RemoteWrite(key: [0, 0, 16, 0, 1], value: [1])]]
     let sent = group
     // The other one has a first commit of the same number and time: its identity tells them apart.
     await #expect(
-      performing: { _ = try await store.append(sent) }, throws: isPoisoned)
+      performing: { _ = try await store.append(sent) }, throws: isOutOfStep)
     await store.close(1)
     await other.close(2)
   }

@@ -53,7 +53,7 @@ extension StoreConformance {
         #expect("\(point)") {
           try read()
         } throws: { error in
-          if case .poisoned = error as? EngineError { true } else { false }
+          if case .outOfStep = error as? EngineError { true } else { false }
         }
       }
     }

@@ -225,7 +225,7 @@ extension DatabaseError {
       self.init(
         .failedPrecondition, error.description,
         suggestion: "open it with read-write access to write")
-    case .poisoned:
+    case .poisoned, .outOfStep:
       self.init(.unavailable, error.description)
     case .superseded(let file):
       self.init(.aborted, "\(error); call refresh() and repeat it", path: file)

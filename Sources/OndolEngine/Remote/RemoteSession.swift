@@ -202,14 +202,17 @@ final class RemoteSession: Sendable {
           waiting = chosen + waiting
           continue
         }
-        if case .poisoned = error { line.fail(error) }
+        switch error {
+        case .poisoned, .outOfStep: line.fail(error)
+        default: break
+        }
         for request in chosen { request.answer(.failure(error)) }
       }
     }
   }
 
   static func lostHistory(_ store: String) -> EngineError {
-    .poisoned(
+    .outOfStep(
       reason: "\(store) has lost commits that were seen here, or forgotten them because it heard"
         + " nothing of this process for long, or another database has taken its place")
   }
@@ -414,8 +417,8 @@ final class RemoteSession: Sendable {
       try await pinOldest()
     } catch {
       guard case .superseded = error else { return }
-      let failure = EngineError.poisoned(
-        reason: "\(store.name) has forgotten what this process reads, of which it has heard nothing"
+      let failure = EngineError.outOfStep(
+        reason: "\(store.name) has forgotten what this process reads, of which it heard nothing"
           + " for \(Self.lease / 60_000_000) minutes")
       line.fail(failure)
       throw failure

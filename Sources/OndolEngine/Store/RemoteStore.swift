@@ -177,7 +177,7 @@ package protocol RemoteStore: AnyObject, RemoteContents {
   /// The rows with keys from `lower` on and before `upper`, no bound when empty, as of a commit:
   /// the first ones or, reversed, the last ones, in the order of their keys. Fewer than `count`
   /// only when there are no more. `.superseded` when versions of that age are forgotten,
-  /// `.poisoned` when the commit is not one of the store's. Blocks.
+  /// `.outOfStep` when the commit is not one of the store's. Blocks.
   func rows(
     from lower: [UInt8], to upper: [UInt8], reversed: Bool, atMost count: Int,
     asOf base: CommitPoint

@@ -32,6 +32,10 @@ package enum EngineError: Error, Sendable, Equatable {
   /// An earlier write or sync failed; nothing is written any more until the database is opened
   /// again.
   case poisoned(reason: String)
+  /// A store and this process no longer go together: it has lost or forgotten what was shown here,
+  /// or another database has taken its place. Nothing is written any more until the database is
+  /// opened again.
+  case outOfStep(reason: String)
   /// The task was cancelled; what it had begun has not happened.
   case cancelled
   /// A row that the batch was derived from has changed since; derive it again.
@@ -96,6 +100,8 @@ extension EngineError: CustomStringConvertible {
     case .poisoned(let reason):
       return "a write failed, and the database must be opened again; whether what was being"
         + " written lasts is known only then: \(reason)"
+    case .outOfStep(let reason):
+      return "the database must be opened again: \(reason)"
     case .cancelled:
       return "the task was cancelled"
     case .stale:

@@ -191,7 +191,7 @@ extension SimulatedServer {
   func refuse(_ base: CommitPoint, _ name: String) throws(EngineError) {
     if base.sequence < floor.sequence { throw .superseded(file: name) }
     guard knows(base) else {
-      throw .poisoned(reason: "\(name) has no commit \(base.sequence.rawValue)")
+      throw .outOfStep(reason: "\(name) has no commit \(base.sequence.rawValue)")
     }
   }
 

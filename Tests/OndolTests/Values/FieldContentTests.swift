@@ -168,6 +168,7 @@ import Testing
       (.io(operation: "open", file: "f", offset: nil, errno: 13), .permissionDenied, "f"),
       (.io(operation: "write", file: "f", offset: 3, errno: 5), .internal, "f"),
       (.poisoned(reason: "r"), .unavailable, "opened again"),
+      (.outOfStep(reason: "r"), .unavailable, "opened again"),
       (.stale, .aborted, "repeat"), (.tooLarge(bytes: 9, limit: 8), .resourceExhausted, "9"),
       (.invalid(reason: "why"), .invalidArgument, "why"),
     ]
