@@ -6,7 +6,7 @@ internal import OndolEngine
 /// Runs tasks one after the other, and tells when there is nothing to run.
 final class BackgroundExecutor: TaskExecutor {
   fileprivate struct State: Sendable {
-    /// Jobs that wait or run.
+    /// Jobs that wait or run, and one for those who are just being woken.
     var pending = 0
     var waiters: [CheckedContinuation<Void, Never>] = []
     /// Who is told when nothing runs and nobody waits for that, so that nothing ever will.
@@ -27,11 +27,23 @@ final class BackgroundExecutor: TaskExecutor {
   }
 
   private func end() {
-    let woken = state.withLock { state in
-      state.pending -= 1
+    wake { $0.pending -= 1 }
+  }
+
+  /// Changes the state and has those go on who have waited for that. Until they do they count as
+  /// pending: somebody who asked in between would find that nothing runs.
+  private func wake(after change: (inout State) -> Void) {
+    var woken = state.withLock { state in
+      change(&state)
       return state.takeWoken()
     }
-    for waiter in woken { waiter.resume() }
+    while !woken.isEmpty {
+      for waiter in woken { waiter.resume() }
+      woken = state.withLock { state in
+        state.pending -= 1
+        return state.takeWoken()
+      }
+    }
   }
 
   /// Waits until every task has ended or waits for something else.
@@ -45,14 +57,11 @@ final class BackgroundExecutor: TaskExecutor {
       if isIdle { waiter.resume() }
     }
   }
+
   /// Waits until nothing runs, nor will: whoever waits for that goes on first.
   func waitUntilStill() async {
     await withCheckedContinuation { watcher in
-      let woken = state.withLock { state in
-        state.watchers.append(watcher)
-        return state.takeWoken()
-      }
-      for waiter in woken { waiter.resume() }
+      wake { $0.watchers.append(watcher) }
     }
   }
 }
@@ -61,11 +70,9 @@ extension BackgroundExecutor.State {
   /// Who goes on now that the last job has ended.
   fileprivate mutating func takeWoken() -> [CheckedContinuation<Void, Never>] {
     guard pending == 0 else { return [] }
-    guard waiters.isEmpty else {
-      defer { waiters = [] }
-      return waiters
-    }
-    defer { watchers = [] }
-    return watchers
+    let woken = waiters.isEmpty ? watchers : waiters
+    if waiters.isEmpty { watchers = [] } else { waiters = [] }
+    if !woken.isEmpty { pending += 1 }
+    return woken
   }
 }
