@@ -131,11 +131,50 @@ class Directory:
         self.packs = {}
         # What files are sealed with from a number on; nothing in the clear.
         self.eras = [(0, None)]
+        # The same for each keyed group whose key is here.
+        self.groups = {}
 
-    def seal(self, kind, number, salt):
-        """The key of a file; None where it is in the clear."""
-        keys = [keys for first, keys in self.eras if first <= number][-1]
+    def seal(self, kind, number, salt, group=0):
+        """The key of a file, or of a group's part of one; None where it is in the clear."""
+        eras = self.groups[group] if group else self.eras
+        keys = [keys for first, keys in eras if first <= number][-1]
         return keys and keys.file(kind, number, salt)
+
+    def read_group_keys(self, identity):
+        """The keys of keyed groups, from the newer of the two copies that are sound."""
+        path = self.path / "KEYS"
+        best = None
+        for offset in (0, 32768) if path.exists() else ():
+            copy = path.read_bytes()[offset : offset + 20480]
+            if len(copy) < 20480 or copy[:8] != magic(b"KEY"):
+                continue
+            if struct.unpack_from("<Q", copy, 20472)[0] != seeded(0x4F4E444F4C4B4559, copy[:20472]):
+                continue
+            if best is None or struct.unpack_from("<Q", copy, 16) > struct.unpack_from("<Q", best, 16):
+                best = copy
+        if best is None:
+            return
+        version, count = struct.unpack_from("<II", best, 8)
+        require(version == 1 and count <= 32, "KEYS: a newer version wrote it")
+        require(best[24:40] == identity, "KEYS: it is of another database")
+        for place in range(64, 64 + count * 512, 512):
+            group, eras = struct.unpack_from("<II", best, place)
+            require(1 <= eras <= 6 and group >> 19 == 1, "KEYS: a key that there cannot be")
+            self.groups[group] = []
+            for start in range(place + 68, place + 68 + eras * 68, 68):
+                first = struct.unpack_from("<Q", best, start)[0]
+                wrapped = best[start + 8 : start + 68]
+                self.groups[group].append((first, self.group_key(wrapped, group, first)))
+
+    def group_key(self, wrapped, group, first):
+        """A group's key, sealed with the newest of the database's keys or the one before it."""
+        for _, keys in reversed(self.eras):
+            try:
+                if keys:
+                    return keys.group(wrapped, group, first)
+            except sealing.Forged:
+                continue
+        raise Damage("KEYS: a key was sealed with another key")
 
     def read(self, name):
         try:
@@ -191,6 +230,7 @@ class Superblock:
                 directory.eras = self.eras(best[1], keys) if needed == 3 else [(0, keys)]
             except sealing.Forged:
                 raise Damage("SUPER: the key is another one") from None
+            directory.read_group_keys(self.identity)
 
     @staticmethod
     def eras(block, keys):
@@ -345,7 +385,8 @@ def read_commits(directory, manifest, identity):
                 continue
             require(frame.sequence == sequence + 1, f"{log.name}: a commit is missing")
             sequence = frame.sequence
-            operations += read_operations(payload, frame.operations, log.name)
+            operations += read_operations(
+                opened_groups(payload, log, sequence, manifest), frame.operations, log.name)
             payload = b""
         following = logs[index + 1] if index + 1 < len(logs) else None
         if following is None or log.end < following.previous_length:
@@ -360,8 +401,39 @@ def read_commits(directory, manifest, identity):
     return operations
 
 
-def read_operations(payload, count, name):
-    fields, operations = Bytes(payload, name), []
+def opened_groups(payload, log, sequence, manifest):
+    """A payload with the operations of keyed groups in the place of their records; None in the
+    place of one whose group is no more."""
+    fields, output = Bytes(payload, log.name), []
+    while not fields.is_at_end:
+        kind = fields.number(1)
+        if kind != 5:
+            parts = [fields.counted()] + ([fields.counted()] if kind == 1 else [])
+            output.append(bytes([kind]) + b"".join(counted(part) for part in parts))
+            continue
+        group, sealed = fields.varint(), fields.counted()
+        if group not in log.directory.groups:
+            require(group not in manifest.groups, f"{log.name}: the key of group {group} is missing")
+            output.append(None)
+            continue
+        seal = log.directory.seal(sealing.LOG, log.number, log.salt, group)
+        output.append(
+            unsealed(
+                log.name, sequence, "a part of a commit",
+                lambda: seal.record(sequence, group, sealed)))
+    return output
+
+
+def counted(data):
+    """Bytes with their length in front."""
+    length, prefix = len(data), b""
+    while length >= 0x80:
+        prefix, length = prefix + bytes([length & 0x7F | 0x80]), length >> 7
+    return prefix + bytes([length]) + data
+
+
+def read_operations(parts, count, name):
+    fields, operations = Bytes(b"".join(part or b"" for part in parts), name), []
     remarks = 0
     while not fields.is_at_end:
         kind = fields.number(1)
@@ -369,10 +441,16 @@ def read_operations(payload, count, name):
             fields.counted()
             remarks += 1
             continue
+        if kind == 6:
+            require(fields.varint() >> 19 == 1, f"{name}: an annotation of no group")
+            fields.counted()
+            continue
         require(kind in (1, 2), f"{name}: an operation of another kind")
         key = fields.counted()
         operations.append((key, fields.counted() if kind == 1 else None))
-    require(len(operations) == count and remarks <= 1, f"{name}: a commit has another count")
+    require(
+        (len(operations) == count or None in parts) and remarks <= 1,
+        f"{name}: a commit has another count")
     return operations
 
 
@@ -400,6 +478,7 @@ class Manifest:
         seal = directory.seal(sealing.MANIFEST, number, salt)
         self.name, self.floor, self.newest_log = name, None, None
         self.segments, self.values, self.dropped, self.named_logs = {}, {}, {}, {}
+        self.directory, self.groups = directory, set()
         offset, ordinal, chain, before = 64, 0, 0, None
         while True:
             edit = self.edit(data, offset, ordinal + 1, salt, seal, version)
@@ -445,8 +524,13 @@ class Manifest:
         if tag == 4:
             self.floor = (body.varint(), body.varint(), body.varint(), body.number(8, signed=True))
             self.newest_log = body.varint()
-        elif tag == 8:
-            segment = SegmentPlace(body)
+        elif tag == 22:
+            body.varint()
+            self.groups = set()
+            while not body.is_at_end:
+                self.groups.add(body.varint())
+        elif tag in (8, 24):
+            segment = SegmentPlace(body, self.directory, is_of_group=tag == 24)
             require(segment.key not in self.segments, f"{self.name}: a segment is added twice")
             self.segments[segment.key] = segment
         elif tag == 10:
@@ -456,9 +540,10 @@ class Manifest:
             number = body.varint()
             while not body.is_at_end:
                 self.dropped[body.varint()] = number
-        elif tag == 14:
+        elif tag in (14, 26):
             shard, number = body.varint(), body.varint()
-            self.values[number] = (shard, body.number(8), body.varint(), body.varint())
+            fields = (body.number(8), body.varint(), body.varint())
+            self.values[number] = (shard, *fields, body.varint() if tag == 26 else 0)
         elif tag == 16:
             _, number = body.varint(), body.varint()
             require(self.values.pop(number, None), f"{self.name}: no such value file to drop")
@@ -477,16 +562,32 @@ class Manifest:
 class SegmentPlace:
     """What the manifest says of a segment."""
 
-    def __init__(self, body):
+    def __init__(self, body, directory, is_of_group):
         self.shard, self.level, self.run = body.varint(), body.varint(), body.varint()
         self.number, self.salt, self.size = body.varint(), body.number(8), body.varint()
-        self.checksum = body.number(8)
-        self.least, self.greatest = body.counted(), body.counted()
+        self.checksum, self.group = body.number(8), 0
+        if is_of_group:
+            self.group = body.varint()
+            self.read_bounds(body.counted(), directory)
+        else:
+            self.least, self.greatest = body.counted(), body.counted()
         self.rows, self.tombstones, self.raw_bytes = body.varint(), body.varint(), body.varint()
         self.least_sequence, self.greatest_sequence = body.varint(), body.varint()
         for _ in range(body.varint()):
             body.varint()
             body.varint()
+
+    def read_bounds(self, sealed, directory):
+        """The keys of a keyed group's segment, where the group's key is here."""
+        self.least = self.greatest = None
+        if self.group not in directory.groups:
+            return
+        seal = directory.seal(sealing.BOUNDS, self.number, self.salt, self.group)
+        name = f"{self.number}.seg"
+        bounds = Bytes(
+            unsealed(name, 0, "the bounds", lambda: sealing.opened(seal.key, bytes(12), sealed)),
+            name)
+        self.least, self.greatest = bounds.counted(), bounds.rest()
 
     @property
     def key(self):
@@ -501,7 +602,7 @@ def unsealed(name, offset, what, body):
         raise Damage(f"{name}: {what} at {offset} was written without the key") from None
 
 
-def check_data_header(name, data, letters, number, salt, identity, shard, is_sealed):
+def check_data_header(name, data, letters, number, salt, identity, shard, is_sealed, group=0):
     """Checks the header that all data files have."""
     fields = Bytes(data[:64], name)
     require(fields.take(8) == magic(letters), f"{name}: this is no such file")
@@ -512,7 +613,7 @@ def check_data_header(name, data, letters, number, salt, identity, shard, is_sea
     require(fields.number(8) == salt, f"{name}: this is an older file of that number")
     require(fields.take(16) == identity, f"{name}: it is of another database")
     require(fields.number(4) == shard, f"{name}: it is of another shard")
-    fields.take(4)
+    require(fields.number(4) == group, f"{name}: it is of another group")
     require(fields.number(8) == placed(salt, 0, data[:56]), f"{name}: its header is damaged")
 
 
@@ -530,10 +631,10 @@ class Segment:
         self.data = data = directory.read(self.name)
         self.salt = place.salt
         require(len(data) == place.size, f"{self.name}: it has another size")
-        self.seal = directory.seal(sealing.SEGMENT, place.number, place.salt)
+        self.seal = directory.seal(sealing.SEGMENT, place.number, place.salt, place.group)
         check_data_header(
             self.name, data, b"ODS", place.number, place.salt, identity, place.shard,
-            self.seal is not None)
+            self.seal is not None, place.group)
         self.read_footer(identity)
         top = self.sections.get(1)
         require(top, f"{self.name}: it has no top")
@@ -682,11 +783,11 @@ def read_value(directory, manifest, identity, pointer):
     fields.end()
     name = f"{number}.val"
     require(number in manifest.values, f"{name}: the manifest does not know it")
-    shard, salt, size, _ = manifest.values[number]
+    shard, salt, size, _, group = manifest.values[number]
     data = directory.read(name)
     require(len(data) == size, f"{name}: it has another size")
-    seal = directory.seal(sealing.VALUES, number, salt)
-    check_data_header(name, data, b"ODV", number, salt, identity, shard, seal is not None)
+    seal = directory.seal(sealing.VALUES, number, salt, group)
+    check_data_header(name, data, b"ODV", number, salt, identity, shard, seal is not None, group)
     record = Bytes(data[offset : offset + 24 + stored_length], name)
     head = record.take(16)
     expected = record.number(8)
@@ -728,6 +829,7 @@ class Database:
         segments = [
             Segment(self.directory, place, self.identity)
             for place in self.manifest.segments.values()
+            if place.least is not None
         ]
         runs = {}
         for segment in segments:

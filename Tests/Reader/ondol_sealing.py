@@ -119,7 +119,7 @@ def derived(key, info):
     return hmac.digest(pseudorandom, info + b"\x01", hashlib.sha256)
 
 
-LOG, MANIFEST, SEGMENT, VALUES, PACK, CONTENT = 1, 2, 3, 4, 5, 6
+LOG, MANIFEST, SEGMENT, VALUES, PACK, CONTENT, BOUNDS = 1, 2, 3, 4, 5, 6, 7
 BLOCK, SECTION, VALUE, PIECE = 0, 1, 2, 3
 
 
@@ -149,6 +149,12 @@ class Keys:
         """Of the key before this one."""
         wrapping = derived(self.key, b"ondol older")
         return Keys(opened(wrapping, wrapped[:12], wrapped[12:], self.identity), self.identity)
+
+    def group(self, wrapped, group, first):
+        """A key of a keyed group, as it stands in the file of keys."""
+        context = self.identity + group.to_bytes(4, "little") + first.to_bytes(8, "little")
+        wrapping = derived(self.key, b"ondol older")
+        return Keys(opened(wrapping, wrapped[:12], wrapped[12:], context), self.identity)
 
     @staticmethod
     def given(secret, copy):
@@ -186,6 +192,11 @@ class FileKey:
         """The payload of a frame of a log or a manifest."""
         nonce = (offset // 8).to_bytes(4, "little") + header[44:48] + header[16:20]
         return opened(self.key, nonce, sealed, header[:40])
+
+    def record(self, sequence, group, sealed):
+        """What a commit says of a keyed group."""
+        context = sequence.to_bytes(8, "little") + group.to_bytes(4, "little")
+        return opened(self.key, sealed[:12], sealed[12:], context)
 
     def part(self, offset, number, chance, sealed, context=b""):
         """The digest or a frame of a pack's entry."""

@@ -209,6 +209,8 @@ private final class DerivingKey: MasterKey {
     else { return nil }
     return DerivingKey(Array(secret))
   }
+
+  func makeOther() -> any MasterKey { DerivingKey(DatabaseVault.randomBytes()) }
 }
 
 /// AES-256-GCM with the key of one file.

@@ -86,14 +86,25 @@ extension IndexDefinition {
   }
 }
 
+/// A link and the collections whose documents it is of.
+struct DeclaredLink: Sendable {
+  var pattern: CollectionPattern
+  var link: IndexDefinition
+  /// Whether its rows cannot be read, because the collection's own key is not here.
+  var isLocked: Bool
+}
+
 extension Rows {
   /// All links there are, with the patterns they belong to.
-  func links() throws(DatabaseError) -> [(pattern: CollectionPattern, link: IndexDefinition)] {
-    var links: [(CollectionPattern, IndexDefinition)] = []
+  func links() throws(DatabaseError) -> [DeclaredLink] {
+    var links: [DeclaredLink] = []
     for root in try catalog.directory.linkingRoots(in: self) {
-      guard let family = try catalog.family(root.text, in: self) else { continue }
+      guard let family = try catalog.listedFamily(root.text, in: self) else { continue }
+      let isLocked = catalog.keys.isLocked(family)
       for (pattern, entry) in family.collections {
-        for link in entry.links { links.append((pattern, link)) }
+        for link in entry.links {
+          links.append(DeclaredLink(pattern: pattern, link: link, isLocked: isLocked))
+        }
       }
     }
     return links

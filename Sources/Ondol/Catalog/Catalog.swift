@@ -137,11 +137,16 @@ final class Catalog: Sendable {
   /// Where collections of a group are; shared by all copies.
   let directory: GroupDirectory
 
+  /// The keys of root collections that have one of their own.
+  let keys: CollectionKeys
+
   /// - Parameter hasOtherWriters: whether somebody else writes the database, too or alone.
   init(
     clock: @escaping @Sendable () -> Int64, keepsChanges: Bool = false,
-    hasOtherWriters: Bool = false, tokenizers: [any SearchTokenizer] = []
+    hasOtherWriters: Bool = false, tokenizers: [any SearchTokenizer] = [],
+    keys: CollectionKeys = .none
   ) {
+    self.keys = keys
     self.tokenizers = OwnTokenizers(tokenizers)
     directory = GroupDirectory(isKept: !hasOtherWriters)
     pictures = Guarded(Pictures())
@@ -163,6 +168,7 @@ final class Catalog: Sendable {
     tokenizers = catalog.tokenizers
     unsettledIndexes = indexes
     directory = catalog.directory
+    keys = catalog.keys
   }
 
   /// Whether a query may read the index, once it is complete.
@@ -212,8 +218,17 @@ final class Catalog: Sendable {
 
   /// The family as it was when `rows` were taken. Nil when there was none.
   ///
+  /// Throws `.permissionDenied` when it has a key of its own that is not here.
+  ///
   /// - Complexity: one row is read; all of the family's when the picture is of another generation.
   func family(_ root: String, in rows: Rows) throws(DatabaseError) -> Family? {
+    let family = try listedFamily(root, in: rows)
+    if let family, keys.isLocked(family) { throw .locked(root) }
+    return family
+  }
+
+  /// The same for who reads none of its rows: its key need not be here.
+  func listedFamily(_ root: String, in rows: Rows) throws(DatabaseError) -> Family? {
     guard let bytes = try rows.row(CatalogKey.family(root)) else { return nil }
     let row: FamilyRow
     do throws(MalformedBytes) {
@@ -235,7 +250,7 @@ final class Catalog: Sendable {
     }
   }
 
-  /// Every family as it was when `rows` were taken.
+  /// Every family as it was when `rows` were taken, those among them whose keys are not here.
   func families(in rows: Rows) throws(DatabaseError) -> [Family] {
     var found: [(String, FamilyRow)] = []
     let prefix = CatalogKey.families
@@ -319,7 +334,12 @@ final class Catalog: Sendable {
     var family = reader.family
     family.readsSince = rows.snapshot.sequence
     family.knownAt = rows.snapshot.sequence
-    installLoaded(family)
+    if keys.isLocked(family) {
+      // No picture leads to its rows, so whoever wants them asks for the family.
+      forget(family, at: rows.snapshot.sequence)
+    } else {
+      installLoaded(family)
+    }
     return family
   }
 }
@@ -377,7 +397,7 @@ extension Database {
     }
   }
 
-  /// Every family as it is now.
+  /// Every family as it is now, those among them whose keys are not here.
   func families() async throws(DatabaseError) -> [Family] {
     try await read(try engineSnapshot()) { (rows) throws(DatabaseError) in
       try rows.catalog.families(in: rows)

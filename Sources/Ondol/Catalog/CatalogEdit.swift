@@ -60,7 +60,7 @@ struct CatalogEdit: Sendable {
         throw DatabaseError(catalog: error)
       }
     }
-    guard number < Keyspace.familyLimit else {
+    guard number < Keyspace.commonFamilyLimit else {
       throw DatabaseError(
         .resourceExhausted,
         "the database has had \(number - 1) root collections and can have no more", path: root)
@@ -70,6 +70,16 @@ struct CatalogEdit: Sendable {
     isNewFamily = true
     changesReading = true
     guardedKeys = [CatalogKey.family(root), key]
+  }
+
+  /// Begins with a family that is not there yet and has the key of a group that no family has.
+  init(newFamily root: String, inGroup group: UInt32, in rows: Rows) {
+    self.rows = rows
+    family = Family(
+      root: root, row: FamilyRow(number: group, generation: 0, nextMember: Keyspace.firstMember))
+    isNewFamily = true
+    changesReading = true
+    guardedKeys = [CatalogKey.family(root)]
   }
 
   /// The entry of a collection pattern, made when there is none, with the indexes its group has.
@@ -277,7 +287,8 @@ struct CatalogEdit: Sendable {
       family.row.generation += 1
       change(CatalogKey.family(family.root), family.row.bytes)
     }
-    if isNewFamily {
+    // The engine gives out the numbers of the others.
+    if isNewFamily, !family.hasOwnKey {
       var next: [UInt8] = []
       next.appendVarint(UInt64(family.row.number + 1))
       putRow(CatalogKey.nextFamily, next)

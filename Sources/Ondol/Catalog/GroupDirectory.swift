@@ -84,13 +84,20 @@ extension GroupDirectory.State {
 extension Catalog {
   /// The families with collections of this id, as they were when `rows` were taken.
   ///
+  /// Throws `.permissionDenied` when the key of one is not here.
+  ///
   /// - Complexity: one lookup for each; the first time, O(rows of the catalog).
   func families(
     withCollections id: ExactText, in rows: Rows
   ) throws(DatabaseError) -> [Family] {
     var families: [Family] = []
     for root in try directory.roots(of: id, in: rows) {
-      if let family = try family(root.text, in: rows) { families.append(family) }
+      guard let family = try listedFamily(root.text, in: rows) else { continue }
+      if keys.isLocked(family) {
+        guard family.collections.keys.contains(where: { $0.collectionID == id }) else { continue }
+        throw .locked(family.root)
+      }
+      families.append(family)
     }
     return families
   }

@@ -53,7 +53,8 @@ extension IndexField: CustomStringConvertible {
 struct IndexDefinition: Sendable, Hashable {
   enum State: Sendable, Hashable {
     /// Writes maintain the index, but documents older than it are missing from it behind `through`,
-    /// the key of the last document that was added; nil when none was.
+    /// the key of the last document that was added; nil when none was. Sealed where the collection
+    /// has a key of its own: see `lastBuilt`.
     case building(through: [UInt8]?)
     /// Every document is in it.
     case ready

@@ -6,6 +6,10 @@
 //   01, names of fields (list of texts), count of documents, documents
 //   02, root collection (text): it was dropped
 //   03, two lists of collection ids: the collections of the first pattern are those of the second
+//   04, as 01, and between count and documents for each its place among all that the commit changed
+//
+// A commit has one record, and one more for each collection with a key of its own: that is sealed
+// with this key and goes with it. What is left then stands in the order of the places.
 //
 // A document is its path (list of texts), a byte of flags (1 it was there, 2 it is there), and for
 // each of the two a row, with its length in front, whose symbols are the names by number.
@@ -15,7 +19,8 @@ internal import OndolEngine
 /// The bytes of a commit's annotation.
 enum ChangeRecord {
   enum Content {
-    case documents([DatabaseChange.Document])
+    /// In the order of their places.
+    case documents([(place: Int, document: DatabaseChange.Document)])
     case dropped(root: String)
     case renamed(CollectionRenaming)
   }
@@ -24,6 +29,7 @@ enum ChangeRecord {
     static let documents: UInt8 = 1
     static let dropped: UInt8 = 2
     static let renamed: UInt8 = 3
+    static let placedDocuments: UInt8 = 4
   }
 
   fileprivate enum Flag {
@@ -44,10 +50,12 @@ enum ChangeRecord {
     return bytes
   }
 
-  fileprivate static func head(names: [String], count: Int) -> [UInt8] {
-    var bytes = [Form.documents]
+  /// - Parameter places: the documents' places among all of the commit, where there are others.
+  fileprivate static func head(names: [String], count: Int, places: [Int]?) -> [UInt8] {
+    var bytes = [places == nil ? Form.documents : Form.placedDocuments]
     bytes.append(texts: names)
     bytes.appendVarint(count)
+    for place in places ?? [] { bytes.appendVarint(place) }
     return bytes
   }
 
@@ -55,6 +63,9 @@ enum ChangeRecord {
   static func read(_ bytes: [UInt8], in database: Database) throws(MalformedBytes) -> Content {
     var reader = ByteReader(bytes.bytes)
     switch try reader.byte() {
+    case Form.documents: return .documents(try documents(&reader, havePlaces: false, in: database))
+    case Form.placedDocuments:
+      return .documents(try documents(&reader, havePlaces: true, in: database))
     case Form.dropped:
       let names = try reader.texts()
       guard names.count == 1, reader.isAtEnd else {
@@ -68,17 +79,32 @@ enum ChangeRecord {
           CollectionPattern(pattern), CollectionPattern(target))
       else { throw MalformedBytes(at: 1, "no other name of a collection") }
       return .renamed(renaming)
-    case Form.documents:
-      let symbols = try SymbolTable(names: try reader.texts())
-      var documents: [DatabaseChange.Document] = []
-      for _ in 0..<(try reader.count(atMost: reader.remaining)) {
-        documents.append(try document(&reader, symbols, in: database))
-      }
-      guard reader.isAtEnd else { throw MalformedBytes(at: reader.offset, "more than documents") }
-      return .documents(documents)
     default:
       throw MalformedBytes(at: 0, "an unknown form")
     }
+  }
+
+  private static func documents(
+    _ reader: inout ByteReader, havePlaces: Bool, in database: Database
+  ) throws(MalformedBytes) -> [(place: Int, document: DatabaseChange.Document)] {
+    let symbols = try SymbolTable(names: try reader.texts())
+    let count = try reader.count(atMost: reader.remaining)
+    var places = Array(0..<count)
+    if havePlaces {
+      for index in places.indices {
+        let start = reader.offset
+        places[index] = try reader.count(atMost: Int(Int32.max))
+        guard index == 0 || places[index - 1] < places[index] else {
+          throw MalformedBytes(at: start, "documents out of order")
+        }
+      }
+    }
+    var documents: [(place: Int, document: DatabaseChange.Document)] = []
+    for place in places {
+      documents.append((place, try document(&reader, symbols, in: database)))
+    }
+    guard reader.isAtEnd else { throw MalformedBytes(at: reader.offset, "more than documents") }
+    return documents
   }
 
   private static func document(
@@ -110,18 +136,32 @@ enum ChangeRecord {
 }
 
 extension Batch {
-  /// Adds the record of what the commit changes.
-  mutating func annotate(changesOf documents: [WrittenDocument]) throws(DatabaseError) {
-    var writer = ChangeRecordWriter()
+  /// Adds the records of what the commit changes. That of a group with a key of its own is sealed
+  /// with it.
+  ///
+  /// - Parameter group: the group that a document's collection is in.
+  mutating func annotate(
+    changesOf documents: [WrittenDocument], in group: (WrittenDocument) -> UInt32?
+  ) throws(DatabaseError) {
+    var records: [(group: UInt32?, writer: ChangeRecordWriter)] = []
+    var place = 0
     for document in documents where document.isChanged {
+      let group = group(document)
+      let record = records.firstIndex { $0.group == group } ?? records.count
+      if record == records.count { records.append((group, ChangeRecordWriter())) }
       do throws(DatabaseError) {
-        try writer.add(document)
+        try records[record].writer.add(document, at: place)
       } catch {
         throw error.at(path: "\(document.path)")
       }
+      place += 1
     }
-    let (bytes, stamps) = writer.finish()
-    annotate(bytes.bytes, stamps: stamps)
+    // A commit that changes no document says so.
+    if records.isEmpty { records.append((nil, ChangeRecordWriter())) }
+    for record in records {
+      let (bytes, stamps) = record.writer.finish(havePlaces: records.count > 1)
+      annotate(bytes.bytes, stamps: stamps, of: record.group)
+    }
   }
 }
 
@@ -130,13 +170,14 @@ private struct ChangeRecordWriter {
   private var encoder = ValueEncoder(SymbolTable())
   private var documents: [UInt8] = []
   private var stamps: [(offset: Int, form: StampForm)] = []
-  private var count = 0
+  private var places: [Int] = []
 
-  mutating func add(_ document: WrittenDocument) throws(DatabaseError) {
+  /// - Parameter place: the document's among all that the commit changes.
+  mutating func add(_ document: WrittenDocument, at place: Int) throws(DatabaseError) {
     // A document whose time is over is still there for those who listen, until it is removed.
     let before = (document.shown ?? document.stored)?.all
     let after = document.after?.all
-    count += 1
+    places.append(place)
     documents.append(texts: document.path.segments)
     documents.append(
       (before == nil ? 0 : ChangeRecord.Flag.before) | (after == nil ? 0 : ChangeRecord.Flag.after))
@@ -156,8 +197,9 @@ private struct ChangeRecordWriter {
     }
   }
 
-  func finish() -> (bytes: [UInt8], stamps: [(offset: Int, form: StampForm)]) {
-    let head = ChangeRecord.head(names: encoder.symbols.names, count: count)
+  func finish(havePlaces: Bool) -> (bytes: [UInt8], stamps: [(offset: Int, form: StampForm)]) {
+    let head = ChangeRecord.head(
+      names: encoder.symbols.names, count: places.count, places: havePlaces ? places : nil)
     return (head + documents, stamps.map { (head.count + $0.offset, $0.form) })
   }
 }

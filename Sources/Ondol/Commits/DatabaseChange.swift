@@ -60,22 +60,15 @@ public struct DatabaseChange: Sendable, Hashable {
 }
 
 extension DatabaseChange {
-  /// What a commit said in the log; nil when it changed no document.
+  /// What a commit said in the log; nil when it changed no document, or only such as nobody can
+  /// read any more because the keys of their collections are gone.
   init?(_ commit: LoggedCommit, in database: Database) throws(DatabaseError) {
-    guard let annotation = commit.annotation else { return nil }
-    let content: ChangeRecord.Content
-    do throws(MalformedBytes) {
-      content = try ChangeRecord.read(annotation, in: database)
-    } catch {
-      throw DatabaseError(
-        .dataLoss,
-        "what commit \(commit.point.sequence.rawValue) changed is damaged in the log at"
-          + " \(error.offset): \(error.reason); read everything anew and go on from there")
-    }
+    guard let content = try Self.content(of: commit, in: database) else { return nil }
     token = ChangeToken(identity: database.engine.identity, point: commit.point)
     time = Timestamp(unchecked: commit.point.time)
     switch content {
-    case .documents(let documents):
+    case .documents(let placed):
+      let documents = placed.map(\.document)
       guard !documents.allSatisfy(\.isOfMigrations) else { return nil }
       self.documents = documents.filter { $0.storagePath == nil && !$0.isOfMigrations }
       objects = documents.compactMap { Object($0, in: database) }
@@ -92,6 +85,29 @@ extension DatabaseChange {
       droppedCollection = nil
       renamedCollection = RenamedCollection(renaming)
     }
+  }
+}
+
+extension DatabaseChange {
+  /// All that the records of a commit say; nil when there is none.
+  private static func content(
+    of commit: LoggedCommit, in database: Database
+  ) throws(DatabaseError) -> ChangeRecord.Content? {
+    var documents: [(place: Int, document: Document)] = []
+    for annotation in commit.annotations {
+      do throws(MalformedBytes) {
+        let content = try ChangeRecord.read(annotation, in: database)
+        guard case .documents(let more) = content else { return content }
+        documents += more
+      } catch {
+        throw DatabaseError(
+          .dataLoss,
+          "what commit \(commit.point.sequence.rawValue) changed is damaged in the log at"
+            + " \(error.offset): \(error.reason); read everything anew and go on from there")
+      }
+    }
+    if commit.annotations.isEmpty { return nil }
+    return .documents(documents.sorted { $0.place < $1.place })
   }
 }
 

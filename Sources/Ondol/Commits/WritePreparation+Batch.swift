@@ -66,7 +66,9 @@ extension WritePreparation {
     guarded.guardUnchanged(in: &assembly.batch)
     assembly.batch.note = CommitNote(.documents(written), tree: nodes)
     if rows.catalog.keepsChanges, !written.isEmpty {
-      try assembly.batch.annotate(changesOf: written)
+      try assembly.batch.annotate(changesOf: written) { document in
+        collections.entry(of: document.collection)?.keyspace.keyedGroup
+      }
     }
     let consequences = CommitConsequences(
       edits: changeCatalog(&assembly.batch), firstEnd: assembly.firstEnd,

@@ -4,7 +4,7 @@
 internal import OndolEngine
 
 extension Rows {
-  /// Shows the key of each row that holds the content, until `visit` says that it has seen enough.
+  /// Shows the name of each row that holds the content, until `visit` says that it has seen enough.
   /// Those in keyspaces that were dropped are among them.
   func forEachHolder(
     of digest: BlobDigest, _ visit: ([UInt8]) throws(DatabaseError) -> Bool
@@ -27,50 +27,49 @@ extension Rows {
   }
 }
 
-/// Tells documents by the keys of their rows.
+/// Tells documents by the keys of their rows, or by what stands for these in rows of others.
 struct RowNamer {
   private let rows: Rows
   /// The patterns of documents' keyspaces that were asked for.
-  private var patterns: [UInt32: CollectionPattern?] = [:]
+  private var patterns: [Keyspace: CollectionPattern?] = [:]
 
   init(_ rows: Rows) {
     self.rows = rows
   }
 
-  /// What the row stands for; nil when its keyspace is no more.
+  /// What the row stands for; nil when its keyspace is no more. Of a document in a collection with
+  /// a key of its own only the collection is told.
   mutating func name(of key: [UInt8]) throws(DatabaseError) -> String? {
-    guard key.count > Keyspace.prefixLength else { return nil }
-    let keyspace = UInt32(truncatingIfNeeded: key.prefix(4).reduce(0) { $0 << 8 | UInt64($1) })
-    if keyspace == DerivedRows.keyspace.rawValue {
+    guard key.count > Keyspace.prefixLength, let keyspace = Keyspace(of: key) else { return nil }
+    if keyspace == DerivedRows.keyspace {
       let (parent, name) = try DerivedRows.parse(key.bytes)
       return "'\(name)' of \(parent.hex)"
     }
-    if keyspace < Keyspace.familyCapacity {
+    if keyspace.rawValue < Keyspace.familyCapacity {
       return "/" + String(decoding: key.dropFirst(4), as: UTF8.self)
     }
     guard let pattern = try pattern(of: keyspace) else { return nil }
+    if keyspace.keyedGroup != nil { return "a document of \(pattern)" }
     let ids = try DocumentKey.ids(in: key.bytes, ancestorCount: pattern.ancestorCount)
     return DocumentPath(unchecked: zip(pattern.collectionIDs, ids).flatMap { [$0, $1] }).name
   }
 
   /// Whether the row's keyspace is still there.
   mutating func isLive(_ key: [UInt8]) throws(DatabaseError) -> Bool {
-    guard key.count > Keyspace.prefixLength else { return false }
-    let keyspace = UInt32(truncatingIfNeeded: key.prefix(4).reduce(0) { $0 << 8 | UInt64($1) })
-    if keyspace < Keyspace.familyCapacity { return true }
+    guard key.count > Keyspace.prefixLength, let keyspace = Keyspace(of: key) else { return false }
+    if keyspace.rawValue < Keyspace.familyCapacity { return true }
     return try pattern(of: keyspace) != nil
   }
 
   /// The pattern of the document whose row has the key; nil when it is no document's.
   mutating func pattern(ofRow key: [UInt8]) throws(DatabaseError) -> CollectionPattern? {
-    guard key.count > Keyspace.prefixLength else { return nil }
-    return try pattern(
-      of: UInt32(truncatingIfNeeded: key.prefix(4).reduce(0) { $0 << 8 | UInt64($1) }))
+    guard key.count > Keyspace.prefixLength, let keyspace = Keyspace(of: key) else { return nil }
+    return try pattern(of: keyspace)
   }
 
-  private mutating func pattern(of keyspace: UInt32) throws(DatabaseError) -> CollectionPattern? {
+  private mutating func pattern(of keyspace: Keyspace) throws(DatabaseError) -> CollectionPattern? {
     if let known = patterns[keyspace] { return known }
-    let pattern = try rows.pattern(of: Keyspace(rawValue: keyspace))
+    let pattern = try rows.pattern(of: keyspace)
     patterns[keyspace] = .some(pattern)
     return pattern
   }

@@ -51,14 +51,16 @@ struct ContentHolding: Sendable {
   func settle(into batch: inout Batch, _ rows: Rows) throws(DatabaseError) {
     let pending = ContentRelease.pending
     for hold in removed {
-      batch.delete(ContentKey.holder(hold.digest, hold.row).bytes)
+      let name = try rows.catalog.keys.name(ofRow: hold.row)
+      batch.delete(ContentKey.holder(hold.digest, name).bytes)
       batch.put(
         ContentKey.release(hold.digest).bytes, pending.bytes,
         stamps: ContentRelease.stamps)
     }
     let nothing: [UInt8] = []
     for hold in added {
-      batch.put(ContentKey.holder(hold.digest, hold.row).bytes, nothing.bytes)
+      let name = try rows.catalog.keys.name(ofRow: hold.row)
+      batch.put(ContentKey.holder(hold.digest, name).bytes, nothing.bytes)
     }
     for digest in Set(added.map(\.digest)) { try takeHold(of: digest, &batch, rows) }
   }

@@ -4,7 +4,8 @@
 //
 //   keyspace 1   digest            -> location: where the bytes are
 //   keyspace 2   digest            -> lease: until when the content stays without a holder
-//   keyspace 3   digest ++ holder  -> nothing; the holder is a row, and this is its key
+//   keyspace 3   digest ++ holder  -> nothing; the holder is a row, and this is its key, or of a
+//                                     collection with a key of its own what stands for it
 //   keyspace 4   digest            -> release: the commit that took a holder away last, its time
 //
 // A content is stored as long as it has a location. A holder's row is written in the commit that
@@ -24,9 +25,9 @@ enum ContentKey {
   static func lease(_ digest: BlobDigest) -> [UInt8] { key(leases, digest) }
   static func release(_ digest: BlobDigest) -> [UInt8] { key(releases, digest) }
 
-  /// - Parameter row: the key of the row that holds the content.
-  static func holder(_ digest: BlobDigest, _ row: [UInt8]) -> [UInt8] {
-    key(holders, digest, room: row.count) + row
+  /// - Parameter name: the row that holds the content, as `CollectionKeys.name(ofRow:)` has it.
+  static func holder(_ digest: BlobDigest, _ name: [UInt8]) -> [UInt8] {
+    key(holders, digest, room: name.count) + name
   }
 
   /// The rows of all holders of a content.
@@ -53,7 +54,7 @@ enum ContentKey {
     throw DatabaseError(.dataLoss, "the key of a content's row is damaged")
   }
 
-  /// The key of the row that holds, from the key of a holder's row.
+  /// The name of the row that holds, from the key of a holder's row.
   static func holdingRow(in key: RawSpan) -> [UInt8] {
     let length = Keyspace.prefixLength + BlobDigest.length
     return key.byteCount < length ? [] : key.extracting(droppingFirst: length).array

@@ -102,9 +102,9 @@ struct HolderChanges {
     let links = try rows.links()
     batch.guardUnchanged(prefix: CatalogKey.families)
     for path in deleted {
-      if let document = try linker(of: path, among: links, rows, &batch).document {
-        throw Self.linked(path, by: document)
-      }
+      let found = try linker(of: path, among: links, rows, &batch)
+      if let document = found.document { throw Self.linked(path, by: document) }
+      if let locked = found.locked { throw .locked(locked) }
     }
     var gone: [String] = []
     for path in unlinked where linkers[path] == nil && object(path.text) == .untouched {
@@ -115,25 +115,30 @@ struct HolderChanges {
   }
 
   /// A document that still links the path after this commit. Unknown when none is found, and
-  /// a link is not built yet.
+  /// a link is not built yet, or that of a collection whose key is not here.
   private func linker(
-    of path: String, among links: [(pattern: CollectionPattern, link: IndexDefinition)],
-    _ rows: Rows, _ batch: inout Batch
-  ) throws(DatabaseError) -> (document: DocumentPath?, isUnknown: Bool) {
-    if let document = linkers[ExactText(path)] { return (document, false) }
+    of path: String, among links: [DeclaredLink], _ rows: Rows, _ batch: inout Batch
+  ) throws(DatabaseError) -> (document: DocumentPath?, isUnknown: Bool, locked: String?) {
+    if let document = linkers[ExactText(path)] { return (document, false, nil) }
     var isUnknown = false
-    for (pattern, link) in links where link.kind.mayLink(path) {
+    var locked: String?
+    for declared in links where declared.link.kind.mayLink(path) {
+      let (pattern, link) = (declared.pattern, declared.link)
       if link.state != .ready { isUnknown = true }
+      guard !declared.isLocked else {
+        (isUnknown, locked) = (true, pattern.root)
+        continue
+      }
       let prefix = link.linkPrefix(of: path)
       batch.guardUnchanged(prefix: prefix)
       var walk = RangeWalk(rows, [KeyRange(prefix: prefix)])
       while try walk.next() {
         let key = walk.cursor.key.array
         if deletedRows.contains(key), !putRows.contains(key) { continue }
-        return (try pattern.document(inTail: key[prefix.count...]), false)
+        return (try pattern.document(inTail: key[prefix.count...]), false, nil)
       }
     }
-    return (nil, isUnknown)
+    return (nil, isUnknown, locked)
   }
 
   private static func linked(_ path: String, by document: DocumentPath) -> DatabaseError {

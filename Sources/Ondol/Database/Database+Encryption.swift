@@ -101,13 +101,15 @@ extension Database {
   ///
   /// - Parameter progress: called from time to time, and once at the end, on the caller's actor.
   /// - Throws: `.failedPrecondition` when the database is not encrypted, is open for reading only,
-  ///   or is closed; otherwise as `encrypt(with:progress:)`.
+  ///   or is closed, and when a collection has a key of its own: nobody could erase it any more by
+  ///   dropping the collection; otherwise as `encrypt(with:progress:)`.
   /// - Complexity: O(bytes in the database), all of which are read and written once.
   public func decrypt(
     progress: (EncryptionProgress) -> Void = { _ in }
   ) async throws(DatabaseError) {
     try await changeKeys(.decrypting, progress) { (database) async throws(DatabaseError) in
       try database.refuseInTheClear()
+      try await database.refuseCollectionsWithOwnKeys()
       try await rethrowing { () async throws(EngineError) in
         try await database.engine.beginKeyChange(to: nil)
       }
@@ -117,8 +119,8 @@ extension Database {
 
   /// Exchanges the key that the files are sealed with, which the app never sees, and has these keys
   /// open the database from the beginning of this on. When it returns, who once had the old key, or
-  /// one that opened the database, can read nothing of it. For the rest as
-  /// `encrypt(with:progress:)`.
+  /// one that opened the database, can read nothing of it. Collections with keys of their own get
+  /// other keys, too. For the rest as `encrypt(with:progress:)`.
   ///
   /// - Parameters:
   ///   - keys: 1 to 4 keys; the same as before, or others.

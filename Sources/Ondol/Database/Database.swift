@@ -76,7 +76,7 @@ public final class Database: Sendable {
     let keepsChanges = engine.isOnStore ? engine.keepsHistory : options.changeRetention != nil
     catalog = Catalog(
       clock: environment.now, keepsChanges: keepsChanges, hasOtherWriters: engine.hasOtherWriters,
-      tokenizers: options.tokenizers)
+      tokenizers: options.tokenizers, keys: CollectionKeys(of: engine))
     contents = ContentStore(
       engine: engine, catalog: catalog, options: options, environment: environment)
     observers = Observers(engine, audience)

@@ -125,7 +125,9 @@ struct CatalogCheck: Sendable {
 
   private mutating func compareFamilies() {
     for (number, family) in families.sorted(by: { $0.key < $1.key }) {
-      if number == 0 || UInt64(number) >= nextFamily ?? 0 {
+      // The engine gives out the numbers of the others.
+      let isCounted = number < Keyspace.commonFamilyLimit
+      if number == 0 || isCounted && UInt64(number) >= nextFamily ?? 0 {
         note(
           "its number is \(number), and the next to be given out is \(nextFamily ?? 0)",
           family.root)
@@ -171,21 +173,25 @@ struct CatalogCheck: Sendable {
   /// Looks for rows in keyspaces that have not been given out yet.
   private mutating func lookBeyondCounters() throws(DatabaseError) {
     for (number, family) in families.sorted(by: { $0.key < $1.key })
-    where family.row.nextMember < Keyspace.familyCapacity {
+    where family.row.nextMember < Keyspace.familyCapacity
+      && !rows.catalog.keys.isLocked(family: number)
+    {
       let first = Keyspace(family: number, member: family.row.nextMember)
       let last = Keyspace(family: number, member: Keyspace.familyCapacity - 1)
       let range = KeyRange(lower: first.prefix, upper: last.prefix + [0xff])
       try lookForRows(in: range, family.root)
     }
-    guard let nextFamily, nextFamily < UInt64(Keyspace.familyLimit) else { return }
+    let limit = Keyspace.commonFamilyLimit
+    guard let nextFamily, nextFamily < UInt64(limit) else { return }
     // As many families as there are shards are in all of them, and a cursor stays in its shard.
-    let end = min(UInt64(Keyspace.familyLimit), nextFamily + UInt64(shards))
+    let end = min(UInt64(limit), nextFamily + UInt64(shards))
+    let upper = Keyspace(family: limit, member: 0).prefix
     for number in UInt32(nextFamily)..<UInt32(end) {
       // Behind the mirror, which is there before there is a first family.
       let first = max(
         Keyspace(family: number, member: 0).rawValue, Keyspace.mirror.rawValue + 1)
       let lower = Keyspace(rawValue: first).prefix
-      try lookForRows(in: KeyRange(lower: lower, upper: [0xff, 0xff, 0xff, 0xff, 0xff]), nil)
+      try lookForRows(in: KeyRange(lower: lower, upper: upper), nil)
     }
   }
 

@@ -28,8 +28,14 @@ extension Database {
   /// power cut or a cancelled task there is no database at `path`, though perhaps an empty
   /// directory.
   ///
+  /// Collections that were created with `CollectionReference.createWithOwnKey()` are copied sealed,
+  /// and their keys are not: dropping one erases it from such copies, too. In the copy calls that
+  /// have to do with its documents throw `.permissionDenied`.
+  ///
   /// - Parameters:
   ///   - path: a new or an empty directory, in one that is there.
+  ///   - withKeys: whether the keys of collections are copied, too, in the file `KEYS`. Who keeps
+  ///     such a copy keeps the collections, whatever is dropped later.
   ///   - progress: called from time to time.
   /// - Throws: `.alreadyExists` when the directory holds anything, `.notFound` when the one around
   ///   it is missing, `.dataLoss` when a file is damaged (salvage what is left), `.cancelled`,
@@ -37,21 +43,22 @@ extension Database {
   ///   `.resourceExhausted`, `.permissionDenied` or `.internal` when the system refuses.
   /// - Complexity: O(bytes of files).
   public func backup(
-    to path: String, progress: (BackupProgress) -> Void = { _ in }
+    to path: String, withKeys: Bool = false, progress: (BackupProgress) -> Void = { _ in }
   ) async throws(DatabaseError) {
     try refuseInTransaction("backup")
     let isInMemory = environment.fileSystem is MemoryFileSystem
     try await backup(
-      to: path, in: isInMemory ? DiskFileSystem() : environment.fileSystem, progress: progress)
+      to: path, in: isInMemory ? DiskFileSystem() : environment.fileSystem, withKeys: withKeys,
+      progress: progress)
   }
 
   /// Copies the database into a file system of the caller's choice.
   package func backup(
-    to path: String, in fileSystem: any FileSystem,
+    to path: String, in fileSystem: any FileSystem, withKeys: Bool = false,
     progress: (BackupProgress) -> Void = { _ in }
   ) async throws(DatabaseError) {
     try await rethrowing { () async throws(EngineError) in
-      try await engine.backUp(to: path, in: fileSystem) { done, total in
+      try await engine.backUp(to: path, in: fileSystem, withKeys: withKeys) { done, total in
         progress(BackupProgress(completedBytes: done, totalBytes: total))
       }
     }
@@ -66,14 +73,19 @@ extension Database {
   /// - Parameters:
   ///   - receive: gets the archive, piece by piece, a megabyte at most each. What it throws ends
   ///     the backup and is thrown on.
+  ///   - withKeys: as of `backup(to:withKeys:progress:)`.
   ///   - progress: called from time to time.
-  /// - Throws: a `DatabaseError`, as `backup(to:progress:)` does, or what `receive` throws.
+  /// - Throws: a `DatabaseError`, as `backup(to:withKeys:progress:)` does, or what `receive`
+  ///   throws.
   /// - Complexity: O(bytes of files).
   public func backup(
-    into receive: ([UInt8]) async throws -> Void, progress: (BackupProgress) -> Void = { _ in }
+    into receive: ([UInt8]) async throws -> Void, withKeys: Bool = false,
+    progress: (BackupProgress) -> Void = { _ in }
   ) async throws {
     try refuseInTransaction("backup")
-    let backup = try rethrowing { () throws(EngineError) in try engine.beginBackup() }
+    let backup = try rethrowing { () throws(EngineError) in
+      try engine.beginBackup(withKeys: withKeys)
+    }
     do {
       var archive = TarArchive(time: now() / 1_000_000)
       try await receive(archive.directory())

@@ -104,25 +104,36 @@ extension Database {
     }
     findings.append(mirrorCheck.findings.findings)
     try await checkTree(rows, &findings)
+    var holders: [Keyspace: Int] = [:]
     for root in catalogCheck.roots {
       for var check in await collectionChecks(of: root, snapshot, &findings) {
         try await snapshot.run(&check, &findings) { check in
           state.documents += check.takeCount()
           progress(state)
         }
+        holders[check.keyspace] = check.holders
         for var words in check.wordsChecks { try await snapshot.run(&words, &findings) }
       }
     }
     try await checkContents(snapshot, &findings)
-    try await checkHolders(of: snapshot, &findings)
+    try await checkHolders(of: snapshot, holders, &findings)
   }
 
   /// Checks the rows that say who holds what.
+  ///
+  /// - Parameter holders: how many there are of the documents in each keyspace.
   private func checkHolders(
-    of snapshot: Snapshot, _ findings: inout FindingList
+    of snapshot: Snapshot, _ holders: [Keyspace: Int], _ findings: inout FindingList
   ) async throws(DatabaseError) {
     var check = HolderCheck(Rows(snapshot, catalog, mayBlock: true))
     try await snapshot.run(&check, &findings)
+    let walked = check
+    check = try await snapshot.readBlocking { () throws(DatabaseError) in
+      var compared = walked
+      try compared.compare(with: holders)
+      return compared
+    }
+    findings.append(check.takeFindings())
     var derived = DerivedCheck(Rows(snapshot, catalog, mayBlock: true))
     try await snapshot.run(&derived, &findings)
   }
@@ -141,10 +152,15 @@ extension Database {
   ) async -> [CollectionCheck] {
     do throws(DatabaseError) {
       // The rows are in question, so no picture of them counts.
-      let catalog = Catalog(clock: environment.now, tokenizers: options.tokenizers)
+      let catalog = Catalog(
+        clock: environment.now, tokenizers: options.tokenizers, keys: self.catalog.keys)
       let rows = Rows(snapshot, catalog, mayBlock: true)
       let family = try await snapshot.readBlocking { () throws(DatabaseError) in
-        try catalog.family(root, in: rows)
+        try catalog.listedFamily(root, in: rows)
+      }
+      if let family, catalog.keys.isLocked(family) {
+        findings.append(Finding(locked: root))
+        return []
       }
       let collections = (family?.collections ?? [:]).filter { !$0.key.collectionIDs.isEmpty }
       return collections.map { pattern, entry in
@@ -179,6 +195,14 @@ extension Checkup {
 }
 
 extension Finding {
+  /// A collection that cannot be looked at.
+  init(locked root: String) {
+    self.init(
+      .warning, .document,
+      "it has a key of its own, which is not here: its documents and indexes were not looked at",
+      collection: root, hint: "check it where the file KEYS is beside the others")
+  }
+
   /// What reading a row came to.
   init(
     _ error: DatabaseError, _ kind: Kind, collection: String? = nil, id: String? = nil

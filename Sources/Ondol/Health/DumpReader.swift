@@ -27,13 +27,22 @@ package struct DumpReader: Sendable {
 
   // MARK: - What is declared
 
-  /// All patterns, storage paths first, the others in order; those too that have no documents.
+  /// The collections at the top whose own keys are not here, in order: nothing of them is shown.
+  package func lockedCollections() async throws(DatabaseError) -> [String] {
+    try await read { (rows) throws(DatabaseError) in
+      try rows.catalog.families(in: rows).filter { rows.catalog.keys.isLocked($0) }.map(\.root)
+        .sorted { $0.compareBytes($1) < 0 }
+    }
+  }
+
+  /// All patterns in order; those too that have no documents.
   package func collections() async throws(DatabaseError) -> [DumpedCollection] {
     try await read { (rows) throws(DatabaseError) in
       var found: [DumpedCollection] = []
-      for family in try rows.catalog.families(in: rows) {
+      for family in try rows.catalog.families(in: rows) where !rows.catalog.keys.isLocked(family) {
         for (pattern, entry) in family.collections {
           var collection = DumpedCollection(pattern: pattern.collectionIDs)
+          collection.hasOwnKey = family.hasOwnKey
           collection.indexes = entry.allIndexes.filter { !$0.kind.isOfEnds }
             .map { DumpedIndex($0.kind) }
             .sorted { $0.name.compareBytes($1.name) < 0 }
@@ -43,10 +52,7 @@ package struct DumpReader: Sendable {
           found.append(collection)
         }
       }
-      return found.sorted { left, right in
-        left.isStorage != right.isStorage
-          ? left.isStorage : ValueOrder.compareSegments(left.pattern, right.pattern) < 0
-      }
+      return found.sorted { $0.comes(before: $1) }
     }
   }
 

@@ -28,6 +28,8 @@ package struct DumpedCollection: Sendable {
   package var timeToLive: [String]?
   /// Which documents have which schema, as stored; nil when all have the first.
   package var schema: [UInt8]?
+  /// Whether it has a key of its own, with the collection at the top.
+  package var hasOwnKey = false
   /// Nil in what a dump says.
   var entry: CollectionEntry?
 
@@ -41,8 +43,18 @@ package struct DumpedCollection: Sendable {
   /// The pattern of storage paths.
   package static let storage = DumpedCollection(pattern: [StorageRows.root])
 
+  /// Whether it stands before another: storage paths come first, and last those with keys of their
+  /// own, each of these in the order of their ids.
+  func comes(before other: DumpedCollection) -> Bool {
+    if isStorage != other.isStorage { return isStorage }
+    if hasOwnKey != other.hasOwnKey { return other.hasOwnKey }
+    return ValueOrder.compareSegments(pattern, other.pattern) < 0
+  }
+
   /// Whether anything but documents is to be said.
-  package var isDeclared: Bool { !indexes.isEmpty || timeToLive != nil || schema != nil }
+  package var isDeclared: Bool {
+    !indexes.isEmpty || timeToLive != nil || schema != nil || hasOwnKey
+  }
 }
 
 /// A document with everything that is stored of it.

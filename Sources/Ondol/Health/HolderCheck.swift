@@ -3,7 +3,8 @@
 // are documents, so they are among them; rows of links are checked as those of indexes are.
 //
 // A CollectionCheck asks for each document it walks whether its contents' rows are there. The walk
-// over the rows here finds those that are too many, in steps as there.
+// over the rows here finds those that are too many, in steps as there. Of collections with keys of
+// their own no row leads to its document: there the rows are counted.
 
 internal import OndolEngine
 
@@ -18,6 +19,8 @@ struct HolderCheck: RowCheck {
   var isDone = false
   /// The content looked up last, which mostly is the next one, too.
   private var known: (digest: BlobDigest, isStored: Bool)?
+  /// The rows of collections with keys of their own, by their documents' keyspaces.
+  private var counts: [Keyspace: Int] = [:]
 
   init(_ rows: Rows) {
     self.rows = rows
@@ -30,7 +33,9 @@ struct HolderCheck: RowCheck {
     let holder = ContentKey.holdingRow(in: key.bytes)
     // Of a collection that was dropped: swept by the reclaimer.
     guard try namer.isLive(holder) else { return }
-    guard try rows.contents(ofRow: holder, &namer).contains(digest) else {
+    if let keyspace = Keyspace(of: holder), keyspace.keyedGroup != nil {
+      counts[keyspace, default: 0] += 1
+    } else if try !rows.contents(ofRow: holder, &namer).contains(digest) {
       return try note("it is said to hold the content \(digest.hex), and does not", holder)
     }
     if known?.digest != digest {
@@ -42,8 +47,28 @@ struct HolderCheck: RowCheck {
   }
 
   private mutating func note(_ message: String, _ holder: [UInt8]) throws(DatabaseError) {
+    guard let pattern = try namer.pattern(ofRow: holder), Keyspace(of: holder)?.keyedGroup != nil
+    else {
+      findings.append(Finding(message, of: try namer.document(of: holder), .holder))
+      return
+    }
     findings.append(
-      Finding(message, of: try namer.document(of: holder), .holder))
+      Finding(
+        .error, .holder, message, collection: pattern.description, hint: Finding.damageHint))
+  }
+
+  /// Notes where there are more rows than documents give.
+  ///
+  /// - Parameter holders: how many these give, by the documents' keyspaces.
+  mutating func compare(with holders: [Keyspace: Int]) throws(DatabaseError) {
+    for (keyspace, count) in counts.sorted(by: { $0.key < $1.key }) {
+      guard let expected = holders[keyspace], count > expected else { continue }
+      findings.append(
+        Finding(
+          .error, .holder,
+          "\(count - expected) contents are said to be held by documents of it, and are not",
+          collection: try rows.pattern(of: keyspace)?.description, hint: Finding.damageHint))
+    }
   }
 }
 
@@ -70,9 +95,12 @@ extension Rows {
 }
 
 extension RowNamer {
-  /// The document whose row has the key; nil when it is no document's.
+  /// The document whose row has the key; nil when it is no document's, or that of a collection with
+  /// a key of its own, in the place of which a name stands.
   mutating func document(of key: [UInt8]) throws(DatabaseError) -> DocumentPath? {
-    guard let pattern = try pattern(ofRow: key) else { return nil }
+    guard Keyspace(of: key)?.keyedGroup == nil, let pattern = try pattern(ofRow: key) else {
+      return nil
+    }
     let ids = try DocumentKey.ids(in: key.bytes, ancestorCount: pattern.ancestorCount)
     return DocumentPath(unchecked: zip(pattern.collectionIDs, ids).flatMap { [$0, $1] })
   }

@@ -18,7 +18,7 @@ extension Database {
   /// are not.
   func rebuildHolders() async throws(DatabaseError) -> [LostContent] {
     var lost: [LostContent] = []
-    for family in try await families() {
+    for family in try await families() where !catalog.keys.isLocked(family) {
       for (pattern, entry) in family.collections {
         var behind: [UInt8]?
         repeat {
@@ -71,7 +71,7 @@ extension Database {
           step.lost.append(LostContent(document: document, digest: digest))
         } else {
           batch.guardUnchanged(location.bytes)
-          let holder = ContentKey.holder(digest, key)
+          let holder = ContentKey.holder(digest, try rows.catalog.keys.name(ofRow: key))
           batch.put(holder.bytes, nothing.bytes)
         }
       }

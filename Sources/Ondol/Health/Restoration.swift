@@ -22,7 +22,11 @@ package final class Restoration: @unchecked Sendable {
 
   private let target: RestorationTarget
   private var collections: [Collection] = []
+  private var lastDeclared: DumpedCollection?
   private var families: [(root: String, row: FamilyRow)] = []
+  private var roots: Set<ExactText> = []
+  /// The number that the next family without a key of its own gets.
+  private var nextFamily: UInt32 = 1
   private var groups: [SalvagedRow] = []
   /// The place of the collection whose documents come.
   private var current: Int?
@@ -79,27 +83,34 @@ package final class Restoration: @unchecked Sendable {
 
   // MARK: - What is declared
 
-  /// Declares a pattern, storage paths first and the others in order.
-  package func declare(_ collection: DumpedCollection) throws(DatabaseError) {
+  /// Declares a pattern; they come in order. Answers whether it has a key of its own when it is to
+  /// have one: not where the database is in the clear.
+  @discardableResult
+  package func declare(_ collection: DumpedCollection) throws(DatabaseError) -> Bool {
     let pattern = CollectionPattern(collection.pattern)
-    if let last = collections.last, last.pattern != CollectionPattern([StorageRows.root]),
-      ValueOrder.compareSegments(last.pattern.collectionIDs, collection.pattern) >= 0
-    {
-      throw Self.refusal("the collections are not in order")
+    if let last = lastDeclared, !last.comes(before: collection) {
+      throw Self.refusal(
+        collection.isStorage && !last.isStorage
+          ? "storage paths come first" : "the collections are not in order")
     }
+    lastDeclared = collection
     let isOfMigrations = pattern == MigrationRows.pattern
     if !collection.isStorage, !isOfMigrations {
       // As an app's collection is checked, with an id that any document may have between two.
       _ = try CollectionPath(
         segments: Array(collection.pattern.map { [$0] }.joined(separator: ["x"])))
-    } else if collection.isStorage, !collections.isEmpty {
-      throw Self.refusal("storage paths come first")
+    } else if collection.hasOwnKey {
+      throw Self.refusal("\(pattern) cannot have a key of its own")
     }
-    var declared = Collection(pattern: pattern, keyspace: try takeKeyspace(pattern.root))
+    let hasOwnKey = collection.hasOwnKey && target.makesKeys
+    func takeKeyspace() throws(DatabaseError) -> Keyspace {
+      try self.takeKeyspace(pattern.root, hasOwnKey: hasOwnKey)
+    }
+    var declared = Collection(pattern: pattern, keyspace: try takeKeyspace())
     for index in collection.indexes {
       declared.indexes.append(
         IndexDefinition(
-          keyspace: try takeKeyspace(pattern.root), documents: declared.keyspace,
+          keyspace: try takeKeyspace(), documents: declared.keyspace,
           kind: try Self.kind(index), state: .building(through: nil)))
     }
     if let names = collection.timeToLive { _ = try FieldPath(names).names() }
@@ -116,6 +127,7 @@ package final class Restoration: @unchecked Sendable {
     declared.timeToLive = collection.timeToLive
     declared.schema = collection.schema
     collections.append(declared)
+    return hasOwnKey
   }
 
   /// Declares the indexes that a collection group is to have.
@@ -127,18 +139,40 @@ package final class Restoration: @unchecked Sendable {
     groups.append(SalvagedRow(key: CatalogKey.group(id), value: value))
   }
 
-  private func takeKeyspace(_ root: String) throws(DatabaseError) -> Keyspace {
+  private func takeKeyspace(
+    _ root: String, hasOwnKey: Bool
+  ) throws(DatabaseError) -> Keyspace {
     if families.last.map({ ExactText($0.root) }) != ExactText(root) {
-      let number = UInt32(families.count + 1)
-      guard number < Keyspace.familyLimit else { throw Self.refusal("too many collections") }
+      guard roots.insert(ExactText(root)).inserted else {
+        throw Self.refusal("'\(root)' both has a key of its own and has none")
+      }
+      let number = try takeFamily(hasOwnKey: hasOwnKey)
       families.append(
         (root, FamilyRow(number: number, generation: 1, nextMember: Keyspace.firstMember)))
     }
     let last = families.count - 1
+    guard (families[last].row.number >= Keyspace.commonFamilyLimit) == hasOwnKey else {
+      throw Self.refusal("'\(root)' both has a key of its own and has none")
+    }
     let member = families[last].row.nextMember
     guard member < Keyspace.familyCapacity else { throw Self.refusal("too many collections") }
     families[last].row.nextMember += 1
     return Keyspace(family: families[last].row.number, member: member)
+  }
+
+  private func takeFamily(hasOwnKey: Bool) throws(DatabaseError) -> UInt32 {
+    if hasOwnKey {
+      let count = families.count { $0.row.number >= Keyspace.commonFamilyLimit }
+      guard count < KeyedGroups.mostAtOnce else {
+        throw Self.refusal("more than \(count) collections have keys of their own")
+      }
+      return Keyspace.commonFamilyLimit + UInt32(count)
+    }
+    guard nextFamily < Keyspace.commonFamilyLimit else {
+      throw Self.refusal("too many collections")
+    }
+    defer { nextFamily += 1 }
+    return nextFamily
   }
 
   private static func kind(_ index: DumpedIndex) throws(DatabaseError) -> IndexKind {
@@ -299,7 +333,8 @@ package final class Restoration: @unchecked Sendable {
     try await pour()
     let rows = catalogRows()
     let (sequence, time) = (sequence, time)
-    try await target.finish(rows, sequence: sequence, time: time)
+    let groups = families.map(\.row.number).filter { $0 >= Keyspace.commonFamilyLimit }
+    try await target.finish(rows, groups: groups, sequence: sequence, time: time)
     var options = Database.Options()
     // That indexes are being built is no news here.
     options.logger.logLevel = .error
@@ -313,7 +348,7 @@ package final class Restoration: @unchecked Sendable {
   private func catalogRows() -> [SalvagedRow] {
     var rows = catalog + groups
     var next: [UInt8] = []
-    next.appendVarint(families.count + 1)
+    next.appendVarint(UInt64(nextFamily))
     rows.append(SalvagedRow(key: CatalogKey.nextFamily, value: next))
     for family in families {
       rows.append(SalvagedRow(key: CatalogKey.family(family.root), value: family.row.bytes))

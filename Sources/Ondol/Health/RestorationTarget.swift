@@ -18,11 +18,16 @@ final class RestorationTarget: @unchecked Sendable {
   private let path: String
   private let environment: Environment
   private let kind: Kind
+  /// Whether collections can have keys of their own.
+  let makesKeys: Bool
 
-  private init(_ path: String, _ environment: Environment, _ kind: Kind) {
+  private init(
+    _ path: String, _ environment: Environment, _ kind: Kind, makesKeys: Bool = false
+  ) {
     self.path = path
     self.environment = environment
     self.kind = kind
+    self.makesKeys = makesKeys
   }
 
   /// Runs `body` on the worker, where alone the files are used.
@@ -44,7 +49,8 @@ final class RestorationTarget: @unchecked Sendable {
         let files = try SalvageTarget(
           at: path, environment: environment, options: options,
           shardCount: Database.Options().shardCount)
-        return RestorationTarget(path, environment, .files(files, worker))
+        return RestorationTarget(
+          path, environment, .files(files, worker), makesKeys: files.makesKeys)
       }
     } catch {
       await worker.stop()
@@ -77,13 +83,16 @@ final class RestorationTarget: @unchecked Sendable {
   }
 
   /// Adds the last rows; the database is one whose last commit is `sequence`, made at `time`.
+  ///
+  /// - Parameter groups: those with keys of their own, also where they have no rows.
   func finish(
-    _ rows: [SalvagedRow], sequence: SequenceNumber, time: Int64
+    _ rows: [SalvagedRow], groups: [UInt32], sequence: SequenceNumber, time: Int64
   ) async throws(DatabaseError) {
     try await rethrowing { () async throws(EngineError) in
       switch kind {
       case .files(_, let worker):
         try await perform(worker) { (files) throws(EngineError) in
+          for group in groups { files.makeKeyedGroup(group) }
           try files.finish(rows, sequence: sequence, time: time)
         }
       case .store(let fill, _): try await fill.finish(rows, sequence: sequence, time: time)

@@ -110,6 +110,15 @@ struct SalvageCatalog {
     indexes[keyspace] != nil || dropped.contains(keyspace)
   }
 
+  /// The families with keys of their own.
+  var keyedFamilies: [UInt32] {
+    families.values.map(\.number).filter { $0 >= Keyspace.commonFamilyLimit }
+  }
+
+  func root(ofFamily number: UInt32) -> String? {
+    families.first { $0.value.number == number }?.key.text
+  }
+
   /// The names of a keyspace's indexes, in order.
   func indexNames(of documents: Keyspace) -> [String] {
     indexes.values.filter { $0.documents == documents }.map(\.name).sorted()
@@ -236,7 +245,9 @@ struct SalvageCatalog {
       let used = (members[family.number] ?? 0) + 1
       families[root]?.nextMember = max(family.nextMember, min(used, Keyspace.familyCapacity))
     }
-    let inUse = Array(members.keys) + families.values.map(\.number)
+    // The engine gives out the numbers of the others.
+    let inUse = (Array(members.keys) + families.values.map(\.number))
+      .filter { $0 < Keyspace.commonFamilyLimit }
     nextFamily = max(nextFamily, UInt64(inUse.max() ?? 0) + 1)
   }
 }

@@ -175,7 +175,9 @@ final class SalvageWork: @unchecked Sendable {
   /// Makes a database of what was saved.
   func finish() throws(EngineError) -> SalvageReport {
     completeCatalog()
-    try target.finish(catalog.rows(), sequence: sequence, time: time)
+    let rows = catalog.rows()
+    for number in catalog.keyedFamilies { target.makeKeyedGroup(number) }
+    try target.finish(rows, sequence: sequence, time: time)
     var report = SalvageReport()
     report.collections = collections.values.filter { !StorageRows.isHidden(root: $0.name) }
       .sorted { $0.name < $1.name }
@@ -213,9 +215,16 @@ final class SalvageWork: @unchecked Sendable {
   }
 
   private func describe(_ loss: SalvageLoss) -> SalvageReport.Loss {
-    SalvageReport.Loss(
-      file: loss.file, offset: loss.offset, reason: loss.reason,
-      after: loss.after.flatMap(path), before: loss.before.flatMap(path))
+    let (after, before) = (loss.after.flatMap(path), loss.before.flatMap(path))
+    var reason = loss.reason
+    // Where no document is known the collection is told that all of it is in.
+    if after == nil, before == nil, let family = loss.after.flatMap(keyspace)?.keyedGroup,
+      loss.before.flatMap(keyspace)?.family == family, let root = catalog.root(ofFamily: family)
+    {
+      reason = "of the collection '\(root)': \(reason)"
+    }
+    return SalvageReport.Loss(
+      file: loss.file, offset: loss.offset, reason: reason, after: after, before: before)
   }
 
   /// The path of the document with this key, when it is one's.

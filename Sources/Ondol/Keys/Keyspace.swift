@@ -1,7 +1,8 @@
 // Which prefix is what. Every row's key begins with the number of its keyspace, four bytes, high
 // byte first. Keyspace 0 is the catalog. All others belong to a family: a root collection with
 // everything below it. The family's number is the upper twenty bits, so that the engine keeps a
-// family in one shard and a write to a document and its indexes never crosses shards.
+// family in one shard and a write to a document and its indexes never crosses shards. Numbers of
+// the upper half are those of root collections with a key of their own, see CollectionKeys.
 //
 //   document:  keyspace of its pattern ++ ids of its ancestors ++ its id
 //   index:     keyspace of the index   ++ ids of its ancestors ++ components ++ its id
@@ -19,8 +20,10 @@ struct Keyspace: Sendable, Hashable, Comparable {
   static let catalog = Keyspace(rawValue: 0)
   /// Keyspaces in a family.
   static let familyCapacity: UInt32 = 1 << 12
-  /// Families in a database; the first has number 1.
-  static let familyLimit: UInt32 = 1 << 20
+  /// Above all numbers of families; the first is 1.
+  static let familyLimit: UInt32 = KeyedGroups.numbers.upperBound
+  /// Above the numbers of families whose rows are sealed as all others are.
+  static let commonFamilyLimit: UInt32 = KeyedGroups.numbers.lowerBound
 
   init(rawValue: UInt32) {
     self.rawValue = rawValue
@@ -32,6 +35,18 @@ struct Keyspace: Sendable, Hashable, Comparable {
 
   /// The number of the family it is in.
   var family: UInt32 { rawValue / Self.familyCapacity }
+
+  /// The group whose key its rows are sealed with; nil for the database's own.
+  var keyedGroup: UInt32? { rawValue >= Self.firstKeyed ? family : nil }
+
+  private static let firstKeyed = commonFamilyLimit * familyCapacity
+
+  /// The keyspace that a row's key begins with; nil when it is too short for one.
+  init?(of key: some Collection<UInt8>) {
+    let prefix = key.prefix(Self.prefixLength)
+    guard prefix.count == Self.prefixLength else { return nil }
+    rawValue = prefix.reduce(0) { $0 << 8 | UInt32($1) }
+  }
 
   static func < (left: Keyspace, right: Keyspace) -> Bool { left.rawValue < right.rawValue }
 

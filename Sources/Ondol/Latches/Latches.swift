@@ -33,6 +33,8 @@ enum LatchKey: Sendable, Hashable {
   case reclaiming
   /// A change of the database's keys.
   case keys
+  /// The giving of a key of its own to a root collection.
+  case ownKeys
 }
 
 /// First come, first served.

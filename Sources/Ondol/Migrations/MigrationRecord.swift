@@ -14,7 +14,8 @@
 //                that is renamed: the newest before it was, absent where there was none
 //       done     whether it is
 //       failed   how many documents could not be changed
-//       failing  array of maps with path and reason: the first of those
+//       failing  array of maps with path and reason: the first of those, but for documents in
+//                collections with keys of their own
 //
 // A step notes `since` before it changes anything. From then on a document is to be changed when
 // the commit that wrote it is not behind that; and is not any more once it has been, because that

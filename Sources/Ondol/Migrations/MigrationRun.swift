@@ -122,7 +122,7 @@ struct MigrationRun<Stage: MigrationStage> {
     case (.run, .body(let body)):
       var record = records[number]
       record.steps[place].isDone = true
-      try await stage.run(body, with: record)
+      for record in try await recorded([record]) { try await stage.run(body, with: record) }
     case (.run, _): break
     }
     records[number].steps[place].isDone = true
@@ -153,9 +153,22 @@ struct MigrationRun<Stage: MigrationStage> {
 
   /// Records how far migrations are, where that has changed.
   private mutating func save(_ numbers: [Int]) async throws {
-    let writes = numbers.map { records[$0].write }
+    let writes = try await recorded(numbers.map { records[$0] }).map(\.write)
     _ = try await stage.write { (transaction) throws(DatabaseError) in
       for write in writes { try transaction.add(write) }
+    }
+  }
+
+  /// The records as they are kept: of collections with keys of their own only how many documents
+  /// could not be changed, since the records are sealed with another key.
+  private func recorded(
+    _ records: [MigrationRecord]
+  ) async throws(DatabaseError) -> [MigrationRecord] {
+    if records.allSatisfy(\.failures.isEmpty) { return records }
+    return try await stage.read { (rows) throws(DatabaseError) in
+      var recorded = records
+      for place in recorded.indices { try recorded[place].leaveOutFailuresWithOwnKeys(in: rows) }
+      return recorded
     }
   }
 
@@ -296,6 +309,17 @@ extension [MigrationRecord] {
 }
 
 extension MigrationRecord {
+  fileprivate mutating func leaveOutFailuresWithOwnKeys(in rows: Rows) throws(DatabaseError) {
+    for place in steps.indices {
+      var left: [MigrationFailure] = []
+      for failure in steps[place].failures {
+        let root = (try? DocumentPath(failure.path))?.segments.first ?? ""
+        if try rows.catalog.listedFamily(root, in: rows)?.hasOwnKey != true { left.append(failure) }
+      }
+      steps[place].failures = left
+    }
+  }
+
   /// Names documents by their new paths.
   fileprivate mutating func rename(_ renaming: CollectionRenaming) {
     for place in steps.indices {

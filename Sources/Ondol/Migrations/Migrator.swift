@@ -232,7 +232,8 @@ public struct AppliedMigration: Sendable, Hashable, Identifiable {
   public let finished: Timestamp?
   /// Documents that could not be changed when that was last tried.
   public let failureCount: Int
-  /// The first of them, at most ``MigrationReport/failureLimit`` a step.
+  /// The first of them, at most ``MigrationReport/failureLimit`` a step. Those in collections with
+  /// keys of their own are counted and not listed here, only in the report of who migrated.
   public let failures: [MigrationFailure]
 
   /// The name.

@@ -83,10 +83,10 @@ final class StepReader: Sendable {
     ofDocumentAt key: [UInt8], in rows: Rows
   ) throws(DatabaseError) -> DocumentPath? {
     if patterns.withLock({ $0 == nil }) { try follow(rows) }
-    let keyspace = key.prefix(4).reduce(0) { $0 << 8 | UInt32($1) }
-    guard let pattern = patterns.withLock({ $0?[keyspace] }) else { return nil }
-    return try DocumentNaming(pattern, Keyspace(rawValue: keyspace), collection: nil)
-      .path(of: key.bytes)
+    guard let keyspace = Keyspace(of: key),
+      let pattern = patterns.withLock({ $0?[keyspace.rawValue] })
+    else { return nil }
+    return try DocumentNaming(pattern, keyspace, collection: nil).path(of: key.bytes)
   }
 
   private func change(
@@ -125,7 +125,7 @@ final class StepReader: Sendable {
     var names: [UInt32: String] = [:]
     for family in try catalog.families(in: before) {
       names[family.row.number] = family.root
-      let now = try catalog.family(family.root, in: after)
+      let now = try catalog.listedFamily(family.root, in: after)
       if now.map({ !$0.readsAlike(family) }) ?? true { roots.append(family.root) }
     }
     // One that has another name brings documents that no commit of the step has changed.

@@ -85,7 +85,7 @@ extension DocumentReference {
 
 extension Database {
   /// The collections at the top that have documents, or documents further down, in the order of
-  /// their ids.
+  /// their ids; also those whose own keys are not here, whatever is in them.
   ///
   /// - Throws: `.failedPrecondition` when the database is closed, `.dataLoss` when stored bytes are
   ///   damaged.
@@ -95,6 +95,10 @@ extension Database {
       var names: [String] = []
       for family in try rows.catalog.families(in: rows)
       where !StorageRows.isHidden(root: family.root) {
+        guard !rows.catalog.keys.isLocked(family) else {
+          names.append(family.root)
+          continue
+        }
         for (pattern, entry) in family.collections {
           let prefix = entry.keyspace.prefix
           let range = KeyRange(lower: prefix, upper: prefix + [KeyCoding.afterAll])

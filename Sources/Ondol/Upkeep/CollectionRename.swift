@@ -37,6 +37,12 @@ extension Rows {
     }
     // Whoever carries the edit out may read, where this could be begun again.
     let patient = Rows(snapshot, catalog, mayBlock: true)
+    if isOfRoot, let other, other.hasOwnKey {
+      throw DatabaseError(
+        .alreadyExists,
+        "\(pattern) cannot be called \(target): that is a collection with a key of its own; drop it"
+          + " first", path: "\(target)")
+    }
     var edit = CatalogEdit(family, in: patient)
     for (known, entry) in obstacles { edit.forget(try catalogKeys(of: entry), of: known) }
     if isOfRoot, let other {

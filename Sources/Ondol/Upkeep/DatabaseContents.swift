@@ -13,6 +13,15 @@ package struct DatabaseContents: Sendable {
     /// Bytes of the documents' rows, before compression.
     package var bytes: Int
     package var indexes: [IndexSize]
+    /// The key of its own that it has, or the collection at the top that it is below.
+    package var ownKey: OwnKey?
+  }
+
+  /// A collection's own key.
+  package enum OwnKey: String, Sendable {
+    case present
+    /// It is not here, so that nothing was counted.
+    case missing
   }
 
   /// An index and its size.
@@ -44,11 +53,26 @@ extension Database {
   }
 }
 
+extension Database {
+  /// The patterns of the collections that the catalog has, `users/posts` for every user's, whether
+  /// there are documents in them or not.
+  package func collectionPatterns() async throws(DatabaseError) -> [String] {
+    try await families().flatMap { $0.collections.keys.map(\.description) }
+  }
+}
+
 extension Rows {
   fileprivate func contents(shards: Int) throws(DatabaseError) -> DatabaseContents {
     var collections: [DatabaseContents.Collections] = []
     for family in try catalog.families(in: self) where !StorageRows.isHidden(root: family.root) {
+      let isLocked = catalog.keys.isLocked(family)
       for (pattern, entry) in family.collections {
+        if isLocked {
+          collections.append(
+            DatabaseContents.Collections(
+              pattern: pattern.description, documents: 0, bytes: 0, indexes: [], ownKey: .missing))
+          continue
+        }
         let size = try countedSize(of: entry.keyspace)
         var indexes: [DatabaseContents.IndexSize] = []
         for index in entry.allIndexes {
@@ -61,7 +85,7 @@ extension Rows {
         collections.append(
           DatabaseContents.Collections(
             pattern: pattern.description, documents: size.rows, bytes: size.bytes,
-            indexes: indexes))
+            indexes: indexes, ownKey: family.hasOwnKey ? .present : nil))
       }
     }
     collections.sort { ValueOrder.compare($0.pattern, $1.pattern) < 0 }

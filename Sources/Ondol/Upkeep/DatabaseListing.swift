@@ -12,6 +12,10 @@ public struct CollectionInformation: Sendable, Hashable, Identifiable {
   public let count: Int
   /// Whether `count` was counted.
   public let isExact: Bool
+  /// Whether it has a key of its own, or the collection at the top does that it is below.
+  public let hasOwnKey: Bool
+  /// Whether that key is not here, so that nothing is known of its documents.
+  public let isLocked: Bool
 
   /// The collection's path.
   public var id: String { reference.path }
@@ -37,7 +41,8 @@ package struct Declarations: Sendable {
 
 extension Database {
   /// The collections at the top, or those right below a document, with about how many documents are
-  /// in each. In the order of their ids; one is there while a document is in it or below it.
+  /// in each. In the order of their ids; one is there while a document is in it or below it, and
+  /// one whose own key is not here until it is dropped.
   ///
   /// - Parameter document: the document below which to look; nil for the top.
   /// - Throws: as `listCollections()`.
@@ -50,22 +55,30 @@ extension Database {
     let references =
       if let document { try await document.listCollections() } else { try await listCollections() }
     let paths = references.compactMap { try? $0.place.get() }
-    let sizes = try await read(try engineSnapshot()) { (rows) throws(DatabaseError) -> [Int] in
-      var sizes: [Int] = []
-      for path in paths { sizes.append(try rows.documentCount(in: path, below: parent)) }
-      return sizes
+    let found = try await read(try engineSnapshot()) {
+      (rows) throws(DatabaseError) -> [(count: Int, hasOwnKey: Bool, isLocked: Bool)] in
+      var found: [(count: Int, hasOwnKey: Bool, isLocked: Bool)] = []
+      for path in paths {
+        let family = try rows.catalog.listedFamily(path.segments[0], in: rows)
+        let isLocked = family.map { rows.catalog.keys.isLocked($0) } ?? false
+        let count = isLocked ? 0 : try rows.documentCount(in: path, below: parent)
+        found.append((count, family?.hasOwnKey ?? false, isLocked))
+      }
+      return found
     }
-    return zip(references, sizes).map {
-      CollectionInformation(reference: $0, count: $1, isExact: $1 < 1_000)
+    return zip(references, found).map { reference, found in
+      CollectionInformation(
+        reference: reference, count: found.count, isExact: found.count < 1_000 && !found.isLocked,
+        hasOwnKey: found.hasOwnKey, isLocked: found.isLocked)
     }
   }
 
-  /// Everything that is declared.
+  /// Everything that is declared, but of collections whose own keys are not here.
   package func declarations() async throws(DatabaseError) -> Declarations {
     try await read(try engineSnapshot()) { [builds, feedback] (rows) throws(DatabaseError) in
       var declarations = Declarations()
       for family in try rows.catalog.families(in: rows)
-      where !StorageRows.isHidden(root: family.root) {
+      where !StorageRows.isHidden(root: family.root) && !rows.catalog.keys.isLocked(family) {
         for (pattern, entry) in family.collections {
           let name = pattern.description
           for index in entry.indexes + entry.searches {

@@ -1,6 +1,7 @@
 // Taking indexes and collections away. First the catalog lets go of the keyspaces, in one commit:
 // from there on nothing is read or written there, and no number is used twice. Then the rows go.
-// The catalog remembers what is still to be removed until it is, so a crash only delays it.
+// The catalog remembers what is still to be removed until it is, so a crash only delays it. The key
+// of a collection that has one of its own is erased last but one, in front of that mark.
 
 internal import OndolEngine
 
@@ -32,20 +33,31 @@ extension Database {
   /// Takes all documents of a root collection away, with all that is below it, and what is declared
   /// of it only when asked to.
   func dropFamily(_ root: String, includingDeclarations: Bool) async throws(DatabaseError) {
-    let family = try await letGo(ofFamily: root, includingDeclarations: includingDeclarations)
-    if let family { try await removeRows(of: family) }
+    var parting = try await letGo(ofFamily: root, includingDeclarations: includingDeclarations)
+    if case .needsGroup = parting {
+      parting = try await withSpareGroup { (group) async throws(DatabaseError) in
+        try await letGo(
+          ofFamily: root, includingDeclarations: includingDeclarations, goingOnIn: group)
+      }
+    }
+    if case .done(let family) = parting { try await removeRows(of: family) }
   }
 
   /// Has nothing be in the family's keyspaces any more. What stays declared is declared in a new
   /// family, in the same commit, so that the numbers of keyspaces are not used again.
+  ///
+  /// - Parameter group: where a family goes on that has a key of its own. The key was made before,
+  ///   so that no commit needs one that is not on the device.
   private func letGo(
-    ofFamily root: String, includingDeclarations: Bool
-  ) async throws(DatabaseError) -> DroppedFamily? {
+    ofFamily root: String, includingDeclarations: Bool, goingOnIn group: UInt32? = nil
+  ) async throws(DatabaseError) -> Parting {
     try await commit(.catalog(root: root), durability: nil) { (snapshot) throws(DatabaseError) in
       let found = try await read(snapshot) { (rows) throws(DatabaseError) in
-        try rows.farewell(toFamily: root, includingDeclarations: includingDeclarations)
+        try rows.farewell(
+          toFamily: root, includingDeclarations: includingDeclarations, goingOnIn: group)
       }
-      guard var found else { return Derivation(outcome: nil, batch: Batch()) }
+      guard var found else { return Derivation(outcome: .nothing, batch: Batch()) }
+      if found.needsGroup { return Derivation(outcome: .needsGroup, batch: Batch()) }
       let dropped = DroppedFamily(found.family)
       var batch = Batch()
       batch.basis = snapshot.sequence
@@ -60,18 +72,27 @@ extension Database {
       } else {
         consequences.forgotten = found.family
       }
-      return Derivation(outcome: dropped, batch: batch, consequences: consequences)
+      return Derivation(outcome: .done(dropped), batch: batch, consequences: consequences)
     }.outcome
   }
 
-  /// Removes the rows of a family that was dropped, and the mark that says so.
+  /// Removes the rows of a family that was dropped, its key when it has one, and the mark that says
+  /// so.
   func removeRows(of family: DroppedFamily) async throws(DatabaseError) {
-    for link in family.links { try await release(pathsOf: link) }
+    // Without its key nobody knows which paths its documents linked, and they stay.
+    if !catalog.keys.isLocked(family: family.number) {
+      for link in family.links { try await release(pathsOf: link) }
+    }
     try await release(contentsHeldIn: family)
     // Not number 0: that of family 1 is the mirror.
     let members = stride(from: Keyspace.firstMember, to: family.members, by: 1)
     try await drop(members.map { Keyspace(family: family.number, member: $0) })
     try await contents.release(heldByFamily: family.number)
+    if family.number >= Keyspace.commonFamilyLimit {
+      try await rethrowing { () async throws(EngineError) in
+        try await engine.dropKeyedGroup(family.number)
+      }
+    }
     try await removeRow(CatalogKey.droppedFamily(family.number))
   }
 
@@ -88,6 +109,15 @@ extension Database {
       _ = try await engine.commit(batch, durability: .process)
     }
   }
+}
+
+/// What came of letting go of a family.
+private enum Parting: Sendable {
+  /// There was none, or all of it stays.
+  case nothing
+  /// It goes on with what is declared of it, and needs another key for that.
+  case needsGroup
+  case done(DroppedFamily)
 }
 
 /// A root collection that is no more, and whose rows are being removed.
@@ -131,6 +161,8 @@ private struct Farewell: Sendable {
   var keys: [[UInt8]]
   /// What comes in its place.
   var successor: CatalogEdit?
+  /// Whether what comes in its place needs a key of its own, and none was given.
+  var needsGroup = false
 
   mutating func write(to batch: inout Batch) {
     for key in keys { batch.deleteCatalogRow(key) }
@@ -147,13 +179,19 @@ private struct Farewell: Sendable {
 extension Rows {
   /// What there is to do to let go of a family. Nil when there is none, or when all of it stays.
   fileprivate func farewell(
-    toFamily root: String, includingDeclarations: Bool
+    toFamily root: String, includingDeclarations: Bool, goingOnIn group: UInt32?
   ) throws(DatabaseError) -> Farewell? {
-    guard let family = try catalog.family(root, in: self) else { return nil }
+    guard let family = try catalog.listedFamily(root, in: self) else { return nil }
     var successor: CatalogEdit?
     if !includingDeclarations, family.collections.values.contains(where: \.isDeclared) {
       guard try hasDocument(in: family) else { return nil }
-      successor = try CatalogEdit(newFamily: root, following: nil, in: self)
+      if !family.hasOwnKey {
+        successor = try CatalogEdit(newFamily: root, following: nil, in: self)
+      } else if let group {
+        successor = CatalogEdit(newFamily: root, inGroup: group, in: self)
+      } else {
+        return Farewell(family: family, keys: [], needsGroup: true)
+      }
       try successor?.declare(asIn: family)
     }
     let (lower, upper) = CatalogKey.keyspaces(ofFamily: family.row.number)
@@ -163,7 +201,9 @@ extension Rows {
     return Farewell(family: family, keys: keys, successor: successor)
   }
 
+  /// Whether there is a document in it, or nobody can tell without its key.
   private func hasDocument(in family: Family) throws(DatabaseError) -> Bool {
+    if catalog.keys.isLocked(family) { return true }
     for entry in family.collections.values {
       var walk = RangeWalk(self, [KeyRange(prefix: entry.keyspace.prefix)])
       if try walk.next() { return true }
@@ -182,7 +222,7 @@ extension Database {
 }
 
 extension Rows {
-  fileprivate func droppedFamilies() throws(DatabaseError) -> [DroppedFamily] {
+  func droppedFamilies() throws(DatabaseError) -> [DroppedFamily] {
     var families: [DroppedFamily] = []
     let prefix = CatalogKey.droppedFamilies
     var walk = RangeWalk(self, [KeyRange(prefix: prefix)])
@@ -233,7 +273,9 @@ extension CollectionReference {
   /// links, times to live and schemas, here and below; what is written afterwards keeps to it.
   ///
   /// A collection at the top goes in one commit, and its space comes back; what a crash leaves of
-  /// that is done after the next opening.
+  /// that is done after the next opening. With it goes the key of one that was created with
+  /// `createWithOwnKey()`, once this returns: nobody can read its documents any more, here and in
+  /// copies that were made without keys. What stays declared gets another key.
   ///
   /// A collection below a document goes some hundred documents a commit, so that it may be larger
   /// than a commit: others see it shrink, and documents written meanwhile may go or stay. When this

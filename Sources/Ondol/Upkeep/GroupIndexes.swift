@@ -45,9 +45,10 @@ extension Database {
     }
   }
 
-  /// The patterns a group has, in the order of their keyspaces.
+  /// The patterns a group has, in the order of their keyspaces. Those of collections whose own keys
+  /// are not here are not among them: what they lack is made by an opening with the key.
   func patterns(ofGroup id: String) async throws(DatabaseError) -> [CollectionPattern] {
-    try await families().flatMap { family in
+    try await families().filter { !catalog.keys.isLocked($0) }.flatMap { family in
       family.collections.filter { $0.key.collectionID.text.utf8.elementsEqual(id.utf8) }
     }.sorted { $0.value.keyspace.rawValue < $1.value.keyspace.rawValue }.map(\.key)
   }

@@ -92,9 +92,7 @@ extension Rows {
     for _ in 0..<limit {
       guard try walk.next() else { return (batch, nil) }
       let row = ContentKey.holdingRow(in: walk.cursor.key)
-      guard row.count > Keyspace.prefixLength else { continue }
-      let keyspace = row.prefix(Keyspace.prefixLength).reduce(0) { $0 << 8 | UInt32($1) }
-      guard keyspace / Keyspace.familyCapacity == family else { continue }
+      guard row.count > Keyspace.prefixLength, Keyspace(of: row)?.family == family else { continue }
       batch.guardUnchanged(walk.cursor.key)
       batch.delete(walk.cursor.key)
       let release = ContentKey.release(try ContentKey.digest(in: walk.cursor.key))

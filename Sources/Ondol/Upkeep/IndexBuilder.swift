@@ -98,16 +98,15 @@ struct IndexBuilder: Sendable {
   /// Documents that are to be added, about.
   func countDocuments() async throws(DatabaseError) -> Int {
     try await database.read(try database.engineSnapshot()) { (rows) throws(DatabaseError) in
-      guard let index = try index(in: rows), case .building(let through) = index.state else {
-        return 0
-      }
-      return try rows.count(of: range(of: index, behind: through))
+      guard let index = try index(in: rows), index.state != .ready else { return 0 }
+      return try rows.count(of: range(ofMissingFrom: index, in: rows))
     }
   }
 
-  func range(of index: IndexDefinition, behind through: [UInt8]?) -> KeyRange {
+  /// The documents that are to be added yet.
+  func range(ofMissingFrom index: IndexDefinition, in rows: Rows) -> KeyRange {
     var range = KeyRange(prefix: index.documents.prefix)
-    if let through { range.lower = through + [0] }
+    if let last = index.lastBuilt(rows.catalog.keys) { range.lower = last + [0] }
     return range
   }
 
@@ -152,33 +151,35 @@ struct IndexBuilder: Sendable {
   ) throws(DatabaseError) -> Step? {
     guard let family = try rows.catalog.family(pattern.root, in: rows),
       let entry = family.collections[pattern],
-      let index = try index(in: rows), case .building(let through) = index.state
+      let index = try index(in: rows), index.state != .ready
     else { return nil }
     var batch = Batch()
     batch.basis = rows.snapshot.sequence
-    let added = try add(most, documentsBehind: through, of: entry, to: index, rows, &batch)
+    let added = try add(most, of: entry, to: index, rows, &batch)
     guard let added else { return nil }
-    note(index, builtThrough: added.last, in: &batch)
+    note(index, builtThrough: added.last, in: &batch, rows)
     return Step(batch: batch, documents: added.count)
   }
 
   /// Has the batch say how far the index is.
-  func note(_ index: IndexDefinition, builtThrough last: [UInt8], in batch: inout Batch) {
+  func note(
+    _ index: IndexDefinition, builtThrough last: [UInt8], in batch: inout Batch, _ rows: Rows
+  ) {
     var index = index
-    index.state = .building(through: last)
+    index.state = index.built(through: last, rows.catalog.keys)
     let key = CatalogKey.keyspace(keyspace)
     // Whoever drops the index changes its row.
     batch.guardUnchanged(key.bytes)
     batch.putCatalogRow(key, KeyspaceRow.index(index).bytes)
   }
 
-  /// Puts the rows of up to `most` documents into the batch; answers the key of the last and how
-  /// many there are, or nil when there is none.
+  /// Puts the rows of up to `most` documents that are missing into the batch; answers the key of
+  /// the last and how many there are, or nil when there is none.
   private func add(
-    _ most: Int, documentsBehind through: [UInt8]?, of entry: CollectionEntry,
-    to index: IndexDefinition, _ stored: Rows, _ batch: inout Batch
+    _ most: Int, of entry: CollectionEntry, to index: IndexDefinition, _ stored: Rows,
+    _ batch: inout Batch
   ) throws(DatabaseError) -> (last: [UInt8], count: Int)? {
-    let range = range(of: index, behind: through)
+    let range = range(ofMissingFrom: index, in: stored)
     var walk = RangeWalk(stored, [range])
     var last: [UInt8] = []
     var count = 0

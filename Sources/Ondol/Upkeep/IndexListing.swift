@@ -53,6 +53,7 @@ extension Database {
     try await read(try engineSnapshot()) { (rows) throws(DatabaseError) in
       for family in try rows.catalog.families(in: rows) {
         for (known, entry) in family.collections where isSame(known.description, pattern) {
+          if rows.catalog.keys.isLocked(family) { throw .locked(family.root) }
           guard let index = entry.allIndexes.first(where: { isSame($0.name, name) }) else {
             continue
           }

@@ -66,10 +66,10 @@ extension IndexBuilder {
     try await database.read(snapshot) { (rows) throws(DatabaseError) in
       guard let family = try rows.catalog.family(pattern.root, in: rows),
         let entry = family.collections[pattern],
-        let index = try index(in: rows), case .building(let through) = index.state,
+        let index = try index(in: rows), index.state != .ready,
         !index.kind.isUnique, !index.kind.isLink
       else { return nil }
-      let range = range(of: index, behind: through)
+      let range = range(ofMissingFrom: index, in: rows)
       let count = try rows.count(of: range)
       guard count >= max(1, database.engine.smallestPour) else { return nil }
       return Work(index: index, entry: entry, range: range, count: count)
@@ -111,7 +111,7 @@ extension IndexBuilder {
         var batch = Batch()
         batch.basis = rows.snapshot.sequence
         if let index = try index(in: rows), case .building = index.state {
-          note(index, builtThrough: last, in: &batch)
+          note(index, builtThrough: last, in: &batch, rows)
         }
         return batch
       }

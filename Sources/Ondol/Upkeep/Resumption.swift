@@ -3,7 +3,8 @@
 // that some still have; a change of the database's keys, of which the superblock tells. The catalog
 // says so in its rows. It is finished in the background once the database is open; queries
 // meanwhile do without such an index. Closing stops it, and the next opening takes it up again. On
-// a store so does another process, after a while.
+// a store so does another process, after a while. A collection whose own key is not here is left
+// alone, until an opening with the key.
 
 internal import Logging
 internal import OndolEngine
@@ -71,7 +72,7 @@ extension Database {
   private func unfinishedIndexes() async throws(DatabaseError) -> [UnfinishedIndex] {
     try await read(try engineSnapshot()) { (rows) throws(DatabaseError) in
       var found: [UnfinishedIndex] = []
-      for family in try rows.catalog.families(in: rows) {
+      for family in try rows.catalog.families(in: rows) where !rows.catalog.keys.isLocked(family) {
         for (pattern, entry) in family.collections {
           let wanted = try rows.groupIndexes(CatalogKey.group(pattern.collectionID.text))
           for index in entry.allIndexes {

@@ -85,9 +85,9 @@ struct SearchPacker: Sendable {
   /// A batch with the words of the next documents that are older than the index.
   private func nextDocuments(in rows: Rows) throws(DatabaseError) -> (Batch, Int)? {
     guard let entry = try rows.entry(of: pattern), let index = try builder.index(in: rows),
-      case .building(let through) = index.state
+      index.state != .ready
     else { return nil }
-    let range = builder.range(of: index, behind: through)
+    let range = builder.range(ofMissingFrom: index, in: rows)
     let reader = SelectionReader(FieldSelection(fields: index.read), entry.symbols)
     var run = GatheredRun(index, pattern.ancestorCount, try rows.searchState(of: index))
     var walk = RangeWalk(rows, [range])
@@ -110,7 +110,7 @@ struct SearchPacker: Sendable {
     var batch = Batch()
     batch.basis = rows.snapshot.sequence
     batch.guardUnchanged(from: range.lower.bytes, to: (last + [0]).bytes)
-    builder.note(index, builtThrough: last, in: &batch)
+    builder.note(index, builtThrough: last, in: &batch, rows)
     run.put(into: &batch)
     return (batch, count)
   }

@@ -41,8 +41,8 @@ public struct DatabaseError: Error, Sendable, Hashable {
     case notFound = 5
     /// What the call was to create is there already.
     case alreadyExists = 6
-    /// The system does not let this process at the files; or, of OndolAccounts, the document is
-    /// somebody else's.
+    /// The system does not let this process at the files, or the key of the database or of a
+    /// collection is not here; or, of OndolAccounts, the document is somebody else's.
     case permissionDenied = 7
     /// A limit is reached, too many files are open, or the disk is full. Nothing has happened, and
     /// the call can be repeated once there is room: reads go on meanwhile, and so do deletes, drops

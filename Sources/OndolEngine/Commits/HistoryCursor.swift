@@ -6,8 +6,8 @@
 /// A commit as its log has it.
 package struct LoggedCommit: Sendable, Equatable {
   package var point: CommitPoint
-  /// What its batch said beside its rows.
-  package var annotation: [UInt8]?
+  /// What its batch said beside its rows, but for groups whose keys are not here.
+  package var annotations: [[UInt8]]
 }
 
 /// A place in the history of commits.
@@ -69,7 +69,7 @@ struct HistoryCursor: Sendable {
       if log.offset < length {
         guard let commit = try takeFrame(&log, before: length) else { continue }
         position = commit.point
-        bytes += commit.annotation?.count ?? 0
+        bytes += commit.annotations.reduce(0) { $0 + $1.count }
         commits.append(commit)
       } else if place + 1 < extent.logs.count {
         let next = extent.logs[place + 1]
@@ -159,7 +159,7 @@ struct HistoryCursor: Sendable {
     guard header.kind != .edit, header.kind != .mark, header.sequence == log.sequence.next else {
       throw log.damage("a commit is missing before this one")
     }
-    let annotation = isWanted ? try takePayload(header, &log) : nil
+    let annotations = isWanted ? try takePayload(header, &log) : []
     log.offset += UInt64(header.frameLength)
     guard header.kind != .part else { return nil }
     log.sequence = header.sequence
@@ -168,13 +168,13 @@ struct HistoryCursor: Sendable {
       guard isVerified || point.time == position.time else { throw Self.isLost(position) }
       isVerified = true
     }
-    return isWanted ? LoggedCommit(point: point, annotation: annotation) : nil
+    return isWanted ? LoggedCommit(point: point, annotations: annotations) : nil
   }
 
-  /// The annotation of the commit that ends with this frame; of a part nothing, which is kept.
+  /// The annotations of the commit that ends with this frame; of a part nothing, which is kept.
   private mutating func takePayload(
     _ header: FrameHeader, _ log: inout OpenLog
-  ) throws(EngineError) -> [UInt8]? {
+  ) throws(EngineError) -> [[UInt8]] {
     let range = try log.payload(header)
     let window = log.window
     let stored = window.bytes.extracting(range)
@@ -193,23 +193,36 @@ struct HistoryCursor: Sendable {
 
   private mutating func take(
     _ payload: RawSpan, _ header: FrameHeader, _ log: OpenLog
-  ) throws(EngineError) -> [UInt8]? {
+  ) throws(EngineError) -> [[UInt8]] {
     do throws(MalformedBytes) {
-      if header.kind == .commit { return try Self.annotation(of: payload) }
+      if header.kind == .commit {
+        return try Self.annotations(of: payload, header.sequence, log.seal?.groups)
+      }
       pieces.append(payload)
-      if header.kind == .part { return nil }
+      if header.kind == .part { return [] }
       let whole = pieces
       pieces = []
-      return try Self.annotation(of: whole.bytes)
+      return try Self.annotations(of: whole.bytes, header.sequence, log.seal?.groups)
     } catch {
       throw log.damage("in its rows: \(error.reason)")
     }
   }
 
-  private static func annotation(of payload: RawSpan) throws(MalformedBytes) -> [UInt8]? {
+  private static func annotations(
+    of payload: RawSpan, _ sequence: SequenceNumber, _ groups: GroupSeals?
+  ) throws(MalformedBytes) -> [[UInt8]] {
+    if let groups, groups.mayBeUsed,
+      let opened = try GroupRecords.open(payload, sequence, by: groups)
+    {
+      return try annotations(of: opened.payload.bytes)
+    }
+    return try annotations(of: payload)
+  }
+
+  private static func annotations(of payload: RawSpan) throws(MalformedBytes) -> [[UInt8]] {
     var operations = OperationReader(payload)
     while let _ = try operations.next() {}
-    return operations.annotation.map { payload.extracting($0).array }
+    return operations.annotations.map { payload.extracting($0).array }
   }
 }
 

@@ -39,6 +39,8 @@ struct PendingWrite: ~Copyable, Sendable {
   /// The batch's bytes with room for the frame's header.
   var frame: [UInt8]
   var operations: Int
+  /// Whether some are on keyed groups.
+  var isKeyed = false
   var context: FrameContext
   /// Whether the commit is not done before its frames are on the device.
   var waitsForSync: Bool
@@ -48,7 +50,7 @@ struct PendingWrite: ~Copyable, Sendable {
   /// Makes the bytes to write: checksums are computed here, outside any lock.
   consuming func build() -> [UInt8] {
     let frames = FrameBuilder.build(
-      frame, operations: operations, context, salt: log.salt,
+      frame, operations: operations, isKeyed: isKeyed, context, salt: log.salt,
       offset: offset + UInt64(prefix.count), seal: log.seal)
     return prefix.isEmpty ? frames : prefix + frames
   }

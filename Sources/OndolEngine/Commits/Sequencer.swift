@@ -83,7 +83,7 @@ final class Sequencer: Sendable {
         }
         if let shard = fullShard(for: batch, view) { return .needsRoom(shard: shard) }
         let answer = state.logs.place(
-          FrameLength(ofPayload: batch.payloadLength), after: state.commits,
+          FrameLength(of: batch), after: state.commits,
           isPuttingOff: state.sync.isPuttingOff)
         switch answer {
         case .needsLog: return .needsLog
@@ -123,7 +123,7 @@ final class Sequencer: Sendable {
 
     let time = state.commits.nextTime(
       now: state.clock.time(now, uptime: environment.uptime))
-    let operations = batch.operationCount
+    let (operations, isKeyed) = (batch.operationCount, !batch.keyed.isEmpty)
     let syncedThrough = state.commits.syncedThrough
     let sequence = state.commits.place(
       time: time, end: place.log.position(of: place.end), durability: durability,
@@ -136,7 +136,7 @@ final class Sequencer: Sendable {
 
     let write = PendingWrite(
       log: place.log, offset: place.offset, prefix: place.header, frame: frame,
-      operations: operations,
+      operations: operations, isKeyed: isKeyed,
       context: FrameContext(sequence: sequence, time: time, syncedThrough: syncedThrough),
       waitsForSync: durability == .power)
     return PlacedCommit(

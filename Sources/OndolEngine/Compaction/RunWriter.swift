@@ -14,9 +14,18 @@ struct SegmentFiles: Sendable {
   /// Value files that are mostly dead, or too small: a value in one of them is taken along.
   var emptied: [FileNumber: ValueFile]
 
+  /// The keyed group that a row is in by its key, in a database that is sealed.
+  func group(of key: RawSpan) -> UInt32? {
+    // Hardly any row is, and only of one that seems to be the keys are asked for.
+    guard let group = KeyedGroups.group(of: key) else { return nil }
+    return directory.keyring == nil ? nil : group
+  }
+
   /// Makes a segment file of `shard`.
+  ///
+  /// - Parameter group: the keyed group that its rows are in.
   func makeSegment(
-    _ number: FileNumber, shard: Int
+    _ number: FileNumber, shard: Int, group: UInt32?
   ) throws(EngineError) -> (writer: SegmentWriter, file: any File) {
     let file = try directory.create(number.segmentName)
     var segmentOptions = SegmentOptions()
@@ -26,13 +35,28 @@ struct SegmentFiles: Sendable {
     let writer = SegmentWriter(
       file: file, number: number, salt: salt, identity: identity, shard: UInt32(shard),
       options: segmentOptions,
-      seal: directory.keyring?.seal(.segment, number: number, salt: salt))
+      seal: directory.keyring?.seal(.segment, number: number, salt: salt, group: group),
+      group: group)
     return (writer, file)
+  }
+
+  /// Finishes a segment, and has it be on the device.
+  func finish(
+    _ writer: SegmentWriter, _ file: any File, _ sequences: ClosedRange<SequenceNumber>,
+    group: UInt32?
+  ) throws(EngineError) -> SegmentMetadata {
+    var segment = try writer.finish(
+      minSequence: sequences.lowerBound, maxSequence: sequences.upperBound)
+    if let group, let keyring = directory.keyring {
+      segment.bounds = SealedBounds(of: segment, in: group, by: keyring)
+    }
+    try file.sync()
+    return segment
   }
 
   /// Values are separated into new files of `shard`, each of which `note` gets to know.
   func makeSeparator(
-    shard: Int, _ note: @escaping (FileNumber) -> Void
+    shard: Int, group: UInt32?, _ note: @escaping (FileNumber) -> Void
   ) -> ValueSeparator {
     let separation = ValueSeparation(
       threshold: options.valueThreshold, fileSize: options.valueFileSize)
@@ -45,7 +69,8 @@ struct SegmentFiles: Sendable {
       return ValueFileWriter(
         file: try directory.create(number.valueFileName), number: number, salt: salt,
         identity: identity, shard: UInt32(shard), compress: options.compress,
-        seal: directory.keyring?.seal(.values, number: number, salt: salt))
+        seal: directory.keyring?.seal(.values, number: number, salt: salt, group: group),
+        group: group)
     }
   }
 }
@@ -83,6 +108,8 @@ final class RunWriter {
   private var keyspace: UInt32?
   private var isKeyspaceDropped = false
 
+  /// The keyed group of the last row: a segment or a value file is of one group, or of none.
+  private var group: UInt32?
   private var separator: ValueSeparator
   private let madeValueFiles: MadeFiles
 
@@ -111,7 +138,7 @@ final class RunWriter {
     self.dropped = dropped
     let made = MadeFiles()
     madeValueFiles = made
-    separator = files.makeSeparator(shard: shard) { made.numbers.append($0) }
+    separator = files.makeSeparator(shard: shard, group: nil) { made.numbers.append($0) }
   }
 
   /// Takes rows from the cursor, which stands on the first, until so many bytes have gone through,
@@ -136,7 +163,7 @@ final class RunWriter {
       if rawBytes >= limit { return true }
     }
     try finishSegment()
-    output.valueFiles = try separator.finish()
+    output.valueFiles += try separator.finish()
     return false
   }
 
@@ -148,6 +175,7 @@ final class RunWriter {
   /// Takes a row without a value, behind all others.
   func take(_ key: RawSpan) throws(EngineError) {
     rawBytes += UInt64(key.byteCount)
+    try enter(files.group(of: key))
     let writer = if let segment { segment.writer } else { try beginSegment() }
     try writer.add(.put, key: key, value: RawSpan())
     if writer.rawBytesWritten >= UInt64(files.options.segmentSize) { try finishSegment() }
@@ -177,6 +205,7 @@ final class RunWriter {
       }
       if isKeyspaceDropped { return }
     }
+    try enter(files.group(of: rows.key))
     let writer = if let segment { segment.writer } else { try beginSegment() }
     if let pointer = try separator.separate(rows.kind, rows.value) {
       // A value that is copied is work too.
@@ -188,20 +217,27 @@ final class RunWriter {
     }
   }
 
+  /// Begins other files where the next row is of another group than the last one.
+  private func enter(_ next: UInt32?) throws(EngineError) {
+    if next == group { return }
+    try finishSegment()
+    output.valueFiles += try separator.finish()
+    group = next
+    let made = madeValueFiles
+    separator = files.makeSeparator(shard: shard, group: next) { made.numbers.append($0) }
+  }
+
   private func beginSegment() throws(EngineError) -> SegmentWriter {
     let number = files.numbers.allocate()
     madeSegments.append(number)
-    let made = try files.makeSegment(number, shard: shard)
+    let made = try files.makeSegment(number, shard: shard, group: group)
     segment = made
     return made.writer
   }
 
   private func finishSegment() throws(EngineError) {
     guard let (writer, file) = segment else { return }
-    output.segments.append(
-      try writer.finish(
-        minSequence: sequences.lowerBound, maxSequence: sequences.upperBound))
-    try file.sync()
+    output.segments.append(try files.finish(writer, file, sequences, group: group))
     segment = nil
   }
 }

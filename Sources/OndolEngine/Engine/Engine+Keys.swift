@@ -46,12 +46,13 @@ extension Engine {
     try refuseWhenReadOnly()
     if isOnStore { throw .unsupported(reason: Self.noFiles) }
     let new = try vault?.makeKey(for: storage.identity.bytes)
-    try await storage.perform { (storage) throws(EngineError) in
-      guard storage.keyring?.change == nil else {
-        throw .invalid(reason: "another change of keys is under way")
-      }
+    let refusal = try await storage.perform {
+      (storage) throws(EngineError) -> EngineError? in
+      if let refusal = storage.refusalOfKeyChange(toClear: new == nil) { return refusal }
       try storage.beginKeyChange(to: new)
+      return nil
     }
+    if let refusal { throw refusal }
   }
 
   /// Bytes of the files that are yet to be written anew.

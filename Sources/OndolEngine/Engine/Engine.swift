@@ -120,6 +120,7 @@ package final class Engine: Sendable {
       throw .tooLarge(bytes: batch.rowsLength, limit: storage.options.commitLimit)
     }
     if let remote { return try await remote.commit(batch, durability) }
+    if !batch.keyed.isEmpty { try refuseMissingKeys(batch) }
     var batch = batch
     if storage.pressure.isFelt { await upkeep.holdBack(bytes: batch.payloadLength) }
     var attempts = 0

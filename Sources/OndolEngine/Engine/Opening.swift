@@ -93,6 +93,7 @@ struct Opening: Sendable {
         } else {
           try Self.load(claim, options, environment)
         }
+      keyed.keyring?.groups.note(manifest.state.groups)
       let next = manifest.state.nextFile
       // What cannot be ours is as if it were not there.
       names = claim.names.filter { name in FileNumber.ofFile(name)?.isOurs(next: next) ?? true }
@@ -140,7 +141,9 @@ struct Opening: Sendable {
   /// Throws when the directory holds files of somebody else and no database.
   fileprivate static func refuseForeign(_ names: [String], path: String) throws(EngineError) {
     let names = names.filter { $0 != SpaceReserve.name }
-    let ours = names.filter { $0 == "LOCK" || FileNumber.ofFile($0) != nil }
+    let ours = names.filter {
+      $0 == "LOCK" || $0 == GroupKeysFile.name || FileNumber.ofFile($0) != nil
+    }
     guard !names.contains(Superblock.name), !names.isEmpty else { return }
     guard ours.count == names.count else {
       throw .notADatabase(path: path, reason: "the directory holds other files")
@@ -260,7 +263,11 @@ struct Opening: Sendable {
       manifest: manifest, views: views, sequencer: sequencer, cache: cache,
       valueFiles: valueFiles, maintenance: maintenance, unfinished: replacement.map { ($0, names) })
     // Where it fails for the moment, whoever writes first tries again.
-    if replacement != nil { maintenance.enqueue { try? storage.attempt { _ in } } }
+    let keepsOtherKeys =
+      keyed.keyring?.groups.needsWriting(for: manifest.state.groups.live) ?? false
+    if replacement != nil || keepsOtherKeys {
+      maintenance.enqueue { try? storage.attempt { _ in } }
+    }
     return Engine(
       storage: storage, logWorker: logWorker, reads: reads, remote: makeSession(views))
   }

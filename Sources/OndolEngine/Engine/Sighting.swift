@@ -16,11 +16,13 @@ struct Groundwork: Sendable {
       try superblock.unlock(
         after: directory.keyring, with: environment.vault, at: directory.path,
         random: environment.random))
+    directory.keyring?.groups.lookAgain()
     // First its size: an edit that comes between the two is then seen by the next look.
     manifestSize = try Self.manifestSize(superblock, in: directory)
     manifest = try Manifest.load(
       superblock, directory: directory, environment: environment,
       rotationSize: options.manifestSize, access: .readOnly)
+    directory.keyring?.groups.note(manifest.state.groups)
   }
 
   /// Whether the files still say the same, which two small reads tell.

@@ -76,19 +76,22 @@ extension Backup.State {
 extension Engine {
   /// Begins a backup of all commits that are visible now. What it reads is kept until it ends.
   ///
+  /// - Parameter withKeys: whether the keys of keyed groups are part of it.
   /// - Throws: `.unsupported` on a store, which has no files to copy.
-  package func beginBackup() throws(EngineError) -> Backup {
+  package func beginBackup(withKeys: Bool = false) throws(EngineError) -> Backup {
     if isOnStore { throw .unsupported(reason: Self.noFiles) }
     // Before the snapshot: what it knows must not go.
     let copy = contents.keepFiles()
     // Keyspaces that are dropped in between would be rows without an owner, or the other way round.
     while true {
       let start = storage.merging.start
+      let before = storage.groupKeys?.list ?? GroupList()
       let snapshot = try snapshot(owner: "backup")
       guard storage.merging.start.generation == start.generation else { continue }
       let times = [storage.sequencer.end.time, follower?.lastTime ?? 0, storage.environment.now()]
       let reader = BackupReader(
-        snapshot, dropped: start.dropped, time: times.max() ?? 0,
+        snapshot, dropped: start.dropped, groups: before.union(storage.groupKeys?.list),
+        withKeys: withKeys, time: times.max() ?? 0,
         nextFile: storage.manifest.numbers.next, storage, contents)
       return Backup(
         reader, storage.environment.threads.makeBackgroundWorker(named: "ondol-backup"), copy)
@@ -99,15 +102,17 @@ extension Engine {
   /// be new or empty, and whose parent must be there. It survives a power cut once this returns;
   /// after a failure or a power cut before that there is no database.
   ///
-  /// - Parameter progress: gets the bytes written so far and all there are as far as known.
+  /// - Parameters:
+  ///   - withKeys: whether the keys of keyed groups are part of it.
+  ///   - progress: gets the bytes written so far and all there are as far as known.
   /// - Throws: `.notEmpty` when the directory holds anything; `.corrupt` when the database is
   ///   damaged; `.cancelled` when the task was.
   /// - Complexity: O(bytes of files), each read twice and written once.
   package func backUp(
-    to path: String, in fileSystem: any FileSystem,
+    to path: String, in fileSystem: any FileSystem, withKeys: Bool = false,
     progress: (_ done: UInt64, _ total: UInt64) -> Void
   ) async throws(EngineError) {
-    let backup = try beginBackup()
+    let backup = try beginBackup(withKeys: withKeys)
     do throws(EngineError) {
       try await backup.write(to: path, in: fileSystem, progress)
     } catch {

@@ -45,6 +45,8 @@ struct BackupReader: Sendable {
     case pack(FileNumber, salt: UInt64, sizeBytes: UInt64)
     case valueFile(ValueFile)
     case segment(Segment)
+    /// One whose rows nobody can read.
+    case locked(LockedSegment)
     case memtables(shard: Int)
     case foundation
     case made(BackupFile)
@@ -53,10 +55,14 @@ struct BackupReader: Sendable {
   private let snapshot: Snapshot
   private let contents: Contents
   private let dropped: DroppedKeyspaces
+  /// The keyed groups that the snapshot has.
+  private let groups: GroupList
+  private let withKeys: Bool
   private let environment: Environment
   private let options: EngineOptions
   private let identity: DatabaseIdentity
   private let keyring: Keyring?
+  private let directory: any Directory
   /// The time of the snapshot's last commit, or a later one.
   private let time: Int64
   private let numbers: FileNumbers
@@ -67,21 +73,26 @@ struct BackupReader: Sendable {
   private(set) var totalBytes: UInt64 = 0
 
   init(
-    _ snapshot: Snapshot, dropped: DroppedKeyspaces, time: Int64, nextFile: FileNumber,
-    _ storage: Storage, _ contents: Contents
+    _ snapshot: Snapshot, dropped: DroppedKeyspaces, groups: GroupList, withKeys: Bool,
+    time: Int64, nextFile: FileNumber, _ storage: Storage, _ contents: Contents
   ) {
     self.snapshot = snapshot
     self.contents = contents
     self.dropped = dropped
+    self.withKeys = withKeys
+    self.groups = groups
     self.time = time
     environment = storage.environment
     options = storage.options
     identity = storage.identity
     keyring = storage.directory.keyring
+    directory = storage.directory
     let view = snapshot.view
     shards = view.shards.map(\.state)
     // An engine that only reads has files with greater numbers than it knows to be given out.
-    let named = shards.flatMap { $0.segments.map(\.number) + $0.valueFiles.keys }
+    let named = shards.flatMap {
+      $0.segments.map(\.number) + $0.locked.map(\.segment.number) + $0.valueFiles.keys
+    }
     numbers = FileNumbers(next: nextFile)
     if let greatest = named.max() { numbers.reserve(through: greatest) }
     // Numbers that a new database begins with would make one without a superblock look new.
@@ -98,6 +109,10 @@ struct BackupReader: Sendable {
       for segment in segments {
         items.append(.segment(segment))
         totalBytes += segment.metadata.sizeBytes
+      }
+      for locked in shard.state.locked {
+        items.append(.locked(locked))
+        totalBytes += locked.segment.sizeBytes
       }
       items.append(.memtables(shard: index))
     }
@@ -120,11 +135,17 @@ struct BackupReader: Sendable {
           number.packName, try contents.files.pack(number, salt: salt).file,
           sizeBytes: sizeBytes)
       case .valueFile(let file):
+        if let group = file.metadata.group, keyring?.groups.hasKey(of: group) == false {
+          return try lockedFile(file.number.valueFileName, .values(file.number))
+        }
         try refuseDamage(file.findings())
         return try BackupFile(file.number.valueFileName, try file.open())
       case .segment(let segment):
         try refuseDamage(segment.findings())
         return try BackupFile(segment.metadata.number.segmentName, try segment.open().file)
+      case .locked(let locked):
+        let number = locked.segment.number
+        return try lockedFile(number.segmentName, .segment(number))
       case .memtables(let shard):
         push(try writeMemtables(of: shard))
       case .foundation:
@@ -139,6 +160,14 @@ struct BackupReader: Sendable {
   private func refuseDamage(_ findings: [StorageFinding]) throws(EngineError) {
     guard let first = findings.first(where: { !$0.isHarmless }) else { return }
     throw .corrupt(file: first.file, offset: first.offset ?? 0, reason: first.message)
+  }
+
+  /// A file that there is no key for, of which checksums tell whether it is sound.
+  private func lockedFile(
+    _ name: String, _ part: UnopenedFile.Part
+  ) throws(EngineError) -> BackupFile {
+    try refuseDamage(LockedFile(name, part, identity).findings(in: directory))
+    return try BackupFile(name, try directory.open(name, access: .readOnly))
   }
 
   private mutating func push(_ files: [BackupFile]) {
@@ -216,7 +245,12 @@ struct BackupReader: Sendable {
     let scratch = try makeScratch()
     let foundation = DatabaseFoundation(
       identity: identity, sequence: snapshot.sequence, time: time, numbers: numbers)
-    try foundation.write(shards, dropped, to: scratch, environment: environment)
+    try foundation.write(shards, dropped, groups, to: scratch, environment: environment)
+    if withKeys, let keys = keyring?.groups {
+      let live = keys.list.live
+      try keys.file(for: groups.live.filter(live.contains), generation: 1)?
+        .write(to: try scratch.create(GroupKeysFile.name))
+    }
     let names = try scratch.list().filter { $0 != Superblock.name }
     return try scratch.backupFiles(names.sorted() + [Superblock.name])
   }

@@ -50,7 +50,7 @@ final class BackupTarget: Sendable {
   func removeAll() {
     try? directory.remove(Superblock.name)
     for name in (try? directory.list()) ?? []
-    where name == "LOCK" || FileNumber.ofFile(name) != nil {
+    where name == "LOCK" || name == GroupKeysFile.name || FileNumber.ofFile(name) != nil {
       try? directory.remove(name)
     }
     try? directory.sync()

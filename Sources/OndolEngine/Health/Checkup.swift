@@ -80,6 +80,12 @@ package struct Checkup: Sendable {
       done += file.metadata.sizeBytes
       progress(done, total)
     }
+    for locked in examination.locked {
+      if Task.isCancelled { throw .cancelled }
+      findings += await worker.perform {
+        stillCounting(locked.findings(in: directory), locked.name)
+      }
+    }
     for segment in segments {
       if Task.isCancelled { throw .cancelled }
       findings += await worker.perform {

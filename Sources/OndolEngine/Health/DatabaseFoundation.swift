@@ -14,8 +14,8 @@ struct DatabaseFoundation {
   /// Writes them into `directory`, synced, but for the superblock's name. All rows up to the last
   /// commit must be in the files that `shards` name.
   func write(
-    _ shards: [ShardState], _ dropped: DroppedKeyspaces, to directory: any Directory,
-    environment: Environment
+    _ shards: [ShardState], _ dropped: DroppedKeyspaces, _ groups: GroupList,
+    to directory: any Directory, environment: Environment
   ) throws(EngineError) {
     let log = LogStart(
       number: numbers.allocate(), base: .zero, sequence: sequence, time: time)
@@ -30,7 +30,8 @@ struct DatabaseFoundation {
     superblock.prove(with: directory.keyring)
     let state = ManifestState(
       nextFile: numbers.next, floor: log, newestLog: log.number, shards: shards,
-      namedLogs: [name.number: name], dropped: dropped)
+      namedLogs: [name.number: name], dropped: dropped,
+      groups: groups)
     _ = try Manifest.create(
       state, superblock: superblock, directory: directory, environment: environment,
       rotationSize: EngineOptions().manifestSize)

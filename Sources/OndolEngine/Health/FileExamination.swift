@@ -7,11 +7,37 @@
 // else stands in for it, is found here: a copy of the superblock or of a log's header that cannot
 // be read, the remains of a write that the power or a kill cut short.
 
+/// A file of a keyed group whose key is not here.
+struct LockedFile: Sendable {
+  let name: String
+  private let part: UnopenedFile.Part
+  private let identity: DatabaseIdentity
+
+  init(_ name: String, _ part: UnopenedFile.Part, _ identity: DatabaseIdentity) {
+    self.name = name
+    self.part = part
+    self.identity = identity
+  }
+
+  /// What its checksums say.
+  func findings(in directory: any Directory) -> [StorageFinding] {
+    var look = UnopenedFile(name, .segment, 0)
+    do throws(EngineError) {
+      try look.read(part, try directory.open(name, access: .readOnly), identity)
+    } catch {
+      look.note(error)
+    }
+    return look.findings
+  }
+}
+
 /// What is wrong with the files at one moment, and the immutable ones, open.
 struct FileExamination: Sendable {
   private(set) var findings: [StorageFinding] = []
   private(set) var segments: [Segment] = []
   private(set) var valueFiles: [ValueFile] = []
+  /// Names of files that there is no key for.
+  private(set) var locked: [LockedFile] = []
 
   private let directory: any Directory
   private let environment: Environment
@@ -23,6 +49,7 @@ struct FileExamination: Sendable {
     guard let superblock = try readSuperblock(), let manifest = try readManifest(superblock) else {
       return
     }
+    examineKeys(manifest)
     examineLogs(manifest)
     examineHistory(manifest)
     openFiles(manifest)
@@ -87,6 +114,20 @@ struct FileExamination: Sendable {
     } catch {
       try take(error, .manifest, in: name)
       return nil
+    }
+  }
+
+  /// Looks at the keys of groups, which need not all be here.
+  private mutating func examineKeys(_ manifest: Manifest) {
+    guard let keyring = directory.keyring else { return }
+    keyring.groups.note(manifest.state.groups)
+    guard manifest.state.groups.isUsed,
+      let file = try? directory.open(GroupKeysFile.name, access: .readOnly)
+    else { return }
+    do throws(EngineError) {
+      findings += try GroupKeysFile.findings(in: file, of: keyring.identity)
+    } catch {
+      findings.append(StorageFinding(error, .superblock, in: GroupKeysFile.name))
     }
   }
 
@@ -177,7 +218,18 @@ struct FileExamination: Sendable {
     let files = ValueFiles(
       identity: identity, directory: directory, cache: cache, access: .readOnly)
     files.follow(manifest.state)
-    valueFiles = files.all.sorted { $0.number < $1.number }
+    let keys = directory.keyring?.groups
+    let isOpen = { (group: UInt32?) in group.map { keys?.hasKey(of: $0) ?? true } ?? true }
+    valueFiles = files.all.filter { isOpen($0.metadata.group) }.sorted { $0.number < $1.number }
+    for file in files.all where !isOpen(file.metadata.group) {
+      let number = file.number
+      locked.append(LockedFile(number.valueFileName, .values(number), identity))
+    }
+    for shard in manifest.state.shards {
+      locked += shard.locked.map {
+        LockedFile($0.segment.number.segmentName, .segment($0.segment.number), identity)
+      }
+    }
     for file in valueFiles {
       if directory.heldRoom > 0 { try? file.data.hold() }
       findings += file.structureFindings()
@@ -240,6 +292,26 @@ extension Superblock {
         StorageFinding(
           .superblock, in: name, at: slotOffsets[index],
           "slot \(index) of \(slots.count) cannot be read", isHarmless: newest != nil))
+    }
+    return findings
+  }
+}
+
+extension GroupKeysFile {
+  /// What is wrong with the copies.
+  static func findings(
+    in file: any File, of identity: [UInt8]
+  ) throws(EngineError) -> [StorageFinding] {
+    let newest = try read(from: file, of: identity)?.newest
+    var findings: [StorageFinding] = []
+    for offset in offsets {
+      let bytes = try file.read(at: offset, count: length)
+      guard (try? GroupKeysFile(bytes.bytes, of: identity)) == nil else { continue }
+      findings.append(
+        StorageFinding(
+          .superblock, in: name, at: offset,
+          "one of the two copies of keys of collections cannot be read",
+          isHarmless: newest != nil))
     }
     return findings
   }

@@ -59,7 +59,9 @@ package struct FileInspector: Sendable {
     while let frame = reader.next() {
       var operations: [LoggedOperation] = []
       if frame.header.kind == .commit {
-        let payload = Array(reader.payload(of: frame))
+        var commit = RecoveredCommit(frame, in: bytes)
+        try? commit.openGroups(by: reader.seal)
+        let payload = Array(commit.bytes[commit.payload])
         var rows = OperationReader(payload.bytes)
         while let row = try? rows.next() {
           operations.append(

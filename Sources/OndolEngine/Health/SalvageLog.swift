@@ -59,7 +59,18 @@ struct SalvageLogs {
       if frame.header.kind == .seal {
         noteGap(before: frame.header.sequence.next, number, frame.offset)
       }
-      guard let commit = pieces.join(frame, bytes) else { continue }
+      guard var commit = pieces.join(frame, bytes) else { continue }
+      do throws(MalformedBytes) {
+        try commit.openGroups(by: seal)
+      } catch {
+        losses.note(
+          SalvageLoss(
+            file: number.logName, offset: UInt64(frame.offset), "in its rows: \(error.reason)",
+            reach: .everything))
+        continue
+      }
+      // A part that was lost in front of the others would show here.
+      if frame.header.kind == .lastPart, (try? commit.operationSizes()) == nil { continue }
       // A replacement holds what older logs do.
       if commit.sequence <= sequence, !isFirst { continue }
       if isFirst { sequence = SequenceNumber(rawValue: commit.sequence.rawValue - 1) }
@@ -158,8 +169,7 @@ private struct SalvagePieces {
       guard continues else { return nil }
       commit.bytes = bytes + payload
       commit.payload = 0..<commit.bytes.count
-      // A part that was lost in front of the others would show here.
-      return (try? commit.operationSizes()) != nil ? commit : nil
+      return commit
     case .seal, .edit, .mark:
       return nil
     }
@@ -176,7 +186,9 @@ extension RecoveredCommit {
       count += 1
       size += operation.key.byteCount + operation.value.byteCount
     }
-    guard count == operations else { throw MalformedBytes(at: 0, "operations are missing") }
+    guard count == operations || !unopened.isEmpty else {
+      throw MalformedBytes(at: 0, "operations are missing")
+    }
     return (count, size)
   }
 }

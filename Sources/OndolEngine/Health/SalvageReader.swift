@@ -18,6 +18,8 @@ package final class SalvageReader {
   private var salts: [FileNumber: UInt64]
   /// What opens value files, of those that were met.
   private var seals: [FileNumber: FileSeal] = [:]
+  /// The keyed groups of value files, as far as known.
+  private var groups: [FileNumber: UInt32] = [:]
   /// The commit that a row's value says it is of.
   private let version: ([UInt8], [UInt8]) -> SequenceNumber?
 
@@ -53,6 +55,7 @@ package final class SalvageReader {
     salts = [:]
     for file in (survey.manifest?.shards ?? []).flatMap(\.valueFiles.values) {
       salts[file.number] = file.salt
+      groups[file.number] = file.group
     }
     last = (max(survey.last.sequence, logs.sequence), max(survey.last.time, logs.time))
     sources = logs.sources + survey.runs(in: directory, losses)
@@ -135,12 +138,16 @@ package final class SalvageReader {
     }
     var bytes = try file.read(at: pointer.offset, count: Int(pointer.recordLength))
     var salt = salts[pointer.file]
-    if salt == nil { salt = try DataFileHeader.find(.values, in: file)?.salt }
+    if salt == nil, let header = try DataFileHeader.find(.values, in: file) {
+      salt = header.salt
+      groups[pointer.file] = header.group
+    }
     guard let salt else { throw errors.corrupt(at: 0, "the file's header is damaged") }
     salts[pointer.file] = salt
     let seal =
       seals[pointer.file]
-      ?? directory.keyring?.seal(.values, number: pointer.file, salt: salt)
+      ?? directory.keyring?.seal(
+        .values, number: pointer.file, salt: salt, group: groups[pointer.file])
     seals[pointer.file] = seal
     do throws(MalformedBytes) {
       if let seal {

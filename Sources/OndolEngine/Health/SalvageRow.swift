@@ -43,6 +43,18 @@ package struct SalvageLoss: Sendable, Hashable {
     self.reach = reach
   }
 
+  /// The rows of a segment of a keyed group whose key is not here.
+  init(withoutKeyOf segment: SegmentMetadata) {
+    self.init(
+      file: segment.number.segmentName,
+      "its collection's key is not here: see the file \(GroupKeysFile.name)", reach: .everything)
+    guard let group = segment.group else { return }
+    var (lower, upper): ([UInt8], [UInt8]) = ([], [])
+    lower.appendBigEndian(group << 12)
+    upper.appendBigEndian(group << 12 | 0xFFF)
+    (after, before) = (lower, upper + [0xFF])
+  }
+
   /// What reading `file` came to.
   init(_ error: EngineError, in file: String, reach: Reach) {
     let finding = StorageFinding(error, .segment, in: file)

@@ -33,7 +33,8 @@ struct SalvageSegment {
       throw errors.corrupt(at: 0, "neither its header nor its footer can be read")
     }
     self.salt = salt
-    seal = directory.keyring?.seal(.segment, number: number, salt: salt)
+    seal = directory.keyring?.seal(
+      .segment, number: number, salt: salt, group: metadata?.group ?? header?.group)
     if let metadata {
       sequences = Self.range(metadata.minSequence, metadata.maxSequence)
     } else if let footer {

@@ -137,6 +137,9 @@ struct SalvageSurvey {
         SalvageRun([($0, nil)], reach: .everything, in: directory, losses)
       }
     }
+    for locked in manifest.shards.flatMap(\.locked) {
+      losses.note(SalvageLoss(withoutKeyOf: locked.segment))
+    }
     return manifest.shards.enumerated().flatMap { shard, state in
       state.runs.map { run in
         SalvageRun(

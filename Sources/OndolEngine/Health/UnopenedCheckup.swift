@@ -112,6 +112,7 @@ private struct UnopenedFiles: Sendable {
   /// The files that have checksums, by their names.
   enum Part: Sendable {
     case superblock
+    case keys
     case manifest
     case log(FileNumber)
     case segment(FileNumber)
@@ -122,6 +123,8 @@ private struct UnopenedFiles: Sendable {
     init?(_ name: String, _ superblock: Superblock) {
       if name == Superblock.name {
         self = .superblock
+      } else if name == GroupKeysFile.name {
+        self = .keys
       } else if name == superblock.manifest.manifestName {
         self = .manifest
       } else if let number = FileNumber.parse(name, prefix: "LOG-") {
@@ -141,7 +144,7 @@ private struct UnopenedFiles: Sendable {
 
     var kind: StorageFinding.Kind {
       switch self {
-      case .superblock: .superblock
+      case .superblock, .keys: .superblock
       case .manifest: .manifest
       case .log: .log
       case .segment: .segment
@@ -158,6 +161,7 @@ private struct UnopenedFiles: Sendable {
       let file = try directory.open(place.name, access: .readOnly)
       switch place.part {
       case .superblock: try look.readSuperblock(file)
+      case .keys: try look.readKeys(file, superblock.identity)
       case .manifest: try look.readManifest(file, superblock, keyring)
       case .log(let number): try look.readLog(number, file, keyring, next: try next(after: number))
       case .segment(let number): try look.readSegment(number, file, superblock.identity, keyring)

@@ -40,7 +40,30 @@ struct UnopenedFile: Sendable {
     findings.append(StorageFinding(EngineError(error, in: name, from: offset), kind, in: name))
   }
 
+  /// A file of rows or of values.
+  enum Part: Sendable {
+    case segment(FileNumber)
+    case values(FileNumber)
+  }
+
+  /// Looks at a file of a keyed group whose key is not here, in a database that is open.
+  mutating func read(
+    _ part: Part, _ file: any File, _ identity: DatabaseIdentity
+  ) throws(EngineError) {
+    let keyring = Keyring.unopened(of: identity)
+    switch part {
+    case .segment(let number): try readSegment(number, file, identity, keyring)
+    case .values(let number): try readValues(number, file, identity, keyring)
+    }
+  }
+
   // MARK: - Where opening begins
+
+  /// Looks at the copies of groups' keys.
+  mutating func readKeys(_ file: any File, _ identity: DatabaseIdentity) throws(EngineError) {
+    findings += try GroupKeysFile.findings(in: file, of: identity.bytes)
+    uncheckedBytes = 0
+  }
 
   mutating func readSuperblock(_ file: any File) throws(EngineError) {
     findings += try Superblock.findings(in: file)

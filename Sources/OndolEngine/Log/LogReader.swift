@@ -193,11 +193,12 @@ struct Operation: ~Escapable {
   }
 }
 
-/// Steps through the operations of a payload, past an annotation.
+/// Steps through the operations of a payload, past annotations and past records of keyed groups,
+/// which are there where their keys are not.
 struct OperationReader: ~Escapable {
   private var reader: ByteReader
-  /// Where the annotation is that was passed, if one was.
-  private(set) var annotation: Range<Int>?
+  /// Where the annotations are that were passed.
+  private(set) var annotations: [Range<Int>] = []
 
   @_lifetime(copy payload)
   init(_ payload: RawSpan) {
@@ -208,25 +209,82 @@ struct OperationReader: ~Escapable {
   @_lifetime(self: copy self)
   @_lifetime(copy self)
   mutating func next() throws(MalformedBytes) -> Operation? {
-    guard !reader.isAtEnd else { return nil }
-    var start = reader.offset
-    var first = try reader.byte()
-    if first == Batch.annotationKind {
-      let length = try reader.lengthPrefixed().byteCount
-      guard annotation == nil else { throw MalformedBytes(at: start, "a second annotation") }
-      annotation = (reader.offset - length)..<reader.offset
-      if reader.isAtEnd { return nil }
-      start = reader.offset
-      first = try reader.byte()
+    while !reader.isAtEnd {
+      let start = reader.offset
+      let first = try reader.byte()
+      guard let kind = RowKind(rawValue: first), kind != .valuePointer else {
+        try pass(first, from: start)
+        continue
+      }
+      let key = try reader.lengthPrefixed()
+      guard key.byteCount >= Batch.keyspaceLength else {
+        throw MalformedBytes(at: start, "a key without a keyspace")
+      }
+      let value = kind == .put ? try reader.lengthPrefixed() : key.extracting(first: 0)
+      return Operation(kind: kind, key: key, value: value)
     }
-    guard let kind = RowKind(rawValue: first), kind != .valuePointer else {
+    return nil
+  }
+
+  /// Steps over what is no operation.
+  @_lifetime(self: copy self)
+  private mutating func pass(_ kind: UInt8, from start: Int) throws(MalformedBytes) {
+    switch kind {
+    case Batch.annotationKind: break
+    case Batch.groupAnnotationKind, GroupRecord.kind: _ = try group(from: start)
+    default: throw MalformedBytes(at: start, "an unknown operation")
+    }
+    let length = try reader.lengthPrefixed().byteCount
+    guard kind != GroupRecord.kind else { return }
+    if kind == Batch.annotationKind {
+      guard !hasAnnotation else { throw MalformedBytes(at: start, "a second annotation") }
+      hasAnnotation = true
+    }
+    annotations.append((reader.offset - length)..<reader.offset)
+  }
+
+  private var hasAnnotation = false
+
+  @_lifetime(self: copy self)
+  private mutating func group(from start: Int) throws(MalformedBytes) -> UInt32 {
+    let group = UInt32(try reader.count(atMost: Int(UInt32.max)))
+    guard KeyedGroups.numbers.contains(group) else {
+      throw MalformedBytes(at: start, "a group \(group) that there cannot be")
+    }
+    return group
+  }
+
+  /// What stands in a payload, as it stands there.
+  struct Item {
+    /// The keyed group that it is of.
+    var group: UInt32?
+    /// Whether it is a record of the group, and not an operation or an annotation.
+    var isRecord = false
+    /// All of it, and of an annotation or a record what it holds.
+    var range: Range<Int>
+    var body: Range<Int>
+  }
+
+  /// The next operation, annotation or record; nil at the end.
+  @_lifetime(self: copy self)
+  mutating func nextItem() throws(MalformedBytes) -> Item? {
+    guard !reader.isAtEnd else { return nil }
+    let start = reader.offset
+    let kind = try reader.byte()
+    var group: UInt32?
+    if kind == GroupRecord.kind || kind == Batch.groupAnnotationKind {
+      group = try self.group(from: start)
+    } else if kind != Batch.annotationKind, RowKind(rawValue: kind) == nil {
       throw MalformedBytes(at: start, "an unknown operation")
     }
-    let key = try reader.lengthPrefixed()
-    guard key.byteCount >= Batch.keyspaceLength else {
-      throw MalformedBytes(at: start, "a key without a keyspace")
+    let body = try reader.lengthPrefixed()
+    let end = reader.offset
+    if kind == RowKind.put.rawValue || kind == RowKind.delete.rawValue {
+      group = KeyedGroups.group(of: body)
     }
-    let value = kind == .put ? try reader.lengthPrefixed() : key.extracting(first: 0)
-    return Operation(kind: kind, key: key, value: value)
+    if kind == RowKind.put.rawValue { _ = try reader.lengthPrefixed() }
+    return Item(
+      group: group, isRecord: kind == GroupRecord.kind, range: start..<reader.offset,
+      body: (end - body.byteCount)..<end)
   }
 }

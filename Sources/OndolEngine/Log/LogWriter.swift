@@ -87,9 +87,9 @@ struct FrameLength: Sendable {
 }
 
 extension FrameLength {
-  init(ofPayload payload: Int) {
-    clear = FrameBuilder.length(ofPayload: payload)
-    sealed = FrameBuilder.length(ofPayload: payload, isSealed: true)
+  init(of batch: borrowing Batch) {
+    clear = FrameBuilder.length(ofPayload: batch.payloadLength)
+    sealed = FrameBuilder.length(ofPayload: batch.sealedPayloadLength, isSealed: true)
   }
 }
 
@@ -118,12 +118,17 @@ enum FrameBuilder {
     isSealed ? max(1, limit - FrameHeader.sealOverhead) : limit
   }
 
-  /// The frame of `batch`, whose bytes begin with room for a header: written in place when one
-  /// frame is enough, which it almost always is.
+  /// The frame of a batch whose bytes begin with room for a header: written in place when one frame
+  /// is enough, which it almost always is.
+  ///
+  /// - Parameter isKeyed: whether operations on keyed groups are among them.
   static func build(
-    _ bytes: consuming [UInt8], operations: Int, _ context: FrameContext, salt: UInt64,
-    offset: UInt64, seal: FileSeal? = nil
+    _ bytes: consuming [UInt8], operations: Int, isKeyed: Bool = false, _ context: FrameContext,
+    salt: UInt64, offset: UInt64, seal: FileSeal? = nil
   ) -> [UInt8] {
+    if isKeyed, let groups = seal?.groups {
+      bytes = GroupRecords.seal(bytes, context.sequence, by: groups)
+    }
     let payload = bytes.count - FrameHeader.length
     let limit = pieceLength(isSealed: seal != nil)
     if payload <= limit {
@@ -150,14 +155,15 @@ enum FrameBuilder {
   /// Appends the frames of a commit that was read: where one is enough, with the checksum that the
   /// payload was found to have.
   static func append(
-    _ payload: RawSpan, checksum: UInt32, operations: Int, _ context: FrameContext, salt: UInt64,
-    offset: UInt64, seal: FileSeal? = nil, to bytes: inout [UInt8]
+    _ payload: RawSpan, checksum: UInt32, operations: Int, isKeyed: Bool, _ context: FrameContext,
+    salt: UInt64, offset: UInt64, seal: FileSeal? = nil, to bytes: inout [UInt8]
   ) {
     var frame = [UInt8](repeating: 0, count: FrameHeader.length)
     guard payload.byteCount <= FrameHeader.maximumPayload, seal == nil else {
       frame.append(payload)
       bytes += build(
-        frame, operations: operations, context, salt: salt, offset: offset, seal: seal)
+        frame, operations: operations, isKeyed: isKeyed, context, salt: salt, offset: offset,
+        seal: seal)
       return
     }
     let header = FrameHeader(

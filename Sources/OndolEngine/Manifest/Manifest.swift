@@ -243,6 +243,12 @@ final class Manifest: @unchecked Sendable {
     if superblock.manifest < border { try rotate(to: state) }
   }
 
+  /// Begins the next file.
+  func beginAnew() throws(EngineError) {
+    if let failure { throw failure }
+    try rotate(to: state)
+  }
+
   /// Before the first change after opening, and before anything is removed: writes the superblock,
   /// the manifest and the last log once more, as they were read, and syncs them and their names. A
   /// process that was killed may have written them without having them synced, and one whose sync

@@ -21,6 +21,8 @@ enum ManifestChange: Sendable, Equatable {
   case dropValueFile(shard: Int, number: FileNumber)
   /// Rows of these keyspaces count no more; segments below `before` may still hold some.
   case dropKeyspaces([UInt32], before: FileNumber)
+  /// These are the keyed groups.
+  case groups(GroupList)
 
   private enum Tag {
     static let nextFile: UInt64 = 2
@@ -34,6 +36,9 @@ enum ManifestChange: Sendable, Equatable {
     static let history: UInt64 = 18
     static let keepLog: UInt64 = 20
     static let nameLog: UInt64 = 21
+    static let groups: UInt64 = 22
+    static let addGroupSegment: UInt64 = 24
+    static let addGroupValueFile: UInt64 = 26
   }
 
   /// Appends `tag, length, body`.
@@ -64,7 +69,7 @@ enum ManifestChange: Sendable, Equatable {
       tag = Tag.flushed
       body.append(shard: shard, through.rawValue)
     case .addSegment(let shard, let level, let run, let segment):
-      tag = Tag.addSegment
+      tag = segment.bounds == nil ? Tag.addSegment : Tag.addGroupSegment
       body.append(shard: shard, UInt64(level))
       body.appendVarint(run)
       segment.encode(into: &body)
@@ -72,9 +77,10 @@ enum ManifestChange: Sendable, Equatable {
       tag = Tag.dropSegment
       body.append(shard: shard, number.rawValue)
     case .addValueFile(let shard, let file):
-      tag = Tag.addValueFile
+      tag = file.group == nil ? Tag.addValueFile : Tag.addGroupValueFile
       body.appendVarint(shard)
       file.encode(into: &body)
+      if let group = file.group { body.appendVarint(UInt64(group)) }
     case .dropValueFile(let shard, let number):
       tag = Tag.dropValueFile
       body.append(shard: shard, number.rawValue)
@@ -82,6 +88,9 @@ enum ManifestChange: Sendable, Equatable {
       tag = Tag.dropKeyspaces
       body.appendVarint(before.rawValue)
       for keyspace in keyspaces { body.appendVarint(UInt64(keyspace)) }
+    case .groups(let groups):
+      tag = Tag.groups
+      groups.encode(into: &body)
     }
     bytes.appendVarint(tag)
     bytes.appendVarint(body.count)
@@ -127,15 +136,18 @@ enum ManifestChange: Sendable, Equatable {
     case Tag.flushed:
       return .flushed(
         shard: try body.count(atMost: 1023), through: SequenceNumber(rawValue: try body.varint()))
-    case Tag.addSegment:
+    case Tag.addSegment, Tag.addGroupSegment:
       return .addSegment(
         shard: try body.count(atMost: 1023), level: try body.count(atMost: ShardState.lowestLevel),
-        run: try body.varint(), try SegmentMetadata(&body))
+        run: try body.varint(), try SegmentMetadata(&body, isOfGroup: tag == Tag.addGroupSegment))
     case Tag.dropSegment:
       return .dropSegment(
         shard: try body.count(atMost: 1023), number: FileNumber(rawValue: try body.varint()))
-    case Tag.addValueFile:
-      return .addValueFile(shard: try body.count(atMost: 1023), try ValueFileMetadata(&body))
+    case Tag.addValueFile, Tag.addGroupValueFile:
+      let shard = try body.count(atMost: 1023)
+      var file = try ValueFileMetadata(&body)
+      if tag == Tag.addGroupValueFile { file.group = try body.group() }
+      return .addValueFile(shard: shard, file)
     case Tag.dropValueFile:
       return .dropValueFile(
         shard: try body.count(atMost: 1023), number: FileNumber(rawValue: try body.varint()))
@@ -144,6 +156,8 @@ enum ManifestChange: Sendable, Equatable {
       var keyspaces: [UInt32] = []
       while !body.isAtEnd { keyspaces.append(UInt32(try body.count(atMost: Int(UInt32.max)))) }
       return .dropKeyspaces(keyspaces, before: before)
+    case Tag.groups:
+      return .groups(try GroupList(&body))
     default:
       return nil
     }
@@ -182,10 +196,16 @@ extension SegmentMetadata {
     bytes.appendLittleEndian(salt)
     bytes.appendVarint(sizeBytes)
     bytes.appendLittleEndian(footerChecksum)
-    bytes.appendVarint(minKey.count)
-    bytes += minKey
-    bytes.appendVarint(maxKey.count)
-    bytes += maxKey
+    if let bounds {
+      bytes.appendVarint(UInt64(bounds.group))
+      bytes.appendVarint(bounds.bytes.count)
+      bytes += bounds.bytes
+    } else {
+      bytes.appendVarint(minKey.count)
+      bytes += minKey
+      bytes.appendVarint(maxKey.count)
+      bytes += maxKey
+    }
     bytes.appendVarint(entries)
     bytes.appendVarint(tombstones)
     bytes.appendVarint(rawBytes)
@@ -198,19 +218,42 @@ extension SegmentMetadata {
     }
   }
 
-  fileprivate init(_ reader: inout ByteReader) throws(MalformedBytes) {
+  /// - Parameter isOfGroup: whether bounds stand in the place of keys, which are not known then.
+  fileprivate init(_ reader: inout ByteReader, isOfGroup: Bool) throws(MalformedBytes) {
     self.init(
       number: FileNumber(rawValue: try reader.varint()), salt: try reader.littleEndian(),
-      sizeBytes: try reader.varint(), footerChecksum: try reader.littleEndian(),
-      minKey: try reader.lengthPrefixed().array, maxKey: try reader.lengthPrefixed().array,
-      entries: try reader.varint(), tombstones: try reader.varint(),
-      rawBytes: try reader.varint(), minSequence: SequenceNumber(rawValue: try reader.varint()),
-      maxSequence: SequenceNumber(rawValue: try reader.varint()))
+      sizeBytes: try reader.varint(), footerChecksum: try reader.littleEndian(), minKey: [],
+      maxKey: [], entries: 0, tombstones: 0, rawBytes: 0, minSequence: .zero, maxSequence: .zero)
+    if isOfGroup {
+      bounds = SealedBounds(
+        group: try reader.group(), bytes: try reader.lengthPrefixed().array)
+    } else {
+      minKey = try reader.lengthPrefixed().array
+      maxKey = try reader.lengthPrefixed().array
+    }
+    entries = try reader.varint()
+    tombstones = try reader.varint()
+    rawBytes = try reader.varint()
+    minSequence = SequenceNumber(rawValue: try reader.varint())
+    maxSequence = SequenceNumber(rawValue: try reader.varint())
     for _ in 0..<(try reader.count(atMost: reader.remaining)) {
       valueReferences.append(
         ValueReference(
           file: FileNumber(rawValue: try reader.varint()), bytes: try reader.varint()))
     }
+  }
+}
+
+extension ByteReader {
+  /// The number of a keyed group.
+  @_lifetime(self: copy self)
+  fileprivate mutating func group() throws(MalformedBytes) -> UInt32 {
+    let start = offset
+    let group = UInt32(try count(atMost: Int(UInt32.max)))
+    guard KeyedGroups.numbers.contains(group) else {
+      throw MalformedBytes(at: start, "a group \(group) that there cannot be")
+    }
+    return group
   }
 }
 

@@ -16,6 +16,8 @@ struct ManifestEdits {
   }
 
   let header: ManifestHeader
+  /// Opens what is sealed under the keys of groups.
+  let keyring: Keyring?
   /// Where the next edit begins, or the first that is not whole.
   private(set) var offset = ManifestHeader.length
   private var frames: FrameReader
@@ -26,6 +28,7 @@ struct ManifestEdits {
   init(
     _ bytes: [UInt8], of superblock: Superblock, _ keyring: Keyring? = nil
   ) throws(MalformedBytes) {
+    self.keyring = keyring
     header = try ManifestHeader.read(bytes.bytes, of: superblock)
     frames = FrameReader(
       bytes, salt: header.salt, from: ManifestHeader.length, seal: keyring?.seal(header))
@@ -117,7 +120,9 @@ struct ReadManifest {
       shards: Array(repeating: ShardState(), count: Int(shardCount)))
   }
 
-  private mutating func apply(_ edit: ManifestEdits.Edit) throws(MalformedBytes) {
+  private mutating func apply(
+    _ edit: ManifestEdits.Edit, _ keyring: Keyring?
+  ) throws(MalformedBytes) {
     guard edit.ordinal == ordinal + 1 else {
       throw MalformedBytes(at: 0, "it is not the edit that should follow")
     }
@@ -127,6 +132,15 @@ struct ReadManifest {
       throw MalformedBytes(at: 0, "the edit does not continue the one before")
     }
     for change in try ManifestChange.decodeAll(payload.extracting(droppingFirst: 8)) {
+      switch change {
+      case .groups: keyring?.groups.noteUse()
+      case .addSegment(let shard, let level, let run, var segment):
+        guard let bounds = segment.bounds else { break }
+        try bounds.open(&segment, by: keyring)
+        try state.apply(.addSegment(shard: shard, level: level, run: run, segment))
+        continue
+      default: break
+      }
       try state.apply(change)
     }
     ordinal += 1
@@ -158,7 +172,7 @@ struct ReadManifest {
     var read = ReadManifest(edits.header, shardCount: superblock.shardCount)
     while let edit = try edits.next() {
       do throws(MalformedBytes) {
-        try read.apply(edit)
+        try read.apply(edit, edits.keyring)
       } catch {
         var error = error
         error.offset += edit.offset
@@ -194,7 +208,7 @@ struct ReadManifest {
     var edits = edits
     var read = ReadManifest(edits.header, shardCount: shardCount)
     while read.ordinal < count, let edit = try? edits.next() {
-      guard (try? read.apply(edit)) != nil else { return (read, false) }
+      guard (try? read.apply(edit, edits.keyring)) != nil else { return (read, false) }
     }
     return (read, true)
   }

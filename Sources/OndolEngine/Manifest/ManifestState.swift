@@ -17,6 +17,8 @@ struct ManifestState: Sendable, Equatable {
   var namedLogs: [FileNumber: NamedLog] = [:]
   /// Keyspaces whose rows are gone for good.
   var dropped = DroppedKeyspaces()
+  /// The keyed groups.
+  var groups = GroupList()
 
   /// Whether a log is among those that recovery needs or that are kept.
   func references(log number: FileNumber) -> Bool {
@@ -43,6 +45,7 @@ extension ManifestState {
     changes += namedLogs.values.sorted { $0.number < $1.number }.map { .nameLog($0) }
     changes += History.changes(from: nil, to: history)
     changes += dropped.asChanges
+    if groups.isUsed { changes.append(.groups(groups)) }
     for (index, shard) in shards.enumerated() {
       changes.append(.flushed(shard: index, through: shard.flushedThrough))
       let files = shard.valueFiles.values.sorted { $0.number < $1.number }
@@ -51,6 +54,9 @@ extension ManifestState {
         for segment in run.segments {
           changes.append(.addSegment(shard: index, level: run.level, run: run.id, segment))
         }
+      }
+      changes += shard.locked.map { locked in
+        .addSegment(shard: index, level: locked.level, run: locked.run, locked.segment)
       }
     }
     return changes
@@ -107,6 +113,8 @@ extension ManifestState {
       try shards[shard].dropValueFile(number)
     case .dropKeyspaces(let keyspaces, let before):
       for keyspace in keyspaces { dropped.insert(keyspace, before: before) }
+    case .groups(let groups):
+      self.groups = groups
     }
   }
 

@@ -62,6 +62,14 @@ struct RunState: Sendable, Equatable {
   }
 }
 
+/// A segment of a keyed group whose key is not here. Nobody reads or merges it, and it stays what
+/// it is until the key is here again.
+struct LockedSegment: Sendable, Equatable {
+  var segment: SegmentMetadata
+  var level: Int
+  var run: UInt64
+}
+
 /// One shard's part.
 struct ShardState: Sendable, Equatable {
   /// Runs of a level cannot be deeper than this.
@@ -80,6 +88,8 @@ struct ShardState: Sendable, Equatable {
   /// Newest first: those of level 0 by age, then level after level.
   private(set) var runs: [RunState] = []
   private var places: [FileNumber: Place] = [:]
+  /// In the order of their numbers.
+  private(set) var locked: [LockedSegment] = []
   /// The files that rows of the runs point into, and how much of each they lead to.
   private(set) var values = ValueFileStates()
 
@@ -93,8 +103,10 @@ struct ShardState: Sendable, Equatable {
     runs.first { $0.level == level && level > 0 }
   }
 
-  /// Whether a segment is in one of the runs.
-  func references(segment number: FileNumber) -> Bool { places[number] != nil }
+  /// Whether a segment is in one of the runs, or is locked.
+  func references(segment number: FileNumber) -> Bool {
+    places[number] != nil || locked.contains { $0.segment.number == number }
+  }
 
   /// Adds a segment at its place.
   ///
@@ -104,6 +116,12 @@ struct ShardState: Sendable, Equatable {
   ) throws(MalformedBytes) {
     try check(segment)
     let id = level == 0 ? id : 0
+    if segment.isLocked {
+      let place = locked.firstIndex { segment.number < $0.segment.number } ?? locked.count
+      locked.insert(LockedSegment(segment: segment, level: level, run: id), at: place)
+      values.take(segment.valueReferences)
+      return
+    }
     if let index = runs.firstIndex(where: { $0.level == level && $0.id == id }) {
       let age = runs[index].maxSequence
       try runs[index].add(segment)
@@ -143,6 +161,10 @@ struct ShardState: Sendable, Equatable {
   ///
   /// - Complexity: O(log segments) comparisons of keys.
   mutating func drop(_ number: FileNumber) -> Bool {
+    if let index = locked.firstIndex(where: { $0.segment.number == number }) {
+      values.giveBack(locked.remove(at: index).segment.valueReferences)
+      return true
+    }
     guard let place = places.removeValue(forKey: number),
       let index = runs.firstIndex(where: { $0.level == place.level && $0.id == place.run })
     else { return false }

@@ -100,6 +100,7 @@ extension ShardState {
 }
 
 extension ValueFileMetadata {
+  /// All but the group.
   func encode(into bytes: inout [UInt8]) {
     bytes.appendVarint(number.rawValue)
     bytes.appendLittleEndian(salt)

@@ -109,8 +109,8 @@ struct LogRewriter {
   mutating func append(_ commit: RecoveredCommit) throws(EngineError) {
     FrameBuilder.append(
       commit.bytes.bytes.extracting(commit.payload), checksum: commit.checksum,
-      operations: commit.operations, context(commit.sequence, commit.time), salt: salt,
-      offset: offset, seal: seal, to: &bytes)
+      operations: commit.operations, isKeyed: commit.isKeyed,
+      context(commit.sequence, commit.time), salt: salt, offset: offset, seal: seal, to: &bytes)
     if bytes.count >= Self.piece { try flush() }
   }
 

@@ -119,7 +119,7 @@ struct LogTail {
         pieces.add(frame, of: frames)
         continue
       case .commit, .lastPart:
-        commits.append(pieces.join(with: frame, of: frames))
+        commits.append(try pieces.join(with: frame, of: frames, in: name))
         line.sequence = header.sequence
         line.time = header.time
       case .seal, .edit, .mark: line.time = max(line.time, header.time)

@@ -9,6 +9,10 @@ struct RecoveredCommit: Sendable {
   var operations: Int
   var sequence: SequenceNumber
   var time: Int64
+  /// Whether anything in it is of keyed groups.
+  var isKeyed = false
+  /// Those of them whose keys are not here: their operations are not among the others.
+  var unopened: [UInt32] = []
 
   var point: CommitPoint { CommitPoint(sequence: sequence, time: time) }
 }
@@ -21,6 +25,16 @@ extension RecoveredCommit {
       bytes: frame.opened ?? log, payload: frame.payload, checksum: header.payloadChecksum,
       operations: header.operationCount, sequence: header.sequence, time: header.time)
     if let opened = frame.opened { checksum = crc32c(opened.bytes) }
+  }
+
+  /// Puts what is sealed under keys of groups in its place; all frames of the commit are in it.
+  mutating func openGroups(by seal: FileSeal?) throws(MalformedBytes) {
+    guard let groups = seal?.groups, groups.mayBeUsed else { return }
+    let opened = try GroupRecords.open(bytes.bytes.extracting(payload), sequence, by: groups)
+    guard let opened else { return }
+    (bytes, payload) = (opened.payload, 0..<opened.payload.count)
+    checksum = crc32c(bytes.bytes)
+    (isKeyed, unopened) = (true, opened.unopened)
   }
 }
 
@@ -36,14 +50,33 @@ struct CommitPieces: Sendable {
   }
 
   /// The commit that ends with `frame`.
-  mutating func join(with frame: FrameReader.Frame, of frames: FrameReader) -> RecoveredCommit {
+  ///
+  /// - Throws: when a part of a group was not sealed for it.
+  mutating func join(
+    with frame: FrameReader.Frame, of frames: FrameReader
+  ) throws(MalformedBytes) -> RecoveredCommit {
     var commit = RecoveredCommit(frame, in: frames.bytes)
-    guard start != nil else { return commit }
-    commit.bytes = bytes + frames.payload(of: frame)
-    commit.payload = 0..<commit.bytes.count
-    commit.checksum = crc32c(commit.bytes.bytes)
-    self = CommitPieces()
+    if start != nil {
+      commit.bytes = bytes + frames.payload(of: frame)
+      commit.payload = 0..<commit.bytes.count
+      commit.checksum = crc32c(commit.bytes.bytes)
+      self = CommitPieces()
+    }
+    try commit.openGroups(by: frames.seal)
     return commit
+  }
+
+  /// The same, read from the file called `name`.
+  mutating func join(
+    with frame: FrameReader.Frame, of frames: FrameReader, in name: String
+  ) throws(EngineError) -> RecoveredCommit {
+    do throws(MalformedBytes) {
+      return try join(with: frame, of: frames)
+    } catch {
+      throw .corrupt(
+        file: name, offset: frames.fileOffset(of: frame.offset),
+        reason: "in its rows: \(error.reason)")
+    }
   }
 }
 

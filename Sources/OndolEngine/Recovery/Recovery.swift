@@ -283,7 +283,8 @@ struct Recovery {
     case .part:
       pieces.add(frame, of: frames)
     case .commit, .lastPart:
-      let commit = pieces.join(with: frame, of: frames)
+      let commit = try pieces.join(with: frame, of: frames, in: name)
+      try refuseLocked(commit)
       do throws(MalformedBytes) {
         try rows.insert(commit, log: last)
       } catch {
@@ -294,6 +295,15 @@ struct Recovery {
       sequence = header.sequence
       time = header.time
     }
+  }
+
+  /// Throws when rows of a group that there is cannot be read: a flush would take them for none.
+  private func refuseLocked(_ commit: RecoveredCommit) throws(EngineError) {
+    guard let group = commit.unopened.first(where: manifest.groups.live.contains) else { return }
+    let problem = directory.keyring?.groups.problem ?? "it has no key of group \(group)"
+    throw .locked(
+      path: directory.path,
+      reason: "commits are sealed with a key that is not here: \(problem)")
   }
 
   /// Throws when a later frame, or the mark, vouches for bytes at the tear.

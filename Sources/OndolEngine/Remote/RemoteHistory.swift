@@ -98,6 +98,6 @@ extension LoggedCommit {
     point = annotation.point
     let value = RemoteValue.time(point.time) + annotation.bytes
     let bytes = try RemoteValue.decode(value, point.sequence, from: store)
-    self.annotation = bytes.isEmpty ? nil : bytes
+    annotations = bytes.isEmpty ? [] : [bytes]
   }
 }

@@ -94,13 +94,19 @@ package struct Batch: Sendable {
 
   /// The kind of an annotation, where those of rows are `RowKind`.
   static let annotationKind: UInt8 = 4
+  /// The kind of a keyed group's annotation.
+  static let groupAnnotationKind: UInt8 = 6
 
   /// Room for a frame's header, then the payload: operations follow each other as
   /// `kind, key length, key[, value length, value]`, lengths as varints; an annotation as
-  /// `kind, length, bytes`.
+  /// `kind, length, bytes`, and one of a keyed group as `kind, group, length, bytes`.
   private(set) var frame: [UInt8] = []
+  /// Bytes of the payload that are of keyed groups.
+  private(set) var keyed: [(group: UInt32, bytes: Int)] = []
   /// Bytes of the payload that become no rows.
   private var annotationLength = 0
+  /// What has an annotation: nil for what is of no keyed group.
+  private var annotated: [UInt32?] = []
   package private(set) var operationCount = 0
   private var deletionCount = 0
   private(set) var stamps: [Stamp] = []
@@ -130,8 +136,12 @@ package struct Batch: Sendable {
   package var freesSpace: Bool {
     dropsKeyspaces || deletionCount > 0 && 2 * deletionCount >= operationCount
   }
-  /// Bytes this batch takes in the log, without frame headers.
+  /// Bytes of its payload.
   package var payloadLength: Int { max(0, frame.count - FrameHeader.length) }
+  /// Bytes that the payload takes in a log where groups are sealed, without frame headers.
+  var sealedPayloadLength: Int {
+    keyed.reduce(payloadLength) { $0 + GroupRecord.overhead(of: $1.bytes, in: $1.group) }
+  }
   /// Bytes of its rows in the log.
   package var rowsLength: Int { payloadLength - annotationLength }
 
@@ -148,10 +158,12 @@ package struct Batch: Sendable {
     keyStamps: [(offset: Int, form: StampForm)] = []
   ) {
     begin(with: key.byteCount + value.byteCount)
+    let start = frame.count
     appendKey(.put, key, keyStamps)
     frame.appendVarint(value.byteCount)
     note(valueStamps, within: value)
     frame.append(value)
+    if let group = KeyedGroups.group(of: key) { note(group, from: start) }
   }
 
   /// Removes the row at `key`, which need not exist.
@@ -159,23 +171,37 @@ package struct Batch: Sendable {
     _ key: RawSpan, keyStamps: [(offset: Int, form: StampForm)] = []
   ) {
     begin(with: key.byteCount)
+    let start = frame.count
     appendKey(.delete, key, keyStamps)
     deletionCount += 1
+    if let group = KeyedGroups.group(of: key) { note(group, from: start) }
   }
 
   /// Adds what is to stand in the log beside the rows and nowhere else, for whoever reads the
   /// history of commits; once at most. `stamps` are places in it as in a value.
+  ///
+  /// - Parameter group: the keyed group under whose key it is sealed, each of which may have one
+  ///   more.
   package mutating func annotate(
-    _ bytes: RawSpan, stamps annotationStamps: [(offset: Int, form: StampForm)] = []
+    _ bytes: RawSpan, stamps annotationStamps: [(offset: Int, form: StampForm)] = [],
+    of group: UInt32? = nil
   ) {
-    precondition(annotationLength == 0, "a commit has one annotation")
+    let isFirst = annotated.allSatisfy { $0 != group }
+    precondition(isFirst, "a commit has one annotation")
+    annotated.append(group)
     begin(with: bytes.byteCount)
     let start = frame.count
-    frame.append(Self.annotationKind)
+    if let group {
+      frame.append(Self.groupAnnotationKind)
+      frame.appendVarint(UInt64(group))
+    } else {
+      frame.append(Self.annotationKind)
+    }
     frame.appendVarint(bytes.byteCount)
     note(annotationStamps, within: bytes)
     frame.append(bytes)
-    annotationLength = frame.count - start
+    annotationLength += frame.count - start
+    if let group { note(group, from: start) }
   }
 
   /// Makes the commit fail with `.stale` when the row at `key` was changed after `basis`.
@@ -226,6 +252,16 @@ package struct Batch: Sendable {
     frame.appendVarint(key.byteCount)
     note(keyStamps, within: key)
     frame.append(key)
+  }
+
+  /// What was added from `start` on is a keyed group's.
+  private mutating func note(_ group: UInt32, from start: Int) {
+    let length = frame.count - start
+    if let place = keyed.firstIndex(where: { $0.group == group }) {
+      keyed[place].bytes += length
+    } else {
+      keyed.append((group, length))
+    }
   }
 
   private mutating func note(_ places: [(offset: Int, form: StampForm)], within bytes: RawSpan) {

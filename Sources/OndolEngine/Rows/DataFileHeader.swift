@@ -20,6 +20,8 @@ struct DataFileHeader: Equatable {
   var shard: UInt32
   /// Whether what follows is sealed.
   var isSealed = false
+  /// The keyed group under whose key it is, if it is one's.
+  var group: UInt32?
 
   func encode() -> [UInt8] {
     var bytes = kind.magic
@@ -30,7 +32,7 @@ struct DataFileHeader: Equatable {
       bytes.appendLittleEndian(field)
     }
     bytes.appendLittleEndian(shard)
-    bytes.appendLittleEndian(UInt32(0))
+    bytes.appendLittleEndian(group ?? 0)
     bytes.appendLittleEndian(seededChecksum(contextSeed(salt: salt, offset: 0), bytes.bytes))
     return bytes
   }
@@ -49,7 +51,8 @@ extension DataFileHeader {
         salt: try reader.littleEndian(),
         identity: DatabaseIdentity(
           low: try reader.littleEndian(), high: try reader.littleEndian()),
-        shard: try reader.littleEndian(), isSealed: cipher == 1)
+        shard: try reader.littleEndian(), isSealed: cipher == 1,
+        group: { $0 == 0 ? nil : $0 }(try reader.littleEndian(UInt32.self)))
       return header.encode() == bytes ? header : nil
     } catch {
       return nil

@@ -48,7 +48,8 @@ final class Segment: Sendable {
   var expectedHeader: DataFileHeader {
     DataFileHeader(
       kind: .segment, number: metadata.number, salt: metadata.salt, identity: identity,
-      shard: shard, isSealed: data.keyring?.seals(metadata.number) ?? false)
+      shard: shard, isSealed: data.keyring?.seals(metadata.number) ?? false,
+      group: metadata.group)
   }
 
   // MARK: - Reads that need the file
@@ -92,7 +93,7 @@ final class Segment: Sendable {
       let segment = try OpenSegment(
         metadata, identity: identity, shard: shard, file: try data.open(), cache: cache,
         seal: data.keyring?.seal(
-          .segment, number: metadata.number, salt: metadata.salt))
+          .segment, number: metadata.number, salt: metadata.salt, group: metadata.group))
       opened = segment
       published.publish(segment.table)
       return segment

@@ -21,10 +21,57 @@ package struct SegmentMetadata: Sendable, Equatable {
   package var maxSequence: SequenceNumber
   /// The value files that its rows point into, by number.
   package var valueReferences: [ValueReference] = []
+  /// What the manifest has in the place of its keys where its rows are a keyed group's.
+  var bounds: SealedBounds?
+
+  /// Whether its keys are not known: that of its group is not here.
+  var isLocked: Bool { bounds != nil && minKey.isEmpty }
+  /// The keyed group all of whose rows it has; nil where they are of none.
+  var group: UInt32? { bounds?.group }
 
   /// All that is added up over segments.
   var amounts: [UInt64] {
     [sizeBytes, entries, tombstones, rawBytes] + valueReferences.map(\.bytes)
+  }
+}
+
+/// The first and the last key of a segment of a keyed group, sealed under the group's key: once,
+/// when the segment is written, and copied from then on.
+struct SealedBounds: Sendable, Equatable {
+  var group: UInt32
+  var bytes: [UInt8]
+}
+
+extension SealedBounds {
+  /// Seals the keys of a segment, whose rows are the group's.
+  init(of segment: SegmentMetadata, in group: UInt32, by keyring: Keyring) {
+    self.group = group
+    bytes = []
+    bytes.appendVarint(segment.minKey.count)
+    bytes += segment.minKey + segment.maxKey
+    keyring.seal(.bounds, number: segment.number, salt: segment.salt, group: group)?
+      .seal(&bytes, from: 0, SealNonce(place: 0, extra: 0), context: [])
+  }
+
+  /// Has the segment know its keys where the group's key is here.
+  ///
+  /// - Throws: when they were not sealed for it, or are not the group's.
+  func open(_ segment: inout SegmentMetadata, by keyring: Keyring?) throws(MalformedBytes) {
+    guard
+      let seal = keyring?.groupSeal(
+        .bounds, number: segment.number, salt: segment.salt, of: group)
+    else { return }
+    var opened: [UInt8] = []
+    guard
+      seal.open(
+        bytes.bytes, SealNonce(place: 0, extra: 0), context: [], appendingTo: &opened)
+    else { throw FileSeal.forged }
+    var reader = ByteReader(opened.bytes)
+    segment.minKey = try reader.lengthPrefixed().array
+    segment.maxKey = try reader.take(reader.remaining).array
+    guard KeyedGroups.group(of: segment.minKey.bytes) == group,
+      KeyedGroups.group(of: segment.maxKey.bytes) == group
+    else { throw MalformedBytes(at: 0, "segment \(segment.number.rawValue) is not its group's") }
   }
 }
 

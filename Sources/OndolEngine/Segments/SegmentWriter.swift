@@ -35,7 +35,7 @@ final class SegmentWriter {
   /// A writer to `file`, which is new and empty.
   init(
     file: any File, number: FileNumber, salt: UInt64, identity: DatabaseIdentity, shard: UInt32,
-    options: SegmentOptions = SegmentOptions(), seal: FileSeal? = nil
+    options: SegmentOptions = SegmentOptions(), seal: FileSeal? = nil, group: UInt32? = nil
   ) {
     self.seal = seal
     self.number = number
@@ -45,7 +45,7 @@ final class SegmentWriter {
     self.options = options
     let header = DataFileHeader(
       kind: .segment, number: number, salt: salt, identity: identity, shard: shard,
-      isSealed: seal != nil)
+      isSealed: seal != nil, group: group)
     output = ChunkedOutput(file, header: header.encode())
     output.bytes.reserveCapacity(ChunkedOutput.chunkBytes + 2 * options.blockSize)
   }

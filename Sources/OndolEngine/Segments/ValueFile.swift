@@ -26,7 +26,7 @@ final class ValueFile: Sendable {
     self.shard = shard
     data = DataFile(metadata.number.valueFileName, in: directory)
     seal = directory.keyring?.seal(
-      .values, number: metadata.number, salt: metadata.salt)
+      .values, number: metadata.number, salt: metadata.salt, group: metadata.group)
     self.cache = cache
   }
 
@@ -158,7 +158,7 @@ final class ValueFile: Sendable {
   func checkHeader(of file: any File) throws(EngineError) {
     let header = DataFileHeader(
       kind: .values, number: metadata.number, salt: metadata.salt, identity: identity, shard: shard,
-      isSealed: seal != nil)
+      isSealed: seal != nil, group: metadata.group)
     guard try file.read(at: 0, count: DataFileHeader.length) == header.encode() else {
       throw errors.corrupt(at: 0, "the header is not the one that was written")
     }

@@ -45,6 +45,8 @@ struct ValueFileMetadata: Sendable, Equatable {
   var sizeBytes: UInt64
   /// Records in it.
   var values: UInt64
+  /// The keyed group whose values it has; nil where they are of none.
+  var group: UInt32?
 
   /// Bytes of its records.
   var recordBytes: UInt64 { sizeBytes - min(sizeBytes, UInt64(DataFileHeader.length)) }

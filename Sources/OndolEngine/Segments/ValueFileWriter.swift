@@ -8,6 +8,7 @@ final class ValueFileWriter {
   private let salt: UInt64
   private let compress: Bool
   private let seal: FileSeal?
+  private let group: UInt32?
 
   private var output: ChunkedOutput
   private var count: UInt32 = 0
@@ -20,16 +21,17 @@ final class ValueFileWriter {
   /// A writer to `file`, which is new and empty.
   init(
     file: any File, number: FileNumber, salt: UInt64, identity: DatabaseIdentity, shard: UInt32,
-    compress: Bool, seal: FileSeal? = nil
+    compress: Bool, seal: FileSeal? = nil, group: UInt32? = nil
   ) {
     self.seal = seal
+    self.group = group
     self.file = file
     self.number = number
     self.salt = salt
     self.compress = compress
     let header = DataFileHeader(
       kind: .values, number: number, salt: salt, identity: identity, shard: shard,
-      isSealed: seal != nil)
+      isSealed: seal != nil, group: group)
     output = ChunkedOutput(file, header: header.encode())
   }
 
@@ -93,6 +95,6 @@ final class ValueFileWriter {
     try output.flush()
     try file.sync()
     return ValueFileMetadata(
-      number: number, salt: salt, sizeBytes: output.written, values: UInt64(count))
+      number: number, salt: salt, sizeBytes: output.written, values: UInt64(count), group: group)
   }
 }

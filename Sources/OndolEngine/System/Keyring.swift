@@ -55,13 +55,17 @@ package final class Keyring: Sendable {
   package let identity: [UInt8]
   /// By their first numbers, the first one 0; never empty.
   private let eras: [Era]
+  /// The keys of keyed groups.
+  let groups: GroupKeys
   private let random: @Sendable () -> UInt64
 
+  /// - Parameter groups: those of the ring that this one comes from, if it does.
   private init(
     _ eras: [Era], kept: [UInt8]?, _ change: KeyChange?, identity: [UInt8],
-    random: @escaping @Sendable () -> UInt64
+    groups: GroupKeys? = nil, random: @escaping @Sendable () -> UInt64
   ) {
     self.eras = eras
+    self.groups = groups ?? GroupKeys(Self.masters(eras), identity: identity)
     self.kept = kept
     self.change = change
     self.identity = identity
@@ -95,6 +99,11 @@ package final class Keyring: Sendable {
     self.init(eras, kept: kept, change, identity: identity, random: random)
   }
 
+  /// Keys that open nothing, for a database all of whose files are sealed.
+  static func unopened(of identity: DatabaseIdentity) -> Keyring {
+    Keyring(UnopenedKey(), kept: [], identity: identity.bytes) { 0 }
+  }
+
   // MARK: - Files
 
   private func key(of number: FileNumber) -> (any MasterKey)? {
@@ -109,14 +118,45 @@ package final class Keyring: Sendable {
   func isCurrent(_ number: FileNumber) -> Bool { number >= eras.last?.first ?? .zero }
 
   /// What seals the file with this number and salt; nil where it is in the clear.
-  func seal(_ file: SealedFile, number: FileNumber, salt: UInt64) -> FileSeal? {
+  ///
+  /// - Parameter group: the keyed group all of whose rows it has, if it is one's.
+  func seal(
+    _ file: SealedFile, number: FileNumber, salt: UInt64, group: UInt32? = nil
+  ) -> FileSeal? {
     guard let key = key(of: number) else { return nil }
+    let context = context(file, number, salt)
+    if let group, !(key is UnopenedKey) {
+      return groupSeal(file, number: number, salt: salt, of: group)
+        ?? FileSeal(AbsentCipher(), random: random)
+    }
+    let groups = file == .log ? GroupSeals(self, log: number, salt: salt) : nil
+    return FileSeal(key.cipher(for: context), random: random, groups: groups)
+  }
+
+  /// What seals what a group has of a file; nil where its key is not here.
+  func groupSeal(
+    _ file: SealedFile, number: FileNumber, salt: UInt64, of group: UInt32
+  ) -> FileSeal? {
+    groups.key(of: group, file: number).map {
+      FileSeal($0.cipher(for: context(file, number, salt)), random: random)
+    }
+  }
+
+  private func context(_ file: SealedFile, _ number: FileNumber, _ salt: UInt64) -> [UInt8] {
     var context = identity
     context.appendLittleEndian(number.rawValue)
     context.appendLittleEndian(salt)
     context.append(file.rawValue)
-    return FileSeal(key.cipher(for: context), random: random)
+    return context
   }
+
+  /// Its keys, the newest first.
+  private static func masters(_ eras: [Era]) -> [any MasterKey] {
+    eras.reversed().compactMap(\.key)
+  }
+
+  /// The same.
+  var masters: [any MasterKey] { Self.masters(eras) }
 
   // MARK: - The superblock
 
@@ -135,7 +175,7 @@ package final class Keyring: Sendable {
 
   /// The same keys, kept otherwise.
   func keeping(_ kept: [UInt8]) -> Keyring {
-    Keyring(eras, kept: kept, change, identity: identity, random: random)
+    Keyring(eras, kept: kept, change, identity: identity, groups: groups, random: random)
   }
 
   /// What `ring` has, nil being nothing but files in the clear, and for files from `border` on
@@ -153,18 +193,20 @@ package final class Keyring: Sendable {
     if let older, let new { change.older = new.key.wrap(older, for: identity) }
     return Keyring(
       eras + [Era(first: border, key: new?.key)], kept: new?.kept ?? ring?.kept, change,
-      identity: identity, random: random)
+      identity: identity, groups: ring?.groups, random: random)
   }
 
   /// The same once no file is left before the border.
   func finishingChange() -> Keyring {
     let isSealed = eras.last?.key != nil
-    return Keyring(eras, kept: isSealed ? kept : nil, nil, identity: identity, random: random)
+    return Keyring(
+      eras, kept: isSealed ? kept : nil, nil, identity: identity, groups: groups, random: random)
   }
 
   /// The same with what an earlier ring of the database knows of files that are older.
   func remembering(_ earlier: Keyring?) -> Keyring {
     guard let earlier, let last = earlier.eras.last else { return self }
+    groups.inherit(earlier.groups)
     var eras = earlier.eras
     if change?.isSealed ?? true, last.key != nil, last.key?.secret == secret {
       // What this one calls new is what that one had.
@@ -173,6 +215,7 @@ package final class Keyring: Sendable {
     } else {
       return self
     }
-    return Keyring(eras, kept: kept, change, identity: identity, random: random)
+    return Keyring(
+      eras, kept: kept, change, identity: identity, groups: groups, random: random)
   }
 }

@@ -15,9 +15,14 @@ final class UnopenedKey: MasterKey {
   }
 
   func unwrap(_ wrapped: [UInt8], for identity: [UInt8]) -> (any MasterKey)? { self }
+
+  func makeOther() -> any MasterKey {
+    preconditionFailure("nothing is written without the key")
+  }
 }
 
-private final class UnopenedCipher: FileCipher {
+/// Finds the units of a file that there is no key for.
+final class UnopenedCipher: FileCipher {
   func seal(_ bytes: inout [UInt8], from start: Int, nonce: SealNonce, context: [UInt8]) {
     preconditionFailure("nothing is written without the key")
   }
@@ -28,4 +33,15 @@ private final class UnopenedCipher: FileCipher {
     output.append(sealed.extracting(droppingLast: SealFormat.tagLength))
     return true
   }
+}
+
+/// Opens nothing: what a file is sealed with whose key is not here.
+final class AbsentCipher: FileCipher {
+  func seal(_ bytes: inout [UInt8], from start: Int, nonce: SealNonce, context: [UInt8]) {
+    preconditionFailure("nothing is written without the key")
+  }
+
+  func open(
+    _ sealed: RawSpan, nonce: SealNonce, context: [UInt8], appendingTo output: inout [UInt8]
+  ) -> Bool { false }
 }

@@ -34,6 +34,9 @@ package protocol MasterKey: AnyObject, Sendable {
 
   /// The key in such bytes; nil when they were not made with this key and for this database.
   func unwrap(_ wrapped: [UInt8], for identity: [UInt8]) -> (any MasterKey)?
+
+  /// A new key, which has nothing to do with this one.
+  func makeOther() -> any MasterKey
 }
 
 /// Seals the bytes of one file. A nonce is twelve bytes and used once.
@@ -90,6 +93,8 @@ enum SealedFile: UInt8, Sendable {
   case values = 4
   case pack = 5
   case content = 6
+  /// The first and the last key of a segment of a keyed group, which stand in the manifest.
+  case bounds = 7
 }
 
 /// What stands sealed at a place of a file of blocks. The numbers are in the format.
@@ -104,10 +109,15 @@ enum SealedUnit: UInt32, Sendable {
 final class FileSeal: Sendable {
   private let cipher: any FileCipher
   private let chance: @Sendable () -> UInt64
+  /// What seals the parts of keyed groups, in a log.
+  let groups: GroupSeals?
 
-  init(_ cipher: any FileCipher, random: @escaping @Sendable () -> UInt64) {
+  init(
+    _ cipher: any FileCipher, random: @escaping @Sendable () -> UInt64, groups: GroupSeals? = nil
+  ) {
     self.cipher = cipher
     chance = random
+    self.groups = groups
   }
 
   /// Sixty-four random bits, for what may be written to one place twice: where a power cut has
@@ -171,5 +181,8 @@ final class KeyedDirectory: ForwardingDirectory {
   var keyring: Keyring? { held.withLock { $0 } }
 
   /// Has files be sealed, and opened, with these keys from now on.
-  func use(_ keyring: Keyring?) { held.withLock { $0 = keyring } }
+  func use(_ keyring: Keyring?) {
+    keyring?.groups.attach(to: base)
+    held.withLock { $0 = keyring }
+  }
 }

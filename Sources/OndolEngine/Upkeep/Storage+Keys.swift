@@ -22,13 +22,22 @@ extension Storage {
   ///
   /// - Parameter new: the key, and what the superblock is to keep of it.
   func beginKeyChange(to new: (key: any MasterKey, kept: [UInt8])?) throws(EngineError) {
-    let border = try KeyChange.border(behind: manifest.numbers.next)
+    let live = manifest.state.groups.live
+    let next = manifest.numbers.next
+    let border = try KeyChange.border(behind: next)
+    if !live.isEmpty, let groupKeys {
+      // Written down before any file has a number behind the border.
+      groupKeys.beginEra(at: border, behind: next, for: live)
+      try groupKeys.write(live, in: directory)
+    }
     let ring = Keyring.changing(
       keyring, to: new, from: border, identity: identity.bytes, random: environment.random)
     // No file has a number behind the border before that is on the device.
     try manifest.write(ring) { keyed.use($0) }
     guard let change = ring.change else { return }
     manifest.numbers.stepTo(change.firstOfOthers)
+    ring.groups.use(ring.masters)
+    if !live.isEmpty { try ring.groups.write(live, in: directory) }
   }
 
   // MARK: - Logs
@@ -146,7 +155,7 @@ extension Storage {
       case .part: pieces.add(frame, of: frames)
       case .commit, .lastPart:
         guard frame.header.sequence == sequence.next else { break reading }
-        try writer.append(pieces.join(with: frame, of: frames))
+        try writer.append(try pieces.join(with: frame, of: frames, in: name))
         sequence = sequence.next
       case .seal, .edit, .mark: break
       }
@@ -182,6 +191,7 @@ extension Storage {
     guard left.isEmpty else { return left }
     // A power cut must not bring a name back for which there is no key.
     try directory.sync()
+    try finishEras(before: change.border)
     try manifest.write(keyring.finishingChange()) { keyed.use($0) }
     return []
   }

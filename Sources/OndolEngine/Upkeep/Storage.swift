@@ -110,6 +110,7 @@ final class Storage: Sendable {
       return try withReserve { () throws(EngineError) -> R in
         try finishRecovery()
         try manifest.secureFoundation()
+        try eraseOtherKeys()
         return try work(self)
       }
     } catch {
@@ -228,7 +229,7 @@ final class Storage: Sendable {
 
   /// Has readers use the runs that the manifest names, from the next snapshot on. Files that it
   /// names no more go with their last reader.
-  private func adopt(shard index: Int, without flushed: Memtable? = nil) {
+  func adopt(shard index: Int, without flushed: Memtable? = nil) {
     let old = views.current.shards[index]
     let state = manifest.state.shards[index]
     valueFiles.follow(manifest.state)

@@ -17,17 +17,20 @@ package struct RekeyedSubject: CrashSubject {
   private let oracle: SealOracle
   /// Moves what the engine does not; sees the change through when nil.
   private let goOn: (@Sendable () async throws -> Void)?
+  /// Whether it is never decrypted.
+  private let staysSealed: Bool
   private let state: Guarded<State>
 
   /// - Parameter goOn: sees a change through; the engine's part of it when nil.
   package init(
     _ base: any CrashSubject, _ engine: Engine, _ oracle: SealOracle, seed: UInt64,
-    goOn: (@Sendable () async throws -> Void)? = nil
+    staysSealed: Bool = false, goOn: (@Sendable () async throws -> Void)? = nil
   ) {
     self.base = base
     self.engine = engine
     self.oracle = oracle
     self.goOn = goOn
+    self.staysSealed = staysSealed
     state = Guarded(State(random: SeededRandom(seed: seed)))
   }
 
@@ -94,7 +97,7 @@ package struct RekeyedSubject: CrashSubject {
         return state.commits > 0
       }
       guard isDue else { return }
-      let isToBeClear = engine.isEncrypted && draw(2)
+      let isToBeClear = engine.isEncrypted && !staysSealed && draw(2)
       try await engine.beginKeyChange(to: isToBeClear ? nil : oracle)
       if draw(3) { return }
     }

@@ -239,7 +239,7 @@ package struct FailoverTrial: Sendable {
     }
     var places: [[UInt8]: [SequenceNumber]] = [:]
     for commit in commits {
-      places[commit.annotation ?? [], default: []].append(commit.point.sequence)
+      places[commit.annotations.first ?? [], default: []].append(commit.point.sequence)
     }
     let rows = try store.rows(
       from: Self.keyspace, to: [], reversed: false, atMost: .max, asOf: store.head)

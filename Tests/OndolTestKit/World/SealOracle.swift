@@ -93,6 +93,8 @@ private final class WatchedKey: MasterKey {
   func unwrap(_ wrapped: [UInt8], for identity: [UInt8]) -> (any MasterKey)? {
     base.unwrap(wrapped, for: identity).map { WatchedKey($0, by: oracle) }
   }
+
+  func makeOther() -> any MasterKey { WatchedKey(base.makeOther(), by: oracle) }
 }
 
 private final class WatchedCipher: FileCipher {

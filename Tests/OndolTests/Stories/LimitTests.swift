@@ -127,7 +127,7 @@ private let limits: [Limit] = [
     try await database.document("first/d").setData(["n": 1])
     // As if all but one had been there.
     var next: [UInt8] = []
-    next.appendVarint(1_048_575 as UInt64)
+    next.appendVarint(524_287 as UInt64)
     var batch = Batch()
     batch.put(CatalogKey.nextFamily, next)
     _ = try await database.engine.commit(batch, durability: .memory)

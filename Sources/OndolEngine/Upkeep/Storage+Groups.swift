@@ -1,0 +1,99 @@
+// Keyed groups as the maintenance thread sees them. A group's key is on the device before the
+// manifest names the group, and is erased after the manifest has let go of it: so what a crash
+// leaves is a key of a group that is not there, which the next opening erases.
+
+extension Storage {
+  /// The keys of groups; nil where the database is in the clear.
+  var groupKeys: GroupKeys? { keyring?.groups }
+
+  /// Why there can be no other group; nil where there can. Nothing has happened then.
+  var refusalOfGroup: EngineError? {
+    guard let keyring, keyring.kept != nil else {
+      return .invalid(reason: "the database is not encrypted, and so no group can have a key")
+    }
+    let groups = manifest.state.groups
+    if let change = keyring.change, !change.isSealed {
+      return .invalid(reason: "the database is being decrypted")
+    }
+    if let problem = missingKey {
+      return .invalid(reason: "no other key can be added: \(problem)")
+    }
+    guard groups.live.count < KeyedGroups.mostAtOnce else {
+      return .invalid(reason: "there are \(groups.live.count) groups with keys of their own")
+    }
+    guard KeyedGroups.numbers.contains(groups.next) else {
+      return .invalid(reason: "numbers of groups are used up")
+    }
+    return nil
+  }
+
+  /// Makes a group with a key of its own, where nothing stands against it.
+  func makeGroup() throws(EngineError) -> UInt32 {
+    var groups = manifest.state.groups
+    let group = groups.next
+    groups.next += 1
+    groups.live.append(group)
+    groupKeys?.add(group)
+    try groupKeys?.write(groups.live, in: directory)
+    try manifest.commit([.groups(groups)])
+    groupKeys?.note(groups)
+    return group
+  }
+
+  /// Lets go of a group, all of whose keyspaces are dropped, and erases its key.
+  func dropGroup(_ group: UInt32) throws(EngineError) {
+    var groups = manifest.state.groups
+    guard let place = groups.live.firstIndex(of: group) else { return }
+    groups.live.remove(at: place)
+    var changes: [ManifestChange] = []
+    for (index, shard) in manifest.state.shards.enumerated() {
+      let segments = shard.segments + shard.locked.map(\.segment)
+      changes += segments.filter { $0.group == group }
+        .map { .dropSegment(shard: index, number: $0.number) }
+    }
+    try manifest.commit(changes + [.groups(groups)])
+    groupKeys?.note(groups)
+    for index in manifest.state.shards.indices { adopt(shard: index) }
+    try eraseOtherKeys()
+  }
+
+  /// Has `KEYS` have the keys of the groups that there are, and no others. What says which there
+  /// are must be on the device.
+  func eraseOtherKeys() throws(EngineError) {
+    let live = manifest.state.groups.live
+    guard let groupKeys, groupKeys.needsWriting(for: live) else { return }
+    try groupKeys.write(live, in: directory)
+  }
+
+  /// What is in the way of a group's key that is not here; nil where all are.
+  var missingKey: String? {
+    guard let groupKeys else { return nil }
+    guard let group = manifest.state.groups.live.first(where: { !groupKeys.hasKey(of: $0) }) else {
+      return nil
+    }
+    let problem = groupKeys.problem ?? "there is none of group \(group)"
+    return "keys of collections are not here: \(problem)"
+  }
+
+  /// Why the database's key cannot become another one, or none; nil where it can.
+  func refusalOfKeyChange(toClear: Bool) -> EngineError? {
+    if keyring?.change != nil { return .invalid(reason: "another change of keys is under way") }
+    if toClear, !manifest.state.groups.live.isEmpty {
+      return .invalid(
+        reason: "collections have keys of their own, and a database in the clear can keep none:"
+          + " drop them first")
+    }
+    return missingKey.map { .invalid(reason: "the key cannot be exchanged: \($0)") }
+  }
+
+  /// Has groups forget the keys of files from before the border, and all keys that are kept be
+  /// sealed with the newest. The manifest begins anew first: edits of before may name segments that
+  /// are gone and were sealed with what is forgotten.
+  func finishEras(before border: FileNumber) throws(EngineError) {
+    let live = manifest.state.groups.live
+    guard let groupKeys, !live.isEmpty else { return }
+    try manifest.beginAnew()
+    groupKeys.finishEras(before: border)
+    try groupKeys.write(live, in: directory)
+  }
+}

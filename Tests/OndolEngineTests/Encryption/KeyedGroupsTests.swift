@@ -1,0 +1,334 @@
+// Groups of keyspaces with keys of their own: there and gone, with their key and without, and what
+// becomes of the file that their keys are in.
+
+import OndolTestKit
+import Testing
+
+@testable import OndolEngine
+
+/// A database in a simulated file system, in which groups can have keys.
+private struct KeyedPlace {
+  var fileSystem = SimulatedFileSystem()
+  let oracle = SealOracle()
+  var seed: UInt64 = 1
+
+  func open(history: Bool = false) async throws -> Engine {
+    let world = SimulatedWorld(fileSystem: fileSystem, seed: seed)
+    var environment = world.environment
+    environment.vault = oracle
+    var options = tinyOptions()
+    options.valueThreshold = 300
+    if history {
+      options.historyRetention = HistoryRetention(microseconds: .max, bytes: .max)
+    }
+    return try await Engine.open(at: "/db", options: options, environment: environment)
+  }
+
+  var directory: any Directory {
+    get throws { try fileSystem.openDirectory(at: "/db", create: false) }
+  }
+
+  func bytes(of name: String) throws -> [UInt8] {
+    let file = try directory.open(name, access: .readOnly)
+    return try file.read(at: 0, count: Int(file.size()))
+  }
+
+  func write(_ bytes: [UInt8], to name: String) throws {
+    try? directory.remove(name)
+    let file = try directory.create(name)
+    try file.write(bytes.bytes, at: 0)
+    try file.sync()
+    try directory.sync()
+  }
+}
+
+extension Engine {
+  /// The rows of a group, by the text behind the keyspace.
+  fileprivate func rows(of group: UInt32) throws -> [String: [UInt8]] {
+    var cursor = try snapshot().cursor(
+      from: rowKey("", group: group), to: rowKey("", group: group + 1))
+    var rows: [String: [UInt8]] = [:]
+    try cursor.seekToFirst()
+    while cursor.isValid {
+      let text = String(decoding: cursor.key.array.dropFirst(4), as: UTF8.self)
+      rows[text] = try cursor.value.array
+      try cursor.next()
+    }
+    return rows
+  }
+
+  /// Puts so many rows into each group, some of them large, over several flushes.
+  fileprivate func fill(_ groups: [UInt32], _ count: Int, seed: UInt64) async throws {
+    var random = OndolTestKit.SeededRandom(seed: seed)
+    for number in 0..<count {
+      var batch = Batch()
+      for group in groups {
+        let value = random.bytes(random.chance(1, in: 8) ? 400 : 40)
+        batch.put(rowKey("row \(number)", group: group).bytes, value.bytes)
+      }
+      _ = try await commit(batch, durability: .process)
+    }
+  }
+
+  fileprivate func annotations(after point: CommitPoint) async throws -> [[[UInt8]]] {
+    var history = history(after: point)
+    var annotations: [[[UInt8]]] = []
+    while case let commits = try await history.next(), !commits.isEmpty {
+      annotations += commits.map(\.annotations)
+    }
+    return annotations
+  }
+}
+
+@Suite struct KeyedGroupsTests {
+  @Test func `Rows of a group are like all others, in every file and after every opening`()
+    async throws
+  {
+    let place = KeyedPlace()
+    var engine = try await place.open()
+    let group = try await engine.makeKeyedGroup()
+    #expect(KeyedGroups.numbers.contains(group))
+    try await engine.fill([1, group], 200, seed: 5)
+    try await engine.compact()
+    try await engine.fill([1, group, 2], 120, seed: 6)
+    let expected = [try engine.rows(of: 1), try engine.rows(of: group)]
+    #expect(expected[0].count == 200 && expected[1].count == 200)
+    #expect(try engine.rows(of: 2).count == 120)
+    try await engine.close()
+    engine = try await place.open()
+    #expect(try [engine.rows(of: 1), engine.rows(of: group)] == expected)
+    #expect(engine.keyedGroups == [group: true])
+    let segments = engine.storage.manifest.state.shards.flatMap(\.segments)
+    #expect(segments.contains { $0.group == group })
+    for segment in segments {
+      #expect(KeyedGroups.group(of: segment.minKey.bytes) == segment.group)
+      #expect(KeyedGroups.group(of: segment.maxKey.bytes) == segment.group)
+    }
+    try await engine.close()
+    #expect(place.oracle.repeated == nil)
+  }
+
+  @Test func `Without the file of keys a group is locked, all else goes on, and it comes back`()
+    async throws
+  {
+    let place = KeyedPlace()
+    var engine = try await place.open()
+    let group = try await engine.makeKeyedGroup()
+    try await engine.fill([1, group], 150, seed: 7)
+    let expected = try engine.rows(of: group)
+    try await engine.close()
+    let keys = try place.bytes(of: GroupKeysFile.name)
+    try place.directory.remove(GroupKeysFile.name)
+
+    engine = try await place.open()
+    #expect(engine.keyedGroups == [group: false])
+    #expect(try engine.rows(of: group).isEmpty)
+    #expect(try engine.rows(of: 1).count == 150)
+    let refusal = await #expect(throws: EngineError.self) {
+      try await engine.put([rowKey("x", group: group): [1]])
+    }
+    guard case .locked? = refusal else {
+      Issue.record("\(refusal.map { "\($0)" } ?? "nothing") does not say that it is locked")
+      return
+    }
+    await #expect(throws: EngineError.self) { try await engine.makeKeyedGroup() }
+    // Enough for the shard's files to be merged, and the manifest to be written anew.
+    let other = 1 + UInt32(engine.storage.manifest.state.shards.count)
+    try await engine.fill([1, other, 2], 300, seed: 8)
+    try await engine.compact()
+    let names = try await engine.backedUpNames(in: place)
+    #expect(!names.contains(GroupKeysFile.name))
+    try await engine.close()
+
+    try place.write(keys, to: GroupKeysFile.name)
+    engine = try await place.open()
+    #expect(engine.keyedGroups == [group: true])
+    #expect(try engine.rows(of: group) == expected)
+    #expect(try engine.rows(of: 1).count == 300)
+    try await engine.compact()
+    #expect(try engine.rows(of: group) == expected)
+    try await engine.close()
+  }
+
+  @Test func `Commits in logs are not let go of because the file of keys is missing`()
+    async throws
+  {
+    var place = KeyedPlace()
+    var engine = try await place.open()
+    let group = try await engine.makeKeyedGroup()
+    try await engine.put(
+      [rowKey("a", group: group): [1], rowKey("b"): [2]], durability: .power)
+    place.fileSystem = place.fileSystem.kill()
+    let keys = try place.bytes(of: GroupKeysFile.name)
+    try place.directory.remove(GroupKeysFile.name)
+    let refusal = await #expect(throws: EngineError.self) { _ = try await place.open() }
+    guard case .locked? = refusal else {
+      Issue.record("\(refusal.map { "\($0)" } ?? "nothing") does not say that it is locked")
+      return
+    }
+    try place.write(keys, to: GroupKeysFile.name)
+    engine = try await place.open()
+    #expect(try engine.rows(of: group) == ["a": [1]])
+    #expect(try engine.rows(of: 1) == ["b": [2]])
+    try await engine.close()
+  }
+
+  @Test func `A group that is dropped leaves its key nowhere, and its part of commits unread`()
+    async throws
+  {
+    let place = KeyedPlace()
+    var engine = try await place.open(history: true)
+    let groups = [try await engine.makeKeyedGroup(), try await engine.makeKeyedGroup()]
+    let start = engine.newestCommit
+    for number in 0..<3 as Range<UInt8> {
+      var batch = Batch()
+      batch.put(rowKey("row", group: 1).bytes, [number].bytes)
+      batch.annotate(Array("clear \(number)".utf8).bytes)
+      for group in groups {
+        batch.put(rowKey("row", group: group).bytes, [number].bytes)
+        batch.annotate(Array("of \(group) \(number)".utf8).bytes, of: group)
+      }
+      _ = try await engine.commit(batch, durability: .power)
+    }
+    func expected(_ groups: [UInt32]) -> [[[UInt8]]] {
+      (0..<3).map { number in
+        [Array("clear \(number)".utf8)] + groups.map { Array("of \($0) \(number)".utf8) }
+      }
+    }
+    #expect(try await engine.annotations(after: start) == expected(groups))
+    try await engine.drop(keyspaces: [groups[0] << 12])
+    try await engine.dropKeyedGroup(groups[0])
+    #expect(try await engine.annotations(after: start) == expected([groups[1]]))
+    #expect(engine.keyedGroups == [groups[1]: true])
+    let file = try place.directory.open(GroupKeysFile.name, access: .readOnly)
+    let left = try GroupKeysFile.groups(in: file, of: engine.identity.bytes)
+    #expect(left == [[groups[1]], [groups[1]]])
+    try await engine.close()
+    engine = try await place.open(history: true)
+    #expect(try engine.rows(of: groups[0]).isEmpty)
+    #expect(try engine.rows(of: groups[1]) == ["row": [2]])
+    #expect(try await engine.annotations(after: start) == expected([groups[1]]))
+    // The number is never used again.
+    #expect(try await engine.makeKeyedGroup() == groups[1] + 1)
+    try await engine.close()
+  }
+
+  @Test func `A bit in one copy of the keys is mended, and in both it locks`() async throws {
+    let place = KeyedPlace()
+    var engine = try await place.open()
+    let group = try await engine.makeKeyedGroup()
+    try await engine.put([rowKey("a", group: group): [1]])
+    try await engine.close()
+    let sound = try place.bytes(of: GroupKeysFile.name)
+    var random = OndolTestKit.SeededRandom(seed: 11)
+    for copy in GroupKeysFile.offsets {
+      var damaged = sound
+      let bit = random.below(8 * GroupKeysFile.length)
+      damaged[Int(copy) + bit / 8] ^= 1 << UInt8(bit % 8)
+      try place.write(damaged, to: GroupKeysFile.name)
+      engine = try await place.open()
+      #expect(try engine.rows(of: group) == ["a": [1]], "bit \(bit) of the copy at \(copy)")
+      try await engine.put([rowKey("b"): [1]])
+      try await engine.close()
+      let file = try place.directory.open(GroupKeysFile.name, access: .readOnly)
+      let identity = engine.identity.bytes
+      #expect(try GroupKeysFile.findings(in: file, of: identity).isEmpty, "bit \(bit)")
+    }
+    var damaged = sound
+    for copy in GroupKeysFile.offsets { damaged[Int(copy) + 100] ^= 4 }
+    try place.write(damaged, to: GroupKeysFile.name)
+    engine = try await place.open()
+    #expect(engine.keyedGroups == [group: false])
+    try await engine.close()
+  }
+
+  @Test(arguments: Seeds.first(2))
+  func `Whatever stands in the file of keys, reading it is an answer or an error`(
+    seed: UInt64
+  ) throws {
+    var random = OndolTestKit.SeededRandom(seed: seed)
+    let identity = random.bytes(16)
+    let entries = (0..<3).map { number in
+      GroupKeysFile.Entry(
+        group: KeyedGroups.numbers.lowerBound + 5 * UInt32(number), naming: random.bytes(60),
+        eras: (0...number).map {
+          GroupKeysFile.Era(first: FileNumber(rawValue: UInt64($0 * 100)), key: random.bytes(60))
+        })
+    }
+    let file = GroupKeysFile(generation: 9, identity: identity, entries: entries)
+    let sound = file.encode()
+    #expect(try GroupKeysFile(sound.bytes, of: identity) == file)
+    var (read, refused) = (0, 0)
+    for _ in 0..<2_000 {
+      var bytes = sound
+      for _ in 0...random.below(3) {
+        // Mostly where something stands.
+        let place = random.chance(1, in: 4) ? random.below(bytes.count - 8) : random.below(1_600)
+        bytes[place] = random.chance(1, in: 2) ? random.bytes(1)[0] : bytes[place] ^ 0x80
+      }
+      bytes.removeLast(8)
+      let checksum = seededChecksum(0x4F4E_444F_4C4B_4559, bytes.bytes)
+      bytes.appendLittleEndian(checksum)
+      do throws(MalformedBytes) {
+        let found = try GroupKeysFile(bytes.bytes, of: identity)
+        read += 1
+        // What can be read comes back as it was, but for what nobody looks at.
+        if let found { #expect(try GroupKeysFile(found.encode().bytes, of: identity) == found) }
+      } catch {
+        refused += 1
+      }
+    }
+    #expect(read > 200 && refused > 20, "SEED=\(seed): \(read) read, \(refused) refused")
+  }
+
+  @Test func `Groups are as many as there may be, in encrypted databases only`() async throws {
+    let place = KeyedPlace()
+    let engine = try await place.open()
+    for _ in 0..<KeyedGroups.mostAtOnce { _ = try await engine.makeKeyedGroup() }
+    await #expect(throws: EngineError.self) { try await engine.makeKeyedGroup() }
+    let first = try #require(engine.keyedGroups.keys.min())
+    try await engine.dropKeyedGroup(first)
+    _ = try await engine.makeKeyedGroup()
+    #expect(engine.keyedGroups.count == KeyedGroups.mostAtOnce)
+    await #expect(throws: EngineError.self) { try await engine.beginKeyChange(to: nil) }
+    try await engine.close()
+
+    let world = SimulatedWorld(seed: 3)
+    var environment = world.environment
+    environment.vault = nil
+    let clear = try await Engine.open(at: "/db", environment: environment)
+    await #expect(throws: EngineError.self) { try await clear.makeKeyedGroup() }
+    #expect(clear.keyedGroups.isEmpty)
+    try await clear.close()
+  }
+
+  @Test func `Names are the same for as long as a group is there, and told by its key only`()
+    async throws
+  {
+    let place = KeyedPlace()
+    var engine = try await place.open()
+    let groups = [try await engine.makeKeyedGroup(), try await engine.makeKeyedGroup()]
+    let name = try #require(engine.groupNaming.name(of: [1, 2], in: groups[0]))
+    #expect(name.count == 32 && name != engine.groupNaming.name(of: [1, 2], in: groups[1]))
+    let sealed = try #require(engine.groupNaming.seal([5, 6, 7], in: groups[0]))
+    try await engine.beginKeyChange(to: place.oracle)
+    while engine.border != nil {
+      try await engine.leaveFilesBeforeBorder { _ in }
+      _ = try await engine.finishKeyChange()
+    }
+    try await engine.close()
+    engine = try await place.open()
+    #expect(engine.groupNaming.name(of: [1, 2], in: groups[0]) == name)
+    #expect(engine.groupNaming.open(sealed, in: groups[0]) == [5, 6, 7])
+    #expect(engine.groupNaming.open(sealed, in: groups[1]) == nil)
+    try await engine.close()
+  }
+}
+
+extension Engine {
+  /// The names of a backup's files.
+  fileprivate func backedUpNames(in place: KeyedPlace) async throws -> [String] {
+    try await backUp(to: "/copy", in: place.fileSystem) { _, _ in }
+    return try place.fileSystem.openDirectory(at: "/copy", create: false).list()
+  }
+}
