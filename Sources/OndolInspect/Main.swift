@@ -44,7 +44,8 @@ struct Main: AsyncParsableCommand {
         subcommands: [
           PutCommand.self, PatchCommand.self, EditCommand.self, UpdateCommand.self,
           RemoveCommand.self, MakeIndexCommand.self, MakeIndexesCommand.self,
-          RemoveIndexCommand.self, ReindexCommand.self,
+          RemoveIndexCommand.self, ReindexCommand.self, MakeCollectionCommand.self,
+          RemoveCollectionCommand.self,
         ]),
       CommandGroup(
         name: "Move data",

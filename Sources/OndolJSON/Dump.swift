@@ -72,4 +72,6 @@ package struct DumpProgress: Sendable {
   package var documents = 0
   package var contents = 0
   package var contentBytes = 0
+  /// The collections that had keys of their own where a dump was made, and have none any more.
+  package var lostKeys: [String] = []
 }

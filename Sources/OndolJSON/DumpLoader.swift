@@ -115,7 +115,9 @@ package struct DumpLoader {
         collection.indexes = try indexes(fields["indexes"])
         collection.timeToLive = try texts(fields["timeToLive"])
         collection.schema = fields["schema"]?.bytes
-        try restoration.declare(collection)
+        collection.hasOwnKey = fields["ownKey"]?.boolean ?? false
+        let hasOwnKey = try restoration.declare(collection)
+        if collection.hasOwnKey, !hasOwnKey, pattern.count == 1 { done.lostKeys += pattern }
         files.append(file)
       } else if let group = fields["group"]?.string {
         try restoration.declareGroup(group, try indexes(fields["indexes"]))

@@ -92,6 +92,7 @@ package struct DumpWriter {
       if !collection.indexes.isEmpty { fields.append(("indexes", Self.value(collection.indexes))) }
       if let names = collection.timeToLive { fields.append(("timeToLive", .texts(names))) }
       if let schema = collection.schema { fields.append(("schema", .bytes(schema))) }
+      if collection.hasOwnKey { fields.append(("ownKey", .boolean(true))) }
       declarations.append(fields)
     }
     for group in try await reader.groups() {

@@ -25,6 +25,7 @@ struct DigestCommand: DatabaseCommand {
 
   func run(in database: Database) async throws {
     let reader = try DumpReader(database)
+    if collections.isEmpty { try await reader.refuseLocked() }
     let all = try await reader.collections()
     try await globals.report("digest/1", ["name", "documents", "sha256"]) { rows in
       if collections.isEmpty {
@@ -37,6 +38,15 @@ struct DigestCommand: DatabaseCommand {
         try rows.write(sum.row(named: name))
       }
     }
+  }
+}
+
+extension DumpReader {
+  /// Throws where a collection cannot be read: what is compared is to be all.
+  fileprivate func refuseLocked() async throws {
+    guard let name = try await lockedCollections().first else { return }
+    throw CommandFailure(
+      .failed, "\(name) has a key of its own, which is not here (the file KEYS)")
   }
 }
 
@@ -157,6 +167,8 @@ struct DiffCommand: DatabaseCommand {
     _ left: Database, _ right: Database, _ rows: inout RowWriter
   ) async throws -> Int {
     let (left, right) = (try DumpReader(left), try DumpReader(right))
+    try await left.refuseLocked()
+    try await right.refuseLocked()
     let lefts = try await left.collections()
     let rights = try await right.collections()
     var count = 0

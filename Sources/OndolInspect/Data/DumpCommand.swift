@@ -6,6 +6,7 @@ import ArgumentParser
 import Foundation
 import Ondol
 import OndolJSON
+import OndolTerminal
 
 struct DumpCommand: DatabaseCommand {
   static let configuration = CommandConfiguration(
@@ -15,7 +16,8 @@ struct DumpCommand: DatabaseCommand {
     discussion: """
       Documents with their versions and times, indexes, storage paths, contents and the tree, as \
       of one moment and beside an app that writes. Load it with `ondol load`. The dump of an \
-      encrypted database is in the clear.
+      encrypted database is in the clear; a collection with a key of its own that is not here is \
+      left out, and named.
       """)
 
   @OptionGroup var database: DatabaseArgument
@@ -33,12 +35,23 @@ struct DumpCommand: DatabaseCommand {
       let sink: any DumpSink =
         output == "-" ? DumpStream { try Output.write(Data($0)) } : try DumpDirectory(output)
       try await globals.showing(.things("documents")) { bar in
-        var writer = DumpWriter(try DumpReader(database), to: sink) { progress in
+        let reader = try DumpReader(database)
+        try await reader.nameLocked()
+        var writer = DumpWriter(reader, to: sink) { progress in
           try Interruption.check()
           bar.show(progress.documents, note: "\(progress.contents) contents")
         }
         try await writer.write()
       }
+    }
+  }
+}
+
+extension DumpReader {
+  /// Says which collections are left out, to who wants quiet, too.
+  func nameLocked() async throws(DatabaseError) {
+    for name in try await lockedCollections() {
+      Console.say("\(name) is left out: it has a key of its own, which is not here (the file KEYS)")
     }
   }
 }
@@ -60,7 +73,9 @@ struct LoadCommand: AsyncParsableCommand {
     abstract: "Makes a new database from a dump.",
     discussion: """
       Documents keep their versions and times; indexes are built before it ends. What no dump says \
-      is refused with the file, the line and the reason, and nothing is left then.
+      is refused with the file, the line and the reason, and nothing is left then. Collections \
+      with keys of their own get other ones; where the new database is in the clear they have \
+      none, and are named.
       """)
 
   @Argument(
@@ -88,6 +103,9 @@ struct LoadCommand: AsyncParsableCommand {
             bar.show(progress.documents, note: "\(progress.contents) contents")
           }
         }
+      }
+      for name in done.lostKeys {
+        Console.say("\(name) had a key of its own, and has none here")
       }
       globals.say("Loaded \(done.documents) documents and \(done.contents) contents.")
     }

@@ -50,6 +50,7 @@ struct ExportCommand: DatabaseCommand {
   func run(in database: Database) async throws {
     let reader = try DumpReader(database)
     let chosen = try await chosenCollections(reader)
+    if collections.isEmpty { try await reader.nameLocked() }
     guard output != "-" || globals.format != .csv || chosen.count == 1 else {
       throw CommandFailure(.usage, "CSV of several collections needs a directory")
     }

@@ -12,6 +12,9 @@ struct BackupCommand: DatabaseCommand {
     discussion: """
       Works beside an app that has the database open. Every byte is checked on the way: damage is \
       status 4, and then nothing is copied.
+
+      Collections with keys of their own are copied as they are, sealed, and their keys are not: \
+      dropping such a collection erases it from copies, too. A copy with keys opens them for good.
       """)
 
   @OptionGroup var database: DatabaseArgument
@@ -19,12 +22,18 @@ struct BackupCommand: DatabaseCommand {
   @Argument(help: "A new or empty directory, or - for an archive on standard output.")
   var target: String
 
+  @Flag(help: "Also the keys of collections that have their own, the file KEYS.")
+  var withKeys = false
+
   @OptionGroup var globals: GlobalOptions
 
   func run(in database: Database) async throws {
-    guard target == "-" else { return try await database.backup(to: target, globals) }
+    guard target == "-" else {
+      return try await database.backup(to: target, withKeys: withKeys, globals)
+    }
     try await globals.showing(.bytes) { bar in
-      try await database.backup(into: { try Output.write(Data($0)) }) { progress in
+      try await database.backup(into: { try Output.write(Data($0)) }, withKeys: withKeys) {
+        progress in
         bar.show(progress.completedBytes, of: progress.totalBytes)
       }
     }
@@ -33,10 +42,14 @@ struct BackupCommand: DatabaseCommand {
 
 extension Database {
   /// Copies the database into a new or empty directory, which a person can watch.
-  fileprivate func backup(to target: String, _ globals: GlobalOptions) async throws {
+  fileprivate func backup(
+    to target: String, withKeys: Bool, _ globals: GlobalOptions
+  ) async throws {
     try await globals.showing(.bytes) { bar in
       do throws(DatabaseError) {
-        try await backup(to: target) { bar.show($0.completedBytes, of: $0.totalBytes) }
+        try await backup(to: target, withKeys: withKeys) {
+          bar.show($0.completedBytes, of: $0.totalBytes)
+        }
       } catch {
         // Here nothing is in conflict: the directory is just not empty.
         guard error.code == .alreadyExists else { throw error }
@@ -49,7 +62,10 @@ extension Database {
 struct RestoreCommand: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "restore", abstract: "Makes a database from a backup, checking every byte.",
-    discussion: "A backup is a database, too: it can also be opened where it is.")
+    discussion: """
+      A backup is a database, too: it can also be opened where it is. Keys of collections that the \
+      backup has come along.
+      """)
 
   @Argument(help: "The backup's directory.", completion: .directory)
   var backup: String
@@ -61,7 +77,7 @@ struct RestoreCommand: AsyncParsableCommand {
 
   func run() async throws {
     try await DatabaseArgument(at: backup).withDatabase { database in
-      try await database.backup(to: target, globals)
+      try await database.backup(to: target, withKeys: true, globals)
     }
   }
 }

@@ -8,21 +8,33 @@ import OndolJSON
 struct CollectionsCommand: DatabaseCommand {
   static let configuration = CommandConfiguration(
     commandName: "colls", abstract: "Prints the collections and how much is in each.",
-    discussion: "users/posts stands for the collections posts of all users.")
+    discussion: """
+      users/posts stands for the collections posts of all users. ownKey says of a collection with \
+      a key of its own whether that is here: present, or missing, and then nothing was counted.
+      """)
 
   @OptionGroup var database: DatabaseArgument
   @OptionGroup var globals: GlobalOptions
 
   func run(in database: Database) async throws {
-    let rows: [[Cell]] = try await database.contents().collections.map { collection in
-      [
+    let collections = try await database.contents().collections
+    let haveKeys = collections.contains { $0.ownKey != nil }
+    let rows = collections.map { collection -> [Cell] in
+      let cells: [Cell] = [
         ("collection", .string(collection.pattern)),
         ("documents", .number(collection.documents)), ("bytes", .number(collection.bytes)),
         ("indexes", .number(collection.indexes.count)),
       ]
+      return haveKeys ? cells + [("ownKey", collection.ownKey.text)] : cells
     }
-    try globals.report("colls/1", ["collection", "documents", "bytes", "indexes"], rows)
+    let columns = ["collection", "documents", "bytes", "indexes"]
+    try globals.report("colls/1", columns + (haveKeys ? ["ownKey"] : []), rows)
   }
+}
+
+extension DatabaseContents.OwnKey? {
+  /// What reports say of a collection's own key; null where there is none.
+  var text: Value { map { .string($0.rawValue) } ?? .null }
 }
 
 struct IndexesCommand: DatabaseCommand {

@@ -37,6 +37,7 @@ struct InfoCommand: AsyncParsableCommand {
         "collection": .string(collection.pattern),
         "documents": .number(collection.documents),
         "bytes": .number(collection.bytes),
+        "ownKey": collection.ownKey.text,
         "indexes": .array(
           collection.indexes.map { index in
             .map([
@@ -83,14 +84,16 @@ struct InfoCommand: AsyncParsableCommand {
       try output.print("reclaimable  \(ByteCount.text(reclaimable))")
     }
 
-    var collections = TextTable(columns: ["collection", "documents", "bytes"])
+    let haveKeys = contents.collections.contains { $0.ownKey != nil }
+    var collections = TextTable(
+      columns: ["collection", "documents", "bytes"] + (haveKeys ? ["own key"] : []))
     collections.numericColumns = ["documents", "bytes"]
     var indexes = TextTable(columns: ["collection", "index", "entries", "bytes", "state"])
     indexes.numericColumns = ["entries", "bytes"]
     for collection in contents.collections {
-      collections.add([
-        collection.pattern, "\(collection.documents)", "\(collection.bytes)",
-      ])
+      collections.add(
+        [collection.pattern, "\(collection.documents)", "\(collection.bytes)"]
+          + (haveKeys ? [collection.ownKey?.rawValue ?? ""] : []))
       for index in collection.indexes {
         indexes.add([
           collection.pattern, index.name, "\(index.entries)", "\(index.bytes)",

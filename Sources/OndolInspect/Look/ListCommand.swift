@@ -8,7 +8,10 @@ import OndolJSON
 struct ListCommand: DatabaseCommand {
   static let configuration = CommandConfiguration(
     commandName: "ls", abstract: "Lists a collection's documents in the order of their ids.",
-    discussion: "Without a collection, lists the collections at the top.")
+    discussion: """
+      Without a collection, lists the collections at the top; ownKey says of those with a key of \
+      their own whether it is here: present or missing.
+      """)
 
   @OptionGroup var place: CollectionArgument
   @OptionGroup var part: PartOptions
@@ -72,9 +75,15 @@ struct ListCommand: DatabaseCommand {
   }
 
   private func listCollections(of database: Database) async throws {
-    let collections = try await database.listCollections()
+    let collections = try await database.collectionInformation()
+    let haveKeys = collections.contains(where: \.hasOwnKey)
     try globals.report(
-      "ls/1", ["collection"], collections.map { [("collection", .string($0.path))] })
+      "ls/1", ["collection"] + (haveKeys ? ["ownKey"] : []),
+      collections.map { collection -> [Cell] in
+        let key: Value = collection.hasOwnKey ? collection.isLocked ? "missing" : "present" : .null
+        return [("collection", .string(collection.reference.path))]
+          + (haveKeys ? [("ownKey", key)] : [])
+      })
   }
 
   private static let longKind = RowWriter.Kind.report(
