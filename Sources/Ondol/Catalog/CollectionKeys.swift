@@ -12,27 +12,28 @@ internal import OndolEngine
 
 /// The keys of root collections.
 struct CollectionKeys: Sendable {
-  private let groups: @Sendable () -> [UInt32: Bool]
+  /// Whether a group's key is here; nil where there is no such group.
+  private let hasKey: @Sendable (UInt32) -> Bool?
   private let naming: GroupNaming?
 
   /// Of a database without such collections.
   static let none = CollectionKeys()
 
   private init() {
-    groups = { [:] }
+    hasKey = { _ in nil }
     naming = nil
   }
 
   /// Does not keep the engine, which keeps who follows it.
   init(of engine: Engine) {
-    groups = { [weak engine] in engine?.keyedGroups ?? [:] }
+    hasKey = { [weak engine] in engine?.hasKey(ofGroup: $0) }
     naming = engine.groupNaming
   }
 
   /// Whether nothing of the family can be read, because its key is not here. One that was dropped,
   /// and whose key is erased, is left to the files that old snapshots hold.
   func isLocked(family number: UInt32) -> Bool {
-    number >= Keyspace.commonFamilyLimit && groups()[number] == false
+    number >= Keyspace.commonFamilyLimit && hasKey(number) == false
   }
 
   func isLocked(_ family: Family) -> Bool { isLocked(family: family.row.number) }
