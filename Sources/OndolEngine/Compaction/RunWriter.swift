@@ -91,35 +91,20 @@ struct RunOutput: Sendable {
 
 /// Writes the segments of one run, or of a part of it.
 final class RunWriter {
-  private let files: SegmentFiles
-  private let shard: Int
-  private let sequences: ClosedRange<SequenceNumber>
   private let keepsTombstones: Bool
   private let dropped: DroppedKeyspaces
   /// Keys before which a segment ends, ascending, from the next one on.
   private var cuts: ArraySlice<[UInt8]>
 
-  private var segment: (writer: SegmentWriter, file: any File)?
-  private final class MadeFiles {
-    var numbers: [FileNumber] = []
-  }
-
   /// The keyspace of the last row, and whether it is dropped.
   private var keyspace: UInt32?
   private var isKeyspaceDropped = false
 
-  /// The keyed group of the last row: a segment or a value file is of one group, or of none.
-  private var group: UInt32?
-  private var separator: ValueSeparator
-  private let madeValueFiles: MadeFiles
-
+  private var run: OpenRun
   /// Finished and synced.
-  private(set) var output = RunOutput()
-  private var madeSegments: [FileNumber] = []
+  var output: RunOutput { run.output }
   /// The names of all files made, finished or not.
-  var made: [String] {
-    madeSegments.map(\.segmentName) + madeValueFiles.numbers.map(\.valueFileName)
-  }
+  var made: [String] { run.names }
   /// Bytes of keys and values that went through, left out or not.
   private(set) var rawBytes: UInt64 = 0
 
@@ -131,14 +116,9 @@ final class RunWriter {
     keepsTombstones: Bool, dropped: DroppedKeyspaces, cuts: [[UInt8]] = []
   ) {
     self.cuts = cuts[...]
-    self.files = files
-    self.shard = shard
-    self.sequences = sequences
     self.keepsTombstones = keepsTombstones
     self.dropped = dropped
-    let made = MadeFiles()
-    madeValueFiles = made
-    separator = files.makeSeparator(shard: shard, group: nil) { made.numbers.append($0) }
+    run = OpenRun(files, shard: shard, sequences: sequences)
   }
 
   /// Takes rows from the cursor, which stands on the first, until so many bytes have gone through,
@@ -156,14 +136,13 @@ final class RunWriter {
       if !cuts.isEmpty { try cut(before: rows) }
       try add(rows)
       try rows.next()
-      if let segment, segment.writer.rawBytesWritten >= UInt64(files.options.segmentSize) {
-        try finishSegment()
+      if run.isSegmentFull {
+        try run.finishSegment()
         return true
       }
       if rawBytes >= limit { return true }
     }
-    try finishSegment()
-    output.valueFiles += try separator.finish()
+    try run.finish()
     return false
   }
 
@@ -175,14 +154,13 @@ final class RunWriter {
   /// Takes a row without a value, behind all others.
   func take(_ key: RawSpan) throws(EngineError) {
     rawBytes += UInt64(key.byteCount)
-    try enter(files.group(of: key))
-    let writer = if let segment { segment.writer } else { try beginSegment() }
-    try writer.add(.put, key: key, value: RawSpan())
-    if writer.rawBytesWritten >= UInt64(files.options.segmentSize) { try finishSegment() }
+    try run.enter(run.files.group(of: key))
+    try run.add(.put, key: key, value: RawSpan())
+    if run.isSegmentFull { try run.finishSegment() }
   }
 
   /// Finishes the segment of the rows taken one by one.
-  func finish() throws(EngineError) { try finishSegment() }
+  func finish() throws(EngineError) { try run.finish() }
 
   /// Ends the segment when the row does not belong into it.
   private func cut(before row: borrowing MergeCursor) throws(EngineError) {
@@ -190,7 +168,7 @@ final class RunWriter {
       let isBehind = row.key.compare(cut.bytes) >= 0
       guard isBehind else { return }
       cuts.removeFirst()
-      try finishSegment()
+      try run.finishSegment()
     }
   }
 
@@ -205,39 +183,9 @@ final class RunWriter {
       }
       if isKeyspaceDropped { return }
     }
-    try enter(files.group(of: rows.key))
-    let writer = if let segment { segment.writer } else { try beginSegment() }
-    if let pointer = try separator.separate(rows.kind, rows.value) {
-      // A value that is copied is work too.
-      if rows.kind == .valuePointer { rawBytes += pointer.recordLength }
-      let bytes = pointer.encode()
-      try writer.add(.valuePointer, key: rows.key, value: bytes.bytes)
-    } else {
-      try writer.add(rows.kind, key: rows.key, value: rows.value)
-    }
-  }
-
-  /// Begins other files where the next row is of another group than the last one.
-  private func enter(_ next: UInt32?) throws(EngineError) {
-    if next == group { return }
-    try finishSegment()
-    output.valueFiles += try separator.finish()
-    group = next
-    let made = madeValueFiles
-    separator = files.makeSeparator(shard: shard, group: next) { made.numbers.append($0) }
-  }
-
-  private func beginSegment() throws(EngineError) -> SegmentWriter {
-    let number = files.numbers.allocate()
-    madeSegments.append(number)
-    let made = try files.makeSegment(number, shard: shard, group: group)
-    segment = made
-    return made.writer
-  }
-
-  private func finishSegment() throws(EngineError) {
-    guard let (writer, file) = segment else { return }
-    output.segments.append(try files.finish(writer, file, sequences, group: group))
-    segment = nil
+    try run.enter(run.files.group(of: rows.key))
+    let pointer = try run.add(rows.kind, key: rows.key, value: rows.value)
+    // A value that is copied is work too.
+    if let pointer, rows.kind == .valuePointer { rawBytes += pointer.recordLength }
   }
 }

@@ -129,63 +129,28 @@ private final class MadeGroups: Sendable {
 
 /// Pours rows into the segments of one run.
 private final class SegmentSink {
-  private let files: SegmentFiles
-  private let shard: Int
   private let groups: MadeGroups
-  /// The keyed group of the last row.
-  private var group: UInt32?
-  private var separator: ValueSeparator
-  private var segment: (writer: SegmentWriter, file: any File)?
-  private var output = RunOutput()
-  private var sequence = SequenceNumber.zero.next
+  private var run: OpenRun
 
   init(_ files: SegmentFiles, shard: Int, _ groups: MadeGroups) {
-    self.files = files
-    self.shard = shard
     self.groups = groups
-    separator = files.makeSeparator(shard: shard, group: nil) { _ in }
+    let first = SequenceNumber.zero.next
+    run = OpenRun(files, shard: shard, sequences: first...first)
   }
 
   func add(_ row: SalvagedRow, upTo sequence: SequenceNumber) throws(EngineError) {
-    self.sequence = max(self.sequence, sequence)
-    let next = files.group(of: row.key.bytes)
-    if next != group { try enter(next) }
-    let writer = if let segment { segment.writer } else { try beginSegment() }
-    if let pointer = try separator.separate(.put, row.value.bytes) {
-      let bytes = pointer.encode()
-      try writer.add(.valuePointer, key: row.key.bytes, value: bytes.bytes)
-    } else {
-      try writer.add(.put, key: row.key.bytes, value: row.value.bytes)
-    }
-    if writer.rawBytesWritten >= UInt64(files.options.segmentSize) { try finishSegment() }
-  }
-
-  /// Begins other files: each is of one group, or of none.
-  private func enter(_ next: UInt32?) throws(EngineError) {
-    try finishSegment()
-    output.valueFiles += try separator.finish()
-    if let next { groups.meet(next) }
-    group = next
-    separator = files.makeSeparator(shard: shard, group: next) { _ in }
+    let group = run.files.group(of: row.key.bytes)
+    if let group, group != run.group { groups.meet(group) }
+    try run.enter(group)
+    let sequences = run.sequences
+    run.sequences = sequences.lowerBound...max(sequences.upperBound, sequence)
+    try run.add(.put, key: row.key.bytes, value: row.value.bytes)
+    if run.isSegmentFull { try run.finishSegment() }
   }
 
   /// The files, synced.
   func finish() throws(EngineError) -> RunOutput {
-    try finishSegment()
-    output.valueFiles += try separator.finish()
-    return output
-  }
-
-  private func beginSegment() throws(EngineError) -> SegmentWriter {
-    let made = try files.makeSegment(files.numbers.allocate(), shard: shard, group: group)
-    segment = made
-    return made.writer
-  }
-
-  private func finishSegment() throws(EngineError) {
-    guard let (writer, file) = segment else { return }
-    output.segments.append(
-      try files.finish(writer, file, SequenceNumber.zero.next...sequence, group: group))
-    segment = nil
+    try run.finish()
+    return run.output
   }
 }

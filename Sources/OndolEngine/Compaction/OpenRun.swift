@@ -1,0 +1,90 @@
+// The files that the rows of a run go into: one segment and one value file at a time, each with
+// rows of one keyed group, or of none.
+
+/// A run in the making, or a part of it.
+struct OpenRun: ~Copyable {
+  let files: SegmentFiles
+  private let shard: Int
+  /// Those of all rows that are in the segment once it is finished.
+  var sequences: ClosedRange<SequenceNumber>
+
+  /// The keyed group of the last row.
+  private(set) var group: UInt32?
+  private var separator: ValueSeparator
+  private var segment: (writer: SegmentWriter, file: any File)?
+  private let made: MadeFiles
+
+  private final class MadeFiles {
+    var names: [String] = []
+  }
+
+  /// Finished and synced.
+  private(set) var output = RunOutput()
+
+  init(_ files: SegmentFiles, shard: Int, sequences: ClosedRange<SequenceNumber>) {
+    self.files = files
+    self.shard = shard
+    self.sequences = sequences
+    let made = MadeFiles()
+    self.made = made
+    separator = Self.makeSeparator(files, shard, group: nil, made)
+  }
+
+  private static func makeSeparator(
+    _ files: SegmentFiles, _ shard: Int, group: UInt32?, _ made: MadeFiles
+  ) -> ValueSeparator {
+    files.makeSeparator(shard: shard, group: group) { made.names.append($0.valueFileName) }
+  }
+
+  /// The names of all files made, finished or not.
+  var names: [String] { made.names }
+
+  /// Whether the segment is as large as segments get.
+  var isSegmentFull: Bool {
+    segment.map { $0.writer.rawBytesWritten >= UInt64(files.options.segmentSize) } ?? false
+  }
+
+  /// Begins other files where the next row is of another group than the last one.
+  mutating func enter(_ next: UInt32?) throws(EngineError) {
+    if next == group { return }
+    try finish()
+    group = next
+    separator = Self.makeSeparator(files, shard, group: next, made)
+  }
+
+  /// Adds a row of the group. Answers with where its value stands when it does not stand with it.
+  @discardableResult
+  mutating func add(
+    _ kind: RowKind, key: RawSpan, value: RawSpan
+  ) throws(EngineError) -> ValuePointer? {
+    let writer = if let segment { segment.writer } else { try beginSegment() }
+    guard let pointer = try separator.separate(kind, value) else {
+      try writer.add(kind, key: key, value: value)
+      return nil
+    }
+    let bytes = pointer.encode()
+    try writer.add(.valuePointer, key: key, value: bytes.bytes)
+    return pointer
+  }
+
+  private mutating func beginSegment() throws(EngineError) -> SegmentWriter {
+    let number = files.numbers.allocate()
+    made.names.append(number.segmentName)
+    let made = try files.makeSegment(number, shard: shard, group: group)
+    segment = made
+    return made.writer
+  }
+
+  /// Has the next row begin another segment.
+  mutating func finishSegment() throws(EngineError) {
+    guard let (writer, file) = segment else { return }
+    output.segments.append(try files.finish(writer, file, sequences, group: group))
+    segment = nil
+  }
+
+  /// Finishes the segment and the value file.
+  mutating func finish() throws(EngineError) {
+    try finishSegment()
+    output.valueFiles += try separator.finish()
+  }
+}
