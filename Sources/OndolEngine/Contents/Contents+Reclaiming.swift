@@ -107,12 +107,3 @@ extension Contents {
     }
   }
 }
-
-extension FileNumber {
-  /// The number in the name of a file of a database.
-  static func ofFile(_ name: String) -> FileNumber? {
-    parse(name, prefix: "LOG-") ?? parse(name, prefix: "MANIFEST-")
-      ?? parse(name, suffix: ".seg") ?? parse(name, suffix: ".val")
-      ?? ContentFile.parse(name)?.1
-  }
-}

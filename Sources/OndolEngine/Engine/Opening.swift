@@ -140,12 +140,8 @@ struct Opening: Sendable {
 
   /// Throws when the directory holds files of somebody else and no database.
   fileprivate static func refuseForeign(_ names: [String], path: String) throws(EngineError) {
-    let names = names.filter { $0 != SpaceReserve.name }
-    let ours = names.filter {
-      $0 == "LOCK" || $0 == GroupKeysFile.name || FileNumber.ofFile($0) != nil
-    }
-    guard !names.contains(Superblock.name), !names.isEmpty else { return }
-    guard ours.count == names.count else {
+    guard !names.contains(Superblock.name) else { return }
+    guard names.allSatisfy(FileNumber.mayBeOfFile) else {
       throw .notADatabase(path: path, reason: "the directory holds other files")
     }
     let first = [FileNumber.firstManifest, FileNumber.firstLog]

@@ -49,8 +49,7 @@ final class BackupTarget: Sendable {
   /// Removes every file of a database, the superblock first: there was none before.
   func removeAll() {
     try? directory.remove(Superblock.name)
-    for name in (try? directory.list()) ?? []
-    where name == "LOCK" || name == GroupKeysFile.name || FileNumber.ofFile(name) != nil {
+    for name in (try? directory.list()) ?? [] where FileNumber.mayBeOfFile(name) {
       try? directory.remove(name)
     }
     try? directory.sync()
