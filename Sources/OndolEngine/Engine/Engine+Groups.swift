@@ -47,10 +47,10 @@ extension Engine {
   /// Throws where a batch has rows of groups whose keys are not here.
   func refuseMissingKeys(_ batch: borrowing Batch) throws(EngineError) {
     guard let keys = storage.groupKeys else { return }
-    for part in batch.keyed where !keys.hasKey(of: part.group) {
-      let problem = keys.problem ?? "there is none of group \(part.group)"
+    for part in batch.keyed {
+      guard let absence = keys.absence(of: part.group) else { continue }
       throw .locked(
-        path: storage.directory.path, reason: "the collection's key is not here: \(problem)")
+        path: storage.directory.path, reason: "the collection's key is not here: \(absence)")
     }
   }
 }

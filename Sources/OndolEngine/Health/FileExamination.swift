@@ -302,18 +302,13 @@ extension GroupKeysFile {
   static func findings(
     in file: any File, of identity: [UInt8]
   ) throws(EngineError) -> [StorageFinding] {
-    let newest = try read(from: file, of: identity)?.newest
-    var findings: [StorageFinding] = []
-    for offset in offsets {
-      let bytes = try file.read(at: offset, count: length)
-      guard (try? GroupKeysFile(bytes.bytes, of: identity)) == nil else { continue }
-      findings.append(
-        StorageFinding(
-          .superblock, in: name, at: offset,
-          "one of the two copies of keys of collections cannot be read",
-          isHarmless: newest != nil))
+    let copies = try copies(in: file, of: identity)
+    let isOneSound = copies.contains { $0 != nil }
+    return zip(offsets, copies).filter { $0.1 == nil }.map { offset, _ in
+      StorageFinding(
+        .superblock, in: name, at: offset,
+        "one of the two copies of keys of collections cannot be read", isHarmless: isOneSound)
     }
-    return findings
   }
 }
 

@@ -300,10 +300,10 @@ struct Recovery {
   /// Throws when rows of a group that there is cannot be read: a flush would take them for none.
   private func refuseLocked(_ commit: RecoveredCommit) throws(EngineError) {
     guard let group = commit.unopened.first(where: manifest.groups.live.contains) else { return }
-    let problem = directory.keyring?.groups.problem ?? "it has no key of group \(group)"
+    let absence = directory.keyring?.groups.absence(of: group) ?? "the database has no keys"
     throw .locked(
       path: directory.path,
-      reason: "commits are sealed with a key that is not here: \(problem)")
+      reason: "commits are sealed with a key that is not here: \(absence)")
   }
 
   /// Throws when a later frame, or the mark, vouches for bytes at the tear.

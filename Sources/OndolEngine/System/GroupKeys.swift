@@ -24,10 +24,8 @@ final class GroupKeys: Sendable {
     var directory: (any Directory)?
     var isLoaded = false
     var entries: [UInt32: Entry] = [:]
-    /// Entries that stand in the file.
-    var written: Set<UInt32> = []
-    /// Those of them that cannot be opened.
-    var unopened: [UInt32: GroupKeysFile.Entry] = [:]
+    /// What the file says, as it stands there: also of keys that cannot be opened.
+    var written: [UInt32: GroupKeysFile.Entry] = [:]
     var generation: UInt64 = 0
     /// Why keys that should be in the file are not here.
     var problem: String?
@@ -86,14 +84,6 @@ final class GroupKeys: Sendable {
   /// Whether commits may have bytes of keyed groups.
   var isUsed: Bool { state.withLock { $0.isUsed } }
 
-  /// What is in the way of keys that are not here.
-  var problem: String? {
-    state.withLock { state in
-      Self.load(&state, identity)
-      return state.problem
-    }
-  }
-
   /// What the key of one group is sealed for.
   private static func context(_ identity: [UInt8], _ group: UInt32, _ first: UInt64) -> [UInt8] {
     var context = identity
@@ -120,7 +110,7 @@ final class GroupKeys: Sendable {
       }
       state.isStale = !isWhole
       state.generation = found.generation
-      (state.written, state.unopened) = ([], [:])
+      state.written = [:]
       for entry in found.entries { take(entry, &state, identity) }
     } catch {
       state.problem = error.description
@@ -141,13 +131,12 @@ final class GroupKeys: Sendable {
       }
       return nil
     }
-    state.written.insert(entry.group)
+    state.written[entry.group] = entry
     let eras = entry.eras.compactMap { era in
       open(era.key, era.first.rawValue).map { Era(first: era.first, key: $0) }
     }
     guard let naming = open(entry.naming, Self.naming), eras.count == entry.eras.count else {
       state.problem = "a key in \(GroupKeysFile.name) was sealed with another key"
-      state.unopened[entry.group] = entry
       return
     }
     state.entries[entry.group] = Entry(naming: naming, eras: eras)
@@ -166,6 +155,15 @@ final class GroupKeys: Sendable {
 
   func hasKey(of group: UInt32) -> Bool { entry(of: group) != nil }
 
+  /// Why the key of a group is not here; nil where it is.
+  func absence(of group: UInt32) -> String? {
+    state.withLock { state in
+      Self.load(&state, identity)
+      guard state.entries[group] == nil else { return nil }
+      return state.problem ?? "there is none of group \(group)"
+    }
+  }
+
   private func entry(of group: UInt32) -> Entry? {
     state.withLock { state in
       Self.load(&state, identity)
@@ -180,7 +178,7 @@ final class GroupKeys: Sendable {
     state.withLock { state in
       guard state.isUsed || !live.isEmpty else { return false }
       Self.load(&state, identity)
-      return state.isStale || !state.written.isSubset(of: live)
+      return state.isStale || !Set(state.written.keys).isSubset(of: live)
     }
   }
 
@@ -192,6 +190,18 @@ final class GroupKeys: Sendable {
       state.entries[group] = Entry(
         naming: master.makeOther(), eras: [Era(first: .zero, key: master.makeOther())])
       state.isUsed = true
+    }
+  }
+
+  /// Whether groups can be given other keys. Attempts that came to no end leave one each, where
+  /// files have been made with it since.
+  func hasRoomForEra(behind next: FileNumber, for live: [UInt32]) -> Bool {
+    state.withLock { state in
+      Self.load(&state, identity)
+      return live.allSatisfy { group in
+        let eras = state.entries[group]?.eras ?? []
+        return eras.count { $0.first < next || $0.first == .zero } < GroupKeysFile.mostEras
+      }
     }
   }
 
@@ -236,7 +246,7 @@ final class GroupKeys: Sendable {
         generation: generation ?? state.generation + 1, identity: identity, entries: [])
       for group in live.sorted() {
         guard let entry = state.entries[group] else {
-          if let unopened = state.unopened[group] { file.entries.append(unopened) }
+          if let unopened = state.written[group] { file.entries.append(unopened) }
           continue
         }
         func wrap(_ key: any MasterKey, _ first: UInt64) -> [UInt8] {
@@ -245,7 +255,7 @@ final class GroupKeys: Sendable {
         file.entries.append(
           GroupKeysFile.Entry(
             group: group, naming: wrap(entry.naming, Self.naming),
-            eras: entry.eras.suffix(GroupKeysFile.mostEras).map { era in
+            eras: entry.eras.map { era in
               GroupKeysFile.Era(first: era.first, key: wrap(era.key, era.first.rawValue))
             }))
       }
@@ -265,7 +275,7 @@ final class GroupKeys: Sendable {
     if !isThere { try directory.sync() }
     state.withLock { state in
       state.generation = file.generation
-      state.written = Set(file.entries.map(\.group))
+      state.written = Dictionary(uniqueKeysWithValues: file.entries.map { ($0.group, $0) })
       (state.isStale, state.problem, state.isLoaded) = (false, nil, true)
     }
   }

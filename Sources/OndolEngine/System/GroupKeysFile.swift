@@ -122,39 +122,36 @@ package struct GroupKeysFile: Sendable, Equatable {
 
   // MARK: - Reading and writing
 
-  /// What the file says, and whether both copies say it; nil where neither can be read.
-  static func read(
-    from file: any File, of identity: [UInt8]
-  ) throws(EngineError) -> (newest: GroupKeysFile, isWhole: Bool)? {
-    var copies: [GroupKeysFile] = []
+  /// What each copy says; nil for one that is not sound.
+  static func copies(
+    in file: any File, of identity: [UInt8]
+  ) throws(EngineError) -> [GroupKeysFile?] {
+    var copies: [GroupKeysFile?] = []
     for offset in offsets {
       let bytes = try file.read(at: offset, count: length)
       do throws(MalformedBytes) {
-        if let copy = try GroupKeysFile(bytes.bytes, of: identity) { copies.append(copy) }
+        copies.append(try GroupKeysFile(bytes.bytes, of: identity))
       } catch {
         throw EngineError(error, in: name)
       }
     }
-    guard let newest = copies.max(by: { $0.generation < $1.generation }) else { return nil }
-    return (newest, copies.count == offsets.count && copies.allSatisfy { $0 == newest })
+    return copies
+  }
+
+  /// What the file says, and whether both copies say it; nil where neither can be read.
+  static func read(
+    from file: any File, of identity: [UInt8]
+  ) throws(EngineError) -> (newest: GroupKeysFile, isWhole: Bool)? {
+    let copies = try copies(in: file, of: identity)
+    let newest = copies.compactMap(\.self).max { $0.generation < $1.generation }
+    return newest.map { newest in (newest, copies.allSatisfy { $0 == newest }) }
   }
 
   /// The groups that each sound copy has a key of.
   package static func groups(
     in file: any File, of identity: [UInt8]
   ) throws(EngineError) -> [[UInt32]] {
-    var groups: [[UInt32]] = []
-    for offset in offsets {
-      let bytes = try file.read(at: offset, count: length)
-      do throws(MalformedBytes) {
-        if let copy = try GroupKeysFile(bytes.bytes, of: identity) {
-          groups.append(copy.entries.map(\.group))
-        }
-      } catch {
-        throw EngineError(error, in: name)
-      }
-    }
-    return groups
+    try copies(in: file, of: identity).compactMap { $0?.entries.map(\.group) }
   }
 
   /// Writes both copies, one after the other, and has each be on the device.

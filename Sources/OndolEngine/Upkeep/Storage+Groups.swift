@@ -15,9 +15,7 @@ extension Storage {
     if let change = keyring.change, !change.isSealed {
       return .invalid(reason: "the database is being decrypted")
     }
-    if let problem = missingKey {
-      return .invalid(reason: "no other key can be added: \(problem)")
-    }
+    if let missingKey { return .invalid(reason: "no other key can be added: \(missingKey)") }
     guard groups.live.count < KeyedGroups.mostAtOnce else {
       return .invalid(reason: "there are \(groups.live.count) groups with keys of their own")
     }
@@ -68,22 +66,24 @@ extension Storage {
   /// What is in the way of a group's key that is not here; nil where all are.
   var missingKey: String? {
     guard let groupKeys else { return nil }
-    guard let group = manifest.state.groups.live.first(where: { !groupKeys.hasKey(of: $0) }) else {
-      return nil
-    }
-    let problem = groupKeys.problem ?? "there is none of group \(group)"
-    return "keys of collections are not here: \(problem)"
+    let absence = manifest.state.groups.live.lazy.compactMap { groupKeys.absence(of: $0) }.first
+    return absence.map { "keys of collections are not here: \($0)" }
   }
 
   /// Why the database's key cannot become another one, or none; nil where it can.
   func refusalOfKeyChange(toClear: Bool) -> EngineError? {
     if keyring?.change != nil { return .invalid(reason: "another change of keys is under way") }
-    if toClear, !manifest.state.groups.live.isEmpty {
+    let live = manifest.state.groups.live
+    if toClear, !live.isEmpty {
       return .invalid(
         reason: "collections have keys of their own, and a database in the clear can keep none:"
           + " drop them first")
     }
-    return missingKey.map { .invalid(reason: "the key cannot be exchanged: \($0)") }
+    if let missingKey { return .invalid(reason: "the key cannot be exchanged: \(missingKey)") }
+    if groupKeys?.hasRoomForEra(behind: manifest.numbers.next, for: live) == false {
+      return .invalid(reason: "the key was exchanged too often without coming to an end")
+    }
+    return nil
   }
 
   /// Has groups forget the keys of files from before the border, and all keys that are kept be

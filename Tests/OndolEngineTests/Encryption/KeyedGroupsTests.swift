@@ -281,6 +281,27 @@ extension Engine {
     #expect(read > 200 && refused > 20, "SEED=\(seed): \(read) read, \(refused) refused")
   }
 
+  @Test func `Attempts at other keys that came to no end are kept, and are not too many`() throws {
+    let identity = [UInt8](repeating: 7, count: 16)
+    let keys = GroupKeys([try SealOracle().makeKey(for: identity).key], identity: identity)
+    let group = KeyedGroups.numbers.lowerBound
+    keys.add(group)
+    for attempt in 1..<GroupKeysFile.mostEras {
+      let next = FileNumber(rawValue: UInt64(attempt * 1000))
+      #expect(keys.hasRoomForEra(behind: next, for: [group]))
+      // One that no file was made with takes no room.
+      for offset in [100, 200] as [UInt64] {
+        keys.beginEra(
+          at: FileNumber(rawValue: next.rawValue + offset), behind: next, for: [group])
+      }
+    }
+    let next = FileNumber(rawValue: UInt64(GroupKeysFile.mostEras * 1000))
+    #expect(!keys.hasRoomForEra(behind: next, for: [group]))
+    let file = try #require(keys.file(for: [group]))
+    #expect(try GroupKeysFile(file.encode().bytes, of: identity) == file)
+    #expect(file.entries[0].eras.map(\.first.rawValue) == [0, 1200, 2200, 3200, 4200, 5200])
+  }
+
   @Test func `Groups are as many as there may be, in encrypted databases only`() async throws {
     let place = KeyedPlace()
     let engine = try await place.open()
