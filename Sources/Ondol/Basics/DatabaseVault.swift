@@ -228,9 +228,9 @@ final class GaloisCipher: FileCipher {
       let box = try AES.GCM.seal(
         bytes[start...], using: key, nonce: AES.GCM.Nonce(data: nonce.bytes),
         authenticating: context)
+      guard let combined = box.combined else { preconditionFailure("a nonce of another length") }
       bytes.removeSubrange(start...)
-      bytes.append(contentsOf: box.ciphertext)
-      bytes.append(contentsOf: box.tag)
+      bytes.append(combined.bytes.extracting(droppingFirst: SealNonce.length))
     } catch {
       preconditionFailure("any bytes can be sealed: \(error)")
     }
@@ -239,14 +239,15 @@ final class GaloisCipher: FileCipher {
   func open(
     _ sealed: RawSpan, nonce: SealNonce, context: [UInt8], appendingTo output: inout [UInt8]
   ) -> Bool {
-    let bytes = sealed.array
-    let end = bytes.count - SealFormat.tagLength
-    guard end >= 0,
-      let box = try? AES.GCM.SealedBox(
-        nonce: AES.GCM.Nonce(data: nonce.bytes), ciphertext: bytes[..<end], tag: bytes[end...]),
+    // As a box keeps them, so that making one is a copy and no putting together.
+    var combined: [UInt8] = []
+    combined.reserveCapacity(SealNonce.length + sealed.byteCount)
+    combined += nonce.bytes
+    combined.append(sealed)
+    guard let box = try? AES.GCM.SealedBox(combined: combined),
       let opened = try? AES.GCM.open(box, using: key, authenticating: context)
     else { return false }
-    output.append(contentsOf: opened)
+    output.append(opened.bytes)
     return true
   }
 }
