@@ -281,6 +281,26 @@ extension Engine {
     #expect(read > 200 && refused > 20, "SEED=\(seed): \(read) read, \(refused) refused")
   }
 
+  /// As a crash leaves it, or whoever puts back what he has kept.
+  @Test func `A key of a group that is gone is erased at the next opening, whatever else is done`()
+    async throws
+  {
+    let place = KeyedPlace()
+    var engine = try await place.open()
+    let groups = [try await engine.makeKeyedGroup(), try await engine.makeKeyedGroup()]
+    try await engine.close()
+    let both = try place.bytes(of: GroupKeysFile.name)
+    engine = try await place.open()
+    try await engine.dropKeyedGroup(groups[0])
+    try await engine.close()
+    try place.write(both, to: GroupKeysFile.name)
+    engine = try await place.open()
+    try await engine.close()
+    let file = try place.directory.open(GroupKeysFile.name, access: .readOnly)
+    let left = try GroupKeysFile.groups(in: file, of: engine.identity.bytes)
+    #expect(left == [[groups[1]], [groups[1]]])
+  }
+
   @Test func `Attempts at other keys that came to no end are kept, and are not too many`() throws {
     let identity = [UInt8](repeating: 7, count: 16)
     let keys = GroupKeys([try SealOracle().makeKey(for: identity).key], identity: identity)
