@@ -146,6 +146,7 @@ private let engines: [any KeyValueEngine.Type] = {
 private let encryptingEngines: [any KeyValueEngine.Type] = {
   var engines: [any KeyValueEngine.Type] = [
     OndolEngineAdapter<ClearFiles>.self, OndolEngineAdapter<SealedFiles>.self,
+    OndolEngineAdapter<KeyedFiles>.self,
   ]
   #if PEER_SQLCIPHER && PEER_SQLITE
     engines.append(SQLiteEngine<SQLCipher>.self)

@@ -23,10 +23,10 @@ final class OndolEngineAdapter<Files: OndolFiles>: KeyValueEngine {
     engineOptions.cacheSize = options.cacheBytes
     // Where little memory is to do, few descriptors are.
     if options.cacheIsAll { engineOptions.fileLimit = 200 }
-    return OndolEngineAdapter(
-      try await Engine.open(
-        at: options.directory, options: engineOptions, environment: Files.environment),
-      options.durability == .process ? .process : .power)
+    let engine = try await Engine.open(
+      at: options.directory, options: engineOptions, environment: Files.environment)
+    if Files.areKeyed, engine.keyedGroups.isEmpty { _ = try await engine.makeKeyedGroup() }
+    return OndolEngineAdapter(engine, options.durability == .process ? .process : .power)
   }
 
   /// A commit that waits for the device suspends its task and no thread.
@@ -36,18 +36,20 @@ final class OndolEngineAdapter<Files: OndolFiles>: KeyValueEngine {
 
   func write(_ rows: RowList) async throws {
     var batch = Batch()
-    for index in 0..<rows.keys.count {
-      batch.put(rows.keys.key(index), rows.value(index))
+    let keys = rows.keys.moved(to: Files.keyspace)
+    for index in 0..<keys.count {
+      batch.put(keys.key(index), rows.value(index))
     }
     _ = try await engine.commit(batch, durability: durability)
   }
 
   func writeEach(_ rows: RowList) async throws -> [UInt64] {
-    var nanoseconds = [UInt64](repeating: 0, count: rows.keys.count)
-    for index in 0..<rows.keys.count {
+    let keys = rows.keys.moved(to: Files.keyspace)
+    var nanoseconds = [UInt64](repeating: 0, count: keys.count)
+    for index in 0..<keys.count {
       let start = peer_now()
       var batch = Batch()
-      batch.put(rows.keys.key(index), rows.value(index))
+      batch.put(keys.key(index), rows.value(index))
       _ = try await engine.commit(batch, durability: durability)
       nanoseconds[index] = peer_now() - start
     }
@@ -56,6 +58,7 @@ final class OndolEngineAdapter<Files: OndolFiles>: KeyValueEngine {
 
   func get(_ keys: KeyList) async throws -> UInt64 {
     var checksum: UInt64 = 0
+    let keys = keys.moved(to: Files.keyspace)
     for index in 0..<keys.count {
       let isFound = try engine.snapshot().withValue(of: keys.key(index)) { value in
         checksum = peer_fold(checksum, sum(value))
@@ -66,7 +69,7 @@ final class OndolEngineAdapter<Files: OndolFiles>: KeyValueEngine {
   }
 
   func scan() async throws -> Scan {
-    var cursor = try engine.snapshot().cursor(from: KeyList.keyspace, to: KeyList.nextKeyspace)
+    var cursor = try engine.snapshot().cursor(from: Files.keyspace, to: Files.nextKeyspace)
     var scan = Scan(count: 0, checksum: 0)
     try cursor.seekToFirst()
     while cursor.isValid {
@@ -78,8 +81,9 @@ final class OndolEngineAdapter<Files: OndolFiles>: KeyValueEngine {
 
   func seek(_ keys: KeyList, limit: Int) async throws -> UInt64 {
     var scan = Scan(count: 0, checksum: 0)
+    let keys = keys.moved(to: Files.keyspace)
     for index in 0..<keys.count {
-      var cursor = try engine.snapshot().cursor(from: KeyList.keyspace, to: KeyList.nextKeyspace)
+      var cursor = try engine.snapshot().cursor(from: Files.keyspace, to: Files.nextKeyspace)
       try cursor.seek(atOrAfter: keys.key(index))
       var rows = 0
       while cursor.isValid {

@@ -1,13 +1,26 @@
-// Ondol twice: with its files in the clear, and with a key.
+// Ondol three times: with its files in the clear, with a key, and with rows under a key of their
+// own.
 
 import Ondol
 import OndolEngine
+import Peers
 
 /// What tells a database in the clear from an encrypted one.
 protocol OndolFiles: SendableMetatype {
   static var name: String { get }
   static var settings: String { get }
   static var environment: Environment { get }
+  /// Whether rows are in a group with a key of its own.
+  static var areKeyed: Bool { get }
+}
+
+extension OndolFiles {
+  static var areKeyed: Bool { false }
+
+  /// What the keys of rows begin with.
+  static var keyspace: [UInt8] { areKeyed ? [0x80, 0, 0, 0] : KeyList.keyspace }
+  /// Where the keyspace ends.
+  static var nextKeyspace: [UInt8] { areKeyed ? [0x80, 0, 0, 1] : KeyList.nextKeyspace }
 }
 
 enum ClearFiles: OndolFiles {
@@ -25,4 +38,13 @@ enum SealedFiles: OndolFiles {
   static var environment: Environment {
     .live().opening(with: .key(repeatElement(0x5A, count: Database.Encryption.keyLength)))
   }
+}
+
+enum KeyedFiles: OndolFiles {
+  static let name = "Ondol own key"
+  static let settings =
+    "as Ondol sealed, all rows in a group with a key of its own; rows' keys are put into its "
+    + "keyspace while the time runs, some 5 ns each"
+  static var environment: Environment { SealedFiles.environment }
+  static let areKeyed = true
 }

@@ -107,7 +107,9 @@ struct Report {
     }
     return [
       "\(short(sealed.value / clear.value)) x", sealed.goalText ?? "-",
-      standing(rows.filter { $0.engine != ClearFiles.name }, of: SealedFiles.name),
+      standing(
+        rows.filter { ![ClearFiles.name, KeyedFiles.name].contains($0.engine) },
+        of: SealedFiles.name),
     ]
   }
 

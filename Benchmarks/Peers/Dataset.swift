@@ -38,6 +38,16 @@ package struct KeyList: Sendable {
     count = 0
   }
 
+  /// The same keys in another keyspace.
+  package func moved(to keyspace: [UInt8]) -> KeyList {
+    if keyspace == Self.keyspace { return self }
+    var list = self
+    for start in Swift.stride(from: 0, to: bytes.count, by: Self.stride) {
+      for place in 0..<Self.prefixLength { list.bytes[start + place] = keyspace[place] }
+    }
+    return list
+  }
+
   /// The keys in lists of so many, without what is left at the end.
   package func parts(of count: Int) -> [KeyList] {
     let length = count * Self.stride
