@@ -7,17 +7,18 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <pthread.h>
+#include <sched.h>
 #include <string.h>
 #include <sys/file.h>
 #include <sys/resource.h>
 #include <sys/uio.h>
+#include <unistd.h>
 
 #if defined(__APPLE__)
 #include <pthread/qos.h>
 #elif defined(__linux__)
 #include <sys/syscall.h>
 #include <sys/vfs.h>
-#include <unistd.h>
 #endif
 
 int ondol_lock_exclusive(int descriptor) {
@@ -106,6 +107,16 @@ void ondol_name_thread(const char *name) {
 #else
   pthread_setname_np(pthread_self(), cut);
 #endif
+}
+
+long ondol_processor_count(void) {
+#if defined(__linux__)
+  cpu_set_t allowed;
+  // Fails where there are more than the 1,024 processors that this has room for.
+  if (sched_getaffinity(0, sizeof allowed, &allowed) == 0) return CPU_COUNT(&allowed);
+#endif
+  long online = sysconf(_SC_NPROCESSORS_ONLN);
+  return online > 0 ? online : 1;
 }
 
 long ondol_file_limit(void) {

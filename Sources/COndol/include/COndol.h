@@ -51,6 +51,9 @@ int ondol_is_local(int descriptor);
 /// the system does not say.
 long ondol_file_limit(void);
 
+/// How many processors the process may run on; at least 1.
+long ondol_processor_count(void);
+
 /// Gives the calling thread a name for debuggers, cut to what the system takes.
 void ondol_name_thread(const char *name);
 

@@ -1,9 +1,9 @@
 // How many processors there are: as many threads can work at once.
 
-internal import OndolPlatform
+internal import COndol
 
-/// The machine's processors.
-enum Processors {
-  /// Those in use when it was first asked.
-  static let count = max(1, Int(sysconf(Int32(_SC_NPROCESSORS_ONLN))))
+/// The processors that this process may run on.
+package enum Processors {
+  /// As many as there were when it was first asked.
+  package static let count = Int(ondol_processor_count())
 }

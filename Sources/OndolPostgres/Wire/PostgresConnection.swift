@@ -115,6 +115,9 @@ final class PostgresConnection: @unchecked Sendable {
 
   // MARK: - Statements
 
+  /// For how long a thread may watch for an answer that is expected at once, before it sleeps.
+  private static let longestWatch = Duration.microseconds(100)
+
   /// Runs a statement.
   func run(
     _ statement: Statement, _ parameters: ParameterList = ParameterList()
@@ -129,8 +132,9 @@ final class PostgresConnection: @unchecked Sendable {
   /// Whether a statement was run here before.
   func hasPrepared(_ statement: Statement) -> Bool { prepared.contains(statement.name) }
 
-  /// Runs a statement that was run here before, and waits until `deadline`. Nil when nothing can be
-  /// sent yet, or the answer is late: whoever uses the connection next passes over it.
+  /// Runs a statement that was run here before, and waits until `deadline`, at first without
+  /// letting the thread sleep. Nil when nothing can be sent yet, or the answer is late: whoever
+  /// uses the connection next passes over it.
   func run(
     _ statement: Statement, _ parameters: ParameterList,
     until deadline: ContinuousClock.Instant
@@ -138,6 +142,10 @@ final class PostgresConnection: @unchecked Sendable {
     guard hasPrepared(statement), try settleAtOnce() else { return nil }
     try send(statement, parameters)
     owesAnswer = true
+    if unsafe PQflush(handle) == 0 {
+      Waiting.watch(descriptor, until: min(deadline, .now + Self.longestWatch))
+      guard unsafe PQconsumeInput(handle) == 1 else { throw lose() }
+    }
     guard try waitForResult(deadline), let result = unsafe try nextResult() else { return nil }
     // The end of the answer has come with it as a rule, and is not waited for.
     return try unsafe read(result).get()

@@ -1,6 +1,7 @@
 // Waiting for a socket, for a while, or for both; and a pipe by which one thread wakes another that
 // waits so.
 
+internal import OndolEngine
 internal import OndolPlatform
 
 /// Waits for what happens outside.
@@ -18,6 +19,15 @@ enum Waiting {
       // A signal, or a wait in pieces.
       if deadline <= .now { return false }
     }
+  }
+
+  /// Looks whether a descriptor is readable, again and again until `deadline`, and lets others have
+  /// the processor in between. Quicker than to sleep where an answer takes less time than it takes
+  /// to wake a processor; does nothing where there is but one, which others need.
+  static func watch(_ descriptor: Int32, until deadline: ContinuousClock.Instant) {
+    guard Processors.count > 1 else { return }
+    var entry = pollfd(fd: descriptor, events: Int16(POLLIN), revents: 0)
+    while unsafe poll(&entry, 1, 0) == 0, .now < deadline { sched_yield() }
   }
 
   /// Waits until one of two descriptors is readable, the first of which may be absent, or the time
