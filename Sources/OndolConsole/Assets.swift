@@ -1638,7 +1638,7 @@ const inner = content(value);
 switch (kind(value)) {
 case "reference": return h("a.goto", { href: address("data", inner), "aria-label": `Open ${inner}` },
 icon("right"));
-case "blob": return [pictureOf(inner.sha256, inner.contentType ?? "content", "thumb"),
+case "blob": return [pictureOf(inner.key ? null : inner.sha256, inner.contentType ?? "content", "thumb"),
 inner.path && h("a.goto", {
 href: address("storage", inner.path), "aria-label": `Open ${inner.path}`,
 }, icon("right"))];
@@ -2188,6 +2188,7 @@ next();
 }
 export function pictureOf(sha256, label, className) {
 const holder = h("span", { class: `picture ${className}` }, icon("file"));
+if (!sha256) return holder;
 const observer = new IntersectionObserver(async ([entry]) => {
 if (!entry.isIntersecting) return;
 observer.disconnect();

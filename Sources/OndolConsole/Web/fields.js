@@ -233,7 +233,8 @@ function extras(value) {
   switch (kind(value)) {
     case "reference": return h("a.goto", { href: address("data", inner), "aria-label": `Open ${inner}` },
       icon("right"));
-    case "blob": return [pictureOf(inner.sha256, inner.contentType ?? "content", "thumb"),
+    // What is stored of one with a key says nothing.
+    case "blob": return [pictureOf(inner.key ? null : inner.sha256, inner.contentType ?? "content", "thumb"),
       inner.path && h("a.goto", {
       href: address("storage", inner.path), "aria-label": `Open ${inner.path}`,
     }, icon("right"))];

@@ -59,9 +59,10 @@ async function next() {
   next();
 }
 
-/** A picture once it is in view, or a sheet of paper. */
+/** A picture once it is in view, or a sheet of paper: also where there is no digest to ask for. */
 export function pictureOf(sha256, label, className) {
   const holder = h("span", { class: `picture ${className}` }, icon("file"));
+  if (!sha256) return holder;
   const observer = new IntersectionObserver(async ([entry]) => {
     if (!entry.isIntersecting) return;
     observer.disconnect();
