@@ -173,14 +173,16 @@ package enum ExtendedJSON {
 
   private static func blob(_ content: Value) throws(DatabaseError) -> BlobReference? {
     guard let fields = content.map,
-      fields.keys.allSatisfy(["sha256", "length", "contentType", "path"].contains),
+      fields.keys.allSatisfy(["sha256", "length", "contentType", "path", "key"].contains),
       let digest = fields["sha256"]?.string.flatMap(BlobDigest.init(hex:)),
       let length = fields["length"]?.integer.flatMap(Int.init(exactly:)),
-      isText(fields["contentType"]), isText(fields["path"])
+      isText(fields["contentType"]), isText(fields["path"]), isText(fields["key"])
     else { return nil }
+    let key = fields["key"]?.string.map(BlobKey.init(hex:))
+    if case .some(nil) = key { return nil }
     return try BlobReference(
       digest: digest, length: length, contentType: fields["contentType"]?.string,
-      path: fields["path"]?.string)
+      path: fields["path"]?.string, key: key ?? nil)
   }
 
   private static func isText(_ value: Value?) -> Bool { value.map { $0.string != nil } ?? true }

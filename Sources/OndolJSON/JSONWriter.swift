@@ -163,6 +163,7 @@ extension JSONWriter {
     ]
     fields["contentType"] = blob.contentType.map { .string($0) }
     fields["path"] = blob.path.map { .string($0) }
+    fields["key"] = blob.key.map { .string($0.hex) }
     return fields
   }
 }

@@ -989,6 +989,8 @@ def read_scalar(tag, fields):
             blob["contentType"] = fields.text()
         if flags & 2:
             blob["path"] = fields.text()
+        if flags & 4:
+            blob["key"] = fields.take(32).hex()
         return blob
     raise Damage(f"{fields.what}: there is no tag {tag:02x}")
 
@@ -1135,8 +1137,8 @@ class Contents:
         self.database = database
         self.locations = dict(database.keyspace(1))
 
-    def check(self, digest):
-        """How long the content with a digest is, once all its bytes were read."""
+    def read(self, digest):
+        """The bytes of the content with a digest."""
         location = self.locations.get(bytes.fromhex(digest))
         require(location, f"the content {digest} is not stored")
         fields = Bytes(location, f"the place of {digest}")
@@ -1150,7 +1152,7 @@ class Contents:
             data = self.alone(fields, kind == 4)
         fields.end()
         require(hashlib.sha256(data).hexdigest() == digest, f"the content {digest} is another")
-        return len(data)
+        return data
 
     def packed(self, fields, digest):
         number, salt, offset = fields.varint(), fields.number(8), fields.varint()
@@ -1364,12 +1366,26 @@ def json_members(members):
 
 
 def blobs_in(value):
-    """The contents that a value refers to."""
+    """The references to contents in a value."""
     if isinstance(value, Blob):
-        yield value["sha256"]
+        yield value
     elif isinstance(value, (dict, list)) and not isinstance(value, Vector):
         for inner in value.values() if isinstance(value, dict) else value:
             yield from blobs_in(inner)
+
+
+def opened_content(blob, data):
+    """The bytes of a content that is sealed under a key in the reference to it."""
+    what, stored = f"the content {blob['sha256']}", Bytes(data, blob["sha256"])
+    key, lengths, output = bytes.fromhex(blob["key"]), frame_lengths(blob["length"]) or [0], b""
+    for number, length in enumerate(lengths):
+        is_last = number + 1 == len(lengths)
+        nonce = number.to_bytes(8, "little") + int(is_last).to_bytes(4, "little")
+        place, sealed = stored.place, stored.take(length + 16)
+        output += unsealed(
+            what, place, "the frame", lambda: sealing.opened(key, nonce, sealed))
+    stored.end()
+    return output
 
 
 def path_of(pattern, ids):
@@ -1400,7 +1416,7 @@ def collection_lines(database, catalog, contents):
             require(len(ids) == len(pattern), f"{'/'.join(pattern)}: a key has other ids")
             path = path_of(pattern, ids)
             document = Document(row, collection.names, path)
-            contents.update(blobs_in(document.fields))
+            contents.update((blob["sha256"], blob) for blob in blobs_in(document.fields))
             yield [
                 ("document", path), ("version", document.version), ("created", document.created),
                 ("updated", document.updated), ("fields", document.fields),
@@ -1408,7 +1424,7 @@ def collection_lines(database, catalog, contents):
 
 
 def lines(database):
-    catalog, contents = Catalog(database), set()
+    catalog, contents = Catalog(database), {}
     yield from collection_lines(database, catalog, contents)
     for group in sorted(catalog.groups, key=str.encode):
         yield [("group", group), ("indexes", sorted(catalog.groups[group]))]
@@ -1423,10 +1439,15 @@ def lines(database):
         for key, value in database.keyspace(5)
     ]
     for parent, _, child in derivations:
-        contents.update((parent, child["sha256"]))
+        for digest in (parent, child["sha256"]):
+            contents.setdefault(digest, Blob())
     store = Contents(database)
     for digest in sorted(contents):
-        yield [("content", digest), ("length", store.check(digest))]
+        data, blob = store.read(digest), contents[digest]
+        yield [("content", digest), ("length", len(data))]
+        if "key" in blob:
+            opened = opened_content(blob, data)
+            yield [("opened", hashlib.sha256(opened).hexdigest()), ("length", len(opened))]
     for parent, name, child in derivations:
         yield [("derivedFrom", parent), ("name", name), ("content", child)]
 

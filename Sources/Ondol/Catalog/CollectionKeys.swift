@@ -15,6 +15,7 @@ struct CollectionKeys: Sendable {
   /// Whether a group's key is here; nil where there is no such group.
   private let hasKey: @Sendable (UInt32) -> Bool?
   private let naming: GroupNaming?
+  private let isEncrypted: @Sendable () -> Bool
 
   /// Of a database without such collections.
   static let none = CollectionKeys()
@@ -22,12 +23,14 @@ struct CollectionKeys: Sendable {
   private init() {
     hasKey = { _ in nil }
     naming = nil
+    isEncrypted = { false }
   }
 
   /// Does not keep the engine, which keeps who follows it.
   init(of engine: Engine) {
     hasKey = { [weak engine] in engine?.hasKey(ofGroup: $0) }
     naming = engine.groupNaming
+    isEncrypted = { [weak engine] in engine?.isEncrypted ?? false }
   }
 
   /// Whether nothing of the family can be read, because its key is not here. One that was dropped,
@@ -37,6 +40,17 @@ struct CollectionKeys: Sendable {
   }
 
   func isLocked(_ family: Family) -> Bool { isLocked(family: family.row.number) }
+
+  /// Throws where the key of a content would stand in a row that is sealed with the database's key,
+  /// from which the content is to be apart.
+  func refuseContentKey(inRow key: [UInt8]) throws(DatabaseError) {
+    guard Keyspace(of: key)?.keyedGroup == nil, isEncrypted() else { return }
+    throw DatabaseError(
+      .failedPrecondition,
+      "it refers to a content that was put for a collection with a key of its own, and only"
+        + " documents of such a collection can: the content's key stands in them",
+      suggestion: "read the content, and put it again with put(_:) for this document")
+  }
 
   /// What stands for a row in the rows of others: its key, or behind the number of the keyspace
   /// what the key is called by.

@@ -105,7 +105,8 @@ extension WritePreparation {
     {
       assembly.firstEnd = min(assembly.firstEnd ?? end, end)
     }
-    let (key, contents) = try collections.add(document, to: &assembly.batch)
+    let (key, contents) = try collections.add(
+      document, rows.catalog.keys, to: &assembly.batch)
     if let contents {
       let contentsBefore = document.stored?.all.contents ?? []
       if !contents.isEmpty || !contentsBefore.isEmpty {

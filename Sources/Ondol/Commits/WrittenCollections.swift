@@ -106,7 +106,7 @@ struct WrittenCollections {
   /// Puts the document as it is to be into the batch. Its collection is not new any more. Answers
   /// its key, and the contents that it refers to; nil for those it referred to before.
   mutating func add(
-    _ document: WrittenDocument, to batch: inout Batch
+    _ document: WrittenDocument, _ keys: CollectionKeys, to batch: inout Batch
   ) throws(DatabaseError) -> (key: [UInt8], contents: Set<BlobDigest>?) {
     guard
       let key = document.key.isEmpty
@@ -120,6 +120,9 @@ struct WrittenCollections {
       let bytes = patterns[pattern].encoder.bytes
       batch.put(key.bytes, bytes.bytes, stamps: patterns[pattern].encoder.stamps)
       contents = isSpliced ? nil : Set(patterns[pattern].encoder.contents)
+      if !isSpliced, patterns[pattern].encoder.hasSealedContents {
+        try keys.refuseContentKey(inRow: key)
+      }
     } else {
       batch.delete(key.bytes)
     }

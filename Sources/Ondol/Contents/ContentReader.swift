@@ -11,6 +11,8 @@ final class ContentReader: Sendable {
   let length: Int
   private let location: Guarded<ContentLocation>
   private let use: ContentUse
+  /// Opens what is stored, where the reference has a key.
+  private let seal: ContentSeal?
   /// On a store, keeps other processes from taking the bytes away.
   private let base: HeldBase?
   private let store: ContentStore
@@ -18,9 +20,11 @@ final class ContentReader: Sendable {
   var digest: BlobDigest { use.digest }
 
   init(
-    _ location: ContentLocation, use: ContentUse, base: HeldBase?, store: ContentStore
+    _ location: ContentLocation, use: ContentUse, seal: ContentSeal?, base: HeldBase?,
+    store: ContentStore
   ) {
-    length = Int(clamping: location.length)
+    length = seal?.length ?? Int(clamping: location.length)
+    self.seal = seal
     self.location = Guarded(location)
     self.use = use
     self.base = base
@@ -28,7 +32,7 @@ final class ContentReader: Sendable {
   }
 
   /// The path of a file with the content's bytes and no others, when it has one.
-  var filePath: String? { store.contents.path(of: location.withLock { $0 }) }
+  var filePath: String? { seal != nil ? nil : store.contents.path(of: location.withLock { $0 }) }
 
   /// Whether the content has a file of its own that is encrypted.
   var isSealedFile: Bool {
@@ -45,6 +49,18 @@ final class ContentReader: Sendable {
       throw DatabaseError(
         .outOfRange, "the content has \(length) bytes, and \(range) is outside")
     }
+    guard let seal else { return try await readStored(range) }
+    let frames = seal.frames(of: range)
+    let stored = try await readStored(seal.stored(frames))
+    guard let bytes = seal.open(stored, frames, range) else {
+      throw DatabaseError(
+        .permissionDenied, "the key in the reference does not open the content \(digest.hex)")
+    }
+    return bytes
+  }
+
+  /// Bytes of what is stored.
+  private func readStored(_ range: Range<Int>) async throws(DatabaseError) -> [UInt8] {
     var attempts = 0
     while true {
       let place = location.withLock { $0 }

@@ -173,11 +173,37 @@ final class ContentStore: Sendable {
   ///
   /// - Complexity: one lookup of a row; no file is touched.
   func reader(of digest: BlobDigest) async throws(DatabaseError) -> ContentReader? {
+    try await reader(of: digest) { (_) throws(DatabaseError) in nil }
+  }
+
+  /// Opens what a reference is of; nil when it is not stored.
+  ///
+  /// Throws `.invalidArgument` when what is stored is not as long as the reference says, and it is
+  /// sealed.
+  func reader(of blob: BlobReference) async throws(DatabaseError) -> ContentReader? {
+    try await reader(of: blob.digest) { (location) throws(DatabaseError) in
+      guard let key = blob.key else { return nil }
+      guard let seal = ContentSeal(key, length: blob.length),
+        UInt64(seal.storedLength) == location.length
+      else {
+        throw DatabaseError(
+          .invalidArgument, "the content \(blob.digest.hex) is not one of \(blob.length) bytes")
+      }
+      return seal
+    }
+  }
+
+  private func reader(
+    of digest: BlobDigest,
+    _ seal: (ContentLocation) throws(DatabaseError) -> ContentSeal?
+  ) async throws(DatabaseError) -> ContentReader? {
     let use = uses.begin(digest)
     let found = try await read { (rows) throws(DatabaseError) in
       try rows.location(of: digest).map { ($0, $0.isInParts ? rows.snapshot.holdBase() : nil) }
     }
-    return found.map { ContentReader($0.0, use: use, base: $0.1, store: self) }
+    guard let (location, base) = found else { return nil }
+    return ContentReader(
+      location, use: use, seal: try seal(location), base: base, store: self)
   }
 
   /// Where a content is now.

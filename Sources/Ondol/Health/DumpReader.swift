@@ -187,11 +187,23 @@ package struct DumpReader: Sendable {
     }
   }
 
-  /// Shows a content's bytes, some at a time; answers how many there are.
+  /// Shows what is stored under a digest, some bytes at a time; answers how many there are.
   package func content(
     _ digest: BlobDigest, _ show: ([UInt8]) throws -> Void
   ) async throws -> Int {
-    let reader = try await database.reader(of: digest, named: digest.hex)
+    try await Self.show(try await database.reader(of: digest, named: digest.hex), show)
+  }
+
+  /// Shows the bytes of the content that a reference is of; answers how many there are.
+  package func content(
+    of blob: BlobReference, _ show: ([UInt8]) throws -> Void
+  ) async throws -> Int {
+    try await Self.show(try await database.reader(of: blob), show)
+  }
+
+  private static func show(
+    _ reader: ContentReader, _ show: ([UInt8]) throws -> Void
+  ) async throws -> Int {
     var start = 0
     while start < reader.length {
       let range = start..<min(reader.length, start + 1 << 18)

@@ -67,6 +67,7 @@ enum KeyCoding {
     static let vector: UInt8 = 0x60
     static let map: UInt8 = 0x68
     static let blob: UInt8 = 0x70
+    static let sealedBlob: UInt8 = 0x71
     /// In front of no value; only in bounds.
     static let maximum: UInt8 = 0xf8
   }
@@ -86,7 +87,7 @@ enum KeyCoding {
     case .array: Tag.array...Tag.array
     case .vector: Tag.vector...Tag.vector
     case .map: Tag.map...Tag.map
-    case .blob: Tag.blob...Tag.blob
+    case .blob: Tag.blob...Tag.sealedBlob
     }
   }
 

@@ -133,7 +133,8 @@ extension KeyReader {
     case KeyCoding.Tag.array: return .array(try array(depth: depth))
     case KeyCoding.Tag.vector: return .vector(try vector())
     case KeyCoding.Tag.map: return .map(try map(depth: depth))
-    case KeyCoding.Tag.blob: return .blob(try blob())
+    case KeyCoding.Tag.blob: return .blob(try blob(isSealed: false))
+    case KeyCoding.Tag.sealedBlob: return .blob(try blob(isSealed: true))
     default: throw malformed("an unknown tag, \(tag)")
     }
   }
@@ -194,17 +195,24 @@ extension KeyReader {
   }
 
   @_lifetime(self: copy self)
-  private mutating func blob() throws(MalformedBytes) -> BlobReference {
-    var digest: [UInt8] = []
-    for _ in 0..<BlobDigest.length { digest.append(try octet()) }
+  private mutating func blob(isSealed: Bool) throws(MalformedBytes) -> BlobReference {
+    let digest = try take(BlobDigest.length)
     let length = try eightOctets()
     let contentType = try textOrNull()
     let path = try textOrNull()
+    let key = isSealed ? BlobKey(bytes: try take(BlobKey.length)) : nil
     guard let digest = BlobDigest(bytes: digest), let length = Int(exactly: length),
       let blob = try? BlobReference(
-        digest: digest, length: length, contentType: contentType, path: path)
+        digest: digest, length: length, contentType: contentType, path: path, key: key)
     else { throw malformed("a blob that is none") }
     return blob
+  }
+
+  @_lifetime(self: copy self)
+  private mutating func take(_ count: Int) throws(MalformedBytes) -> [UInt8] {
+    var taken: [UInt8] = []
+    for _ in 0..<count { taken.append(try octet()) }
+    return taken
   }
 
   @_lifetime(self: copy self)
@@ -274,7 +282,8 @@ extension KeyReader {
         try skipEscaped()
         try skipValue(tag: try octet(), depth: depth + 1)
       }
-    case KeyCoding.Tag.blob: _ = try blob()
+    case KeyCoding.Tag.blob, KeyCoding.Tag.sealedBlob:
+      _ = try blob(isSealed: tag == KeyCoding.Tag.sealedBlob)
     default: throw malformed("an unknown tag, \(tag)")
     }
   }

@@ -198,11 +198,12 @@ extension KeyWriter {
   }
 
   private mutating func append(_ blob: BlobReference, depth: Int) {
-    bytes.append(KeyCoding.Tag.blob)
+    bytes.append(blob.isSealed ? KeyCoding.Tag.sealedBlob : KeyCoding.Tag.blob)
     blob.digest.append(to: &bytes)
     bytes.append(highFirst: UInt64(blob.length))
     append(blob.contentType.map { .string($0) } ?? .null, depth: depth)
     append(blob.path.map { .string($0) } ?? .null, depth: depth)
+    if let key = blob.key { bytes += key.bytes }
   }
 
   private mutating func append(_ fields: [String: Value], depth: Int) {

@@ -43,13 +43,21 @@ extension Storage {
   ///   - contentType: told from the bytes that were made when nil.
   ///   - make: gets the bytes and makes others of them; not called when that was done before.
   /// - Throws: what `make` throws, and nothing is kept then; `.notFound` when the content is not
-  ///   stored any more; otherwise as with an object.
+  ///   stored any more; `.invalidArgument` when it was put for a collection with a key of its own;
+  ///   otherwise as with an object.
   /// - Complexity: two lookups when it is there.
   public func derive(
     _ name: String, from blob: BlobReference, maxSize: Int = .max, contentType: String? = nil,
     _ make: (Data) async throws -> some Collection<UInt8> & Sendable
   ) async throws -> BlobReference {
-    let reader = try await database.reader(of: blob.digest, named: "\(blob)")
+    if blob.isSealed {
+      throw DatabaseError(
+        .invalidArgument,
+        "\(blob) was put for a collection with a key of its own, and what is made of it would be"
+          + " kept without that key",
+        suggestion: "put what was made for the collection, and refer to it in the document")
+    }
+    let reader = try await database.reader(of: blob)
     return try await database.derive(
       name, from: reader, maxSize: maxSize, contentType: contentType, make)
   }

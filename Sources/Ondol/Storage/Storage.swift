@@ -77,6 +77,38 @@ public struct Storage: Sendable {
     return blob
   }
 
+  /// Stores bytes for documents of a collection with a key of its own to refer to: sealed, so that
+  /// dropping the collection erases them, too, from the database and from every copy without keys.
+  ///
+  ///     let scan = try await storage.put(pdf, for: records)
+  ///     try await records.document("a").updateData(["scan": scan])
+  ///
+  /// They are sealed under a key that only the reference has, which stands in the document. A
+  /// document of a collection without a key of its own cannot refer to them. The reference's digest
+  /// is that of the sealed bytes, and bytes that are put twice are stored twice.
+  ///
+  /// - Parameters:
+  ///   - data: the bytes.
+  ///   - collection: the collection, or one below a document of it.
+  ///   - contentType: told from the bytes when nil.
+  ///   - expected: the digest the bytes must have; not compared when nil.
+  ///   - durability: as with `put(_:contentType:expecting:durability:)`.
+  /// - Throws: `.failedPrecondition` when the collection has no key of its own;
+  ///   `.permissionDenied` when that is not here; `.invalidArgument` when the collection is of
+  ///   another database; `.unimplemented` on a server; otherwise as
+  ///   `put(_:contentType:expecting:durability:)`.
+  /// - Complexity: O(bytes), sealed, written and synced; two copies of them in memory.
+  public func put(
+    _ data: some Collection<UInt8> & Sendable, for collection: CollectionReference,
+    contentType: String? = nil, expecting expected: BlobDigest? = nil,
+    durability: Durability? = nil
+  ) async throws(DatabaseError) -> BlobReference {
+    let sealed = try await database.stage(
+      Array(data), for: collection, contentType: contentType, expecting: expected)
+    try await database.contents.lease(sealed.content, durability: durability)
+    return sealed.blob
+  }
+
   /// The bytes of a content.
   ///
   /// - Parameters:
@@ -89,7 +121,7 @@ public struct Storage: Sendable {
   public func data(
     of blob: BlobReference, maxSize: Int? = nil
   ) async throws(DatabaseError) -> Data {
-    let reader = try await database.reader(of: blob.digest, named: "\(blob)")
+    let reader = try await database.reader(of: blob)
     return try await reader.data(maxSize: maxSize, named: "\(blob)")
   }
 
@@ -101,23 +133,35 @@ public struct Storage: Sendable {
   ///     when nil.
   public func bytes(of blob: BlobReference, in range: Range<Int>? = nil) -> StorageBytes {
     StorageBytes(range) { [database] () throws(DatabaseError) in
-      try await database.reader(of: blob.digest, named: "\(blob)")
+      try await database.reader(of: blob)
     }
   }
 }
 
 extension Database {
-  /// Opens a content for reading.
+  /// Opens what is stored under a digest for reading.
   ///
   /// Throws `.notFound` when it is not stored.
   func reader(
     of digest: BlobDigest, named name: @autoclosure () -> String
   ) async throws(DatabaseError) -> ContentReader {
-    guard let reader = try await contents.reader(of: digest) else {
-      throw DatabaseError(
-        .notFound, "the content is not stored any more: nobody held it", path: name())
-    }
+    guard let reader = try await contents.reader(of: digest) else { throw .notStored(name()) }
     return reader
+  }
+
+  /// Opens what a reference is of for reading.
+  ///
+  /// Throws `.notFound` when it is not stored; `.invalidArgument` when the reference cannot be of
+  /// what is.
+  func reader(of blob: BlobReference) async throws(DatabaseError) -> ContentReader {
+    guard let reader = try await contents.reader(of: blob) else { throw .notStored("\(blob)") }
+    return reader
+  }
+}
+
+extension DatabaseError {
+  fileprivate static func notStored(_ name: String) -> DatabaseError {
+    DatabaseError(.notFound, "the content is not stored any more: nobody held it", path: name)
   }
 }
 

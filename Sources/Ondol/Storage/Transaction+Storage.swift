@@ -64,6 +64,27 @@ extension Transaction {
     return blob
   }
 
+  /// Stores bytes for documents of a collection with a key of its own that the transaction writes,
+  /// as `Storage.put(_:for:contentType:expecting:durability:)` does. Those that no document refers
+  /// to when it is committed are let go of.
+  ///
+  /// - Parameters:
+  ///   - data: the bytes.
+  ///   - collection: the collection, or one below a document of it.
+  ///   - contentType: told from the bytes when nil.
+  /// - Returns: the content, as a value for a document's field.
+  /// - Throws: as with `Storage`; `.failedPrecondition` when the transaction is over.
+  /// - Complexity: O(bytes), sealed, written and synced in every attempt.
+  public func put(
+    _ data: some Collection<UInt8> & Sendable, for collection: CollectionReference,
+    contentType: String? = nil
+  ) async throws(DatabaseError) -> BlobReference {
+    try check(database, "")
+    let sealed = try await database.stage(Array(data), for: collection, contentType: contentType)
+    try bring([sealed.content])
+    return sealed.blob
+  }
+
   /// What is known of the object at a path, as the transaction has left it; nil when there is none.
   ///
   /// - Parameter path: the object's.

@@ -23,8 +23,9 @@ extension CollectionReference {
   /// was made from such a backup, every call that has to do with its documents throws
   /// `.permissionDenied`; it is listed, and can be dropped.
   ///
-  /// Blobs stay under the key of the database, and so do the names of the collection, its fields
-  /// and its indexes, what declarations say, and how many documents there are.
+  /// Contents go with it that were put with `Storage.put(_:for:contentType:expecting:durability:)`.
+  /// All others stay under the key of the database, and so do the names of the collection, its
+  /// fields and its indexes, what declarations say, and how many documents there are.
   ///
   /// - Throws: `.alreadyExists` when there is such a collection, even one without documents of
   ///   which something is declared or that was written once; `.invalidArgument` when the path is
@@ -85,7 +86,8 @@ extension Database {
     }
   }
 
-  private func refuseOwnKeys() throws(DatabaseError) {
+  /// Throws where no collection can have a key of its own.
+  func refuseOwnKeys() throws(DatabaseError) {
     if isOnStore {
       throw DatabaseError(
         .unimplemented,

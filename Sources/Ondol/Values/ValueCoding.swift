@@ -67,6 +67,8 @@ enum ValueCoding {
   enum BlobFlag {
     static let contentType: UInt8 = 1
     static let path: UInt8 = 2
+    static let key: UInt8 = 4
+    static let all = contentType | path | key
   }
 
   /// What a container's tag says besides its kind.

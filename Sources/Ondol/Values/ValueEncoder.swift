@@ -18,6 +18,8 @@ struct ValueEncoder {
   private(set) var stamps: [(offset: Int, form: StampForm)] = []
   /// The contents that the document encoded last refers to, each as often as it does.
   private(set) var contents: [BlobDigest] = []
+  /// Whether one of them is sealed under a key, which stands in the document then.
+  private(set) var hasSealedContents = false
   /// The names of fields, those of the documents so far included.
   var symbols: SymbolTable
   private var familiar = FamiliarNames()
@@ -74,7 +76,7 @@ struct ValueEncoder {
   mutating func begin(createTime: Timestamp?, expecting length: Int) {
     bytes.removeAll(keepingCapacity: true)
     stamps.removeAll(keepingCapacity: true)
-    if !contents.isEmpty { contents = [] }
+    if !contents.isEmpty { (contents, hasSealedContents) = ([], false) }
     bytes.reserveCapacity(length)
     appendEnvelope(createTime: createTime)
   }
@@ -174,11 +176,16 @@ extension ValueEncoder {
     bytes.append(ValueCoding.Tag.blob)
     bytes.append(
       (value.contentType == nil ? 0 : ValueCoding.BlobFlag.contentType)
-        | (value.path == nil ? 0 : ValueCoding.BlobFlag.path))
+        | (value.path == nil ? 0 : ValueCoding.BlobFlag.path)
+        | (value.key == nil ? 0 : ValueCoding.BlobFlag.key))
     value.digest.append(to: &bytes)
     bytes.append(bits: UInt64(value.length), width: 8)
     if let contentType = value.contentType { append(name: contentType) }
     if let path = value.path { append(name: path) }
+    if let key = value.key {
+      bytes += key.bytes
+      hasSealedContents = true
+    }
   }
 
   /// Appends a text as a value.

@@ -88,7 +88,7 @@ extension ValueReader {
   @_lifetime(self: copy self)
   mutating func blob() throws(MalformedBytes) -> BlobReference {
     guard let flags = octets.octet(at: offset),
-      flags <= ValueCoding.BlobFlag.contentType | ValueCoding.BlobFlag.path,
+      flags <= ValueCoding.BlobFlag.all,
       BlobDigest.length < octets.count - offset
     else { throw malformed("has a blob without a digest") }
     let start = offset + 1
@@ -97,11 +97,23 @@ extension ValueReader {
     guard let length = Int(exactly: try word()) else { throw malformed("has a blob too long") }
     let contentType = flags & ValueCoding.BlobFlag.contentType != 0 ? try text() : nil
     let path = flags & ValueCoding.BlobFlag.path != 0 ? try text() : nil
+    let key = flags & ValueCoding.BlobFlag.key != 0 ? try contentKey() : nil
     guard
       let blob = try? BlobReference(
-        digest: digest, length: length, contentType: contentType, path: path)
+        digest: digest, length: length, contentType: contentType, path: path, key: key)
     else { throw malformed("has a blob that is none") }
     return blob
+  }
+
+  @_lifetime(self: copy self)
+  private mutating func contentKey() throws(MalformedBytes) -> BlobKey {
+    guard BlobKey.length <= octets.count - offset else { throw malformed("ends within a key") }
+    let start = offset
+    offset += BlobKey.length
+    var bytes: [UInt8] = []
+    for place in start..<offset { bytes.append(octets[place]) }
+    guard let key = BlobKey(bytes: bytes) else { throw malformed("has a key that is none") }
+    return key
   }
 
   @_lifetime(self: copy self)

@@ -124,8 +124,12 @@ struct BlobBytesCommand: DatabaseCommand {
 
   @OptionGroup var database: DatabaseArgument
 
-  @Argument(help: "The content's SHA-256, or the path of an object in storage.")
+  @Argument(
+    help: "The content's SHA-256, the path of an object in storage, or with --field a document's.")
   var content: String
+
+  @Option(help: "The field of the document that refers to the content.")
+  var field: String?
 
   @Option(help: "Only bytes a-b, the last one included; 100- is to the end.")
   var range: String?
@@ -154,6 +158,13 @@ struct BlobBytesCommand: DatabaseCommand {
   }
 
   private func find(in database: Database) async throws -> BlobReference {
+    if let field {
+      let document = try await database.document(content).getDocument()
+      guard let blob = document[FieldPath(field)] as BlobReference? else {
+        throw CommandFailure(.notFound, "\(content) refers to no content in \(field)")
+      }
+      return blob
+    }
     if let digest = BlobDigest(hex: content) {
       let found = try await BlobCommand.content(digest, in: database, holderLimit: 1)
       return try BlobReference(digest: digest, length: found.length)
@@ -181,7 +192,8 @@ struct BlobPutCommand: AsyncParsableCommand {
     commandName: "put", abstract: "Stores the bytes of a file, and prints the reference to them.",
     discussion: """
       Without --path nobody holds the content yet: it stays for a day, until a document refers to \
-      it.
+      it. With --for it is sealed under a key that only the printed reference has, so that it goes \
+      with the key of that collection.
       """)
 
   @OptionGroup var database: DatabaseArgument
@@ -191,6 +203,11 @@ struct BlobPutCommand: AsyncParsableCommand {
 
   @Option(help: "Put it at this path of storage, which then holds it.")
   var path: String?
+
+  @Option(
+    name: .customLong("for"),
+    help: "For documents of this collection, which has a key of its own.")
+  var collection: String?
 
   @Option(help: "What it is, such as image/jpeg; recognised by its bytes when not given.")
   var contentType: String?
@@ -208,7 +225,17 @@ struct BlobPutCommand: AsyncParsableCommand {
     }
   }
 
+  func validate() throws {
+    if path != nil, collection != nil {
+      throw ValidationError("a path of storage is in no collection: give --path or --for")
+    }
+  }
+
   private func put(_ bytes: Data, in storage: Storage) async throws -> BlobReference {
+    if let collection {
+      return try await storage.put(
+        bytes, for: storage.database.collection(collection), contentType: contentType)
+    }
     guard let path else { return try await storage.put(bytes, contentType: contentType) }
     let metadata = StorageMetadata(contentType: contentType)
     let stored = try await storage.reference(withPath: path).putData(bytes, metadata: metadata)

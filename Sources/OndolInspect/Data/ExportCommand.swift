@@ -132,6 +132,8 @@ final class ExportRun {
   private let takesIDs: Bool
   private let bar: SharedProgressBar
   private(set) var documents = 0
+  /// What documents of the collection refer to, where it becomes files.
+  private var contents: [BlobDigest: BlobReference] = [:]
 
   init(
     reader: DumpReader, target: ExportTarget, isCSV: Bool, form: JSONForm,
@@ -151,7 +153,6 @@ final class ExportRun {
     // All columns must be known before the first line.
     let columns = isCSV ? try await self.columns(of: collection) : []
     try target.begin(name + (isCSV ? ".csv" : ".jsonl"))
-    var contents: Set<BlobDigest> = []
     if isCSV {
       let names = [JSONWriter.documentIDName] + columns
       try target.write(Array(CSV.record(names.map { CSV.Cell($0) }).utf8))
@@ -162,7 +163,6 @@ final class ExportRun {
         let id =
           takesIDs && collection.pattern.count == 1
           ? String(document.name.dropFirst(collection.pattern[0].count + 1)) : document.name
-        if blobs == .files { contents.formUnion(document.contents) }
         let fields = document.fields.compactMapValues(shown)
         if isCSV {
           let cells = [cell(.string(id))] + columns.map { fields[$0].map(cell) ?? CSV.Cell("") }
@@ -177,10 +177,12 @@ final class ExportRun {
       try target.write(writer.bytes)
       writer.removeAll()
     }
-    for digest in contents.sorted() where !target.has(Self.file(of: digest)) {
+    for (digest, blob) in contents.sorted(by: { $0.key < $1.key })
+    where !target.has(Self.file(of: digest)) {
       try target.begin(Self.file(of: digest))
-      _ = try await reader.content(digest) { try target.write($0) }
+      _ = try await reader.content(of: blob) { try target.write($0) }
     }
+    contents = [:]
   }
 
   private func forEachPage(
@@ -207,6 +209,11 @@ final class ExportRun {
     "blobs/\(digest.hex.prefix(2))/\(digest.hex)"
   }
 
+  private func file(of blob: BlobReference) -> Value {
+    contents[blob.digest] = blob
+    return .string(Self.file(of: blob.digest))
+  }
+
   /// The value with references to contents as they are wanted; nil when it is one that is not.
   private func shown(_ value: Value) -> Value? {
     switch value {
@@ -214,7 +221,7 @@ final class ExportRun {
       switch blobs {
       case .none: nil
       case .refs: value
-      case .files: .string(Self.file(of: blob.digest))
+      case .files: file(of: blob)
       }
     case .array(let elements): .array(elements.map { shown($0) ?? .null })
     case .map(let fields): .map(fields.compactMapValues(shown))

@@ -9,20 +9,24 @@ import OndolJSON
 
 /// Makes the lines.
 struct GoldenContent {
+  private let storage: Storage
   private let reader: DumpReader
   private var lines: [String] = []
   /// What documents refer to.
   private var contents: Set<BlobDigest> = []
+  /// References to contents that they open.
+  private var sealed: [BlobDigest: BlobReference] = [:]
 
   static func lines(of database: Database) async throws -> [String] {
-    var content = GoldenContent(reader: try DumpReader(database))
+    var content = GoldenContent(database, try DumpReader(database))
     try await content.addCollections()
     try await content.addTree()
     try await content.addContents()
     return content.lines
   }
 
-  private init(reader: DumpReader) {
+  private init(_ database: Database, _ reader: DumpReader) {
+    storage = database.storage
     self.reader = reader
   }
 
@@ -53,6 +57,7 @@ struct GoldenContent {
           ("fields", .map(document.fields)),
         ])
         contents.formUnion(document.contents)
+        for value in document.fields.values { addSealed(value) }
       }
     }
     for group in try await reader.groups() {
@@ -69,6 +74,15 @@ struct GoldenContent {
       last = part.last
     } while last != nil
     return documents
+  }
+
+  private mutating func addSealed(_ value: Value) {
+    switch value {
+    case .blob(let blob): if blob.isSealed { sealed[blob.digest] = blob }
+    case .array(let elements): for element in elements { addSealed(element) }
+    case .map(let fields): for field in fields.values { addSealed(field) }
+    default: break
+    }
   }
 
   private mutating func addTree() async throws {
@@ -101,6 +115,10 @@ struct GoldenContent {
       var hasher = DumpHasher()
       let length = try await reader.content(digest) { hasher.update($0) }
       add([("content", .string(hasher.digest().hex)), ("length", .integer(Int64(length)))])
+      guard let blob = sealed[digest] else { continue }
+      let opened = try await storage.data(of: blob)
+      let name = ContentHasher.digest(of: Array(opened)).hex
+      add([("opened", .string(name)), ("length", .integer(Int64(opened.count)))])
     }
     for derivation in derivations {
       add([

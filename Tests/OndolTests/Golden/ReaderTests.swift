@@ -95,6 +95,33 @@ import Testing
     }
   }
 
+  /// Documents, and contents that only their references open, with a frame, several and none.
+  @Test func `finds what is in a collection with a key of its own`() async throws {
+    let place = scratch.path("own")
+    let key = URL(filePath: scratch.path("own.key"))
+    try Data(TestedEncryption.key).write(to: key)
+    var engineOptions = EngineOptions()
+    engineOptions.inlineContentSize = 100
+    engineOptions.packedContentSize = 20_000
+    let options = Database.Options(shardCount: 2, encryption: .key(TestedEncryption.key))
+    let database = try await Database.open(
+      at: place, options: options, environment: .live(), engineOptions: engineOptions)
+    let records = database.collection("records")
+    try await records.createWithOwnKey()
+    var random = OndolTestKit.SeededRandom(seed: 8)
+    for length in [0, 50, 5_000, 65_537] {
+      let scan = try await database.storage.put(random.bytes(length), for: records)
+      try await records.document("r\(length)").setData(["scan": scan, "list": [scan]])
+      if length == 50 { try await database.engine.flush() }
+    }
+    let expected = try await GoldenContent.lines(of: database)
+    #expect(expected.count { $0.hasPrefix("{\"opened\":") } == 4, "\(expected)")
+    try await database.close()
+    let reading = try await IndependentReader.read(URL(filePath: place), scratch, key: key)
+    #expect(reading.status == 0, "\(reading.messages)")
+    #expect(reading.lines.difference(from: expected).isEmpty)
+  }
+
   /// In the middle of each change of keys some files have one, and others another or none.
   @Test func `finds what is there while keys are changed`() async throws {
     let place = scratch.path("changed")

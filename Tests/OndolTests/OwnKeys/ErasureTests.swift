@@ -82,9 +82,12 @@ private struct GlassHouse {
         let (id, fields, plain) = (secrets.text(14), values(), "plain text number \(number)")
         ids.append(id)
         let blob = try await database.storage.put(random.bytes(100))
+        let scan = try await database.storage.put(
+          secrets.bytes(random.below(12) == 0 ? 70_000 : 900), for: keyed)
         try await database.runTransaction { transaction in
           try transaction.setData(fields, forDocument: keyed.document(id))
-          try transaction.updateData(["blob": blob], forDocument: keyed.document(id))
+          try transaction.updateData(
+            ["blob": blob, "scan": scan], forDocument: keyed.document(id))
           try transaction.setData(
             ["text": plain, "blob": blob], forDocument: database.document("plain/\(number)"))
         }

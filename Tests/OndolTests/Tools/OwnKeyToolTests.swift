@@ -48,6 +48,51 @@ import Testing
     #expect(try await ondol("check", place, "--full").status == 0)
   }
 
+  @Test func `A content is put for it, found by the document, and goes where that goes`()
+    async throws
+  {
+    #expect(try await ondol("mkcoll", place, "records", "--own-key").status == 0)
+    let (file, text) = (scratch.path("scan.txt"), "what nobody may read")
+    try Data(text.utf8).write(to: URL(filePath: file))
+    #expect(try await ondol("blob", "put", place, file, "--for", "plain").status == 1)
+    let both = try await ondol("blob", "put", place, file, "--for", "records", "--path", "a")
+    #expect(both.status == 2)
+    let put = try await ondol("blob", "put", place, file, "--for", "records")
+    #expect(put.status == 0, "\(put.messages)")
+    let answer = try #require(
+      try JSONSerialization.jsonObject(with: Data(put.output.utf8)) as? [String: Any])
+    let blob = try #require(answer["blob"] as? [String: Any])
+    let fields = String(
+      decoding: try JSONSerialization.data(withJSONObject: ["scan": blob]), as: UTF8.self)
+    #expect(try await ondol("put", place, "plain/a", fields).status == 1)
+    #expect(try await ondol("put", place, "records/r", fields).status == 0)
+    let cat = try await ondol("blob", "cat", place, "records/r", "--field", "scan")
+    #expect(cat.output == text, "\(cat.messages)")
+    #expect(try await ondol("blob", "cat", place, "records/r", "--field", "no").status == 3)
+    let digest = try #require(answer["digest"] as? String)
+    let stored = scratch.path("stored")
+    #expect(try await ondol("blob", "cat", place, digest, "-o", stored).status == 0)
+    #expect(try Data(contentsOf: URL(filePath: stored)) != Data(text.utf8))
+
+    let dump = scratch.path("dump")
+    #expect(try await ondol("dump", place, "-o", dump).status == 0)
+    let (loaded, clear) = (scratch.path("loaded.ondol"), scratch.path("clear.ondol"))
+    #expect(try await ondol("load", loaded, dump, "--quiet").status == 0)
+    let again = try await ondol("blob", "cat", loaded, "records/r", "--field", "scan")
+    #expect(again.output == text, "\(again.messages)")
+    #expect(try await ondol("check", loaded, "--full").status == 0)
+    // In the clear nothing is kept apart, and what was loaded can be written again.
+    #expect(try await scratch.ondol("load", clear, dump, "--quiet").status == 0)
+    let open = try await scratch.ondol("blob", "cat", clear, "records/r", "--field", "scan")
+    #expect(open.output == text, "\(open.messages)")
+    #expect(try await scratch.ondol("put", clear, "records/r", fields).status == 0)
+    let export = scratch.path("export")
+    let exported = try await ondol("export", place, "-o", export, "--blobs", "files")
+    #expect(exported.status == 0, "\(exported.messages)")
+    let name = export + "/blobs/\(digest.prefix(2))/\(digest)"
+    #expect(try String(contentsOfFile: name, encoding: .utf8) == text)
+  }
+
   @Test func `Backups leave keys out unless they are asked for`() async throws {
     #expect(try await ondol("mkcoll", place, "records", "--own-key").status == 0)
     #expect(try await ondol("put", place, "records/r", #"{"text":"a lamp"}"#).status == 0)

@@ -1,0 +1,93 @@
+// The bytes of a content that was put for a collection with a key of its own. They are sealed under
+// a key that only the reference has, and what is stored is what they became: a content as any other
+// for all that keeps, moves, checks and copies contents. Its digest is that of the sealed bytes, so
+// not even who guesses the content can tell that it is there.
+//
+// The content is cut into frames of 64 KiB, the last of which is what is left; an empty content has
+// one, which is empty. Each is sealed by AES-256-GCM, with its tag of 16 bytes behind it. The nonce
+// is the number of the frame from 0 (8 bytes, low byte first), and 1 in the last frame, 0 in all
+// others (4 bytes): no frame opens in another's place, and none can be cut off. A key seals one
+// content, once, so nonces need not be random.
+
+internal import OndolEngine
+
+/// What seals one content, and opens it.
+struct ContentSeal: Sendable {
+  static let frameLength = 64 << 10
+
+  private let cipher: GaloisCipher
+  /// Bytes of the content.
+  let length: Int
+  private let frameCount: Int
+
+  /// - Returns: nil when no content has so many bytes.
+  init?(_ key: BlobKey, length: Int) {
+    let most = Int(ContentFrame.largestContent)
+    guard (0...most).contains(length) else { return nil }
+    cipher = GaloisCipher(keyBytes: key.bytes)
+    self.length = length
+    frameCount = max(1, (length + Self.frameLength - 1) / Self.frameLength)
+  }
+
+  /// Bytes of what is stored.
+  var storedLength: Int { length + frameCount * SealFormat.tagLength }
+
+  private func nonce(_ frame: Int) -> SealNonce {
+    SealNonce(place: UInt64(frame), extra: frame + 1 == frameCount ? 1 : 0)
+  }
+
+  /// The bytes of the content that a frame has.
+  private func range(_ frame: Int) -> Range<Int> {
+    let start = frame * Self.frameLength
+    return start..<min(length, start + Self.frameLength)
+  }
+
+  /// What is stored of the content.
+  func seal(_ content: [UInt8]) -> [UInt8] {
+    precondition(content.count == length, "another content")
+    var sealed: [UInt8] = []
+    sealed.reserveCapacity(storedLength)
+    for frame in 0..<frameCount {
+      let start = sealed.count
+      sealed.append(content.bytes.extracting(range(frame)))
+      cipher.seal(&sealed, from: start, nonce: nonce(frame), context: [])
+    }
+    return sealed
+  }
+
+  /// The frames that have these bytes of the content; an empty range is in no frame, and that of an
+  /// empty content is looked at in the one that it has.
+  func frames(of range: Range<Int>) -> Range<Int> {
+    if length == 0 { return 0..<1 }
+    if range.isEmpty { return 0..<0 }
+    return range.lowerBound / Self.frameLength..<(range.upperBound - 1) / Self.frameLength + 1
+  }
+
+  /// Where frames are among what is stored.
+  func stored(_ frames: Range<Int>) -> Range<Int> {
+    func start(_ frame: Int) -> Int {
+      min(storedLength, frame * (Self.frameLength + SealFormat.tagLength))
+    }
+    return start(frames.lowerBound)..<start(frames.upperBound)
+  }
+
+  /// The bytes of the content in a range, of the frames that have them; nil when one was not sealed
+  /// under this key, or is not the frame that it should be.
+  func open(_ stored: [UInt8], _ frames: Range<Int>, _ range: Range<Int>) -> [UInt8]? {
+    var opened: [UInt8] = []
+    opened.reserveCapacity(stored.count)
+    var start = 0
+    for frame in frames {
+      let end = start + self.range(frame).count + SealFormat.tagLength
+      guard end <= stored.count,
+        cipher.open(
+          stored.bytes.extracting(start..<end), nonce: nonce(frame), context: [],
+          appendingTo: &opened)
+      else { return nil }
+      start = end
+    }
+    let base = frames.lowerBound * Self.frameLength
+    return range.count == opened.count
+      ? opened : Array(opened[(range.lowerBound - base)..<(range.upperBound - base)])
+  }
+}
