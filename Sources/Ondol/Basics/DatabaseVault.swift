@@ -221,7 +221,18 @@ final class GaloisCipher: FileCipher {
 
   init(_ key: SymmetricKey) {
     self.key = key
+    Self.makesLongBuffersCheap
   }
+
+  /// The library makes two buffers as long as what it seals. glibc gets such from the system and
+  /// gives them back at once, page by page, which takes five times as long as sealing does: a frame
+  /// of 400 KB took 390 us, and takes 65. It keeps what is no longer than a block that was freed
+  /// once.
+  private static let makesLongBuffersCheap: Void = {
+    var block: [UInt8] = []
+    block.reserveCapacity(2 << 20)
+    withExtendedLifetime(block) {}
+  }()
 
   func seal(_ bytes: inout [UInt8], from start: Int, nonce: SealNonce, context: [UInt8]) {
     do {
