@@ -281,6 +281,40 @@ extension Engine {
     #expect(read > 200 && refused > 20, "SEED=\(seed): \(read) read, \(refused) refused")
   }
 
+  /// In one frame, or in two, with what sealing adds; read again from the log alone.
+  @Test func `Commits as long as a frame, a little less and a little more, come back`()
+    async throws
+  {
+    let place = KeyedPlace()
+    let engine = try await place.open()
+    let group = try await engine.makeKeyedGroup()
+    func batch(_ number: UInt8, length: Int) -> Batch {
+      var batch = Batch()
+      batch.put(rowKey("clear \(number)").bytes, [number].bytes)
+      let value = [UInt8](repeating: number, count: length)
+      batch.put(rowKey("\(number)", group: group).bytes, value.bytes)
+      return batch
+    }
+    var expected: [String: [UInt8]] = [:]
+    let about = FrameHeader.maximumPayload - 1_000
+    let differences = [-80, -49, -48, -47, -33, -32, -31, -17, -16, -15, -1, 0, 1, 16]
+    for (number, difference) in differences.enumerated() {
+      let number = UInt8(number)
+      let target = FrameHeader.maximumPayload + difference
+      let length = about + target - batch(number, length: about).payloadLength
+      let commit = batch(number, length: length)
+      #expect(commit.payloadLength == target)
+      _ = try await engine.commit(commit, durability: .power)
+      expected["\(number)"] = [UInt8](repeating: number, count: length)
+      var copy = place
+      copy.fileSystem = place.fileSystem.crash(seed: UInt64(number))
+      let again = try await copy.open()
+      #expect(try again.rows(of: group) == expected, "\(difference) bytes from a frame's length")
+      try await again.close()
+    }
+    try await engine.close()
+  }
+
   /// As a crash leaves it, or whoever puts back what he has kept.
   @Test func `A key of a group that is gone is erased at the next opening, whatever else is done`()
     async throws

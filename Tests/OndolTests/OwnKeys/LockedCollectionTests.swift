@@ -218,6 +218,9 @@ import Testing
       try await database.document("keyed/\(number)").setData(["n": number, "blob": blob])
       try await database.document("plain/\(number)").setData(["n": number])
     }
+    let bytes = [UInt8](repeating: 4, count: 70_000)
+    let scan = try await database.storage.put(bytes, for: database.collection("keyed"))
+    try await database.document("keyed/0").updateData(["scan": scan])
     try await database.close()
     var environment = place.environment
     environment.vault = DatabaseVault(EncryptedPlace.key)
@@ -231,7 +234,9 @@ import Testing
     }
     #expect(database.engine.keyedGroups.count == 2)
     #expect(try await database.collection("keyed").getDocuments().count == 40)
-    #expect(try await database.storage.statistics().documents == 40)
+    #expect(try await database.storage.statistics().documents == 41)
+    let saved = try await database.document("keyed/0").getDocument()["scan"] as BlobReference?
+    #expect(try await Array(database.storage.data(of: try #require(saved))) == bytes)
     try await database.document("empty/a").setData(["n": 1])
     #expect(try await database.verify(depth: .full) == [])
     try await database.close()
