@@ -59,7 +59,11 @@ private struct LogWorld {
 
   private mutating func opened() async throws -> Engine {
     if let engine { return engine }
-    let engine = try await Engine.open(at: Self.path, environment: environment)
+    // Commits go into the log that was there, whenever one written ahead would be ready.
+    var options = EngineOptions()
+    options.firstPrewrittenSize = 0
+    let engine = try await Engine.open(
+      at: Self.path, options: options, environment: environment)
     self.engine = engine
     return engine
   }
