@@ -29,6 +29,7 @@ extension Array where Element == UInt8 {
   }
 
   /// Appends an integer, low byte first.
+  @inlinable
   package mutating func appendLittleEndian<Integer: FixedWidthInteger>(_ value: Integer) {
     var rest = value.littleEndian
     for _ in 0..<(Integer.bitWidth / 8) {
@@ -38,6 +39,7 @@ extension Array where Element == UInt8 {
   }
 
   /// Appends an integer, high byte first.
+  @inlinable
   package mutating func appendBigEndian<Integer: FixedWidthInteger>(_ value: Integer) {
     for shift in stride(from: Integer.bitWidth - 8, through: 0, by: -8) {
       append(UInt8(truncatingIfNeeded: value >> Integer(shift)))

@@ -21,9 +21,9 @@ struct ParameterList: Sendable {
   /// Bytes of all.
   var count: Int { buffer.count }
 
-  mutating func add(_ value: Int32) { place { Self.append(value, to: &$0) } }
+  mutating func add(_ value: Int32) { place { $0.appendBigEndian(value) } }
 
-  mutating func add(_ value: Int64) { place { Self.append(value, to: &$0) } }
+  mutating func add(_ value: Int64) { place { $0.appendBigEndian(value) } }
 
   mutating func add(_ value: Bool) { place { $0.append(value ? 1 : 0) } }
 
@@ -38,10 +38,10 @@ struct ParameterList: Sendable {
       Self.beginArray(of: .bytes, values.count, hasNulls: values.contains(nil), &buffer)
       for value in values {
         guard let value else {
-          Self.append(-1 as Int32, to: &buffer)
+          buffer.appendBigEndian(-1 as Int32)
           continue
         }
-        Self.append(Int32(truncatingIfNeeded: value.count), to: &buffer)
+        buffer.appendBigEndian(Int32(truncatingIfNeeded: value.count))
         buffer += value
       }
     }
@@ -51,8 +51,8 @@ struct ParameterList: Sendable {
     place { buffer in
       Self.beginArray(of: .int32, values.count, hasNulls: false, &buffer)
       for value in values {
-        Self.append(4 as Int32, to: &buffer)
-        Self.append(value, to: &buffer)
+        buffer.appendBigEndian(4 as Int32)
+        buffer.appendBigEndian(value)
       }
     }
   }
@@ -61,8 +61,8 @@ struct ParameterList: Sendable {
     place { buffer in
       Self.beginArray(of: .int64, values.count, hasNulls: false, &buffer)
       for value in values {
-        Self.append(8 as Int32, to: &buffer)
-        Self.append(value, to: &buffer)
+        buffer.appendBigEndian(8 as Int32)
+        buffer.appendBigEndian(value)
       }
     }
   }
@@ -78,25 +78,11 @@ struct ParameterList: Sendable {
   private static func beginArray(
     of type: ElementType, _ count: Int, hasNulls: Bool, _ buffer: inout [UInt8]
   ) {
-    append(count == 0 ? 0 : 1 as Int32, to: &buffer)
-    append(hasNulls ? 1 : 0 as Int32, to: &buffer)
-    append(type.rawValue, to: &buffer)
+    buffer.appendBigEndian(count == 0 ? 0 : 1 as Int32)
+    buffer.appendBigEndian(hasNulls ? 1 : 0 as Int32)
+    buffer.appendBigEndian(type.rawValue)
     if count == 0 { return }
-    append(Int32(truncatingIfNeeded: count), to: &buffer)
-    append(1 as Int32, to: &buffer)
-  }
-
-  // Not by the generic function, which is another module's and is not specialised here: it took a
-  // twentieth of a get.
-
-  private static func append(_ value: Int32, to buffer: inout [UInt8]) {
-    for shift in stride(from: 24 as Int32, through: 0, by: -8) {
-      buffer.append(UInt8(truncatingIfNeeded: value >> shift))
-    }
-  }
-
-  private static func append(_ value: Int64, to buffer: inout [UInt8]) {
-    append(Int32(truncatingIfNeeded: value >> 32), to: &buffer)
-    append(Int32(truncatingIfNeeded: value), to: &buffer)
+    buffer.appendBigEndian(Int32(truncatingIfNeeded: count))
+    buffer.appendBigEndian(1 as Int32)
   }
 }
