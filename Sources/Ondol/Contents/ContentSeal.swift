@@ -13,33 +13,26 @@ internal import OndolEngine
 
 /// What seals one content, and opens it.
 struct ContentSeal: Sendable {
-  static let frameLength = 64 << 10
-
   private let cipher: GaloisCipher
   /// Bytes of the content.
   let length: Int
   private let frameCount: Int
+  /// Bytes of what is stored.
+  let storedLength: Int
 
-  /// - Returns: nil when no content has so many bytes.
+  /// - Returns: nil when no content has so many bytes, sealed.
   init?(_ key: BlobKey, length: Int) {
     let most = Int(ContentFrame.largestContent)
     guard (0...most).contains(length) else { return nil }
+    frameCount = max(1, ContentFrame.count(ofContent: UInt64(length)))
+    storedLength = length + frameCount * SealFormat.tagLength
+    guard storedLength <= most else { return nil }
     cipher = GaloisCipher(keyBytes: key.bytes)
     self.length = length
-    frameCount = max(1, (length + Self.frameLength - 1) / Self.frameLength)
   }
-
-  /// Bytes of what is stored.
-  var storedLength: Int { length + frameCount * SealFormat.tagLength }
 
   private func nonce(_ frame: Int) -> SealNonce {
     SealNonce(place: UInt64(frame), extra: frame + 1 == frameCount ? 1 : 0)
-  }
-
-  /// The bytes of the content that a frame has.
-  private func range(_ frame: Int) -> Range<Int> {
-    let start = frame * Self.frameLength
-    return start..<min(length, start + Self.frameLength)
   }
 
   /// What is stored of the content.
@@ -49,7 +42,7 @@ struct ContentSeal: Sendable {
     sealed.reserveCapacity(storedLength)
     for frame in 0..<frameCount {
       let start = sealed.count
-      sealed.append(content.bytes.extracting(range(frame)))
+      sealed.append(content.bytes.extracting(ContentFrame.range(frame, ofContent: length)))
       cipher.seal(&sealed, from: start, nonce: nonce(frame), context: [])
     }
     return sealed
@@ -59,16 +52,15 @@ struct ContentSeal: Sendable {
   /// empty content is looked at in the one that it has.
   func frames(of range: Range<Int>) -> Range<Int> {
     if length == 0 { return 0..<1 }
-    if range.isEmpty { return 0..<0 }
-    return range.lowerBound / Self.frameLength..<(range.upperBound - 1) / Self.frameLength + 1
+    guard let last = range.last else { return 0..<0 }
+    return range.lowerBound / ContentFrame.length..<last / ContentFrame.length + 1
   }
 
   /// Where frames are among what is stored.
   func stored(_ frames: Range<Int>) -> Range<Int> {
-    func start(_ frame: Int) -> Int {
-      min(storedLength, frame * (Self.frameLength + SealFormat.tagLength))
-    }
-    return start(frames.lowerBound)..<start(frames.upperBound)
+    guard let first = frames.first, let last = frames.last else { return 0..<0 }
+    let start = ContentFrame.sealedRange(first, ofContent: length).lowerBound
+    return start..<ContentFrame.sealedRange(last, ofContent: length).upperBound
   }
 
   /// The bytes of the content in a range, of the frames that have them; nil when one was not sealed
@@ -76,17 +68,16 @@ struct ContentSeal: Sendable {
   func open(_ stored: [UInt8], _ frames: Range<Int>, _ range: Range<Int>) -> [UInt8]? {
     var opened: [UInt8] = []
     opened.reserveCapacity(stored.count)
-    var start = 0
+    let start = self.stored(frames).lowerBound
     for frame in frames {
-      let end = start + self.range(frame).count + SealFormat.tagLength
-      guard end <= stored.count,
+      let place = ContentFrame.sealedRange(frame, ofContent: length)
+      guard place.upperBound - start <= stored.count,
         cipher.open(
-          stored.bytes.extracting(start..<end), nonce: nonce(frame), context: [],
-          appendingTo: &opened)
+          stored.bytes.extracting((place.lowerBound - start)..<(place.upperBound - start)),
+          nonce: nonce(frame), context: [], appendingTo: &opened)
       else { return nil }
-      start = end
     }
-    let base = frames.lowerBound * Self.frameLength
+    let base = frames.lowerBound * ContentFrame.length
     return range.count == opened.count
       ? opened : Array(opened[(range.lowerBound - base)..<(range.upperBound - base)])
   }

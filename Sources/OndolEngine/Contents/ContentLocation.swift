@@ -45,10 +45,12 @@ package struct ContentFilePlace: Sendable, Hashable {
   static func stored(
     _ frame: Int, ofContent length: Int, isSealed: Bool
   ) -> Range<UInt64> {
-    let range = ContentFrame.range(frame, ofContent: length)
-    guard isSealed else { return UInt64(range.lowerBound)..<UInt64(range.upperBound) }
-    let start = DataFileHeader.length + frame * (ContentFrame.length + SealFormat.tagLength)
-    return UInt64(start)..<UInt64(start + range.count + SealFormat.tagLength)
+    let range =
+      isSealed
+      ? ContentFrame.sealedRange(frame, ofContent: length)
+      : ContentFrame.range(frame, ofContent: length)
+    let start = UInt64(isSealed ? DataFileHeader.length : 0)
+    return start + UInt64(range.lowerBound)..<start + UInt64(range.upperBound)
   }
 }
 

@@ -35,14 +35,20 @@ package enum ContentFrame {
   /// Bytes of a content, whose checksums must fit a row.
   package static let largestContent: UInt64 = 1 << 39
 
-  static func count(ofContent length: UInt64) -> Int {
+  package static func count(ofContent length: UInt64) -> Int {
     Int((length + UInt64(Self.length) - 1) / UInt64(Self.length))
   }
 
   /// The bytes of a content that a frame has.
-  static func range(_ frame: Int, ofContent length: Int) -> Range<Int> {
+  package static func range(_ frame: Int, ofContent length: Int) -> Range<Int> {
     let start = frame * Self.length
     return start..<min(start + Self.length, length)
+  }
+
+  /// Where a frame stands among those of a content that are sealed, each with its tag behind it.
+  package static func sealedRange(_ frame: Int, ofContent length: Int) -> Range<Int> {
+    let start = frame * (Self.length + SealFormat.tagLength)
+    return start..<(start + range(frame, ofContent: length).count + SealFormat.tagLength)
   }
 
   /// The checksum of a frame that is stored at `offset`.

@@ -35,7 +35,7 @@ private typealias SeededRandom = OndolTestKit.SeededRandom
     let place = EncryptedPlace()
     var (database, records) = try await Self.database(place)
     var random = SeededRandom(seed: seed)
-    let frame = ContentSeal.frameLength
+    let frame = ContentFrame.length
     let lengths = [0, 1, 180, frame - 1, frame, frame + 1, 2 * frame, 99_000, 1 << 20, 1_300_000]
     var expected: [String: [UInt8]] = [:]
     for length in lengths {
@@ -72,13 +72,13 @@ private typealias SeededRandom = OndolTestKit.SeededRandom
   @Test func `Frames open in their places only, and none can be missing`() throws {
     var random = SeededRandom(seed: 3)
     let key = BlobKey.random()
-    let length = 3 * ContentSeal.frameLength + 10
+    let length = 3 * ContentFrame.length + 10
     let content = random.bytes(length)
     let seal = try #require(ContentSeal(key, length: length))
     let stored = seal.seal(content)
     #expect(stored.count == seal.storedLength)
     #expect(seal.open(stored, 0..<4, 0..<length) == content)
-    let whole = ContentSeal.frameLength + SealFormat.tagLength
+    let whole = ContentFrame.length + SealFormat.tagLength
     var swapped = stored
     swapped.replaceSubrange(0..<whole, with: stored[whole..<2 * whole])
     #expect(seal.open(swapped, 0..<4, 0..<length) == nil)
@@ -89,11 +89,24 @@ private typealias SeededRandom = OndolTestKit.SeededRandom
       #expect(seal.open(damaged, 0..<4, 0..<length) == nil)
     }
     // A reference that says less, and a content cut to that.
-    let short = try #require(ContentSeal(key, length: 3 * ContentSeal.frameLength))
+    let short = try #require(ContentSeal(key, length: 3 * ContentFrame.length))
     #expect(short.open(Array(stored[..<(3 * whole)]), 0..<3, 0..<short.length) == nil)
     let other = try #require(ContentSeal(.random(), length: length))
     #expect(other.open(stored, 0..<4, 0..<length) == nil)
     #expect(ContentSeal(key, length: -1) == nil && ContentSeal(key, length: .max) == nil)
+  }
+
+  /// What is stored, tags and all, is a content as any other and has no more bytes than that.
+  @Test func `The longest content is one that can be stored once it is sealed`() throws {
+    let key = BlobKey.random()
+    let most = Int(ContentFrame.largestContent)
+    let frames = most / (ContentFrame.length + SealFormat.tagLength)
+    // Some bytes are left for one frame more.
+    let longest = most - (frames + 1) * SealFormat.tagLength
+    #expect(ContentSeal(key, length: longest)?.storedLength == most)
+    for length in [longest + 1, most - 1, most, most + 1, Int.max, -1] {
+      #expect(ContentSeal(key, length: length) == nil, "\(length) bytes")
+    }
   }
 
   @Test func `A reference with another key or another length opens nothing, and says so`()
@@ -161,6 +174,22 @@ private typealias SeededRandom = OndolTestKit.SeededRandom
     let elsewhere = await thrown { _ = try await other.storage.put([1], for: records) }
     #expect(elsewhere?.code == .invalidArgument)
     try await other.close()
+    try await database.close()
+  }
+
+  @Test func `Who put it before the collection was dropped may still refer to it in the next one`()
+    async throws
+  {
+    let (database, records) = try await Self.database(EncryptedPlace())
+    let scan = try await database.storage.put([1, 2, 3], for: records)
+    try await records.drop(includingDeclarations: true)
+    // It would come back as a collection like any other.
+    let refused = await thrown { try await records.document("a").setData(["scan": scan]) }
+    #expect(refused?.code == .failedPrecondition)
+    try await records.createWithOwnKey()
+    try await records.document("a").setData(["scan": scan])
+    #expect(try await Array(database.storage.data(of: scan)) == [1, 2, 3])
+    #expect(try await database.verify(depth: .full) == [])
     try await database.close()
   }
 
