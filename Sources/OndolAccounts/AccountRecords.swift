@@ -89,12 +89,3 @@ struct SettingsRecord: Codable, Sendable {
       key: digest("decoy key", address.key))
   }
 }
-
-extension Data {
-  /// Digits of base 16.
-  var hexadecimal: String {
-    let digits = Array("0123456789abcdef".utf8)
-    return String(
-      decoding: flatMap { [digits[Int($0 >> 4)], digits[Int($0 & 15)]] }, as: UTF8.self)
-  }
-}

@@ -176,13 +176,13 @@ package enum ExtendedJSON {
       fields.keys.allSatisfy(["sha256", "length", "contentType", "path", "key"].contains),
       let digest = fields["sha256"]?.string.flatMap(BlobDigest.init(hex:)),
       let length = fields["length"]?.integer.flatMap(Int.init(exactly:)),
-      isText(fields["contentType"]), isText(fields["path"]), isText(fields["key"])
+      isText(fields["contentType"]), isText(fields["path"])
     else { return nil }
-    let key = fields["key"]?.string.map(BlobKey.init(hex:))
-    if case .some(nil) = key { return nil }
+    let key = fields["key"]?.string.flatMap(BlobKey.init(hex:))
+    guard key != nil || fields["key"] == nil else { return nil }
     return try BlobReference(
       digest: digest, length: length, contentType: fields["contentType"]?.string,
-      path: fields["path"]?.string, key: key ?? nil)
+      path: fields["path"]?.string, key: key)
   }
 
   private static func isText(_ value: Value?) -> Bool { value.map { $0.string != nil } ?? true }

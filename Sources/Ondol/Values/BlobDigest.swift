@@ -44,15 +44,7 @@ public struct BlobDigest: Sendable, Hashable {
   /// - Parameter text: 64 hexadecimal digits.
   /// - Returns: nil when `text` is anything else.
   public init?(hex text: String) {
-    var bytes: [UInt8] = []
-    bytes.reserveCapacity(Self.length)
-    let digits = Array(text.utf8)
-    guard digits.count == 2 * Self.length else { return nil }
-    for index in 0..<Self.length {
-      guard let high = Self.digit(digits[2 * index]), let low = Self.digit(digits[2 * index + 1])
-      else { return nil }
-      bytes.append(high << 4 | low)
-    }
+    guard let bytes = [UInt8](hexadecimal: text) else { return nil }
     self.init(bytes: bytes)
   }
 
@@ -65,15 +57,7 @@ public struct BlobDigest: Sendable, Hashable {
   }
 
   /// The 64 hexadecimal digits, in lower case.
-  public var hex: String {
-    let digits = Array("0123456789abcdef".utf8)
-    var text: [UInt8] = []
-    for byte in bytes {
-      text.append(digits[Int(byte >> 4)])
-      text.append(digits[Int(byte & 15)])
-    }
-    return String(decoding: text, as: UTF8.self)
-  }
+  public var hex: String { bytes.hexadecimal }
 
   /// Appends the 32 bytes.
   func append(to bytes: inout [UInt8]) {
@@ -81,15 +65,6 @@ public struct BlobDigest: Sendable, Hashable {
     bytes.append(highFirst: words.1)
     bytes.append(highFirst: words.2)
     bytes.append(highFirst: words.3)
-  }
-
-  private static func digit(_ character: UInt8) -> UInt8? {
-    switch character {
-    case UInt8(ascii: "0")...UInt8(ascii: "9"): character - UInt8(ascii: "0")
-    case UInt8(ascii: "a")...UInt8(ascii: "f"): character - UInt8(ascii: "a") + 10
-    case UInt8(ascii: "A")...UInt8(ascii: "F"): character - UInt8(ascii: "A") + 10
-    default: nil
-    }
   }
 
   /// Whether the bytes are the same.

@@ -24,15 +24,12 @@ package struct BlobKey: Sendable, Hashable {
 
   /// The key that 64 hexadecimal digits spell; nil when the text is anything else.
   package init?(hex text: String) {
-    guard let digits = BlobDigest(hex: text) else { return nil }
-    bytes = digits.bytes
+    guard let bytes = [UInt8](hexadecimal: text) else { return nil }
+    self.init(bytes: bytes)
   }
 
   /// The 64 hexadecimal digits, in lower case.
-  package var hex: String {
-    guard let digits = BlobDigest(bytes: bytes) else { preconditionFailure("a key has 32 bytes") }
-    return digits.hex
-  }
+  package var hex: String { bytes.hexadecimal }
 }
 
 extension BlobKey: CustomStringConvertible, CustomReflectable {

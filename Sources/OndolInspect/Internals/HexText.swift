@@ -1,25 +1,15 @@
-// Bytes as digits, for people.
+// Bytes with their places, for people.
 
-/// Ways to write bytes down.
+import Ondol
+
+/// A way to write bytes down.
 enum HexText {
-  private static let table = Array("0123456789abcdef".unicodeScalars)
-
-  /// Two digits a byte.
-  static func digits(_ bytes: some Sequence<UInt8>) -> String {
-    var text = String.UnicodeScalarView()
-    for byte in bytes {
-      text.append(table[Int(byte >> 4)])
-      text.append(table[Int(byte & 15)])
-    }
-    return String(text)
-  }
-
   /// Lines of sixteen bytes: the place, the bytes, and what of them is ASCII.
   static func lines(_ bytes: [UInt8], from offset: UInt64) -> [String] {
     stride(from: 0, to: bytes.count, by: 16).map { start in
       let row = bytes[start..<min(start + 16, bytes.count)]
       let place = String(offset &+ UInt64(start), radix: 16)
-      let pairs = row.map { digits([$0]) }
+      let pairs = row.map { CollectionOfOne($0).hexadecimal }
       let left = pairs.prefix(8).joined(separator: " ")
       let right = pairs.dropFirst(8).joined(separator: " ")
       let text = row.map { 0x20..<0x7F ~= $0 ? Character(UnicodeScalar($0)) : "." }

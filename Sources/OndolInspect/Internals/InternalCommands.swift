@@ -45,7 +45,7 @@ extension Value {
       ?? .integer(microseconds)
   }
 
-  static func hexadecimal(_ bytes: [UInt8]) -> Value { .string(HexText.digits(bytes)) }
+  static func hexadecimal(_ bytes: [UInt8]) -> Value { .string(bytes.hexadecimal) }
 }
 
 struct LogCommand: AsyncParsableCommand {

@@ -58,23 +58,13 @@ enum DatabaseKey {
     guard let digits = ProcessInfo.processInfo.environment["ONDOL_KEY"], !digits.isEmpty else {
       return nil
     }
-    guard let bytes = bytes(digits) else {
+    guard let bytes = [UInt8](hexadecimal: digits),
+      bytes.count == Database.Encryption.keyLength
+    else {
       throw CommandFailure(
         .usage, "ONDOL_KEY is to have \(2 * Database.Encryption.keyLength) hexadecimal digits")
     }
     return .key(bytes)
-  }
-
-  private static func bytes(_ digits: String) -> [UInt8]? {
-    let digits = Array(digits.utf8)
-    guard digits.count == 2 * Database.Encryption.keyLength else { return nil }
-    var bytes: [UInt8] = []
-    for place in stride(from: 0, to: digits.count, by: 2) {
-      let pair = String(decoding: digits[place..<(place + 2)], as: UTF8.self)
-      guard pair.allSatisfy(\.isHexDigit), let byte = UInt8(pair, radix: 16) else { return nil }
-      bytes.append(byte)
-    }
-    return bytes
   }
 
   /// The world, with the key in it.
