@@ -5,15 +5,12 @@ extension Engine {
   /// The groups that there are, and whether the key of each is here.
   package var keyedGroups: [UInt32: Bool] {
     guard !isOnStore, let keys = storage.groupKeys else { return [:] }
-    return Dictionary(
-      uniqueKeysWithValues: keys.list.live.map { ($0, keys.hasKey(of: $0)) })
+    return keys.live
   }
 
   /// Whether the key of a group is here; nil when there is no such group.
   package func hasKey(ofGroup number: UInt32) -> Bool? {
-    guard !isOnStore, let keys = storage.groupKeys, keys.list.live.contains(number) else {
-      return nil
-    }
+    guard !isOnStore, let keys = storage.groupKeys else { return nil }
     return keys.hasKey(of: number)
   }
 

@@ -11,6 +11,9 @@ final class GroupKeys: Sendable {
   private struct Era: Sendable {
     var first: FileNumber
     var key: any MasterKey
+
+    /// Whether there may be files with the key, where none has the number `next` or a greater one.
+    func mayHaveFiles(before next: FileNumber) -> Bool { first < next || first == .zero }
   }
 
   private struct Entry: Sendable {
@@ -153,7 +156,24 @@ final class GroupKeys: Sendable {
   /// The key that names of a group are made with; nil where it is not here.
   func namingKey(of group: UInt32) -> (any MasterKey)? { entry(of: group)?.naming }
 
-  func hasKey(of group: UInt32) -> Bool { entry(of: group) != nil }
+  /// The groups that there are, and whether the key of each is here.
+  var live: [UInt32: Bool] {
+    state.withLock { state in
+      guard !state.list.live.isEmpty else { return [:] }
+      Self.load(&state, identity)
+      let entries = state.entries
+      return Dictionary(uniqueKeysWithValues: state.list.live.map { ($0, entries[$0] != nil) })
+    }
+  }
+
+  /// Whether the key of a group is here; nil when there is no such group.
+  func hasKey(of group: UInt32) -> Bool? {
+    state.withLock { state in
+      guard state.list.live.contains(group) else { return nil }
+      Self.load(&state, identity)
+      return state.entries[group] != nil
+    }
+  }
 
   /// Why the key of a group is not here; nil where it is.
   func absence(of group: UInt32) -> String? {
@@ -200,7 +220,7 @@ final class GroupKeys: Sendable {
       Self.load(&state, identity)
       return live.allSatisfy { group in
         let eras = state.entries[group]?.eras ?? []
-        return eras.count { $0.first < next || $0.first == .zero } < GroupKeysFile.mostEras
+        return eras.count { $0.mayHaveFiles(before: next) } < GroupKeysFile.mostEras
       }
     }
   }
@@ -214,7 +234,7 @@ final class GroupKeys: Sendable {
       Self.load(&state, identity)
       guard let master = state.masters.first else { return }
       for group in live {
-        state.entries[group]?.eras.removeAll { $0.first >= next && $0.first > .zero }
+        state.entries[group]?.eras.removeAll { !$0.mayHaveFiles(before: next) }
         state.entries[group]?.eras.append(Era(first: border, key: master.makeOther()))
       }
     }

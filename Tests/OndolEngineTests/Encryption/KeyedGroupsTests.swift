@@ -6,57 +6,7 @@ import Testing
 
 @testable import OndolEngine
 
-/// A database in a simulated file system, in which groups can have keys.
-private struct KeyedPlace {
-  var fileSystem = SimulatedFileSystem()
-  let oracle = SealOracle()
-  var seed: UInt64 = 1
-
-  func open(history: Bool = false) async throws -> Engine {
-    let world = SimulatedWorld(fileSystem: fileSystem, seed: seed)
-    var environment = world.environment
-    environment.vault = oracle
-    var options = tinyOptions()
-    options.valueThreshold = 300
-    if history {
-      options.historyRetention = HistoryRetention(microseconds: .max, bytes: .max)
-    }
-    return try await Engine.open(at: "/db", options: options, environment: environment)
-  }
-
-  var directory: any Directory {
-    get throws { try fileSystem.openDirectory(at: "/db", create: false) }
-  }
-
-  func bytes(of name: String) throws -> [UInt8] {
-    let file = try directory.open(name, access: .readOnly)
-    return try file.read(at: 0, count: Int(file.size()))
-  }
-
-  func write(_ bytes: [UInt8], to name: String) throws {
-    try? directory.remove(name)
-    let file = try directory.create(name)
-    try file.write(bytes.bytes, at: 0)
-    try file.sync()
-    try directory.sync()
-  }
-}
-
 extension Engine {
-  /// The rows of a group, by the text behind the keyspace.
-  fileprivate func rows(of group: UInt32) throws -> [String: [UInt8]] {
-    var cursor = try snapshot().cursor(
-      from: rowKey("", group: group), to: rowKey("", group: group + 1))
-    var rows: [String: [UInt8]] = [:]
-    try cursor.seekToFirst()
-    while cursor.isValid {
-      let text = String(decoding: cursor.key.array.dropFirst(4), as: UTF8.self)
-      rows[text] = try cursor.value.array
-      try cursor.next()
-    }
-    return rows
-  }
-
   /// Puts so many rows into each group, some of them large, over several flushes.
   fileprivate func fill(_ groups: [UInt32], _ count: Int, seed: UInt64) async throws {
     var random = OndolTestKit.SeededRandom(seed: seed)
@@ -213,35 +163,6 @@ extension Engine {
     try await engine.close()
   }
 
-  @Test func `A bit in one copy of the keys is mended, and in both it locks`() async throws {
-    let place = KeyedPlace()
-    var engine = try await place.open()
-    let group = try await engine.makeKeyedGroup()
-    try await engine.put([rowKey("a", group: group): [1]])
-    try await engine.close()
-    let sound = try place.bytes(of: GroupKeysFile.name)
-    var random = OndolTestKit.SeededRandom(seed: 11)
-    for copy in GroupKeysFile.offsets {
-      var damaged = sound
-      let bit = random.below(8 * GroupKeysFile.length)
-      damaged[Int(copy) + bit / 8] ^= 1 << UInt8(bit % 8)
-      try place.write(damaged, to: GroupKeysFile.name)
-      engine = try await place.open()
-      #expect(try engine.rows(of: group) == ["a": [1]], "bit \(bit) of the copy at \(copy)")
-      try await engine.put([rowKey("b"): [1]])
-      try await engine.close()
-      let file = try place.directory.open(GroupKeysFile.name, access: .readOnly)
-      let identity = engine.identity.bytes
-      #expect(try GroupKeysFile.findings(in: file, of: identity).isEmpty, "bit \(bit)")
-    }
-    var damaged = sound
-    for copy in GroupKeysFile.offsets { damaged[Int(copy) + 100] ^= 4 }
-    try place.write(damaged, to: GroupKeysFile.name)
-    engine = try await place.open()
-    #expect(engine.keyedGroups == [group: false])
-    try await engine.close()
-  }
-
   @Test(arguments: Seeds.first(2))
   func `Whatever stands in the file of keys, reading it is an answer or an error`(
     seed: UInt64
@@ -313,47 +234,6 @@ extension Engine {
       try await again.close()
     }
     try await engine.close()
-  }
-
-  /// As a crash leaves it, or whoever puts back what he has kept.
-  @Test func `A key of a group that is gone is erased at the next opening, whatever else is done`()
-    async throws
-  {
-    let place = KeyedPlace()
-    var engine = try await place.open()
-    let groups = [try await engine.makeKeyedGroup(), try await engine.makeKeyedGroup()]
-    try await engine.close()
-    let both = try place.bytes(of: GroupKeysFile.name)
-    engine = try await place.open()
-    try await engine.dropKeyedGroup(groups[0])
-    try await engine.close()
-    try place.write(both, to: GroupKeysFile.name)
-    engine = try await place.open()
-    try await engine.close()
-    let file = try place.directory.open(GroupKeysFile.name, access: .readOnly)
-    let left = try GroupKeysFile.groups(in: file, of: engine.identity.bytes)
-    #expect(left == [[groups[1]], [groups[1]]])
-  }
-
-  @Test func `Attempts at other keys that came to no end are kept, and are not too many`() throws {
-    let identity = [UInt8](repeating: 7, count: 16)
-    let keys = GroupKeys([try SealOracle().makeKey(for: identity).key], identity: identity)
-    let group = KeyedGroups.numbers.lowerBound
-    keys.add(group)
-    for attempt in 1..<GroupKeysFile.mostEras {
-      let next = FileNumber(rawValue: UInt64(attempt * 1000))
-      #expect(keys.hasRoomForEra(behind: next, for: [group]))
-      // One that no file was made with takes no room.
-      for offset in [100, 200] as [UInt64] {
-        keys.beginEra(
-          at: FileNumber(rawValue: next.rawValue + offset), behind: next, for: [group])
-      }
-    }
-    let next = FileNumber(rawValue: UInt64(GroupKeysFile.mostEras * 1000))
-    #expect(!keys.hasRoomForEra(behind: next, for: [group]))
-    let file = try #require(keys.file(for: [group]))
-    #expect(try GroupKeysFile(file.encode().bytes, of: identity) == file)
-    #expect(file.entries[0].eras.map(\.first.rawValue) == [0, 1200, 2200, 3200, 4200, 5200])
   }
 
   @Test func `Groups are as many as there may be, in encrypted databases only`() async throws {
