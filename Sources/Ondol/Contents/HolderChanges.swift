@@ -189,13 +189,12 @@ extension CollectionPattern {
 }
 
 extension Value {
-  /// Adds the contents that the value refers to, at any depth.
-  func collectContents(into digests: inout Set<BlobDigest>) {
+  /// Calls `body` with each reference to a content in the value, at any depth.
+  func forEachBlob(_ body: (BlobReference) -> Void) {
     switch self {
-    case .blob(let blob): digests.insert(blob.digest)
-    case .array(let elements):
-      for element in elements { element.collectContents(into: &digests) }
-    case .map(let fields): fields.collectContents(into: &digests)
+    case .blob(let blob): body(blob)
+    case .array(let elements): for element in elements { element.forEachBlob(body) }
+    case .map(let fields): fields.forEachBlob(body)
     default: break
     }
   }
@@ -207,11 +206,12 @@ extension [String: Value] {
   /// - Complexity: O(values), without an allocation where there are none.
   var contents: Set<BlobDigest> {
     var digests: Set<BlobDigest> = []
-    collectContents(into: &digests)
+    forEachBlob { digests.insert($0.digest) }
     return digests
   }
 
-  fileprivate func collectContents(into digests: inout Set<BlobDigest>) {
-    for value in values { value.collectContents(into: &digests) }
+  /// Calls `body` with each reference to a content in the fields, at any depth.
+  func forEachBlob(_ body: (BlobReference) -> Void) {
+    for value in values { value.forEachBlob(body) }
   }
 }

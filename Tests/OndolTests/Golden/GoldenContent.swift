@@ -57,7 +57,9 @@ struct GoldenContent {
           ("fields", .map(document.fields)),
         ])
         contents.formUnion(document.contents)
-        for value in document.fields.values { addSealed(value) }
+        document.fields.forEachBlob { blob in
+          if blob.isSealed { sealed[blob.digest] = blob }
+        }
       }
     }
     for group in try await reader.groups() {
@@ -74,15 +76,6 @@ struct GoldenContent {
       last = part.last
     } while last != nil
     return documents
-  }
-
-  private mutating func addSealed(_ value: Value) {
-    switch value {
-    case .blob(let blob): if blob.isSealed { sealed[blob.digest] = blob }
-    case .array(let elements): for element in elements { addSealed(element) }
-    case .map(let fields): for field in fields.values { addSealed(field) }
-    default: break
-    }
   }
 
   private mutating func addTree() async throws {
