@@ -30,12 +30,15 @@ extension FuzzInput {
   }
 
   private mutating func blob() -> BlobReference? {
-    let digest = BlobDigest(bytes: (0..<BlobDigest.length).map { _ in UInt8(below(256)) })
+    func octets() -> [UInt8] { (0..<32).map { _ in UInt8(below(256)) } }
+    let digest = BlobDigest(bytes: octets())
     let length = Int(Int64(bitPattern: edge()))
     let contentType = flag() ? nil : "x" + text()
     let path = flag() ? nil : StoragePath.normal("x" + text())
+    let key = flag() ? nil : BlobKey(bytes: octets())
     return digest.flatMap { digest in
-      try? BlobReference(digest: digest, length: length, contentType: contentType, path: path)
+      try? BlobReference(
+        digest: digest, length: length, contentType: contentType, path: path, key: key)
     }
   }
 

@@ -17,6 +17,19 @@ import Testing
     scratch = try ScratchDirectory()
   }
 
+  /// A database of which small values and contents are in files of every kind.
+  private static func open(
+    at place: String, encryption: Database.Encryption? = nil
+  ) async throws -> Database {
+    var engineOptions = EngineOptions()
+    engineOptions.valueThreshold = 1_000
+    engineOptions.inlineContentSize = 100
+    engineOptions.packedContentSize = 20_000
+    return try await Database.open(
+      at: place, options: Database.Options(shardCount: 2, encryption: encryption),
+      environment: .live(), engineOptions: engineOptions)
+  }
+
   @Test(.disabled(if: GoldenDatabase.makesNew), arguments: GoldenDatabase.all)
   func `finds what was written`(golden: GoldenDatabase) async throws {
     let reading = try await IndependentReader.read(golden.directory, scratch)
@@ -55,13 +68,7 @@ import Testing
     let place = scratch.path("encrypted")
     let key = URL(filePath: scratch.path("key"))
     try Data(TestedEncryption.key).write(to: key)
-    var engineOptions = EngineOptions()
-    engineOptions.valueThreshold = 1_000
-    engineOptions.inlineContentSize = 100
-    engineOptions.packedContentSize = 20_000
-    let options = Database.Options(shardCount: 2, encryption: .key(TestedEncryption.key))
-    let database = try await Database.open(
-      at: place, options: options, environment: .live(), engineOptions: engineOptions)
+    let database = try await Self.open(at: place, encryption: .key(TestedEncryption.key))
     var random = OndolTestKit.SeededRandom(seed: 6)
     let items = database.collection("items")
     try await items.createIndex(on: ["n"])
@@ -100,12 +107,7 @@ import Testing
     let place = scratch.path("own")
     let key = URL(filePath: scratch.path("own.key"))
     try Data(TestedEncryption.key).write(to: key)
-    var engineOptions = EngineOptions()
-    engineOptions.inlineContentSize = 100
-    engineOptions.packedContentSize = 20_000
-    let options = Database.Options(shardCount: 2, encryption: .key(TestedEncryption.key))
-    let database = try await Database.open(
-      at: place, options: options, environment: .live(), engineOptions: engineOptions)
+    let database = try await Self.open(at: place, encryption: .key(TestedEncryption.key))
     let records = database.collection("records")
     try await records.createWithOwnKey()
     var random = OndolTestKit.SeededRandom(seed: 8)
@@ -125,13 +127,7 @@ import Testing
   /// In the middle of each change of keys some files have one, and others another or none.
   @Test func `finds what is there while keys are changed`() async throws {
     let place = scratch.path("changed")
-    var engineOptions = EngineOptions()
-    engineOptions.valueThreshold = 1_000
-    engineOptions.inlineContentSize = 100
-    engineOptions.packedContentSize = 20_000
-    let database = try await Database.open(
-      at: place, options: Database.Options(shardCount: 2), environment: .live(),
-      engineOptions: engineOptions)
+    let database = try await Self.open(at: place)
     var random = OndolTestKit.SeededRandom(seed: 7)
     func add(_ round: Int) async throws {
       for number in 0..<20 {

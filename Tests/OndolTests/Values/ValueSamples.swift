@@ -98,13 +98,17 @@ struct ValueSamples {
     return (try? GeoPoint(latitude: latitude, longitude: longitude)) ?? geoPoint()
   }
 
+  private mutating func octets() -> [UInt8] {
+    (0..<32).map { _ in [0, 1, 0xff][random.below(3)] }
+  }
+
   mutating func blob() -> BlobReference {
-    let digest = (0..<32).map { _ in [0, 1, 0xff][random.below(3)] as UInt8 }
-    let blob = BlobDigest(bytes: digest).flatMap { digest in
+    let blob = BlobDigest(bytes: octets()).flatMap { digest in
       try? BlobReference(
         digest: digest, length: [0, 1, 1 << 40, .max][random.below(4)],
         contentType: random.oneIn(2) ? nil : "x" + text(maximumLength: 4),
-        path: random.oneIn(2) ? nil : "x" + text(maximumLength: 4))
+        path: random.oneIn(2) ? nil : "x" + text(maximumLength: 4),
+        key: random.oneIn(2) ? nil : BlobKey(bytes: octets()))
     }
     // A control character cannot stand in a content type.
     return blob ?? self.blob()
@@ -159,6 +163,11 @@ struct ValueSamples {
     case .string(let text): return .string(text + self.text(maximumLength: 1))
     case .bytes(let bytes): return .bytes(bytes + self.bytes(maximumLength: 1))
     case .integer(let integer): return .double(Double(integer))
+    case .blob(let blob):
+      let other = try? BlobReference(
+        digest: blob.digest, length: blob.length, contentType: blob.contentType, path: blob.path,
+        key: random.oneIn(2) ? nil : BlobKey(bytes: octets()))
+      return .blob(other ?? blob)
     default: return value
     }
   }
@@ -197,9 +206,10 @@ struct ReferencePlace {
     case .blob(let blob):
       rank = 11
       parts = [
-        Self(.bytes(blob.digest.bytes)), Self(.integer(Int64(blob.length))),
-        Self(blob.contentType.map { .string($0) } ?? .null),
+        Self(.boolean(blob.key != nil)), Self(.bytes(blob.digest.bytes)),
+        Self(.integer(Int64(blob.length))), Self(blob.contentType.map { .string($0) } ?? .null),
         Self(blob.path.map { .string($0) } ?? .null),
+        Self(blob.key.map { .bytes($0.bytes) } ?? .null),
       ]
     }
   }
