@@ -62,11 +62,9 @@ extension CollectionReference {
 extension Database {
   fileprivate func createFamilyWithOwnKey(_ root: String) async throws(DatabaseError) {
     try refuseOwnKeys()
-    // Before a key is made for nothing.
-    try await read(try engineSnapshot()) { (rows) throws(DatabaseError) in
+    try await withSpareGroup { (rows) throws(DatabaseError) in
       try rows.refuseKnown(root)
-    }
-    try await withSpareGroup { (group) async throws(DatabaseError) in
+    } makeFamily: { (group) async throws(DatabaseError) in
       _ = try await commit(.catalog(root: root), durability: nil) {
         (snapshot) throws(DatabaseError) in
         var edit = try await read(snapshot) { (rows) throws(DatabaseError) in
@@ -101,13 +99,17 @@ extension Database {
     }
   }
 
-  /// Runs `body`, which makes a family, with the number of a group that no family has.
+  /// Runs `makeFamily` with the number of a group that no family has.
+  ///
+  /// - Parameter check: throws where no family is to be made, so that no key is made for nothing by
+  ///   who waited while another one made it.
   func withSpareGroup<R>(
-    _ body: (UInt32) async throws(DatabaseError) -> R
+    check: @escaping @Sendable (Rows) throws(DatabaseError) -> Void = { _ in },
+    makeFamily: (UInt32) async throws(DatabaseError) -> R
   ) async throws(DatabaseError) -> R {
     try await latches.acquire(.ownKeys)
     defer { latches.release(.ownKeys) }
-    return try await body(try await spareGroup())
+    return try await makeFamily(try await spareGroup(check))
   }
 
   /// Throws `.failedPrecondition` when a collection has a key of its own. A key that a crash has
@@ -132,10 +134,13 @@ extension Database {
     }
   }
 
-  private func spareGroup() async throws(DatabaseError) -> UInt32 {
+  private func spareGroup(
+    _ check: @escaping @Sendable (Rows) throws(DatabaseError) -> Void
+  ) async throws(DatabaseError) -> UInt32 {
     // The catalog first: of a family that is dropped meanwhile the group goes before its mark.
     let taken = try await read(try engineSnapshot()) { (rows) throws(DatabaseError) in
-      Set(
+      try check(rows)
+      return Set(
         try rows.catalog.families(in: rows).map(\.row.number)
           + rows.droppedFamilies().map(\.number))
     }
