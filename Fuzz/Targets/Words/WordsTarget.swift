@@ -39,9 +39,10 @@ enum WordsTarget: FuzzTarget {
       }
       _ = try? reader.forEach { (_, _, _, _) in }
     }
-    guard let wanted = keys.last,
-      zip(keys, keys.dropFirst()).allSatisfy({ $0.lexicographicallyPrecedes($1) })
-    else { return }
+    demand(
+      zip(keys, keys.dropFirst()).allSatisfy { !$1.lexicographicallyPrecedes($0) },
+      "terms out of order")
+    guard let wanted = keys.last else { return }
     var seeker = ChunkReader(bytes)
     demand(
       (try? seeker.seek(wanted)) == true && seeker.key == wanted, "a key that is there is not found"

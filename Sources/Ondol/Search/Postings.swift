@@ -280,6 +280,7 @@ struct ChunkReader {
     guard !reader.isAtEnd else { return false }
     let shared = try reader.number(atMost: key.count)
     let further = try reader.take(try reader.number(atMost: reader.remaining))
+    if shared < key.count { try demand(further, isBehind: key[shared]) }
     key.removeLast(key.count - shared)
     key.append(contentsOf: reader.bytes[further])
     try readEntry()
@@ -297,7 +298,9 @@ struct ChunkReader {
       let further = try reader.take(try reader.number(atMost: reader.remaining))
       length = shared + further.count
       var isThere = shared < matched
-      if shared == matched {
+      if isThere {
+        try demand(further, isBehind: wanted[shared])
+      } else if shared == matched {
         var place = further.lowerBound
         while place < further.upperBound, matched < wanted.count,
           reader.bytes[place] == wanted[matched]
@@ -317,6 +320,14 @@ struct ChunkReader {
       try readEntry()
     }
     return false
+  }
+
+  /// Throws unless the bytes behind those that a key shares with the one before say that it comes
+  /// behind it, and shares no more: what is found without putting keys together rests on both.
+  private func demand(_ further: Range<Int>, isBehind byte: UInt8) throws(MalformedBytes) {
+    guard let first = further.first, reader.bytes[first] > byte else {
+      throw MalformedBytes(at: further.lowerBound, "terms out of order")
+    }
   }
 
   private mutating func readEntry() throws(MalformedBytes) {
