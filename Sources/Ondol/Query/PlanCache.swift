@@ -3,7 +3,7 @@
 // decide in it: which index, walked in which direction. The values make the ranges anew each time.
 //
 // Kept are the plans of point queries: `==`, or `in` once, on the first fields of one index, in one
-// collection, in any order, without a place to begin at. And of these only where there was nothing
+// collection, in any order with nothing behind the document's id, without a place to begin at. And of these only where there was nothing
 // to choose: with two indexes that serve, what earlier queries found decides, and may decide
 // otherwise tomorrow. What is kept is of one generation of the family's row in the catalog, which
 // every change of an index, a field's name or a declaration raises.
@@ -42,7 +42,9 @@ private struct PointForm: Sendable, Hashable {
 
   /// Nil when the query is of another form.
   init?(_ query: NormalQuery, _ keyspace: Keyspace) {
+    // What must be there and is in no order makes another plan, and is not in the form.
     guard case .collection = query.source, query.start == nil, query.end == nil, query.limit > 0,
+      query.required.allSatisfy(query.orders.orders(by:)),
       let comparisons = [PointComparison](query.conjuncts), !comparisons.isEmpty,
       comparisons.count(where: \.isList) <= 1
     else { return nil }

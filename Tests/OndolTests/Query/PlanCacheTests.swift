@@ -37,17 +37,20 @@ import Testing
     return found.map(\.id)
   }
 
-  /// The query in a random order, and from a random place of it on.
+  /// The query in a random order, and from a random place of it on. Behind the document's id an
+  /// order has documents without the field left out, and does nothing else.
   private func ordered(_ query: Query, _ random: inout SeededRandom) -> Query {
     var query = query
     let descending = random.below(2) == 0
     let fields = ["a", "b", "c"].shuffled(using: &random).prefix(1 + random.below(2))
-    for field in fields {
+    let placeOfID = random.below(3) == 0 ? random.below(fields.count) : nil
+    for (place, field) in fields.enumerated() {
+      if place == placeOfID { query = query.order(by: .documentID(), descending: descending) }
       query = query.order(
         by: FieldPath(field), descending: random.below(8) == 0 ? !descending : descending,
         missing: random.below(6) == 0 ? .last : .excluded)
     }
-    guard random.below(3) > 0 else { return query }
+    guard placeOfID == nil, random.below(3) > 0 else { return query }
     let values = (0..<(1 + random.below(fields.count))).map { _ in random.pick(Self.values) }
     return random.below(2) == 0 ? query.start(after: values) : query.start(at: values)
   }
@@ -171,6 +174,27 @@ import Testing
     try await items.createIndex(on: ["a", "b"])
     #expect(try await isPlanned(one, at: 102))
     #expect(try await isPlanned(one, at: 102))
+  }
+
+  /// What was kept for the one form was used for the other: what is asked for behind the id is in no
+  /// order, and was not looked at.
+  @Test func `A field that must be there only is not in the order, and makes another form`()
+    async throws
+  {
+    for isReversed in [false, true] {
+      let items = try await Database.underTest().collection("items")
+      try await items.document("without").setData(["a": 1])
+      try await items.document("with").setData(["a": 1, "b": 1, "c": 1])
+      try await items.createIndex(on: ["a", "b"])
+      let all = items.whereField("a", isEqualTo: 1).order(by: .documentID())
+      let queries = [(all, 2), (all.order(by: "b"), 1), (all.order(by: "c"), 1)]
+      for (query, count) in isReversed ? queries.reversed() : queries {
+        for _ in 0..<2 {
+          let found = try await query.getDocuments().count
+          #expect(found == count, "\(query)")
+        }
+      }
+    }
   }
 
   /// What was kept for one user's posts was used for another's, whose id is of another length.
