@@ -3,10 +3,11 @@
 // decide in it: which index, walked in which direction. The values make the ranges anew each time.
 //
 // Kept are the plans of point queries: `==`, or `in` once, on the first fields of one index, in one
-// collection, in any order with nothing behind the document's id, without a place to begin at. And of these only where there was nothing
-// to choose: with two indexes that serve, what earlier queries found decides, and may decide
-// otherwise tomorrow. What is kept is of one generation of the family's row in the catalog, which
-// every change of an index, a field's name or a declaration raises.
+// collection, in any order with nothing behind the document's id, without a place to begin at. And
+// of these only where there was nothing to choose: with two indexes that serve, what earlier ones
+// found decides, and may decide otherwise tomorrow. What is kept is of one generation of the
+// family's row in the catalog, which every change of an index, a field's name or a declaration
+// raises.
 
 internal import OndolEngine
 

@@ -176,7 +176,7 @@ import Testing
     #expect(try await isPlanned(one, at: 102))
   }
 
-  /// What was kept for the one form was used for the other: what is asked for behind the id is in no
+  /// What was kept for the one was used for the other: what is asked for behind the id is in no
   /// order, and was not looked at.
   @Test func `A field that must be there only is not in the order, and makes another form`()
     async throws
