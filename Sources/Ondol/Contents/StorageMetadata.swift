@@ -242,3 +242,11 @@ extension StorageCondition {
     }
   }
 }
+
+extension DocumentPath {
+  /// Whether the document is a storage path's, and its fields are not those of one.
+  func lacksObject(_ fields: [String: Value]) -> Bool {
+    guard let path = storagePath else { return false }
+    return StorageMetadata(path: path, fields, updated: .pending) == nil
+  }
+}

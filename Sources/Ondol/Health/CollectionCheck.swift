@@ -176,9 +176,7 @@ struct CollectionCheck: SteppedCheck {
   private mutating func checkHolding(
     of fields: [String: Value], _ path: DocumentPath, _ key: [UInt8]
   ) throws(DatabaseError) {
-    if let storagePath = path.storagePath,
-      StorageMetadata(path: storagePath, fields, updated: .pending) == nil
-    {
+    if path.lacksObject(fields) {
       findings.append(Finding("it has no content, or no metadata", of: path, .document))
     }
     for digest in fields.contents {

@@ -263,6 +263,9 @@ package final class Restoration: @unchecked Sendable {
     guard document.created <= document.updated else {
       throw Self.refusal("a document cannot be changed before it was created")
     }
+    if path.lacksObject(document.fields) {
+      throw Self.refusal("\"\(document.name)\" has no content, or no metadata")
+    }
     // Names and nesting are checked as those of a write are.
     _ = try WriteCompiler.set(FieldInput(.map(document.fields)))
     try encoder.encode(document.fields, createTime: document.created)

@@ -175,6 +175,8 @@ import Testing
       (changed("\"name\":\"code unique\"", "\"name\":\"code\""), "definition"),
       (changed("\"code\":\"c5\"", "\"code\":\"c10\""), "disagree"),
       (changed("\"path\":[\"x\",\"y\"]", "\"path\":[\"x\",\"a/b\"]"), "tree.jsonl, line"),
+      // The next check would have called the database damaged.
+      (changed("\"metageneration\":", "\"meta\":"), "no content, or no metadata"),
       (changed("collections/items.jsonl", "../items.jsonl"), ""),
     ]
     for (number, (lines, reason)) in cases.enumerated() {
