@@ -36,6 +36,45 @@ import Testing
     try await engine.close()
   }
 
+  @Test(arguments: Seeds.first(2))
+  func `Whatever stands in the file of keys, reading it is an answer or an error`(
+    seed: UInt64
+  ) throws {
+    var random = OndolTestKit.SeededRandom(seed: seed)
+    let identity = random.bytes(16)
+    let entries = (0..<3).map { number in
+      GroupKeysFile.Entry(
+        group: KeyedGroups.numbers.lowerBound + 5 * UInt32(number), naming: random.bytes(60),
+        eras: (0...number).map {
+          GroupKeysFile.Era(first: FileNumber(rawValue: UInt64($0 * 100)), key: random.bytes(60))
+        })
+    }
+    let file = GroupKeysFile(generation: 9, identity: identity, entries: entries)
+    let sound = file.encode()
+    #expect(try GroupKeysFile(sound.bytes, of: identity) == file)
+    var (read, refused) = (0, 0)
+    for _ in 0..<2_000 {
+      var bytes = sound
+      for _ in 0...random.below(3) {
+        // Mostly where something stands.
+        let place = random.chance(1, in: 4) ? random.below(bytes.count - 8) : random.below(1_600)
+        bytes[place] = random.chance(1, in: 2) ? random.bytes(1)[0] : bytes[place] ^ 0x80
+      }
+      bytes.removeLast(8)
+      let checksum = seededChecksum(0x4F4E_444F_4C4B_4559, bytes.bytes)
+      bytes.appendLittleEndian(checksum)
+      do throws(MalformedBytes) {
+        let found = try GroupKeysFile(bytes.bytes, of: identity)
+        read += 1
+        // What can be read comes back as it was, but for what nobody looks at.
+        if let found { #expect(try GroupKeysFile(found.encode().bytes, of: identity) == found) }
+      } catch {
+        refused += 1
+      }
+    }
+    #expect(read > 200 && refused > 20, "SEED=\(seed): \(read) read, \(refused) refused")
+  }
+
   /// As a crash leaves it, or whoever puts back what he has kept.
   @Test func `A key of a group that is gone is erased at the next opening, whatever else is done`()
     async throws
