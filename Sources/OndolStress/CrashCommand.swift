@@ -14,7 +14,7 @@ struct CrashCommand: AsyncParsableCommand {
   @Option(help: "Operations of a workload before which it is crashed, evenly spread; 0 for all.")
   var operations = 40
 
-  @Option(help: "What is crashed: engine, documents or blobs.")
+  @Option(help: "What is crashed: engine, documents, blobs, keyed or rekeyed.")
   var floor = Floor.documents
 
   @Option(help: "A sync that the disk swallows; the suite should then find a violation.")
@@ -45,13 +45,29 @@ struct FaultsCommand: AsyncParsableCommand {
   @Option(help: "Faults of a workload that are tried, evenly spread; 0 for all.")
   var perWorkload = 120
 
-  @Option(help: "What meets them: engine, documents or blobs.")
+  @Option(help: "What meets them: engine, documents, blobs, keyed or rekeyed.")
   var floor = Floor.documents
+
+  @Flag(
+    help: """
+      After each fault, which strikes once, everything else goes on: failed calls are made again, \
+      and the store is opened twice afterwards.
+      """)
+  var goOn = false
 
   @OptionGroup var options: StressOptions
 
   func run() async throws {
     let (open, perWorkload) = (floor.open, perWorkload)
+    if goOn {
+      let run = StressRun(
+        "faults --go-on", "openings after faults", target: faults, hasPoints: true, options)
+      return try await run.run { seed in
+        var test = GoOnTest(seed: seed, open: open)
+        test.faultsPerWorkload = perWorkload == 0 ? nil : perWorkload
+        return UnitResult(test.runOne())
+      }
+    }
     let run = StressRun("faults", "lives after faults", target: faults, hasPoints: true, options)
     try await run.run { seed in
       var test = FaultTest(seed: seed, open: open)

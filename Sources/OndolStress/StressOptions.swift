@@ -26,12 +26,18 @@ enum Floor: String, ExpressibleByArgument, CaseIterable {
   case documents
   /// Blobs: put, referred to, replaced, deleted, reclaimed.
   case blobs
+  /// Rows of the engine, some in groups with keys of their own, which come and go.
+  case keyed
+  /// The same while all keys become others, and somebody follows.
+  case rekeyed
 
   var open: OpenSubject {
     switch self {
     case .engine: { try await EngineSubject.open($0, $1) }
     case .documents: { try await DocumentSubject.open($0, $1) }
     case .blobs: { try await BlobSubject.open($0, $1) }
+    case .keyed: KeyedSubject.opening()
+    case .rekeyed: KeyedSubject.openingToChangeKeys()
     }
   }
 }

@@ -155,7 +155,7 @@ class Directory:
         if best is None:
             return
         version, count = struct.unpack_from("<II", best, 8)
-        require(version == 1 and count <= 32, "KEYS: a newer version wrote it")
+        require(version in (1, 2) and count <= 32, "KEYS: a newer version wrote it")
         require(best[24:40] == identity, "KEYS: it is of another database")
         for place in range(64, 64 + count * 512, 512):
             group, eras = struct.unpack_from("<II", best, place)
@@ -524,7 +524,9 @@ class Manifest:
         if tag == 4:
             self.floor = (body.varint(), body.varint(), body.varint(), body.number(8, signed=True))
             self.newest_log = body.varint()
-        elif tag == 22:
+        elif tag in (22, 28):
+            if tag == 28:
+                body.varint()
             body.varint()
             self.groups = set()
             while not body.is_at_end:
@@ -666,7 +668,8 @@ class Segment:
         needed, _ = fields.number(8), fields.number(8)
         sealed = int(self.seal is not None)
         require(
-            (major, size, needed) == (1, FOOTER, sealed), f"{self.name}: a newer version wrote it")
+            (major, size, needed & ~2) == (1, FOOTER, sealed),
+            f"{self.name}: a newer version wrote it")
         require(
             (fields.number(8), fields.number(8)) == (self.place.number, self.salt)
             and fields.take(16) == identity,
@@ -693,7 +696,7 @@ class Segment:
             if self.seal:
                 data = unsealed(
                     self.name, start, "the section",
-                    lambda: self.seal.filter(start, data)
+                    lambda: self.seal.filter(start, data, is_apart=needed & 2)
                     if kind == 2
                     else self.seal.unit(sealing.SECTION, start, data))
             self.sections[kind] = data

@@ -120,7 +120,7 @@ def derived(key, info):
 
 
 LOG, MANIFEST, SEGMENT, VALUES, PACK, CONTENT, BOUNDS = 1, 2, 3, 4, 5, 6, 7
-BLOCK, SECTION, VALUE, PIECE = 0, 1, 2, 3
+BLOCK, SECTION, VALUE, PIECE, FILTER = 0, 1, 2, 3, 4
 
 
 class Keys:
@@ -203,8 +203,9 @@ class FileKey:
         nonce = offset.to_bytes(5, "little") + bytes([number]) + chance
         return opened(self.key, nonce, sealed, context)
 
-    def filter(self, offset, sealed):
-        """A filter, which is sealed by the page."""
+    def filter(self, offset, sealed, is_apart):
+        """A filter, which is sealed by the page, as such or, in older files, as other sections are."""
+        unit = FILTER if is_apart else SECTION
         return b"".join(
-            self.unit(SECTION, offset + place, sealed[place : place + 4112])
+            self.unit(unit, offset + place, sealed[place : place + 4112])
             for place in range(0, len(sealed), 4112))

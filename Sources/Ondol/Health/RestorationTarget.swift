@@ -92,7 +92,7 @@ final class RestorationTarget: @unchecked Sendable {
       switch kind {
       case .files(_, let worker):
         try await perform(worker) { (files) throws(EngineError) in
-          for group in groups { files.makeKeyedGroup(group) }
+          for group in groups { try files.makeKeyedGroup(group) }
           try files.finish(rows, sequence: sequence, time: time)
         }
       case .store(let fill, _): try await fill.finish(rows, sequence: sequence, time: time)

@@ -176,7 +176,7 @@ final class SalvageWork: @unchecked Sendable {
   func finish() throws(EngineError) -> SalvageReport {
     completeCatalog()
     let rows = catalog.rows()
-    for number in catalog.keyedFamilies { target.makeKeyedGroup(number) }
+    for number in catalog.keyedFamilies { try target.makeKeyedGroup(number) }
     try target.finish(rows, sequence: sequence, time: time)
     var report = SalvageReport()
     report.collections = collections.values.filter { !StorageRows.isHidden(root: $0.name) }

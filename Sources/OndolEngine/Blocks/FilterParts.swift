@@ -9,14 +9,20 @@ struct FilterParts: Sendable {
   private let length: Int
   private let checksums: [UInt64]
   private let seal: FileSeal?
+  /// What its pages are sealed as.
+  private let unit: SealedUnit
   /// Bytes of a part in the file.
   private let storedPart: Int
 
   private static let partBytes = Filter.partLines * Filter.lineBytes
 
   /// For the filter whose bytes in the file, found to be sound, are these, at `offset`.
-  init(_ bytes: RawSpan, at offset: UInt64, salt: UInt64, seal: FileSeal? = nil) {
+  init(
+    _ bytes: RawSpan, at offset: UInt64, salt: UInt64, seal: FileSeal? = nil,
+    as unit: SealedUnit = .filter
+  ) {
     self.offset = offset
+    self.unit = unit
     self.seal = seal
     length = bytes.byteCount
     storedPart = Self.storedPart(isSealed: seal != nil)
@@ -47,7 +53,7 @@ struct FilterParts: Sendable {
   /// Bytes of the filter, of which part number `part` is stored as `bytes`.
   func opened(_ part: Int, _ bytes: [UInt8]) throws(MalformedBytes) -> [UInt8] {
     guard let seal else { return bytes }
-    return try Self.opened(bytes.bytes, at: range(part).lowerBound, by: seal)
+    return try Self.opened(bytes.bytes, as: unit, at: range(part).lowerBound, by: seal)
   }
 
   /// Lines of a filter that is stored in so many bytes.
@@ -72,26 +78,28 @@ struct FilterParts: Sendable {
   }
 
   /// A filter as it is stored at `offset` of a sealed file.
-  static func sealed(_ filter: [UInt8], at offset: UInt64, by seal: FileSeal) -> [UInt8] {
+  static func sealed(
+    _ filter: [UInt8], as unit: SealedUnit, at offset: UInt64, by seal: FileSeal
+  ) -> [UInt8] {
     var stored: [UInt8] = []
     for start in stride(from: 0, to: filter.count, by: partBytes) {
       let place = stored.count
       stored += filter[start..<min(start + partBytes, filter.count)]
-      seal.seal(&stored, from: place, .section, at: offset + UInt64(place))
+      seal.seal(&stored, from: place, unit, at: offset + UInt64(place))
     }
     return stored
   }
 
   /// The filter that is stored so, all of it or a part from its beginning on.
   static func opened(
-    _ stored: RawSpan, at offset: UInt64, by seal: FileSeal
+    _ stored: RawSpan, as unit: SealedUnit, at offset: UInt64, by seal: FileSeal
   ) throws(MalformedBytes) -> [UInt8] {
     var filter: [UInt8] = []
     filter.reserveCapacity(stored.byteCount)
     for start in stride(from: 0, to: stored.byteCount, by: storedPart(isSealed: true)) {
       let end = min(start + storedPart(isSealed: true), stored.byteCount)
       try seal.open(
-        stored.extracting(start..<end), .section, at: offset + UInt64(start),
+        stored.extracting(start..<end), unit, at: offset + UInt64(start),
         appendingTo: &filter)
     }
     return filter

@@ -214,6 +214,7 @@ struct HistoryCursor: Sendable {
     if let groups, groups.mayBeUsed,
       let opened = try GroupRecords.open(payload, sequence, by: groups)
     {
+      guard opened.forged.isEmpty else { throw FileSeal.forged }
       return try annotations(of: opened.payload.bytes)
     }
     return try annotations(of: payload)

@@ -31,11 +31,18 @@ extension Engine {
   }
 
   /// Erases a group's key: nothing that was sealed under it can be read any more, in no copy
-  /// either. To be called once its keyspaces are dropped. Does nothing when there is no such group.
+  /// either. To be called once its keyspaces are dropped, and again until it returns: the group may
+  /// be gone and its key not. Does nothing when there is neither.
+  ///
+  /// - Throws: where the key may still be in `KEYS`; `.invalid` where that cannot be written without
+  ///   losing keys of others.
   package func dropKeyedGroup(_ number: UInt32) async throws(EngineError) {
     try refuseWhenReadOnly()
     if isOnStore { return }
-    try await storage.perform { (storage) throws(EngineError) in try storage.dropGroup(number) }
+    let refusal = try await storage.perform { (storage) throws(EngineError) in
+      try storage.dropGroup(number)
+    }
+    if let refusal { throw refusal }
   }
 
   /// What names and hides bytes under the keys of groups.

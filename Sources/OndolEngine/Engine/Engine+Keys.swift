@@ -66,11 +66,15 @@ extension Engine {
   /// Writes everything anew that stands in files before the border, but for contents. `progress`
   /// gets bytes of rows as they are merged.
   ///
-  /// - Throws: `.corrupt` where a file cannot be read, when all others are done; `.cancelled`.
+  /// - Throws: `.corrupt` where a file cannot be read, when all others are done; `.locked` while keys
+  ///   of groups are not here; `.cancelled`.
   package func leaveFilesBeforeBorder(
     _ progress: (UInt64) -> Void
   ) async throws(EngineError) {
     guard let change = storage.keyring?.change else { return }
+    if let refusal = try await storage.perform({ (storage) in storage.refusalOfGoingOn }) {
+      throw refusal
+    }
     while try await !storage.perform({ (storage) throws(EngineError) in
       try storage.leaveLog(change)
     }) {
@@ -86,8 +90,15 @@ extension Engine {
 
   /// Ends the change when no file is left from before, in any reader's hands either. Answers with
   /// the names of those that are.
+  ///
+  /// - Throws: `.locked` while keys of groups are not here.
   package func finishKeyChange() async throws(EngineError) -> [String] {
-    try await storage.perform { (storage) throws(EngineError) in try storage.finishKeyChange() }
+    let left = try await storage.perform {
+      (storage) throws(EngineError) -> Result<[String], EngineError> in
+      if let refusal = storage.refusalOfGoingOn { return .failure(refusal) }
+      return .success(try storage.finishKeyChange())
+    }
+    return try left.get()
   }
 
   private func refuseWhenCancelled() throws(EngineError) {

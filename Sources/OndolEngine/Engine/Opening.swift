@@ -85,26 +85,15 @@ struct Opening: Sendable {
     directory = claim.directory
     keyed = claim.keyed
     lock = claim.lock
+    let recovery: Recovery
     do throws(EngineError) {
       let isBlank = try Self.isBlank(claim.names, directory)
-      manifest =
-        if isBlank {
-          try Self.create(claim, options, environment)
-        } else {
-          try Self.load(claim, options, environment)
-        }
-      keyed.keyring?.groups.note(manifest.state.groups)
-      let next = manifest.state.nextFile
-      // What cannot be ours is as if it were not there.
-      names = claim.names.filter { name in FileNumber.ofFile(name)?.isOurs(next: next) ?? true }
-      for name in names {
-        if let number = FileNumber.ofFile(name) { manifest.reserve(through: number) }
+      if isBlank {
+        manifest = try Self.create(claim, options, environment)
+        (names, recovery) = try Self.recover(manifest, try directory.list(), directory, options)
+      } else {
+        (manifest, names, recovery) = try Self.read(claim, log, options, environment)
       }
-      var recovery = Recovery(
-        directory: directory, identity: manifest.superblock.identity, manifest: manifest.state,
-        memtableSize: options.memtableSize)
-      // Nobody else changes the directory under the lock.
-      try recovery.replay(isBlank ? try directory.list() : names, opened: isBlank ? nil : log)
       let isClean = recovery.isClean && !manifest.hasTornTail
       manifest.noteRecovered(through: recovery.recovered.sequence)
       replacement = isClean ? nil : recovery.replacement
@@ -197,14 +186,48 @@ struct Opening: Sendable {
 
   // MARK: - Reading a database
 
-  private static func load(
-    _ claim: DirectoryClaim, _ options: EngineOptions, _ environment: Environment
-  ) throws(EngineError) -> Manifest {
-    let directory = claim.directory
+  /// Reads the manifest and the logs; once more for each group whose key turns out in the logs to be
+  /// another one.
+  private static func read(
+    _ claim: DirectoryClaim, _ log: OpenedLog?, _ options: EngineOptions,
+    _ environment: Environment
+  ) throws(EngineError) -> (Manifest, [String], Recovery) {
     let superblock = try claim.readSuperblock()
     claim.keyed.use(
       try superblock.unlock(
         with: environment.vault, at: claim.path, random: environment.random))
+    while true {
+      let manifest = try load(superblock, claim.directory, options, environment)
+      let (names, recovery) = try recover(
+        manifest, claim.names, claim.directory, options, opened: log)
+      if !recovery.hasLockedOut { return (manifest, names, recovery) }
+    }
+  }
+
+  /// Reads the logs. Answers also with the names of files that may be ours.
+  private static func recover(
+    _ manifest: Manifest, _ names: [String], _ directory: SyncedDirectory,
+    _ options: EngineOptions, opened log: OpenedLog? = nil
+  ) throws(EngineError) -> ([String], Recovery) {
+    directory.keyring?.groups.note(manifest.state.groups)
+    let next = manifest.state.nextFile
+    // What cannot be ours is as if it were not there.
+    let names = names.filter { name in FileNumber.ofFile(name)?.isOurs(next: next) ?? true }
+    for name in names {
+      if let number = FileNumber.ofFile(name) { manifest.reserve(through: number) }
+    }
+    var recovery = Recovery(
+      directory: directory, identity: manifest.superblock.identity, manifest: manifest.state,
+      memtableSize: options.memtableSize)
+    // Nobody else changes the directory under the lock.
+    try recovery.replay(names, opened: log)
+    return (names, recovery)
+  }
+
+  private static func load(
+    _ superblock: Superblock, _ directory: SyncedDirectory, _ options: EngineOptions,
+    _ environment: Environment
+  ) throws(EngineError) -> Manifest {
     let manifest = try Manifest.load(
       superblock, directory: directory, environment: environment,
       rotationSize: options.manifestSize, limits: options.manifestLimits)
@@ -259,8 +282,8 @@ struct Opening: Sendable {
       manifest: manifest, views: views, sequencer: sequencer, cache: cache,
       valueFiles: valueFiles, maintenance: maintenance, unfinished: replacement.map { ($0, names) })
     // Where it fails for the moment, whoever writes first tries again.
-    let keepsOtherKeys =
-      keyed.keyring?.groups.needsWriting(for: manifest.state.groups.live) ?? false
+    let live = manifest.state.groups.live
+    let keepsOtherKeys = (try? keyed.keyring?.groups.correction(for: live)) != nil
     if replacement != nil || keepsOtherKeys {
       maintenance.enqueue { try? storage.attempt { _ in } }
     }

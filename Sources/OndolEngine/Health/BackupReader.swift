@@ -245,10 +245,13 @@ struct BackupReader: Sendable {
     let scratch = try makeScratch()
     let foundation = DatabaseFoundation(
       identity: identity, sequence: snapshot.sequence, time: time, numbers: numbers)
+    var groups = groups
+    // Whoever puts keys beside a copy that has none puts those that he has.
+    if !withKeys { groups.generation = 0 }
     try foundation.write(shards, dropped, groups, to: scratch, environment: environment)
     if withKeys, let keys = keyring?.groups {
       let live = keys.list.live
-      try keys.file(for: groups.live.filter(live.contains), generation: 1)?
+      try keys.copy(for: groups.live.filter(live.contains))?
         .write(to: try scratch.create(GroupKeysFile.name))
     }
     let names = try scratch.list().filter { $0 != Superblock.name }

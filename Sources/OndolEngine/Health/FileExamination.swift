@@ -53,6 +53,12 @@ struct FileExamination: Sendable {
     examineLogs(manifest)
     examineHistory(manifest)
     openFiles(manifest)
+    for (group, reason) in directory.keyring?.groups.lockedOut.sorted(by: { $0.key < $1.key }) ?? []
+    {
+      note(
+        .manifest, in: manifest.superblock.manifest.manifestName,
+        "the key of group \(group) is another one than its files have: \(reason)")
+    }
   }
 
   /// Looks until two looks in a row agree, since what a writer is writing looks like damage; what
@@ -125,7 +131,8 @@ struct FileExamination: Sendable {
       let file = try? directory.open(GroupKeysFile.name, access: .readOnly)
     else { return }
     do throws(EngineError) {
-      findings += try GroupKeysFile.findings(in: file, of: keyring.identity)
+      findings += try GroupKeysFile.findings(
+        in: file, of: keyring.identity, vouchedForBy: keyring.masters)
     } catch {
       findings.append(StorageFinding(error, .superblock, in: GroupKeysFile.name))
     }
@@ -300,14 +307,21 @@ extension Superblock {
 extension GroupKeysFile {
   /// What is wrong with the copies.
   static func findings(
-    in file: any File, of identity: [UInt8]
+    in file: any File, of identity: [UInt8], vouchedForBy masters: [any MasterKey]
   ) throws(EngineError) -> [StorageFinding] {
-    let copies = try copies(in: file, of: identity)
-    let isOneSound = copies.contains { $0 != nil }
-    return zip(offsets, copies).filter { $0.1 == nil }.map { offset, _ in
-      StorageFinding(
+    let copies = try copies(in: file, of: identity, vouchedForBy: masters)
+    let isOneSound = copies.contains { $0.file != nil }
+    return zip(offsets, copies).compactMap { offset, copy in
+      let reason: String
+      switch copy {
+      case .sound: return nil
+      case .damaged(let text): reason = text
+      case .unreadable(let error): reason = error.description
+      }
+      return StorageFinding(
         .superblock, in: name, at: offset,
-        "one of the two copies of keys of collections cannot be read", isHarmless: isOneSound)
+        "one of the two copies of keys of collections cannot be used: \(reason)",
+        isHarmless: isOneSound)
     }
   }
 }

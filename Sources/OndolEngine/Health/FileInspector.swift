@@ -12,10 +12,13 @@ package struct FileInspector: Sendable {
 
   /// For the database in the directory at `path`, which must be there.
   package init(at path: String, environment: Environment) throws(EngineError) {
-    directory = try environment.unlocked(
+    let keyed = try environment.unlocked(
       FrugalDirectory(
         try environment.fileSystem.openDirectory(at: path, create: false),
         limit: Self.fileLimit, isShared: true))
+    // Without them what is sealed with them is shown as it stands.
+    _ = try? keyed.keyring?.groups.read(for: GroupList())
+    directory = keyed
     self.environment = environment
   }
 

@@ -44,6 +44,8 @@ package final class SalvageReader {
     {
       throw .locked(path: path, reason: "what is kept of its key in SUPER cannot be read")
     }
+    // Also for files of which no manifest can be read. Without them their rows count as lost.
+    _ = try? keyed.keyring?.groups.read(for: GroupList())
     directory = keyed
     self.version = version
     losses = SalvageLosses()

@@ -26,7 +26,7 @@ package final class SalvageTarget {
     files = SegmentFiles(
       directory: directory, numbers: FileNumbers(next: .firstLog.next), identity: identity,
       options: options, random: environment.random, emptied: [:])
-    let (files, groups) = (files, MadeGroups(directory.keyring?.groups))
+    let (files, groups) = (files, MadeGroups(in: directory))
     self.groups = groups
     shards = (0..<max(1, min(1024, shardCount))).map { SegmentSink(files, shard: $0, groups) }
   }
@@ -44,7 +44,9 @@ package final class SalvageTarget {
 
   /// Makes a keyed group, also one of which no row comes. Its number must be one of those that
   /// `makesKeys` is about.
-  package func makeKeyedGroup(_ number: UInt32) { if makesKeys { groups.meet(number) } }
+  package func makeKeyedGroup(_ number: UInt32) throws(EngineError) {
+    if makesKeys { try groups.meet(number) }
+  }
 
   /// Writes the rest and makes it count: a database that ends with commit `sequence` at `time`.
   /// Blocks.
@@ -67,20 +69,13 @@ package final class SalvageTarget {
       try state.add(try uppers[index].finish(), level: 0)
       states.append(state)
     }
-    let list = try writeKeys()
+    let list = groups.list
     try target.secureNames()
     let foundation = DatabaseFoundation(
       identity: files.identity, sequence: sequence, time: time, numbers: files.numbers)
     try foundation.write(
       states, DroppedKeyspaces(), list, to: directory, environment: environment)
     try target.directory.sync()
-  }
-
-  /// Writes the keys of the groups that were met.
-  private func writeKeys() throws(EngineError) -> GroupList {
-    let list = groups.list
-    if list.isUsed { try groups.keys?.write(list.live, in: directory) }
-    return list
   }
 
   /// Removes everything that was made. Blocks.
@@ -106,24 +101,24 @@ extension ShardState {
 }
 
 /// The keyed groups that rows were met of: each has its number, and a new key.
-private final class MadeGroups: Sendable {
-  let keys: GroupKeys?
-  private let met = Guarded<Set<UInt32>>([])
+private final class MadeGroups {
+  private let directory: KeyedDirectory
+  private(set) var list = GroupList()
 
-  init(_ keys: GroupKeys?) {
-    self.keys = keys
+  init(in directory: KeyedDirectory) {
+    self.directory = directory
   }
 
-  func meet(_ group: UInt32) {
-    let isNew = met.withLock { $0.insert(group).inserted }
-    if isNew { keys?.add(group) }
-  }
-
-  var list: GroupList {
-    var list = GroupList()
-    list.live = met.withLock { $0.sorted() }
-    if let last = list.live.last { list.next = last + 1 }
-    return list
+  /// Makes the group's key, before anything is sealed with it.
+  func meet(_ group: UInt32) throws(EngineError) {
+    guard !list.live.contains(group) else { return }
+    if let keys = directory.keyring?.groups {
+      let set = try keys.changed(for: list.live) { $0.add(group, from: $1) }
+      try keys.write(set, in: directory)
+      list.generation = set.generation
+    }
+    list.live = (list.live + [group]).sorted()
+    list.next = max(list.next, group + 1)
   }
 }
 
@@ -140,7 +135,7 @@ private final class SegmentSink {
 
   func add(_ row: SalvagedRow, upTo sequence: SequenceNumber) throws(EngineError) {
     let group = run.files.group(of: row.key.bytes)
-    if let group, group != run.group { groups.meet(group) }
+    if let group, group != run.group { try groups.meet(group) }
     try run.enter(group)
     let sequences = run.sequences
     run.sequences = sequences.lowerBound...max(sequences.upperBound, sequence)

@@ -61,7 +61,8 @@ struct UnopenedFile: Sendable {
 
   /// Looks at the copies of groups' keys.
   mutating func readKeys(_ file: any File, _ identity: DatabaseIdentity) throws(EngineError) {
-    findings += try GroupKeysFile.findings(in: file, of: identity.bytes)
+    findings += try GroupKeysFile.findings(
+      in: file, of: identity.bytes, vouchedForBy: [UnopenedKey()])
     uncheckedBytes = 0
   }
 

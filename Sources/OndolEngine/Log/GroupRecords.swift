@@ -30,7 +30,8 @@ enum GroupRecords {
     var reader = OperationReader(payload)
     do throws(MalformedBytes) {
       while let item = try reader.nextItem() {
-        // A record that could not be opened is of a group that is no more.
+        // A record that could not be opened is of a group that is no more, or that no key opens:
+        // whoever writes a commit again has seen to that (LogRewriter).
         if item.isRecord { continue }
         guard let group = item.group else {
           output.append(payload.extracting(item.range))
@@ -65,11 +66,21 @@ enum GroupRecords {
     seal.seal(&output, from: start, nonce, context: context(sequence, group))
   }
 
+  /// What opening the records of a commit has come to.
+  struct Opened {
+    /// With operations in the place of the records that were opened. The others stay.
+    var payload: [UInt8]
+    /// The groups of records whose keys are not here.
+    var unopened: [UInt32] = []
+    /// The groups of records that their keys do not open.
+    var forged: [UInt32] = []
+  }
+
   /// A payload with operations in the place of records, where their keys are here; nil where it has
-  /// no record. Records whose keys are not here stay, and their groups are in `unopened`.
+  /// no record.
   static func open(
     _ payload: RawSpan, _ sequence: SequenceNumber, by seals: GroupSeals
-  ) throws(MalformedBytes) -> (payload: [UInt8], unopened: [UInt32])? {
+  ) throws(MalformedBytes) -> Opened? {
     var records: [OperationReader.Item] = []
     var reader = OperationReader(payload)
     while let item = try reader.nextItem() {
@@ -80,27 +91,28 @@ enum GroupRecords {
       }
     }
     guard let first = records.first else { return nil }
-    var output = payload.extracting(first: first.range.lowerBound).array
-    var unopened: [UInt32] = []
+    var opened = Opened(payload: payload.extracting(first: first.range.lowerBound).array)
     for record in records {
       guard let group = record.group, let seal = seals.opening(of: group) else {
-        if let group = record.group { unopened.append(group) }
-        output.append(payload.extracting(record.range))
+        if let group = record.group { opened.unopened.append(group) }
+        opened.payload.append(payload.extracting(record.range))
         continue
       }
       var sealed = ByteReader(payload.extracting(record.body))
       let nonce = SealNonce(place: try sealed.littleEndian(), extra: try sealed.littleEndian())
-      let start = output.count
+      let start = opened.payload.count
       guard
         seal.open(
           try sealed.take(sealed.remaining), nonce, context: context(sequence, group),
-          appendingTo: &output)
+          appendingTo: &opened.payload)
       else {
-        throw MalformedBytes(at: record.range.lowerBound, FileSeal.forged.reason)
+        opened.forged.append(group)
+        opened.payload.append(payload.extracting(record.range))
+        continue
       }
-      try refuseOthers(Array(output[start...]), group)
+      try refuseOthers(Array(opened.payload[start...]), group)
     }
-    return (output, unopened)
+    return opened
   }
 
   /// Throws unless there is nothing in a record but what is of its group.

@@ -114,6 +114,11 @@ struct LogHeader: Sendable, Equatable {
       var tail = ByteReader(copy.extracting(last: 8))
       let body = copy.extracting(first: copyLength - 8)
       guard try tail.littleEndian(UInt64.self) == seededChecksum(magic, body) else { return nil }
+      // Counted from, and so bounded here.
+      let counters = [
+        header.base.rawValue, header.previousLength, header.firstSequence.rawValue,
+      ]
+      guard counters.allSatisfy({ $0 <= ManifestBounds.greatestCounter }) else { return nil }
     } catch {
       return nil
     }

@@ -39,6 +39,7 @@ enum ManifestChange: Sendable, Equatable {
     static let groups: UInt64 = 22
     static let addGroupSegment: UInt64 = 24
     static let addGroupValueFile: UInt64 = 26
+    static let groupsOfGeneration: UInt64 = 28
   }
 
   /// Appends `tag, length, body`.
@@ -89,7 +90,8 @@ enum ManifestChange: Sendable, Equatable {
       body.appendVarint(before.rawValue)
       for keyspace in keyspaces { body.appendVarint(UInt64(keyspace)) }
     case .groups(let groups):
-      tag = Tag.groups
+      tag = groups.generation == 0 ? Tag.groups : Tag.groupsOfGeneration
+      if groups.generation > 0 { body.appendVarint(groups.generation) }
       groups.encode(into: &body)
     }
     bytes.appendVarint(tag)
@@ -158,6 +160,9 @@ enum ManifestChange: Sendable, Equatable {
       return .dropKeyspaces(keyspaces, before: before)
     case Tag.groups:
       return .groups(try GroupList(&body))
+    case Tag.groupsOfGeneration:
+      let generation = try body.varint()
+      return .groups(try GroupList(&body, generation: generation))
     default:
       return nil
     }

@@ -120,9 +120,10 @@ struct ReadManifest {
       shards: Array(repeating: ShardState(), count: Int(shardCount)))
   }
 
-  private mutating func apply(
-    _ edit: ManifestEdits.Edit, _ keyring: Keyring?
-  ) throws(MalformedBytes) {
+  /// The changes of the edit that follows.
+  private func changes(
+    of edit: ManifestEdits.Edit
+  ) throws(MalformedBytes) -> [ManifestChange] {
     guard edit.ordinal == ordinal + 1 else {
       throw MalformedBytes(at: 0, "it is not the edit that should follow")
     }
@@ -131,22 +132,50 @@ struct ReadManifest {
     guard try reader.littleEndian(UInt64.self) == chain else {
       throw MalformedBytes(at: 0, "the edit does not continue the one before")
     }
-    for change in try ManifestChange.decodeAll(payload.extracting(droppingFirst: 8)) {
-      switch change {
-      case .groups: keyring?.groups.noteUse()
-      case .addSegment(let shard, let level, let run, var segment):
-        guard let bounds = segment.bounds else { break }
-        try bounds.open(&segment, by: keyring)
-        try state.apply(.addSegment(shard: shard, level: level, run: run, segment))
+    return try ManifestChange.decodeAll(payload.extracting(droppingFirst: 8))
+  }
+
+  /// Takes an edit in. False when keys of groups are not those that earlier edits were read with.
+  private mutating func apply(
+    _ edit: ManifestEdits.Edit, _ changes: [ManifestChange], _ keyring: Keyring?
+  ) throws(MalformedBytes) -> Bool {
+    for change in changes {
+      guard case .addSegment(let shard, let level, let run, var segment) = change,
+        let bounds = segment.bounds
+      else {
+        try state.apply(change)
         continue
-      default: break
       }
-      try state.apply(change)
+      guard try bounds.open(&segment, by: keyring) else { return false }
+      try state.apply(.addSegment(shard: shard, level: level, run: run, segment))
     }
     ordinal += 1
-    chain = seededChecksum(chain, payload)
+    chain = seededChecksum(chain, edit.payload.bytes)
     offset = UInt64(edit.offset + edit.length)
     if ordinal == 1 { snapshotLength = Int(offset) }
+    return true
+  }
+
+  /// Has the keys be here of groups that changes name, as far as they can be. False when keys went
+  /// that earlier changes were read with.
+  private static func readKeys(
+    for changes: [ManifestChange], _ keyring: Keyring?
+  ) throws(EngineError) -> Bool {
+    for case .groups(let list) in changes {
+      guard try keyring?.groups.read(for: list) ?? true else { return false }
+    }
+    return true
+  }
+
+  /// Does what may find bytes malformed, at `offset` of the file called `name` or behind it.
+  private static func checked<R>(
+    _ name: String, from offset: Int = 0, _ work: () throws(MalformedBytes) -> R
+  ) throws(EngineError) -> R {
+    do throws(MalformedBytes) {
+      return try work()
+    } catch {
+      throw EngineError(error, in: name, from: UInt64(offset))
+    }
   }
 
   /// Reads all of a manifest.
@@ -158,32 +187,40 @@ struct ReadManifest {
       throw .corrupt(file: name, offset: 0, reason: "it is too long for a manifest")
     }
     let bytes = try file.read(at: 0, count: size)
-    do throws(MalformedBytes) {
-      return try replay(try ManifestEdits(bytes, of: superblock, keyring), superblock)
-    } catch {
-      throw EngineError(error, in: name)
+    let edits = try checked(name) { () throws(MalformedBytes) in
+      try ManifestEdits(bytes, of: superblock, keyring)
+    }
+    // Each time round there are keys of fewer groups, and there are 32 at most.
+    while true {
+      if let read = try replay(edits, superblock) { return read }
     }
   }
 
+  /// What the edits add up to; nil when it is to be done once more, because a later one has shown
+  /// that keys which are here are not those that are needed.
   private static func replay(
-    _ edits: consuming ManifestEdits, _ superblock: Superblock
-  ) throws(MalformedBytes) -> ReadManifest {
+    _ edits: ManifestEdits, _ superblock: Superblock
+  ) throws(EngineError) -> ReadManifest? {
+    let name = superblock.manifest.manifestName
     var edits = edits
     var read = ReadManifest(edits.header, shardCount: superblock.shardCount)
-    while let edit = try edits.next() {
-      do throws(MalformedBytes) {
-        try read.apply(edit, edits.keyring)
-      } catch {
-        var error = error
-        error.offset += edit.offset
-        throw error
+    while let edit = try checked(name, { () throws(MalformedBytes) in try edits.next() }) {
+      let changes = try checked(name, from: edit.offset) { () throws(MalformedBytes) in
+        try read.changes(of: edit)
       }
+      guard try readKeys(for: changes, edits.keyring) else { return nil }
+      let isTaken = try checked(name, from: edit.offset) { () throws(MalformedBytes) in
+        try read.apply(edit, changes, edits.keyring)
+      }
+      guard isTaken else { return nil }
     }
     guard read.ordinal > 0 else {
-      throw MalformedBytes(at: edits.offset, "its first edit cannot be read")
+      throw .corrupt(
+        file: name, offset: UInt64(edits.offset), reason: "its first edit cannot be read")
     }
     if let claim = edits.furthestClaim, claim > read.offset {
-      throw MalformedBytes(at: edits.offset, "a synced edit is damaged")
+      throw .corrupt(
+        file: name, offset: UInt64(edits.offset), reason: "a synced edit is damaged")
     }
     read.hasTornTail = !edits.endsBlank
     return read
@@ -195,22 +232,42 @@ struct ReadManifest {
     _ superblock: Superblock, directory: any Directory
   ) -> ManifestState? {
     guard let edits = try? edits(superblock, directory: directory) else { return nil }
-    // An edit that is refused may have changed the state in part: then the same once more without.
-    var read = readable(edits, UInt64.max, superblock.shardCount)
-    if !read.isWhole { read = readable(edits, read.manifest.ordinal, superblock.shardCount) }
-    return read.manifest.ordinal > 0 ? read.manifest.state : nil
+    var count = UInt64.max
+    while true {
+      let (read, end) = readable(edits, count, superblock.shardCount)
+      switch end {
+      case .last: return read.ordinal > 0 ? read.state : nil
+      // It may have changed the state in part: then the same once more without.
+      case .refused: count = read.ordinal
+      case .otherKeys: continue
+      }
+    }
   }
 
-  /// What the first edits, at most `count`, add up to, and whether none that was read is refused.
+  /// Why no further edit was read.
+  private enum End {
+    case last
+    case refused
+    /// It is to be done once more, with fewer keys.
+    case otherKeys
+  }
+
+  /// What the first edits, at most `count`, add up to.
   private static func readable(
     _ edits: ManifestEdits, _ count: UInt64, _ shardCount: UInt32
-  ) -> (manifest: ReadManifest, isWhole: Bool) {
+  ) -> (manifest: ReadManifest, end: End) {
     var edits = edits
     var read = ReadManifest(edits.header, shardCount: shardCount)
     while read.ordinal < count, let edit = try? edits.next() {
-      guard (try? read.apply(edit, edits.keyring)) != nil else { return (read, false) }
+      guard let changes = try? read.changes(of: edit) else { return (read, .refused) }
+      // Keys that cannot be read are keys that are not here, to who reads what can be.
+      if (try? readKeys(for: changes, edits.keyring)) == false { return (read, .otherKeys) }
+      guard let isTaken = try? read.apply(edit, changes, edits.keyring) else {
+        return (read, .refused)
+      }
+      if !isTaken { return (read, .otherKeys) }
     }
-    return (read, true)
+    return (read, .last)
   }
 
   /// The edits of a manifest, of however long a file the beginning.

@@ -93,6 +93,7 @@ extension ManifestState {
       history?.logs.append(log)
     case .flushed(let shard, let through):
       try check(shard)
+      try check(counter: through.rawValue)
       shards[shard].flushedThrough = through
     case .addSegment(let shard, let level, let run, let segment):
       try check(shard)

@@ -138,7 +138,10 @@ struct ShardState: Sendable, Equatable {
     guard !segment.maxKey.lexicographicallyPrecedes(segment.minKey) else {
       throw MalformedBytes(at: 0, "segment \(segment.number.rawValue) ends before it begins")
     }
-    guard segment.amounts.allSatisfy({ $0 <= ManifestBounds.largestAmount }) else {
+    guard segment.amounts.allSatisfy({ $0 <= ManifestBounds.largestAmount }),
+      max(segment.minSequence.rawValue, segment.maxSequence.rawValue)
+        <= ManifestBounds.greatestCounter
+    else {
       throw MalformedBytes(
         at: 0, "segment \(segment.number.rawValue) counts more than there can be")
     }

@@ -231,7 +231,9 @@ struct Superblock: Sendable, Equatable {
         reason: foundMajor == major
           ? names(of: unknown, or: readOnly) : "format \(foundMajor)")
     }
-    guard (1...1024).contains(found.shardCount) else { return nil }
+    guard (1...1024).contains(found.shardCount), found.epoch <= ManifestBounds.greatestCounter,
+      found.manifest.isPossible
+    else { return nil }
     return found
   }
 

@@ -106,7 +106,16 @@ struct LogRewriter {
 
   var offset: UInt64 { written + UInt64(bytes.count) }
 
+  /// Adds a commit.
+  ///
+  /// - Throws: `.locked` where it would lose a part whose key is not here.
   mutating func append(_ commit: RecoveredCommit) throws(EngineError) {
+    if let groups = seal?.groups, let group = commit.unopened.first(where: groups.mayOpenLater) {
+      throw .locked(
+        path: file.name,
+        reason: "commit \(commit.sequence.rawValue) has a part of group \(group), whose key is not"
+          + " here")
+    }
     FrameBuilder.append(
       commit.bytes.bytes.extracting(commit.payload), checksum: commit.checksum,
       operations: commit.operations, isKeyed: commit.isKeyed,

@@ -13,6 +13,8 @@ struct RecoveredCommit: Sendable {
   var isKeyed = false
   /// Those of them whose keys are not here: their operations are not among the others.
   var unopened: [UInt32] = []
+  /// Those of them that keys which are here do not open.
+  var forged: [UInt32] = []
 
   var point: CommitPoint { CommitPoint(sequence: sequence, time: time) }
 }
@@ -28,13 +30,18 @@ extension RecoveredCommit {
   }
 
   /// Puts what is sealed under keys of groups in its place; all frames of the commit are in it.
-  mutating func openGroups(by seal: FileSeal?) throws(MalformedBytes) {
+  ///
+  /// - Throws: when a part is malformed, or, unless `takesForged`, was not sealed for the commit.
+  mutating func openGroups(
+    by seal: FileSeal?, takesForged: Bool = false
+  ) throws(MalformedBytes) {
     guard let groups = seal?.groups, groups.mayBeUsed else { return }
     let opened = try GroupRecords.open(bytes.bytes.extracting(payload), sequence, by: groups)
     guard let opened else { return }
+    guard takesForged || opened.forged.isEmpty else { throw FileSeal.forged }
     (bytes, payload) = (opened.payload, 0..<opened.payload.count)
     checksum = crc32c(bytes.bytes)
-    (isKeyed, unopened) = (true, opened.unopened)
+    (isKeyed, unopened, forged) = (true, opened.unopened + opened.forged, opened.forged)
   }
 }
 
@@ -51,9 +58,9 @@ struct CommitPieces: Sendable {
 
   /// The commit that ends with `frame`.
   ///
-  /// - Throws: when a part of a group was not sealed for it.
+  /// - Throws: when a part of a group was not sealed for it, unless `takesForged`.
   mutating func join(
-    with frame: FrameReader.Frame, of frames: FrameReader
+    with frame: FrameReader.Frame, of frames: FrameReader, takesForged: Bool = false
   ) throws(MalformedBytes) -> RecoveredCommit {
     var commit = RecoveredCommit(frame, in: frames.bytes)
     if start != nil {
@@ -62,16 +69,17 @@ struct CommitPieces: Sendable {
       commit.checksum = crc32c(commit.bytes.bytes)
       self = CommitPieces()
     }
-    try commit.openGroups(by: frames.seal)
+    try commit.openGroups(by: frames.seal, takesForged: takesForged)
     return commit
   }
 
   /// The same, read from the file called `name`.
   mutating func join(
-    with frame: FrameReader.Frame, of frames: FrameReader, in name: String
+    with frame: FrameReader.Frame, of frames: FrameReader, takesForged: Bool = false,
+    in name: String
   ) throws(EngineError) -> RecoveredCommit {
     do throws(MalformedBytes) {
-      return try join(with: frame, of: frames)
+      return try join(with: frame, of: frames, takesForged: takesForged)
     } catch {
       throw .corrupt(
         file: name, offset: frames.fileOffset(of: frame.offset),

@@ -61,6 +61,9 @@ struct Recovery {
   private(set) var headless: [FileNumber] = []
   /// Logs of which nothing could be read, and that are not blank.
   private(set) var unread: [FileNumber] = []
+  /// Whether it has shown that the key of a group is another one. Then rows of the group that were
+  /// read before count no more, and neither do its files: all is to be read once more.
+  private(set) var hasLockedOut = false
 
   /// Where the first frame that cannot be read stands.
   private struct Tear {
@@ -283,7 +286,7 @@ struct Recovery {
     case .part:
       pieces.add(frame, of: frames)
     case .commit, .lastPart:
-      let commit = try pieces.join(with: frame, of: frames, in: name)
+      let commit = try pieces.join(with: frame, of: frames, takesForged: true, in: name)
       try refuseLocked(commit)
       do throws(MalformedBytes) {
         try rows.insert(commit, log: last)
@@ -297,13 +300,27 @@ struct Recovery {
     }
   }
 
-  /// Throws when rows of a group that there is cannot be read: a flush would take them for none.
-  private func refuseLocked(_ commit: RecoveredCommit) throws(EngineError) {
-    guard let group = commit.unopened.first(where: manifest.groups.live.contains) else { return }
-    let absence = directory.keyring?.groups.absence(of: group) ?? "the database has no keys"
-    throw .locked(
-      path: directory.path,
-      reason: "commits are sealed with a key that is not here: \(absence)")
+  /// Throws when rows of a group that there is cannot be read, because its key is not here or is
+  /// another one: a flush would take them for none. Where they are in segments, too, nothing is lost,
+  /// and the group is locked out.
+  private mutating func refuseLocked(_ commit: RecoveredCommit) throws(EngineError) {
+    for group in commit.unopened where manifest.groups.live.contains(group) {
+      guard let keys = directory.keyring?.groups else { continue }
+      if commit.forged.contains(group) {
+        let number = commit.sequence.rawValue
+        hasLockedOut =
+          keys.lockOut(group, because: "commit \(number) was sealed with another key")
+          || hasLockedOut
+      }
+      let isFlushed =
+        manifest.shards[Int(group) % manifest.shards.count].flushedThrough >= commit.sequence
+      guard keys.isLockedOut(group), isFlushed else {
+        throw .locked(
+          path: directory.path,
+          reason: "commits that are only in logs are sealed with a key that is not here:"
+            + " \(keys.absence(of: group) ?? "there is none of group \(group)")")
+      }
+    }
   }
 
   /// Throws when a later frame, or the mark, vouches for bytes at the tear.

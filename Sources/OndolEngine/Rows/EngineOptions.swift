@@ -18,6 +18,9 @@ package struct EngineOptions: Sendable {
   /// Bytes of zeros in the first log that is written ahead of its use; later ones have more, up to
   /// `logSize`.
   package var firstPrewrittenSize = 1 << 20
+  /// File numbers that may be given out while a change of keys is written down, before the first
+  /// that belongs to the new key.
+  package var keyChangeMargin: UInt64 = 1 << 16
   /// Bytes kept back on the device for what frees space when there is no other: what memtables
   /// hold, for their flushes, and no more than twice the log.
   var reserveSize: Int { min(max(4 * memtableSize, 2 * largestMemtableSize), 2 * logSize) }

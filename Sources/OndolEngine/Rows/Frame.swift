@@ -94,7 +94,9 @@ struct FrameHeader: Sendable, Equatable {
       let payloadChecksum: UInt32 = try reader.littleEndian()
       let reserved: UInt32 = try reader.littleEndian()
       let checksum: UInt64 = try reader.littleEndian()
-      guard raw == stored, flags == 1 || reserved == 0 else { return nil }
+      guard raw == stored, flags == 1 || reserved == 0,
+        sequence <= ManifestBounds.greatestCounter, synced <= ManifestBounds.greatestCounter
+      else { return nil }
       if let salt {
         let seed = contextSeed(salt: salt, offset: offset)
         guard checksum == seededChecksum(seed, bytes.extracting(first: 48)) else { return nil }

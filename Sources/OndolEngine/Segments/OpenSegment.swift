@@ -23,6 +23,7 @@ final class OpenSegment: Sendable {
   /// Where it is when it is kept whole, and whether it was loaded.
   private let wholeFilter: (reader: SegmentFileReader, section: SegmentSection)?
   private let isFilterLoaded = Guarded(false)
+  private let filterUnit: SealedUnit
   /// How much oftener a block was read for a key that is not there than for one that is, of late.
   private let searchesInVain = Atomic(0)
 
@@ -38,6 +39,7 @@ final class OpenSegment: Sendable {
     try Self.check(footer, reader, metadata, identity, shard)
     try reader.check(footer, isSealed: seal != nil)
     self.seal = seal
+    filterUnit = footer.filterUnit
     let sections = try reader.sections(footer)
     let top = try reader.indexTop(sections, footer, seal)
     var numbers = [UInt32(top.rowCount)]
@@ -55,7 +57,8 @@ final class OpenSegment: Sendable {
         } else {
           let bytes = try reader.bytes(ofFilter: section, salt: footer.salt)
           filterParts = FilterParts(
-            bytes.bytes, at: section.offset, salt: footer.salt, seal: seal)
+            bytes.bytes, at: section.offset, salt: footer.salt, seal: seal,
+            as: footer.filterUnit)
           filter = FilterBits(linesInParts: lineCount)
           wholeFilter = nil
         }
@@ -137,7 +140,8 @@ final class OpenSegment: Sendable {
       var bytes = try reader.bytes(ofFilter: section, salt: salt)
       if let seal {
         do throws(MalformedBytes) {
-          bytes = try FilterParts.opened(bytes.bytes, at: section.offset, by: seal)
+          bytes = try FilterParts.opened(
+            bytes.bytes, as: filterUnit, at: section.offset, by: seal)
         } catch {
           throw errors.corrupt(error, from: section.offset)
         }

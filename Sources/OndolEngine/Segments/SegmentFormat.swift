@@ -123,9 +123,13 @@ struct SegmentFooter: Equatable {
   var sectionTableChecksum: UInt64
   /// Whether blocks and sections are sealed.
   var isSealed = false
+  /// What pages of the filter are sealed as: as other sections in files of older versions.
+  var filterUnit = SealedUnit.filter
 
   /// A feature one must know: nothing of the rows can be read without the key.
   static let encryption: UInt64 = 1
+  /// Another: pages of the filter are sealed as such.
+  static let filterApart: UInt64 = 2
 
   func encode(at offset: UInt64) -> (bytes: [UInt8], checksum: UInt64) {
     let kind = DataFileHeader.Kind.segment
@@ -133,7 +137,8 @@ struct SegmentFooter: Equatable {
     bytes.appendLittleEndian(kind.major)
     bytes.appendLittleEndian(kind.minor)
     bytes.appendLittleEndian(UInt32(SegmentFormat.footerLength))
-    bytes.appendLittleEndian(isSealed ? Self.encryption : 0)
+    bytes.appendLittleEndian(
+      isSealed ? Self.encryption | (filterUnit == .filter ? Self.filterApart : 0) : 0)
     for field in [compatibleFeatures, number.rawValue, salt, identity.low, identity.high] {
       bytes.appendLittleEndian(field)
     }

@@ -53,25 +53,33 @@ extension SealedBounds {
       .seal(&bytes, from: 0, SealNonce(place: 0, extra: 0), context: [])
   }
 
-  /// Has the segment know its keys where the group's key is here.
+  /// Has the segment know its keys where the group's key is here. False when that does not open
+  /// them, and so is not the one that the segment was written with: from then on the group is one
+  /// whose key is not here.
   ///
-  /// - Throws: when they were not sealed for it, or are not the group's.
-  func open(_ segment: inout SegmentMetadata, by keyring: Keyring?) throws(MalformedBytes) {
-    guard
-      let seal = keyring?.groupSeal(
+  /// - Throws: when they are not the group's.
+  func open(
+    _ segment: inout SegmentMetadata, by keyring: Keyring?
+  ) throws(MalformedBytes) -> Bool {
+    guard let keyring,
+      let seal = keyring.groupSeal(
         .bounds, number: segment.number, salt: segment.salt, of: group)
-    else { return }
+    else { return true }
     var opened: [UInt8] = []
     guard
       seal.open(
         bytes.bytes, SealNonce(place: 0, extra: 0), context: [], appendingTo: &opened)
-    else { throw FileSeal.forged }
+    else {
+      return !keyring.groups.lockOut(
+        group, because: "segment \(segment.number.rawValue) was written with another key")
+    }
     var reader = ByteReader(opened.bytes)
     segment.minKey = try reader.lengthPrefixed().array
     segment.maxKey = try reader.take(reader.remaining).array
     guard KeyedGroups.group(of: segment.minKey.bytes) == group,
       KeyedGroups.group(of: segment.maxKey.bytes) == group
     else { throw MalformedBytes(at: 0, "segment \(segment.number.rawValue) is not its group's") }
+    return true
   }
 }
 

@@ -38,7 +38,8 @@ extension SegmentFooter {
     guard fields.major <= kind.major else {
       throw .needsNewerVersion(file: errors.file, reason: "format version \(fields.major)")
     }
-    let unknown = fields.incompatibleFeatures & ~SegmentFooter.encryption
+    let known = SegmentFooter.encryption | SegmentFooter.filterApart
+    let unknown = fields.incompatibleFeatures & ~known
     guard unknown == 0 else {
       throw .needsNewerVersion(
         file: errors.file, reason: "features 0x\(String(unknown, radix: 16))")
@@ -84,6 +85,8 @@ extension SegmentFooter {
         sectionTableOffset: try reader.littleEndian(), sectionCount: try reader.littleEndian(),
         sectionTableChecksum: 0)
       footer.isSealed = incompatibleFeatures & SegmentFooter.encryption != 0
+      let isApart = incompatibleFeatures & SegmentFooter.filterApart != 0
+      footer.filterUnit = footer.isSealed && !isApart ? .section : .filter
       let secondReserved: UInt32 = try reader.littleEndian()
       footer.sectionTableChecksum = try reader.littleEndian()
       var reserved = firstReserved | secondReserved

@@ -181,7 +181,7 @@ final class SegmentWriter {
     var bytes = bytes
     if let seal {
       if kind == .filter {
-        bytes = FilterParts.sealed(bytes, at: offset, by: seal)
+        bytes = FilterParts.sealed(bytes, as: .filter, at: offset, by: seal)
       } else {
         seal.seal(&bytes, from: 0, .section, at: offset)
       }

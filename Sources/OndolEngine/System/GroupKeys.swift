@@ -1,39 +1,35 @@
-// The keys of keyed groups, as an open database has them. Read from `KEYS` when one is first asked
-// for, so that a database without such groups never looks for the file.
+// The keys of keyed groups, as an open database has them: read from `KEYS` when the manifest says
+// that there are, or were, groups, so that a database without any never looks for the file.
 //
-// A group has a key for each stretch of file numbers, as the database itself has: exchanging the
-// database's key gives groups others, too. What begins at a number is written down before any file
-// has that number. A key that was erased stays in memory until the database is closed, for readers
-// of snapshots that have rows of the group.
+// `KEYS` is part of what the manifest says to be true. The manifest names the least generation of
+// it that will do. Who finds less, or nothing that is sound, has no key at all, and never writes:
+// what he would write would take the place of keys that may come back. A read that fails is an
+// error, which whoever opens the database gets, and says nothing of what the file has.
+//
+// A change is made to a value (GroupKeySet), written, read back, and only then in memory. A key that
+// was erased stays in memory until the database is closed, for readers of snapshots that have rows
+// of the group.
 
 /// The keys of a database's groups.
 final class GroupKeys: Sendable {
-  private struct Era: Sendable {
-    var first: FileNumber
-    var key: any MasterKey
-
-    /// Whether there may be files with the key, where none has the number `next` or a greater one.
-    func mayHaveFiles(before next: FileNumber) -> Bool { first < next || first == .zero }
-  }
-
-  private struct Entry: Sendable {
-    var naming: any MasterKey
-    var eras: [Era]
-  }
-
   private struct State: Sendable {
     /// The database's keys that entries may be sealed with, the newest first.
     var masters: [any MasterKey]
     var directory: (any Directory)?
-    var isLoaded = false
-    var entries: [UInt32: Entry] = [:]
-    /// What the file says, as it stands there: also of keys that cannot be opened.
-    var written: [UInt32: GroupKeysFile.Entry] = [:]
-    var generation: UInt64 = 0
-    /// Why keys that should be in the file are not here.
-    var problem: String?
+    /// Whether the file was read, or found not to be there.
+    var isRead = false
+    /// Whether there is a file.
+    var isThere = false
+    /// What the file says; nil where it says nothing that will do.
+    var set: GroupKeySet?
     /// The file is to be written again: its copies differ, or it is sealed with an older key.
     var isStale = false
+    /// Why keys that should be in the file are not here.
+    var problem: String?
+    /// Groups that have files which no key opens, and what shows it.
+    var lockedOut: [UInt32: String] = [:]
+    /// What files are opened with: what is in the set, and what was before.
+    var known: [UInt32: GroupKeySet.Entry] = [:]
     /// The groups, as the manifest was last seen to say.
     var list = GroupList()
     /// There has been a keyed group.
@@ -56,17 +52,65 @@ final class GroupKeys: Sendable {
   }
 
   /// Has `KEYS` be read again where it is next needed: somebody else writes it.
-  func lookAgain() { state.withLock { $0.isLoaded = false } }
+  func lookAgain() {
+    state.withLock { state in
+      state.isRead = false
+      state.lockedOut = [:]
+    }
+  }
 
   /// Takes keys over that an earlier ring of the database has read, for who still reads files of
   /// theirs.
   func inherit(_ earlier: GroupKeys) {
-    let known = earlier.state.withLock { $0.entries }
-    state.withLock { $0.entries.merge(known) { mine, _ in mine } }
+    let known = earlier.state.withLock { $0.known }
+    state.withLock { state in
+      state.known.merge(known) { mine, earlier in earlier.followed(by: mine) }
+    }
   }
 
-  /// Takes note that there are, or were, keyed groups.
-  func noteUse() { state.withLock { $0.isUsed = true } }
+  /// Reads `KEYS`, unless that was done, for a manifest with these groups. False when keys went
+  /// that were here, because the manifest wants newer ones: what was opened with them counts no
+  /// more.
+  ///
+  /// - Throws: when it cannot be read. Then nothing is known, and the next call tries again.
+  func read(for list: GroupList) throws(EngineError) -> Bool {
+    let (isRead, directory, masters) = state.withLock { state in
+      state.isUsed = true
+      return (state.isRead, state.directory, state.masters)
+    }
+    if !isRead, let directory {
+      let found = try GroupKeysFile.read(
+        in: directory, of: identity, needed: list.generation, vouchedForBy: masters)
+      state.withLock { state in
+        (state.isRead, state.isThere) = (true, found.isThere)
+        (state.problem, state.isStale) = (found.problem, found.isStale)
+        take(found.newest.map { GroupKeySet($0, openedWith: masters) }, &state)
+      }
+      return true
+    }
+    return state.withLock { state in
+      guard let set = state.set, set.generation < list.generation else { return true }
+      state.problem = GroupKeysFile.isOlder(set.generation, than: list.generation)
+      state.set = nil
+      state.known = [:]
+      return false
+    }
+  }
+
+  /// Goes by what the file says.
+  private func take(_ set: GroupKeySet?, _ state: inout State) {
+    state.set = set
+    guard let set else { return }
+    if set.isOfOlderKey { state.isStale = true }
+    if !set.unopened.isEmpty {
+      state.problem = "a key in \(GroupKeysFile.name) was sealed with another key"
+    }
+    for (group, entry) in set.entries {
+      state.known[group] = state.known[group]?.followed(by: entry) ?? entry
+    }
+  }
+
+  // MARK: - The groups
 
   /// The groups that there are, as far as is known.
   var list: GroupList { state.withLock { $0.list } }
@@ -84,85 +128,45 @@ final class GroupKeys: Sendable {
     }
   }
 
+  /// Takes note of a file of the group that its key does not open. From then on the group is one
+  /// whose key is not here: what can be read is not all there is, and nobody must merge it. False
+  /// when that is known, or the key is not here anyway.
+  func lockOut(_ group: UInt32, because reason: String) -> Bool {
+    state.withLock { state in
+      guard state.known[group] != nil, state.lockedOut[group] == nil else { return false }
+      state.lockedOut[group] = reason
+      return true
+    }
+  }
+
+  /// Whether files of the group have shown that its key is another one.
+  func isLockedOut(_ group: UInt32) -> Bool { state.withLock { $0.lockedOut[group] != nil } }
+
+  /// Groups that have files which their keys do not open, and what shows it.
+  var lockedOut: [UInt32: String] { state.withLock { $0.lockedOut } }
+
   /// Whether commits may have bytes of keyed groups.
   var isUsed: Bool { state.withLock { $0.isUsed } }
-
-  /// What the key of one group is sealed for.
-  private static func context(_ identity: [UInt8], _ group: UInt32, _ first: UInt64) -> [UInt8] {
-    var context = identity
-    context.appendLittleEndian(group)
-    context.appendLittleEndian(first)
-    return context
-  }
-
-  private static let naming = UInt64.max
-
-  private static func load(_ state: inout State, _ identity: [UInt8]) {
-    guard !state.isLoaded, let directory = state.directory else { return }
-    state.isLoaded = true
-    (state.problem, state.isStale) = (nil, false)
-    do throws(EngineError) {
-      guard try directory.list().contains(GroupKeysFile.name) else {
-        state.problem = "the file \(GroupKeysFile.name) is not here"
-        return
-      }
-      let file = try directory.open(GroupKeysFile.name, access: .readOnly)
-      guard let (found, isWhole) = try GroupKeysFile.read(from: file, of: identity) else {
-        state.problem = "the file \(GroupKeysFile.name) is damaged"
-        return
-      }
-      state.isStale = !isWhole
-      state.generation = found.generation
-      state.written = [:]
-      for entry in found.entries { take(entry, &state, identity) }
-    } catch {
-      state.problem = error.description
-    }
-  }
-
-  private static func take(
-    _ entry: GroupKeysFile.Entry, _ state: inout State, _ identity: [UInt8]
-  ) {
-    let masters = state.masters
-    var isOlder = false
-    func open(_ wrapped: [UInt8], _ first: UInt64) -> (any MasterKey)? {
-      let context = Self.context(identity, entry.group, first)
-      for (index, master) in masters.enumerated() {
-        guard let key = master.unwrap(wrapped, for: context) else { continue }
-        if index > 0 { isOlder = true }
-        return key
-      }
-      return nil
-    }
-    state.written[entry.group] = entry
-    let eras = entry.eras.compactMap { era in
-      open(era.key, era.first.rawValue).map { Era(first: era.first, key: $0) }
-    }
-    guard let naming = open(entry.naming, Self.naming), eras.count == entry.eras.count else {
-      state.problem = "a key in \(GroupKeysFile.name) was sealed with another key"
-      return
-    }
-    state.entries[entry.group] = Entry(naming: naming, eras: eras)
-    if isOlder { state.isStale = true }
-  }
 
   // MARK: - Asking
 
   /// The key of a group for the file with this number; nil where it is not here.
   func key(of group: UInt32, file number: FileNumber) -> (any MasterKey)? {
-    entry(of: group)?.eras.last { $0.first <= number }?.key
+    entry(of: group)?.key(of: number)
   }
 
   /// The key that names of a group are made with; nil where it is not here.
   func namingKey(of group: UInt32) -> (any MasterKey)? { entry(of: group)?.naming }
 
+  private func entry(of group: UInt32) -> GroupKeySet.Entry? {
+    state.withLock { $0.lockedOut[group] == nil ? $0.known[group] : nil }
+  }
+
   /// The groups that there are, and whether the key of each is here.
   var live: [UInt32: Bool] {
     state.withLock { state in
-      guard !state.list.live.isEmpty else { return [:] }
-      Self.load(&state, identity)
-      let entries = state.entries
-      return Dictionary(uniqueKeysWithValues: state.list.live.map { ($0, entries[$0] != nil) })
+      Dictionary(
+        uniqueKeysWithValues: state.list.live.map { ($0, Self.absence(of: $0, state) == nil) })
     }
   }
 
@@ -170,133 +174,97 @@ final class GroupKeys: Sendable {
   func hasKey(of group: UInt32) -> Bool? {
     state.withLock { state in
       guard state.list.live.contains(group) else { return nil }
-      Self.load(&state, identity)
-      return state.entries[group] != nil
+      return Self.absence(of: group, state) == nil
     }
   }
 
   /// Why the key of a group is not here; nil where it is.
-  func absence(of group: UInt32) -> String? {
-    state.withLock { state in
-      Self.load(&state, identity)
-      guard state.entries[group] == nil else { return nil }
-      return state.problem ?? "there is none of group \(group)"
-    }
-  }
+  func absence(of group: UInt32) -> String? { state.withLock { Self.absence(of: group, $0) } }
 
-  private func entry(of group: UInt32) -> Entry? {
-    state.withLock { state in
-      Self.load(&state, identity)
-      return state.entries[group]
-    }
+  private static func absence(of group: UInt32, _ state: State) -> String? {
+    if let reason = state.lockedOut[group] { return reason }
+    if state.set?.entries[group] != nil { return nil }
+    return state.problem ?? "there is none of group \(group)"
   }
 
   // MARK: - Changing
 
-  /// Whether the file has keys of groups other than those that there are, or must be written again.
-  func needsWriting(for live: [UInt32]) -> Bool {
-    state.withLock { state in
-      guard state.isUsed || !live.isEmpty else { return false }
-      Self.load(&state, identity)
-      return state.isStale || !Set(state.written.keys).isSubset(of: live)
-    }
-  }
-
-  /// Makes the keys of a new group. They count once they are written.
-  func add(_ group: UInt32) {
-    state.withLock { state in
-      Self.load(&state, identity)
-      guard let master = state.masters.first else { return }
-      state.entries[group] = Entry(
-        naming: master.makeOther(), eras: [Era(first: .zero, key: master.makeOther())])
-      state.isUsed = true
-    }
-  }
-
-  /// Whether groups can be given other keys. Attempts that came to no end leave one each, where
-  /// files have been made with it since.
-  func hasRoomForEra(behind next: FileNumber, for live: [UInt32]) -> Bool {
-    state.withLock { state in
-      Self.load(&state, identity)
-      return live.allSatisfy { group in
-        let eras = state.entries[group]?.eras ?? []
-        return eras.count { $0.mayHaveFiles(before: next) } < GroupKeysFile.mostEras
-      }
-    }
-  }
-
-  /// Gives the groups that there are other keys for files from `border` on.
+  /// The keys of the groups that there are, changed: to be written.
   ///
-  /// - Parameter next: no file has this number or a greater one. Stretches that an attempt before
-  ///   has begun there are of no use.
-  func beginEra(at border: FileNumber, behind next: FileNumber, for live: [UInt32]) {
+  /// - Parameter live: the groups that there are, without those that are made.
+  /// - Throws: `.invalid` where keys that there should be are not here.
+  func changed(
+    for live: [UInt32], _ change: (inout GroupKeySet, any MasterKey) -> Void
+  ) throws(EngineError) -> GroupKeySet {
+    let (set, master, problem, generation) = state.withLock { state in
+      (state.set, state.masters.first, state.problem, state.list.generation)
+    }
+    guard let master, set != nil || live.isEmpty else {
+      throw .invalid(
+        reason: "keys of collections are not here: \(problem ?? "the database has none")")
+    }
+    var next = try (set ?? GroupKeySet(generation: generation)).next()
+    next.keep(live)
+    change(&next, master)
+    return next
+  }
+
+  /// What is to be written because the file has keys of groups other than those that there are, or
+  /// must be written again; nil where nothing is, or nothing can be.
+  func correction(for live: [UInt32]) throws(EngineError) -> GroupKeySet? {
+    let isNeeded = state.withLock { state in
+      guard state.isUsed || !live.isEmpty else { return false }
+      guard let set = state.set else { return state.isThere && live.isEmpty }
+      return state.isStale || !set.groups.isSubset(of: live)
+    }
+    return isNeeded ? try changed(for: live) { _, _ in } : nil
+  }
+
+  /// Why the file may have keys of groups other than those that there are, and cannot be written;
+  /// nil where it has none, or can be.
+  func obstacle(for live: [UInt32]) -> String? {
     state.withLock { state in
-      Self.load(&state, identity)
-      guard let master = state.masters.first else { return }
-      for group in live {
-        state.entries[group]?.eras.removeAll { !$0.mayHaveFiles(before: next) }
-        state.entries[group]?.eras.append(Era(first: border, key: master.makeOther()))
-      }
+      state.set == nil && state.isThere && !live.isEmpty ? state.problem : nil
     }
   }
 
-  /// Forgets what was for files before `border`.
-  func finishEras(before border: FileNumber) {
-    state.withLock { state in
-      for group in state.entries.keys {
-        guard let last = state.entries[group]?.eras.last(where: { $0.first <= border }) else {
-          continue
-        }
-        var eras = state.entries[group]?.eras.filter { $0.first > border } ?? []
-        eras.insert(Era(first: .zero, key: last.key), at: 0)
-        state.entries[group]?.eras = eras
-      }
-    }
+  /// Whether groups can be given other keys.
+  func hasRoomForEra(behind next: FileNumber) -> Bool {
+    state.withLock { $0.set?.hasRoomForEra(behind: next) ?? true }
   }
 
   /// Has entries be sealed with the first of these from now on.
-  func use(_ masters: [any MasterKey]) { state.withLock { $0.masters = masters } }
-
-  /// What `KEYS` is to say: the keys of these groups and no others.
-  func file(for live: [UInt32], generation: UInt64? = nil) -> GroupKeysFile? {
+  func use(_ masters: [any MasterKey]) {
     state.withLock { state in
-      Self.load(&state, identity)
-      guard let master = state.masters.first else { return nil }
-      var file = GroupKeysFile(
-        generation: generation ?? state.generation + 1, identity: identity, entries: [])
-      for group in live.sorted() {
-        guard let entry = state.entries[group] else {
-          if let unopened = state.written[group] { file.entries.append(unopened) }
-          continue
-        }
-        func wrap(_ key: any MasterKey, _ first: UInt64) -> [UInt8] {
-          master.wrap(key, for: Self.context(identity, group, first))
-        }
-        file.entries.append(
-          GroupKeysFile.Entry(
-            group: group, naming: wrap(entry.naming, Self.naming),
-            eras: entry.eras.map { era in
-              GroupKeysFile.Era(first: era.first, key: wrap(era.key, era.first.rawValue))
-            }))
-      }
-      return file
+      state.masters = masters
+      if let set = state.set, !set.groups.isEmpty { state.isStale = true }
     }
   }
 
-  /// Writes the keys of these groups and no others to `KEYS`, and has them be on the device.
-  func write(_ live: [UInt32], in directory: any Directory) throws(EngineError) {
-    guard let file = file(for: live) else { return }
-    let isThere = try directory.list().contains(GroupKeysFile.name)
-    let target =
-      isThere
-      ? try directory.open(GroupKeysFile.name, access: .readWrite)
-      : try directory.create(GroupKeysFile.name)
-    try file.write(to: target)
-    if !isThere { try directory.sync() }
+  /// The file that says this; nil where the database has no key.
+  func file(_ set: GroupKeySet) -> GroupKeysFile? {
+    state.withLock { $0.masters.first }.map { set.file(of: identity, by: $0) }
+  }
+
+  /// The file with the keys of these groups, for a copy of the database; nil where they are not
+  /// here.
+  func copy(for groups: [UInt32]) -> GroupKeysFile? {
+    guard var set = state.withLock({ $0.set }) else { return nil }
+    set.keep(groups)
+    return file(set)
+  }
+
+  /// Writes keys to `KEYS`, has them be on the device, reads them back, and goes by them.
+  ///
+  /// - Throws: what passes where nothing was written yet; else `.poisoned`, since nobody knows what
+  ///   the file has.
+  func write(_ set: GroupKeySet, in directory: any Directory) throws(EngineError) {
+    guard let file = file(set) else { return }
+    try file.write(in: directory)
     state.withLock { state in
-      state.generation = file.generation
-      state.written = Dictionary(uniqueKeysWithValues: file.entries.map { ($0.group, $0) })
-      (state.isStale, state.problem, state.isLoaded) = (false, nil, true)
+      (state.isRead, state.isThere) = (true, true)
+      (state.isStale, state.problem) = (false, nil)
+      take(set, &state)
     }
   }
 }

@@ -1,20 +1,23 @@
 // The file `KEYS`: the keys of keyed groups, each sealed with the database's. Apart from all other
 // files, so that copies can be made without it. It is written over, never replaced, and stands in
 // it twice: a write that tears leaves one copy, and once both are written and synced nothing of a
-// key that was taken out stands in the file any more.
+// key that was taken out stands in the file any more. Each copy is judged alone.
 //
 // A copy is 20,480 bytes; the second one begins at 32,768. Integers are little-endian.
 //
 //    0   8  89 'KEY' 0D 0A 1A 0A            64      32 entries of 512 bytes
-//    8   4  version 1                              0   4  group; 0 where there is none
+//    8   4  version 2                              0   4  group; 0 where there is none
 //   12   4  entries                                4   4  eras, 1 to 6
 //   16   8  generation: the greater is newer       8  60  the key that names are made with, sealed
 //   24  16  the database's identity               68  68  for each era: the number of the first
 //   40  24  zeros                                         file (8), and the key (60), sealed
+//                                       20440  32  proof of all before
 //                                       20472   8  checksum of all before
 //
 // A key is sealed as one database's key is with another, in the context of the identity, the group
-// and the number of the first file; for names that number is 2^64 - 1.
+// and the number of the first file; for names that number is 2^64 - 1. The proof shows that whoever
+// wrote the whole had the database's key. Version 1 has none, and zeros there: it counts only where
+// the manifest names no generation, as manifests did not then.
 
 /// What `KEYS` says, keys as they are sealed.
 package struct GroupKeysFile: Sendable, Equatable {
@@ -23,10 +26,12 @@ package struct GroupKeysFile: Sendable, Equatable {
   static let offsets: [UInt64] = [0, 32768]
   static let mostEras = 6
   private static let magic: [UInt8] = [0x89, 0x4B, 0x45, 0x59, 0x0D, 0x0A, 0x1A, 0x0A]
-  private static let version: UInt32 = 1
+  private static let version: UInt32 = 2
+  private static let versionWithoutProof: UInt32 = 1
   private static let entriesOffset = 64
   private static let entryLength = 512
   private static let checksumOffset = length - 8
+  private static let proofOffset = checksumOffset - SealFormat.proofLength
   private static let checksumSeed: UInt64 = 0x4F4E_444F_4C4B_4559
 
   struct Era: Sendable, Equatable {
@@ -40,13 +45,32 @@ package struct GroupKeysFile: Sendable, Equatable {
     var eras: [Era]
   }
 
-  var generation: UInt64
-  var identity: [UInt8]
+  let generation: UInt64
+  let identity: [UInt8]
   var entries: [Entry]
+  /// What shows that whoever wrote this had the database's key; empty in version 1.
+  private(set) var proof: [UInt8] = []
+
+  init(generation: UInt64, identity: [UInt8], entries: [Entry]) {
+    self.generation = generation
+    self.identity = identity
+    self.entries = entries
+  }
+
+  // MARK: - Bytes
 
   func encode() -> [UInt8] {
+    var bytes = encodeProved(as: proof.isEmpty ? Self.versionWithoutProof : Self.version)
+    bytes += proof
+    bytes.pad(to: Self.checksumOffset)
+    bytes.appendLittleEndian(seededChecksum(Self.checksumSeed, bytes.bytes))
+    return bytes
+  }
+
+  /// What the proof is of.
+  private func encodeProved(as version: UInt32 = Self.version) -> [UInt8] {
     var bytes = Self.magic
-    bytes.appendLittleEndian(Self.version)
+    bytes.appendLittleEndian(version)
     bytes.appendLittleEndian(UInt32(entries.count))
     bytes.appendLittleEndian(generation)
     bytes += identity
@@ -60,9 +84,17 @@ package struct GroupKeysFile: Sendable, Equatable {
         bytes += era.key
       }
     }
-    bytes.pad(to: Self.checksumOffset)
-    bytes.appendLittleEndian(seededChecksum(Self.checksumSeed, bytes.bytes))
+    bytes.pad(to: Self.proofOffset)
     return bytes
+  }
+
+  /// Notes what only who has the key can write. To be called after every change.
+  mutating func prove(with master: any MasterKey) { proof = master.proof(of: encodeProved()) }
+
+  /// Whether one of these keys wrote it. Who opens everything and knows nothing cannot tell.
+  func isVouchedFor(by masters: [any MasterKey]) -> Bool {
+    let bytes = encodeProved()
+    return masters.contains { $0 is UnopenedKey || $0.proof(of: bytes) == proof }
   }
 
   /// What a copy says; nil where it is not sound.
@@ -72,7 +104,8 @@ package struct GroupKeysFile: Sendable, Equatable {
     let sum = seededChecksum(Self.checksumSeed, bytes.extracting(first: Self.checksumOffset))
     guard try tail.littleEndian(UInt64.self) == sum else { return nil }
     var reader = ByteReader(bytes.extracting(droppingFirst: Self.magic.count))
-    guard try reader.littleEndian(UInt32.self) == Self.version else {
+    let version = try reader.littleEndian(UInt32.self)
+    guard version == Self.version || version == Self.versionWithoutProof else {
       throw .newer(at: Self.magic.count, "a version that is not known")
     }
     let count = try reader.littleEndian(UInt32.self)
@@ -80,6 +113,9 @@ package struct GroupKeysFile: Sendable, Equatable {
     self.identity = try reader.take(identity.count).array
     guard self.identity == identity else {
       throw MalformedBytes(at: 24, "it belongs to another database")
+    }
+    guard generation <= ManifestBounds.greatestCounter else {
+      throw MalformedBytes(at: 16, "a generation that nothing can have come to")
     }
     guard count <= UInt32(KeyedGroups.mostAtOnce) else {
       throw MalformedBytes(at: 12, "\(count) keys")
@@ -93,6 +129,10 @@ package struct GroupKeysFile: Sendable, Equatable {
         throw MalformedBytes(at: start, "keys out of order")
       }
       entries.append(entry)
+    }
+    if version == Self.version {
+      let place = Self.proofOffset..<Self.checksumOffset
+      proof = bytes.extracting(place).array
     }
   }
 
@@ -114,52 +154,165 @@ package struct GroupKeysFile: Sendable, Equatable {
     return entry
   }
 
-  init(generation: UInt64, identity: [UInt8], entries: [Entry]) {
-    self.generation = generation
-    self.identity = identity
-    self.entries = entries
+  // MARK: - Reading
+
+  /// One of the two copies.
+  enum Copy: Sendable {
+    case sound(GroupKeysFile)
+    /// Why it says nothing.
+    case damaged(String)
+    case unreadable(EngineError)
+
+    /// What it says, where it says anything.
+    var file: GroupKeysFile? {
+      guard case .sound(let file) = self else { return nil }
+      return file
+    }
   }
 
-  // MARK: - Reading and writing
-
-  /// What each copy says; nil for one that is not sound.
+  /// The two copies.
+  ///
+  /// - Parameter masters: keys one of which must have written a copy that has a proof.
+  /// - Throws: `.needsNewerVersion` where one is of a version that is not known.
   static func copies(
-    in file: any File, of identity: [UInt8]
-  ) throws(EngineError) -> [GroupKeysFile?] {
-    var copies: [GroupKeysFile?] = []
+    in file: any File, of identity: [UInt8], vouchedForBy masters: [any MasterKey]
+  ) throws(EngineError) -> [Copy] {
+    var copies: [Copy] = []
     for offset in offsets {
-      let bytes = try file.read(at: offset, count: length)
-      do throws(MalformedBytes) {
-        copies.append(try GroupKeysFile(bytes.bytes, of: identity))
-      } catch {
-        throw EngineError(error, in: name)
-      }
+      copies.append(try copy(at: offset, in: file, of: identity, vouchedForBy: masters))
     }
     return copies
   }
 
-  /// What the file says, and whether both copies say it; nil where neither can be read.
+  private static func copy(
+    at offset: UInt64, in file: any File, of identity: [UInt8],
+    vouchedForBy masters: [any MasterKey]
+  ) throws(EngineError) -> Copy {
+    let bytes: [UInt8]
+    do throws(EngineError) {
+      bytes = try file.read(at: offset, count: length)
+    } catch {
+      return .unreadable(error)
+    }
+    do throws(MalformedBytes) {
+      guard let found = try GroupKeysFile(bytes.bytes, of: identity) else {
+        return .damaged("it is damaged")
+      }
+      guard found.proof.isEmpty || found.isVouchedFor(by: masters) else {
+        return .damaged("it was not written with the database's key")
+      }
+      return .sound(found)
+    } catch {
+      let error = EngineError(error, in: name, from: offset)
+      if case .needsNewerVersion = error { throw error }
+      return .damaged(error.description)
+    }
+  }
+
+  /// What there is of the file.
+  struct Found: Sendable {
+    /// Whether there is a file.
+    var isThere = true
+    /// The newest copy that will do.
+    var newest: GroupKeysFile?
+    /// Whether both copies are not that.
+    var isStale = false
+    /// Why there is none that will do.
+    var problem: String?
+  }
+
+  /// Looks for the file, and for the newest copy in it of the generation that is needed, or a later
+  /// one.
+  ///
+  /// - Throws: where no copy will do and one that might cannot be read, which is no answer.
   static func read(
-    from file: any File, of identity: [UInt8]
-  ) throws(EngineError) -> (newest: GroupKeysFile, isWhole: Bool)? {
-    let copies = try copies(in: file, of: identity)
-    let newest = copies.compactMap(\.self).max { $0.generation < $1.generation }
-    return newest.map { newest in (newest, copies.allSatisfy { $0 == newest }) }
+    in directory: any Directory, of identity: [UInt8], needed: UInt64,
+    vouchedForBy masters: [any MasterKey]
+  ) throws(EngineError) -> Found {
+    let file: any File
+    do throws(EngineError) {
+      file = try directory.open(name, access: .readOnly)
+    } catch {
+      guard error.isMissingFile else { throw error }
+      return Found(isThere: false, problem: "the file \(name) is not here")
+    }
+    let copies = try copies(in: file, of: identity, vouchedForBy: masters)
+    let sound = copies.compactMap(\.file).filter { needed == 0 || !$0.proof.isEmpty }
+    let newest = sound.max { $0.generation < $1.generation }
+    if let newest, newest.generation >= needed {
+      return Found(newest: newest, isStale: copies.contains { $0.file != newest })
+    }
+    for case .unreadable(let error) in copies { throw error }
+    if let newest {
+      return Found(problem: isOlder(newest.generation, than: needed))
+    }
+    let reasons = copies.compactMap { copy in
+      if case .damaged(let reason) = copy { reason } else { nil }
+    }
+    return Found(problem: "the file \(name): \(reasons.first ?? "it has no proof")")
+  }
+
+  /// What is wrong with a file of a generation.
+  static func isOlder(_ generation: UInt64, than needed: UInt64) -> String {
+    "the file \(name) is older than the database: it is of generation \(generation), and"
+      + " \(needed) is the least that will do"
   }
 
   /// The groups that each sound copy has a key of.
   package static func groups(
     in file: any File, of identity: [UInt8]
   ) throws(EngineError) -> [[UInt32]] {
-    try copies(in: file, of: identity).compactMap { $0?.entries.map(\.group) }
+    try copies(in: file, of: identity, vouchedForBy: [UnopenedKey()])
+      .compactMap { $0.file?.entries.map(\.group) }
   }
 
-  /// Writes both copies, one after the other, and has each be on the device.
+  // MARK: - Writing
+
+  /// Writes both copies, one after the other, has each be on the device, and reads both back.
+  ///
+  /// - Throws: what passes where nothing was written yet; `.poisoned` when nobody knows what the
+  ///   file has.
+  func write(in directory: any Directory) throws(EngineError) {
+    let file = try Self.openForWriting(in: directory)
+    do throws(EngineError) {
+      try write(to: file)
+    } catch {
+      throw .poisoned(reason: error.description)
+    }
+  }
+
+  /// The file, made where it is not there, with room for both copies.
+  private static func openForWriting(
+    in directory: any Directory
+  ) throws(EngineError) -> any File {
+    let end = (offsets.last ?? 0) + UInt64(length)
+    do throws(EngineError) {
+      let file = try directory.open(name, access: .readWrite)
+      _ = try file.reserve(0..<end)
+      return file
+    } catch {
+      guard error.isMissingFile else { throw error }
+    }
+    let file = try directory.create(name)
+    do throws(EngineError) {
+      _ = try file.reserve(0..<end)
+    } catch {
+      if error.isPassing { try? directory.remove(name) }
+      throw error
+    }
+    try directory.sync()
+    return file
+  }
+
+  /// Writes both copies into a file, and reads them back.
   func write(to file: any File) throws(EngineError) {
     let bytes = encode()
     for offset in Self.offsets {
       try file.write(bytes.bytes, at: offset)
       try file.sync()
+    }
+    for offset in Self.offsets where try file.read(at: offset, count: Self.length) != bytes {
+      throw .corrupt(file: Self.name, offset: offset, reason: "it does not say what was written")
     }
   }
 }

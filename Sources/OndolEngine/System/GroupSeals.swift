@@ -23,6 +23,12 @@ final class GroupSeals: Sendable {
     keyring.groups.isGone(group) ? nil : seal(of: group)
   }
 
+  /// Whether a part that could not be opened may yet be, and so must not be left out of a log that
+  /// takes the place of another.
+  func mayOpenLater(_ group: UInt32) -> Bool {
+    !keyring.groups.isGone(group) && !keyring.groups.isLockedOut(group)
+  }
+
   func seal(of group: UInt32) -> FileSeal? {
     if let seal = known.withLock({ $0[group] }) { return seal }
     let seal = keyring.groupSeal(.log, number: log, salt: salt, of: group)

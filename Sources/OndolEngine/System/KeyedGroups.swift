@@ -24,6 +24,9 @@ struct GroupList: Sendable, Equatable {
   var next = KeyedGroups.numbers.lowerBound
   /// Those there are, ascending.
   var live: [UInt32] = []
+  /// The least generation of `KEYS` that has the keys of all of them; 0 where any will do, as in a
+  /// copy without the file.
+  var generation: UInt64 = 0
 
   /// Whether there has ever been one.
   var isUsed: Bool { next > KeyedGroups.numbers.lowerBound }
@@ -34,6 +37,7 @@ struct GroupList: Sendable, Equatable {
     var list = self
     list.next = max(next, other.next)
     list.live = Set(live + other.live).sorted()
+    list.generation = max(generation, other.generation)
     return list
   }
 
@@ -44,7 +48,12 @@ struct GroupList: Sendable, Equatable {
 
   init() {}
 
-  init(_ reader: inout ByteReader) throws(MalformedBytes) {
+  /// - Parameter generation: what stands in front of it, in a list that has one.
+  init(_ reader: inout ByteReader, generation: UInt64 = 0) throws(MalformedBytes) {
+    guard generation <= ManifestBounds.greatestCounter else {
+      throw MalformedBytes(at: 0, "a generation of keys that nothing can have come to")
+    }
+    self.generation = generation
     next = UInt32(try reader.count(atMost: Int(KeyedGroups.numbers.upperBound)))
     while !reader.isAtEnd {
       let start = reader.offset

@@ -22,14 +22,15 @@ struct KeyChange: Sendable, Equatable {
   /// Numbers behind the border that go to logs which are written anew, so that they stay before
   /// those that commits go into.
   static let logNumbers: UInt64 = 1 << 20
-  /// Numbers in front of it that may be given out while the superblock is written.
-  static let margin: UInt64 = 1 << 16
 
   /// The first number of any other file.
   var firstOfOthers: FileNumber { FileNumber(rawValue: border.rawValue + Self.logNumbers) }
 
-  /// A border for a database that has given out all numbers below `next`.
-  static func border(behind next: FileNumber) throws(EngineError) -> FileNumber {
+  /// A border for a database that has given out all numbers below `next`, and may give out `margin`
+  /// more before the superblock says so.
+  static func border(
+    behind next: FileNumber, margin: UInt64
+  ) throws(EngineError) -> FileNumber {
     let border = FileNumber(rawValue: next.rawValue + margin)
     guard FileNumber(rawValue: border.rawValue + logNumbers).isPossible else {
       throw .invalid(reason: "file numbers are used up")

@@ -103,6 +103,8 @@ enum SealedUnit: UInt32, Sendable {
   case section = 1
   case value = 2
   case piece = 3
+  /// A page of a filter: of its own, so that no other section can be offered as one.
+  case filter = 4
 }
 
 /// Seals and opens what is in one file, each unit by its place.

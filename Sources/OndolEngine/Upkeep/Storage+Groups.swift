@@ -1,6 +1,7 @@
 // Keyed groups as the maintenance thread sees them. A group's key is on the device before the
 // manifest names the group, and is erased after the manifest has let go of it: so what a crash
-// leaves is a key of a group that is not there, which the next opening erases.
+// leaves is a key of a group that is not there, which the next opening erases. The manifest names
+// the generation of `KEYS` from which on it has all keys that are needed.
 
 extension Storage {
   /// The keys of groups; nil where the database is in the clear.
@@ -29,17 +30,30 @@ extension Storage {
   func makeGroup() throws(EngineError) -> UInt32 {
     var groups = manifest.state.groups
     let group = groups.next
+    if let keys = try groupKeys?.changed(for: groups.live, { $0.add(group, from: $1) }) {
+      try groupKeys?.write(keys, in: directory)
+      groups.generation = keys.generation
+    }
     groups.next += 1
     groups.live.append(group)
-    groupKeys?.add(group)
-    try groupKeys?.write(groups.live, in: directory)
     try manifest.commit([.groups(groups)])
     groupKeys?.note(groups)
     return group
   }
 
-  /// Lets go of a group, all of whose keyspaces are dropped, and erases its key.
-  func dropGroup(_ group: UInt32) throws(EngineError) {
+  /// Lets go of a group, all of whose keyspaces are dropped, and erases its key: once this returns,
+  /// both copies of `KEYS` were read back without it.
+  ///
+  /// - Returns: why the key cannot be erased, where that is because of other keys in the file.
+  func dropGroup(_ group: UInt32) throws(EngineError) -> EngineError? {
+    try letGo(of: group)
+    try eraseOtherKeys()
+    return groupKeys?.obstacle(for: manifest.state.groups.live).map { obstacle in
+      .invalid(reason: "the key of group \(group) cannot be erased: \(obstacle)")
+    }
+  }
+
+  private func letGo(of group: UInt32) throws(EngineError) {
     var groups = manifest.state.groups
     guard let place = groups.live.firstIndex(of: group) else { return }
     groups.live.remove(at: place)
@@ -52,18 +66,29 @@ extension Storage {
     try manifest.commit(changes + [.groups(groups)])
     groupKeys?.note(groups)
     for index in manifest.state.shards.indices { adopt(shard: index) }
-    try eraseOtherKeys()
   }
 
-  /// Has `KEYS` have the keys of the groups that there are, and no others. What says which there
-  /// are must be on the device.
+  /// Has `KEYS` have the keys of the groups that there are, and no others, in two good copies. What
+  /// says which there are must be on the device.
   func eraseOtherKeys() throws(EngineError) {
-    let live = manifest.state.groups.live
-    guard let groupKeys, groupKeys.needsWriting(for: live) else { return }
-    try groupKeys.write(live, in: directory)
+    guard let groupKeys, let keys = try groupKeys.correction(for: manifest.state.groups.live)
+    else { return }
+    try groupKeys.write(keys, in: directory)
   }
 
-  /// What is in the way of a group's key that is not here; nil where all are.
+  /// The same in passing, before other work, which does not wait for a file that cannot be written
+  /// for the moment. Whoever drops a group is told, and so is who drops it again.
+  func eraseOtherKeysWherePossible() throws(EngineError) {
+    do throws(EngineError) {
+      try eraseOtherKeys()
+    } catch {
+      // Nothing was written then.
+      if case .invalid = error { return }
+      guard error.isPassing else { throw error }
+    }
+  }
+
+  /// Which key of a group is not here, and why; nil where all are.
   var missingKey: String? {
     guard let groupKeys else { return nil }
     let absence = manifest.state.groups.live.lazy.compactMap { groupKeys.absence(of: $0) }.first
@@ -80,7 +105,7 @@ extension Storage {
           + " drop them first")
     }
     if let missingKey { return .invalid(reason: "the key cannot be exchanged: \(missingKey)") }
-    if groupKeys?.hasRoomForEra(behind: manifest.numbers.next, for: live) == false {
+    if groupKeys?.hasRoomForEra(behind: manifest.numbers.next) == false {
       return .invalid(reason: "the key was exchanged too often without coming to an end")
     }
     return nil
@@ -92,8 +117,8 @@ extension Storage {
   func finishEras(before border: FileNumber) throws(EngineError) {
     let live = manifest.state.groups.live
     guard let groupKeys, !live.isEmpty else { return }
+    let keys = try groupKeys.changed(for: live) { keys, _ in keys.finishEras(before: border) }
     try manifest.beginAnew()
-    groupKeys.finishEras(before: border)
-    try groupKeys.write(live, in: directory)
+    try groupKeys.write(keys, in: directory)
   }
 }

@@ -24,12 +24,8 @@ extension Storage {
   func beginKeyChange(to new: (key: any MasterKey, kept: [UInt8])?) throws(EngineError) {
     let live = manifest.state.groups.live
     let next = manifest.numbers.next
-    let border = try KeyChange.border(behind: next)
-    if !live.isEmpty, let groupKeys {
-      // Written down before any file has a number behind the border.
-      groupKeys.beginEra(at: border, behind: next, for: live)
-      try groupKeys.write(live, in: directory)
-    }
+    let border = try KeyChange.border(behind: next, margin: options.keyChangeMargin)
+    if !live.isEmpty { try beginEra(at: border, behind: next) }
     let ring = Keyring.changing(
       keyring, to: new, from: border, identity: identity.bytes, random: environment.random)
     // No file has a number behind the border before that is on the device.
@@ -37,7 +33,33 @@ extension Storage {
     guard let change = ring.change else { return }
     manifest.numbers.stepTo(change.firstOfOthers)
     ring.groups.use(ring.masters)
-    if !live.isEmpty { try ring.groups.write(live, in: directory) }
+    // The change has begun, whatever becomes of this: it has to be done before the end only.
+    try eraseOtherKeysWherePossible()
+  }
+
+  /// Has groups have other keys for files from `border` on: on the device, and known to the manifest
+  /// to be needed, before any file has such a number.
+  private func beginEra(
+    at border: FileNumber, behind next: FileNumber
+  ) throws(EngineError) {
+    var groups = manifest.state.groups
+    guard let groupKeys else { return }
+    let keys = try groupKeys.changed(for: groups.live) { keys, master in
+      keys.beginEra(at: border, behind: next, from: master)
+    }
+    try groupKeys.write(keys, in: directory)
+    groups.generation = keys.generation
+    try manifest.commit([.groups(groups)])
+    groupKeys.note(groups)
+  }
+
+  /// Why the change cannot go on; nil where it can. Without the keys of groups it would lose what is
+  /// theirs.
+  var refusalOfGoingOn: EngineError? {
+    missingKey.map { missing in
+      .locked(
+        path: directory.path, reason: "the change of keys waits until all are here: \(missing)")
+    }
   }
 
   // MARK: - Logs

@@ -110,7 +110,7 @@ final class Storage: Sendable {
       return try withReserve { () throws(EngineError) -> R in
         try finishRecovery()
         try manifest.secureFoundation()
-        try eraseOtherKeys()
+        try eraseOtherKeysWherePossible()
         return try work(self)
       }
     } catch {

@@ -15,6 +15,7 @@ extension Snapshot {
   package func rowCount(
     from lower: [UInt8], to upper: [UInt8], lookingAtMost most: Int, mayBlock: Bool
   ) throws(EngineError) -> Int? {
+    try view.refuseLocked(lower.bytes)
     let shard = view.shards[view.shardIndex(of: lower.bytes)]
     var extents: [RunExtent] = []
     for run in shard.runs {

@@ -19,6 +19,8 @@ package struct Snapshot: Sendable {
 
   /// The value at `key`, or nil. Suspends only when a block must be read from disk.
   ///
+  /// - Throws: as all reads do, `.locked` for a key of a group some of whose files there is no key
+  ///   for, where what is not found may be there.
   /// - Complexity: O(log n); no system call on a cache hit, one `pread` for each level missed.
   package func get(_ key: [UInt8]) async throws(EngineError) -> [UInt8]? {
     var copy: [UInt8]?
@@ -93,6 +95,9 @@ package struct Snapshot: Sendable {
   ) throws(EngineError) -> Bool {
     // One trip to the store for all.
     if mayBlock, let remote = view.shards[0].remote { try remote.warm(keys[places]) }
+    if view.hasLocked {
+      for key in keys[places] { try view.refuseLocked(key.bytes) }
+    }
     return try view.table.find(keys, at: places, upTo: sequence, mayBlock: mayBlock) {
       place, kind, value in
       if kind == .put { body(place, value) }
@@ -110,6 +115,7 @@ package struct Snapshot: Sendable {
     ) { kind, value in
       if kind == .put { body(value) } else { isDeleted = true }
     }
+    if isFound == false { try view.refuseLocked(key) }
     return isDeleted ? false : isFound
   }
 

@@ -30,18 +30,25 @@ final class SnapshotWalk {
 
   // MARK: - Moves
 
-  func seekToFirst() throws(EngineError) {
+  /// - Throws: `.locked` where there are rows that there is no key for: none would be a wrong answer.
+  private func begin() throws(EngineError) {
     place.window = RowWindow()
+    let lower = lower
+    try view.refuseLocked(lower.bytes)
+  }
+
+  func seekToFirst() throws(EngineError) {
+    try begin()
     try goToFirst()
   }
 
   func seekToLast() throws(EngineError) {
-    place.window = RowWindow()
+    try begin()
     try goToLast()
   }
 
   func seek(atOrAfter key: RawSpan) throws(EngineError) {
-    place.window = RowWindow()
+    try begin()
     let lower = lower
     guard key.compare(lower.bytes) > 0 else { return try goToFirst() }
     try merge.seek(atOrAfter: key)
@@ -50,7 +57,7 @@ final class SnapshotWalk {
   }
 
   func seek(atOrBefore key: RawSpan) throws(EngineError) {
-    place.window = RowWindow()
+    try begin()
     let upper = upper
     guard upper.isEmpty || key.compare(upper.bytes) < 0 else { return try goToLast() }
     try merge.seek(atOrBefore: key)

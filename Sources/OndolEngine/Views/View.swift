@@ -76,12 +76,15 @@ final class View: Sendable {
   let reads: ReadingThreads
   /// Its entry among the views that live; none in a view that no database has.
   let ticket: LiveViews.Ticket?
+  /// Whether there are segments that there is no key for.
+  let hasLocked: Bool
 
   init(shards: [ShardView], reads: ReadingThreads, ticket: LiveViews.Ticket? = nil) {
     self.shards = shards
     self.reads = reads
     self.ticket = ticket
     table = ViewTable(shards)
+    hasLocked = shards.contains { !$0.state.locked.isEmpty }
   }
 
   deinit {
@@ -92,6 +95,17 @@ final class View: Sendable {
   /// share one.
   func shardIndex(of key: RawSpan) -> Int {
     Self.shardIndex(of: key, count: shards.count)
+  }
+
+  /// Throws where there are segments of the key's group that there is no key for, so that nobody
+  /// knows which of its rows there are.
+  func refuseLocked(_ key: RawSpan) throws(EngineError) {
+    guard hasLocked, let group = KeyedGroups.group(of: key) else { return }
+    let locked = shards[shardIndex(of: key)].state.locked
+    guard let place = locked.firstIndex(where: { $0.segment.group == group }) else { return }
+    throw .locked(
+      path: locked[place].segment.number.segmentName,
+      reason: "it is sealed with the key of group \(group), which is not here")
   }
 
   /// Bytes of the memtable that follows a full one of a shard: twice as many each time, since what

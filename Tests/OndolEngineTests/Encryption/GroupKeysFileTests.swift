@@ -26,7 +26,9 @@ import Testing
       try await engine.close()
       let file = try place.directory.open(GroupKeysFile.name, access: .readOnly)
       let identity = engine.identity.bytes
-      #expect(try GroupKeysFile.findings(in: file, of: identity).isEmpty, "bit \(bit)")
+      let keys = [UnopenedKey()]
+      let findings = try GroupKeysFile.findings(in: file, of: identity, vouchedForBy: keys)
+      #expect(findings.isEmpty, "bit \(bit)")
     }
     var damaged = sound
     for copy in GroupKeysFile.offsets { damaged[Int(copy) + 100] ^= 4 }
@@ -49,7 +51,8 @@ import Testing
           GroupKeysFile.Era(first: FileNumber(rawValue: UInt64($0 * 100)), key: random.bytes(60))
         })
     }
-    let file = GroupKeysFile(generation: 9, identity: identity, entries: entries)
+    var file = GroupKeysFile(generation: 9, identity: identity, entries: entries)
+    file.prove(with: try SealOracle().makeKey(for: identity).key)
     let sound = file.encode()
     #expect(try GroupKeysFile(sound.bytes, of: identity) == file)
     var (read, refused) = (0, 0)
@@ -97,21 +100,22 @@ import Testing
 
   @Test func `Attempts at other keys that came to no end are kept, and are not too many`() throws {
     let identity = [UInt8](repeating: 7, count: 16)
-    let keys = GroupKeys([try SealOracle().makeKey(for: identity).key], identity: identity)
+    let master = try SealOracle().makeKey(for: identity).key
+    var keys = GroupKeySet(generation: 0)
     let group = KeyedGroups.numbers.lowerBound
-    keys.add(group)
+    keys.add(group, from: master)
     for attempt in 1..<GroupKeysFile.mostEras {
       let next = FileNumber(rawValue: UInt64(attempt * 1000))
-      #expect(keys.hasRoomForEra(behind: next, for: [group]))
+      #expect(keys.hasRoomForEra(behind: next))
       // One that no file was made with takes no room.
       for offset in [100, 200] as [UInt64] {
-        keys.beginEra(
-          at: FileNumber(rawValue: next.rawValue + offset), behind: next, for: [group])
+        let border = FileNumber(rawValue: next.rawValue + offset)
+        keys.beginEra(at: border, behind: next, from: master)
       }
     }
     let next = FileNumber(rawValue: UInt64(GroupKeysFile.mostEras * 1000))
-    #expect(!keys.hasRoomForEra(behind: next, for: [group]))
-    let file = try #require(keys.file(for: [group]))
+    #expect(!keys.hasRoomForEra(behind: next))
+    let file = keys.file(of: identity, by: master)
     #expect(try GroupKeysFile(file.encode().bytes, of: identity) == file)
     #expect(file.entries[0].eras.map(\.first.rawValue) == [0, 1200, 2200, 3200, 4200, 5200])
   }

@@ -72,7 +72,11 @@ extension Engine {
 
     engine = try await place.open()
     #expect(engine.keyedGroups == [group: false])
-    #expect(try engine.rows(of: group).isEmpty)
+    // Nothing at all would be a wrong answer.
+    #expect(throws: EngineError.self) { try engine.rows(of: group) }
+    await #expect(throws: EngineError.self) {
+      try await engine.snapshot().get(rowKey("row 1", group: group))
+    }
     #expect(try engine.rows(of: 1).count == 150)
     let refusal = await #expect(throws: EngineError.self) {
       try await engine.put([rowKey("x", group: group): [1]])

@@ -200,9 +200,9 @@ private let entry = SealedUnitCase(
     var random = SeededRandom(seed: 5)
     for lines in [1, 63, 64, 65, 200] {
       let filter = random.bytes(lines * Filter.lineBytes)
-      let stored = FilterParts.sealed(filter, at: 640, by: seal)
+      let stored = FilterParts.sealed(filter, as: .filter, at: 640, by: seal)
       #expect(FilterParts.canBe(UInt64(stored.count), isSealed: true))
-      #expect(try FilterParts.opened(stored.bytes, at: 640, by: seal) == filter)
+      #expect(try FilterParts.opened(stored.bytes, as: .filter, at: 640, by: seal) == filter)
       let parts = FilterParts(stored.bytes, at: 640, salt: salt, seal: seal)
       #expect(FilterParts.lineCount(stored: stored.count, isSealed: true) == lines)
       var opened: [UInt8] = []
@@ -219,8 +219,35 @@ private let entry = SealedUnitCase(
       var changed = stored
       changed[Int.random(in: 0..<stored.count, using: &random)] ^= 1
       #expect(throws: MalformedBytes.self) {
-        try FilterParts.opened(changed.bytes, at: 640, by: seal)
+        try FilterParts.opened(changed.bytes, as: .filter, at: 640, by: seal)
       }
+    }
+  }
+
+  /// A section of a few lines could once be offered as a filter of one page, and the other way round.
+  @Test func `No other section opens as a filter`() throws {
+    let seal = try Self.seal(7, Self.keyring())
+    var section = [UInt8](repeating: 5, count: 3 * Filter.lineBytes)
+    seal.seal(&section, from: 0, .section, at: 640)
+    #expect(FilterParts.canBe(UInt64(section.count), isSealed: true))
+    #expect(throws: MalformedBytes.self) {
+      try FilterParts.opened(section.bytes, as: .filter, at: 640, by: seal)
+    }
+    // Files of older versions say that theirs are sealed so.
+    #expect(
+      try FilterParts.opened(section.bytes, as: .section, at: 640, by: seal).count
+        == 3 * Filter.lineBytes)
+    var footer = SegmentFooter(
+      number: FileNumber(rawValue: 7), salt: 3, identity: DatabaseIdentity(low: 1, high: 2),
+      shard: 0, entries: 1, tombstones: 0, minSequence: .zero, maxSequence: .zero, rawBytes: 9,
+      blocksEnd: 100, dataBlocks: 1, indexBlocks: 1, sectionTableOffset: 100, sectionCount: 2,
+      sectionTableChecksum: 4)
+    footer.isSealed = true
+    for unit in [SealedUnit.filter, .section] {
+      footer.filterUnit = unit
+      let bytes = footer.encode(at: 4096).bytes
+      let read = try SegmentFooter.parse(bytes.bytes, at: 4096, SegmentErrors(file: "7.seg"))
+      #expect(read == footer)
     }
   }
 

@@ -168,7 +168,13 @@ package struct BlobSubject: CrashSubject {
 
   package func close() async throws {
     let isAudited = draw { $0.chance(1, in: 3) }
-    if isAudited { try await reclaimAll() }
+    do {
+      if isAudited { try await reclaimAll() }
+    } catch {
+      // Closing lets go of the directory.
+      try? await database.close()
+      throw error
+    }
     try await database.close()
     if isAudited { try await audit() }
   }

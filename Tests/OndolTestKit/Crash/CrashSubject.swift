@@ -75,10 +75,16 @@ package protocol CrashSubject: Sendable {
 
   /// Ends in good order; all acknowledged commits survive a power cut afterwards.
   func close() async throws
+
+  /// Looks at what must hold in a store that has been opened where nothing fails, and may write.
+  /// Throws `BrokenInvariant` where it does not.
+  func verify() async throws
 }
 
 extension CrashSubject {
   package var makesCommitsOfItsOwn: Bool { false }
+
+  package func verify() async throws {}
 }
 
 /// How small the limits of a store are, so that little work makes it do everything. All but the
@@ -144,6 +150,8 @@ extension EngineOptions {
     valueThreshold = options.valueThreshold
     valueFileSize = options.valueFileSize
     manifestFrameSize = options.manifestFrameSize
+    // So that files come to lie behind a border within one workload.
+    keyChangeMargin = 96
     historyRetention = options.historySize.map {
       HistoryRetention(microseconds: .max, bytes: UInt64($0))
     }

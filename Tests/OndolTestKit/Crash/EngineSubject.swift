@@ -25,6 +25,11 @@ package struct EngineSubject: CrashSubject {
       keyspace: Guarded(scratch.lowerBound + UInt32(environment.random() % 0x400)))
   }
 
+  /// The same, read with another engine.
+  func reading(_ other: Engine) -> EngineSubject {
+    EngineSubject(engine: other, keyspace: keyspace)
+  }
+
   package func commit(
     _ changes: [Change], _ durability: Durability
   ) async throws(EngineError) -> CommitPlace {
@@ -121,11 +126,21 @@ package struct EngineSubject: CrashSubject {
     }
     try await engine.drop(keyspaces: [dropped])
     try await engine.compact()
-    var rows: Rows = [:]
-    try scan(try engine.snapshot(), group: Self.scratch.lowerBound >> 12, into: &rows)
+    var rows = try scratchRows()
+    if !rows.isEmpty {
+      // A file that could not be read for the moment is merged the next time.
+      try await engine.compact()
+      rows = try scratchRows()
+    }
     guard !rows.keys.contains(where: { Self.keyspace(of: $0) == dropped }) else {
       throw BrokenInvariant("rows of keyspace \(dropped) are there after it was dropped")
     }
+  }
+
+  private func scratchRows() throws -> Rows {
+    var rows: Rows = [:]
+    try scan(try engine.snapshot(), group: Self.scratch.lowerBound >> 12, into: &rows)
+    return rows
   }
 
   package func close() async throws(EngineError) {

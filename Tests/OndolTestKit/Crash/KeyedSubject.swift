@@ -1,7 +1,7 @@
 // The engine with keyed groups as the subject of a crash test: what the workload writes into two of
 // its groups of keyspaces goes into keyed ones, and beside it lives a group that every settling
-// drops, for another one to take its place. Once something has been written after an opening,
-// `KEYS` has the keys of the groups that there are, and no others.
+// drops, for another one to take its place. `KEYS` has the keys of the groups that there are, and
+// none of a group whose dropping has come to its end.
 
 package import OndolEngine
 
@@ -14,6 +14,8 @@ package struct KeyedSubject: CrashSubject {
   private let directory: any Directory
   /// The keyed groups: those of the workload first, then the one that will be dropped.
   private let keyed: Guarded<[UInt32]>
+  /// The group that is being dropped, until that has come to an end, and those that were.
+  private let drops = Guarded((pending: UInt32?.none, done: Set<UInt32>()))
   /// Who is making or dropping groups, and how often that was begun.
   private let changes = Guarded((active: 0, begun: 0))
 
@@ -23,9 +25,13 @@ package struct KeyedSubject: CrashSubject {
     let base = try await EngineSubject.open(environment, options)
     do {
       let directory = try environment.fileSystem.openDirectory(at: "/db", create: false)
-      return KeyedSubject(
+      let subject = KeyedSubject(
         engine: base.engine, base: base, directory: directory,
         keyed: Guarded(base.engine.keyedGroups.keys.sorted()))
+      // Before anybody reads or writes: two who meet while groups are made would not agree on which
+      // group of the workload is which keyed one.
+      _ = try await subject.makeGroups()
+      return subject
     } catch {
       try? await base.close()
       throw error
@@ -33,6 +39,37 @@ package struct KeyedSubject: CrashSubject {
   }
 
   package var makesCommitsOfItsOwn: Bool { base.makesCommitsOfItsOwn }
+
+  /// Opens it with keys of its own.
+  package static func opening() -> OpenSubject {
+    let oracle = SealOracle()
+    return { environment, options in
+      var environment = environment
+      environment.vault = oracle
+      return try await open(environment, options)
+    }
+  }
+
+  /// Opens it with keys that become others again and again, and with somebody who follows it.
+  package static func openingToChangeKeys() -> OpenSubject {
+    let oracle = SealOracle(keys: [TestedEncryption.key, [UInt8](repeating: 9, count: 32)])
+    return { environment, options in
+      var environment = environment
+      environment.vault = oracle
+      let subject = try await open(environment, options)
+      let changed = RekeyedSubject(
+        subject, subject.engine, oracle, seed: environment.random(), staysSealed: true)
+      return FollowedSubject(changed, subject, environment, options)
+    }
+  }
+
+  /// What somebody sees who reads the same database with an engine of his own.
+  package func rows(in other: Engine) async throws -> (sequence: UInt64, rows: Rows) {
+    try await KeyedSubject(
+      engine: other, base: base.reading(other), directory: directory,
+      keyed: Guarded(keyed.withLock { $0 })
+    ).contents()
+  }
 
   /// The groups, made now where they are not there.
   private func makeGroups() async throws -> [UInt32] {
@@ -109,13 +146,21 @@ package struct KeyedSubject: CrashSubject {
   }
 
   package func settle() async throws {
-    let groups = try await makeGroups()
-    if let last = groups.last {
-      keyed.withLock { _ = $0.popLast() }
-      try await engine.drop(keyspaces: [last << 12])
-      try await change { try await engine.dropKeyedGroup(last) }
-      guard engine.keyedGroups[last] == nil else {
-        throw BrokenInvariant("group \(last) is there after it was dropped")
+    _ = try await makeGroups()
+    // One whose dropping has failed is dropped again.
+    let doomed = drops.withLock { drops in
+      drops.pending = drops.pending ?? keyed.withLock { $0.popLast() }
+      return drops.pending
+    }
+    if let doomed {
+      try await engine.drop(keyspaces: [doomed << 12])
+      try await change { try await engine.dropKeyedGroup(doomed) }
+      drops.withLock { drops in
+        drops.pending = nil
+        drops.done.insert(doomed)
+      }
+      guard engine.keyedGroups[doomed] == nil else {
+        throw BrokenInvariant("group \(doomed) is there after it was dropped")
       }
       try checkKeys()
     }
@@ -124,17 +169,39 @@ package struct KeyedSubject: CrashSubject {
 
   package func close() async throws { try await base.close() }
 
-  /// Throws unless `KEYS` has twice the keys of the groups that there are, and nothing else. Says
-  /// nothing while others change groups.
+  /// Where nothing fails `KEYS` has twice the keys of the groups that there are, and nothing else,
+  /// once something was written.
+  package func verify() async throws {
+    _ = try await commit([], .power)
+    try await base.flush()
+    let groups = engine.keyedGroups
+    let found = try groupsInKeys()
+    guard groups.values.allSatisfy(\.self), found.count == 2,
+      found.allSatisfy({ $0 == Set(groups.keys) })
+    else { throw BrokenInvariant("there are groups \(groups), and KEYS has keys of \(found)") }
+    try await base.verify()
+  }
+
+  private func groupsInKeys() throws -> [Set<UInt32>] {
+    let file = try directory.open("KEYS", access: .readOnly)
+    return try GroupKeysFile.groups(in: file, of: engine.identity.bytes).map { Set($0) }
+  }
+
+  /// Throws unless a copy of `KEYS` has all keys of the groups that there are, and none has one of a
+  /// group whose dropping has come to its end. Says nothing while others change groups.
   private func checkKeys() throws {
     let before = changes.withLock { $0 }
     guard before.active == 0 else { return }
-    let file = try directory.open("KEYS", access: .readOnly)
     let groups = Set(engine.keyedGroups.keys)
-    let found = try GroupKeysFile.groups(in: file, of: engine.identity.bytes)
+    let done = drops.withLock { $0.done }
+    let found = try groupsInKeys()
     guard changes.withLock({ $0.begun }) == before.begun else { return }
-    guard found.count == 2, found.allSatisfy({ Set($0) == groups }) else {
-      throw BrokenInvariant("there are groups \(groups.sorted()), and KEYS has keys of \(found)")
+    guard found.contains(where: { groups.isSubset(of: $0) }),
+      found.allSatisfy({ $0.isDisjoint(with: done) })
+    else {
+      throw BrokenInvariant(
+        "there are groups \(groups.sorted()), \(done.sorted()) were dropped, and KEYS has keys of"
+          + " \(found)")
     }
   }
 }

@@ -85,6 +85,8 @@ package struct RekeyedSubject: CrashSubject {
 
   package func close() async throws { try await base.close() }
 
+  package func verify() async throws { try await base.verify() }
+
   // MARK: - Changing keys
 
   private func draw(_ out: Int) -> Bool { state.withLock { $0.random.chance(1, in: out) } }

@@ -27,6 +27,10 @@ package enum FileClass: Sendable, Hashable, CaseIterable {
   case values
   /// A pack, or the file of one content.
   case contents
+  /// The file with the keys of groups.
+  case keys
+  /// The directory itself: its list of names.
+  case directory
   case other
 
   package init(name: String) {
@@ -42,6 +46,10 @@ package enum FileClass: Sendable, Hashable, CaseIterable {
       self = .values
     } else if name.hasSuffix(".pack") || name.hasSuffix(".content") {
       self = .contents
+    } else if name == "KEYS" {
+      self = .keys
+    } else if name.hasPrefix("/") {
+      self = .directory
     } else {
       self = .other
     }
@@ -85,10 +93,12 @@ package struct Fault: Sendable {
   package var errno: Int32
   /// Whether the matching operations after that one fail too.
   package var isSticky: Bool
+  /// Whether a write that fails has written the first half of its bytes.
+  package var isShort: Bool
 
   package init(
     failing kinds: Set<OperationKind>, of file: FileClass? = nil, from first: Int = 0,
-    after: Int = 0, errno: Int32, isSticky: Bool = false
+    after: Int = 0, errno: Int32, isSticky: Bool = false, isShort: Bool = false
   ) {
     self.kinds = kinds
     self.file = file
@@ -96,6 +106,7 @@ package struct Fault: Sendable {
     self.after = after
     self.errno = errno
     self.isSticky = isSticky
+    self.isShort = isShort
   }
 
   /// Whether this operation fails; counts it.

@@ -153,7 +153,15 @@ final class SimulatedFile: File {
     guard offset < UInt64(Self.largestFile) else { throw failure("write", offset, Self.tooLarge) }
     let copy = bytes.array
     try fileSystem.state.withLock { [name, number] (state) throws(EngineError) in
-      try state.admit(.write, name, at: offset)
+      do throws(EngineError) {
+        try state.admit(.write, name, at: offset)
+      } catch {
+        if state.hasPower, state.hasDoneHalf {
+          state.storage.files[number]?.write(
+            Array(copy.prefix(copy.count / 2)), at: Int(offset), operation: state.operations)
+        }
+        throw error
+      }
       let end = Int(offset) + copy.count
       let room = state.room(in: number)
       // As on a disk, what still fits is written.

@@ -33,6 +33,8 @@ package final class SimulatedFileSystem: FileSystem {
     var faults: [Fault] = []
     /// The first operation that failed by one of them.
     var struck: String?
+    /// Whether the last one to fail has done half of it.
+    var hasDoneHalf = false
     /// Bytes that all files together may take.
     var capacity: Int?
     /// Files that are open, the most that ever were, and how many may be.
@@ -91,6 +93,9 @@ package final class SimulatedFileSystem: FileSystem {
   package func inject(_ faults: [Fault]) {
     state.withLock { $0.faults = faults }
   }
+
+  /// The faults that lie over the operations, with what is left of their counts.
+  package var faults: [Fault] { state.withLock { $0.faults } }
 
   /// Gives the disk so many bytes; no bound when nil. What is there already stays.
   package func setCapacity(_ bytes: Int?) {
@@ -198,6 +203,7 @@ extension SimulatedFileSystem.State {
     for index in faults.indices
     where faults[index].strikes(kind, of: fileClass, number: number) {
       struck = struck ?? "\(kind.rawValue) of \(file)"
+      hasDoneHalf = faults[index].isShort
       throw EngineError.io(
         operation: kind == .syncDirectory ? "fsync" : SystemCall(kind.rawValue), file: file,
         offset: offset, errno: faults[index].errno)

@@ -24,7 +24,7 @@ struct Resealing: Sendable {
       case .manifest: pieces[name] = Self.frames(in: bytes, from: Self.dataHeader)
       case .segment: pieces[name] = Self.blocks(in: bytes)
       case .values: pieces[name] = Self.records(in: bytes)
-      case .superblock, .contents, .other: break
+      case .superblock, .contents, .keys, .directory, .other: break
       }
     }
   }
@@ -46,7 +46,7 @@ struct Resealing: Sendable {
       files[name] = bytes
       return renameFooter(of: name, in: &files)
     case .values: sealRecords(&bytes, pieces)
-    case .contents, .other: break
+    case .contents, .keys, .directory, .other: break
     }
     files[name] = bytes
   }
