@@ -1,6 +1,6 @@
 // Stores that are used on after something has failed once. What a failed read or write leaves in
-// memory shows in what is written later: keys were lost so, a whole file of them, in an opening that
-// took a failed read for a file that says nothing.
+// memory shows in what is written later: keys were lost so, a whole file of them, in an opening
+// that took a failed read for a file that says nothing.
 
 import OndolEngine
 import OndolTestKit

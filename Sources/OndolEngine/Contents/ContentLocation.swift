@@ -156,7 +156,7 @@ extension ByteReader {
   fileprivate mutating func fileNumber() throws(MalformedBytes) -> FileNumber {
     let start = offset
     let number = FileNumber(rawValue: try varint())
-    guard number.rawValue <= ManifestBounds.greatestCounter else {
+    guard number.rawValue <= Bounds.greatestCounter else {
       throw MalformedBytes(at: start, "a file with number \(number.rawValue)")
     }
     return number

@@ -34,7 +34,8 @@ extension Engine {
   /// either. To be called once its keyspaces are dropped, and again until it returns: the group may
   /// be gone and its key not. Does nothing when there is neither.
   ///
-  /// - Throws: where the key may still be in `KEYS`; `.invalid` where that cannot be written without
+  /// - Throws: where the key may still be in `KEYS`; `.invalid` where that cannot be written
+  /// without
   ///   losing keys of others.
   package func dropKeyedGroup(_ number: UInt32) async throws(EngineError) {
     try refuseWhenReadOnly()

@@ -66,7 +66,8 @@ extension Engine {
   /// Writes everything anew that stands in files before the border, but for contents. `progress`
   /// gets bytes of rows as they are merged.
   ///
-  /// - Throws: `.corrupt` where a file cannot be read, when all others are done; `.locked` while keys
+  /// - Throws: `.corrupt` where a file cannot be read, when all others are done; `.locked` while
+  /// keys
   ///   of groups are not here; `.cancelled`.
   package func leaveFilesBeforeBorder(
     _ progress: (UInt64) -> Void

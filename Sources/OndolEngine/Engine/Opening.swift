@@ -186,8 +186,8 @@ struct Opening: Sendable {
 
   // MARK: - Reading a database
 
-  /// Reads the manifest and the logs; once more for each group whose key turns out in the logs to be
-  /// another one.
+  /// Reads the manifest and the logs; once more for each group whose key turns out in the logs to
+  /// be another one.
   private static func read(
     _ claim: DirectoryClaim, _ log: OpenedLog?, _ options: EngineOptions,
     _ environment: Environment

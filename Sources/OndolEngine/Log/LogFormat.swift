@@ -118,7 +118,7 @@ struct LogHeader: Sendable, Equatable {
       let counters = [
         header.base.rawValue, header.previousLength, header.firstSequence.rawValue,
       ]
-      guard counters.allSatisfy({ $0 <= ManifestBounds.greatestCounter }) else { return nil }
+      guard counters.allSatisfy({ $0 <= Bounds.greatestCounter }) else { return nil }
     } catch {
       return nil
     }

@@ -3,17 +3,6 @@
 // Versions of the format before parts knew none, so a manifest says in its header whether there may
 // be any: they refuse it as newer.
 
-/// How far the numbers in a manifest go.
-enum ManifestBounds {
-  /// Numbers that only go up begin here and are added to ever after, so what they begin with must
-  /// leave room. No database lives long enough to come near.
-  static let greatestCounter: UInt64 = 1 << 62
-
-  /// No file has more bytes, rows or references than this: sums over any number of files that a
-  /// manifest can name stay far from overflowing.
-  static let largestAmount: UInt64 = 1 << 40
-}
-
 /// The 64 bytes in front of the edits.
 struct ManifestHeader: Equatable {
   static let length = 64

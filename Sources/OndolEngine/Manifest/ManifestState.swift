@@ -77,7 +77,7 @@ extension ManifestState {
       newestLog = newest
       namedLogs = namedLogs.filter { $0.key >= floor.number }
     case .nameLog(let log):
-      guard log.number >= floor.number, log.length <= ManifestBounds.largestAmount else {
+      guard log.number >= floor.number, log.length <= Bounds.largestAmount else {
         throw MalformedBytes(at: 0, "names log \(log.number.rawValue), which nobody needs")
       }
       namedLogs[log.number] = log
@@ -88,7 +88,7 @@ extension ManifestState {
     case .keepLog(let log):
       try check(counter: log.sequence.rawValue)
       guard history != nil, log.number < floor.number, log.sequence <= floor.sequence,
-        log.length <= ManifestBounds.largestAmount, log.follows(history?.logs.last)
+        log.length <= Bounds.largestAmount, log.follows(history?.logs.last)
       else { throw MalformedBytes(at: 0, "keeps log \(log.number.rawValue) out of order") }
       history?.logs.append(log)
     case .flushed(let shard, let through):
@@ -120,7 +120,7 @@ extension ManifestState {
   }
 
   private func check(counter: UInt64) throws(MalformedBytes) {
-    guard counter <= ManifestBounds.greatestCounter else {
+    guard counter <= Bounds.greatestCounter else {
       throw MalformedBytes(at: 0, "counts from \(counter), which nothing can have come to")
     }
   }

@@ -138,9 +138,9 @@ struct ShardState: Sendable, Equatable {
     guard !segment.maxKey.lexicographicallyPrecedes(segment.minKey) else {
       throw MalformedBytes(at: 0, "segment \(segment.number.rawValue) ends before it begins")
     }
-    guard segment.amounts.allSatisfy({ $0 <= ManifestBounds.largestAmount }),
+    guard segment.amounts.allSatisfy({ $0 <= Bounds.largestAmount }),
       max(segment.minSequence.rawValue, segment.maxSequence.rawValue)
-        <= ManifestBounds.greatestCounter
+        <= Bounds.greatestCounter
     else {
       throw MalformedBytes(
         at: 0, "segment \(segment.number.rawValue) counts more than there can be")

@@ -231,7 +231,7 @@ struct Superblock: Sendable, Equatable {
         reason: foundMajor == major
           ? names(of: unknown, or: readOnly) : "format \(foundMajor)")
     }
-    guard (1...1024).contains(found.shardCount), found.epoch <= ManifestBounds.greatestCounter,
+    guard (1...1024).contains(found.shardCount), found.epoch <= Bounds.greatestCounter,
       found.manifest.isPossible
     else { return nil }
     return found

@@ -115,7 +115,7 @@ extension ValueFileMetadata {
     let size = try reader.varint()
     let values = try reader.varint()
     // Every record has a header, so a file has fewer values than bytes.
-    guard size >= UInt64(DataFileHeader.length), size <= ManifestBounds.largestAmount,
+    guard size >= UInt64(DataFileHeader.length), size <= Bounds.largestAmount,
       values <= UInt64(UInt32.max), values <= size / UInt64(ValueFileFormat.recordHeaderLength)
     else { throw MalformedBytes(at: start, "a value file of \(size) bytes with \(values) values") }
     self.init(number: number, salt: salt, sizeBytes: size, values: values)

@@ -301,8 +301,8 @@ struct Recovery {
   }
 
   /// Throws when rows of a group that there is cannot be read, because its key is not here or is
-  /// another one: a flush would take them for none. Where they are in segments, too, nothing is lost,
-  /// and the group is locked out.
+  /// another one: a flush would take them for none. Where they are in segments, too, nothing is
+  /// lost, and the group is locked out.
   private mutating func refuseLocked(_ commit: RecoveredCommit) throws(EngineError) {
     for group in commit.unopened where manifest.groups.live.contains(group) {
       guard let keys = directory.keyring?.groups else { continue }

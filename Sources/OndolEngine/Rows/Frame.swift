@@ -95,7 +95,7 @@ struct FrameHeader: Sendable, Equatable {
       let reserved: UInt32 = try reader.littleEndian()
       let checksum: UInt64 = try reader.littleEndian()
       guard raw == stored, flags == 1 || reserved == 0,
-        sequence <= ManifestBounds.greatestCounter, synced <= ManifestBounds.greatestCounter
+        sequence <= Bounds.greatestCounter, synced <= Bounds.greatestCounter
       else { return nil }
       if let salt {
         let seed = contextSeed(salt: salt, offset: offset)

@@ -1,6 +1,6 @@
-// The keys of all keyed groups as one value: what `KEYS` says, opened. A change is made to a copy of
-// it, the copy is written and read back, and only then does the open database go by it (GroupKeys).
-// So a change that could not be written has not happened anywhere.
+// The keys of all keyed groups as one value: what `KEYS` says, opened. A change is made to a copy
+// of it, the copy is written and read back, and only then does the open database go by it
+// (GroupKeys). So a change that could not be written has not happened anywhere.
 //
 // A group has a key for each stretch of file numbers, an *era*, as the database itself has:
 // exchanging the database's key gives groups others, too. What begins at a number is written down
@@ -122,7 +122,7 @@ struct GroupKeySet: Sendable {
   /// - Throws: `.invalid` where generations are used up, which only happens to a file that somebody
   ///   has made.
   func next() throws(EngineError) -> GroupKeySet {
-    guard generation < ManifestBounds.greatestCounter else {
+    guard generation < Bounds.greatestCounter else {
       throw .invalid(reason: "generations of \(GroupKeysFile.name) are used up")
     }
     var next = self

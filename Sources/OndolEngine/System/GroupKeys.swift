@@ -6,9 +6,9 @@
 // what he would write would take the place of keys that may come back. A read that fails is an
 // error, which whoever opens the database gets, and says nothing of what the file has.
 //
-// A change is made to a value (GroupKeySet), written, read back, and only then in memory. A key that
-// was erased stays in memory until the database is closed, for readers of snapshots that have rows
-// of the group.
+// A change is made to a value (GroupKeySet), written, read back, and only then in memory. A key
+// that was erased stays in memory until the database is closed, for readers of snapshots that have
+// rows of the group.
 
 /// The keys of a database's groups.
 final class GroupKeys: Sendable {

@@ -114,7 +114,7 @@ package struct GroupKeysFile: Sendable, Equatable {
     guard self.identity == identity else {
       throw MalformedBytes(at: 24, "it belongs to another database")
     }
-    guard generation <= ManifestBounds.greatestCounter else {
+    guard generation <= Bounds.greatestCounter else {
       throw MalformedBytes(at: 16, "a generation that nothing can have come to")
     }
     guard count <= UInt32(KeyedGroups.mostAtOnce) else {

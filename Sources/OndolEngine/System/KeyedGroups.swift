@@ -50,7 +50,7 @@ struct GroupList: Sendable, Equatable {
 
   /// - Parameter generation: what stands in front of it, in a list that has one.
   init(_ reader: inout ByteReader, generation: UInt64 = 0) throws(MalformedBytes) {
-    guard generation <= ManifestBounds.greatestCounter else {
+    guard generation <= Bounds.greatestCounter else {
       throw MalformedBytes(at: 0, "a generation of keys that nothing can have come to")
     }
     self.generation = generation

@@ -37,8 +37,8 @@ extension Storage {
     try eraseOtherKeysWherePossible()
   }
 
-  /// Has groups have other keys for files from `border` on: on the device, and known to the manifest
-  /// to be needed, before any file has such a number.
+  /// Has groups have other keys for files from `border` on: on the device, and known to the
+  /// manifest to be needed, before any file has such a number.
   private func beginEra(
     at border: FileNumber, behind next: FileNumber
   ) throws(EngineError) {
@@ -53,8 +53,8 @@ extension Storage {
     groupKeys.note(groups)
   }
 
-  /// Why the change cannot go on; nil where it can. Without the keys of groups it would lose what is
-  /// theirs.
+  /// Why the change cannot go on; nil where it can. Without the keys of groups it would lose what
+  /// is theirs.
   var refusalOfGoingOn: EngineError? {
     missingKey.map { missing in
       .locked(

@@ -30,7 +30,8 @@ final class SnapshotWalk {
 
   // MARK: - Moves
 
-  /// - Throws: `.locked` where there are rows that there is no key for: none would be a wrong answer.
+  /// - Throws: `.locked` where there are rows that there is no key for: none would be a wrong
+  /// answer.
   private func begin() throws(EngineError) {
     place.window = RowWindow()
     let lower = lower

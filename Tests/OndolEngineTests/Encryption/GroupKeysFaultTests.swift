@@ -1,6 +1,6 @@
-// The keys of groups where `KEYS` cannot be read or written for a moment, is older than the database
-// or another one, or says what nobody wrote. In each case keys once were lost for good, or a whole
-// database with them: a read that failed was taken for a file that says nothing.
+// The keys of groups where `KEYS` cannot be read or written for a moment, is older than the
+// database or another one, or says what nobody wrote. In each case keys once were lost for good, or
+// a whole database with them: a read that failed was taken for a file that says nothing.
 
 import OndolTestKit
 import Testing
@@ -328,7 +328,7 @@ extension Engine {
     let group = try await engine.makeKeyedGroup()
     try await engine.close()
     let sound = try place.bytes(of: GroupKeysFile.name)
-    for generation in [UInt64.max, ManifestBounds.greatestCounter + 1] {
+    for generation in [UInt64.max, Bounds.greatestCounter + 1] {
       var bytes = sound
       for start in GroupKeysFile.offsets.map({ Int($0) }) {
         var copy = Array(bytes[start..<(start + GroupKeysFile.length - 8)])

@@ -224,7 +224,8 @@ private let entry = SealedUnitCase(
     }
   }
 
-  /// A section of a few lines could once be offered as a filter of one page, and the other way round.
+  /// A section of a few lines could once be offered as a filter of one page, and the other way
+  /// round.
   @Test func `No other section opens as a filter`() throws {
     let seal = try Self.seal(7, Self.keyring())
     var section = [UInt8](repeating: 5, count: 3 * Filter.lineBytes)

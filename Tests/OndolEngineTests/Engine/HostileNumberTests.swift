@@ -37,7 +37,7 @@ import Testing
 
   /// Two segments of 2^63 bytes each were added up when the first compaction was planned.
   @Test func `segments that together hold more than can be counted are refused`() throws {
-    let largest = ManifestBounds.largestAmount
+    let largest = Bounds.largestAmount
     var shard = ShardState()
     try shard.add(segment(1, sizeBytes: largest), level: 0, run: 1)
     for amount in [largest + 1, 1 << 63, .max] {

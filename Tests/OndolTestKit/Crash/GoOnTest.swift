@@ -177,7 +177,8 @@ private struct GoOnModel: Sendable {
 
   /// Commits that were under way together are acknowledged, all of them.
   ///
-  /// - Parameter hasGoneOn: whether some of them had to be made again, so that what was acknowledged
+  /// - Parameter hasGoneOn: whether some of them had to be made again, so that what was
+  /// acknowledged
   ///   before that and was not safe may be lost.
   mutating func acknowledged(_ commits: [Workload.Commit], hasGoneOn: Bool) {
     if commits.allSatisfy({ $0.durability == .power }) { saved() }

@@ -187,8 +187,8 @@ package struct KeyedSubject: CrashSubject {
     return try GroupKeysFile.groups(in: file, of: engine.identity.bytes).map { Set($0) }
   }
 
-  /// Throws unless a copy of `KEYS` has all keys of the groups that there are, and none has one of a
-  /// group whose dropping has come to its end. Says nothing while others change groups.
+  /// Throws unless a copy of `KEYS` has all keys of the groups that there are, and none has one of
+  /// a group whose dropping has come to its end. Says nothing while others change groups.
   private func checkKeys() throws {
     let before = changes.withLock { $0 }
     guard before.active == 0 else { return }
