@@ -58,8 +58,11 @@ struct SessionRecord: Codable, Sendable {
 
 /// A document of `accountTries`, under a digest of what is counted.
 struct TriesRecord: Codable, Sendable {
+  /// How many there are, and the first: what versions read that had one moment for all.
   var count: Int
   var since: Timestamp
+  /// When each was; nil in what those versions wrote.
+  var times: [Timestamp]?
   /// Documents end by this field.
   var expiresAt: Timestamp
 }

@@ -10,6 +10,9 @@ internal import OndolEngine
 extension Accounts {
   /// Notes that the owner of a session gave the password again.
   ///
+  /// Failed tries are counted for the account, apart from those of signing in: guesses at one do
+  /// not keep anybody from the other.
+  ///
   /// - Parameters:
   ///   - token: the session's.
   ///   - password: the password.
@@ -18,8 +21,17 @@ extension Accounts {
   /// - Complexity: one run of scrypt, and two commits.
   public func reauthenticate(token: String, password: String) async throws(AuthError) {
     let session = try await session(forToken: token)
-    let tries = triesLimits("password", try EmailAddress(session.account.email), nil)
-    try await count(tries)
+    try await counting(triesLimits("reauthentication", of: session.account.uid, nil)) {
+      (tries) throws(AuthError) in
+      try await reauthenticate(session, password, tries)
+    }
+  }
+
+  /// Notes that the password was given again, by a try that was noted.
+  private func reauthenticate(
+    _ session: Session, _ password: String, _ tries: NotedTries
+  ) async throws(AuthError) {
+    let token = session.token
     let bytes = PasswordRules.bytes(of: password)
     let stored = try await authenticating {
       try await places.accounts.document(session.account.uid).getDocument()
@@ -36,7 +48,7 @@ extension Accounts {
         record.authenticatedAt = try now()
         let document = places.sessions.document(try SessionToken(token).digest)
         try transaction.setData(from: record, forDocument: document)
-        for tries in tries { try forget(tries, in: transaction) }
+        try takeBack(tries, forgetting: true, in: transaction)
       }
     }
   }
@@ -68,7 +80,8 @@ extension Accounts {
     }
   }
 
-  /// Gives the account another password, and ends all its sessions, everywhere, in the same commit.
+  /// Gives the account another password, and ends all its sessions, everywhere, and its recovery
+  /// codes in the same commit.
   ///
   /// - Parameters:
   ///   - token: a session's that began, or gave the password again, within
@@ -117,8 +130,8 @@ extension Accounts {
 
   // MARK: - Recovery codes
 
-  /// Makes codes that each stand in for the password once. Those made before are worth nothing any
-  /// more.
+  /// Makes codes, one of which stands in for a forgotten password. Those made before are worth
+  /// nothing any more, and these end when the password changes, by one of them or otherwise.
   ///
   /// The library sends no mail, so these are the way back in: the owner writes them down, and a
   /// service may mail one. They are shown once; the database has digests.
@@ -146,8 +159,8 @@ extension Accounts {
     }
   }
 
-  /// Gives an account another password by one of its recovery codes, and ends all its sessions. The
-  /// code is used up.
+  /// Gives an account another password by one of its recovery codes, and ends all its sessions. All
+  /// its codes are used up: make others.
   ///
   /// - Parameters:
   ///   - email: the account's address.
@@ -163,23 +176,29 @@ extension Accounts {
   ) async throws(AuthError) -> Session {
     let address = try EmailAddress(email)
     try PasswordRules.check(newPassword, for: address, leastLength: options.minimumPasswordLength)
-    let tries = triesLimits("recovery", address, origin)
-    try await count(tries)
+    return try await counting(triesLimits("recovery", of: address.key, origin)) {
+      (tries) throws(AuthError) in
+      try await resetPassword(address, recoveryCode, newPassword, tries)
+    }
+  }
+
+  /// Gives another password by a try that was noted.
+  private func resetPassword(
+    _ address: EmailAddress, _ recoveryCode: String, _ newPassword: String, _ tries: NotedTries
+  ) async throws(AuthError) -> Session {
     // Before anything is looked up, so that it takes as long whatever is found.
     let stored = try await hasher.hash(PasswordRules.bytes(of: newPassword), options.hashing)
     let code = RecoveryCode(typed: recoveryCode)
     return try await authenticating {
       try await database.runTransaction { transaction in
-        guard let code, case (let uid, var record)? = try find(address, in: transaction) else {
+        guard let code, let (uid, record) = try find(address, in: transaction) else {
           throw AuthError.invalidCredential
         }
         let digest = SymmetricKey(data: code.digest(settings, uid))
-        guard
-          let place = record.recoveryCodes.firstIndex(where: { SymmetricKey(data: $0) == digest })
-        else { throw AuthError.invalidCredential }
-        record.recoveryCodes.remove(at: place)
-        let others = triesLimits("password", address, nil)
-        for tries in tries + others { try forget(tries, in: transaction) }
+        guard record.recoveryCodes.contains(where: { SymmetricKey(data: $0) == digest }) else {
+          throw AuthError.invalidCredential
+        }
+        try takeBack(tries, forgetting: true, in: transaction)
         return try change(record, of: uid, to: stored, in: transaction)
       }
     }
@@ -208,7 +227,15 @@ extension Accounts {
     var record = record
     record.password = password
     record.passwordVersion += 1
+    // Who changes a password because somebody may know it means what that one may have written
+    // down, too.
+    record.recoveryCodes = []
     record.lastSignInAt = try now()
+    for kind in ["password", "recovery"] {
+      let key = record.emailKey
+      try forget(triesLimits(kind, of: key, nil), in: transaction)
+    }
+    try forget(triesLimits("reauthentication", of: uid, nil), in: transaction)
     try endSessions(of: uid, in: transaction)
     try transaction.setData(from: record, forDocument: places.accounts.document(uid))
     return try startSession(of: uid, record, in: transaction)

@@ -30,11 +30,11 @@ public final class Accounts: Sendable {
     public var hashing = PasswordHashing.standard
     /// Characters that a password has at least.
     public var minimumPasswordLength = 8
-    /// Tries that may fail for one address within `triesWindow`, whoever makes them.
+    /// Tries that may fail for one address within `triesWindow`, whoever makes them: 1 to 10,000.
     public var maximumTries = 10
-    /// The same for all addresses together from one `origin`.
+    /// The same for all addresses together from one `origin`. Tries that succeed do not count.
     public var maximumTriesOfOrigin = 100
-    /// Failed tries are forgotten after this time.
+    /// Each failed try is forgotten after this time, a year at most.
     public var triesWindow = Duration.seconds(15 * 60)
     /// How long a session lasts; nil, the default, for ever, as with Firebase.
     public var sessionLifetime: Duration?
@@ -198,10 +198,11 @@ public final class Accounts: Sendable {
 
   /// Signs somebody in.
   ///
-  /// Each try counts before the password is looked at, in the database, and a success forgets those
-  /// of its address. So no more than `Options.maximumTries` guesses are made in a window, however
-  /// many come at once, and restarting does not help. What it means: who knows an address can keep
-  /// its owner from signing in anew for as long; sessions go on.
+  /// Each try counts before the password is looked at, in the database. A success takes its own try
+  /// back, and forgets the failures of its address before it. So no more than
+  /// `Options.maximumTries` guesses are wrong in any window, however many come at once, and
+  /// restarting does not help. What it means: who knows an address can keep its owner from another
+  /// sign-in for as long; sessions go on.
   ///
   /// - Parameters:
   ///   - email: the address.
@@ -216,17 +217,26 @@ public final class Accounts: Sendable {
     withEmail email: String, password: String, origin: String? = nil
   ) async throws(AuthError) -> Session {
     let address = try EmailAddress(email)
-    let tries = triesLimits("password", address, origin)
-    try await count(tries)
+    return try await counting(triesLimits("password", of: address.key, origin)) {
+      (tries) throws(AuthError) in
+      try await signIn(address, password, tries)
+    }
+  }
+
+  /// Signs in by a try that was noted.
+  private func signIn(
+    _ address: EmailAddress, _ password: String, _ tries: NotedTries
+  ) async throws(AuthError) -> Session {
     let bytes = PasswordRules.bytes(of: password)
     guard PasswordRules.isPossible(bytes) else { throw .invalidCredential }
     let found = try await find(address)
     let stored = found?.record.password ?? settings.decoy(for: address, options.hashing)
     let matches = try await hasher.matches(bytes, stored)
     guard let found, matches else { throw .invalidCredential }
-    let raised: StoredPassword? =
+    // Where the hasher is busy, the next sign-in raises them.
+    let raised =
       stored.hashing.work < options.hashing.work
-      ? try await hasher.hash(bytes, options.hashing) : nil
+      ? try? await hasher.hash(bytes, options.hashing) : nil
     return try await authenticating {
       try await database.runTransaction { transaction in
         // Who changed the password while it was being checked has changed what it is.
@@ -236,7 +246,7 @@ public final class Accounts: Sendable {
         if let raised { record.password = raised }
         record.lastSignInAt = try now()
         try transaction.setData(from: record, forDocument: places.accounts.document(found.uid))
-        for tries in tries { try forget(tries, in: transaction) }
+        try takeBack(tries, forgetting: true, in: transaction)
         return try startSession(of: found.uid, record, in: transaction)
       }
     }

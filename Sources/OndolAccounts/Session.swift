@@ -15,6 +15,9 @@ public struct Account: Sendable, Hashable, Identifiable {
   public let creationTime: Timestamp
   /// When somebody signed in to it last.
   public let lastSignInTime: Timestamp
+  /// Recovery codes that may still be used. A change of the password ends them all: offer others
+  /// where there are none.
+  public let recoveryCodeCount: Int
   /// Where the profile is that was given at sign-up; nil where none was.
   public let profilePath: String?
 
@@ -26,6 +29,7 @@ public struct Account: Sendable, Hashable, Identifiable {
     email = record.email
     creationTime = record.createdAt
     lastSignInTime = record.lastSignInAt
+    recoveryCodeCount = record.recoveryCodes.count
     profilePath = record.profile
   }
 }

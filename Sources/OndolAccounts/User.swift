@@ -73,7 +73,7 @@ public struct User: Sendable, Hashable, Identifiable, CustomStringConvertible, C
     }
   }
 
-  /// Makes codes that each stand in for the password once; see
+  /// Makes codes, one of which stands in for a forgotten password; see
   /// `Accounts.generateRecoveryCodes(token:count:)`.
   ///
   /// - Parameter count: how many, 1 to 32.

@@ -62,34 +62,6 @@ import Testing
     try await database.close()
   }
 
-  @Test func `A success forgets failures, but not those of its origin`() async throws {
-    let trial = Trial()
-    let database = try await trial.database()
-    let accounts = try await trial.accounts(in: database) { $0.maximumTriesOfOrigin = 25 }
-    _ = try await accounts.createUser(withEmail: Self.email, password: Trial.password)
-    var refused: AuthErrorCode?
-    for number in 0..<24 {
-      // Every eighth is right: there are never ten wrong ones for the address.
-      let password = number % 8 == 7 ? Trial.password : "guess \(number)"
-      refused = await code {
-        _ = try await accounts.signIn(
-          withEmail: Self.email, password: password, origin: "192.0.2.1")
-      }
-      #expect(refused == (number % 8 == 7 ? nil : .invalidCredential))
-    }
-    // One password for many addresses.
-    for number in 0..<2 {
-      refused = await code {
-        _ = try await accounts.signIn(
-          withEmail: "\(number)@example.com", password: "spring2026", origin: "192.0.2.1")
-      }
-    }
-    #expect(refused == .tooManyRequests)
-    _ = try await accounts.signIn(
-      withEmail: Self.email, password: Trial.password, origin: "192.0.2.2")
-    try await database.close()
-  }
-
   @Test func `Known and unknown addresses cost one run of scrypt with equal parameters`()
     async throws
   {
