@@ -8,8 +8,6 @@ public import Ondol
 public enum AuthErrorCode: Int, Sendable, Hashable, CaseIterable {
   /// The address, the password or the recovery code is wrong. Which of them is not told.
   case invalidCredential = 17_004
-  /// The app gave no way to send codes: `Accounts.Options.sendActionCode`.
-  case operationNotAllowed = 17_006
   /// Another account has the address.
   case emailAlreadyInUse = 17_007
   /// The text is no address of e-mail.
@@ -26,10 +24,6 @@ public enum AuthErrorCode: Int, Sendable, Hashable, CaseIterable {
   case userTokenExpired = 17_021
   /// The password is too short, too long or too easily guessed; the message says which.
   case weakPassword = 17_026
-  /// A code that was sent is too old, or ended by a change of the account.
-  case expiredActionCode = 17_029
-  /// A text is no code that was sent, or the code was used, or it is for something else.
-  case invalidActionCode = 17_030
   /// Nobody is signed in.
   case nullUser = 17_067
   /// The session's token could not be kept or read outside the database.

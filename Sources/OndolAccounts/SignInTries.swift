@@ -55,8 +55,7 @@ extension Accounts {
   }
 
   /// Notes a try, for as long as `body` may turn out right: what it throws but
-  /// `.invalidCredential` and the codes' own errors gives the try back, because nothing was
-  /// guessed.
+  /// `.invalidCredential` gives the try back, because nothing was guessed.
   func counting<Result>(
     _ limits: [TriesLimit], _ body: (NotedTries) async throws(AuthError) -> Result
   ) async throws(AuthError) -> Result {
@@ -144,10 +143,5 @@ extension Accounts {
 
 extension AuthError {
   /// Whether somebody guessed, and was wrong.
-  var isOfWrongGuess: Bool {
-    switch code {
-    case .invalidCredential, .invalidActionCode, .expiredActionCode: true
-    default: false
-    }
-  }
+  var isOfWrongGuess: Bool { code == .invalidCredential }
 }
