@@ -1,5 +1,6 @@
 // How far numbers go that are read from files. Anybody can write a number whose checksum fits, and
-// what is added to one must not overflow: so numbers are compared with these where they are decoded.
+// what is added to one must not overflow: so numbers are compared with these where they are
+// decoded.
 
 /// Bounds of numbers in files.
 enum Bounds {
