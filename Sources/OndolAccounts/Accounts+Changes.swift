@@ -130,8 +130,8 @@ extension Accounts {
 
   // MARK: - Recovery codes
 
-  /// Makes codes, one of which stands in for a forgotten password. Those made before are worth
-  /// nothing any more, and these end when the password changes, by one of them or otherwise.
+  /// Makes codes, one of which replaces a forgotten password. Those made before are worth nothing
+  /// any more, and these end when the password changes, by one of them or otherwise.
   ///
   /// The library sends no mail, so these are the way back in: the owner writes them down, and a
   /// service may mail one. They are shown once; the database has digests.

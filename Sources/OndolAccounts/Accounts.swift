@@ -30,7 +30,7 @@ public final class Accounts: Sendable {
     public var hashing = PasswordHashing.standard
     /// Characters that a password has at least.
     public var minimumPasswordLength = 8
-    /// Tries that may fail for one address within `triesWindow`, whoever makes them: 1 to 10,000.
+    /// Tries that may fail for one address within `triesWindow`, from any origin: 1 to 10,000.
     public var maximumTries = 10
     /// The same for all addresses together from one `origin`. Tries that succeed do not count.
     public var maximumTriesOfOrigin = 100

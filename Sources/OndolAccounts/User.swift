@@ -73,7 +73,7 @@ public struct User: Sendable, Hashable, Identifiable, CustomStringConvertible, C
     }
   }
 
-  /// Makes codes, one of which stands in for a forgotten password; see
+  /// Makes codes, one of which replaces a forgotten password; see
   /// `Accounts.generateRecoveryCodes(token:count:)`.
   ///
   /// - Parameter count: how many, 1 to 32.

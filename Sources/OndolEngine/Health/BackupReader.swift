@@ -246,7 +246,7 @@ struct BackupReader: Sendable {
     let foundation = DatabaseFoundation(
       identity: identity, sequence: snapshot.sequence, time: time, numbers: numbers)
     var groups = groups
-    // Whoever puts keys beside a copy that has none puts those that he has.
+    // Any keys that are put beside a copy without keys will do.
     if !withKeys { groups.generation = 0 }
     try foundation.write(shards, dropped, groups, to: scratch, environment: environment)
     if withKeys, let keys = keyring?.groups {

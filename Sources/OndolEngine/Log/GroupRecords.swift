@@ -31,7 +31,7 @@ enum GroupRecords {
     do throws(MalformedBytes) {
       while let item = try reader.nextItem() {
         // A record that could not be opened is of a group that is no more, or that no key opens:
-        // whoever writes a commit again has seen to that (LogRewriter).
+        // LogRewriter has seen to that.
         if item.isRecord { continue }
         guard let group = item.group else {
           output.append(payload.extracting(item.range))

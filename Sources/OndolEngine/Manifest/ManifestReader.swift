@@ -167,7 +167,7 @@ struct ReadManifest {
     return true
   }
 
-  /// Does what may find bytes malformed, at `offset` of the file called `name` or behind it.
+  /// Does what may find bytes malformed, at `offset` of the file called `name` or after it.
   private static func checked<R>(
     _ name: String, from offset: Int = 0, _ work: () throws(MalformedBytes) -> R
   ) throws(EngineError) -> R {

@@ -4,7 +4,7 @@
 // `KEYS` is part of what the manifest says to be true. The manifest names the least generation of
 // it that will do. Who finds less, or nothing that is sound, has no key at all, and never writes:
 // what he would write would take the place of keys that may come back. A read that fails is an
-// error, which whoever opens the database gets, and says nothing of what the file has.
+// error of the opening, and says nothing of what the file has.
 //
 // A change is made to a value (GroupKeySet), written, read back, and only then in memory. A key
 // that was erased stays in memory until the database is closed, for readers of snapshots that have

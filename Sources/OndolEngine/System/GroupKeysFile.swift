@@ -15,9 +15,9 @@
 //                                       20472   8  checksum of all before
 //
 // A key is sealed as one database's key is with another, in the context of the identity, the group
-// and the number of the first file; for names that number is 2^64 - 1. The proof shows that whoever
-// wrote the whole had the database's key. Version 1 has none, and zeros there: it counts only where
-// the manifest names no generation, as manifests did not then.
+// and the number of the first file; for names that number is 2^64 - 1. The proof shows that the
+// writer of the whole had the database's key. Version 1 has none, and zeros there: it counts only
+// where the manifest names no generation, as manifests did not then.
 
 /// What `KEYS` says, keys as they are sealed.
 package struct GroupKeysFile: Sendable, Equatable {
@@ -48,7 +48,7 @@ package struct GroupKeysFile: Sendable, Equatable {
   let generation: UInt64
   let identity: [UInt8]
   var entries: [Entry]
-  /// What shows that whoever wrote this had the database's key; empty in version 1.
+  /// What shows that the writer had the database's key; empty in version 1.
   private(set) var proof: [UInt8] = []
 
   init(generation: UInt64, identity: [UInt8], entries: [Entry]) {

@@ -48,7 +48,7 @@ struct GroupList: Sendable, Equatable {
 
   init() {}
 
-  /// - Parameter generation: what stands in front of it, in a list that has one.
+  /// - Parameter generation: what the list begins with, where it names one.
   init(_ reader: inout ByteReader, generation: UInt64 = 0) throws(MalformedBytes) {
     guard generation <= Bounds.greatestCounter else {
       throw MalformedBytes(at: 0, "a generation of keys that nothing can have come to")

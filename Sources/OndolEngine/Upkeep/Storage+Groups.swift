@@ -77,7 +77,7 @@ extension Storage {
   }
 
   /// The same in passing, before other work, which does not wait for a file that cannot be written
-  /// for the moment. Whoever drops a group is told, and so is who drops it again.
+  /// for the moment. The call that drops a group throws, and so does the next one.
   func eraseOtherKeysWherePossible() throws(EngineError) {
     do throws(EngineError) {
       try eraseOtherKeys()

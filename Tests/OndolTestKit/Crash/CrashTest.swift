@@ -20,6 +20,20 @@ package struct CrashReport: Sendable, CustomStringConvertible {
   }
 }
 
+extension CrashReport {
+  /// Runs one workload after the other until `isEnough`, or one broke a promise.
+  init(
+    until isEnough: (CrashReport) -> Bool, _ run: (Int, inout CrashReport) -> CrashViolation?
+  ) {
+    self.init()
+    var number = 0
+    while !isEnough(self), violation == nil {
+      violation = run(number, &self)
+      number += 1
+    }
+  }
+}
+
 /// A promise broken.
 package struct CrashViolation: Error, Sendable, CustomStringConvertible {
   package var seed: UInt64
@@ -64,13 +78,9 @@ package struct CrashTest: Sendable {
   /// As `run(crashes:)`, for a store that is known to break a promise: the violation is left as it
   /// is.
   package func crashUntilBroken(_ count: Int) -> CrashReport {
-    var report = CrashReport()
-    var number = 0
-    while report.crashes < count, report.violation == nil {
-      report.violation = run(workload: number, within: count, into: &report)
-      number += 1
+    CrashReport(until: { $0.crashes >= count }) { number, report in
+      run(workload: number, within: count, into: &report)
     }
-    return report
   }
 
   /// Crashes the seed's first workload at each of its operations; a violation is made small.

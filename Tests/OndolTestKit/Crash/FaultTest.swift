@@ -27,13 +27,9 @@ package struct FaultTest: Sendable {
   /// Fails operations until there have been `count` faults, or one broke a promise. Each fault
   /// counts as a point, each look at what it left as a crash.
   package func run(faults count: Int) -> CrashReport {
-    var report = CrashReport()
-    var number = 0
-    while report.points < count, report.violation == nil {
-      report.violation = run(workload: number, within: count, into: &report)
-      number += 1
+    CrashReport(until: { $0.points >= count }) { number, report in
+      run(workload: number, within: count, into: &report)
     }
-    return report
   }
 
   /// Fails each operation of the seed's first workload.

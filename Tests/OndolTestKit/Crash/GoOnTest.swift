@@ -23,13 +23,9 @@ package struct GoOnTest: Sendable {
   /// Lets faults strike until there have been `count`, or one broke a promise. Each counts as a
   /// point, each opening after it as a crash.
   package func run(faults count: Int) -> CrashReport {
-    var report = CrashReport()
-    var number = 0
-    while report.points < count, report.violation == nil {
-      report.violation = run(workload: number, within: count, into: &report)
-      number += 1
+    CrashReport(until: { $0.points >= count }) { number, report in
+      run(workload: number, within: count, into: &report)
     }
-    return report
   }
 
   /// Lets faults strike in the seed's first workload.
