@@ -53,17 +53,22 @@ struct WriteDelay: Sendable {
 }
 
 /// The pressure as of now. A commit without any pays one load for it.
+///
+/// Commits share one bucket: each adds what its own bytes have to wait to what was added before,
+/// and waits until its part is over. So they pass at the pace of the upkeep, one after the other,
+/// each for itself and none for all.
 final class WritePressure: Sendable {
-  /// Shorter waits are saved up: a timer is not that fine.
-  private static let leastSleep = 1_000_000
-  private static let longestSleep = 1_000_000_000
+  /// Shorter waits are left to those that come after: a timer is not that fine.
+  private static let leastSleep: Int64 = 1_000_000
+  /// However much is owed, nobody waits longer; what is left is forgiven.
+  private static let longestSleep: Int64 = 200_000_000
 
   private let delay: WriteDelay
   private let felt = Atomic(false)
   /// Each shard's debt but for its memtables.
   private let debts: Guarded<[UpkeepDebt]>
-  /// Nanoseconds that commits should have waited and have not.
-  private let owed = Atomic(0)
+  /// When the part of the last commit is over, in nanoseconds since 1970.
+  private let isOver = Atomic<Int64>(0)
 
   init(_ options: EngineOptions, shards: Int) {
     delay = WriteDelay(options)
@@ -89,8 +94,26 @@ final class WritePressure: Sendable {
   }
 
   /// Microseconds that a commit of so many bytes should wait now; 0 for most.
-  func wait(before bytes: Int, in view: View) -> Int64 {
-    let fullness = debts.withLock { debts in
+  ///
+  /// - Parameter now: microseconds since 1970.
+  func wait(before bytes: Int, in view: View, at now: Int64) -> Int64 {
+    let share = Double(bytes) * delay.nanosecondsPerByte(fullness(of: view))
+    let now = now.multipliedReportingOverflow(by: 1_000).partialValue
+    let latest = now &+ Self.longestSleep
+    var last = isOver.load(ordering: .relaxed)
+    while true {
+      // A clock that was set back must not have anybody wait for it.
+      let start = min(max(last, now), latest)
+      let end = min(start &+ Int64(min(share, Double(Self.longestSleep))), latest)
+      let (isExchanged, current) = isOver.weakCompareExchange(
+        expected: last, desired: end, ordering: .relaxed)
+      if isExchanged { return end &- now < Self.leastSleep ? 0 : (end &- now) / 1_000 }
+      last = current
+    }
+  }
+
+  private func fullness(of view: View) -> Double {
+    debts.withLock { debts in
       zip(view.shards, debts).map { shard, debt in
         var debt = debt
         debt.sealedMemtables = shard.sealed.count
@@ -98,11 +121,6 @@ final class WritePressure: Sendable {
         return delay.fullness(debt)
       }.max() ?? 0
     }
-    let share = Int(Double(bytes) * delay.nanosecondsPerByte(fullness))
-    let sum = owed.add(share, ordering: .relaxed).newValue
-    guard sum >= Self.leastSleep else { return 0 }
-    let taken = min(owed.exchange(0, ordering: .relaxed), Self.longestSleep)
-    return Int64(taken / 1_000)
   }
 }
 

@@ -36,7 +36,8 @@ final class Upkeep: Sendable {
 
   /// Has the commit wait when upkeep is behind.
   func holdBack(bytes: Int) async {
-    let wait = storage.pressure.wait(before: bytes, in: storage.views.current)
+    let wait = storage.pressure.wait(
+      before: bytes, in: storage.views.current, at: storage.environment.now())
     guard wait > 0 else { return }
     storage.counters.noteDelay(microseconds: wait)
     await storage.environment.rest(wait)

@@ -38,7 +38,8 @@ import Testing
     #expect(steps == steps.sorted())
   }
 
-  @Test func `is saved up to a millisecond and then slept at once`() {
+  /// A pressure that is felt, by a memtable that is nearly full.
+  private func felt() -> (WritePressure, View, nanosecondsPerByte: Double) {
     var options = EngineOptions()
     options.sealedMemtables = 0
     let active = Memtable(capacity: 10_000)
@@ -53,11 +54,48 @@ import Testing
       shards: [ShardView(active: active)], reads: ReadingThreads(InlineWorkers()))
     let pressure = WritePressure(options, shards: 1)
     pressure.update(view)
+    let delay = WriteDelay(options)
+    let fill = Double(active.sizeBytes) / Double(active.capacity)
+    return (pressure, view, delay.nanosecondsPerByte(delay.fullness(UpkeepDebt(activeFill: fill))))
+  }
+
+  /// Whoever came when a second had gathered waited it for all, and the others not at all.
+  @Test func `is waited by each commit for itself, after those that came before`() {
+    let (pressure, view, rate) = felt()
     #expect(pressure.isFelt)
-    let waits = (0..<1_000).map { _ in pressure.wait(before: 1_000, in: view) }
-    let slept = waits.filter { $0 > 0 }
-    #expect(slept.allSatisfy { $0 >= 1_000 })
-    #expect(slept.count > 10)
-    #expect(slept.count < 500)
+    let bytes = 50_000
+    let share = Int64(Double(bytes) * rate)
+    #expect(share > 0)
+    // They come at once.
+    let waits = (1...200).map { _ in pressure.wait(before: bytes, in: view, at: 7_000_000) }
+    for (index, wait) in waits.enumerated() {
+      let owed = Int64(index + 1) * share
+      #expect(wait == (owed < 1_000_000 ? 0 : min(owed, 200_000_000) / 1_000), "\(index)")
+    }
+    #expect(waits.last == 200_000)
+    // Once that is over, only what is its own.
+    let later = pressure.wait(before: bytes, in: view, at: 9_000_000)
+    #expect(later == (share < 1_000_000 ? 0 : share / 1_000))
+  }
+
+  @Test func `keeps writers to its pace, whatever the sizes of their commits`() {
+    let (pressure, view, rate) = felt()
+    var random = SeededRandom(seed: 5)
+    var (now, bytes) = (Int64(1_000_000), 0)
+    for _ in 0..<2_000 {
+      let size = 1 + Int(random.next() % 20_000)
+      bytes += size
+      now += pressure.wait(before: size, in: view, at: now)
+    }
+    let due = Double(bytes) * rate / 1_000
+    // What has not come to a millisecond is still owed.
+    #expect(abs(Double(now - 1_000_000) - due) < 3_000, "\(now - 1_000_000) of \(due) µs")
+  }
+
+  @Test func `does not wait for a clock that was set back`() {
+    let (pressure, view, _) = felt()
+    _ = pressure.wait(before: 1_000_000, in: view, at: 1 << 50)
+    #expect(pressure.wait(before: 1_000, in: view, at: 1_000_000) <= 200_000)
+    #expect(pressure.wait(before: 1_000, in: view, at: 2_000_000) <= 1_000)
   }
 }
