@@ -25,6 +25,41 @@ import Testing
       }
     }
 
+    enum Opening: CaseIterable { case writer, reader, encrypted }
+
+    /// A program that kept a closed database kept its directory, its manifest, segments, and a log
+    /// that was removed, whose space stayed taken.
+    @Test(arguments: Opening.allCases)
+    func `gives its files back when it is closed, and not when the last one lets go of it`(
+      opening: Opening
+    ) async throws {
+      let directory = FileManager.default.temporaryDirectory
+        .appendingPathComponent("ondol-closing-\(UUID().uuidString)")
+      defer { try? FileManager.default.removeItem(at: directory) }
+      var options = Database.Options()
+      if opening == .encrypted {
+        options.encryption = .key([UInt8](repeating: 7, count: 32))
+      }
+      let writer = try await Database.open(at: directory.path, options: options)
+      let items = writer.collection("items")
+      for number in 0..<50 {
+        try await items.document("i\(number)").setData(
+          ["n": Value.integer(Int64(number))], durability: .process)
+      }
+      try await writer.compact()
+      try await writer.close()
+      #expect(try openFiles(below: directory.path) == [])
+      if opening == .reader { options.access = .readOnly }
+      let database = try await Database.open(at: directory.path, options: options)
+      let snapshot = database.snapshot()
+      #expect(try openFiles(below: directory.path) != [])
+      try await database.close()
+      #expect(try openFiles(below: directory.path) == [])
+      // Nothing of it was read before, so it is not in memory either.
+      #expect(throws: DatabaseError.self) { try snapshot.getDocument(items.document("i7")) }
+      withExtendedLifetime((writer, database)) {}
+    }
+
     /// Lets others run; throws where the limit of time is over.
     private func yield() async throws {
       try Task.checkCancellation()

@@ -321,8 +321,9 @@ package final class Engine: Sendable {
   /// What the files hold, for people who look.
   package var metrics: EngineMetrics { EngineMetrics(storage) }
 
-  /// Flushes everything, marks the database as closed in good order and gives the directory back.
-  /// Commits begun before finish; later ones, and later snapshots, get `.closed`.
+  /// Flushes everything, marks the database as closed in good order and gives the directory and
+  /// all files back. Commits begun before finish; later ones, and later snapshots, get `.closed`,
+  /// and so does a read of an earlier snapshot that needs a file.
   package func close() async throws(EngineError) {
     guard !isClosed.exchange(true, ordering: .relaxed) else { return }
     var failure: EngineError?
@@ -343,6 +344,7 @@ package final class Engine: Sendable {
     await reads.stop()
     for worker in [storage.maintenance, logWorker] + storage.mergers { await worker.stop() }
     storage.lock.release()
+    storage.directory.close()
     FrameMemory.clear()
     if let failure { throw failure }
   }

@@ -23,7 +23,7 @@ package protocol DirectoryWatch: AnyObject, Sendable {
         // What other machines write there the kernel does not see.
         guard ondol_is_local(descriptor) != 0 else { return nil }
         return InotifyWatch(descriptor: descriptor, concerns)
-      }
+      } ?? nil
     }
   }
 

@@ -18,36 +18,36 @@ package struct DiskFileSystem: FileSystem {
     let descriptor = try retrying("open", path) {
       unsafe open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
     }
-    return DiskDirectory(path: path, descriptor: descriptor)
+    return DiskDirectory(path: path, descriptor)
   }
 }
 
 /// A directory by its descriptor (`openat`, `unlinkat`, `fsync`).
 final class DiskDirectory: Directory {
   let path: String
-  private let descriptor: CInt
+  /// Its own, and those of its files.
+  private let descriptors = OpenDescriptors()
+  private let descriptor: Descriptor
 
-  init(path: String, descriptor: CInt) {
+  init(path: String, _ number: CInt) {
     self.path = path
-    self.descriptor = descriptor
+    descriptor = descriptors.add(number)
   }
 
-  deinit {
-    close(descriptor)
-  }
+  func close() { descriptors.close() }
 
-  /// Lends the descriptor, which stays open meanwhile.
-  func withDescriptor<R>(_ body: (CInt) -> R) -> R {
-    withExtendedLifetime(self) { body(descriptor) }
-  }
+  /// Lends the descriptor, which stays open meanwhile; nil after `close()`.
+  func withDescriptor<R>(_ body: (CInt) -> R) -> R? { descriptor.lend(body) }
 
   func list() throws(EngineError) -> [String] {
-    let copy = try retrying("openat", path) {
-      unsafe openat(descriptor, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC)
+    let copy = try descriptor.use { (number) throws(EngineError) in
+      try retrying("openat", path) {
+        unsafe openat(number, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC)
+      }
     }
     guard let stream = unsafe fdopendir(copy) else {
       let code = errno
-      close(copy)
+      endDescriptor(copy)
       throw .io(operation: "fdopendir", file: path, offset: nil, errno: code)
     }
     defer { unsafe closedir(stream) }
@@ -76,10 +76,12 @@ final class DiskDirectory: Directory {
   }
 
   private func openFile(_ name: String, _ flags: CInt) throws(EngineError) -> DiskFile {
-    let opened = try retrying("openat", name) {
-      unsafe openat(descriptor, name, flags | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0o600)
+    let opened = try descriptor.use { (number) throws(EngineError) in
+      try retrying("openat", name) {
+        unsafe openat(number, name, flags | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0o600)
+      }
     }
-    let file = DiskFile(name: name, descriptor: opened)
+    let file = DiskFile(name: name, descriptors.add(opened))
     guard try file.status().st_mode & S_IFMT == S_IFREG else {
       throw .io(operation: "openat", file: name, offset: nil, errno: EINVAL)
     }
@@ -87,35 +89,43 @@ final class DiskDirectory: Directory {
   }
 
   func remove(_ name: String) throws(EngineError) {
-    _ = try retrying("unlinkat", name) { unsafe unlinkat(descriptor, name, 0) }
+    try descriptor.use { (number) throws(EngineError) in
+      _ = try retrying("unlinkat", name) { unsafe unlinkat(number, name, 0) }
+    }
   }
 
   func sync() throws(EngineError) {
-    _ = try retrying("fsync", path) { fsync(descriptor) }
+    try descriptor.use { (number) throws(EngineError) in
+      _ = try retrying("fsync", path) { fsync(number) }
+    }
   }
 
   func syncName() throws(EngineError) {
-    let parent = try retrying("openat", path) {
-      unsafe openat(descriptor, "..", O_RDONLY | O_DIRECTORY | O_CLOEXEC)
+    let parent = try descriptor.use { (number) throws(EngineError) in
+      try retrying("openat", path) {
+        unsafe openat(number, "..", O_RDONLY | O_DIRECTORY | O_CLOEXEC)
+      }
     }
-    defer { close(parent) }
+    defer { endDescriptor(parent) }
     _ = try retrying("fsync", path + "/..") { fsync(parent) }
   }
 
   func freeBytes() -> UInt64? {
     var status = statvfs()
-    guard unsafe fstatvfs(descriptor, &status) == 0 else { return nil }
+    guard descriptor.lend({ unsafe fstatvfs($0, &status) }) == 0 else { return nil }
     let (bytes, overflows) = UInt64(status.f_bavail).multipliedReportingOverflow(
       by: UInt64(status.f_frsize))
     return overflows ? nil : bytes
   }
 
   func lock(owner: String) throws(EngineError) -> any DirectoryLock {
-    let opened = try retrying("openat", "LOCK") {
-      unsafe openat(descriptor, "LOCK", O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0o600)
+    let opened = try descriptor.use { (number) throws(EngineError) in
+      try retrying("openat", "LOCK") {
+        unsafe openat(number, "LOCK", O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0o600)
+      }
     }
-    let file = DiskFile(name: "LOCK", descriptor: opened)
-    let refusal = ondol_lock_exclusive(opened)
+    let file = DiskFile(name: "LOCK", descriptors.add(opened))
+    let refusal = try file.lock()
     guard refusal == 0 else {
       guard refusal == EAGAIN || refusal == EACCES || refusal == EWOULDBLOCK else {
         throw .io(operation: "lock", file: "LOCK", offset: nil, errno: refusal)
@@ -134,35 +144,31 @@ final class DiskDirectory: Directory {
 /// A file by its descriptor.
 final class DiskFile: File {
   let name: String
-  private let descriptor: CInt
+  private let descriptor: Descriptor
 
-  init(name: String, descriptor: CInt) {
+  init(name: String, _ descriptor: Descriptor) {
     self.name = name
     self.descriptor = descriptor
-  }
-
-  deinit {
-    close(descriptor)
   }
 
   func willRead(at offset: UInt64, count: Int) {
     guard let start = off_t(exactly: offset) else { return }
     #if canImport(Darwin)
       var range = radvisory(ra_offset: start, ra_count: CInt(clamping: count))
-      _ = unsafe fcntl(descriptor, F_RDADVISE, &range)
+      descriptor.lend { _ = unsafe fcntl($0, F_RDADVISE, &range) }
     #else
-      _ = posix_fadvise(descriptor, start, off_t(count), POSIX_FADV_WILLNEED)
+      descriptor.lend { _ = posix_fadvise($0, start, off_t(count), POSIX_FADV_WILLNEED) }
     #endif
   }
 
   func willSync(_ range: Range<UInt64>) {
     guard let start = off_t(exactly: range.lowerBound) else { return }
-    ondol_begin_writeback(descriptor, start, off_t(range.count))
+    descriptor.lend { ondol_begin_writeback($0, start, off_t(range.count)) }
   }
 
   func giveBack(behind length: UInt64) {
     guard let length = off_t(exactly: length) else { return }
-    _ = ftruncate(descriptor, length)
+    descriptor.lend { _ = ftruncate($0, length) }
   }
 
   func read(at offset: UInt64, count: Int) throws(EngineError) -> [UInt8] {
@@ -170,19 +176,21 @@ final class DiskFile: File {
       throw .io(operation: "pread", file: name, offset: offset, errno: EINVAL)
     }
     var failure: CInt = 0
-    let bytes = unsafe [UInt8](unsafeUninitializedCapacity: count) { buffer, filled in
-      filled = 0
-      while filled < count {
-        let left = unsafe UnsafeMutableRawBufferPointer(
-          rebasing: UnsafeMutableRawBufferPointer(buffer)[filled...])
-        let got = unsafe pread(descriptor, left.baseAddress, left.count, start + off_t(filled))
-        if got > 0 {
-          filled += got
-        } else if got == 0 {
-          return
-        } else if errno != EINTR {
-          failure = errno
-          return
+    let bytes = try descriptor.use { number in
+      unsafe [UInt8](unsafeUninitializedCapacity: count) { buffer, filled in
+        filled = 0
+        while filled < count {
+          let left = unsafe UnsafeMutableRawBufferPointer(
+            rebasing: UnsafeMutableRawBufferPointer(buffer)[filled...])
+          let got = unsafe pread(number, left.baseAddress, left.count, start + off_t(filled))
+          if got > 0 {
+            filled += got
+          } else if got == 0 {
+            return
+          } else if errno != EINTR {
+            failure = errno
+            return
+          }
         }
       }
     }
@@ -193,17 +201,19 @@ final class DiskFile: File {
   func readAtOnce(at offset: UInt64, count: Int) throws(EngineError) -> [UInt8]? {
     guard let start = off_t(exactly: offset) else { return nil }
     var isWhole = false
-    let bytes = unsafe [UInt8](unsafeUninitializedCapacity: count) { buffer, filled in
-      // Whatever it fails with, a read that may wait says it better.
-      let got = unsafe ondol_read_at_once(descriptor, buffer.baseAddress, buffer.count, start)
-      filled = max(0, got)
-      isWhole = got == count
+    let bytes = try descriptor.use { number in
+      unsafe [UInt8](unsafeUninitializedCapacity: count) { buffer, filled in
+        // Whatever it fails with, a read that may wait says it better.
+        let got = unsafe ondol_read_at_once(number, buffer.baseAddress, buffer.count, start)
+        filled = max(0, got)
+        isWhole = got == count
+      }
     }
     return isWhole ? bytes : nil
   }
 
   func write(_ bytes: RawSpan, at offset: UInt64) throws(EngineError) {
-    let failure = unsafe transfer(bytes, at: offset) { unsafe pwrite(descriptor, $0, $1, $2) }
+    let failure = try unsafe transfer(bytes, at: offset) { unsafe pwrite($0, $1, $2, $3) }
     if failure != 0 { throw .io(operation: "pwrite", file: name, offset: offset, errno: failure) }
   }
 
@@ -213,8 +223,8 @@ final class DiskFile: File {
       try write(bytes, at: offset)
       try sync()
     #else
-      let failure = unsafe transfer(bytes, at: offset) {
-        unsafe ondol_write_synced(descriptor, $0, $1, $2)
+      let failure = try unsafe transfer(bytes, at: offset) {
+        unsafe ondol_write_synced($0, $1, $2, $3)
       }
       if failure == EOPNOTSUPP || failure == ENOSYS {
         // Nothing was written by a call that the file system does not know.
@@ -227,31 +237,35 @@ final class DiskFile: File {
     #endif
   }
 
-  /// Repeats `call` until all bytes are written; gives back what it failed with, or 0.
+  /// Repeats `call` with the descriptor until all bytes are written; gives back what it failed
+  /// with, or 0.
   private func transfer(
-    _ bytes: RawSpan, at offset: UInt64, _ call: (UnsafeRawPointer?, Int, off_t) -> Int
-  ) -> CInt {
-    unsafe bytes.withUnsafeBytes { buffer in
-      var done = 0
-      while done < buffer.count {
-        let left = unsafe UnsafeRawBufferPointer(rebasing: buffer[done...])
-        let wrote = unsafe call(left.baseAddress, left.count, off_t(offset) + off_t(done))
-        if wrote > 0 {
-          done += wrote
-        } else if wrote == 0 {
-          return EIO
-        } else if errno != EINTR {
-          return errno
+    _ bytes: RawSpan, at offset: UInt64,
+    _ call: (CInt, UnsafeRawPointer?, Int, off_t) -> Int
+  ) throws(EngineError) -> CInt {
+    try descriptor.use { number in
+      unsafe bytes.withUnsafeBytes { buffer in
+        var done = 0
+        while done < buffer.count {
+          let left = unsafe UnsafeRawBufferPointer(rebasing: buffer[done...])
+          let wrote = unsafe call(number, left.baseAddress, left.count, off_t(offset) + off_t(done))
+          if wrote > 0 {
+            done += wrote
+          } else if wrote == 0 {
+            return EIO
+          } else if errno != EINTR {
+            return errno
+          }
         }
+        return 0
       }
-      return 0
     }
   }
 
   func reserve(_ range: Range<UInt64>) throws(EngineError) -> Bool {
     guard let start = off_t(exactly: range.lowerBound), let length = off_t(exactly: range.count)
     else { throw .io(operation: "fallocate", file: name, offset: range.lowerBound, errno: EFBIG) }
-    let failure = ondol_reserve(descriptor, start, length)
+    let failure = try descriptor.use { ondol_reserve($0, start, length) }
     if [EOPNOTSUPP, ENOSYS, EINVAL].contains(failure) { return false }
     guard failure == 0 else {
       throw .io(operation: "fallocate", file: name, offset: range.lowerBound, errno: failure)
@@ -265,19 +279,18 @@ final class DiskFile: File {
       // do not know the call, such as those of a network: a barrier, which only puts writes in
       // order, is still more than `fsync`. Any other failure is one: a second call might hide lost
       // bytes.
-      for call in [F_FULLFSYNC, F_BARRIERFSYNC] {
+      for kind in [F_FULLFSYNC, F_BARRIERFSYNC] {
         do throws(EngineError) {
-          _ = try retrying("fcntl", name) { fcntl(descriptor, call) }
-          return
+          return try repeating("fcntl") { fcntl($0, kind) }
         } catch {
           guard case .io(_, _, _, let code) = error,
             [ENOTSUP, EOPNOTSUPP, EINVAL, ENOTTY].contains(code)
           else { throw error }
         }
       }
-      _ = try retrying("fsync", name) { fsync(descriptor) }
+      try repeating("fsync") { fsync($0) }
     #else
-      _ = try retrying("fdatasync", name) { fdatasync(descriptor) }
+      try repeating("fdatasync") { fdatasync($0) }
     #endif
   }
 
@@ -287,12 +300,26 @@ final class DiskFile: File {
 
   /// Takes back the lock on the file. Closing alone would not, as long as a process that was just
   /// forked has the descriptor, too.
-  fileprivate func unlock() { ondol_unlock(descriptor) }
+  fileprivate func unlock() { descriptor.lend { ondol_unlock($0) } }
+
+  /// Takes the lock on the file; gives back what keeps it from that, or 0.
+  fileprivate func lock() throws(EngineError) -> CInt {
+    try descriptor.use { ondol_lock_exclusive($0) }
+  }
 
   func status() throws(EngineError) -> stat {
     var status = stat()
-    _ = try retrying("fstat", name) { unsafe fstat(descriptor, &status) }
+    try repeating("fstat") { unsafe fstat($0, &status) }
     return status
+  }
+
+  /// Repeats a call with the descriptor while signals interrupt it.
+  private func repeating(
+    _ operation: SystemCall, _ call: (CInt) -> CInt
+  ) throws(EngineError) {
+    try descriptor.use { (number) throws(EngineError) in
+      _ = try retrying(operation, name) { call(number) }
+    }
   }
 }
 

@@ -56,6 +56,10 @@ package protocol Directory: AnyObject, Sendable {
   /// Tells from now on when a file may have changed whose name `concerns` says yes to; nil where
   /// that cannot be told.
   func watch(_ concerns: @escaping @Sendable (String) -> Bool) -> (any DirectoryWatch)?
+
+  /// Gives the directory and all its files back to the system, whoever has them: each later call to
+  /// one throws `.closed`.
+  func close()
 }
 
 extension Directory {
@@ -72,6 +76,8 @@ extension Directory {
   package func watch(_ concerns: @escaping @Sendable (String) -> Bool) -> (any DirectoryWatch)? {
     nil
   }
+
+  package func close() {}
 }
 
 package enum FileAccess: Sendable {

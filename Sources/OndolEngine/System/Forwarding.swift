@@ -41,6 +41,8 @@ extension ForwardingDirectory {
   ) -> (any DirectoryWatch)? {
     base.watch(concerns)
   }
+
+  package func close() { base.close() }
 }
 
 /// A file in front of another.
