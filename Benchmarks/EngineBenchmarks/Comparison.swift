@@ -10,8 +10,8 @@ struct ChildTask: Codable {
   var engine: String
   var plan: Plan
   var phase: Phase?
-  /// Instead of a phase: write for long, in commits of so many documents.
-  var sustainedDocumentsPerWrite: Int?
+  /// Instead of a phase: write for long.
+  var sustained: SustainedShape?
   var directory: String
 }
 
@@ -58,15 +58,13 @@ struct Comparison {
   func sustain() throws -> SustainedReport {
     var report = SustainedReport(plan: plan)
     for engine in engines {
-      for documents in EngineRun.sustainedBatches {
-        progress("\(engine), commits of \(documents)")
+      for shape in SustainedShape.all {
+        progress("\(engine), \(shape.writers) × commits of \(shape.documentsPerWrite)")
         do {
           report.results += try inFreshDirectory(engine) { place in
             [
               try runChild(
-                ChildTask(
-                  engine: engine, plan: plan, sustainedDocumentsPerWrite: documents,
-                  directory: place))
+                ChildTask(engine: engine, plan: plan, sustained: shape, directory: place))
             ]
           }
         } catch {

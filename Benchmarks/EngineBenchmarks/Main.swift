@@ -86,10 +86,10 @@ struct EngineBenchmarks: AsyncParsableCommand {
     let result: RunResult
     if let phase = task.phase {
       result = try await EngineRun.perform(phase, type, task.plan, in: task.directory)
+    } else if let shape = task.sustained {
+      result = try await EngineRun.sustain(type, task.plan, shape, in: task.directory)
     } else {
-      result = try await EngineRun.sustain(
-        type, task.plan, documentsPerWrite: task.sustainedDocumentsPerWrite ?? 1,
-        in: task.directory)
+      throw ValidationError("There is nothing to do.")
     }
     try FileHandle.standardOutput.write(contentsOf: JSONEncoder().encode(result))
     // The way a killed process ends: nothing is closed.

@@ -1,21 +1,39 @@
 // Writing without a pause, for as long as it takes an engine's upkeep to fall behind: what a writer
-// has to wait at worst. Short runs hide this.
+// has to wait at worst, alone and among others. Short runs hide this.
 
 import CPeers
 import Peers
 
+/// Who writes, and how much at a time.
+struct SustainedShape: Codable {
+  var writers = 1
+  var documentsPerWrite: Int
+
+  /// As it is called in rows of figures.
+  var name: String { writers == 1 ? "\(documentsPerWrite)" : "\(writers)x\(documentsPerWrite)" }
+
+  /// Where it stands in a table.
+  var order: (Int, Int) { (writers, documentsPerWrite) }
+
+  /// The third is where waits for upkeep fall on many at once.
+  static let all = [
+    SustainedShape(documentsPerWrite: 1), SustainedShape(documentsPerWrite: 100),
+    SustainedShape(writers: 16, documentsPerWrite: 50),
+  ]
+}
+
 /// How long writes took, in microseconds.
 struct SustainedFigures: Codable {
-  var documentsPerWrite: Int
+  var shape: SustainedShape
   var documentsPerSecond: Double
   var p50: Double
   var p99: Double
   var p999: Double
   var longest: Double
 
-  init(_ histogram: LatencyHistogram, documentsPerWrite: Int, seconds: Double) {
-    self.documentsPerWrite = documentsPerWrite
-    documentsPerSecond = Double(histogram.count * documentsPerWrite) / seconds
+  init(_ histogram: LatencyHistogram, _ shape: SustainedShape, seconds: Double) {
+    self.shape = shape
+    documentsPerSecond = Double(histogram.count * shape.documentsPerWrite) / seconds
     p50 = histogram.microseconds(at: 0.5)
     p99 = histogram.microseconds(at: 0.99)
     p999 = histogram.microseconds(at: 0.999)
@@ -33,6 +51,12 @@ struct LatencyHistogram {
     counts[Self.bucket(nanoseconds)] += 1
     count += 1
     longest = max(longest, nanoseconds)
+  }
+
+  mutating func add(_ other: LatencyHistogram) {
+    for (bucket, number) in other.counts.enumerated() { counts[bucket] += number }
+    count += other.count
+    longest = max(longest, other.longest)
   }
 
   /// The duration that `part` (0...1) of all do not exceed.
@@ -60,54 +84,70 @@ struct LatencyHistogram {
 }
 
 extension EngineRun {
-  static let sustainedBatches = [1, 100]
   private static let documentsPerTurn = 1_000
 
-  /// One writer at full rate, unsynced, in commits of `documentsPerWrite`: random documents of the
-  /// plan's number, so that the database grows to its size and is then overwritten.
+  /// Writers at full rate, unsynced, in commits of a shape: random documents of the plan's number,
+  /// so that the database grows to its size and is then overwritten.
   ///
-  /// Between turns of a thousand documents the writer makes the next keys, which takes it a few
+  /// Between turns of a thousand documents a writer makes the next keys, which takes it a few
   /// hundredths of the time; the values are from a pool.
   @concurrent
   static func sustain(
-    _ type: any KeyValueEngine.Type, _ plan: Plan, documentsPerWrite: Int, in directory: String
+    _ type: any KeyValueEngine.Type, _ plan: Plan, _ shape: SustainedShape, in directory: String
   ) async throws -> RunResult {
     var run = EngineRun(type, plan, directory)
     let engine = try await run.open(.sustained)
-    var random = SplitMix(state: 60)
-    var pool = run.pool(documentsPerWrite: documentsPerWrite)
-    var histogram = LatencyHistogram()
+    let dataset = run.dataset
     let start = peer_now()
     let end = start + UInt64(plan.sustainedSeconds * 1e9)
+    let all = try await concurrently(
+      shape.writers, onThreads: shape.writers > 1 && type.blocks
+    ) { writer in
+      let session = writer == 0 ? engine : try await engine.session()
+      return try await write(shape, plan, dataset, to: session, seed: 60 + writer, until: end)
+    }
+    let seconds = Double(peer_now() - start) / 1e9
+    var histogram = LatencyHistogram()
+    for one in all { histogram.add(one) }
+    run.result.sustained = [SustainedFigures(histogram, shape, seconds: seconds)]
+    try await engine.close()
+    return run.result
+  }
+
+  /// One writer.
+  private static func write(
+    _ shape: SustainedShape, _ plan: Plan, _ dataset: Dataset, to engine: any KeyValueEngine,
+    seed: Int, until end: UInt64
+  ) async throws -> LatencyHistogram {
+    var random = SplitMix(state: UInt64(seed))
+    var pool = pool(dataset, documentsPerWrite: shape.documentsPerWrite)
+    var histogram = LatencyHistogram()
     var turn = 0
     while peer_now() < end {
       let part = turn % pool.count
       for index in pool[part].indices {
         pool[part][index].replaceKeys { _ in
-          run.dataset.key(Int.random(in: 0..<plan.documents, using: &random))
+          dataset.key(Int.random(in: 0..<plan.documents, using: &random))
         }
       }
       for rows in pool[part] {
-        try await write(rows, as: documentsPerWrite, to: engine, &histogram)
+        try await write(rows, as: shape.documentsPerWrite, to: engine, &histogram)
       }
       turn += 1
     }
-    let seconds = Double(peer_now() - start) / 1e9
-    run.result.sustained = [
-      SustainedFigures(histogram, documentsPerWrite: documentsPerWrite, seconds: seconds)
-    ]
-    try await engine.close()
-    return run.result
+    return histogram
   }
 
   /// Values for a few turns. Single documents of a turn are in one list, whose writes the engine
   /// times one by one.
-  private func pool(documentsPerWrite: Int) -> [[RowList]] {
-    let rowsPerList = documentsPerWrite == 1 ? Self.documentsPerTurn : documentsPerWrite
+  private static func pool(_ dataset: Dataset, documentsPerWrite: Int) -> [[RowList]] {
+    let rowsPerList = documentsPerWrite == 1 ? documentsPerTurn : documentsPerWrite
     return (0..<16).map { part in
-      let first = part * Self.documentsPerTurn
-      return stride(from: first, to: first + Self.documentsPerTurn, by: rowsPerList).map {
-        rows($0..<$0 + rowsPerList)
+      let first = part * documentsPerTurn
+      return stride(from: first, to: first + documentsPerTurn, by: rowsPerList).map { start in
+        var rows = RowList(valueLength: dataset.valueLength)
+        for number in start..<start + rowsPerList { rows.append(number, of: dataset) }
+        return rows
       }
     }
   }

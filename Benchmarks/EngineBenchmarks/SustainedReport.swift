@@ -15,24 +15,25 @@ struct SustainedReport {
 
   private var lines: [(engine: String, figures: SustainedFigures)] {
     results.flatMap { result in result.sustained.map { (result.engine, $0) } }
-      .sorted { $0.1.documentsPerWrite < $1.1.documentsPerWrite }
+      .sorted { $0.1.shape.order < $1.1.shape.order }
   }
 
   func table() -> String {
     var cells = [
-      ["documents in a commit", "engine", "docs/s", "p50, µs", "p99, µs", "p99.9, µs"]
+      ["writers", "documents in a commit", "engine", "docs/s", "p50, µs", "p99, µs", "p99.9, µs"]
         + ["longest, ms"]
     ]
     for (engine, figures) in lines {
       cells.append([
-        "\(figures.documentsPerWrite)", engine, short(figures.documentsPerSecond),
+        "\(figures.shape.writers)", "\(figures.shape.documentsPerWrite)", engine,
+        short(figures.documentsPerSecond),
         short(figures.p50), short(figures.p99), short(figures.p999),
         short(figures.longest / 1e3),
       ])
     }
     let heading = [
       "",
-      "One writer at full rate for \(short(plan.sustainedSeconds)) s, .process, random documents "
+      "At full rate for \(short(plan.sustainedSeconds)) s, .process, random documents "
         + "of \(plan.documents) with \(plan.valueLength) bytes, \(plan.keyOrder.rawValue) keys.",
       machine(), "",
     ]
@@ -47,7 +48,7 @@ struct SustainedReport {
         ("longest", figures.longest, "µs"),
       ].compactMap { name, value, unit in
         var row = ReportRow(
-          suite: "engine", workload: "sustained \(figures.documentsPerWrite) .process, \(name)",
+          suite: "engine", workload: "sustained \(figures.shape.name) .process, \(name)",
           engine: engine, documents: plan.documents, values: [value], unit: unit,
           lowerIsBetter: unit == "µs", valueSize: plan.valueLength)
         row?.keyOrder = plan.keyOrder.rawValue
