@@ -453,7 +453,7 @@ progress::-webkit-progress-value { background: var(--accent); }
 .tabs { display: flex; gap: 2px; border-bottom: var(--edge); overflow-x: auto; flex: none; }
 .tabs [role="tab"] { border: 0; background: none; font: inherit; font-weight: 500; padding: 8px 12px;
 color: var(--muted); cursor: pointer;
-border-bottom: 2px solid transparent; margin-bottom: -1px; }
+border-bottom: 2px solid transparent; }
 .tabs [aria-selected="true"] { color: var(--text); border-color: var(--accent); }
 @media (max-width: 760px) {
 ondol-console { grid-template: auto auto 1fr / minmax(0, 1fr); grid-template-areas: "top" "pages" "view"; }
@@ -674,7 +674,7 @@ export function conditionBox({ value, run, fields, label = "Condition",
 hint = "price < 50000 and category = 'textile'" }) {
 const problem = h("p.problem", { role: "alert", id: `problem-${label}` });
 const list = h("ul.suggestions", { role: "listbox", id: `suggestions-${label}`, hidden: true });
-let [ran, chosen] = [value, -1];
+let [ran, chosen, isEntered] = [value, -1, false];
 const input = h("input.condition", {
 placeholder: `Condition: ${hint}`, "aria-label": label,
 role: "combobox", "aria-expanded": "false", "aria-controls": list.id, "aria-describedby": problem.id,
@@ -736,7 +736,11 @@ if (!list.hidden && ["ArrowDown", "ArrowUp"].includes(event.key)) choose(event.k
 : -1);
 else if (!list.hidden && chosen >= 0 && ["Enter",
 "Tab"].includes(event.key)) take(list.children[chosen].firstChild.textContent);
-else if (event.key === "Enter") submit();
+else if (event.key === "Enter") {
+isEntered = true;
+input.blur();
+submit();
+}
 else if (event.key === "Escape" && !list.hidden) hide();
 else return;
 event.preventDefault();
@@ -744,6 +748,8 @@ event.preventDefault();
 const element = h("div.conditionbox", h("div.combo", input, list), problem);
 element.fail = (error) => {
 input.setAttribute("aria-invalid", "true");
+if (isEntered) input.focus();
+isEntered = false;
 const place = error.offset === undefined ? undefined : placeOf(ran, error.offset);
 replace(problem, error.message, place !== undefined && place < ran.length
 && [": ", h("code", ran.slice(0, place)),
@@ -751,6 +757,7 @@ h("mark", ran.slice(place, place + 12) || " ")]);
 };
 element.input = input;
 element.clear = () => {
+isEntered = false;
 input.removeAttribute("aria-invalid");
 replace(problem);
 };

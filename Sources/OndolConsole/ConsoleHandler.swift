@@ -20,6 +20,8 @@ public final class ConsoleHandler: Sendable {
   static let mostRequests = 64
   /// Bytes of a body that is JSON.
   static let longestBody = 32 << 20
+  /// Bytes of all such bodies that are in memory at once.
+  static let longestBodies = 2 * longestBody
   /// Bytes of an object.
   static let longestObject = 512 << 20
   /// Seconds that a question may take.
@@ -38,6 +40,8 @@ public final class ConsoleHandler: Sendable {
   let nudges = Nudges()
   private let gate: ConsoleGuard
   private let underWay = Guarded(0)
+  /// Bytes of bodies that are in memory.
+  private let bodies = Guarded(0)
 
   /// Makes a handler.
   ///
@@ -134,11 +138,31 @@ public final class ConsoleHandler: Sendable {
     let route = path.dropFirst(prefix.count)
     let items = try QueryItems(parts.count > 1 ? parts[1] : "")
     if let response = try await bytes(request, route, items) { return response }
-    guard let body = try await request.body.collected(atMost: Self.longestBody) else {
+    var taken = 0
+    defer { bodies.withLock { $0 -= taken } }
+    let collected = try await request.body.collected(atMost: Self.longestBody) { count in
+      try takeRoom(for: count)
+      taken += count
+    }
+    guard let body = collected else {
       throw ConsoleFailure(413, "resourceExhausted", "the body is longer than 32 MiB")
     }
     let json = try await self.route(request, route, items, body)
     return ConsoleResponse(200, Self.headers("application/json"), ConsoleBody(json.bytes))
+  }
+
+  /// Counts bytes of a body that is being collected, and refuses them where all bodies together are
+  /// too long: a few large ones may come, and no number of them fills the memory.
+  private func takeRoom(for count: Int) throws {
+    let hasRoom = bodies.withLock { bytes in
+      guard bytes + count <= Self.longestBodies else { return false }
+      bytes += count
+      return true
+    }
+    guard !hasRoom else { return }
+    var failure = ConsoleFailure(429, "resourceExhausted", "too many long bodies at once")
+    failure.retryAfter = 1
+    throw failure
   }
 
   private func asset(_ method: String, _ path: String) throws -> ConsoleResponse {

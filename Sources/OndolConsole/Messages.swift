@@ -99,10 +99,15 @@ public struct ConsoleBody: AsyncSequence, Sendable {
   }
 
   /// All of it, if it has at most so many bytes; nil otherwise.
-  func collected(atMost limit: Int) async throws -> [UInt8]? {
+  ///
+  /// - Parameter admit: told how many bytes each piece has before it is kept; throws to refuse.
+  func collected(
+    atMost limit: Int, admit: (Int) throws -> Void = { _ in }
+  ) async throws -> [UInt8]? {
     var bytes: [UInt8] = []
     for try await piece in self {
       guard bytes.count + piece.count <= limit else { return nil }
+      try admit(piece.count)
       bytes += piece
     }
     return bytes

@@ -71,11 +71,23 @@ struct Main: AsyncParsableCommand {
 
   static func main() async {
     Interruption.install()
+    warnOfLittleMemory()
     var words = Array(CommandLine.arguments.dropFirst())
     if let first = words.first, isDirectory(first) || ServerAddress.isOne(first) {
       words.insert("shell", at: 0)
     }
     await run(words).endProcess()
+  }
+
+  /// With fewer bytes of addresses, work on large databases ends in the middle of a line: threads
+  /// and what is gathered for a merge take most of them.
+  private static let comfortableAddresses = 1 << 30
+
+  private static func warnOfLittleMemory() {
+    guard let limit = SystemMemory.addressLimit, limit < comfortableAddresses else { return }
+    Console.say(
+      "ondol: this process may have \(limit >> 20) MiB of addresses (ulimit -v): with less than "
+        + "1,024 MiB it can end for want of memory")
   }
 
   /// Whether the first word names a database and not a command.
@@ -111,7 +123,12 @@ struct Main: AsyncParsableCommand {
   }
 
   /// Runs the command that the words name, says what went wrong, and gives back the status.
-  static func run(_ words: [String]) async -> ExitStatus {
+  ///
+  /// - Parameter adapt: what makes of a command's help, and of what is wrong with the words, the
+  ///   text that is right where they are typed.
+  static func run(
+    _ words: [String], adapt: (String) -> String = { $0 }
+  ) async -> ExitStatus {
     do {
       try await Interruption.run {
         var command = try parseAsRoot(words)
@@ -127,7 +144,7 @@ struct Main: AsyncParsableCommand {
       return failure.status
     } catch {
       let isHelp = exitCode(for: error) == .success
-      let message = fullMessage(for: error)
+      let message = adapt(fullMessage(for: error))
       if isHelp {
         try? Output.write(Data((message + "\n").utf8))
       } else {

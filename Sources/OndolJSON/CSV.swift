@@ -114,7 +114,7 @@ package enum CSV {
       }
       return (Cell(try text(content.bytes, start), isQuoted: true), position)
     }
-    throw CSVError(reason: "a closing quote is missing", offset: position)
+    throw CSVError(reason: "a quote that begins here is never closed", offset: start)
   }
 
   private static func text(_ bytes: RawSpan, _ offset: Int) throws(CSVError) -> String {

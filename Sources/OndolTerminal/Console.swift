@@ -16,6 +16,13 @@ package enum Console {
   }
 }
 
+/// A number and its noun: "1 line", "2 lines".
+///
+/// - Parameter many: the noun for any number but one, where an "s" does not make it.
+package func counted(_ number: Int, _ noun: String, _ many: String? = nil) -> String {
+  number == 1 ? "1 \(noun)" : "\(number) \(many ?? noun + "s")"
+}
+
 /// Calls a function at each SIGINT for as long as it lives.
 package final class Interrupt {
   private let count = Guarded(0)

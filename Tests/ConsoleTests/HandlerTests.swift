@@ -4,6 +4,7 @@
 import Foundation
 import Ondol
 import OndolConsole
+import Synchronization
 import Testing
 
 /// A handler over a database in memory.
@@ -82,6 +83,54 @@ struct ConsoleBench {
     let answer = try await bench.ask("GET", "database", headers: wrong)
     #expect(answer.status == 429)
     #expect(answer.response.headers.contains { $0.name == "Retry-After" })
+  }
+
+  /// Twenty bodies, each within its limit, kept 577 MB.
+  @Test func `Long bodies have one limit together, and room again once they are answered`()
+    async throws
+  {
+    let bench = try await ConsoleBench()
+    let piece = [UInt8](repeating: UInt8(ascii: " "), count: 31 << 20)
+    /// A body of one piece, which says that it was taken and ends when it is told to.
+    @Sendable func ask(
+      _ taken: AsyncStream<Void>.Continuation, _ end: AsyncStream<Void>
+    ) async -> ConsoleResponse {
+      let begun = Atomic(false)
+      return await bench.handler.respond(
+        to: ConsoleRequest(
+          method: "POST", target: "/api/v1/query",
+          headers: [("Host", "127.0.0.1:8080"), ("Authorization", "Bearer secret")],
+          body: ConsoleBody {
+            if !begun.exchange(true, ordering: .relaxed) { return piece }
+            taken.yield()
+            for await _ in end {}
+            return nil
+          }))
+    }
+    let taken = AsyncStream.makeStream(of: Void.self)
+    let ends = AsyncStream.makeStream(of: Void.self)
+    let over = AsyncStream.makeStream(of: Void.self)
+    over.continuation.finish()
+    async let first = ask(taken.continuation, ends.stream)
+    async let second = ask(taken.continuation, over.stream)
+    var both = taken.stream.makeAsyncIterator()
+    await both.next()
+    _ = await second
+    await both.next()
+    // Only the first one's piece is kept now.
+    #expect(await ask(taken.continuation, over.stream).status == 400)
+    let others = AsyncStream.makeStream(of: Void.self)
+    async let third = ask(taken.continuation, others.stream)
+    await both.next()
+    await both.next()
+    let refused = await ask(taken.continuation, over.stream)
+    #expect(refused.status == 429)
+    #expect(refused.headers.contains { $0.name == "Retry-After" })
+    ends.continuation.finish()
+    others.continuation.finish()
+    #expect(await first.status == 400)
+    #expect(await third.status == 400)
+    #expect(await ask(taken.continuation, over.stream).status == 400)
   }
 
   @Test func `The page needs no token and has its policy`() async throws {

@@ -51,6 +51,10 @@ int ondol_is_local(int descriptor);
 /// the system does not say.
 long ondol_file_limit(void);
 
+/// Bytes of addresses that the process may have; LONG_MAX when there is no limit or the system does
+/// not say.
+long ondol_address_limit(void);
+
 /// How many processors the process may run on; at least 1.
 long ondol_processor_count(void);
 

@@ -15,7 +15,7 @@ export function conditionBox({ value, run, fields, label = "Condition",
   hint = "price < 50000 and category = 'textile'" }) {
   const problem = h("p.problem", { role: "alert", id: `problem-${label}` });
   const list = h("ul.suggestions", { role: "listbox", id: `suggestions-${label}`, hidden: true });
-  let [ran, chosen] = [value, -1];
+  let [ran, chosen, isEntered] = [value, -1, false];
   const input = h("input.condition", {
     placeholder: `Condition: ${hint}`, "aria-label": label,
     role: "combobox", "aria-expanded": "false", "aria-controls": list.id, "aria-describedby": problem.id,
@@ -84,7 +84,12 @@ export function conditionBox({ value, run, fields, label = "Condition",
       : -1);
     else if (!list.hidden && chosen >= 0 && ["Enter",
       "Tab"].includes(event.key)) take(list.children[chosen].firstChild.textContent);
-    else if (event.key === "Enter") submit();
+    else if (event.key === "Enter") {
+      // The page's own keys work again; a mistake brings the field back.
+      isEntered = true;
+      input.blur();
+      submit();
+    }
     else if (event.key === "Escape" && !list.hidden) hide();
     else return;
     event.preventDefault();
@@ -94,6 +99,8 @@ export function conditionBox({ value, run, fields, label = "Condition",
   /** Shows what is wrong, and where. */
   element.fail = (error) => {
     input.setAttribute("aria-invalid", "true");
+    if (isEntered) input.focus();
+    isEntered = false;
     const place = error.offset === undefined ? undefined : placeOf(ran, error.offset);
     replace(problem, error.message, place !== undefined && place < ran.length
       && [": ", h("code", ran.slice(0, place)),
@@ -101,6 +108,7 @@ export function conditionBox({ value, run, fields, label = "Condition",
   };
   element.input = input;
   element.clear = () => {
+    isEntered = false;
     input.removeAttribute("aria-invalid");
     replace(problem);
   };

@@ -3,10 +3,17 @@
 // And what is freed goes back at once: the allocator keeps it between pieces that are not free, a
 // heap for every thread, until a loading database has four times the memory it uses.
 
+internal import COndol
 internal import OndolPlatform
 
 /// Maps memory.
-enum SystemMemory {
+package enum SystemMemory {
+  /// Bytes of addresses that the process may have (`RLIMIT_AS`); nil when there is no limit.
+  package static var addressLimit: Int? {
+    let limit = ondol_address_limit()
+    return limit == CLong.max ? nil : limit
+  }
+
   /// `size` bytes of zeros that begin at a multiple of `alignment`, which is a power of two and at
   /// least a page, or nil when the system has none.
   static func map(_ size: Int, alignedTo alignment: Int) -> UnsafeMutableRawPointer? {

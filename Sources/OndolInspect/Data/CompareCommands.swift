@@ -6,6 +6,7 @@ import ArgumentParser
 import Foundation
 import Ondol
 import OndolJSON
+import OndolTerminal
 
 struct DigestCommand: DatabaseCommand {
   static let configuration = CommandConfiguration(
@@ -159,7 +160,9 @@ struct DiffCommand: DatabaseCommand {
       try await globals.report("diff/1", ["change", "document", "fields"]) { rows in
         count = try await compare(database, other, &rows)
       }
-      guard count == 0 else { throw CommandFailure(.failed, "\(count) documents differ") }
+      guard count == 0 else {
+        throw CommandFailure(.failed, counted(count, "document differs", "documents differ"))
+      }
     }
   }
 

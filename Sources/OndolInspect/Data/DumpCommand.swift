@@ -39,7 +39,7 @@ struct DumpCommand: DatabaseCommand {
         try await reader.nameLocked()
         var writer = DumpWriter(reader, to: sink) { progress in
           try Interruption.check()
-          bar.show(progress.documents, note: "\(progress.contents) contents")
+          bar.show(progress.documents, note: counted(progress.contents, "content"))
         }
         try await writer.write()
       }
@@ -100,14 +100,15 @@ struct LoadCommand: AsyncParsableCommand {
         try await Interruption.whileWriting {
           try await DumpLoader.load(source, into: restoration) { progress in
             try Interruption.check()
-            bar.show(progress.documents, note: "\(progress.contents) contents")
+            bar.show(progress.documents, note: counted(progress.contents, "content"))
           }
         }
       }
       for name in done.lostKeys {
         Console.say("\(name) had a key of its own, and has none here")
       }
-      globals.say("Loaded \(done.documents) documents and \(done.contents) contents.")
+      globals.say(
+        "Loaded \(counted(done.documents, "document")) and \(counted(done.contents, "content")).")
     }
   }
 

@@ -5,6 +5,7 @@ import ArgumentParser
 import Foundation
 import Ondol
 import OndolJSON
+import OndolTerminal
 
 struct ExportCommand: DatabaseCommand {
   static let configuration = CommandConfiguration(
@@ -62,7 +63,7 @@ struct ExportCommand: DatabaseCommand {
       for collection in chosen { try await run.export(collection) }
       return run.documents
     }
-    globals.say("Exported \(count) documents.")
+    globals.say("Exported \(counted(count, "document")).")
   }
 
   private func chosenCollections(_ reader: DumpReader) async throws -> [DumpedCollection] {

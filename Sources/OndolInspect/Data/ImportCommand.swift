@@ -95,7 +95,10 @@ struct ImportCommand: AsyncParsableCommand {
       run.report.finish(into: into)
       run.checkpoint?.remove()
       guard run.report.badLines == 0 else {
-        throw CommandFailure(.failed, "\(run.report.badLines) lines were no documents")
+        throw CommandFailure(
+          .failed,
+          run.report.badLines == 1
+            ? "a line was no document" : "\(run.report.badLines) lines were no documents")
       }
     }
   }

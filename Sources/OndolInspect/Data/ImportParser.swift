@@ -5,11 +5,17 @@ import Foundation
 import Ondol
 import OndolEngine
 import OndolJSON
+import OndolTerminal
 
-/// A line that is no document.
+/// A line that is no document, or several where a quote takes in more of them.
 struct BadLine: Sendable {
   var line: Int
+  /// How many lines it comes to.
+  var count = 1
   var reason: String
+
+  /// Which lines, for people.
+  var place: String { count == 1 ? "line \(line)" : "lines \(line) to \(line + count - 1)" }
 }
 
 /// What became of a piece.
@@ -57,16 +63,20 @@ struct ImportParser: Sendable {
       case .csv: end = CSV.recordEnd(bytes, from: start) ?? bytes.count
       }
       let record = bytes.bytes.extracting(start..<end)
+      let breaks = format == .jsonl ? 1 : bytes[start..<end].count { $0 == 0x0A }
       if !Self.isBlank(record) {
         do throws(CommandFailure) {
           parsed.documents.append(try document(record, &encoder))
           parsed.lines.append(line + 1)
         } catch {
-          parsed.badLines.append(BadLine(line: line + 1, reason: error.message))
+          // The last line need not end in a line break.
+          let count = format == .csv && bytes[end - 1] != 0x0A ? breaks + 1 : breaks
+          parsed.badLines.append(
+            BadLine(line: line + 1, count: max(1, count), reason: error.message))
           if stopsOnError { return parsed }
         }
       }
-      line += format == .jsonl ? 1 : bytes[start..<end].count { $0 == 0x0A }
+      line += breaks
       start = end
     }
     return parsed
@@ -165,7 +175,8 @@ struct ImportParser: Sendable {
   private func row(_ record: RawSpan) throws(CommandFailure) -> [String: Value] {
     let cells = try Self.cells(record)
     guard cells.count == header.count else {
-      throw CommandFailure(.failed, "\(cells.count) cells, and \(header.count) columns")
+      throw CommandFailure(
+        .failed, "\(counted(cells.count, "cell")), and \(counted(header.count, "column"))")
     }
     var fields = [String: Value](minimumCapacity: cells.count)
     for (name, cell) in zip(header, cells) where cell.isQuoted || !cell.text.isEmpty {

@@ -68,7 +68,7 @@ struct ImportRun {
     badLines = (badLines + parsed.badLines).sorted { $0.line < $1.line }
     report.note(badLines)
     if stopsOnError, let bad = badLines.first {
-      throw CommandFailure(.failed, "line \(bad.line): \(bad.reason)")
+      throw CommandFailure(.failed, "\(bad.place): \(bad.reason)")
     }
     try checkpoint?.note(parsed.end, in: file)
     try report.note(parsed.end)
@@ -116,6 +116,7 @@ struct ImportReport {
   let stopsOnError: Bool
   var documents = 0
   private(set) var badLines = 0
+  private var shown = 0
   private var acknowledged = 0
   private var bar: ProgressBar
   private var file = ""
@@ -143,18 +144,19 @@ struct ImportReport {
   mutating func note(_ bad: [BadLine]) {
     guard !stopsOnError else { return }
     for line in bad {
-      badLines += 1
-      guard badLines <= Self.shownLines, !isQuiet else { continue }
+      badLines += line.count
+      shown += 1
+      guard shown <= Self.shownLines, !isQuiet else { continue }
       bar.clear()
       let place = file == "-" ? "" : "\(file): "
-      Console.say("ondol: \(place)line \(line.line): \(line.reason)")
-      if badLines == Self.shownLines { Console.say("ondol: further bad lines are only counted") }
+      Console.say("ondol: \(place)\(line.place): \(line.reason)")
+      if shown == Self.shownLines { Console.say("ondol: further bad lines are only counted") }
     }
   }
 
   mutating func note(_ position: ImportPosition) throws(CommandFailure) {
     fileStart = position.offset
-    bar.show(bytesBefore + position.offset, note: "\(documents) documents")
+    bar.show(bytesBefore + position.offset, note: counted(documents, "document"))
     try acknowledge()
   }
 
@@ -172,7 +174,9 @@ struct ImportReport {
     let seconds = (ContinuousClock.now - start) / .seconds(1)
     let time = "\((seconds * 100).rounded() / 100)"
     let place = collection.map { " into \($0)" } ?? ""
-    let skipped = badLines == 0 ? "" : " \(badLines) bad lines were left out."
-    Console.say("Imported \(documents) documents\(place) in \(time) s.\(skipped)")
+    let skipped =
+      badLines == 0
+      ? "" : " \(counted(badLines, "bad line was", "bad lines were")) left out."
+    Console.say("Imported \(counted(documents, "document"))\(place) in \(time) s.\(skipped)")
   }
 }

@@ -5,6 +5,7 @@ import ArgumentParser
 import Foundation
 import Ondol
 import OndolJSON
+import OndolTerminal
 
 struct CheckCommand: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
@@ -73,7 +74,7 @@ struct CheckCommand: AsyncParsableCommand {
           progress in
           bar.show(
             progress.completedBytes,
-            note: "of \(progress.totalBytes >> 20) MiB, \(progress.documents) documents")
+            note: "of \(progress.totalBytes >> 20) MiB, \(counted(progress.documents, "document"))")
         }
       }
     } catch {
@@ -110,7 +111,7 @@ struct CheckCommand: AsyncParsableCommand {
   ) throws(CommandFailure) {
     try print(findings, globals)
     let errors = findings.count { $0.severity == .error }
-    globals.say("\(errors) errors, \(findings.count - errors) warnings")
+    globals.say("\(counted(errors, "error")), \(counted(findings.count - errors, "warning"))")
     if errors > 0 { throw CommandFailure(.corrupt, message) }
   }
 

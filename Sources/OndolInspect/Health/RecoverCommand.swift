@@ -4,6 +4,7 @@ import ArgumentParser
 import Foundation
 import Ondol
 import OndolJSON
+import OndolTerminal
 
 struct RecoverCommand: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
@@ -57,8 +58,11 @@ struct RecoverCommand: AsyncParsableCommand {
     case .table:
       for collection in report.collections {
         let lost = collection.lost == 0 ? "" : ", \(collection.lost) damaged"
-        let indexes = collection.indexes.isEmpty ? "" : ", \(collection.indexes.count) indexes"
-        try output.print("\(collection.name): \(collection.saved) documents\(lost)\(indexes)")
+        let indexes =
+          collection.indexes.isEmpty
+          ? "" : ", \(counted(collection.indexes.count, "index", "indexes"))"
+        try output.print(
+          "\(collection.name): \(counted(collection.saved, "document"))\(lost)\(indexes)")
       }
       if report.storagePaths + report.lostStoragePaths > 0 {
         let lost = report.lostStoragePaths == 0 ? "" : ", \(report.lostStoragePaths) damaged"

@@ -83,8 +83,12 @@ struct Shell {
       }
       return
     }
+    guard first.hasPrefix("-") || Main.commandNames.contains(first) else {
+      return fail(
+        CommandFailure(.usage, "there is no command \"\(first)\"; help and .help list them"))
+    }
     let start = ContinuousClock.now
-    let result = await Main.run(completed(words))
+    let result = await Main.run(completed(words), adapt: ShellHelp.adapted)
     Interruption.clear()
     if result != .succeeded { status = result }
     if isTimed {

@@ -67,11 +67,11 @@ struct RemoveCommand: DatabaseCommand {
     let query = try selected.query(of: path, in: database)
     let count = try await selected.count(of: query)
     if selected.dryRun { return try await selected.report("rm/1", query, globals) }
-    try confirm("\(count) documents of \(path)")
+    try confirm("\(counted(count, "document")) of \(path)")
     let removed = try await globals.showing(.things("documents"), of: Int64(count)) { bar in
       try await query.deleteDocuments { bar.show($0.written) }
     }
-    globals.say("Removed \(removed) documents.")
+    globals.say("Removed \(counted(removed, "document")).")
   }
 
   /// Asks the person, or wants `--yes` where there is none.

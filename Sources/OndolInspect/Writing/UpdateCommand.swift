@@ -44,11 +44,12 @@ struct UpdateCommand: DatabaseCommand {
     let count = try await selected.count(of: query)
     if selected.dryRun { return try await selected.report("update/1", query, globals) }
     try Confirmation.ask(
-      "Change \(count) documents of \(path)?", yes: selected.yes, otherwise: "nothing was changed")
+      "Change \(counted(count, "document")) of \(path)?", yes: selected.yes,
+      otherwise: "nothing was changed")
     let changed = try await globals.showing(.things("documents"), of: Int64(count)) { bar in
       try await query.updateDocuments(changes) { bar.show($0.written) }
     }
-    globals.say("Changed \(changed) documents.")
+    globals.say("Changed \(counted(changed, "document")).")
   }
 }
 

@@ -42,6 +42,19 @@ import Testing
     }
   }
 
+  /// A process that may have few addresses ended with an illegal instruction and no word before.
+  @Test func `A process that may have little memory is told so`() async throws {
+    let limit = ["/bin/sh", "-c", "ulimit -v 900000; exec \"$@\"", "sh"]
+    let limited = try await scratch.ondol(["count", shop, "items"], through: limit)
+    #if os(Linux)
+      #expect(limited.status == 0)
+      #expect(limited.output == "2000\n")
+      #expect(limited.messages.contains("878 MiB of addresses"), "\(limited.messages)")
+    #endif
+    let free = try await scratch.ondol("count", shop, "items")
+    #expect(free.messages == "")
+  }
+
   /// The commands that help lists.
   private static func commands(in help: String) -> [String] {
     // In groups: a heading, then a command a line, and what goes on of its sentence further in.

@@ -134,6 +134,22 @@ import Testing
     #expect(try await listed("r").count == 1)
   }
 
+  /// One quote too many took in all lines after it, and one bad line was counted.
+  @Test func `A quote that is never closed is told with all lines that it takes in`() async throws {
+    let file = try write("open.csv", ["__name__,n", "a,1", "b,\"2", "c,3", "d,4"])
+    let result = try await scratch.ondol("import", shop, file, "--into", "q")
+    #expect(result.status == 1)
+    #expect(
+      result.messages.contains("lines 3 to 5: column 3: a quote that begins here is never closed"),
+      "\(result.messages)")
+    #expect(result.messages.contains("Imported 1 document into q"), "\(result.messages)")
+    #expect(result.messages.contains("3 bad lines were left out."), "\(result.messages)")
+    #expect(try await listed("q") == [#"{"__name__":"a","n":"1"}"#])
+    let one = try write("one.csv", ["__name__,n", "a,1,2"])
+    let single = try await scratch.ondol("import", shop, one, "--into", "q")
+    #expect(single.messages.contains("1 bad line was left out."), "\(single.messages)")
+  }
+
   @Test func `Documents without an id get one, and whole paths need no collection`() async throws {
     let result = try await scratch.ondol("import", shop, "-", "--into", "t", input: "{}\n{}\n")
     #expect(result.status == 0, "\(result.messages)")

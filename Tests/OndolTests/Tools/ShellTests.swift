@@ -70,6 +70,24 @@ import Testing
     #expect(result.messages.contains("not closed"))
   }
 
+  /// Errors told of a database that nobody had typed, and of the program's own name.
+  @Test func `Help and what is wrong are told as lines are typed here`() async throws {
+    let help = try await scratch.ondol(shop, input: "help ls\nblob put --help\nhelp compact\n")
+    #expect(help.status == 0, "\(help.messages)")
+    #expect(help.output.contains("USAGE: ls [<options>] [<collection>]"))
+    #expect(help.output.contains("USAGE: blob put "))
+    #expect(!help.output.contains("<place>"))
+    #expect(!help.output.contains("ARGUMENTS:\n\n"))
+    let wrong = try await scratch.ondol(shop, input: "nonsense a\nquery\nls items --nope\n")
+    #expect(wrong.status == 2)
+    #expect(wrong.messages.contains("there is no command \"nonsense\""))
+    #expect(wrong.messages.contains("Usage: query [<options>] <collection> [<condition>]"))
+    #expect(wrong.messages.contains("See 'help ls' for more information."))
+    for hidden in ["<place>", "Usage: ondol", "shop.ondol"] {
+      #expect(!wrong.messages.contains(hidden), "\(wrong.messages)")
+    }
+  }
+
   @Test func `It writes only when it may`() async throws {
     let refused = try await scratch.ondol(shop, input: "compact\n")
     #expect(refused.status == 7)
