@@ -1,4 +1,4 @@
-// What is stored of accounts, as documents of four root collections that tools show like any other.
+// What is stored of accounts, as documents of root collections that tools show like any other.
 // Secrets are never among it: passwords are scrypt's keys, tokens and recovery codes are digests,
 // and who tried to sign in is a digest, too, because people type addresses of others.
 
@@ -14,6 +14,9 @@ struct AccountPlaces: Sendable {
   var sessions: CollectionReference { database.collection("accountSessions") }
   var tries: CollectionReference { database.collection("accountTries") }
   var settings: DocumentReference { database.document("accountSettings/current") }
+
+  /// What one person put of late, by digest.
+  func puts(of uid: String) -> CollectionReference { accounts.document(uid).collection("puts") }
 
   /// The root of what one person alone sees.
   func privateRoot(_ uid: String) -> DocumentReference {
@@ -54,6 +57,12 @@ struct SessionRecord: Codable, Sendable {
   var authenticatedAt: Timestamp
   /// Documents end by this field.
   var expiresAt: Timestamp?
+}
+
+/// A document of `puts` below an account's, under the digest of the bytes.
+struct PutRecord: Codable, Sendable {
+  /// Documents end by this field.
+  var expiresAt: Timestamp
 }
 
 /// A document of `accountTries`, under a digest of what is counted.

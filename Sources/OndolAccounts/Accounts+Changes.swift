@@ -123,7 +123,7 @@ extension Accounts {
           try transaction.deleteDocument(database.document(profile), recursive: true)
         }
         try transaction.deleteDocument(places.privateRoot(uid), recursive: true)
-        try transaction.deleteDocument(places.accounts.document(uid))
+        try transaction.deleteDocument(places.accounts.document(uid), recursive: true)
       }
     }
   }

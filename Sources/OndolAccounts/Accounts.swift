@@ -86,6 +86,8 @@ public final class Accounts: Sendable {
       try await places.sessions.createIndex(on: [SessionRecord.uid])
       try await places.sessions.setTimeToLive(field: FieldPath(SessionRecord.expiresAt))
       try await places.tries.setTimeToLive(field: FieldPath(SessionRecord.expiresAt))
+      // One account's rule is all accounts'.
+      try await places.puts(of: "any").setTimeToLive(field: FieldPath(SessionRecord.expiresAt))
       return try await settle(places, options.hashing)
     }
     return Accounts(database, options, places, settings, derivation)

@@ -1,7 +1,8 @@
 // A signed-in person's data, as CloudKit divides it: a private database that nobody else sees, and
 // a public one that all see and where each document is its maker's. Every call asks first whether
 // the session still stands and whose the document is; a write asks in its own transaction, so that
-// nothing is written behind the end of a session.
+// nothing is written behind the end of a session. Which bytes it may refer to is asked in
+// UserDatabase+Contents.
 //
 // It keeps a service from mixing up its people. It is no wall inside the process: whoever has the
 // `Database` has all of it.
@@ -35,7 +36,9 @@ extension Accounts {
 /// ```
 ///
 /// All calls throw `.unauthenticated` when the session is over, and `.permissionDenied` for a
-/// public document that is somebody else's.
+/// public document that is somebody else's. Writes throw `.permissionDenied`, naming the field, for
+/// a reference to bytes that this person neither put with `put(_:contentType:)` nor finds in a
+/// document that they may read: to know the digest of somebody's bytes is not to have them.
 public struct UserDatabase: Sendable {
   /// Who sees the data.
   public enum Scope: Sendable, Hashable {
@@ -69,20 +72,6 @@ public struct UserDatabase: Sendable {
     return collection(segments.joined(separator: "/")).document(id)
   }
 
-  /// Stores bytes, for a document's field to hold.
-  ///
-  /// - Parameters:
-  ///   - data: the bytes.
-  ///   - contentType: a MIME type; seen from the bytes when nil.
-  /// - Returns: what goes into a field. `UserDocument.data(in:)` gives the bytes back.
-  /// - Throws: `.unauthenticated`; as `Storage.put`.
-  public func put(
-    _ data: some Collection<UInt8> & Sendable, contentType: String? = nil
-  ) async throws(DatabaseError) -> BlobReference {
-    try await check()
-    return try await accounts.database.storage.put(data, contentType: contentType)
-  }
-
   // MARK: - Steps
 
   var uid: String { session.account.uid }
@@ -108,19 +97,21 @@ public struct UserDatabase: Sendable {
     return try await body()
   }
 
-  /// Writes a document of the owner's, in one transaction with the check.
+  /// Writes a document of the owner's, in one transaction with the checks.
   func writing(
-    _ document: DocumentReference, _ body: (Transaction) throws(DatabaseError) -> Void
+    _ document: DocumentReference, _ write: CompiledWrite
   ) async throws(DatabaseError) {
+    let references = write.references
     do {
       try await accounts.database.runTransaction { transaction in
-        _ = try accounts.session(session.token, in: transaction)
+        let record = try accounts.session(session.token, in: transaction).record
         let stored = try transaction.getDocument(document)
         if scope == .public, stored.exists, stored[FieldPath(Self.ownerField)] as String? != uid {
           throw DatabaseError(
             .permissionDenied, "the document is somebody else's", path: document.path)
         }
-        try body(transaction)
+        try check(references, in: stored, record, transaction)
+        try transaction.apply(write)
         if scope == .public, try transaction.getDocument(document).exists {
           try transaction.updateData([Self.ownerField: uid], forDocument: document)
         }
@@ -183,9 +174,7 @@ public struct UserDocument: Sendable {
   public func setData(
     _ data: [String: (any FieldContent)?], merge: Bool = false
   ) async throws(DatabaseError) {
-    try await database.writing(reference) { transaction throws(DatabaseError) in
-      try transaction.setData(data, forDocument: reference, merge: merge)
-    }
+    try await database.writing(reference, try .set(data, merge: merge, reference))
   }
 
   /// Sets all its fields from a value.
@@ -193,9 +182,7 @@ public struct UserDocument: Sendable {
   /// - Parameter content: the value.
   /// - Throws: `.unauthenticated`, `.permissionDenied`; as `DocumentReference.setData`.
   public func setData<Content: Encodable>(from content: Content) async throws(DatabaseError) {
-    try await database.writing(reference) { transaction throws(DatabaseError) in
-      try transaction.setData(from: content, forDocument: reference)
-    }
+    try await database.writing(reference, try .set(from: content, reference))
   }
 
   /// Changes some fields of a document that is there.
@@ -204,18 +191,14 @@ public struct UserDocument: Sendable {
   /// - Throws: `.unauthenticated`, `.permissionDenied`, `.notFound`; as
   ///   `DocumentReference.updateData`.
   public func updateData(_ data: [String: (any FieldContent)?]) async throws(DatabaseError) {
-    try await database.writing(reference) { transaction throws(DatabaseError) in
-      try transaction.updateData(data, forDocument: reference)
-    }
+    try await database.writing(reference, try .update(data, reference))
   }
 
   /// Removes it; no error when there is none. Collections below it stay.
   ///
   /// - Throws: `.unauthenticated`, `.permissionDenied`.
   public func delete() async throws(DatabaseError) {
-    try await database.writing(reference) { transaction throws(DatabaseError) in
-      try transaction.deleteDocument(reference)
-    }
+    try await database.writing(reference, try .delete(reference))
   }
 
   /// The document, and every later state of it, for as long as the session stands.
@@ -240,7 +223,7 @@ public struct UserCollection: Sendable {
   ///
   /// - Parameter data: the fields.
   /// - Returns: the document.
-  /// - Throws: `.unauthenticated`; as `CollectionReference.addDocument`.
+  /// - Throws: `.unauthenticated`, `.permissionDenied`; as `CollectionReference.addDocument`.
   @discardableResult
   public func addDocument(
     _ data: [String: (any FieldContent)?]
@@ -254,7 +237,7 @@ public struct UserCollection: Sendable {
   ///
   /// - Parameter content: the value.
   /// - Returns: the document.
-  /// - Throws: `.unauthenticated`; as `CollectionReference.addDocument`.
+  /// - Throws: `.unauthenticated`, `.permissionDenied`; as `CollectionReference.addDocument`.
   @discardableResult
   public func addDocument<Content: Encodable>(
     from content: Content

@@ -33,6 +33,11 @@ enum ContentKey {
   /// The rows of all holders of a content.
   static func holders(of digest: BlobDigest) -> KeyRange { range(key(holders, digest)) }
 
+  /// The rows of a content's holders among the rows in a range of keys.
+  static func holders(of digest: BlobDigest, in range: KeyRange) -> KeyRange {
+    KeyRange(lower: holder(digest, range.lower), upper: holder(digest, range.upper))
+  }
+
   /// All rows of one of the keyspaces.
   static func all(_ keyspace: Keyspace) -> KeyRange { range(keyspace.prefix) }
 

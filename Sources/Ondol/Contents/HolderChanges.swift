@@ -204,7 +204,7 @@ extension [String: Value] {
   /// The contents that the fields refer to.
   ///
   /// - Complexity: O(values), without an allocation where there are none.
-  var contents: Set<BlobDigest> {
+  package var contents: Set<BlobDigest> {
     var digests: Set<BlobDigest> = []
     forEachBlob { digests.insert($0.digest) }
     return digests

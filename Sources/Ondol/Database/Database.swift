@@ -158,6 +158,9 @@ public final class Database: Sendable {
     path == Self.memoryPath || isOnStore ? nil : path
   }
 
+  /// How long bytes that were put wait for a document.
+  package var blobLease: Duration { options.blobLease }
+
   /// Whether a store keeps it.
   package var isOnStore: Bool { engine.isOnStore }
 
