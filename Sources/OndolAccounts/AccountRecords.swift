@@ -30,15 +30,19 @@ struct AccountPlaces: Sendable {
 /// A document of `accounts`, under the person's uid.
 struct AccountRecord: Codable, Sendable {
   static let emailKey = "emailKey"
+  static let sharesAddress = "sharesAddress"
 
+  /// As it was typed.
   var email: String
-  /// What the unique index is on.
+  /// What the unique index is on; see Accounts+Addresses.
   var emailKey: String
   var password: StoredPassword
   /// Goes up with each change of the password; sessions of another version are over.
   var passwordVersion = 1
   /// Digests of those that were not used yet.
   var recoveryCodes: [Data] = []
+  /// True where an older account has the address, too; nil otherwise.
+  var sharesAddress: Bool?
   /// The path of the person's profile, if there is one.
   var profile: String?
   var createdAt: Timestamp
@@ -77,11 +81,13 @@ struct TriesRecord: Codable, Sendable {
 }
 
 /// The one document of `accountSettings`.
-struct SettingsRecord: Codable, Sendable {
+struct SettingsRecord: Codable, Sendable, Equatable {
   /// Makes digests that nobody can guess from outside.
   var secret: Data
   /// All parameters that stored passwords may have.
   var hashings: [PasswordHashing]
+  /// The form of the keys that all accounts have; nil of version 1.
+  var addressForm: Int?
 
   /// A digest of a text that only this database can make.
   func digest(_ label: String, _ text: String) -> Data {

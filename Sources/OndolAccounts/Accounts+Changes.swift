@@ -72,8 +72,11 @@ extension Accounts {
         var (uid, record) = try recentOwner(token, in: transaction)
         let holder = try find(address, in: transaction)
         guard holder == nil || holder?.uid == uid else { throw AuthError.emailAlreadyInUse }
+        if holder == nil {
+          try passOn(addressOf: record, in: transaction)
+          record.take(address.key)
+        }
         record.email = address.text
-        record.emailKey = address.key
         try transaction.setData(from: record, forDocument: places.accounts.document(uid))
         return Session(account: Account(uid, record), token: token)
       }
@@ -118,6 +121,7 @@ extension Accounts {
     try await authenticating {
       try await database.runTransaction { transaction in
         let (uid, record) = try recentOwner(token, in: transaction)
+        try passOn(addressOf: record, in: transaction)
         try endSessions(of: uid, in: transaction)
         if let profile = record.profile {
           try transaction.deleteDocument(database.document(profile), recursive: true)
@@ -232,8 +236,7 @@ extension Accounts {
     record.recoveryCodes = []
     record.lastSignInAt = try now()
     for kind in ["password", "recovery"] {
-      let key = record.emailKey
-      try forget(triesLimits(kind, of: key, nil), in: transaction)
+      try forget(triesLimits(kind, of: record.addressKey, nil), in: transaction)
     }
     try forget(triesLimits("reauthentication", of: uid, nil), in: transaction)
     try endSessions(of: uid, in: transaction)

@@ -66,7 +66,8 @@ public final class Accounts: Sendable {
   ///   - database: open for writing.
   ///   - options: how accounts are kept.
   /// - Throws: `.internalError` when the database fails or is open for reading only.
-  /// - Complexity: some small commits the first time, reads after that.
+  /// - Complexity: some small commits the first time, reads after that; O(accounts) once after a
+  ///   version that compared addresses otherwise: see `addressConflicts()`.
   public static func open(
     in database: Database, options: Options = Options()
   ) async throws(AuthError) -> Accounts {
@@ -88,7 +89,10 @@ public final class Accounts: Sendable {
       try await places.tries.setTimeToLive(field: FieldPath(SessionRecord.expiresAt))
       // One account's rule is all accounts'.
       try await places.puts(of: "any").setTimeToLive(field: FieldPath(SessionRecord.expiresAt))
-      return try await settle(places, options.hashing)
+      let settings = try await settle(places, options.hashing)
+      guard settings.addressForm != EmailAddress.form else { return settings }
+      try await places.renewAddressKeys()
+      return try await settle(places, options.hashing, addressForm: EmailAddress.form)
     }
     return Accounts(database, options, places, settings, derivation)
   }
@@ -108,17 +112,21 @@ public final class Accounts: Sendable {
   }
 
   /// The settings, with today's parameters among those that passwords may have.
+  ///
+  /// - Parameter form: that of all accounts' addresses, where it is known by now.
   private static func settle(
-    _ places: AccountPlaces, _ hashing: PasswordHashing
+    _ places: AccountPlaces, _ hashing: PasswordHashing, addressForm form: Int? = nil
   ) async throws -> SettingsRecord {
     try await places.database.runTransaction { transaction in
+      let stored = try transaction.getDocument(places.settings).data(as: SettingsRecord?.self)
       var settings =
-        try transaction.getDocument(places.settings).data(as: SettingsRecord?.self)
+        stored
         ?? SettingsRecord(
           secret: Data(Randomness.bytes(secretLength, places.database.environment.random)),
-          hashings: [])
-      if !settings.hashings.contains(hashing) {
-        settings.hashings.append(hashing)
+          hashings: [], addressForm: EmailAddress.form)
+      if !settings.hashings.contains(hashing) { settings.hashings.append(hashing) }
+      settings.addressForm = form ?? settings.addressForm
+      if settings != stored {
         try transaction.setData(from: settings, forDocument: places.settings)
       }
       return settings
@@ -297,31 +305,6 @@ extension Accounts {
       microseconds + attoseconds / 1_000_000_000_000)
     return end.overflow || end.partialValue > Timestamp.maximum.microsecondsSince1970
       ? .maximum : try Timestamp(microsecondsSince1970: end.partialValue)
-  }
-
-  private func query(_ address: EmailAddress) -> Query {
-    places.accounts.whereField(FieldPath(AccountRecord.emailKey), isEqualTo: address.key)
-      .limit(to: 1)
-  }
-
-  func find(
-    _ address: EmailAddress
-  ) async throws(AuthError) -> (uid: String, record: AccountRecord)? {
-    try await authenticating {
-      guard let document = try await query(address).getDocuments().documents.first else {
-        return nil
-      }
-      return (document.documentID, try document.data(as: AccountRecord.self))
-    }
-  }
-
-  func find(
-    _ address: EmailAddress, in transaction: Transaction
-  ) throws -> (uid: String, record: AccountRecord)? {
-    guard let document = try transaction.getDocuments(query(address)).documents.first else {
-      return nil
-    }
-    return (document.documentID, try document.data(as: AccountRecord.self))
   }
 
   func account(_ uid: String, in transaction: Transaction) throws -> AccountRecord? {
