@@ -1,6 +1,5 @@
 // What is stored of accounts, as documents of root collections that tools show like any other.
-// Secrets are never among it: passwords are scrypt's keys, tokens and recovery codes are digests,
-// and who tried to sign in is a digest, too, because people type addresses of others.
+// Secrets are never among it: passwords are scrypt's keys, tokens and codes are digests, and who tried to sign in is a digest, too, because people type addresses of others.
 
 internal import Crypto
 internal import Foundation
@@ -13,6 +12,7 @@ struct AccountPlaces: Sendable {
   var accounts: CollectionReference { database.collection("accounts") }
   var sessions: CollectionReference { database.collection("accountSessions") }
   var tries: CollectionReference { database.collection("accountTries") }
+  var codes: CollectionReference { database.collection("accountCodes") }
   var settings: DocumentReference { database.document("accountSettings/current") }
 
   /// What one person put of late, by digest.
@@ -43,6 +43,8 @@ struct AccountRecord: Codable, Sendable {
   var recoveryCodes: [Data] = []
   /// True where an older account has the address, too; nil otherwise.
   var sharesAddress: Bool?
+  /// True once somebody has shown that the address is theirs; nil otherwise.
+  var isEmailVerified: Bool?
   /// The path of the person's profile, if there is one.
   var profile: String?
   var createdAt: Timestamp

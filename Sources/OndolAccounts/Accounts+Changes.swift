@@ -53,7 +53,8 @@ extension Accounts {
     }
   }
 
-  /// Gives the account another address. Sessions go on.
+  /// Gives the account another address, of which nobody knows yet whether it is the owner's:
+  /// `Account.isEmailVerified` is false. Sessions go on.
   ///
   /// - Parameters:
   ///   - token: a session's that began, or gave the password again, within
@@ -76,6 +77,7 @@ extension Accounts {
           try passOn(addressOf: record, in: transaction)
           record.take(address.key)
         }
+        if !address.text.utf8.elementsEqual(record.email.utf8) { record.isEmailVerified = nil }
         record.email = address.text
         try transaction.setData(from: record, forDocument: places.accounts.document(uid))
         return Session(account: Account(uid, record), token: token)
@@ -137,8 +139,8 @@ extension Accounts {
   /// Makes codes, one of which replaces a forgotten password. Those made before are worth nothing
   /// any more, and these end when the password changes, by one of them or otherwise.
   ///
-  /// The library sends no mail, so these are the way back in: the owner writes them down, and a
-  /// service may mail one. They are shown once; the database has digests.
+  /// The way back in without mail: the owner writes them down. They are shown once; the database
+  /// has digests.
   ///
   /// - Parameters:
   ///   - token: a session's that began, or gave the password again, within
@@ -154,9 +156,9 @@ extension Accounts {
       try await database.runTransaction { transaction in
         var (uid, record) = try recentOwner(token, in: transaction)
         let codes = (0..<min(max(count, 1), 32)).map { _ in
-          RecoveryCode(database.environment.random)
+          TypedCode(database.environment.random)
         }
-        record.recoveryCodes = codes.map { $0.digest(settings, uid) }
+        record.recoveryCodes = codes.map { $0.recoveryDigest(settings, uid) }
         try transaction.setData(from: record, forDocument: places.accounts.document(uid))
         return codes.map(\.text)
       }
@@ -192,13 +194,13 @@ extension Accounts {
   ) async throws(AuthError) -> Session {
     // Before anything is looked up, so that it takes as long whatever is found.
     let stored = try await hasher.hash(PasswordRules.bytes(of: newPassword), options.hashing)
-    let code = RecoveryCode(typed: recoveryCode)
+    let code = TypedCode(typed: recoveryCode)
     return try await authenticating {
       try await database.runTransaction { transaction in
         guard let code, let (uid, record) = try find(address, in: transaction) else {
           throw AuthError.invalidCredential
         }
-        let digest = SymmetricKey(data: code.digest(settings, uid))
+        let digest = SymmetricKey(data: code.recoveryDigest(settings, uid))
         guard record.recoveryCodes.contains(where: { SymmetricKey(data: $0) == digest }) else {
           throw AuthError.invalidCredential
         }
@@ -224,7 +226,7 @@ extension Accounts {
   }
 
   /// Another password, no session but a new one.
-  private func change(
+  func change(
     _ record: AccountRecord, of uid: String, to password: StoredPassword,
     in transaction: Transaction
   ) throws -> Session {
@@ -249,42 +251,5 @@ extension Accounts {
     for session in try transaction.getDocuments(sessions).documents {
       try transaction.deleteDocument(session.reference)
     }
-  }
-}
-
-/// A code that stands in for a password once.
-struct RecoveryCode: Sendable {
-  /// Without those that look alike: I, L, O and U.
-  private static let alphabet = Array("0123456789ABCDEFGHJKMNPQRSTVWXYZ")
-  private static let length = 16
-  private static let group = 4
-
-  private let letters: String
-
-  init(_ random: () -> UInt64) {
-    letters = String(
-      Randomness.bytes(Self.length, random).map { Self.alphabet[Int($0) % Self.alphabet.count] })
-  }
-
-  /// Nil for what cannot be one.
-  init?(typed: String) {
-    let letters = typed.uppercased().filter { $0 != "-" && !$0.isWhitespace }
-      .map { $0 == "O" ? "0" : $0 == "I" || $0 == "L" ? "1" : $0 }
-    guard letters.count == Self.length, letters.allSatisfy(Self.alphabet.contains) else {
-      return nil
-    }
-    self.letters = String(letters)
-  }
-
-  /// As it is shown.
-  var text: String {
-    letters.enumerated().map { place, letter in
-      place > 0 && place.isMultiple(of: Self.group) ? "-\(letter)" : "\(letter)"
-    }.joined()
-  }
-
-  /// What is stored of it.
-  func digest(_ settings: SettingsRecord, _ uid: String) -> Data {
-    settings.digest("recovery code", "\(uid)\0\(letters)")
   }
 }

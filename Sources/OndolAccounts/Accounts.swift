@@ -20,7 +20,7 @@ internal import OndolEngine
 /// try await known.account.uid
 /// ```
 ///
-/// Passwords are stored as scrypt's keys, tokens and recovery codes as digests. What an unknown
+/// Passwords are stored as scrypt's keys, tokens and codes as digests. What an unknown
 /// address costs is what a known one does, so that nobody learns who has an account by signing in.
 /// (Signing up tells, as it does with Firebase: an address is taken or not.)
 public final class Accounts: Sendable {
@@ -45,6 +45,27 @@ public final class Accounts: Sendable {
     /// The collection that profiles given at sign-up are in.
     public var profileCollection = "users"
 
+    /// Sends a code to an address, by mail; nil, the default, where the app sends none, and then
+    /// nothing can be verified and no password is reset by mail.
+    ///
+    /// ```swift
+    /// options.sendCode = { operation, address, code in
+    ///   try await mailer.send(to: address, text: "Your code: \(code)")
+    /// }
+    /// ```
+    ///
+    /// Put it into a link where people should not have to type it. What it throws for
+    /// `.passwordReset` nobody sees, because that would tell who has an account: log it there.
+    public var sendCode: CodeSender?
+    /// How long a code that was sent is good.
+    public var codeLifetime = Duration.seconds(60 * 60)
+    /// Codes that are sent to one address for one purpose within `triesWindow`.
+    public var maximumCodes = 5
+
+    /// Sends a code to an address.
+    public typealias CodeSender =
+      @Sendable (ActionCodeOperation, _ address: String, _ code: String) async throws -> Void
+
     /// The defaults.
     public init() {}
   }
@@ -59,7 +80,7 @@ public final class Accounts: Sendable {
   private static let mostWaiting = 64
   private static let secretLength = 32
 
-  /// The accounts in a database, with what they need: four collections, a unique index on
+  /// The accounts in a database, with what they need: collections, a unique index on
   /// addresses, and times at which sessions and failed tries end.
   ///
   /// - Parameters:
@@ -87,6 +108,7 @@ public final class Accounts: Sendable {
       try await places.sessions.createIndex(on: [SessionRecord.uid])
       try await places.sessions.setTimeToLive(field: FieldPath(SessionRecord.expiresAt))
       try await places.tries.setTimeToLive(field: FieldPath(SessionRecord.expiresAt))
+      try await places.codes.setTimeToLive(field: FieldPath(SessionRecord.expiresAt))
       // One account's rule is all accounts'.
       try await places.puts(of: "any").setTimeToLive(field: FieldPath(SessionRecord.expiresAt))
       let settings = try await settle(places, options.hashing)

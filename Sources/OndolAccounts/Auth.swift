@@ -16,8 +16,9 @@ internal import OndolEngine
 /// ```
 ///
 /// The names are Firebase Auth's. What is different: there is a value that the app opens and keeps,
-/// and no `Auth.auth()`; calls return the `User` itself; nothing is sent, so there are recovery
-/// codes where Firebase mails a link. After a restart the one who was signed in is signed in again.
+/// and no `Auth.auth()`; calls return the `User` itself; mail goes out by the app's own
+/// `Accounts.Options.sendCode`, and there are recovery codes where there is none. After a restart
+/// the one who was signed in is signed in again.
 public final class Auth: Sendable {
   private struct State {
     /// Sessions here and in listeners' buffers, and not users, who would keep the `Auth`.
@@ -103,8 +104,8 @@ public final class Auth: Sendable {
   }
 
   /// Who is signed in, and whoever is after that: the first element is there at once, nil where
-  /// nobody is. One more comes with each sign-in and sign-out, with a change of the address, and
-  /// when the session ends elsewhere. Who is slow sees the newest only. Ends with its task, or when
+  /// nobody is. One more comes with each sign-in and sign-out, with a change of the address or of
+  /// whether it is verified, and when the session ends elsewhere. Who is slow sees the newest only. Ends with its task, or when
   /// nobody has the `Auth` any more.
   public var authStateChanges: AuthStateChanges {
     AuthStateChanges(
@@ -203,6 +204,40 @@ public final class Auth: Sendable {
         withEmail: email, recoveryCode: recoveryCode, newPassword: newPassword))
   }
 
+  /// Sends a code for another password; see `Accounts.sendPasswordReset(withEmail:origin:)`.
+  ///
+  /// - Parameter email: the address, whoever has an account or not.
+  /// - Throws: `.operationNotAllowed`, `.invalidEmail`, `.tooManyRequests`, `.internalError`.
+  /// - Complexity: one commit.
+  public func sendPasswordReset(withEmail email: String) async throws(AuthError) {
+    try await accounts.sendPasswordReset(withEmail: email)
+  }
+
+  /// Gives an account another password by a code that was mailed, and signs in to it.
+  ///
+  /// - Parameters:
+  ///   - code: the code.
+  ///   - newPassword: the new password.
+  /// - Returns: who is signed in now.
+  /// - Throws: as `Accounts.confirmPasswordReset(withCode:newPassword:origin:)`; `.keychainError`
+  ///   when the token cannot be kept.
+  /// - Complexity: one run of scrypt, and two commits.
+  @discardableResult
+  public func confirmPasswordReset(
+    withCode code: String, newPassword: String
+  ) async throws(AuthError) -> User {
+    try begin(try await accounts.confirmPasswordReset(withCode: code, newPassword: newPassword))
+  }
+
+  /// Notes that an address is its owner's, whoever is signed in here.
+  ///
+  /// - Parameter code: one that `User.sendEmailVerification()` sent.
+  /// - Throws: as `Accounts.applyActionCode(_:origin:)`.
+  /// - Complexity: two commits.
+  public func applyActionCode(_ code: String) async throws(AuthError) {
+    renew(try await accounts.applyActionCode(code))
+  }
+
   /// Signs out: the session is over, and its token forgotten. Does nothing when nobody is signed
   /// in.
   ///
@@ -237,6 +272,16 @@ public final class Auth: Sendable {
     earlier?.cancel()
     if let failure { throw failure }
     return User(auth: self, session: session)
+  }
+
+  /// Shows an account as it is now, where its owner is signed in.
+  func renew(_ account: Account) {
+    state.withLock { state in
+      guard let session = state.session, session.account.uid == account.uid,
+        session.account != account
+      else { return }
+      state.tell(Session(account: account, token: session.token))
+    }
   }
 
   /// Has the session exchanged for another: that it ends on the way is no sign-out.

@@ -8,6 +8,8 @@ public import Ondol
 public enum AuthErrorCode: Int, Sendable, Hashable, CaseIterable {
   /// The address, the password or the recovery code is wrong. Which of them is not told.
   case invalidCredential = 17_004
+  /// The app has not said how it is done: there is no `Accounts.Options.sendCode`.
+  case operationNotAllowed = 17_006
   /// Another account has the address.
   case emailAlreadyInUse = 17_007
   /// The text is no address of e-mail.
@@ -24,6 +26,8 @@ public enum AuthErrorCode: Int, Sendable, Hashable, CaseIterable {
   case userTokenExpired = 17_021
   /// The password is too short, too long or too easily guessed; the message says which.
   case weakPassword = 17_026
+  /// The code that was mailed is wrong, used or too old. Which of them is not told.
+  case invalidActionCode = 17_030
   /// Nobody is signed in.
   case nullUser = 17_067
   /// The session's token could not be kept or read outside the database.
@@ -81,6 +85,10 @@ public struct AuthError: Error, Sendable, Hashable, CustomStringConvertible {
 extension AuthError {
   static var invalidCredential: AuthError {
     AuthError(.invalidCredential, "the address or the password is wrong")
+  }
+
+  static var invalidActionCode: AuthError {
+    AuthError(.invalidActionCode, "the code is wrong, used or too old; ask for another")
   }
 
   static var userTokenExpired: AuthError {

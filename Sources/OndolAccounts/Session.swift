@@ -11,6 +11,8 @@ public struct Account: Sendable, Hashable, Identifiable {
   public let uid: String
   /// The address, as it was typed.
   public let email: String
+  /// Whether somebody has shown, by a code that went there, that the address is theirs.
+  public let isEmailVerified: Bool
   /// When it was made.
   public let creationTime: Timestamp
   /// When somebody signed in to it last.
@@ -27,6 +29,7 @@ public struct Account: Sendable, Hashable, Identifiable {
   init(_ uid: String, _ record: AccountRecord) {
     self.uid = uid
     email = record.email
+    isEmailVerified = record.isEmailVerified ?? false
     creationTime = record.createdAt
     lastSignInTime = record.lastSignInAt
     recoveryCodeCount = record.recoveryCodes.count

@@ -55,7 +55,7 @@ extension Accounts {
   }
 
   /// Notes a try, for as long as `body` may turn out right: what it throws but
-  /// `.invalidCredential` gives the try back, because nothing was guessed.
+  /// a wrong guess's error gives the try back, because nothing was guessed.
   func counting<Result>(
     _ limits: [TriesLimit], _ body: (NotedTries) async throws(AuthError) -> Result
   ) async throws(AuthError) -> Result {
@@ -143,5 +143,5 @@ extension Accounts {
 
 extension AuthError {
   /// Whether somebody guessed, and was wrong.
-  var isOfWrongGuess: Bool { code == .invalidCredential }
+  var isOfWrongGuess: Bool { code == .invalidCredential || code == .invalidActionCode }
 }

@@ -23,6 +23,8 @@ public struct User: Sendable, Hashable, Identifiable, CustomStringConvertible, C
   public var uid: String { account.uid }
   /// The address, as it was typed.
   public var email: String { account.email }
+  /// Whether somebody has shown, by a code that went there, that the address is theirs.
+  public var isEmailVerified: Bool { account.isEmailVerified }
   /// The uid.
   public var id: String { uid }
 
@@ -47,7 +49,28 @@ public struct User: Sendable, Hashable, Identifiable, CustomStringConvertible, C
     try await auth.accounts.reauthenticate(token: token, password: password)
   }
 
-  /// Gives the account another address.
+  /// Asks for the account as it is now: its address may have been verified elsewhere.
+  ///
+  /// - Returns: the user, who is the current one now.
+  /// - Throws: as `Accounts.session(forToken:)`.
+  /// - Complexity: two gets.
+  @discardableResult
+  public func reload() async throws(AuthError) -> User {
+    let session = try await auth.accounts.session(forToken: token)
+    auth.renew(session.account)
+    return User(auth: auth, session: session)
+  }
+
+  /// Sends a code to the address, which `Auth.applyActionCode(_:)` takes; see
+  /// `Accounts.sendEmailVerification(token:)`.
+  ///
+  /// - Throws: `.operationNotAllowed`, `.tooManyRequests`, `.userTokenExpired`, `.internalError`.
+  /// - Complexity: one commit, and what sending takes.
+  public func sendEmailVerification() async throws(AuthError) {
+    try await auth.accounts.sendEmailVerification(token: token)
+  }
+
+  /// Gives the account another address, which is not verified.
   ///
   /// - Parameter email: the address.
   /// - Returns: the user with the new address, who is the current one now.

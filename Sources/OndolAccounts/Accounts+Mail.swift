@@ -1,0 +1,195 @@
+// Codes by mail: that an address is its owner's, and the way back in for who forgot a password. The
+// library writes no mail; the app hands it a call that does. Whether somebody has an account is not
+// told: for an address that nobody has, a code is made and stored as well, and just not sent. The
+// one that is goes out behind the answer, because a mail server's time would tell.
+
+internal import Foundation
+internal import Ondol
+internal import OndolEngine
+
+extension Accounts {
+  /// Sends a code to the account's address, which `applyActionCode(_:origin:)` takes. Does nothing
+  /// where the address is verified.
+  ///
+  /// - Parameter token: a session's.
+  /// - Throws: `.operationNotAllowed` without `Options.sendCode`; `.tooManyRequests` behind
+  ///   `Options.maximumCodes`; `.internalError` when the mail could not be sent, too;
+  ///   `.userTokenExpired`, `.invalidUserToken`.
+  /// - Complexity: one commit, and what sending takes.
+  public func sendEmailVerification(token: String) async throws(AuthError) {
+    let send = try sender
+    let code = TypedCode(database.environment.random)
+    let address = try await authenticating {
+      try await database.runTransaction { transaction -> String? in
+        let (session, record) = try session(token, in: transaction)
+        guard record.isEmailVerified != true else { return nil }
+        _ = try note(
+          triesLimits("verification", of: session.uid, nil, most: options.maximumCodes),
+          in: transaction)
+        try keep(code, .verifyEmail, (session.uid, record), record.email, in: transaction)
+        return record.email
+      }
+    }
+    guard let address else { return }
+    do {
+      try await send(.verifyEmail, address, code.text)
+    } catch {
+      throw AuthError(.internalError, "the mail could not be sent; try again in a while")
+    }
+  }
+
+  /// Notes that an address is its owner's.
+  ///
+  /// - Parameters:
+  ///   - code: one that `sendEmailVerification(token:)` sent; its case, spaces and hyphens do not
+  ///     count.
+  ///   - origin: as in `signIn(withEmail:password:origin:)`.
+  /// - Returns: the account.
+  /// - Throws: `.invalidActionCode` for a code that is wrong, used, too old, or went to an address
+  ///   that the account has no more; `.tooManyRequests`, `.internalError`.
+  /// - Complexity: two commits.
+  @discardableResult
+  public func applyActionCode(
+    _ code: String, origin: String? = nil
+  ) async throws(AuthError) -> Account {
+    guard let code = TypedCode(typed: code) else { throw .invalidActionCode }
+    return try await counting(triesLimits("code", of: code.name, origin)) {
+      (tries) throws(AuthError) in
+      try await authenticating {
+        try await database.runTransaction { transaction in
+          var (uid, record) = try use(code, .verifyEmail, in: transaction)
+          record.isEmailVerified = true
+          try transaction.setData(from: record, forDocument: places.accounts.document(uid))
+          try takeBack(tries, forgetting: true, in: transaction)
+          return Account(uid, record)
+        }
+      }
+    }
+  }
+
+  /// Sends a code for another password to the address of an account, if there is one. Neither the
+  /// answer nor the time it takes says whether there is. The mail goes out behind the answer, and
+  /// what `Options.sendCode` throws is lost.
+  ///
+  /// - Parameters:
+  ///   - email: the address, in any spelling. The code goes to the account's own.
+  ///   - origin: as in `signIn(withEmail:password:origin:)`; each code counts as a failed try.
+  /// - Throws: `.operationNotAllowed` without `Options.sendCode`; `.invalidEmail` for a text that
+  ///   is no address; `.tooManyRequests` behind `Options.maximumCodes`; `.internalError`.
+  /// - Complexity: one commit.
+  public func sendPasswordReset(
+    withEmail email: String, origin: String? = nil
+  ) async throws(AuthError) {
+    let send = try sender
+    let address = try EmailAddress(email)
+    let code = TypedCode(database.environment.random)
+    let limits = triesLimits("reset", of: address.key, origin, most: options.maximumCodes)
+    let owner = try await authenticating {
+      try await database.runTransaction { transaction in
+        let found = try find(address, in: transaction)
+        _ = try note(limits, in: transaction)
+        let email = found?.record.email ?? address.text
+        try keep(code, .passwordReset, found, email, in: transaction)
+        return found?.record.email
+      }
+    }
+    guard let owner else { return }
+    Task { try? await send(.passwordReset, owner, code.text) }
+  }
+
+  /// Gives an account another password by a code that was mailed, and ends all its sessions and its
+  /// recovery codes. The address is verified by it.
+  ///
+  /// - Parameters:
+  ///   - code: one that `sendPasswordReset(withEmail:origin:)` sent; its case, spaces and hyphens do
+  ///     not count.
+  ///   - newPassword: the new password.
+  ///   - origin: as in `signIn(withEmail:password:origin:)`.
+  /// - Returns: a new session.
+  /// - Throws: `.invalidActionCode` for a code that is wrong, used, too old, or was made before the
+  ///   address or the password changed; `.weakPassword`, and then the code is as good as before;
+  ///   `.tooManyRequests`, `.internalError`.
+  /// - Complexity: one run of scrypt where the code is right, and two commits, in O(sessions).
+  public func confirmPasswordReset(
+    withCode code: String, newPassword: String, origin: String? = nil
+  ) async throws(AuthError) -> Session {
+    guard let code = TypedCode(typed: code) else { throw .invalidActionCode }
+    return try await counting(triesLimits("code", of: code.name, origin)) {
+      (tries) throws(AuthError) in
+      try await confirmPasswordReset(code, newPassword, tries)
+    }
+  }
+
+  /// Gives another password by a try that was noted.
+  private func confirmPasswordReset(
+    _ code: TypedCode, _ newPassword: String, _ tries: NotedTries
+  ) async throws(AuthError) -> Session {
+    let account = try await authenticating {
+      try await database.runTransaction { transaction in
+        let (uid, record) = try owner(of: code, .passwordReset, in: transaction)
+        return Account(uid, record)
+      }
+    }
+    try PasswordRules.check(
+      newPassword, for: try EmailAddress(account.email),
+      leastLength: options.minimumPasswordLength)
+    let stored = try await hasher.hash(PasswordRules.bytes(of: newPassword), options.hashing)
+    return try await authenticating {
+      try await database.runTransaction { transaction in
+        // As it is now: somebody else may have used the code in between.
+        var (uid, record) = try use(code, .passwordReset, in: transaction)
+        record.isEmailVerified = true
+        try takeBack(tries, forgetting: true, in: transaction)
+        return try change(record, of: uid, to: stored, in: transaction)
+      }
+    }
+  }
+
+  // MARK: - Steps
+
+  private var sender: Options.CodeSender {
+    get throws(AuthError) {
+      guard let send = options.sendCode else {
+        throw AuthError(.operationNotAllowed, "there is nobody to send mail: Options.sendCode")
+      }
+      return send
+    }
+  }
+
+  /// Stores what is to be known of a code.
+  private func keep(
+    _ code: TypedCode, _ operation: ActionCodeOperation, _ owner: FoundAccount?,
+    _ address: String, in transaction: Transaction
+  ) throws {
+    let record = CodeRecord(
+      operation: operation, uid: owner?.uid, address: settings.mailDigest(address),
+      passwordVersion: owner?.record.passwordVersion ?? 1,
+      digest: code.mailedDigest(settings, operation),
+      expiresAt: try moment(options.codeLifetime, after: now()))
+    try transaction.setData(from: record, forDocument: document(of: code))
+  }
+
+  /// Whose code it is; throws `.invalidActionCode` when it is nobody's.
+  private func owner(
+    of code: TypedCode, _ operation: ActionCodeOperation, in transaction: Transaction
+  ) throws -> FoundAccount {
+    let stored = try transaction.getDocument(document(of: code)).data(as: CodeRecord?.self)
+    guard let stored, stored.operation == operation, let uid = stored.uid,
+      let record = try account(uid, in: transaction), stored.fits(code, settings, record)
+    else { throw AuthError.invalidActionCode }
+    return (uid, record)
+  }
+
+  /// The same, and the code is used up.
+  private func use(
+    _ code: TypedCode, _ operation: ActionCodeOperation, in transaction: Transaction
+  ) throws -> FoundAccount {
+    let owner = try owner(of: code, operation, in: transaction)
+    try transaction.deleteDocument(document(of: code))
+    return owner
+  }
+
+  private func document(of code: TypedCode) -> DocumentReference {
+    places.codes.document(settings.digest("code", code.name).prefix(16).hexadecimal)
+  }
+}

@@ -1,0 +1,42 @@
+// What a code that was mailed is good for, and what is stored of it.
+
+internal import Crypto
+internal import Foundation
+internal import Ondol
+
+/// What somebody does with a code that came by mail; see `Accounts.Options.sendCode`.
+public enum ActionCodeOperation: String, Sendable, Hashable, Codable, CaseIterable {
+  /// Shows that the address is theirs: `applyActionCode(_:)`.
+  case verifyEmail
+  /// Gives the account another password: `confirmPasswordReset(withCode:newPassword:)`.
+  case passwordReset
+}
+
+/// A document of `accountCodes`, under a digest of the code's first letters.
+struct CodeRecord: Codable, Sendable {
+  var operation: ActionCodeOperation
+  /// Nil where nobody has the address: written all the same, so that both take as long.
+  var uid: String?
+  /// A digest of the address that the code went to. One that went to another is worth nothing.
+  var address: Data
+  /// The version of the password that the code was made for.
+  var passwordVersion: Int
+  /// A digest of the whole code.
+  var digest: Data
+  /// Documents end by this field.
+  var expiresAt: Timestamp
+}
+
+extension SettingsRecord {
+  /// What is stored of an address that a code goes to.
+  func mailDigest(_ address: String) -> Data { digest("mailed address", address) }
+}
+
+extension CodeRecord {
+  /// Whether this is the code, for an account as it is. Takes as long wherever digests differ.
+  func fits(_ code: TypedCode, _ settings: SettingsRecord, _ account: AccountRecord) -> Bool {
+    let expected = SymmetricKey(data: code.mailedDigest(settings, operation))
+    return SymmetricKey(data: digest) == expected && address == settings.mailDigest(account.email)
+      && passwordVersion == account.passwordVersion
+  }
+}
