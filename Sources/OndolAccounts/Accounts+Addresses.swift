@@ -59,7 +59,7 @@ extension Accounts {
   /// told addresses apart.
   ///
   /// - Throws: `.internalError`.
-  /// - Complexity: O(accounts).
+  /// - Complexity: O(conflicts), a lookup each.
   public func addressConflicts() async throws(AuthError) -> [AddressConflict] {
     try await authenticating {
       let field = FieldPath(AccountRecord.sharesAddress)

@@ -105,6 +105,7 @@ public final class Accounts: Sendable {
     let places = AccountPlaces(database: database)
     let settings = try await authenticating {
       try await places.accounts.createIndex(on: [AccountRecord.emailKey], unique: true)
+      try await places.accounts.createIndex(on: [AccountRecord.sharesAddress])
       try await places.sessions.createIndex(on: [SessionRecord.uid])
       try await places.sessions.setTimeToLive(field: FieldPath(SessionRecord.expiresAt))
       try await places.tries.setTimeToLive(field: FieldPath(SessionRecord.expiresAt))

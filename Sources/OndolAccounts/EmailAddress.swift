@@ -89,8 +89,16 @@ package struct EmailAddress: Sendable, Hashable {
     let isShort =
       (1...mostLabelBytes).contains(label.utf8.count)
       || (1...mostLabelScalars).contains(label.unicodeScalars.count)
-    return isShort && !label.hasPrefix("-") && !label.hasSuffix("-")
+    return isShort && !label.hasPrefix("-") && !label.hasSuffix("-") && !beginsWithMark(label)
       && label.allSatisfy { $0 == "-" || $0.isLetter || $0.isNumber }
+  }
+
+  /// Whether it would become one letter with what stands in front.
+  private static func beginsWithMark(_ label: String) -> Bool {
+    switch label.unicodeScalars.first?.properties.generalCategory {
+    case .nonspacingMark, .spacingMark, .enclosingMark: true
+    default: false
+    }
   }
 
   private static func isVisible(_ character: Character) -> Bool {

@@ -41,9 +41,11 @@ struct Trial: Sendable {
   /// All stored fields of all accounts' documents, as one text to search.
   func stored(_ database: Database) async throws -> String {
     var text = ""
-    for name in ["accounts", "accountSessions", "accountTries", "accountSettings"] {
+    let names = ["accounts", "accountSessions", "accountTries", "accountCodes", "accountSettings"]
+    for name in names {
       for document in try await database.collection(name).getDocuments().documents {
-        text += "\(document.documentID) \(document.data())\n"
+        // As a value, whose fields are in one order.
+        text += "\(document.documentID) \(Value.map(document.data()))\n"
       }
     }
     return text
