@@ -29,7 +29,7 @@ extension AccountRecord {
   /// No address has it.
   private static let separator: Character = "\n"
 
-  /// What the address is compared by, whoever has it.
+  /// What the address is compared by, shared or not.
   var addressKey: String { String(emailKey.prefix { $0 != Self.separator }) }
 
   /// What keys of younger accounts with the address begin with.

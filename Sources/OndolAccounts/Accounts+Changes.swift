@@ -100,9 +100,7 @@ extension Accounts {
     token: String, to password: String
   ) async throws(AuthError) -> Session {
     let session = try await session(forToken: token)
-    try PasswordRules.check(
-      password, for: try EmailAddress(session.account.email),
-      leastLength: options.minimumPasswordLength)
+    try await check(password, for: try EmailAddress(session.account.email))
     let stored = try await hasher.hash(PasswordRules.bytes(of: password), options.hashing)
     return try await authenticating {
       try await database.runTransaction { transaction in
@@ -181,7 +179,7 @@ extension Accounts {
     withEmail email: String, recoveryCode: String, newPassword: String, origin: String? = nil
   ) async throws(AuthError) -> Session {
     let address = try EmailAddress(email)
-    try PasswordRules.check(newPassword, for: address, leastLength: options.minimumPasswordLength)
+    try await check(newPassword, for: address)
     return try await counting(triesLimits("recovery", of: address.key, origin)) {
       (tries) throws(AuthError) in
       try await resetPassword(address, recoveryCode, newPassword, tries)

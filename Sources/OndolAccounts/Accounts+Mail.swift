@@ -130,9 +130,7 @@ extension Accounts {
         return Account(uid, record)
       }
     }
-    try PasswordRules.check(
-      newPassword, for: try EmailAddress(account.email),
-      leastLength: options.minimumPasswordLength)
+    try await check(newPassword, for: try EmailAddress(account.email))
     let stored = try await hasher.hash(PasswordRules.bytes(of: newPassword), options.hashing)
     return try await authenticating {
       try await database.runTransaction { transaction in

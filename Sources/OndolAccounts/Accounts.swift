@@ -30,6 +30,12 @@ public final class Accounts: Sendable {
     public var hashing = PasswordHashing.standard
     /// Characters that a password has at least.
     public var minimumPasswordLength = 8
+    /// Passwords that nobody may have, beside the few that the library knows, simple rows of keys
+    /// and the account's own address.
+    public var commonPasswords: CommonPasswords?
+    /// Whether the app takes a password that all other rules let pass; nil, the default, takes it.
+    /// Where it says false the call throws `.weakPassword`.
+    public var passwordPolicy: PasswordPolicy?
     /// Tries that may fail for one address within `triesWindow`, from any origin: 1 to 10,000.
     public var maximumTries = 10
     /// The same for all addresses together from one `origin`. Tries that succeed do not count.
@@ -65,6 +71,11 @@ public final class Accounts: Sendable {
     /// Sends a code to an address.
     public typealias CodeSender =
       @Sendable (ActionCodeOperation, _ address: String, _ code: String) async throws -> Void
+
+    /// Says whether an account with an address may have a password. Runs with each password that is
+    /// set, and with none that is tried.
+    public typealias PasswordPolicy =
+      @Sendable (_ password: String, _ email: String) async -> Bool
 
     /// The defaults.
     public init() {}
@@ -209,7 +220,7 @@ public final class Accounts: Sendable {
     profile: (Transaction, _ uid: String) async throws -> String?
   ) async throws(AuthError) -> Session {
     let address = try EmailAddress(email)
-    try PasswordRules.check(password, for: address, leastLength: options.minimumPasswordLength)
+    try await check(password, for: address)
     if try await find(address) != nil { throw .emailAlreadyInUse }
     let stored = try await hasher.hash(PasswordRules.bytes(of: password), options.hashing)
     return try await authenticating {

@@ -206,7 +206,7 @@ public final class Auth: Sendable {
 
   /// Sends a code for another password; see `Accounts.sendPasswordReset(withEmail:origin:)`.
   ///
-  /// - Parameter email: the address, whoever has an account or not.
+  /// - Parameter email: the address; nobody need have an account by it.
   /// - Throws: `.operationNotAllowed`, `.invalidEmail`, `.tooManyRequests`, `.internalError`.
   /// - Complexity: one commit.
   public func sendPasswordReset(withEmail email: String) async throws(AuthError) {
@@ -229,7 +229,7 @@ public final class Auth: Sendable {
     try begin(try await accounts.confirmPasswordReset(withCode: code, newPassword: newPassword))
   }
 
-  /// Notes that an address is its owner's, whoever is signed in here.
+  /// Notes that an address is its owner's, who need not be signed in here.
   ///
   /// - Parameter code: one that `User.sendEmailVerification()` sent.
   /// - Throws: as `Accounts.applyActionCode(_:origin:)`.

@@ -1,7 +1,7 @@
 // Which bytes a person's documents may refer to. Contents have no owner: they are stored once and
 // named by their digest, and a document that names one can have its bytes read. So a digest that
 // somebody has seen, or worked out from a file that many people have, would open what others keep
-// in private. Whoever writes a reference has therefore put these bytes, or can read them already.
+// in private. So who writes a reference has put these bytes, or can read them already.
 //
 // What somebody put is noted below the account's own document, where no path of theirs leads, for
 // as long as the bytes wait for a document. Who holds what is known to the database.

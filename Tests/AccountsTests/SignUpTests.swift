@@ -180,20 +180,4 @@ import Testing
       try await database.close()
     }
   }
-
-  @Test(arguments: [
-    "", "short12", "password", "PASSWORD", "12345678", "aaaaaaaaaa", "minji@example.com",
-    String(repeating: "ab cd", count: 300),
-  ])
-  func `Weak passwords are refused`(_ password: String) async throws {
-    let trial = Trial()
-    let database = try await trial.database()
-    let accounts = try await trial.accounts(in: database)
-    let found = await code {
-      _ = try await accounts.createUser(withEmail: Self.email, password: password)
-    }
-    #expect(found == .weakPassword)
-    #expect(trial.runs.take().isEmpty)
-    try await database.close()
-  }
 }

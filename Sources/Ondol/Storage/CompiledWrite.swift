@@ -1,6 +1,6 @@
-// A write of a document that is compiled before its transaction begins. Whoever writes for others
-// can so look at the contents that the write refers to, and ask who holds these, before anything is
-// written. A write that refers to none is looked through once and asks nothing.
+// A write of a document that is compiled before its transaction begins. A caller who writes for
+// others looks at the contents that the write refers to, and asks who holds these, before anything
+// is written. A write that refers to none is looked through once and asks nothing.
 
 internal import OndolEngine
 
@@ -16,7 +16,7 @@ package struct CompiledWrite: Sendable {
   private let path: DocumentPath
   private let intent: WriteIntent
 
-  /// What is removed.
+  /// As `Transaction.deleteDocument(_:recursive:ifVersion:)`.
   package static func delete(
     _ document: DocumentReference
   ) throws(DatabaseError) -> CompiledWrite {
@@ -123,7 +123,7 @@ extension Transaction {
   }
 
   /// Whether a document below `root`, at any depth, refers to the content. Documents of collections
-  /// with keys of their own are not among them: who holds what is not told of these.
+  /// with keys of their own are not among them: their holders have no names in the database.
   ///
   /// - Throws: as `getDocument(_:)`.
   /// - Complexity: one lookup a collection that was ever written below documents like this.

@@ -1,0 +1,112 @@
+// Which passwords are good enough. What everybody tries first is refused: the person's own address,
+// keys that lie side by side, and what a list of the app's has. Nothing is asked of capitals, digits
+// and signs: such rules make `Password1!`, and nothing that is harder to guess.
+
+internal import Foundation
+
+/// What passwords are refused for, wherever the app is.
+enum PasswordRules {
+  private static let mostBytes = 1_024
+  /// Those that everybody tries first and that have no simple order.
+  private static let commonest = CommonPasswords([
+    "password", "password1", "passw0rd", "p@ssw0rd", "qwerty123", "1q2w3e4r", "1q2w3e4r5t",
+    "1qaz2wsx", "q1w2e3r4", "zxcvbnm1", "iloveyou", "sunshine", "princess", "football", "baseball",
+    "superman", "trustno1", "letmein1",
+  ])
+
+  /// The bytes that are hashed: of the composed form, so that keyboards agree.
+  static func bytes(of password: String) -> [UInt8] {
+    Array(password.precomposedStringWithCanonicalMapping.utf8)
+  }
+
+  /// Whether it could be anybody's password at all.
+  static func isPossible(_ bytes: [UInt8]) -> Bool { (1...mostBytes).contains(bytes.count) }
+
+  /// Throws `.weakPassword` for one that is too easily guessed.
+  static func check(
+    _ password: String, for address: EmailAddress, leastLength: Int
+  ) throws(AuthError) {
+    guard password.count >= max(1, leastLength) else {
+      throw AuthError(.weakPassword, "a password has \(leastLength) characters or more")
+    }
+    guard isPossible(bytes(of: password)) else {
+      throw AuthError(.weakPassword, "a password has \(mostBytes) bytes or fewer")
+    }
+    let plain = CaseFolding.fold(password)
+    let local = address.key.prefix(upTo: address.key.lastIndex(of: "@") ?? address.key.endIndex)
+    guard plain != address.key, plain != local, (try? EmailAddress(password))?.key != address.key
+    else { throw AuthError(.weakPassword, "a password is not the address or the name in it") }
+    // As it was typed, too: single letters of Korean join in the other form.
+    guard Set(plain).count > 2, !SimpleRuns.make(plain), !SimpleRuns.make(password.lowercased())
+    else {
+      throw AuthError(.weakPassword, "this password is a simple row of letters or digits")
+    }
+    guard !commonest.contains(password) else { throw .commonPassword }
+  }
+}
+
+extension AuthError {
+  static var commonPassword: AuthError {
+    AuthError(.weakPassword, "this password is among the first that others would try")
+  }
+}
+
+extension Accounts {
+  /// Throws `.weakPassword` for a password that an account may not have.
+  func check(_ password: String, for address: EmailAddress) async throws(AuthError) {
+    try PasswordRules.check(password, for: address, leastLength: options.minimumPasswordLength)
+    if options.commonPasswords?.contains(password) == true { throw .commonPassword }
+    guard let policy = options.passwordPolicy else { return }
+    guard await policy(password, address.text) else {
+      throw AuthError(.weakPassword, "the app does not take this password; choose another")
+    }
+  }
+}
+
+/// Rows of letters, digits and keys that people take for passwords.
+enum SimpleRuns {
+  /// A piece that is shorter is chance.
+  private static let leastLength = 3
+
+  /// What follows what: in alphabets, digits, and on keyboards row by row.
+  private static let rows: [[Character: Int]] = [
+    "abcdefghijklmnopqrstuvwxyz", "01234567890", "1234567890", "qwertyuiopasdfghjklzxcvbnm",
+    "qwertzuiopasdfghjklyxcvbnm", "azertyuiopqsdfghjklmwxcvbn", "йцукенгшщзхъфывапролджэячсмитьбю",
+    "абвгдеёжзийклмнопрстуфхцчшщъыьэюя", "ㅂㅈㄷㄱㅅㅛㅕㅑㅐㅔㅁㄴㅇㄹㅎㅗㅓㅏㅣㅋㅌㅊㅍㅠㅜㅡ", "ㄱㄴㄷㄹㅁㅂㅅㅇㅈㅊㅋㅌㅍㅎ",
+    "가나다라마바사아자차카타파하",
+  ].map { row in
+    Dictionary(row.enumerated().map { ($1, $0) }) { first, _ in first }
+  }
+
+  /// Whether runs, up or down or of one letter, are all there is.
+  ///
+  /// - Complexity: O(letters).
+  static func make(_ text: String) -> Bool {
+    var rest = Array(text)[...]
+    while !rest.isEmpty {
+      let length = longestRun(rest)
+      guard length >= leastLength else { return false }
+      rest = rest.dropFirst(length)
+    }
+    return true
+  }
+
+  /// The letters at the front that are one run.
+  private static func longestRun(_ letters: ArraySlice<Character>) -> Int {
+    guard let first = letters.first else { return 0 }
+    var longest = letters.prefix { $0 == first }.count
+    for row in rows {
+      for step in [1, -1] {
+        guard var place = row[first] else { continue }
+        var length = 1
+        for letter in letters.dropFirst() {
+          guard let next = row[letter], next == place + step else { break }
+          place = next
+          length += 1
+        }
+        longest = max(longest, length)
+      }
+    }
+    return longest
+  }
+}
