@@ -1,5 +1,6 @@
 // What is stored of accounts, as documents of root collections that tools show like any other.
-// Secrets are never among it: passwords are scrypt's keys, tokens and codes are digests, and who tried to sign in is a digest, too, because people type addresses of others.
+// Secrets are never among it: passwords are scrypt's keys, tokens and codes are digests, and who
+// tried to sign in is a digest, too, because people type addresses of others.
 
 internal import Crypto
 internal import Foundation

@@ -1,9 +1,9 @@
 // Who has an address. Each account has a key that addresses are compared by, under a unique index.
 //
-// Earlier versions told addresses apart by case, so two accounts may have what is one address today.
-// The older has its key then. The younger has a key of its own, made of the shared one and of what
-// it was called by before, and is found by exactly that spelling, so that everybody signs in as
-// they always did. When the older lets go of the address the next one has it.
+// Earlier versions told addresses apart by case, so two accounts may have what is one address
+// today. The older has its key then. The younger has a key of its own, made of the shared one and
+// of what it was called by before, and is found by exactly that spelling, so that everybody signs
+// in as they always did. When the older lets go of the address the next one has it.
 
 internal import Foundation
 internal import Ondol

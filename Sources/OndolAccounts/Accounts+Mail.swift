@@ -101,8 +101,8 @@ extension Accounts {
   /// recovery codes. The address is verified by it.
   ///
   /// - Parameters:
-  ///   - code: one that `sendPasswordReset(withEmail:origin:)` sent; its case, spaces and hyphens do
-  ///     not count.
+  ///   - code: one that `sendPasswordReset(withEmail:origin:)` sent; its case, spaces and hyphens
+  ///     do not count.
   ///   - newPassword: the new password.
   ///   - origin: as in `signIn(withEmail:password:origin:)`.
   /// - Returns: a new session.

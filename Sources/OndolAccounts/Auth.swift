@@ -105,8 +105,8 @@ public final class Auth: Sendable {
 
   /// Who is signed in, and whoever is after that: the first element is there at once, nil where
   /// nobody is. One more comes with each sign-in and sign-out, with a change of the address or of
-  /// whether it is verified, and when the session ends elsewhere. Who is slow sees the newest only. Ends with its task, or when
-  /// nobody has the `Auth` any more.
+  /// whether it is verified, and when the session ends elsewhere. Who is slow sees the newest only.
+  /// Ends with its task, or when nobody has the `Auth` any more.
   public var authStateChanges: AuthStateChanges {
     AuthStateChanges(
       user: { [weak self] session in self.map { User(auth: $0, session: session) } },

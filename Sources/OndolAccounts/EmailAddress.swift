@@ -1,7 +1,7 @@
-// When two addresses are one. Domains have no case, and a spelling in ASCII for each in Unicode; what
-// stands before the @ has case by the letter of the standards, and by nobody's practice: people
-// type it as their keyboard has it. So both parts are compared by their compatibility form with
-// case folded, as Unicode's NFKC_Casefold and UTS 46 do, and shown as they were typed.
+// When two addresses are one. Domains have no case, and a spelling in ASCII for each in Unicode;
+// what stands before the @ has case by the letter of the standards, and by nobody's practice:
+// people type it as their keyboard has it. So both parts are compared by their compatibility form
+// with case folded, as Unicode's NFKC_Casefold and UTS 46 do, and shown as they were typed.
 //
 // Foundation has the compatibility form, and Swift the case of each scalar. That comes to the
 // tables of UTS 46 but for what these refuse; a label that cannot be mapped stays as it is, so that

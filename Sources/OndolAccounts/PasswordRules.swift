@@ -1,6 +1,6 @@
 // Which passwords are good enough. What everybody tries first is refused: the person's own address,
-// keys that lie side by side, and what a list of the app's has. Nothing is asked of capitals, digits
-// and signs: such rules make `Password1!`, and nothing that is harder to guess.
+// keys that lie side by side, and what a list of the app's has. Nothing is asked of capitals,
+// digits and signs: such rules make `Password1!`, and nothing that is harder to guess.
 
 internal import Foundation
 

@@ -1,6 +1,6 @@
 // Names of domains have two spellings: the Unicode that people read and the ASCII that the network
-// carries, `xn--` with what RFC 3492 makes of the rest. People who copy an address from a
-// mail's header get the second one. Only the way back is needed to see that both are one. What comes in
+// carries, `xn--` with what RFC 3492 makes of the rest. People who copy an address from a mail's
+// header get the second one. Only the way back is needed to see that both are one. What comes in
 // was typed by anybody, so every sum is checked.
 
 /// The coding of domains' labels in ASCII.

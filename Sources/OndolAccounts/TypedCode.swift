@@ -1,6 +1,6 @@
-// Codes that people read somewhere and type here: those that they wrote down, and those that came by
-// mail. Both are random and long enough that nobody guesses one. The database has digests that only
-// its own secret makes, so that who steals it cannot look for the codes either.
+// Codes that people read somewhere and type here: those that they wrote down, and those that came
+// by mail. Both are random and long enough that nobody guesses one. The database has digests that
+// only its own secret makes, so that who steals it cannot look for the codes either.
 
 internal import Crypto
 internal import Foundation
