@@ -64,6 +64,17 @@ import Testing
     #expect(error?.code == .invalidEmail)
   }
 
+  @Test(arguments: [
+    // Labels that map to none, code that is none, and what grows twenty times when it is mapped.
+    "a@\u{2488}com", "\u{3164}@\u{3164}.kr", "a@xn--zzzzzzzzzzzzzzzzzz.de", "a@b.xn--a",
+    String(repeating: "\u{FDFA}", count: 21) + "@b.kr", "a\u{FF20}b@c.kr",
+  ])
+  func `What earlier versions took is an address today`(_ text: String) throws {
+    let address = try EmailAddress(text)
+    #expect(!address.key.isEmpty && address.key.utf8.count < 512)
+    #expect(address.exactKey == text)
+  }
+
   @Test func `Random labels in ASCII have one key each, and the same one again`() throws {
     var random = SeededRandom(seed: 1)
     let letters = Array("abcdefghijklmnopqrstuvwxyz0123456789-")
