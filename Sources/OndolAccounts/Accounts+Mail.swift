@@ -1,7 +1,7 @@
 // Codes by mail: that an address is its owner's, and the way back in for who forgot a password. The
 // library writes no mail; the app hands it a call that does. Whether somebody has an account is not
 // told: for an address that nobody has, a code is made and stored as well, and just not sent. The
-// one that is goes out behind the answer, because a mail server's time would tell.
+// one that is goes out after the answer, because a mail server's time would tell.
 
 internal import Foundation
 internal import Ondol
@@ -12,7 +12,7 @@ extension Accounts {
   /// where the address is verified.
   ///
   /// - Parameter token: a session's.
-  /// - Throws: `.operationNotAllowed` without `Options.sendCode`; `.tooManyRequests` behind
+  /// - Throws: `.operationNotAllowed` without `Options.sendCode`; `.tooManyRequests` above
   ///   `Options.maximumCodes`; `.internalError` when the mail could not be sent, too;
   ///   `.userTokenExpired`, `.invalidUserToken`.
   /// - Complexity: one commit, and what sending takes.
@@ -68,14 +68,14 @@ extension Accounts {
   }
 
   /// Sends a code for another password to the address of an account, if there is one. Neither the
-  /// answer nor the time it takes says whether there is. The mail goes out behind the answer, and
+  /// answer nor the time it takes says whether there is. The mail goes out after the answer, and
   /// what `Options.sendCode` throws is lost.
   ///
   /// - Parameters:
   ///   - email: the address, in any spelling. The code goes to the account's own.
   ///   - origin: as in `signIn(withEmail:password:origin:)`; each code counts as a failed try.
   /// - Throws: `.operationNotAllowed` without `Options.sendCode`; `.invalidEmail` for a text that
-  ///   is no address; `.tooManyRequests` behind `Options.maximumCodes`; `.internalError`.
+  ///   is no address; `.tooManyRequests` above `Options.maximumCodes`; `.internalError`.
   /// - Complexity: one commit.
   public func sendPasswordReset(
     withEmail email: String, origin: String? = nil

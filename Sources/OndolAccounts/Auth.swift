@@ -44,7 +44,7 @@ public final class Auth: Sendable {
   ///   - database: open for writing.
   ///   - options: how accounts are kept.
   ///   - tokens: where the session's token is kept. When nil, in a file beside the database's
-  ///     directory, its name with `.session` behind it, that the owner alone can read; in memory
+  ///     directory, its name followed by `.session`, that the owner alone can read; in memory
   ///     for a database in memory. On Apple's systems put it into the keychain.
   /// - Throws: `.keychainError` when the token cannot be read, `.internalError`.
   /// - Complexity: as `Accounts.open(in:options:)`.

@@ -18,7 +18,7 @@ enum Punycode {
   /// A label has 63 letters at most.
   private static let mostLetters = 63
 
-  /// The text that a label spells behind its prefix; nil when it spells none.
+  /// The text that a label spells after its prefix; nil when it spells none.
   ///
   /// - Parameter label: in lower case, without the prefix.
   /// - Complexity: O(n²) in the letters, of which there are 63 at most.

@@ -1,7 +1,7 @@
 // A signed-in person's data, as CloudKit divides it: a private database that nobody else sees, and
 // a public one that all see and where each document is its maker's. Every call asks first whether
 // the session still stands and whose the document is; a write asks in its own transaction, so that
-// nothing is written behind the end of a session. Which bytes it may refer to is asked in
+// nothing is written after the end of a session. Which bytes it may refer to is asked in
 // UserDatabase+Contents.
 //
 // It keeps a service from mixing up its people. It is no wall inside the process: whoever has the
@@ -254,7 +254,7 @@ public struct UserCollection: Sendable {
   ///   - field: what they are ordered by; their ids when nil.
   ///   - descending: whether the order is turned round.
   ///   - limit: how many at most; all when nil.
-  ///   - cursor: begins behind it: the `cursor` of the page before.
+  ///   - cursor: begins after it: the `cursor` of the page before.
   /// - Throws: `.unauthenticated`; as `Query.getDocuments()`.
   public func getDocuments(
     where filter: Filter? = nil, orderedBy field: FieldPath? = nil, descending: Bool = false,
