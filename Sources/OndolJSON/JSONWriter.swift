@@ -203,32 +203,55 @@ extension JSONWriter {
     write(value)
   }
 
+  /// Everything that a person could not see is escaped, so that JSON can be looked at anywhere. It
+  /// is the same text to who reads it.
   private mutating func write(_ string: String) {
     bytes.append(UInt8(ascii: "\""))
     string.withUTF8Bytes { octets in
       var start = 0
-      for index in 0..<octets.byteCount {
-        let byte = octets.byte(at: index)
-        guard byte < 0x20 || byte == 0x22 || byte == 0x5C || byte == 0x7F else { continue }
-        bytes.append(octets.extracting(start..<index))
-        append(Self.escape(byte))
-        start = index + 1
+      var index = 0
+      while index < octets.byteCount {
+        let (scalar, length) = Self.scalar(of: octets, at: index)
+        if scalar == 0x22 || scalar == 0x5C || VisibleText.isHidden(scalar) {
+          bytes.append(octets.extracting(start..<index))
+          append(Self.escape(scalar))
+          start = index + length
+        }
+        index += length
       }
       bytes.append(octets.extracting(start..<octets.byteCount))
     }
     bytes.append(UInt8(ascii: "\""))
   }
 
-  private static func escape(_ byte: UInt8) -> String {
-    switch byte {
-    case UInt8(ascii: "\""): return "\\\""
-    case UInt8(ascii: "\\"): return "\\\\"
-    case UInt8(ascii: "\n"): return "\\n"
-    case UInt8(ascii: "\r"): return "\\r"
-    case UInt8(ascii: "\t"): return "\\t"
-    default:
-      let digits = String(byte, radix: 16)
-      return "\\u" + String(repeating: "0", count: 4 - digits.count) + digits
+  /// The scalar that begins at a place of valid UTF-8, and its bytes.
+  private static func scalar(of octets: RawSpan, at index: Int) -> (scalar: UInt32, length: Int) {
+    let first = octets.byte(at: index)
+    if first < 0x80 { return (UInt32(first), 1) }
+    let length = first < 0xE0 ? 2 : first < 0xF0 ? 3 : 4
+    let head = UInt32(first) & (0xFF >> UInt32(length + 1))
+    let scalar = (1..<length).reduce(head) { scalar, offset in
+      scalar << 6 | UInt32(octets.byte(at: index + offset) & 0x3F)
     }
+    return (scalar, length)
+  }
+
+  private static func escape(_ scalar: UInt32) -> String {
+    switch scalar {
+    case 0x22: return "\\\""
+    case 0x5C: return "\\\\"
+    case 0x0A: return "\\n"
+    case 0x0D: return "\\r"
+    case 0x09: return "\\t"
+    default: break
+    }
+    guard scalar > 0xFFFF else { return unit(scalar) }
+    let rest = scalar - 0x10000
+    return unit(0xD800 + rest >> 10) + unit(0xDC00 + rest & 0x3FF)
+  }
+
+  private static func unit(_ unit: UInt32) -> String {
+    let digits = String(unit, radix: 16)
+    return "\\u" + String(repeating: "0", count: 4 - digits.count) + digits
   }
 }
