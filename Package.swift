@@ -89,11 +89,12 @@ let package = Package(
         .product(name: "CryptoExtras", package: "swift-crypto"),
       ]),
     // What the programs have in common at a terminal.
-    .target(name: "OndolTerminal", dependencies: ["OndolEngine"]),
+    .target(name: "OndolTerminal", dependencies: ["OndolEngine", "OndolJSON"]),
     .executableTarget(
       name: "OndolInspect",
       dependencies: [
         "Ondol", "OndolConsole", "OndolTerminal", "OndolEngine", "OndolJSON", "OndolPlatform",
+        .product(name: "Logging", package: "swift-log"),
         .target(name: "OndolPostgres", condition: .when(traits: ["Postgres"])), argumentParser,
       ]),
     // The suites of SimulationTests for hours instead of seconds.
@@ -126,7 +127,8 @@ let package = Package(
     .testTarget(
       name: "SimulationTests",
       dependencies: ["OndolEngine", "Ondol", "OndolPlatform", "OndolTestKit"]),
-    .testTarget(name: "ConsoleTests", dependencies: ["Ondol", "OndolConsole", "OndolEngine"]),
+    .testTarget(
+      name: "ConsoleTests", dependencies: ["Ondol", "OndolConsole", "OndolEngine", "OndolJSON"]),
     .testTarget(
       name: "AccountsTests",
       dependencies: ["Ondol", "OndolAccounts", "OndolEngine", "OndolTestKit"]),

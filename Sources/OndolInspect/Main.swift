@@ -71,6 +71,7 @@ struct Main: AsyncParsableCommand {
 
   static func main() async {
     Interruption.install()
+    ToolLog.install()
     warnOfLittleMemory()
     var words = Array(CommandLine.arguments.dropFirst())
     if let first = words.first, isDirectory(first) || ServerAddress.isOne(first) {
@@ -140,7 +141,7 @@ struct Main: AsyncParsableCommand {
       }
       return .succeeded
     } catch let failure as CommandFailure {
-      if !failure.message.isEmpty { Console.say("ondol: \(failure.message)") }
+      failure.tell()
       return failure.status
     } catch {
       let isHelp = exitCode(for: error) == .success
@@ -148,7 +149,7 @@ struct Main: AsyncParsableCommand {
       if isHelp {
         try? Output.write(Data((message + "\n").utf8))
       } else {
-        Console.say(message)
+        Console.say(lines: message)
       }
       return isHelp ? .succeeded : .usage
     }

@@ -49,18 +49,18 @@ package struct WhereError: Error, Sendable, Equatable {
 }
 
 extension WhereError: CustomStringConvertible {
-  /// The reason, the line, and below it a mark at the place.
+  /// The reason, the line, and below it a mark at the place: three lines, whatever the text has.
   package var description: String {
     let bytes = Array(text.utf8)
     let lineStart = bytes[..<offset].lastIndex(of: 0x0A).map { $0 + 1 } ?? 0
     let lineEnd = bytes[offset...].firstIndex(of: 0x0A) ?? bytes.count
-    let line = String(decoding: bytes[lineStart..<lineEnd], as: UTF8.self)
-    let before = String(decoding: bytes[lineStart..<offset], as: UTF8.self)
+    let line = VisibleText.line(String(decoding: bytes[lineStart..<lineEnd], as: UTF8.self))
+    let before = VisibleText.line(String(decoding: bytes[lineStart..<offset], as: UTF8.self))
     // Hangul and what comes behind it takes two cells.
     let cells = before.reduce(0) { cells, character in
       cells + ((character.unicodeScalars.first?.value ?? 0) >= 0x1100 ? 2 : 1)
     }
-    return "\(reason)\n  \(line)\n  \(String(repeating: " ", count: cells))^"
+    return "\(VisibleText.line(reason))\n  \(line)\n  \(String(repeating: " ", count: cells))^"
   }
 }
 

@@ -9,7 +9,7 @@ extension Console {
   /// only one line in ten comes.
   static func progress(_ text: String, number: Int) {
     if isTerminal {
-      say("\r\u{1b}[K\(text)", terminator: "")
+      rewrite(text, wiping: true)
     } else if number % 10 == 0 {
       say(text)
     }

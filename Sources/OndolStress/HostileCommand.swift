@@ -49,7 +49,7 @@ struct HostileCommand: AsyncParsableCommand {
   private func runAll(_ test: HostileTest, _ sample: UInt64) async throws {
     var options = options
     options.seed = sample
-    Console.say(test.inventory)
+    Console.say(lines: test.inventory)
     let totals = Guarded(HostileReport())
     defer { print(totals.withLock { $0 }) }
     let run = StressRun(

@@ -124,7 +124,7 @@ struct StressRun: Sendable {
       result.violation = "\(error)"
     }
     if let violation = result.violation {
-      Console.say("\(name): violation; --replay \(seed) shows it again\n\(violation)")
+      Console.say(lines: "\(name): violation; --replay \(seed) shows it again\n\(violation)")
     }
     let isReportDue = tally.withLock { [result] tally in
       tally.sum.cases += result.cases
@@ -135,7 +135,7 @@ struct StressRun: Sendable {
       tally.lastReport = .now
       return true
     }
-    if isReportDue { Console.say(verdict) }
+    if isReportDue { Console.say(lines: verdict) }
   }
 
   private var verdict: String {

@@ -1,18 +1,37 @@
 // What the programs of this package have in common at a terminal: what they say goes to standard
-// error, and an interrupt from the keyboard is an event and not the end.
+// error, with names and reasons in a form that can be seen, and an interrupt from the keyboard is
+// an event and not the end.
 
 import Dispatch
 import Foundation
 import OndolEngine
+import OndolJSON
 
 /// Standard error.
 package enum Console {
   /// True when a person reads what is said.
   package static var isTerminal: Bool { isatty(STDERR_FILENO) == 1 }
 
-  /// Says something to the person. Not being heard is no failure.
+  /// Says something to the person in one line: what has line breaks in it, as a name may, has them
+  /// visibly. Not being heard is no failure.
   package static func say(_ message: String, terminator: String = "\n") {
-    try? FileHandle.standardError.write(contentsOf: Data((message + terminator).utf8))
+    write(VisibleText.line(message) + terminator)
+  }
+
+  /// Says something of several lines.
+  package static func say(lines: String) {
+    write(VisibleText.lines(lines) + "\n")
+  }
+
+  /// Writes over the line that the cursor is in, and stays in it.
+  ///
+  /// - Parameter wiping: whether what was there is wiped behind the new text, too.
+  package static func rewrite(_ line: String, wiping: Bool = false) {
+    write("\r" + (wiping ? "\u{1B}[K" : "") + VisibleText.line(line))
+  }
+
+  private static func write(_ text: String) {
+    try? FileHandle.standardError.write(contentsOf: Data(text.utf8))
   }
 }
 

@@ -143,8 +143,10 @@ struct BlobBytesCommand: DatabaseCommand {
     let blob = try await find(in: database)
     let bytes = database.storage.bytes(of: blob, in: try bounds(of: blob))
     guard let output else {
-      for try await piece in bytes { try Output.write(Data(piece)) }
-      return
+      // A terminal shows them as text.
+      var characters = WholeCharacters()
+      for try await piece in bytes { try Output.write(characters.next(piece)) }
+      return try Output.write(Data(characters.rest))
     }
     let file = try FileHandle.creating(output)
     do {

@@ -31,6 +31,9 @@ struct BackupCommand: DatabaseCommand {
     guard target == "-" else {
       return try await database.backup(to: target, withKeys: withKeys, globals)
     }
+    guard !Output.isTerminal else {
+      throw CommandFailure(.usage, "an archive is for a file or a pipe, and not for a terminal")
+    }
     try await globals.showing(.bytes) { bar in
       try await database.backup(into: { try Output.write(Data($0)) }, withKeys: withKeys) {
         progress in

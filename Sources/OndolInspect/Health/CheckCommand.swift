@@ -133,7 +133,7 @@ struct CheckCommand: AsyncParsableCommand {
   static func print(_ findings: [Finding], _ globals: GlobalOptions) throws(CommandFailure) {
     // Sentences are too long for columns.
     if globals.chosenFormat == .table {
-      var output = Output()
+      var output = Output(.table)
       for finding in findings {
         try output.print("\(finding)")
         if let hint = finding.hint { try output.print("  \(hint)") }

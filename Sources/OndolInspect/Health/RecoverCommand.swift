@@ -53,7 +53,7 @@ struct RecoverCommand: AsyncParsableCommand {
   }
 
   private func print(_ report: SalvageReport) throws {
-    var output = Output()
+    var output = Output(globals.chosenFormat)
     switch globals.chosenFormat {
     case .table:
       for collection in report.collections {

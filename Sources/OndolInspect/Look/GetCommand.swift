@@ -58,7 +58,8 @@ struct GetCommand: DatabaseCommand {
     }
     try rows.finish()
     guard missing.isEmpty else {
-      throw CommandFailure(.notFound, missing.joined(separator: "\nondol: "))
+      throw CommandFailure(
+        .notFound, lines: missing.enumerated().map { $0 == 0 ? $1 : "ondol: \($1)" })
     }
   }
 

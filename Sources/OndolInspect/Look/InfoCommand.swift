@@ -70,7 +70,7 @@ struct InfoCommand: AsyncParsableCommand {
     _ contents: DatabaseContents, _ metrics: EngineMetrics, _ files: [FileListing],
     _ end: LogEnd?
   ) throws {
-    var output = Output()
+    var output = Output(.table)
     try output.print("format       \(contents.format)")
     try output.print("sequence     \(contents.sequence)")
     if let end {

@@ -49,8 +49,8 @@ struct QueryCommand: DatabaseCommand {
 
   private func print(_ explanation: QueryExplanation) throws {
     if globals.chosenFormat == .table {
-      var output = Output()
-      try output.print("\(explanation)")
+      var output = Output(.table)
+      try output.print(lines: "\(explanation)")
       return try output.flush()
     }
     let names = [

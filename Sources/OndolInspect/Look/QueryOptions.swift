@@ -51,7 +51,8 @@ struct QueryOptions: ParsableArguments {
     do throws(WhereError) {
       return try body()
     } catch {
-      throw CommandFailure(.usage, "\(error)")
+      throw CommandFailure(
+        .usage, lines: "\(error)".split(separator: "\n").map(String.init))
     }
   }
 }

@@ -86,40 +86,35 @@ struct SearchCommand: DatabaseCommand {
 
   /// For a person: each document's name, and where the words are in its texts.
   private func show(_ matches: [SearchMatch], _ searched: [String]) throws {
-    var output = Output()
+    var output = Output(.table)
     for match in matches {
-      try output.print(Self.bold(name(of: match), globals.usesColor))
+      try output.print([LinePart(text: name(of: match), isBold: globals.usesColor)])
       for field in searched {
         let snippet = match.snippet(of: FieldPath(field), length: 160)
         guard !snippet.ranges.isEmpty else { continue }
-        try output.print("  \(field): " + Self.text(of: snippet, globals.usesColor))
+        try output.print(
+          [LinePart(text: "  \(field): ")] + Self.parts(of: snippet, globals.usesColor))
       }
     }
     try output.flush()
   }
 
-  private static func bold(_ text: some StringProtocol, _ usesColor: Bool) -> String {
-    usesColor ? "\u{1B}[1m\(text)\u{1B}[0m" : "\(text)"
-  }
-
   /// A snippet in one line, what was looked for in bold.
-  private static func text(of snippet: SearchSnippet, _ usesColor: Bool) -> String {
-    var line = snippet.isCutInFront ? "… " : ""
+  private static func parts(of snippet: SearchSnippet, _ usesColor: Bool) -> [LinePart] {
+    var parts = [LinePart(text: snippet.isCutInFront ? "… " : "")]
     var place = snippet.text.startIndex
     for range in snippet.ranges {
-      line += plain(snippet.text[place..<range.lowerBound])
-      line += bold(plain(snippet.text[range]), usesColor)
+      parts.append(LinePart(text: running(snippet.text[place..<range.lowerBound])))
+      parts.append(LinePart(text: running(snippet.text[range]), isBold: usesColor))
       place = range.upperBound
     }
-    line += plain(snippet.text[place...])
-    return snippet.isCutBehind ? line + " …" : line
+    let end = snippet.isCutBehind ? " …" : ""
+    return parts + [LinePart(text: running(snippet.text[place...]) + end)]
   }
 
-  /// Without what a terminal would take for an order of its own.
-  private static func plain(_ text: Substring) -> String {
-    String(
-      String.UnicodeScalarView(
-        text.unicodeScalars.map { $0.value < 0x20 || (0x7f..<0xa0).contains($0.value) ? " " : $0 }))
+  /// Where a text goes to its next line a snippet goes on.
+  private static func running(_ text: Substring) -> String {
+    String(text.map { $0.isNewline || $0 == "\t" ? " " : $0 })
   }
 
   private func tell(_ matches: [SearchMatch]) throws {

@@ -77,7 +77,7 @@ struct StatisticsCommand: DatabaseCommand {
   }
 
   private func printLines(_ numbers: [Number]) throws(CommandFailure) {
-    var output = Output()
+    var output = Output(.table)
     for number in numbers {
       let name = number.name.padding(toLength: 18, withPad: " ", startingAt: 0)
       let isBytes = number.name.hasSuffix("Bytes")

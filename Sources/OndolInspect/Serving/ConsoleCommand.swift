@@ -79,12 +79,12 @@ struct ConsoleCommand: AsyncParsableCommand {
       return
     }
     globals.say(
-      """
-      process \(holder) has the database open, so nothing can be changed here; to change it, have \
-      that app serve the console:
-        let console = try await Console.start(database, access: .edit)
-        print(console.url)
-      """)
+      lines: """
+        process \(holder) has the database open, so nothing can be changed here; to change it, have \
+        that app serve the console:
+          let console = try await Console.start(database, access: .edit)
+          print(console.url)
+        """)
     try await follow(directory, holder: holder)
   }
 

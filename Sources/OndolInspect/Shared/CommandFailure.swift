@@ -3,6 +3,7 @@
 
 import Foundation
 import Ondol
+import OndolTerminal
 
 /// How the process ends.
 enum ExitStatus: Int32 {
@@ -36,11 +37,24 @@ enum ExitStatus: Int32 {
 /// An error with its exit status.
 struct CommandFailure: Error {
   let status: ExitStatus
-  let message: String
+  /// What to say, a line each; a name in it may have line breaks of its own, which are none here.
+  let lines: [String]
+
+  /// All of it, within the line of somebody else.
+  var message: String { lines.joined(separator: " ") }
 
   init(_ status: ExitStatus, _ message: String) {
+    self.init(status, lines: message.isEmpty ? [] : [message])
+  }
+
+  init(_ status: ExitStatus, lines: [String]) {
     self.status = status
-    self.message = message
+    self.lines = lines
+  }
+
+  /// Says it on standard error; nothing where there is nothing to say.
+  func tell() {
+    for (index, line) in lines.enumerated() { Console.say(index == 0 ? "ondol: \(line)" : line) }
   }
 
   /// Nobody reads any more, as behind `head`: no failure, and nothing to say.

@@ -143,6 +143,11 @@ struct GlobalOptions: ParsableArguments {
     if !quiet { Console.say(message) }
   }
 
+  /// Says something of several lines to the person, unless they want quiet.
+  func say(lines: String) {
+    if !quiet { Console.say(lines: lines) }
+  }
+
   /// Says something that only who asks for more wants to hear.
   func explain(_ message: @autoclosure () -> String) {
     if verbose, !quiet { Console.say(message()) }

@@ -51,14 +51,15 @@ struct ProgressBar {
   /// Wipes the line, before anything else is written and at the end.
   mutating func clear() {
     guard isShown, lastWidth > 0 else { return }
-    Console.say("\r" + String(repeating: " ", count: lastWidth) + "\r", terminator: "")
+    Console.rewrite(String(repeating: " ", count: lastWidth))
+    Console.rewrite("")
     lastWidth = 0
   }
 
   private mutating func write(_ line: String) {
     let width = TextTable.width(line)
     let rest = String(repeating: " ", count: max(0, lastWidth - width))
-    Console.say("\r" + line + rest, terminator: "")
+    Console.rewrite(line + rest)
     lastWidth = width
   }
 }

@@ -27,13 +27,14 @@ struct RowWriter {
   private let kind: Kind
   private let style: JSONStyle
   private let usesColor: Bool
-  private var output = Output()
+  private var output: Output
   /// Rows that wait for the names of those behind them.
   private var gathered: [[Cell]] = []
   private var count = 0
 
   init(_ globals: GlobalOptions, _ kind: Kind) {
     format = globals.chosenFormat
+    output = Output(globals.chosenFormat)
     style = globals.ejson
     usesColor = globals.usesColor
     self.kind = kind
@@ -63,8 +64,8 @@ struct RowWriter {
     case .jsonl:
       try output.print(object(row))
     case .csv, .raw, .table:
-      if count == 0, format == .csv { try output.print(line(of: columns)) }
-      try output.print(line(of: columns.map { name in text(row, name) }))
+      if count == 0, format == .csv { try output.print(lines: line(of: columns)) }
+      try output.print(lines: line(of: columns.map { name in text(row, name) }))
     }
     count += 1
   }
@@ -86,7 +87,9 @@ struct RowWriter {
   /// Writes what is left.
   mutating func finish() throws(CommandFailure) {
     if format == .json { try output.print(count == 0 ? "[]" : "]") }
-    if format == .csv, count == 0, !isGathering { try output.print(line(of: columns)) }
+    if format == .csv, count == 0, !isGathering {
+      try output.print(lines: line(of: columns))
+    }
     if isGathering { try writeGathered() }
     try output.flush()
   }
@@ -112,6 +115,7 @@ struct RowWriter {
   }
 
   private func line(of cells: [String]) -> String {
+    let cells = output.isVisible ? cells.map { VisibleText.line($0) } : cells
     guard format == .csv else {
       // By scalar: "\r\n", and a tab with a combining mark behind it, are one `Character` each.
       return cells.map { cell in
@@ -135,8 +139,8 @@ struct RowWriter {
   private mutating func writeGathered() throws(CommandFailure) {
     let columns = columns
     guard format == .table else {
-      if format == .csv { try output.print(line(of: columns)) }
-      for row in gathered { try output.print(line(of: columns.map { text(row, $0) })) }
+      if format == .csv { try output.print(lines: line(of: columns)) }
+      for row in gathered { try output.print(lines: line(of: columns.map { text(row, $0) })) }
       return
     }
     guard !gathered.isEmpty else { return }
@@ -150,7 +154,7 @@ struct RowWriter {
       })
     for row in gathered { table.add(columns.map { text(row, $0) }) }
     for (index, line) in table.lines.enumerated() {
-      try output.print(usesColor && index == 0 ? "\u{1B}[1m\(line)\u{1B}[0m" : line)
+      try output.print([LinePart(text: line, isBold: usesColor && index == 0)])
     }
   }
 }

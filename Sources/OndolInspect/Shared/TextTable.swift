@@ -1,6 +1,8 @@
 // Rows in columns, for a person at a terminal. Widths are those of a terminal's cells, so that
 // Korean names and pictures, two cells wide, line up; long cells are cut, because a table shows and
-// a file keeps.
+// a file keeps. What could not be seen, line breaks among it, stands in its visible form.
+
+import OndolJSON
 
 /// A table that is printed when all its rows are known.
 struct TextTable {
@@ -23,11 +25,12 @@ struct TextTable {
 
   /// The lines, first the columns' names.
   var lines: [String] {
-    let widths = columns.indices.map { index in
-      ([columns[index]] + rows.map { $0[index] }).map(Self.width).max() ?? 0
+    let heads = columns.map { VisibleText.line($0) }
+    let widths = heads.indices.map { index in
+      ([heads[index]] + rows.map { $0[index] }).map(Self.width).max() ?? 0
     }
     let rule = widths.map { String(repeating: "-", count: $0) }
-    return ([columns, rule] + rows).map { row in
+    return ([heads, rule] + rows).map { row in
       let cells = row.indices.map { index in
         let space = String(repeating: " ", count: widths[index] - Self.width(row[index]))
         return numericColumns.contains(columns[index]) ? space + row[index] : row[index] + space
@@ -40,7 +43,7 @@ struct TextTable {
 
   /// The text in one line, cut where it is too long for a cell.
   private static func shortened(_ text: String) -> String {
-    let line = String(text.map { $0.isNewline || $0 == "\t" ? " " : $0 })
+    let line = VisibleText.line(text)
     guard width(line) > maximumCellWidth else { return line }
     var cells = 0
     let kept = line.prefix { character in
@@ -54,13 +57,13 @@ struct TextTable {
     text.reduce(0) { $0 + width(of: $1) }
   }
 
-  /// Two cells for East Asian wide characters and for pictures, none for control characters.
+  /// Two cells for East Asian wide characters and for pictures.
   private static func width(of character: Character) -> Int {
     guard let scalar = character.unicodeScalars.first else { return 0 }
     if scalar.properties.isEmojiPresentation || wideRanges.contains(where: { $0 ~= scalar.value }) {
       return 2
     }
-    return scalar.value < 0x20 ? 0 : 1
+    return 1
   }
 
   private static let wideRanges: [ClosedRange<UInt32>] = [

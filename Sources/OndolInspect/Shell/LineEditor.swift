@@ -1,7 +1,9 @@
 // A line that can be edited: arrows, home and end, history, completion. The line is written anew
-// after every key, which a terminal shows faster than anybody types.
+// after every key, which a terminal shows faster than anybody types. What is pasted into it, and
+// names that complete it, stay what they are and are shown in their visible form.
 
 import Foundation
+import OndolJSON
 
 /// Edits one line after the other.
 struct LineEditor {
@@ -179,7 +181,8 @@ struct LineEditor {
       for character in common.dropFirst(word.count) { apply(.character(character)) }
       if found.count == 1 { apply(.character(" ")) }
     } else {
-      Terminal.write("\r\n" + found.prefix(100).joined(separator: "  ") + "\r\n")
+      let names = found.prefix(100).map { VisibleText.line($0) }
+      Terminal.write("\r\n" + names.joined(separator: "  ") + "\r\n")
     }
   }
 
@@ -192,14 +195,16 @@ struct LineEditor {
   // MARK: - Showing
 
   private func show(_ prompt: String) {
-    var start = 0
-    while start < cursor, TextTable.width(String(line[start..<cursor])) > Self.shownCells {
-      start += 1
+    let characters = line.map { VisibleText.line(String($0)) }
+    func width(_ characters: some Sequence<String>) -> Int {
+      characters.reduce(0) { $0 + TextTable.width($1) }
     }
-    var shown = Array(line[start...])
-    while TextTable.width(String(shown)) > Self.shownCells { shown.removeLast() }
-    let text = "\r\u{1B}[K" + prompt + String(shown)
-    let behind = TextTable.width(String(shown.dropFirst(cursor - start)))
+    var start = 0
+    while start < cursor, width(characters[start..<cursor]) > Self.shownCells { start += 1 }
+    var shown = characters[start...]
+    while width(shown) > Self.shownCells { shown.removeLast() }
+    let text = "\r\u{1B}[K" + prompt + shown.joined()
+    let behind = width(shown.dropFirst(cursor - start))
     Terminal.write(text + (behind > 0 ? "\u{1B}[\(behind)D" : ""))
   }
 }

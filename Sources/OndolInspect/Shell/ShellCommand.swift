@@ -98,7 +98,7 @@ struct Shell {
   }
 
   private mutating func fail(_ failure: CommandFailure) {
-    Console.say("ondol: \(failure.message)")
+    failure.tell()
     status = failure.status
   }
 

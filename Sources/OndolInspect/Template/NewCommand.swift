@@ -30,14 +30,16 @@ struct NewCommand: AsyncParsableCommand {
     guard found.isEmpty else {
       throw CommandFailure(.failed, "\(directory) is not empty; nothing was written")
     }
+    var output = Output()
     for (path, text) in TemplateFiles.service.sorted(by: { $0.key < $1.key }) {
       let place = root.appending(path: path)
       try files.createDirectory(
         at: place.deletingLastPathComponent(), withIntermediateDirectories: true)
       let text = path == "Package.swift" ? manifest(text, root.lastPathComponent, dependency) : text
       try Data(text.utf8).write(to: place)
-      try Output.write(Data("\(directory)/\(path)\n".utf8))
+      try output.print("\(directory)/\(path)")
     }
+    try output.flush()
     globals.say("Next: cd \(directory) && swift test && swift run App")
   }
 

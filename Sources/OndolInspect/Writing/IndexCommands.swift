@@ -162,7 +162,7 @@ struct MakeIndexesCommand: DatabaseCommand {
         made.map { [("collection", .string($0.collection)), ("index", .string($0.index))] })
     }
     guard declared.others.isEmpty else {
-      throw CommandFailure(.failed, declared.others.joined(separator: "\n"))
+      throw CommandFailure(.failed, lines: declared.others)
     }
   }
 }

@@ -72,7 +72,7 @@ struct LoadOptions: ParsableArguments {
     let report = try await place.use { seed, path in
       try await run(scenario, seed: seed, at: path)
     }
-    for line in report.table + report.faults { Console.say(line) }
+    for line in report.table + report.faults { Console.say(lines: line) }
     print(report.verdict)
     try endCommand(isSound: report.isSound, isInterrupted: report.isInterrupted)
   }

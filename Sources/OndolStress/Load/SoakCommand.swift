@@ -45,7 +45,7 @@ struct SoakCommand: AsyncParsableCommand {
       return try await soak.run(
         for: .seconds(hours * 3_600), verifyingEvery: .seconds(verifyEvery * 60))
     }
-    for fault in result.faults { Console.say(fault) }
+    for fault in result.faults { Console.say(lines: fault) }
     print(result.verdict)
     try endCommand(isSound: result.isSound, isInterrupted: result.isInterrupted)
   }
