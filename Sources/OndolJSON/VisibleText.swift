@@ -31,20 +31,26 @@ package enum VisibleText {
   /// The text in one line: line breaks and tabs are visible, too.
   ///
   /// - Complexity: O(*n*) in the length of the text.
-  package static func line(_ text: some StringProtocol) -> String { shown(text, keeping: []) }
+  package static func line(_ text: some StringProtocol) -> String {
+    // By scalar: "\r\n", and a tab with a combining mark behind it, are one `Character` each.
+    shown(text.unicodeScalars) { _ in false }
+  }
 
-  /// The text with its line breaks (`\n`) and tabs, for what the program itself laid out.
+  /// The text with its tabs and its line breaks, which are all `\n`, for what the program itself laid
+  /// out.
   ///
   /// - Complexity: O(*n*) in the length of the text.
   package static func lines(_ text: some StringProtocol) -> String {
-    shown(text, keeping: ["\n", "\t"])
+    let lines = text.split(separator: "\r\n", omittingEmptySubsequences: false)
+    return shown(lines.joined(separator: "\n").unicodeScalars) { $0 == "\n" || $0 == "\t" }
   }
 
-  /// By scalar: "\r\n", and a tab with a combining mark behind it, are one `Character` each.
-  private static func shown(_ text: some StringProtocol, keeping kept: [Unicode.Scalar]) -> String {
+  private static func shown(
+    _ scalars: some Sequence<Unicode.Scalar>, keeping isKept: (Unicode.Scalar) -> Bool
+  ) -> String {
     var shown = String.UnicodeScalarView()
-    for scalar in text.unicodeScalars {
-      if isHidden(scalar.value), !kept.contains(scalar) {
+    for scalar in scalars {
+      if isHidden(scalar.value), !isKept(scalar) {
         shown.append(contentsOf: form(of: scalar).unicodeScalars)
       } else {
         shown.append(scalar)

@@ -62,7 +62,10 @@ public struct QueryExplanation: Sendable, CustomStringConvertible {
   }
 
   /// All of it, a line for each point.
-  public var description: String {
+  public var description: String { lines.joined(separator: "\n") }
+
+  /// The points of the description; names in them may have line breaks of their own.
+  package var lines: [String] {
     var lines = [query, "  \(Self.text(access))\(sorts ? ", then sorted" : "")"]
     if let entriesVisited, let documentsExamined, let documentsReturned {
       lines.append(
@@ -81,7 +84,7 @@ public struct QueryExplanation: Sendable, CustomStringConvertible {
     if let suggestedIndex {
       lines.append("  an index would serve it: createIndex(on: \(suggestedIndex))")
     }
-    return lines.joined(separator: "\n")
+    return lines
   }
 
   private static func text(_ access: Access) -> String {

@@ -99,6 +99,9 @@ final class ExportTarget {
     }
   }
 
+  /// Whether a person looks at what is written.
+  var isVisible: Bool { directory == nil && Output.isTerminal }
+
   /// Whether the directory has a file already.
   func has(_ file: String) -> Bool {
     directory.map { FileManager.default.fileExists(atPath: $0 + "/" + file) } ?? false
@@ -156,7 +159,7 @@ final class ExportRun {
     try target.begin(name + (isCSV ? ".csv" : ".jsonl"))
     if isCSV {
       let names = [JSONWriter.documentIDName] + columns
-      try target.write(Array(CSV.record(names.map { CSV.Cell($0) }).utf8))
+      try write(names.map { CSV.Cell($0) })
     }
     var writer = JSONWriter(form)
     try await forEachPage(of: collection) { page in
@@ -167,7 +170,7 @@ final class ExportRun {
         let fields = document.fields.compactMapValues(shown)
         if isCSV {
           let cells = [cell(.string(id))] + columns.map { fields[$0].map(cell) ?? CSV.Cell("") }
-          try target.write(Array(CSV.record(cells).utf8))
+          try write(cells)
         } else {
           writer.write(fields: fields, behind: [(JSONWriter.documentIDName, .string(id))])
           writer.endLine()
@@ -184,6 +187,14 @@ final class ExportRun {
       _ = try await reader.content(of: blob) { try target.write($0) }
     }
     contents = [:]
+  }
+
+  /// Writes a record of CSV.
+  private func write(_ cells: [CSV.Cell]) throws {
+    let shown =
+      target.isVisible
+      ? cells.map { CSV.Cell(VisibleText.line($0.text), isQuoted: $0.isQuoted) } : cells
+    try target.write(Array(CSV.record(shown).utf8))
   }
 
   private func forEachPage(

@@ -50,7 +50,7 @@ struct QueryCommand: DatabaseCommand {
   private func print(_ explanation: QueryExplanation) throws {
     if globals.chosenFormat == .table {
       var output = Output(.table)
-      try output.print(lines: "\(explanation)")
+      for line in explanation.lines { try output.print(line) }
       return try output.flush()
     }
     let names = [
@@ -80,8 +80,7 @@ struct QueryCommand: DatabaseCommand {
 extension QueryCommand {
   /// The way in words: the second line of what a person reads.
   private static func access(_ explanation: QueryExplanation) -> String {
-    let lines = explanation.description.split(separator: "\n")
-    return lines.dropFirst().first.map { $0.trimmingPrefix("  ") }.map(String.init) ?? ""
+    explanation.lines.dropFirst().first.map { String($0.trimmingPrefix("  ")) } ?? ""
   }
 }
 

@@ -75,7 +75,15 @@ final class ScratchDirectory {
   }
 
   /// Runs `ondol` on a terminal, types when it asks for the first time, and waits for its end.
-  func typing(_ keys: String, into arguments: [String]) async throws -> ToolResult {
+  ///
+  /// - Parameters:
+  ///   - keys: what is typed; nothing when empty.
+  ///   - arguments: the words, without single quotes in them.
+  ///   - prompt: what is waited for.
+  func typing(
+    _ keys: String, into arguments: [String], when prompt: String = "ondol> ",
+    environment: [String: String] = [:]
+  ) async throws -> ToolResult {
     let process = Process()
     process.executableURL = URL(filePath: "/usr/bin/script")
     let tool = try Self.executable(named: "ondol").path(percentEncoded: false)
@@ -83,6 +91,7 @@ final class ScratchDirectory {
     process.arguments = ["-qec", command, "/dev/null"]
     process.environment = ProcessInfo.processInfo.environment
       .merging(["ONDOL_HISTORY": path("history"), "TERM": "xterm"]) { $1 }
+      .merging(environment) { $1 }
     let (keyboard, screen) = (Pipe(), Pipe())
     process.standardInput = keyboard
     process.standardOutput = screen
@@ -95,7 +104,7 @@ final class ScratchDirectory {
     var hasTyped = false
     while case let piece = screen.fileHandleForReading.availableData, !piece.isEmpty {
       output += piece
-      if !hasTyped, String(decoding: output, as: UTF8.self).contains("ondol> ") {
+      if !hasTyped, !keys.isEmpty, String(decoding: output, as: UTF8.self).contains(prompt) {
         hasTyped = true
         try keyboard.fileHandleForWriting.write(contentsOf: Data(keys.utf8))
       }

@@ -65,7 +65,7 @@ import Testing
   }
 
   @Test func `Of lines the breaks stay`() {
-    #expect(VisibleText.lines("a\n\tb\r\n\u{1B}c") == "a\n\tb\\r\n\\u{1b}c")
+    #expect(VisibleText.lines("a\n\tb\r\n\r\u{1B}c\r") == "a\n\tb\n\\r\\u{1b}c\\r")
   }
 
   @Test(arguments: [JSONForm.plain, .relaxed, .canonical])
