@@ -92,7 +92,7 @@ setTimeout(() => URL.revokeObjectURL(link.href), 60_000);
 """##,
     "app.js": ##"""
 import { keepToken, onRefused, takeToken } from "./api.js";
-import { button, failure, h, icon, label, mark, replace } from "./dom.js";
+import { button, failure, h, icon, label, mark, replace, seen } from "./dom.js";
 import * as live from "./live.js";
 import { address, route } from "./route.js";
 import { lastEdit, loadDatabase, mayWrite, onSession, session, setOpen, undo } from "./session.js";
@@ -126,7 +126,7 @@ h("div.names", parts.name, parts.path)),
 h("div.facts", parts.role, parts.version,
 h("span.live", { role: "status" }, parts.dot, parts.live)),
 h("div.row", parts.undo, parts.lock)),
-h("nav.pages", { "aria-label": "Pages" }, links),
+h("nav.pages", { label: "Pages" }, links),
 h("div.view", parts.banner, parts.main));
 this.links = links;
 }
@@ -139,7 +139,7 @@ if (link.dataset.page !== name) continue;
 link.setAttribute("aria-current", "page");
 link.scrollIntoView();
 }
-document.title = `${title} · ${session.database.name}`;
+document.title = seen(`${title} · ${session.database.name}`);
 const tag = `ondol-${name}`;
 const shown = parts.main.firstElementChild;
 if (shown?.localName === tag) shown.arrive?.();
@@ -154,19 +154,19 @@ parts.main.focus();
 function renderSession() {
 const { database, isOpen } = session;
 if (!database) return;
-parts.name.textContent = database.name;
-parts.path.textContent = database.path;
-parts.path.title = `${database.path}\nidentity ${database.identity}`;
+replace(parts.name, database.name);
+replace(parts.path, database.path);
+parts.path.title = `${seen(database.path)}\nidentity ${database.identity}`;
 parts.role.textContent = database.role === "writer" ? `writer, pid ${database.pid}`
 : `follows pid ${database.holder?.pid ?? "?"}, read only`;
 replace(parts.lock, icon(isOpen ? "open" : "locked"),
 h("span", isOpen ? "Editing" : mayWrite() ? "Locked" : "Read only"));
-parts.lock.setAttribute("aria-pressed", String(isOpen));
+parts.lock.setAttribute("aria-pressed", isOpen);
 parts.lock.setAttribute("aria-label", isOpen ? "Editing is open. Lock it" : "Editing is locked. Unlock it");
 parts.lock.disabled = !mayWrite();
 const edit = lastEdit();
 parts.undo.hidden = !edit;
-parts.undo.title = edit ? `Undo: ${edit.title}` : "";
+parts.undo.title = edit ? seen(`Undo: ${edit.title}`) : "";
 document.body.classList.toggle("editing", isOpen);
 replace(parts.banner, database.role === "follower" && banner(database));
 }
@@ -480,12 +480,12 @@ import { counted, grouped, local, names, shortTime } from "./values.js";
 const KEPT = 500;
 class ChangesPage extends Page {
 begin() {
-const field = (name, label, hint) => h("input", { "aria-label": label, placeholder: hint,
+const field = (name, label, hint) => h("input", { label, placeholder: hint,
 onchange: () => this.#ask() });
 this.path = field("path", "Path", "Path: items/item-01");
 this.since = field("since", "From token", "From token");
 this.pause = button("Pause", () => this.#setPaused(!this.isPaused), { sign: "pause" });
-this.log = h("div.log", { role: "log", "aria-label": "Commits", "aria-live": "off" }, loading());
+this.log = h("div.log", { role: "log", label: "Commits", "aria-live": "off" }, loading());
 this.source = h("p.hint", { hidden: true });
 replace(this, h("header", h("h1", "Changes"), h("span.grow"), h("div", this.path),
 h("div", this.since), this.pause), this.source, this.log);
@@ -530,7 +530,7 @@ if (!isPaused && this.isPaused) this.#draw();
 this.isPaused = isPaused;
 replace(this.pause, icon(isPaused ? "play" : "pause"),
 h("span", isPaused ? `Go on${this.waiting ? ` (${this.waiting} new)` : ""}` : "Pause"));
-this.pause.setAttribute("aria-pressed", String(isPaused));
+this.pause.setAttribute("aria-pressed", isPaused);
 }
 #draw(fresh = 0) {
 this.waiting = 0;
@@ -676,7 +676,7 @@ const problem = h("p.problem", { role: "alert", id: `problem-${label}` });
 const list = h("ul.suggestions", { role: "listbox", id: `suggestions-${label}`, hidden: true });
 let [ran, chosen, isEntered] = [value, -1, false];
 const input = h("input.condition", {
-placeholder: `Condition: ${hint}`, "aria-label": label,
+placeholder: `Condition: ${hint}`, label,
 role: "combobox", "aria-expanded": "false", "aria-controls": list.id, "aria-describedby": problem.id,
 oninput: () => {
 suggest();
@@ -704,7 +704,7 @@ const found = word ? fields().filter(({ field }) => field.toLowerCase().includes
 && field !== word).slice(0, 8) : [];
 chosen = -1;
 list.hidden = !found.length;
-input.setAttribute("aria-expanded", String(!list.hidden));
+input.setAttribute("aria-expanded", !list.hidden);
 replace(list, found.map(({ field, kinds }, place) => h("li", {
 role: "option", id: `${list.id}-${place}`, "aria-selected": "false",
 onmousedown: (event) => {
@@ -728,14 +728,14 @@ input.focus();
 function choose(by) {
 const options = [...list.children];
 chosen = (chosen + by + options.length) % options.length;
-options.forEach((option, place) => option.setAttribute("aria-selected", String(place === chosen)));
+options.forEach((option, place) => option.setAttribute("aria-selected", place === chosen));
 input.setAttribute("aria-activedescendant", options[chosen].id);
 }
 function key(event) {
 if (!list.hidden && ["ArrowDown", "ArrowUp"].includes(event.key)) choose(event.key === "ArrowDown" ? 1
 : -1);
 else if (!list.hidden && chosen >= 0 && ["Enter",
-"Tab"].includes(event.key)) take(list.children[chosen].firstChild.textContent);
+"Tab"].includes(event.key)) list.children[chosen].dispatchEvent(new Event("mousedown"));
 else if (event.key === "Enter") {
 isEntered = true;
 input.blur();
@@ -780,9 +780,9 @@ import { conditionBox } from "./condition.js";
 class DataPage extends Page {
 begin() {
 this.classList.add("data");
-this.list = h("section.column.collections", { "aria-label": "Collections" }, loading(5));
-this.middle = h("section.column.documents", { "aria-label": "Documents" });
-this.right = h("section.column.document", { "aria-label": "Document" });
+this.list = h("section.column.collections", { label: "Collections" }, loading(5));
+this.middle = h("section.column.documents", { label: "Documents" });
+this.right = h("section.column.document", { label: "Document" });
 replace(this, this.list, this.middle, this.right);
 this.watch({ kind: "collections" }, (event, data) => {
 this.collections = data.collections ?? [];
@@ -825,7 +825,7 @@ href: address("data", one.path), "aria-current": one.id === root ? "true" : unde
 h("span.muted.count", `${one.exact ? "" : "~"}${grouped(one.count)}`)));
 replace(this.list, h("header", h("h2", "Collections"),
 edit("Start a collection", () => startCollection(""), { sign: "plus", bare: true })),
-links.length ? h("nav", { "aria-label": "Collections" }, links)
+links.length ? h("nav", { label: "Collections" }, links)
 : empty("No documents yet", "What the app writes shows up here at once.",
 edit("Start a collection", () => startCollection(""), { sign: "plus" })));
 }
@@ -856,9 +856,9 @@ this.condition = conditionBox({
 value: this.where, run: (where) => this.#ask(where, this.order), fields: () => this.fields ?? [],
 });
 replace(this.middle, h("header", null,
-h("a.button.bare.quiet.only-narrow", { href: address("data"), "aria-label": "All collections" },
+h("a.button.bare.quiet.only-narrow", { href: address("data"), label: "All collections" },
 icon("back")),
-h("nav.crumbs", { "aria-label": "Path" }, crumbs), this.count, h("span.grow"),
+h("nav.crumbs", { label: "Path" }, crumbs), this.count, h("span.grow"),
 edit("Add document", () => this.#add(), { sign: "plus" }),
 edit("Delete all that match", () => this.#deleteAll(), { sign: "trash", bare: true })),
 h("div.filter", this.condition), this.problem, this.hint, this.place);
@@ -971,7 +971,7 @@ customElements.define("ondol-data", DataPage);
 
 """##,
     "dialogs.js": ##"""
-import { button, failure, h, icon, label, table, tool } from "./dom.js";
+import { button, failure, h, icon, label, seen, table, tool } from "./dom.js";
 import { brief, isSame, kind } from "./values.js";
 export function dialog(title, body, { action = "OK", danger = false, wide = false,
 submit = () => true } = {}) {
@@ -995,7 +995,7 @@ confirm.disabled = false;
 },
 }, h("h2", title), body, problem,
 h("footer", button("Cancel", () => element.close()), action && confirm));
-const element = h("dialog", { class: wide ? "wide" : "", "aria-label": title }, form);
+const element = h("dialog", { class: wide ? "wide" : "", label: title }, form);
 element.addEventListener("close", () => {
 element.remove();
 resolve(undefined);
@@ -1012,7 +1012,7 @@ typed && label(["Type ", h("code", typed), " to confirm"], field),
 ], {
 action, danger: true,
 submit: async () => {
-if (typed && field.value !== typed) throw new Error(`This is not “${typed}”.`);
+if (typed && ![typed, seen(typed)].includes(field.value)) throw new Error(`This is not “${typed}”.`);
 await run();
 return true;
 },
@@ -1125,7 +1125,7 @@ this.#head();
 this.#body();
 }
 #close() {
-return h("a.button.bare.quiet", { href: this.back, "aria-label": "Close the document" }, icon("close"));
+return h("a.button.bare.quiet", { href: this.back, label: "Close the document" }, icon("close"));
 }
 #head() {
 const { document, isGone } = this;
@@ -1202,7 +1202,7 @@ this.#head();
 const shown = pretty(this.document.fields, "", true);
 const seen = this.document;
 const area = h("textarea.json", {
-"aria-label": "The document as JSON", readonly: !document.body.classList.contains("editing"),
+label: "The document as JSON", readonly: !document.body.classList.contains("editing"),
 oninput: () => {
 this.isJSONEdited = area.value !== shown;
 apply.disabled = !this.isJSONEdited;
@@ -1318,6 +1318,11 @@ return createDocument(collection(), id.value, Object.fromEntries(entries(read)))
     "dom.js": ##"""
 const SVG = "http://www.w3.org/2000/svg";
 const PROPERTIES = new Set(["value", "checked", "disabled", "hidden", "open"]);
+const HIDDEN = new RegExp(String.raw`[\0-\x1F\x7F-\x9F\xAD\u061C\u200B\u200E\u200F\u2028-\u202E\u2060-\u206F`
++ String.raw`\uFEFF\uFFF0-\uFFFB\u{1BCA0}-\u{1BCA3}\u{1D173}-\u{1D17A}\u{E0000}-\u{E00FF}\u{E01F0}-\u{E0FFF}]`,
+"gu");
+export const seen = (text, lines) => String(text).replace(HIDDEN, (one) =>
+(lines && /[\n\t]/.test(one) ? one : `\\u{${one.codePointAt().toString(16)}}`));
 function set(element, name, value) {
 if (typeof value === "function" && name.startsWith("on")) {
 element.addEventListener(name.slice(2), value);
@@ -1326,7 +1331,8 @@ throw new Error(`${name} is not set here`);
 } else if (PROPERTIES.has(name)) {
 element[name] = value;
 } else if (value !== undefined && value !== null && value !== false) {
-element.setAttribute(name, value === true ? "" : value);
+element.setAttribute(name === "label" ? "aria-label" : name, value === true ? ""
+: /^(label|title|alt)$/.test(name) ? seen(value) : value);
 }
 }
 export function h(name, ...rest) {
@@ -1334,7 +1340,8 @@ const [tag, ...classes] = name.split(".");
 const element = document.createElement(tag);
 const [first] = rest;
 const hasAttributes = first?.constructor === Object;
-if (classes.length) element.className = classes.join(" ");
+element.className = classes.join(" ") || first?.class || "";
+if (tag === "button") element.type = tag;
 if (tag === "input" || tag === "textarea") {
 element.autocomplete = "off";
 element.spellcheck = false;
@@ -1352,7 +1359,7 @@ return element;
 function fill(element, children) {
 for (const child of children.flat(Infinity)) {
 if (child === null || child === undefined || child === false) continue;
-element.append(child instanceof Node ? child : String(child));
+element.append(child instanceof Node ? child : seen(child, element.matches("pre, .value")));
 }
 }
 export function replace(element, ...children) {
@@ -1393,8 +1400,8 @@ svg("path", { d: ICONS[name] }));
 export const mark = () => h("span.mark", icon("mark"));
 export function button(label, onclick, { sign, kind = "", bare = false, ...more } = {}) {
 return h("button", {
-type: "button", class: `button ${kind}${bare ? " bare quiet" : ""}`, onclick,
-...(bare ? { "aria-label": label, title: label } : {}), ...more,
+class: `button ${kind}${bare ? " bare quiet" : ""}`, onclick,
+...(bare ? { label, title: label } : {}), ...more,
 }, sign && icon(sign), !bare && h("span", label));
 }
 export const tool = (label, sign, onclick, more) => button(label, onclick, { sign, bare: true, ...more });
@@ -1419,7 +1426,7 @@ return h("div.failure", { role: "alert" }, icon("warn"),
 h("div", h("p", error.message), error.hint && h("p.muted", error.hint)));
 }
 export function loading(lines = 4) {
-return h("div.loading", { role: "status", "aria-label": "Loading" },
+return h("div.loading", { role: "status", label: "Loading" },
 Array.from({ length: lines }, () => h("i")));
 }
 export function later(milliseconds, action) {
@@ -1503,7 +1510,7 @@ const JSON_FORM = { show: (value) => pretty(value), read: (input) => parse(input
 function control(what, value, label) {
 if (what === "null") return { element: h("span.muted", "null"), read: () => null };
 if (what === "boolean") {
-const element = choice(["true", "false"], { "aria-label": label });
+const element = choice(["true", "false"], { label });
 element.value = String(value);
 return { element, read: () => element.value === "true" };
 }
@@ -1511,7 +1518,7 @@ const form = FORMS[what] ?? JSON_FORM;
 const shown = form.show(value);
 const isLong = form === JSON_FORM || form.isLong && (shown.length > 40 || shown.includes("\n"));
 const element = h(isLong ? "textarea" : "input", {
-"aria-label": label, inputmode: form.mode,
+label, inputmode: form.mode,
 rows: isLong ? Math.min(12, shown.split("\n").length + 1) : undefined,
 });
 element.value = shown;
@@ -1527,7 +1534,7 @@ let current = control(kind(value), value, label);
 const holder = h("div.control", current.element);
 const problem = h("div.problem", { role: "alert" });
 const kinds = choice(KINDS, {
-"aria-label": `Kind of ${label}`, onchange: () => {
+label: `Kind of ${label}`, onchange: () => {
 current = control(kinds.value, convert(value, kinds.value), label);
 replace(holder, current.element);
 current.element.focus?.();
@@ -1587,8 +1594,8 @@ function fieldRow(name, value, actions, { path, depth, flashes, before }) {
 const what = kind(value);
 const isNested = what === "map" || what === "array";
 const shown = h("button", {
-class: `value ${what}`, type: "button", title: what === "timestamp" ? local(content(value)) : "Edit",
-"aria-label": `${path}: ${brief(value)}. Edit`,
+class: `value ${what}`, title: what === "timestamp" ? local(content(value)) : "Edit",
+label: `${path}: ${brief(value)}. Edit`,
 onclick: () => {
 if (actions.begin(path)) edit();
 },
@@ -1618,12 +1625,12 @@ h("div.line", h("span.name.muted", index),
 h("span", { class: `value ${kind(one)}` }, brief(one)), extras(one))));
 }
 const toggle = isNested && h("button.toggle", {
-type: "button", "aria-expanded": String(open), "aria-label": `Show what is in ${path}`,
+"aria-expanded": String(open), label: `Show what is in ${path}`,
 onclick: () => {
 inner.hidden = !inner.hidden;
 actions.setOpen(path, !inner.hidden);
 if (!inner.hidden) replace(inner, children());
-toggle.setAttribute("aria-expanded", String(!inner.hidden));
+toggle.setAttribute("aria-expanded", !inner.hidden);
 },
 }, icon("right"));
 return h("div", { class: `field ${flashes ? "flash" : ""}`, "data-field": path },
@@ -1643,11 +1650,11 @@ return kind(value) === "map" ? `${Object.keys(content(value)).length} fields` : 
 function extras(value) {
 const inner = content(value);
 switch (kind(value)) {
-case "reference": return h("a.goto", { href: address("data", inner), "aria-label": `Open ${inner}` },
+case "reference": return h("a.goto", { href: address("data", inner), label: `Open ${inner}` },
 icon("right"));
 case "blob": return [pictureOf(inner.key ? null : inner.sha256, inner.contentType ?? "content", "thumb"),
 inner.path && h("a.goto", {
-href: address("storage", inner.path), "aria-label": `Open ${inner.path}`,
+href: address("storage", inner.path), label: `Open ${inner.path}`,
 }, icon("right"))];
 default: return null;
 }
@@ -1665,10 +1672,10 @@ import { counted, grouped, local, shortTime, size } from "./values.js";
 class HealthPage extends Page {
 begin() {
 const depth = choice([["structure", "Quick: structure"], ["blocks", "Every byte"],
-["full", "Full: what rows mean"]], { "aria-label": "How thorough" });
+["full", "Full: what rows mean"]], { label: "How thorough" });
 const speed = choice([["", "No limit"], ["4000000", "4 MB/s"], ["16000000", "16 MB/s"],
-["64000000", "64 MB/s"]], { "aria-label": "Speed limit" });
-this.index = choice([], { "aria-label": "Index" });
+["64000000", "64 MB/s"]], { label: "Speed limit" });
+this.index = choice([], { label: "Index" });
 const run = (task) => this.#start(task);
 const edit = (task) => canEdit() && run(task());
 const action = (title, text, control, act) =>
@@ -1712,13 +1719,13 @@ return replace(this.place, tasks.length ? tasks.map((one) => this.#task(one))
 const { progress, findings, result } = task;
 const badge = { running: "warn", done: "good", failed: "bad", cancelled: "" }[task.state];
 const amount = (value) => (progress.unit === "bytes" ? size(value) : counted(value, "document"));
-return h("section.card.task", { "aria-label": task.title }, h("div.row", h("h3", task.title),
+return h("section.card.task", { label: task.title }, h("div.row", h("h3", task.title),
 h("span", { class: `badge ${badge}` }, task.state),
 h("time.muted", { title: local(task.started) }, shortTime(task.started)),
 h("span.grow"), task.state === "running" && button("Cancel",
 () => attempt(() => remove(`tasks/${task.id}`)), { kind: "small" })),
 task.state === "running" && progress && [h("progress",
-{ value: progress.completed, max: progress.total || 1, "aria-label": task.title }),
+{ value: progress.completed, max: progress.total || 1, label: task.title }),
 h("p.muted", `${amount(progress.completed)} of ${amount(progress.total)}`)],
 task.error && failure(task.error), result && h("p",
 Object.entries(result).map(([name, value]) => `${name}: ${value}`).join(", ")),
@@ -1794,10 +1801,10 @@ const preview = h("p.hint");
 const update = () => {
 const list = fields.value.split(",").map((one) => one.trim()).filter(Boolean);
 const [first, ...rest] = list.map((one) => one.replace(/^-/, ""));
-preview.textContent = !first ? "Name the fields that queries compare first; - means descending."
+replace(preview, !first ? "Name the fields that queries compare first; - means descending."
 : kind.value === "elements" ? `Serves array-contains and array-contains-any on ${first}.`
 : `Serves ${first} = …, ${rest.length ? `with ranges of ${rest.join(", ")} behind it`
-: "ranges of it and orders by it"}.`;
+: "ranges of it and orders by it"}.`);
 };
 const collection = choice(collections.map((one) => one.path));
 const fields = h("input", { required: true, placeholder: "category, -price", oninput: update });
@@ -1829,7 +1836,7 @@ function state({ state: what, progress }) {
 if (what === "ready") return h("span.badge.good", "ready");
 return [h("span.badge.warn", "building"), progress
 && h("progress", { value: progress.documents, max: progress.total || 1,
-"aria-label": "Documents added" })];
+label: "Documents added" })];
 }
 const card = (heads, rows) => h("div.card.wide-table", table(heads, rows));
 
@@ -2248,7 +2255,7 @@ const most = Math.max(1, ...bars.map(([, amount]) => amount ?? 0));
 const waste = plan.documentsReturned ? plan.documentsExamined / plan.documentsReturned
 : plan.documentsExamined;
 return h("div.panel", bars.map(([title, amount]) => h("div.bar", h("span", title),
-h("meter", { min: "0", max: String(most), value: amount ?? 0, "aria-label": title }),
+h("meter", { min: "0", max: String(most), value: amount ?? 0, label: title }),
 h("b", grouped(amount ?? 0)))),
 h("p", `It took ${((plan.duration ?? 0) * 1_000).toFixed(2)} ms.`),
 h("p.muted", waste > 10 ? `${Math.round(waste)} examined for each returned: an index would help.`
@@ -2283,9 +2290,9 @@ this.inputs = Object.fromEntries(OPTIONS.map(([name, , hint]) =>
 [name, h("input", { id: `option-${name}`, placeholder: hint, onchange: () => this.#ask() })]));
 this.isLive = h("input", { type: "checkbox", onchange: () => this.#ask() });
 this.box = h("div");
-this.tabs = h("div.tabs", { role: "tablist", "aria-label": "What to show" },
+this.tabs = h("div.tabs", { role: "tablist", label: "What to show" },
 TABS.map((tab) => h("button", {
-role: "tab", type: "button", id: `tab-${tab}`, "aria-controls": "panel",
+role: "tab", id: `tab-${tab}`, "aria-controls": "panel",
 onclick: () => this.#ask({ tab }), onkeydown: (event) => {
 const by = { ArrowRight: 1, ArrowLeft: -1 }[event.key];
 if (by) this.tabs.children[(TABS.indexOf(tab) + by + TABS.length) % TABS.length].focus();
@@ -2294,7 +2301,7 @@ if (by) this.tabs.children[(TABS.indexOf(tab) + by + TABS.length) % TABS.length]
 this.place = h("div.resultplace", { id: "panel", role: "tabpanel" }, loading());
 this.status = h("span.muted", { role: "status" });
 replace(this, h("header", h("h1", "Query"), this.status),
-h("section.card.builder", { "aria-label": "The query" },
+h("section.card.builder", { label: "The query" },
 h("div.options", label("In", this.source)), this.terms, this.box,
 h("details", h("summary", "Order, limit, fields, lookups, groups"),
 h("div.options", OPTIONS.map(([name, title]) =>
@@ -2343,7 +2350,7 @@ this.isLive.checked = parameters.get("live") !== "no";
 this.query = this.#query();
 const tab = TABS.includes(parameters.get("tab")) ? parameters.get("tab") : "result";
 for (const one of this.tabs.children) {
-one.setAttribute("aria-selected", String(one.id === `tab-${tab}`));
+one.setAttribute("aria-selected", one.id === `tab-${tab}`);
 one.tabIndex = one.id === `tab-${tab}` ? 0 : -1;
 }
 if (this.box.dataset.where !== (this.query.where ?? "") || !this.condition) {
@@ -2433,12 +2440,12 @@ const write = () => this.#ask({ where: rows.map(({ field, op, value }) =>
 `${field} ${op} ${literal(value)}`).join(" and ") });
 replace(this.terms, rows.map((row, place) => {
 const input = (name, label) => {
-const element = h("input", { "aria-label": `${label} of condition ${place + 1}`,
+const element = h("input", { label: `${label} of condition ${place + 1}`,
 onchange: () => { row[name] = element.value; write(); } });
 element.value = row[name];
 return element;
 };
-const operator = choice(OPERATORS, { "aria-label": `Operator of condition ${place + 1}`,
+const operator = choice(OPERATORS, { label: `Operator of condition ${place + 1}`,
 onchange: () => {
 row.op = operator.value;
 write();
@@ -2751,7 +2758,7 @@ const line = (values) => values.map((value, place) => (Number.isFinite(value)
 ? `${x(place, values).toFixed(2)},${(38 - 36 * value / most).toFixed(2)}` : "")).filter(Boolean);
 const points = line(series[0]);
 return svg("svg", { class: "chart", viewBox: "0 0 100 40", preserveAspectRatio: "none", role: "img",
-"aria-label": label },
+label },
 points.length > 1 && svg("path", { class: "area",
 d: `M${points[0].split(",")[0]},40L${points.join("L")}L${points.at(-1).split(",")[0]},40Z` }),
 series.map((values, place) => {
@@ -2804,7 +2811,7 @@ const last = (list) => list.at(-1) ?? NaN;
 const newest = (list) => list.findLast(Number.isFinite) ?? NaN;
 const loads = rates("blockLoads");
 const tile = (title, value, series, more, names) =>
-h("section.card.stat", { "aria-label": title }, h("h3", title),
+h("section.card.stat", { label: title }, h("h3", title),
 h("b", value), series && chart(series, `${title}, the last minute`),
 names && h("p.legend", names.map((name, place) => (
 h("span", h("i", { class: place ? "second" : "" }), name)))), more && h("div.muted", more));
@@ -2851,7 +2858,7 @@ const isPicture = (object) => /^image\//.test(object.contentType ?? "image/") &&
 const nameOf = (path) => path.replace(/\/$/, "").split("/").pop();
 class StoragePage extends Page {
 begin() {
-this.crumbs = h("nav.crumbs", { "aria-label": "Folder" });
+this.crumbs = h("nav.crumbs", { label: "Folder" });
 this.place = h("div.fill", loading());
 const file = h("input", { type: "file", multiple: true, hidden: true,
 onchange: () => this.#upload(file.files) });
@@ -2909,7 +2916,7 @@ if (page) this.listing = { ...page, folders: [...folders, ...page.folders],
 objects: [...objects, ...page.objects] };
 this.#draw();
 });
-const panel = this.object && h("aside.card", { "aria-label": "Object" }, chosen ? this.#panel(chosen)
+const panel = this.object && h("aside.card", { label: "Object" }, chosen ? this.#panel(chosen)
 : empty("This object is gone", "It was deleted.", button("Close", () => this.#close())));
 replace(this.place, h("div", { class: `split ${this.object ? "" : "alone"}` }, h("div", list, more),
 panel));
@@ -2974,7 +2981,7 @@ this.#close();
 async #upload(files) {
 for (const file of files) {
 const path = this.folder + file.name;
-const bar = h("progress", { value: 0, max: 1, "aria-label": `Uploading ${file.name}` });
+const bar = h("progress", { value: 0, max: 1, label: `Uploading ${file.name}` });
 const row = h("div.card", h("p", path), bar);
 this.insertBefore(row, this.place);
 await attempt(async () => {
@@ -3016,7 +3023,7 @@ customElements.define("ondol-storage", StoragePage);
 
 """##,
     "table.js": ##"""
-import { h, replace } from "./dom.js";
+import { h, replace, seen } from "./dom.js";
 import { at, brief, kind, text } from "./values.js";
 const ROW = 34;
 const SPARE = 6;
@@ -3038,7 +3045,7 @@ connectedCallback() {
 this.head = h("div.thead", { role: "row", "aria-rowindex": "1" });
 this.body = h("div.tbody", { role: "rowgroup" });
 this.scroller = h("div.table", {
-role: "grid", tabindex: "0", "aria-label": "Documents",
+role: "grid", tabindex: "0", label: "Documents",
 onscroll: () => this.#ask(), onkeydown: (event) => this.#key(event),
 }, h("div", { role: "rowgroup", class: "headgroup" }, this.head), this.body);
 replace(this, this.scroller);
@@ -3060,7 +3067,7 @@ replace(this.head, ["id", ...columns].map((field, place) => {
 const isSorted = place > 0 && field === sorted;
 const sort = isSorted ? (way === "desc" ? "descending" : "ascending") : "none";
 return h("div", { role: "columnheader", "aria-sort": sort, title: field }, place && this.onsort
-? h("button", { type: "button", onclick: () => this.onsort(field, isSorted && way !== "desc") },
+? h("button", { onclick: () => this.onsort(field, isSorted && way !== "desc") },
 field, isSorted && (way === "desc" ? " ↓" : " ↑"))
 : field);
 }));
@@ -3124,13 +3131,13 @@ row.element.setAttribute("aria-rowindex", place + 2);
 if (row.document !== document) {
 row.document = document;
 row.element.id = `row-${place}`;
-row.cells[0].textContent = this.showsPaths ? document.path : document.id;
+replace(row.cells[0], this.showsPaths ? document.path : document.id);
 this.columns.forEach((field, index) => {
 const value = at(document.fields, field);
 const cell = row.cells[index + 1];
-cell.textContent = brief(value);
+replace(cell, brief(value));
 cell.className = value === undefined ? "missing" : kind(value);
-cell.title = value === undefined ? "" : text(value?.slice?.(0, 500) ?? value).slice(0, 500);
+cell.title = value === undefined ? "" : seen(text(value?.slice?.(0, 500) ?? value).slice(0, 500));
 });
 }
 row.element.setAttribute("aria-selected", document.path === this.selected);
@@ -3185,7 +3192,7 @@ class TreePage extends Page {
 #open = [];
 begin() {
 this.place = h("div.card.outline");
-replace(this, h("header", h("h1", "Tree"), this.crumbs = h("nav.crumbs", { "aria-label": "Path" })),
+replace(this, h("header", h("h1", "Tree"), this.crumbs = h("nav.crumbs", { label: "Path" })),
 this.place);
 this.until(() => this.#open.forEach((node) => node.end?.()));
 this.arrive();
@@ -3199,7 +3206,7 @@ const steps = path.split("/").filter(Boolean);
 replace(this.crumbs, h("a", { href: address("tree") }, "/"), steps.map((step, place) => [place > 0 && "/",
 h("a", { href: address("tree", steps.slice(0, place + 1)) }, step)]));
 const root = this.#node(null, { key: steps.at(-1) ?? "/", children: 1 }, path);
-replace(this.place, h("div", { role: "tree", "aria-label": "Nodes", onkeydown: keys }, root.element));
+replace(this.place, h("div", { role: "tree", label: "Nodes", onkeydown: keys }, root.element));
 root.open();
 root.element.querySelector("[tabindex]")?.setAttribute("tabindex", "0");
 }
@@ -3207,7 +3214,7 @@ root.element.querySelector("[tabindex]")?.setAttribute("tabindex", "0");
 const node = { parent, shape, path, children: new Map(), limit: STEP };
 const place = h("div.place");
 const inner = h("div.children", { role: "group", hidden: true });
-const toggle = h("button.toggle", { type: "button", tabindex: "-1", "aria-label": `Open ${shape.key}`,
+const toggle = h("button.toggle", { tabindex: "-1", label: `Open ${shape.key}`,
 onclick: () => (node.isOpen ? node.close() : node.open()) }, icon("right"));
 const change = (label, sign, run) => (
 editTool(`${label} ${shape.key}`, run, { sign, bare: true, tabindex: "-1" }));
@@ -3215,7 +3222,7 @@ const tools = h("span.nodetools", change("Add a child to", "plus", () => this.#a
 change("Import into", "up", () => this.#import(node)),
 change("Delete", "trash", () => this.#delete(node)),
 tool(`Export ${shape.key}`, "down", () => this.#export(node), { tabindex: "-1" }));
-node.element = h("div.node", { role: "treeitem", tabindex: "-1", "aria-label": shape.key,
+node.element = h("div.node", { role: "treeitem", tabindex: "-1", label: shape.key,
 "data-path": path },
 h("div.line", toggle, h("span.name", shape.key), place, h("span.grow"), tools), inner);
 node.fill = (next) => {
@@ -3225,7 +3232,7 @@ toggle.disabled = isLeaf;
 if (isLeaf) {
 node.element.removeAttribute("aria-expanded");
 node.close();
-} else node.element.setAttribute("aria-expanded", String(Boolean(node.isOpen)));
+} else node.element.setAttribute("aria-expanded", !!node.isOpen);
 if (!node.isEditing) replace(place, isLeaf ? this.#leaf(node, place) : h("span.muted",
 next.key === "/" ? "" : `${next.uncounted ? "more than " : ""}${
 counted(next.children, "child").replace("childs", "children")}`));
@@ -3294,8 +3301,8 @@ return undefined;
 }
 #leaf(node, place) {
 const value = node.shape.value ?? null;
-const shown = h("button", { class: `value ${kind(value)}`, type: "button", tabindex: "-1",
-"aria-label": `${node.path}: ${brief(value)}. Edit`, onclick: () => canEdit() && edit() },
+const shown = h("button", { class: `value ${kind(value)}`, tabindex: "-1",
+label: `${node.path}: ${brief(value)}. Edit`, onclick: () => canEdit() && edit() },
 value === "" ? h("span.muted", "empty text") : brief(value));
 const close = () => {
 node.isEditing = false;

@@ -244,6 +244,56 @@ def hostile_texts_are_texts(t):
     t.api.delete(f"story-hostile/{hostile}")
 
 
+def what_hides_in_a_name_is_seen(t):
+    """A name with a mark of direction in it looks like no other; editors and the app have what it is."""
+    trick, seen = "\u202egnp.exe", "\\u{202e}gnp.exe"
+    path = f"story-tricks/{trick}"
+    t.api.put(path, {"na\u2066me": "v\u009b2J\u202e\u00ad", "lines": "a\nb\u200f", "plain": "x", "list": [trick]})
+    t.api.store(f"story/{trick}", b"MZ", "application/octet-stream")
+    t.api.call("PUT", "tree", {"value": {f"k{trick}": trick}}, path="story-tricks")
+
+    def hidden():
+        return t.js(
+            r"""const hides = /[\0-\x08\x0b-\x1f\x7f-\x9f\xad\u061c\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff]/;
+            const texts = [document.title, document.body.textContent];
+            for (const one of document.querySelectorAll('*')) {
+              for (const name of ['title', 'aria-label', 'alt']) texts.push(one.getAttribute(name) ?? '');
+            }
+            return texts.filter((one) => hides.test(one));"""
+        )
+
+    t.load()
+    t.go("#/data/story-tricks")
+    t.wait(lambda: t.cell(seen, "plain") == "x", "the row is called as what it is")
+    t.js("document.querySelector('.tr').click()")
+    t.see("na\\u{2066}me", ".pane")
+    t.see("v\\u{9b}2J\\u{202e}\\u{ad}", ".pane")
+    t.see("a\nb\\u{200f}", ".pane")
+    assert not hidden(), hidden()
+    t.unlock()
+    t.edit("lines", Keys.END + "c")
+    t.wait(lambda: t.api.document(path)["fields"]["lines"] == "c", "what is typed is written")
+    t.js("""document.querySelector('[data-field="`na\\u2066me`"] .place > .value').click()""")
+    control = t.wait(lambda: t.all(".control > *"), "the editor is open")[0]
+    assert control.get_attribute("value") == "v\u009b2J\u202e\u00ad", control.get_attribute("value")
+    t.go("#/storage/story")
+    t.see(seen)
+    assert not hidden(), hidden()
+    t.go("#/tree/story-tricks")
+    t.see(f"k{seen}")
+    assert not hidden(), hidden()
+    t.go("#/changes")
+    t.see(seen)
+    assert not hidden(), hidden()
+    t.go("#/data/story-tricks")
+    t.wait(lambda: t.cell(seen, "plain") == "x", "the row is shown")
+    t.js("document.querySelector('.tr').click()")
+    t.click("Delete", ".pane button")
+    t.js("document.querySelector('dialog input').value = arguments[0]", seen)
+    t.click("Delete", "dialog button")
+    t.wait(lambda: t.api.document(path) is None, "the name as it is seen confirms it")
+
+
 def a_hundred_thousand_documents_scroll(t):
     """Measured and printed; nothing about time is asserted."""
     many = [one for one in t.api.call("GET", "collections")["collections"] if one["count"] >= 99_000]
@@ -305,5 +355,6 @@ STORIES = [
     a_document_deleted_while_it_is_edited_is_said_to_be,
     a_document_is_added_copied_edited_as_json_and_deleted,
     hostile_texts_are_texts,
+    what_hides_in_a_name_is_seen,
     a_hundred_thousand_documents_scroll,
 ]

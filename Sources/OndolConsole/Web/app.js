@@ -2,7 +2,7 @@
 // the token out of the address.
 
 import { keepToken, onRefused, takeToken } from "./api.js";
-import { button, failure, h, icon, label, mark, replace } from "./dom.js";
+import { button, failure, h, icon, label, mark, replace, seen } from "./dom.js";
 import * as live from "./live.js";
 import { address, route } from "./route.js";
 import { lastEdit, loadDatabase, mayWrite, onSession, session, setOpen, undo } from "./session.js";
@@ -39,7 +39,7 @@ class Console extends HTMLElement {
         h("div.facts", parts.role, parts.version,
           h("span.live", { role: "status" }, parts.dot, parts.live)),
         h("div.row", parts.undo, parts.lock)),
-      h("nav.pages", { "aria-label": "Pages" }, links),
+      h("nav.pages", { label: "Pages" }, links),
       h("div.view", parts.banner, parts.main));
     this.links = links;
   }
@@ -54,7 +54,7 @@ class Console extends HTMLElement {
       link.setAttribute("aria-current", "page");
       link.scrollIntoView();
     }
-    document.title = `${title} · ${session.database.name}`;
+    document.title = seen(`${title} · ${session.database.name}`);
     const tag = `ondol-${name}`;
     const shown = parts.main.firstElementChild;
     if (shown?.localName === tag) shown.arrive?.();
@@ -71,19 +71,19 @@ function skip(event) {
 function renderSession() {
   const { database, isOpen } = session;
   if (!database) return;
-  parts.name.textContent = database.name;
-  parts.path.textContent = database.path;
-  parts.path.title = `${database.path}\nidentity ${database.identity}`;
+  replace(parts.name, database.name);
+  replace(parts.path, database.path);
+  parts.path.title = `${seen(database.path)}\nidentity ${database.identity}`;
   parts.role.textContent = database.role === "writer" ? `writer, pid ${database.pid}`
     : `follows pid ${database.holder?.pid ?? "?"}, read only`;
   replace(parts.lock, icon(isOpen ? "open" : "locked"),
     h("span", isOpen ? "Editing" : mayWrite() ? "Locked" : "Read only"));
-  parts.lock.setAttribute("aria-pressed", String(isOpen));
+  parts.lock.setAttribute("aria-pressed", isOpen);
   parts.lock.setAttribute("aria-label", isOpen ? "Editing is open. Lock it" : "Editing is locked. Unlock it");
   parts.lock.disabled = !mayWrite();
   const edit = lastEdit();
   parts.undo.hidden = !edit;
-  parts.undo.title = edit ? `Undo: ${edit.title}` : "";
+  parts.undo.title = edit ? seen(`Undo: ${edit.title}`) : "";
   document.body.classList.toggle("editing", isOpen);
   replace(parts.banner, database.role === "follower" && banner(database));
 }

@@ -11,12 +11,12 @@ const KEPT = 500;
 
 class ChangesPage extends Page {
   begin() {
-    const field = (name, label, hint) => h("input", { "aria-label": label, placeholder: hint,
+    const field = (name, label, hint) => h("input", { label, placeholder: hint,
       onchange: () => this.#ask() });
     this.path = field("path", "Path", "Path: items/item-01");
     this.since = field("since", "From token", "From token");
     this.pause = button("Pause", () => this.#setPaused(!this.isPaused), { sign: "pause" });
-    this.log = h("div.log", { role: "log", "aria-label": "Commits", "aria-live": "off" }, loading());
+    this.log = h("div.log", { role: "log", label: "Commits", "aria-live": "off" }, loading());
     this.source = h("p.hint", { hidden: true });
     replace(this, h("header", h("h1", "Changes"), h("span.grow"), h("div", this.path),
       h("div", this.since), this.pause), this.source, this.log);
@@ -64,7 +64,7 @@ class ChangesPage extends Page {
     this.isPaused = isPaused;
     replace(this.pause, icon(isPaused ? "play" : "pause"),
       h("span", isPaused ? `Go on${this.waiting ? ` (${this.waiting} new)` : ""}` : "Pause"));
-    this.pause.setAttribute("aria-pressed", String(isPaused));
+    this.pause.setAttribute("aria-pressed", isPaused);
   }
 
   #draw(fresh = 0) {

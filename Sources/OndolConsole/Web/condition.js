@@ -17,7 +17,7 @@ export function conditionBox({ value, run, fields, label = "Condition",
   const list = h("ul.suggestions", { role: "listbox", id: `suggestions-${label}`, hidden: true });
   let [ran, chosen, isEntered] = [value, -1, false];
   const input = h("input.condition", {
-    placeholder: `Condition: ${hint}`, "aria-label": label,
+    placeholder: `Condition: ${hint}`, label,
     role: "combobox", "aria-expanded": "false", "aria-controls": list.id, "aria-describedby": problem.id,
     oninput: () => {
       suggest();
@@ -48,7 +48,7 @@ export function conditionBox({ value, run, fields, label = "Condition",
       && field !== word).slice(0, 8) : [];
     chosen = -1;
     list.hidden = !found.length;
-    input.setAttribute("aria-expanded", String(!list.hidden));
+    input.setAttribute("aria-expanded", !list.hidden);
     replace(list, found.map(({ field, kinds }, place) => h("li", {
       role: "option", id: `${list.id}-${place}`, "aria-selected": "false",
       onmousedown: (event) => {
@@ -75,7 +75,7 @@ export function conditionBox({ value, run, fields, label = "Condition",
   function choose(by) {
     const options = [...list.children];
     chosen = (chosen + by + options.length) % options.length;
-    options.forEach((option, place) => option.setAttribute("aria-selected", String(place === chosen)));
+    options.forEach((option, place) => option.setAttribute("aria-selected", place === chosen));
     input.setAttribute("aria-activedescendant", options[chosen].id);
   }
 
@@ -83,7 +83,7 @@ export function conditionBox({ value, run, fields, label = "Condition",
     if (!list.hidden && ["ArrowDown", "ArrowUp"].includes(event.key)) choose(event.key === "ArrowDown" ? 1
       : -1);
     else if (!list.hidden && chosen >= 0 && ["Enter",
-      "Tab"].includes(event.key)) take(list.children[chosen].firstChild.textContent);
+      "Tab"].includes(event.key)) list.children[chosen].dispatchEvent(new Event("mousedown"));
     else if (event.key === "Enter") {
       // The page's own keys work again; a mistake brings the field back.
       isEntered = true;

@@ -15,9 +15,9 @@ import { conditionBox } from "./condition.js";
 class DataPage extends Page {
   begin() {
     this.classList.add("data");
-    this.list = h("section.column.collections", { "aria-label": "Collections" }, loading(5));
-    this.middle = h("section.column.documents", { "aria-label": "Documents" });
-    this.right = h("section.column.document", { "aria-label": "Document" });
+    this.list = h("section.column.collections", { label: "Collections" }, loading(5));
+    this.middle = h("section.column.documents", { label: "Documents" });
+    this.right = h("section.column.document", { label: "Document" });
     replace(this, this.list, this.middle, this.right);
     this.watch({ kind: "collections" }, (event, data) => {
       this.collections = data.collections ?? [];
@@ -65,7 +65,7 @@ class DataPage extends Page {
     h("span.muted.count", `${one.exact ? "" : "~"}${grouped(one.count)}`)));
     replace(this.list, h("header", h("h2", "Collections"),
       edit("Start a collection", () => startCollection(""), { sign: "plus", bare: true })),
-      links.length ? h("nav", { "aria-label": "Collections" }, links)
+      links.length ? h("nav", { label: "Collections" }, links)
       : empty("No documents yet", "What the app writes shows up here at once.",
         edit("Start a collection", () => startCollection(""), { sign: "plus" })));
   }
@@ -98,9 +98,9 @@ class DataPage extends Page {
       value: this.where, run: (where) => this.#ask(where, this.order), fields: () => this.fields ?? [],
     });
     replace(this.middle, h("header", null,
-      h("a.button.bare.quiet.only-narrow", { href: address("data"), "aria-label": "All collections" },
+      h("a.button.bare.quiet.only-narrow", { href: address("data"), label: "All collections" },
         icon("back")),
-      h("nav.crumbs", { "aria-label": "Path" }, crumbs), this.count, h("span.grow"),
+      h("nav.crumbs", { label: "Path" }, crumbs), this.count, h("span.grow"),
       edit("Add document", () => this.#add(), { sign: "plus" }),
       edit("Delete all that match", () => this.#deleteAll(), { sign: "trash", bare: true })),
     h("div.filter", this.condition), this.problem, this.hint, this.place);

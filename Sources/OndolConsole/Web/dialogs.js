@@ -1,6 +1,6 @@
 // What lies over the page: questions, notes that go away, and the view of two versions.
 
-import { button, failure, h, icon, label, table, tool } from "./dom.js";
+import { button, failure, h, icon, label, seen, table, tool } from "./dom.js";
 import { brief, isSame, kind } from "./values.js";
 
 /**
@@ -29,7 +29,7 @@ export function dialog(title, body, { action = "OK", danger = false, wide = fals
       },
     }, h("h2", title), body, problem,
     h("footer", button("Cancel", () => element.close()), action && confirm));
-    const element = h("dialog", { class: wide ? "wide" : "", "aria-label": title }, form);
+    const element = h("dialog", { class: wide ? "wide" : "", label: title }, form);
     element.addEventListener("close", () => {
       element.remove();
       resolve(undefined);
@@ -48,7 +48,7 @@ export function confirm(title, text, action, run, typed) {
   ], {
     action, danger: true,
     submit: async () => {
-      if (typed && field.value !== typed) throw new Error(`This is not “${typed}”.`);
+      if (typed && ![typed, seen(typed)].includes(field.value)) throw new Error(`This is not “${typed}”.`);
       await run();
       return true;
     },

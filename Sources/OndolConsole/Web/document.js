@@ -76,7 +76,7 @@ export class DocumentPane extends HTMLElement {
   }
 
   #close() {
-    return h("a.button.bare.quiet", { href: this.back, "aria-label": "Close the document" }, icon("close"));
+    return h("a.button.bare.quiet", { href: this.back, label: "Close the document" }, icon("close"));
   }
 
   #head() {
@@ -159,7 +159,7 @@ export class DocumentPane extends HTMLElement {
     const shown = pretty(this.document.fields, "", true);
     const seen = this.document;
     const area = h("textarea.json", {
-      "aria-label": "The document as JSON", readonly: !document.body.classList.contains("editing"),
+      label: "The document as JSON", readonly: !document.body.classList.contains("editing"),
       oninput: () => {
         this.isJSONEdited = area.value !== shown;
         apply.disabled = !this.isJSONEdited;

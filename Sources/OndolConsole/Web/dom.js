@@ -1,10 +1,23 @@
 // Makes elements out of names, attributes and texts. Whatever comes from a database ends up in text
-// nodes and in attributes that cannot run anything; there is no way here to parse markup.
+// nodes and in attributes that cannot run anything; there is no way here to parse markup. What people
+// read has everything in sight: controls and marks of direction stand as their numbers, so that no
+// name looks like another one. Values that are edited, copied or sent stay what they are.
 
 const SVG = "http://www.w3.org/2000/svg";
 
 /** Attributes that may hold texts from a database: none of them loads or runs anything. */
 const PROPERTIES = new Set(["value", "checked", "disabled", "hidden", "open"]);
+
+const HIDDEN = new RegExp(String.raw`[\0-\x1F\x7F-\x9F\xAD\u061C\u200B\u200E\u200F\u2028-\u202E\u2060-\u206F`
+  + String.raw`\uFEFF\uFFF0-\uFFFB\u{1BCA0}-\u{1BCA3}\u{1D173}-\u{1D17A}\u{E0000}-\u{E00FF}\u{E01F0}-\u{E0FFF}]`,
+"gu");
+
+/**
+ * A text as people see it: what could not be seen is its number, `\u{202e}`, as VisibleText.swift has
+ * it. Of several lines the breaks and tabs stay.
+ */
+export const seen = (text, lines) => String(text).replace(HIDDEN, (one) =>
+  (lines && /[\n\t]/.test(one) ? one : `\\u{${one.codePointAt().toString(16)}}`));
 
 function set(element, name, value) {
   if (typeof value === "function" && name.startsWith("on")) {
@@ -14,20 +27,24 @@ function set(element, name, value) {
   } else if (PROPERTIES.has(name)) {
     element[name] = value;
   } else if (value !== undefined && value !== null && value !== false) {
-    element.setAttribute(name, value === true ? "" : value);
+    element.setAttribute(name === "label" ? "aria-label" : name, value === true ? ""
+      : /^(label|title|alt)$/.test(name) ? seen(value) : value);
   }
 }
 
 /**
  * An element; its classes stand behind its name, `h("div.card", { title }, …)`, and attributes may be
- * left out. Texts become text nodes, nothing becomes nothing.
+ * left out; `label` is what screen readers say. Texts become text nodes, nothing becomes nothing.
  */
 export function h(name, ...rest) {
   const [tag, ...classes] = name.split(".");
   const element = document.createElement(tag);
   const [first] = rest;
   const hasAttributes = first?.constructor === Object;
-  if (classes.length) element.className = classes.join(" ");
+  // Before the children, whose line breaks depend on it.
+  element.className = classes.join(" ") || first?.class || "";
+  // Only one that says so submits its form.
+  if (tag === "button") element.type = tag;
   if (tag === "input" || tag === "textarea") {
     element.autocomplete = "off";
     element.spellcheck = false;
@@ -49,7 +66,7 @@ export function svg(tag, attributes, ...children) {
 function fill(element, children) {
   for (const child of children.flat(Infinity)) {
     if (child === null || child === undefined || child === false) continue;
-    element.append(child instanceof Node ? child : String(child));
+    element.append(child instanceof Node ? child : seen(child, element.matches("pre, .value")));
   }
 }
 
@@ -99,8 +116,8 @@ export const mark = () => h("span.mark", icon("mark"));
 /** A button; one that is `bare` shows its icon alone, and its label on hover. */
 export function button(label, onclick, { sign, kind = "", bare = false, ...more } = {}) {
   return h("button", {
-    type: "button", class: `button ${kind}${bare ? " bare quiet" : ""}`, onclick,
-    ...(bare ? { "aria-label": label, title: label } : {}), ...more,
+    class: `button ${kind}${bare ? " bare quiet" : ""}`, onclick,
+    ...(bare ? { label, title: label } : {}), ...more,
   }, sign && icon(sign), !bare && h("span", label));
 }
 
@@ -141,7 +158,7 @@ export function failure(error) {
 
 /** Grey bars where something is about to be. */
 export function loading(lines = 4) {
-  return h("div.loading", { role: "status", "aria-label": "Loading" },
+  return h("div.loading", { role: "status", label: "Loading" },
     Array.from({ length: lines }, () => h("i")));
 }
 

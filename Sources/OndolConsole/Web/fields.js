@@ -77,7 +77,7 @@ const JSON_FORM = { show: (value) => pretty(value), read: (input) => parse(input
 function control(what, value, label) {
   if (what === "null") return { element: h("span.muted", "null"), read: () => null };
   if (what === "boolean") {
-    const element = choice(["true", "false"], { "aria-label": label });
+    const element = choice(["true", "false"], { label });
     element.value = String(value);
     return { element, read: () => element.value === "true" };
   }
@@ -85,7 +85,7 @@ function control(what, value, label) {
   const shown = form.show(value);
   const isLong = form === JSON_FORM || form.isLong && (shown.length > 40 || shown.includes("\n"));
   const element = h(isLong ? "textarea" : "input", {
-    "aria-label": label, inputmode: form.mode,
+    label, inputmode: form.mode,
     rows: isLong ? Math.min(12, shown.split("\n").length + 1) : undefined,
   });
   element.value = shown;
@@ -106,7 +106,7 @@ export function editor(value, label, { save, cancel, saveLabel = "Save" }) {
   const holder = h("div.control", current.element);
   const problem = h("div.problem", { role: "alert" });
   const kinds = choice(KINDS, {
-    "aria-label": `Kind of ${label}`, onchange: () => {
+    label: `Kind of ${label}`, onchange: () => {
       current = control(kinds.value, convert(value, kinds.value), label);
       replace(holder, current.element);
       current.element.focus?.();
@@ -171,8 +171,8 @@ function fieldRow(name, value, actions, { path, depth, flashes, before }) {
   const what = kind(value);
   const isNested = what === "map" || what === "array";
   const shown = h("button", {
-    class: `value ${what}`, type: "button", title: what === "timestamp" ? local(content(value)) : "Edit",
-    "aria-label": `${path}: ${brief(value)}. Edit`,
+    class: `value ${what}`, title: what === "timestamp" ? local(content(value)) : "Edit",
+    label: `${path}: ${brief(value)}. Edit`,
     onclick: () => {
       if (actions.begin(path)) edit();
     },
@@ -202,12 +202,12 @@ function fieldRow(name, value, actions, { path, depth, flashes, before }) {
           h("span", { class: `value ${kind(one)}` }, brief(one)), extras(one))));
   }
   const toggle = isNested && h("button.toggle", {
-    type: "button", "aria-expanded": String(open), "aria-label": `Show what is in ${path}`,
+    "aria-expanded": String(open), label: `Show what is in ${path}`,
     onclick: () => {
       inner.hidden = !inner.hidden;
       actions.setOpen(path, !inner.hidden);
       if (!inner.hidden) replace(inner, children());
-      toggle.setAttribute("aria-expanded", String(!inner.hidden));
+      toggle.setAttribute("aria-expanded", !inner.hidden);
     },
   }, icon("right"));
   return h("div", { class: `field ${flashes ? "flash" : ""}`, "data-field": path },
@@ -231,12 +231,12 @@ function chips(value) {
 function extras(value) {
   const inner = content(value);
   switch (kind(value)) {
-    case "reference": return h("a.goto", { href: address("data", inner), "aria-label": `Open ${inner}` },
+    case "reference": return h("a.goto", { href: address("data", inner), label: `Open ${inner}` },
       icon("right"));
     // What is stored of one with a key says nothing.
     case "blob": return [pictureOf(inner.key ? null : inner.sha256, inner.contentType ?? "content", "thumb"),
       inner.path && h("a.goto", {
-      href: address("storage", inner.path), "aria-label": `Open ${inner.path}`,
+      href: address("storage", inner.path), label: `Open ${inner.path}`,
     }, icon("right"))];
     default: return null;
   }

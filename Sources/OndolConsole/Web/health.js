@@ -11,10 +11,10 @@ import { counted, grouped, local, shortTime, size } from "./values.js";
 class HealthPage extends Page {
   begin() {
     const depth = choice([["structure", "Quick: structure"], ["blocks", "Every byte"],
-      ["full", "Full: what rows mean"]], { "aria-label": "How thorough" });
+      ["full", "Full: what rows mean"]], { label: "How thorough" });
     const speed = choice([["", "No limit"], ["4000000", "4 MB/s"], ["16000000", "16 MB/s"],
-      ["64000000", "64 MB/s"]], { "aria-label": "Speed limit" });
-    this.index = choice([], { "aria-label": "Index" });
+      ["64000000", "64 MB/s"]], { label: "Speed limit" });
+    this.index = choice([], { label: "Index" });
     const run = (task) => this.#start(task);
     const edit = (task) => canEdit() && run(task());
     const action = (title, text, control, act) =>
@@ -62,13 +62,13 @@ class HealthPage extends Page {
     const { progress, findings, result } = task;
     const badge = { running: "warn", done: "good", failed: "bad", cancelled: "" }[task.state];
     const amount = (value) => (progress.unit === "bytes" ? size(value) : counted(value, "document"));
-    return h("section.card.task", { "aria-label": task.title }, h("div.row", h("h3", task.title),
+    return h("section.card.task", { label: task.title }, h("div.row", h("h3", task.title),
       h("span", { class: `badge ${badge}` }, task.state),
         h("time.muted", { title: local(task.started) }, shortTime(task.started)),
       h("span.grow"), task.state === "running" && button("Cancel",
         () => attempt(() => remove(`tasks/${task.id}`)), { kind: "small" })),
     task.state === "running" && progress && [h("progress",
-      { value: progress.completed, max: progress.total || 1, "aria-label": task.title }),
+      { value: progress.completed, max: progress.total || 1, label: task.title }),
       h("p.muted", `${amount(progress.completed)} of ${amount(progress.total)}`)],
     task.error && failure(task.error), result && h("p",
       Object.entries(result).map(([name, value]) => `${name}: ${value}`).join(", ")),

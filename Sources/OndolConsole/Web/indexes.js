@@ -39,10 +39,10 @@ class IndexesPage extends Page {
     const update = () => {
       const list = fields.value.split(",").map((one) => one.trim()).filter(Boolean);
       const [first, ...rest] = list.map((one) => one.replace(/^-/, ""));
-      preview.textContent = !first ? "Name the fields that queries compare first; - means descending."
+      replace(preview, !first ? "Name the fields that queries compare first; - means descending."
         : kind.value === "elements" ? `Serves array-contains and array-contains-any on ${first}.`
           : `Serves ${first} = …, ${rest.length ? `with ranges of ${rest.join(", ")} behind it`
-            : "ranges of it and orders by it"}.`;
+            : "ranges of it and orders by it"}.`);
     };
     const collection = choice(collections.map((one) => one.path));
     const fields = h("input", { required: true, placeholder: "category, -price", oninput: update });
@@ -76,7 +76,7 @@ function state({ state: what, progress }) {
   if (what === "ready") return h("span.badge.good", "ready");
   return [h("span.badge.warn", "building"), progress
     && h("progress", { value: progress.documents, max: progress.total || 1,
-    "aria-label": "Documents added" })];
+    label: "Documents added" })];
 }
 
 const card = (heads, rows) => h("div.card.wide-table", table(heads, rows));

@@ -44,7 +44,7 @@ export function costView(plan) {
   const waste = plan.documentsReturned ? plan.documentsExamined / plan.documentsReturned
     : plan.documentsExamined;
   return h("div.panel", bars.map(([title, amount]) => h("div.bar", h("span", title),
-    h("meter", { min: "0", max: String(most), value: amount ?? 0, "aria-label": title }),
+    h("meter", { min: "0", max: String(most), value: amount ?? 0, label: title }),
       h("b", grouped(amount ?? 0)))),
   h("p", `It took ${((plan.duration ?? 0) * 1_000).toFixed(2)} ms.`),
   h("p.muted", waste > 10 ? `${Math.round(waste)} examined for each returned: an index would help.`

@@ -29,9 +29,9 @@ class QueryPage extends Page {
       [name, h("input", { id: `option-${name}`, placeholder: hint, onchange: () => this.#ask() })]));
     this.isLive = h("input", { type: "checkbox", onchange: () => this.#ask() });
     this.box = h("div");
-    this.tabs = h("div.tabs", { role: "tablist", "aria-label": "What to show" },
+    this.tabs = h("div.tabs", { role: "tablist", label: "What to show" },
       TABS.map((tab) => h("button", {
-      role: "tab", type: "button", id: `tab-${tab}`, "aria-controls": "panel",
+      role: "tab", id: `tab-${tab}`, "aria-controls": "panel",
         onclick: () => this.#ask({ tab }), onkeydown: (event) => {
         const by = { ArrowRight: 1, ArrowLeft: -1 }[event.key];
         if (by) this.tabs.children[(TABS.indexOf(tab) + by + TABS.length) % TABS.length].focus();
@@ -40,7 +40,7 @@ class QueryPage extends Page {
     this.place = h("div.resultplace", { id: "panel", role: "tabpanel" }, loading());
     this.status = h("span.muted", { role: "status" });
     replace(this, h("header", h("h1", "Query"), this.status),
-      h("section.card.builder", { "aria-label": "The query" },
+      h("section.card.builder", { label: "The query" },
         h("div.options", label("In", this.source)), this.terms, this.box,
         h("details", h("summary", "Order, limit, fields, lookups, groups"),
           h("div.options", OPTIONS.map(([name, title]) =>
@@ -93,7 +93,7 @@ class QueryPage extends Page {
     this.query = this.#query();
     const tab = TABS.includes(parameters.get("tab")) ? parameters.get("tab") : "result";
     for (const one of this.tabs.children) {
-      one.setAttribute("aria-selected", String(one.id === `tab-${tab}`));
+      one.setAttribute("aria-selected", one.id === `tab-${tab}`);
       one.tabIndex = one.id === `tab-${tab}` ? 0 : -1;
     }
     if (this.box.dataset.where !== (this.query.where ?? "") || !this.condition) {
@@ -191,12 +191,12 @@ class QueryPage extends Page {
       `${field} ${op} ${literal(value)}`).join(" and ") });
     replace(this.terms, rows.map((row, place) => {
       const input = (name, label) => {
-        const element = h("input", { "aria-label": `${label} of condition ${place + 1}`,
+        const element = h("input", { label: `${label} of condition ${place + 1}`,
           onchange: () => { row[name] = element.value; write(); } });
         element.value = row[name];
         return element;
       };
-      const operator = choice(OPERATORS, { "aria-label": `Operator of condition ${place + 1}`,
+      const operator = choice(OPERATORS, { label: `Operator of condition ${place + 1}`,
         onchange: () => {
         row.op = operator.value;
         write();

@@ -15,7 +15,7 @@ export function chart(series, label) {
     ? `${x(place, values).toFixed(2)},${(38 - 36 * value / most).toFixed(2)}` : "")).filter(Boolean);
   const points = line(series[0]);
   return svg("svg", { class: "chart", viewBox: "0 0 100 40", preserveAspectRatio: "none", role: "img",
-    "aria-label": label },
+    label },
     points.length > 1 && svg("path", { class: "area",
       d: `M${points[0].split(",")[0]},40L${points.join("L")}L${points.at(-1).split(",")[0]},40Z` }),
     series.map((values, place) => {
@@ -73,7 +73,7 @@ class StatisticsPage extends Page {
     const newest = (list) => list.findLast(Number.isFinite) ?? NaN;
     const loads = rates("blockLoads");
     const tile = (title, value, series, more, names) =>
-      h("section.card.stat", { "aria-label": title }, h("h3", title),
+      h("section.card.stat", { label: title }, h("h3", title),
       h("b", value), series && chart(series, `${title}, the last minute`),
         names && h("p.legend", names.map((name, place) => (
         h("span", h("i", { class: place ? "second" : "" }), name)))), more && h("div.muted", more));

@@ -15,7 +15,7 @@ const nameOf = (path) => path.replace(/\/$/, "").split("/").pop();
 
 class StoragePage extends Page {
   begin() {
-    this.crumbs = h("nav.crumbs", { "aria-label": "Folder" });
+    this.crumbs = h("nav.crumbs", { label: "Folder" });
     this.place = h("div.fill", loading());
     const file = h("input", { type: "file", multiple: true, hidden: true,
       onchange: () => this.#upload(file.files) });
@@ -76,7 +76,7 @@ class StoragePage extends Page {
         objects: [...objects, ...page.objects] };
       this.#draw();
     });
-    const panel = this.object && h("aside.card", { "aria-label": "Object" }, chosen ? this.#panel(chosen)
+    const panel = this.object && h("aside.card", { label: "Object" }, chosen ? this.#panel(chosen)
       : empty("This object is gone", "It was deleted.", button("Close", () => this.#close())));
     replace(this.place, h("div", { class: `split ${this.object ? "" : "alone"}` }, h("div", list, more),
       panel));
@@ -149,7 +149,7 @@ class StoragePage extends Page {
   async #upload(files) {
     for (const file of files) {
       const path = this.folder + file.name;
-      const bar = h("progress", { value: 0, max: 1, "aria-label": `Uploading ${file.name}` });
+      const bar = h("progress", { value: 0, max: 1, label: `Uploading ${file.name}` });
       const row = h("div.card", h("p", path), bar);
       this.insertBefore(row, this.place);
       await attempt(async () => {

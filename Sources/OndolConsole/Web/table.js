@@ -1,7 +1,7 @@
 // A table of documents of which only the rows in view are elements, so that a hundred thousand of
 // them scroll like a hundred. The rows in view are kept and filled anew, never made while scrolling.
 
-import { h, replace } from "./dom.js";
+import { h, replace, seen } from "./dom.js";
 import { at, brief, kind, text } from "./values.js";
 
 const ROW = 34;
@@ -29,7 +29,7 @@ export class Table extends HTMLElement {
     this.head = h("div.thead", { role: "row", "aria-rowindex": "1" });
     this.body = h("div.tbody", { role: "rowgroup" });
     this.scroller = h("div.table", {
-      role: "grid", tabindex: "0", "aria-label": "Documents",
+      role: "grid", tabindex: "0", label: "Documents",
       onscroll: () => this.#ask(), onkeydown: (event) => this.#key(event),
     }, h("div", { role: "rowgroup", class: "headgroup" }, this.head), this.body);
     replace(this, this.scroller);
@@ -53,7 +53,7 @@ export class Table extends HTMLElement {
       const isSorted = place > 0 && field === sorted;
       const sort = isSorted ? (way === "desc" ? "descending" : "ascending") : "none";
       return h("div", { role: "columnheader", "aria-sort": sort, title: field }, place && this.onsort
-        ? h("button", { type: "button", onclick: () => this.onsort(field, isSorted && way !== "desc") },
+        ? h("button", { onclick: () => this.onsort(field, isSorted && way !== "desc") },
           field, isSorted && (way === "desc" ? " ↓" : " ↑"))
         : field);
     }));
@@ -125,13 +125,13 @@ export class Table extends HTMLElement {
     if (row.document !== document) {
       row.document = document;
       row.element.id = `row-${place}`;
-      row.cells[0].textContent = this.showsPaths ? document.path : document.id;
+      replace(row.cells[0], this.showsPaths ? document.path : document.id);
       this.columns.forEach((field, index) => {
         const value = at(document.fields, field);
         const cell = row.cells[index + 1];
-        cell.textContent = brief(value);
+        replace(cell, brief(value));
         cell.className = value === undefined ? "missing" : kind(value);
-        cell.title = value === undefined ? "" : text(value?.slice?.(0, 500) ?? value).slice(0, 500);
+        cell.title = value === undefined ? "" : seen(text(value?.slice?.(0, 500) ?? value).slice(0, 500));
       });
     }
     row.element.setAttribute("aria-selected", document.path === this.selected);

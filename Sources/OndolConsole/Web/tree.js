@@ -22,7 +22,7 @@ class TreePage extends Page {
 
   begin() {
     this.place = h("div.card.outline");
-    replace(this, h("header", h("h1", "Tree"), this.crumbs = h("nav.crumbs", { "aria-label": "Path" })),
+    replace(this, h("header", h("h1", "Tree"), this.crumbs = h("nav.crumbs", { label: "Path" })),
       this.place);
     this.until(() => this.#open.forEach((node) => node.end?.()));
     this.arrive();
@@ -37,7 +37,7 @@ class TreePage extends Page {
     replace(this.crumbs, h("a", { href: address("tree") }, "/"), steps.map((step, place) => [place > 0 && "/",
       h("a", { href: address("tree", steps.slice(0, place + 1)) }, step)]));
     const root = this.#node(null, { key: steps.at(-1) ?? "/", children: 1 }, path);
-    replace(this.place, h("div", { role: "tree", "aria-label": "Nodes", onkeydown: keys }, root.element));
+    replace(this.place, h("div", { role: "tree", label: "Nodes", onkeydown: keys }, root.element));
     root.open();
     root.element.querySelector("[tabindex]")?.setAttribute("tabindex", "0");
   }
@@ -46,7 +46,7 @@ class TreePage extends Page {
     const node = { parent, shape, path, children: new Map(), limit: STEP };
     const place = h("div.place");
     const inner = h("div.children", { role: "group", hidden: true });
-    const toggle = h("button.toggle", { type: "button", tabindex: "-1", "aria-label": `Open ${shape.key}`,
+    const toggle = h("button.toggle", { tabindex: "-1", label: `Open ${shape.key}`,
       onclick: () => (node.isOpen ? node.close() : node.open()) }, icon("right"));
     const change = (label, sign, run) => (
       editTool(`${label} ${shape.key}`, run, { sign, bare: true, tabindex: "-1" }));
@@ -54,7 +54,7 @@ class TreePage extends Page {
       change("Import into", "up", () => this.#import(node)),
         change("Delete", "trash", () => this.#delete(node)),
       tool(`Export ${shape.key}`, "down", () => this.#export(node), { tabindex: "-1" }));
-    node.element = h("div.node", { role: "treeitem", tabindex: "-1", "aria-label": shape.key,
+    node.element = h("div.node", { role: "treeitem", tabindex: "-1", label: shape.key,
       "data-path": path },
       h("div.line", toggle, h("span.name", shape.key), place, h("span.grow"), tools), inner);
     node.fill = (next) => {
@@ -64,7 +64,7 @@ class TreePage extends Page {
       if (isLeaf) {
         node.element.removeAttribute("aria-expanded");
         node.close();
-      } else node.element.setAttribute("aria-expanded", String(Boolean(node.isOpen)));
+      } else node.element.setAttribute("aria-expanded", !!node.isOpen);
       if (!node.isEditing) replace(place, isLeaf ? this.#leaf(node, place) : h("span.muted",
         next.key === "/" ? "" : `${next.uncounted ? "more than " : ""}${
           counted(next.children, "child").replace("childs", "children")}`));
@@ -135,8 +135,8 @@ class TreePage extends Page {
 
   #leaf(node, place) {
     const value = node.shape.value ?? null;
-    const shown = h("button", { class: `value ${kind(value)}`, type: "button", tabindex: "-1",
-      "aria-label": `${node.path}: ${brief(value)}. Edit`, onclick: () => canEdit() && edit() },
+    const shown = h("button", { class: `value ${kind(value)}`, tabindex: "-1",
+      label: `${node.path}: ${brief(value)}. Edit`, onclick: () => canEdit() && edit() },
     value === "" ? h("span.muted", "empty text") : brief(value));
     const close = () => {
       node.isEditing = false;
