@@ -1,8 +1,8 @@
-// How text that somebody else wrote is shown to a person: the one place that decides it. A name or a
-// value may hold characters that a terminal takes for orders (it sets a title, wipes the screen,
-// answers as if somebody had typed), that turn the order of what is read (`exe.png` for `gnp.exe`),
-// or that nobody sees at all. Each of them stands here as its number, `\u{1b}`. What a language is
-// written with stays: joiners, variation selectors, the Mongolian vowel separator.
+// How text that somebody else wrote is shown to a person: the one place that decides it. A name or
+// a value may hold characters that a terminal takes for orders (it sets a title, wipes the screen,
+// answers as if somebody had typed), that turn the order of what is read (`exe.png` for
+// `gnp.exe`), or that nobody sees at all. Each of them is shown as its number, `\u{1b}`. What a
+// language is written with stays: joiners, variation selectors, the Mongolian vowel separator.
 //
 // The ranges are listed and not asked of the standard library, so that they are the same with every
 // version of Unicode and the console's `dom.js` can have them, too. Tests compare both.
@@ -36,8 +36,8 @@ package enum VisibleText {
     shown(text.unicodeScalars) { _ in false }
   }
 
-  /// The text with its tabs and its line breaks, which are all `\n`, for what the program itself laid
-  /// out.
+  /// The text with its tabs and its line breaks, which are all `\n`, for what the program itself
+  /// laid out.
   ///
   /// - Complexity: O(*n*) in the length of the text.
   package static func lines(_ text: some StringProtocol) -> String {

@@ -1,5 +1,5 @@
-// What people see in the pages of names and values has the same characters in sight as the tool: the
-// list is written twice, in two languages, and is one list.
+// What people see in the pages of names and values has the same characters in sight as the tool:
+// the list is written twice, in two languages, and is one list.
 
 import OndolJSON
 import Testing

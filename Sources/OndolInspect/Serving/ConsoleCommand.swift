@@ -80,8 +80,8 @@ struct ConsoleCommand: AsyncParsableCommand {
     }
     globals.say(
       lines: """
-        process \(holder) has the database open, so nothing can be changed here; to change it, have \
-        that app serve the console:
+        process \(holder) has the database open, so nothing can be changed here; to change it, \
+        have that app serve the console:
           let console = try await Console.start(database, access: .edit)
           print(console.url)
         """)
