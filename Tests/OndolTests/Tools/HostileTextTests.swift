@@ -100,4 +100,22 @@ struct `Hostile text in the ondol program` {
       #expect(result.output.contains(#"\u202e\u001b]0;x\u0007"#), "\(result.output)")
     }
   }
+
+  @Test func `A content on a terminal is text, its characters whole`() async throws {
+    try sample.restore()
+    // Longer than the pieces it is read in, and at its end what is no text.
+    let file = scratch.path("long")
+    let bytes = Data(String(repeating: "한 ", count: 1 << 19).utf8) + [0xED, 0x95, 0x9B, 0xFF, 0x9B]
+    try bytes.write(to: URL(filePath: file))
+    let put = try await scratch.ondol("blob", "put", sample.place, file, "--path", "long")
+    try #require(put.status == 0, "\(put.messages)")
+    let shown = try await scratch.typing("", into: ["blob", "cat", sample.place, "long"])
+    #expect(shown.status == 0)
+    let scalars = shown.output.unicodeScalars
+    #expect(scalars.count { $0 == "한" } == 1 << 19)
+    #expect(scalars.count { $0 == "\u{FFFD}" } == 2)
+    #expect(hidden(in: shown.output).isEmpty)
+    let archive = try await scratch.typing("", into: ["backup", sample.place, "-"])
+    #expect(archive.status == 2, "\(archive.output)")
+  }
 }
