@@ -58,31 +58,39 @@ final class News: Sendable {
     return try result.get()
   }
 
-  /// Returns when there are commits behind a number, or when the time is over, or when the task is
-  /// cancelled; the newest that was heard of.
+  /// Returns when there are commits behind a point, or when the time is over, or when the task is
+  /// cancelled: the newest that was heard of, or nil when the server says that it does not have the
+  /// point.
   func wait(
-    behind sequence: SequenceNumber, until deadline: ContinuousClock.Instant
-  ) async -> SequenceNumber {
+    behind point: CommitPoint, until deadline: ContinuousClock.Instant
+  ) async -> SequenceNumber? {
     let number = hearing.nextWaiter()
-    await withTaskCancellationHandler {
+    let isThere = await withTaskCancellationHandler {
       await withCheckedContinuation { continuation in
-        let waiter = Hearing.Waiter(
-          sequence: sequence, deadline: deadline, continuation: continuation)
-        if !hearing.add(waiter, as: number) { continuation.resume() }
+        let waiter = Hearing.Waiter(point: point, deadline: deadline, continuation: continuation)
+        if !hearing.add(waiter, as: number) { continuation.resume(returning: true) }
       }
     } onCancel: {
       hearing.cancel(number)
     }
-    return hearing.newest
+    return isThere ? hearing.newest : nil
   }
 }
 
 /// What the thread does.
 private final class Hearing: Sendable {
   struct Waiter: Sendable {
-    var sequence: SequenceNumber
+    /// What is shown where it waits.
+    var point: CommitPoint
     var deadline: ContinuousClock.Instant
-    var continuation: CheckedContinuation<Void, Never>
+    /// Gets whether the server has that, as far as is known.
+    var continuation: CheckedContinuation<Bool, Never>
+
+    /// Whether a server whose newest commit that is, and was when this one waited already, has lost
+    /// what is shown.
+    func isLost(at head: CommitPoint) -> Bool {
+      head.sequence < point.sequence || head.sequence == point.sequence && head.time != point.time
+    }
   }
 
   private struct State: Sendable {
@@ -160,7 +168,7 @@ private final class Hearing: Sendable {
       defer { state.waiters = [:] }
       return state.waiters
     }
-    for waiter in waiters.values { waiter.continuation.resume() }
+    for waiter in waiters.values { waiter.continuation.resume(returning: true) }
     pipe.wake()
   }
 
@@ -199,9 +207,8 @@ private final class Hearing: Sendable {
   func add(_ waiter: Waiter, as number: UInt64) -> Bool {
     let isTaken = state.withLock { state in
       if state.cancelled.remove(number) != nil { return false }
-      guard state.hasBegun, !state.isStopped, max(state.heard, state.own) <= waiter.sequence else {
-        return false
-      }
+      guard state.hasBegun, !state.isStopped, max(state.heard, state.own) <= waiter.point.sequence
+      else { return false }
       state.waiters[number] = waiter
       return true
     }
@@ -215,7 +222,7 @@ private final class Hearing: Sendable {
       state.cancelled.insert(number)
       return nil
     }
-    waiter?.continuation.resume()
+    waiter?.continuation.resume(returning: true)
   }
 
   // MARK: - The thread
@@ -275,21 +282,29 @@ private final class Hearing: Sendable {
   }
 
   private func askForNewest(_ times: inout Times) {
-    guard times.nextQuestion <= .now, state.withLock({ !$0.waiters.isEmpty }),
+    // Before it is asked: what is shown later may be later than the answer.
+    let asking = state.withLock { $0.waiters }
+    guard times.nextQuestion <= .now, !asking.isEmpty,
       let opened = settings.opened.withLock({ $0 })
     else { return }
-    var parameters = ParameterList()
-    parameters.add(opened.number)
-    let head = try? link.use(.hasty) { connection throws(PostgresFailure) -> SequenceNumber in
-      let answer = try connection.run(.head, parameters)
-      try answer.expect(columns: 2)
-      return try PostgresStore.point(try answer.int64(0, 0), 0).sequence
+    var head: CommitPoint?
+    var isOther = false
+    do throws(EngineError) {
+      head = try link.use(.hasty) { connection throws(PostgresFailure) in
+        guard let head = try PostgresStore.head(connection, opened.number) else {
+          throw .told(.outOfStep(reason: "the database is gone"))
+        }
+        return head
+      }
+    } catch {
+      if case .outOfStep = error { isOther = true }
     }
     let isNew = state.withLock { state in
       guard let head else { return false }
-      defer { state.heard = head }
-      return head != state.heard
+      defer { state.heard = head.sequence }
+      return head.sequence != state.heard
     }
+    refuse(asking.filter { isOther || head.map($0.value.isLost(at:)) ?? false }.map(\.key))
     let longest =
       isListening.isSet.load(ordering: .relaxed) || head == nil
       ? Self.pauses.listening : Self.pauses.deaf
@@ -297,16 +312,24 @@ private final class Hearing: Sendable {
     times.nextQuestion = .now + times.pause
   }
 
+  /// Tells those who wait that the server does not have what is shown where they do.
+  private func refuse(_ numbers: [UInt64]) {
+    let waiters = state.withLock { state in
+      numbers.compactMap { state.waiters.removeValue(forKey: $0) }
+    }
+    for waiter in waiters { waiter.continuation.resume(returning: false) }
+  }
+
   private func wakeWaiters() {
     let now = ContinuousClock.now
     let awake = state.withLock { state in
       let awake = state.waiters.filter { waiter in
-        state.heard > max(waiter.value.sequence, state.own) || waiter.value.deadline <= now
+        state.heard > max(waiter.value.point.sequence, state.own) || waiter.value.deadline <= now
       }
       for number in awake.keys { state.waiters[number] = nil }
       return awake.values.map(\.continuation)
     }
-    for continuation in awake { continuation.resume() }
+    for continuation in awake { continuation.resume(returning: true) }
   }
 
   /// When there is something to be done though nobody says so.

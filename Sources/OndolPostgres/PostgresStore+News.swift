@@ -72,29 +72,34 @@ extension PostgresStore {
   }
 
   package func waitForCommits(
-    behind sequence: SequenceNumber, atMost microseconds: Int64
-  ) async -> SequenceNumber {
-    await news.wait(behind: sequence, until: .now + .microseconds(max(0, microseconds)))
+    behind point: CommitPoint, atMost microseconds: Int64
+  ) async throws(EngineError) -> SequenceNumber {
+    let deadline = ContinuousClock.now + .microseconds(max(0, microseconds))
+    guard let newest = await news.wait(behind: point, until: deadline) else {
+      throw .notInHistory(reason: "\(name) has no commit \(point.sequence.rawValue)")
+    }
+    return newest
   }
 
   // MARK: - Versions
 
   static func pin(
-    _ database: Int32, _ process: Int64, _ sequence: SequenceNumber, _ microseconds: Int64
+    _ database: Int32, _ process: Int64, _ point: CommitPoint, _ microseconds: Int64
   ) -> ParameterList {
     var parameters = ParameterList()
     parameters.add(database)
     parameters.add(process)
-    parameters.add(Int64(clamping: sequence.rawValue))
+    parameters.add(Int64(clamping: point.sequence.rawValue))
+    parameters.add(point.time)
     // A year, and no more than a server's calendar has.
     parameters.add(min(microseconds, 31_536_000_000_000))
     return parameters
   }
 
   package func pin(
-    _ sequence: SequenceNumber, for process: Int64, microseconds: Int64
+    _ point: CommitPoint, for process: Int64, microseconds: Int64
   ) async throws(EngineError) -> SequenceNumber {
-    let parameters = Self.pin(try opened(), process, sequence, microseconds)
+    let parameters = Self.pin(try opened(), process, point, microseconds)
     return try await upkeep { [name] connection throws(PostgresFailure) in
       let answer = try connection.run(.hold, parameters)
       try answer.expect(columns: 1)

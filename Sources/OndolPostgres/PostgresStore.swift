@@ -95,9 +95,11 @@ package final class PostgresStore: RemoteStore {
         try Schema.prepare(connection, settings.address, creating: creates)
         let opened = try Schema.open(connection, settings.address, creating: creates)
         while true {
-          let point = try Self.head(connection, opened.number)
+          guard let point = try Self.head(connection, opened.number) else {
+            throw .malformed("a database without a first commit")
+          }
           // Pinned first: what is forgotten meanwhile was not given out.
-          let pin = Self.pin(opened.number, process, point.sequence, Self.firstLease)
+          let pin = Self.pin(opened.number, process, point, Self.firstLease)
           let answer = try connection.run(.hold, pin)
           try answer.expect(columns: 1)
           if try answer.int64OrNull(0, 0) == nil { continue }
@@ -111,14 +113,15 @@ package final class PostgresStore: RemoteStore {
     return head
   }
 
-  private static func head(
+  /// The newest commit; nil where the database is gone.
+  static func head(
     _ connection: PostgresConnection, _ database: Int32
-  ) throws(PostgresFailure) -> CommitPoint {
+  ) throws(PostgresFailure) -> CommitPoint? {
     var parameters = ParameterList()
     parameters.add(database)
     let answer = try connection.run(.head, parameters)
     try answer.expect(columns: 2)
-    guard answer.rowCount == 1 else { throw .malformed("a database without a first commit") }
+    guard answer.rowCount == 1 else { return nil }
     return try point(try answer.int64(0, 0), try answer.int64(0, 1))
   }
 

@@ -54,6 +54,7 @@ enum Schema {
       select to_regclass('ondol_schema') is not null,
         to_regprocedure('ondol_trim_1(int, bigint, bigint, int)') is not null
           and to_regprocedure('ondol_cut_1(int, bytea)') is not null
+          and to_regprocedure('ondol_hold_2(int, bigint, bigint, bigint, bigint)') is not null
       """)
   private static let readVersion = Statement(
     name: "version", text: "select version from ondol_schema limit 2")

@@ -361,14 +361,20 @@ extension Schema {
       return true;
     end $$;
 
-    -- Pins a commit that is not below the floor; null when it is, else the oldest pin. The shared
-    -- lock sets it in line with ondol_forget_1.
-    create or replace function ondol_hold_1(d int, p bigint, s bigint, micros bigint)
+    -- Pins a commit, whose time is `t`, that is not below the floor; null when it is, else the
+    -- oldest pin. One that is not, or no more, one of the commits here is refused: whoever reads as
+    -- of it shows what this server does not have. The shared lock sets it in line with
+    -- ondol_forget_1.
+    create or replace function ondol_hold_2(d int, p bigint, s bigint, t bigint, micros bigint)
     returns bigint language plpgsql volatile as $$
     declare f bigint;
     begin
       select x.seq into f from ondol_pin x where x.db = d and x.process = 0 for share;
       if s < f then return null; end if;
+      if not exists (select from (select l.at, l.n, l.time from ondol_log l
+          where l.db = d and l.at <= s order by l.at desc limit 1) l
+          where s < l.at + l.n and l.time + s - l.at = t)
+        then raise exception 'no commit % is known', s using errcode = 'OD001'; end if;
       insert into ondol_pin values (d, p, s, now() + micros * interval '1 microsecond')
         on conflict (db, process) do update set seq = excluded.seq, until = excluded.until;
       return (select min(x.seq) from ondol_pin x

@@ -36,7 +36,7 @@ extension Statement {
 
   static let hold = Statement(
     name: "hold",
-    text: "select ondol_hold_1($1::int, $2::bigint, $3::bigint, $4::bigint)")
+    text: "select ondol_hold_2($1::int, $2::bigint, $3::bigint, $4::bigint, $5::bigint)")
 
   static let release = Statement(
     name: "release",

@@ -97,7 +97,7 @@ import Testing
     ),
     (
       """
-      create or replace function ondol_hold_1(d int, p bigint, s bigint, micros bigint)
+      create or replace function ondol_hold_2(d int, p bigint, s bigint, t bigint, micros bigint)
         returns bigint language sql as 'select -1::bigint'
       """, [.pin]
     ),
@@ -170,7 +170,7 @@ import Testing
           _ = try store.rows(from: [], to: [], reversed: false, atMost: 9, asOf: known)
         case .row: _ = try store.rows(at: [Self.key], asOf: known)
         case .keys: _ = try store.rows(at: [Self.key, Self.key + [1]], asOf: known)
-        case .pin: _ = try await store.pin(known.sequence, for: 1, microseconds: 1000)
+        case .pin: _ = try await store.pin(known, for: 1, microseconds: 1000)
         case .forget: _ = try await store.forget()
         case .history: _ = try await store.history(behind: start.sequence, atMost: 9)
         case .trim: _ = try await store.trimHistory(to: nil)

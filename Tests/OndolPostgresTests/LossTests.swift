@@ -234,7 +234,7 @@ private func writing(
         deaths += 1
         // Some commits in between; whoever hears of one never hears that it is not there.
         for _ in 0..<5 {
-          _ = await reader.waitForCommits(behind: known.sequence, atMost: 600_000_000)
+          _ = try await reader.waitForCommits(behind: known, atMost: 600_000_000)
           known = try await reader.commits(behind: known, atMost: 100).last?.point ?? known
         }
         try server.kill()
@@ -262,7 +262,7 @@ private func writing(
       var known = try await reader.open(8).point
       func hear(_ count: Int) async throws {
         for _ in 0..<count {
-          _ = await reader.waitForCommits(behind: known.sequence, atMost: 600_000_000)
+          _ = try await reader.waitForCommits(behind: known, atMost: 600_000_000)
           known = try await reader.commits(behind: known, atMost: 100).last?.point ?? known
         }
       }
@@ -332,7 +332,7 @@ private func writing(
     #expect(await isUnreachable { _ = try await store.commits(behind: point, atMost: 1) })
     #expect(await isUnreachable { _ = try store.rows(at: [[1]], asOf: point) })
     #expect(await isUnreachable { _ = try await store.forget() })
-    #expect(await store.waitForCommits(behind: .zero, atMost: 1000) == .zero)
+    #expect(try await store.waitForCommits(behind: StoreModel.start, atMost: 1000) == .zero)
     try server.start()
     #expect(try store.rows(at: [[1]], asOf: point) == [])
     #expect(try await store.outcome(of: 1, from: 1) == nil)

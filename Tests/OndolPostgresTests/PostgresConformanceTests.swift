@@ -124,6 +124,16 @@ func newName() -> String {
     try await conformance.waiting(rounds: 20)
   }
 
+  @Test func `Says that it does not have a commit`() async throws {
+    try await conformance.lostCommits()
+    // So does the store that other tests have in its place.
+    let simulated = StoreConformance {
+      let store = SimulatedStore(seed: 1)
+      return { store }
+    }
+    try await simulated.lostCommits()
+  }
+
   @Test func `Says that it is closed`() async throws {
     try await conformance.closing()
   }

@@ -85,8 +85,8 @@ extension StoreConformance {
     try await check(other, said, model, seed, &chance)
 
     // Rows and what commits have said have nothing to do with each other.
-    _ = try await store.pin(model.head.sequence, for: 1, microseconds: 1_000_000_000)
-    _ = try await other.pin(model.head.sequence, for: 2, microseconds: 1_000_000_000)
+    _ = try await store.pin(model.head, for: 1, microseconds: 1_000_000_000)
+    _ = try await other.pin(model.head, for: 2, microseconds: 1_000_000_000)
     while try await store.forget() > 0 {}
     try await check(store, said, model, seed, &chance)
 

@@ -140,7 +140,7 @@ extension StoreConformance {
           // Who may not wait is told nothing instead.
           #expect((try? store.rowsAtOnce(at: [keys[0]], asOf: point)) == nil)
           await #expect(throws: EngineError.superseded(file: store.name)) {
-            try await store.pin(point.sequence, for: 3, microseconds: 1_000_000_000)
+            try await store.pin(point, for: 3, microseconds: 1_000_000_000)
           }
           await #expect(throws: EngineError.self) {
             try await store.commits(behind: point, atMost: 1)
@@ -167,12 +167,12 @@ extension StoreConformance {
     // The first session still reads what was before all.
     #expect(try await store.forget() == 0)
     try await check(floor: StoreModel.start)
-    _ = try await store.pin(model.head.sequence, for: 1, microseconds: 1_000_000_000)
+    _ = try await store.pin(model.head, for: 1, microseconds: 1_000_000_000)
     while try await other.forget() > 0 {}
     try await check(floor: pinned)
     try await write(10)
     await other.close(2)
-    _ = try await store.pin(model.head.sequence, for: 1, microseconds: 1_000_000_000)
+    _ = try await store.pin(model.head, for: 1, microseconds: 1_000_000_000)
     var gone = 0
     while case let count = try await store.forget(), count > 0 { gone += count }
     #expect(gone > 0)
@@ -200,7 +200,7 @@ extension StoreConformance {
     // The commit as of which they are not seen any more comes first.
     known = try await put([0, 0, 0, 6, 2], [6], behind: known, in: store)
     try await store.drop([7, .max])
-    _ = try await store.pin(known.sequence, for: 1, microseconds: 1_000_000_000)
+    _ = try await store.pin(known, for: 1, microseconds: 1_000_000_000)
     while try await store.forget() > 0 {}
     let all = { (point: CommitPoint) in
       try store.rows(from: [], to: [], reversed: false, atMost: 100, asOf: point)
@@ -222,22 +222,56 @@ extension StoreConformance {
     var known = try await store.open(1).point
     _ = try await other.open(2)
     for _ in 0..<rounds {
-      let sequence = known.sequence
-      async let heard = other.waitForCommits(behind: sequence, atMost: 600_000_000)
+      let shown = known
+      async let heard = other.waitForCommits(behind: shown, atMost: 600_000_000)
       known = try await put(Self.key, [1], behind: known, in: store)
-      #expect(await heard == known.sequence)
+      #expect(try await heard == known.sequence)
     }
     // Nothing is to be waited for.
-    #expect(await other.waitForCommits(behind: .zero, atMost: 600_000_000) == known.sequence)
-    let sequence = known.sequence
+    let start = StoreModel.start
+    #expect(
+      try await other.waitForCommits(behind: start, atMost: 600_000_000) == known.sequence)
+    let shown = known
     await withTaskGroup(of: Void.self) { tasks in
-      tasks.addTask { _ = await other.waitForCommits(behind: sequence, atMost: 600_000_000) }
+      tasks.addTask { _ = try? await other.waitForCommits(behind: shown, atMost: 600_000_000) }
       tasks.cancelAll()
     }
-    #expect(await other.waitForCommits(behind: sequence, atMost: 1000) == sequence)
+    #expect(try await other.waitForCommits(behind: shown, atMost: 1000) == shown.sequence)
     try await store.synchronize()
     await store.close(1)
     await other.close(2)
+  }
+
+  /// Whoever waits behind a commit or pins it, which the store does not have or has with another
+  /// time, is told.
+  func lostCommits() async throws {
+    let store = try makeDatabase()()
+    let start = try await store.open(1).point
+    let known = try await put(Self.key, [1], behind: start, in: store)
+    let others = [
+      CommitPoint(sequence: known.sequence, time: known.time + 1),
+      CommitPoint(sequence: known.sequence.next, time: known.time + 1),
+    ]
+    for other in others {
+      await #expect {
+        try await store.waitForCommits(behind: other, atMost: 600_000_000)
+      } throws: {
+        Self.isNotInHistory($0)
+      }
+      await #expect {
+        try await store.pin(other, for: 1, microseconds: 600_000_000)
+      } throws: {
+        Self.isNotInHistory($0)
+      }
+    }
+    for point in [start, known] {
+      #expect(try await store.pin(point, for: 1, microseconds: 600_000_000) == point.sequence)
+    }
+    await store.close(1)
+  }
+
+  private static func isNotInHistory(_ error: any Error) -> Bool {
+    if case .notInHistory = error as? EngineError { true } else { false }
   }
 
   /// A store that is closed says so.
@@ -248,7 +282,7 @@ extension StoreConformance {
     await #expect(throws: EngineError.closed) { try await store.synchronize() }
     await #expect(throws: EngineError.closed) { try await store.commits(behind: point, atMost: 1) }
     #expect(throws: EngineError.closed) { try store.rows(at: [Self.key], asOf: point) }
-    _ = await store.waitForCommits(behind: .zero, atMost: 600_000_000)
+    _ = try await store.waitForCommits(behind: StoreModel.start, atMost: 600_000_000)
     await store.close(1)
   }
 }

@@ -94,6 +94,11 @@ public final class Database: Sendable {
   private func followOthers() {
     if engine.isReadOnly { audience.serve { [weak self] in self?.startFollowing() } }
     engine.lookAfterOthers { [weak self] isThorough in self?.lookAfterOthers(isThorough) }
+    // Listeners who wait would go on waiting, and show what the store does not have any more.
+    engine.observeFailure { [observers, arrivals] error in
+      observers.fail(with: DatabaseError(error))
+      arrivals.fail(with: DatabaseError(error))
+    }
     let reader = StepReader(catalog, observers)
     engine.prepareForRefreshes { step in reader.prepare(for: step) }
     engine.observeRefreshes { [observers, arrivals, refreshFailure, taps] step in

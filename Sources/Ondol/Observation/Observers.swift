@@ -174,6 +174,8 @@ final class Observers: Sendable {
   func fail(with error: DatabaseError) {
     let watches = state.withLock { $0.shared.values.map(\.watch) }
     for watch in watches { watch.fail(with: error) }
+    // Those of the tree get it when they read.
+    wake(tree.invalidate())
   }
 
   // MARK: - Commits

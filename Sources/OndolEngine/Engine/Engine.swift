@@ -201,6 +201,11 @@ package final class Engine: Sendable {
     remote?.audience.withLock { $0.caretaker = caretaker }
   }
 
+  /// On a store, has `mourner` told once of what ends all reading and writing. Set once.
+  package func observeFailure(_ mourner: @escaping @Sendable (EngineError) -> Void) {
+    remote?.audience.withLock { $0.mourner = mourner }
+  }
+
   /// Makes every commit so far survive a power cut.
   package func synchronize() async throws(EngineError) {
     if let remote { return try await remote.synchronize() }

@@ -189,12 +189,17 @@ final class RemoteLine: Sendable {
   }
 
   /// Ends all: everybody who waits, or comes later, gets the error.
-  func fail(_ error: EngineError) {
-    let (requests, catchUps, rebases, idle, listener) = state.withLock { state in
-      if state.failure == nil { state.failure = error }
+  ///
+  /// - Returns: whether nothing had ended all before.
+  @discardableResult
+  func fail(_ error: EngineError) -> Bool {
+    let (isFirst, requests, catchUps, rebases, idle, listener) = state.withLock { state in
+      let isFirst = state.failure == nil
+      if isFirst { state.failure = error }
       defer { (state.requests, state.catchUps, state.rebases) = ([], [], []) }
       return (
-        state.requests, state.catchUps, state.rebases, state.idle.take(), state.listener.take()
+        isFirst, state.requests, state.catchUps, state.rebases, state.idle.take(),
+        state.listener.take()
       )
     }
     listener?.resume()
@@ -202,5 +207,6 @@ final class RemoteLine: Sendable {
     for request in requests { request.answer(.failure(error)) }
     for catchUp in catchUps { catchUp.resume(returning: error) }
     idle?.resume()
+    return isFirst
   }
 }

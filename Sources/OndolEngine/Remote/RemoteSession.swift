@@ -22,7 +22,7 @@ final class RemoteSession: Sendable {
   let process: Int64
   /// For how long what commits have said can be read again; nil when this process keeps nothing.
   let retention: HistoryRetention?
-  private let bases: RemoteBases
+  let bases: RemoteBases
   let environment: Environment
   private let tasks: BackgroundTasks
   /// Those who are told block now and then.
@@ -36,6 +36,8 @@ final class RemoteSession: Sendable {
     /// Told of what others have committed, before it is visible and after.
     var preparer: (@Sendable (FollowerStep) -> Bool)?
     var observer: (@Sendable (FollowerStep) -> Void)?
+    /// Told once of what ends all, but for closing.
+    var mourner: (@Sendable (EngineError) -> Void)?
     /// Called now and then to look for what others have left, sometimes thoroughly.
     var caretaker: (@Sendable (_ isThorough: Bool) -> Void)?
   }
@@ -43,14 +45,10 @@ final class RemoteSession: Sendable {
   let audience = Guarded(Audience())
   private let announced: Atomic<UInt64>
   /// The oldest commit that any process reads as of, as far as is known.
-  private let pinned: Atomic<UInt64>
+  let pinned: Atomic<UInt64>
   /// Behind it history can be read, as far as is known.
   let knownHistoryStart = Atomic<UInt64>(0)
 
-  /// How long what this process reads is kept without a word from it: ten minutes.
-  private static let lease: Int64 = 600_000_000
-  /// How often it says a word in that time.
-  private static let renewals: UInt64 = 20
   /// Microseconds between two tries to reach the store, at first and at most.
   static let pauses: (first: Int64, last: Int64) = (10_000, 1_000_000)
 
@@ -122,6 +120,21 @@ final class RemoteSession: Sendable {
     await store.close(process)
   }
 
+  /// Ends all: everybody who waits, reads, listens or comes later gets the error.
+  func fail(_ error: EngineError) {
+    guard line.fail(error) else { return }
+    audience.withLock { $0.mourner }?(error)
+  }
+
+  /// Ends all because the store does not have what was shown here, and answers with the error.
+  func loseHistory() -> EngineError {
+    let failure = EngineError.outOfStep(
+      reason: "\(store.name) has lost commits that were seen here, or forgotten them because it"
+        + " heard nothing of this process for long, or another database has taken its place")
+    fail(failure)
+    return failure
+  }
+
   /// For a database that is let go of without being closed.
   func abandon() {
     line.fail(.closed)
@@ -181,7 +194,7 @@ final class RemoteSession: Sendable {
         } catch {
           // It lasts, and what came before it cannot be shown.
           let failure = EngineError.poisoned(reason: error.description)
-          line.fail(failure)
+          fail(failure)
           for request in chosen { request.answer(.failure(failure)) }
         }
       case .success(.conflict):
@@ -192,8 +205,7 @@ final class RemoteSession: Sendable {
           for request in chosen { request.answer(.failure(error)) }
         }
       case .success(.otherHistory):
-        let failure = Self.lostHistory(store.name)
-        line.fail(failure)
+        let failure = loseHistory()
         for request in chosen + waiting { request.answer(.failure(failure)) }
         return
       case .failure(let error):
@@ -203,18 +215,12 @@ final class RemoteSession: Sendable {
           continue
         }
         switch error {
-        case .poisoned, .outOfStep: line.fail(error)
+        case .poisoned, .outOfStep: fail(error)
         default: break
         }
         for request in chosen { request.answer(.failure(error)) }
       }
     }
-  }
-
-  static func lostHistory(_ store: String) -> EngineError {
-    .outOfStep(
-      reason: "\(store) has lost commits that were seen here, or forgotten them because it heard"
-        + " nothing of this process for long, or another database has taken its place")
   }
 
   /// Sends a group and finds out what came of it, however long that takes.
@@ -313,11 +319,7 @@ final class RemoteSession: Sendable {
       do throws(EngineError) {
         commits = try await store.commits(behind: window.point, atMost: Self.newsAtOnce)
       } catch {
-        if case .notInHistory = error {
-          let failure = Self.lostHistory(store.name)
-          line.fail(failure)
-          throw failure
-        }
+        if case .notInHistory = error { throw loseHistory() }
         throw error
       }
       if let last { commits.removeAll { $0.point.sequence > last } }
@@ -358,103 +360,4 @@ final class RemoteSession: Sendable {
     if let observer { await worker.perform { observer(step) } }
     announced.store(last.sequence.rawValue, ordering: .releasing)
   }
-
-  // MARK: - Beside
-
-  /// Microseconds after which the store is asked though nobody has told of anything.
-  private static let longestWait: Int64 = 5_000_000
-
-  /// Hears of what others commit.
-  private func listen() async {
-    while !Task.isCancelled, line.failure == nil {
-      let shown = window.point.sequence
-      let newest = await store.waitForCommits(behind: shown, atMost: Self.longestWait)
-      if newest > shown { line.hear(of: newest) }
-      // Until the store was asked about it nothing else need be heard of.
-      await line.waitUntilAsked()
-    }
-  }
-
-  /// Keeps what is read here from being forgotten, has the store forget the rest, and looks for
-  /// what others have left. In the time of one lease it does so once thoroughly; when is left to
-  /// chance, so that not all who share the database do so at once.
-  private func keepPinned() async {
-    var round = environment.random() % Self.renewals
-    while !Task.isCancelled, line.failure == nil {
-      await environment.sleep(Self.lease / Int64(Self.renewals))
-      if Task.isCancelled { return }
-      await tidy()
-      round = (round + 1) % Self.renewals
-      audience.withLock { $0.caretaker }?(round == 0)
-    }
-  }
-
-  /// Pins the oldest rows that somebody reads, and has the store forget what is over of history and
-  /// what nobody can read of rows.
-  func tidy() async {
-    do throws(EngineError) {
-      do throws(EngineError) {
-        try await pinOldest()
-      } catch {
-        // The store has heard nothing of this process for too long. What is read from now on is
-        // newer.
-        guard case .superseded = error else { throw error }
-        try await line.catchUp()
-        await line.rebase()
-        try await pinOldest()
-      }
-      try await trimHistory()
-      while try await store.forget() > 0, !Task.isCancelled {}
-    } catch {
-      // The next time will do; a read that comes too late says so.
-    }
-  }
-
-  /// Ends all when the store has forgotten what is read here, because nothing was heard of this
-  /// process for longer than it is kept: then no try reads it any more.
-  private func refuseForgotten() async throws(EngineError) {
-    do throws(EngineError) {
-      try await pinOldest()
-    } catch {
-      guard case .superseded = error else { return }
-      let failure = EngineError.outOfStep(
-        reason: "\(store.name) has forgotten what this process reads, of which it heard nothing"
-          + " for \(Self.lease / 60_000_000) minutes")
-      line.fail(failure)
-      throw failure
-    }
-  }
-
-  private func pinOldest() async throws(EngineError) {
-    guard let oldest = bases.oldest else { return }
-    let pinned = try await store.pin(oldest, for: process, microseconds: Self.lease)
-    self.pinned.store(pinned.rawValue, ordering: .relaxed)
-  }
-
-  /// The newest commit of which nobody can see an older state, in any process.
-  var retainedThrough: SequenceNumber {
-    SequenceNumber(rawValue: pinned.load(ordering: .relaxed))
-  }
-
-  /// Microseconds without a word after which a process is taken to be gone: it has missed four.
-  private static let silence: Int64 = 120_000_000
-
-  /// The processes that are there, this one among them.
-  func livingProcesses() async throws(EngineError) -> Set<Int64> {
-    let found = try await insist { () async throws(EngineError) in
-      try await store.processes(pinnedFor: Self.lease - Self.silence)
-    }
-    return found.union([process])
-  }
-
-  /// Has reads that begin from now on see nothing older than what is newest, and finds out what
-  /// others still see.
-  func advance() async throws(EngineError) {
-    await line.rebase()
-    try await insist { () async throws(EngineError) in try await pinOldest() }
-    try await insist { () async throws(EngineError) in try await trimHistory() }
-  }
-
-  /// For how long what is newest is pinned at opening.
-  static var firstLease: Int64 { lease }
 }

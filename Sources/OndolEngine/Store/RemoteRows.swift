@@ -41,10 +41,10 @@ final class RemoteRows: Sendable {
     self.seed = seed
     self.bases = bases
     state = Guarded(State())
-    bases.add(base.sequence)
+    bases.add(base)
   }
 
-  deinit { bases.remove(base.sequence) }
+  deinit { bases.remove(base) }
 
   // MARK: - Single rows
 
@@ -321,9 +321,9 @@ extension RemoteRows.State {
 /// lives.
 package final class HeldBase: Sendable {
   private let bases: RemoteBases
-  private let base: SequenceNumber
+  private let base: CommitPoint
 
-  fileprivate init(_ base: SequenceNumber, in bases: RemoteBases) {
+  fileprivate init(_ base: CommitPoint, in bases: RemoteBases) {
     (self.base, self.bases) = (base, bases)
     bases.add(base)
   }
@@ -333,23 +333,25 @@ package final class HeldBase: Sendable {
 
 extension RemoteRows {
   /// Keeps the rows as they are here from being forgotten.
-  func hold() -> HeldBase { HeldBase(base.sequence, in: bases) }
+  func hold() -> HeldBase { HeldBase(base, in: bases) }
 }
 
 /// The bases that somebody reads from: nothing above the oldest may be forgotten.
 final class RemoteBases: Sendable {
-  private let counts = Guarded<[SequenceNumber: Int]>([:])
+  private let counts = Guarded<[CommitPoint: Int]>([:])
 
-  func add(_ base: SequenceNumber) {
+  func add(_ base: CommitPoint) {
     counts.withLock { $0[base, default: 0] += 1 }
   }
 
-  func remove(_ base: SequenceNumber) {
+  func remove(_ base: CommitPoint) {
     counts.withLock { counts in
       let left = (counts[base] ?? 1) - 1
       counts[base] = left == 0 ? nil : left
     }
   }
 
-  var oldest: SequenceNumber? { counts.withLock { $0.keys.min() } }
+  var oldest: CommitPoint? {
+    counts.withLock { $0.keys.min { $0.sequence < $1.sequence } }
+  }
 }

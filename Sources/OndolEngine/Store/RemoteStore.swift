@@ -168,11 +168,13 @@ package protocol RemoteStore: AnyObject, RemoteContents {
     behind point: CommitPoint, atMost count: Int
   ) async throws(EngineError) -> [RemoteCommit]
 
-  /// Returns when there are commits behind a number, or after so long, or when the task is
-  /// cancelled; also for no reason. Answers with the newest commit it has heard of.
+  /// Returns when there are commits behind `point`, or after so long, or when the task is
+  /// cancelled; also for no reason. Answers with the newest commit it has heard of. `.notInHistory`
+  /// once it has heard that `point`, which the store had, is not one of its commits any more;
+  /// whoever cannot reach it hears nothing.
   func waitForCommits(
-    behind sequence: SequenceNumber, atMost microseconds: Int64
-  ) async -> SequenceNumber
+    behind point: CommitPoint, atMost microseconds: Int64
+  ) async throws(EngineError) -> SequenceNumber
 
   /// The rows with keys from `lower` on and before `upper`, no bound when empty, as of a commit:
   /// the first ones or, reversed, the last ones, in the order of their keys. Fewer than `count`
@@ -196,9 +198,10 @@ package protocol RemoteStore: AnyObject, RemoteContents {
   ) throws(EngineError) -> [RemoteRow]?
 
   /// Keeps what is visible as of a commit from being forgotten for so long; answers with the oldest
-  /// commit that any process has pinned. `.superseded` when it is forgotten already.
+  /// commit that any process has pinned. `.superseded` when it is forgotten already,
+  /// `.notInHistory` when it is not one of the store's commits.
   func pin(
-    _ sequence: SequenceNumber, for process: Int64, microseconds: Int64
+    _ point: CommitPoint, for process: Int64, microseconds: Int64
   ) async throws(EngineError) -> SequenceNumber
 
   /// The processes whose pins last for so long yet.

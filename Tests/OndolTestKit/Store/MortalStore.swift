@@ -92,10 +92,10 @@ package final class MortalStore: RemoteStore {
   }
 
   package func waitForCommits(
-    behind sequence: SequenceNumber, atMost microseconds: Int64
-  ) async -> SequenceNumber {
+    behind point: CommitPoint, atMost microseconds: Int64
+  ) async throws(EngineError) -> SequenceNumber {
     if hasDied { await waitForEver() }
-    return await store.waitForCommits(behind: sequence, atMost: microseconds)
+    return try await store.waitForCommits(behind: point, atMost: microseconds)
   }
 
   package func rows(
@@ -118,10 +118,10 @@ package final class MortalStore: RemoteStore {
   }
 
   package func pin(
-    _ sequence: SequenceNumber, for process: Int64, microseconds: Int64
+    _ point: CommitPoint, for process: Int64, microseconds: Int64
   ) async throws(EngineError) -> SequenceNumber {
     try await reach { () async throws(EngineError) in
-      try await store.pin(sequence, for: process, microseconds: microseconds)
+      try await store.pin(point, for: process, microseconds: microseconds)
     }
   }
 

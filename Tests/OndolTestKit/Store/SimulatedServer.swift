@@ -32,7 +32,7 @@ struct SimulatedServer {
   }
 
   struct Waiter {
-    var sequence: SequenceNumber
+    var point: CommitPoint
     var continuation: CheckedContinuation<Void, Never>
   }
 
@@ -165,8 +165,15 @@ extension SimulatedServer {
     return low < log.count && log[low].commit.point == point
   }
 
+  /// Whether the newest commit says that one is not here any more which was.
+  func hasLost(_ point: CommitPoint) -> Bool {
+    head.sequence < point.sequence || head.sequence == point.sequence && head != point
+  }
+
   mutating func takeWaiters() -> [CheckedContinuation<Void, Never>] {
-    let awake = waiters.filter { $0.value.sequence < head.sequence }
+    let awake = waiters.filter { waiter in
+      waiter.value.point.sequence < head.sequence || hasLost(waiter.value.point)
+    }
     for number in awake.keys { waiters[number] = nil }
     return awake.sorted { $0.key < $1.key }.map(\.value.continuation)
   }

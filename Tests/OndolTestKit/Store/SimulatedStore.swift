@@ -91,10 +91,12 @@ package final class SimulatedStore: RemoteStore {
   /// Loses the newest commits, as many as are there and not yet forgotten at most: what a standby
   /// has not heard of when it takes over.
   package func loseNewest(_ count: Int) {
-    state.withLock { state in
+    let woken = state.withLock { state in
       state.loseNewest(count)
       state.durable = min(state.durable, state.head.sequence)
+      return state.takeWaiters()
     }
+    for continuation in woken { continuation.resume() }
   }
 
   // MARK: - Commits
@@ -168,18 +170,20 @@ package final class SimulatedStore: RemoteStore {
   }
 
   package func waitForCommits(
-    behind sequence: SequenceNumber, atMost microseconds: Int64
-  ) async -> SequenceNumber {
+    behind point: CommitPoint, atMost microseconds: Int64
+  ) async throws(EngineError) -> SequenceNumber {
     await withTaskGroup(of: Void.self) { [environment] tasks in
-      tasks.addTask { [self] in await waitForCommit(behind: sequence) }
+      tasks.addTask { [self] in await waitForCommit(behind: point) }
       tasks.addTask { await environment.rest(microseconds) }
       await tasks.next()
       tasks.cancelAll()
     }
-    return head.sequence
+    let (head, isLost) = state.withLock { ($0.head.sequence, $0.hasLost(point)) }
+    if isLost { throw .notInHistory(reason: "\(name) has no commit \(point.sequence.rawValue)") }
+    return head
   }
 
-  private func waitForCommit(behind sequence: SequenceNumber) async {
+  private func waitForCommit(behind point: CommitPoint) async {
     let number = state.withLock { state in
       state.lastWaiter += 1
       return state.lastWaiter
@@ -187,9 +191,9 @@ package final class SimulatedStore: RemoteStore {
     await withTaskCancellationHandler {
       await withCheckedContinuation { continuation in
         let isOver = state.withLock { state in
-          if Task.isCancelled || state.head.sequence > sequence { return true }
-          state.waiters[number] = SimulatedServer.Waiter(
-            sequence: sequence, continuation: continuation)
+          if Task.isCancelled || state.head.sequence > point.sequence { return true }
+          if state.hasLost(point) { return true }
+          state.waiters[number] = SimulatedServer.Waiter(point: point, continuation: continuation)
           return false
         }
         if isOver { continuation.resume() }
@@ -246,13 +250,17 @@ package final class SimulatedStore: RemoteStore {
   // MARK: - Versions
 
   package func pin(
-    _ sequence: SequenceNumber, for process: Int64, microseconds: Int64
+    _ point: CommitPoint, for process: Int64, microseconds: Int64
   ) async throws(EngineError) -> SequenceNumber {
     try await travel()
     let now = environment.now()
     return try state.withLock { state throws(EngineError) in
-      guard sequence >= state.floor.sequence else { throw .superseded(file: name) }
-      state.pins[process] = SimulatedServer.Pin(sequence: sequence, until: now + microseconds)
+      guard point.sequence >= state.floor.sequence else { throw .superseded(file: name) }
+      guard state.knows(point) else {
+        throw .notInHistory(reason: "\(name) has no commit \(point.sequence.rawValue)")
+      }
+      state.pins[process] = SimulatedServer.Pin(
+        sequence: point.sequence, until: now + microseconds)
       return state.oldestPin(at: now)
     }
   }
