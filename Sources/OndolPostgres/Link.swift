@@ -8,18 +8,32 @@ internal import Synchronization
 /// What all links of a store have in common.
 final class LinkSettings: Sendable {
   let address: PostgresAddress
-  /// How long one answer may take.
-  let answerTime: Duration
-  /// How long calls are tried again.
-  let patience: Duration
+  private struct Times: Sendable {
+    var answer: Duration
+    var patience: Duration
+  }
+
+  private let times: Guarded<Times>
   private let closed = Atomic(false)
   /// The database that was opened, which each new connection must find again.
   let opened = Guarded<OpenedDatabase?>(nil)
 
   init(_ address: PostgresAddress, answerTime: Duration, patience: Duration) {
     self.address = address
-    self.answerTime = answerTime
-    self.patience = patience
+    times = Guarded(Times(answer: answerTime, patience: patience))
+  }
+
+  /// How long one answer may take.
+  var answerTime: Duration { times.withLock { $0.answer } }
+
+  /// How long calls are tried again.
+  var patience: Duration { times.withLock { $0.patience } }
+
+  /// Has no answer take longer, and no call be tried again for longer.
+  func limitAnswers(to time: Duration) {
+    times.withLock { times in
+      times = Times(answer: min(times.answer, time), patience: min(times.patience, time))
+    }
   }
 
   var isClosed: Bool { closed.load(ordering: .acquiring) }

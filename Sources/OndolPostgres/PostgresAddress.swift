@@ -67,7 +67,11 @@ struct PostgresAddress: Sendable {
     name = "postgresql://\(login)\(parts.last ?? "")\(path)?\(known)"
     self.secrets = secrets.flatMap { [$0, PercentCoding.decoded($0) ?? $0] }.filter { !$0.isEmpty }
     settings = [
-      ("application_name", "ondol"), ("connect_timeout", "10"),
+      // Whoever waits for a server that is gone without a word goes on waiting until somebody
+      // notices; the address may say otherwise.
+      ("application_name", "ondol"), ("connect_timeout", "5"), ("keepalives", "1"),
+      ("keepalives_idle", "10"), ("keepalives_interval", "5"), ("keepalives_count", "3"),
+      ("tcp_user_timeout", "15000"),
       ("target_session_attrs", "read-write"),
       ("dbname", address),
       ("client_encoding", "UTF8"),

@@ -83,6 +83,10 @@ package final class PostgresStore: RemoteStore {
     return opened.number
   }
 
+  package func limitAnswers(to microseconds: Int64) {
+    settings.limitAnswers(to: .microseconds(microseconds))
+  }
+
   // MARK: - Opening
 
   /// How long what is newest at opening is kept.

@@ -119,6 +119,12 @@ extension Database {
     /// read; opening a database in the clear with a key throws `.invalidArgument`.
     public var encryption: Encryption?
 
+    /// How long a call waits for a server, from a database on one: above zero; ten seconds by
+    /// default, for ever when nil. Then it throws `.deadlineExceeded`. A write has not happened,
+    /// unless ``DatabaseError/pendingWrite`` says that whether it has is not known yet. It counts
+    /// time that the process lives through, in steps of an eighth.
+    public var serverTimeout: Duration? = .seconds(10)
+
     /// What makes words of texts for indexes of the app's own kind, see `SearchTokenizer`. Those
     /// that indexes were made with must be there whenever such an index is searched or its fields
     /// are written: without them that throws `.failedPrecondition`. Everything else goes on.
@@ -141,13 +147,16 @@ extension Database {
     ///   - fileLimit: files that are open at once; half of what the process may have when nil.
     ///   - encryption: the key of an encrypted database; none when nil.
     ///   - tokenizers: what makes words of texts for indexes of the app's own kind.
+    ///   - serverTimeout: how long a call waits for a server; for ever when nil.
     public init(
       durability: Durability = .power, cacheSize: Int = 64 << 20, shardCount: Int = 4,
       logger: Logger = Logger(label: "ondol"), clock: (@Sendable () -> Int64)? = nil,
       automaticID: (@Sendable () -> String)? = nil, automaticIndexes: Bool = false,
       access: Access = .readWrite, changeRetention: ChangeRetention? = nil, fileLimit: Int? = nil,
-      encryption: Encryption? = nil, tokenizers: [any SearchTokenizer] = []
+      encryption: Encryption? = nil, tokenizers: [any SearchTokenizer] = [],
+      serverTimeout: Duration? = .seconds(10)
     ) {
+      self.serverTimeout = serverTimeout
       self.tokenizers = tokenizers
       self.encryption = encryption
       self.fileLimit = fileLimit
@@ -169,6 +178,10 @@ extension Database {
           .invalidArgument,
           "a database has \(Self.shardCounts) shards, and shardCount is \(shardCount)",
           path: path)
+      }
+      if let serverTimeout, serverTimeout <= .zero {
+        throw DatabaseError(
+          .invalidArgument, "serverTimeout is \(serverTimeout) and must be above zero", path: path)
       }
       guard cacheSize >= 0 else {
         throw DatabaseError(

@@ -160,7 +160,8 @@ extension Database {
       guard error.isCold else { throw error }
     }
     if canBeCancelled { try refuseWhenCancelled() }
-    return try await snapshot.readInTurns { (turn) throws(DatabaseError) in
+    return try await snapshot.readInTurns(failingWith: { DatabaseError($0) }) {
+      (turn) throws(DatabaseError) in
       try body(
         Rows(
           snapshot, catalog, mayBlock: true, asOf: moment, turn: turn,

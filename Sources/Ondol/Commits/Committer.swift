@@ -82,12 +82,15 @@ private struct Committer {
   private var queue: CommitQueue
   private var contention: Contention
   private var hasLookedForNews = false
+  /// When the call has waited for a server for long enough.
+  private let end: PatienceEnd?
 
   init(_ database: Database, _ kind: CommitKind, _ durability: OndolEngine.Durability) {
     self.database = database
     self.durability = durability
     queue = CommitQueue(kind, database.latches)
     contention = Contention(kind)
+    end = database.engine.patience?.begin()
   }
 
   mutating func run<Outcome>(
@@ -111,7 +114,8 @@ private struct Committer {
         await database.passGates(of: derivation.writtenRoots())
       }
       let receipt = try await database.commit(
-        derivation.takeBatch(), derivation.consequences, derivation.contents, durability)
+        derivation.takeBatch(), derivation.consequences, derivation.contents, durability,
+        until: end)
       if let receipt { return (derivation.outcome, receipt) }
       // The catalog changed under the batch. The change is visible once its writer has left the
       // queue.
@@ -138,8 +142,43 @@ private struct Committer {
 
 extension Database {
   /// Commits the batch, and sees to what follows; nil when what it was derived from has changed.
+  /// On a server both go on to their end when nobody waits for them any more.
   @concurrent
   fileprivate func commit(
+    _ batch: consuming Batch, _ consequences: CommitConsequences,
+    _ contents: [StagedContent], _ durability: OndolEngine.Durability, until end: PatienceEnd?
+  ) async throws(DatabaseError) -> CommitReceipt? {
+    guard let patience = engine.patience else {
+      return try await commit(batch, consequences, contents, durability)
+    }
+    try refuseWhenCancelled("nothing was written")
+    let ticket = CommitTicket()
+    batch.ticket = ticket
+    // Given away, so that nobody else holds its bytes when its stamps are filled in.
+    let parcel = Guarded<Batch?>(batch)
+    batch = Batch()
+    let waited = await patience.wait(until: end) { [self] () async -> WriteResult in
+      var batch = Batch()
+      if let given = parcel.withLock({ $0.take() }) { batch = given }
+      do throws(DatabaseError) {
+        return .success(try await commit(batch, consequences, contents, durability))
+      } catch {
+        // Unless it is known better, it was not even sent.
+        ticket.settle(.notCommitted)
+        return .failure(error)
+      }
+    }
+    let words = patience.words(for: path)
+    switch waited {
+    case .done(let result): return try result.get()
+    case .late: throw PendingWrite.error(.deadlineExceeded, words, ticket)
+    case .cancelled: throw PendingWrite.error(.cancelled, "the task was cancelled", ticket)
+    }
+  }
+
+  private typealias WriteResult = Result<CommitReceipt?, DatabaseError>
+
+  private func commit(
     _ batch: consuming Batch, _ consequences: CommitConsequences,
     _ contents: [StagedContent], _ durability: OndolEngine.Durability
   ) async throws(DatabaseError) -> CommitReceipt? {

@@ -82,7 +82,8 @@ extension Database {
     }
     try stored.lookUp(in: Rows(snapshot, catalog, mayBlock: false))
     if stored.missing.isEmpty { return stored }
-    return try await snapshot.readInTurns { [stored, catalog] (turn) throws(DatabaseError) in
+    return try await snapshot.readInTurns(failingWith: { DatabaseError($0) }) {
+      [stored, catalog] (turn) throws(DatabaseError) in
       var stored = stored
       try stored.lookUp(in: Rows(snapshot, catalog, mayBlock: true, turn: turn))
       return stored

@@ -94,7 +94,7 @@ final class ContentReader: Sendable {
     } catch {
       guard error == .wouldBlock else { throw error }
     }
-    return try await contents.readBlocking { () throws(EngineError) in
+    return try await contents.readPatiently { () throws(EngineError) in
       try contents.read(place, range, mayBlock: true)
     }
   }

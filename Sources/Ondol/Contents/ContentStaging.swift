@@ -93,6 +93,7 @@ final class StagedContent: Sendable {
     switch error?.code {
     case nil: old.bytes?.noteNamed()
     case .unavailable: old.bytes?.noteDoubt()
+    case _ where error?.pendingWrite != nil: old.bytes?.noteDoubt()
     default: break
     }
   }

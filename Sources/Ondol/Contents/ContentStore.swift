@@ -221,7 +221,8 @@ final class ContentStore: Sendable {
     } catch {
       guard error.isCold else { throw error }
     }
-    return try await snapshot.readBlocking { [catalog] () throws(DatabaseError) in
+    return try await snapshot.readInTurns(failingWith: { DatabaseError($0) }) {
+      [catalog] (_) throws(DatabaseError) in
       try body(Rows(snapshot, catalog, mayBlock: true))
     }
   }

@@ -218,6 +218,7 @@ public final class Database: Sendable {
     engineOptions.cacheSize = options.cacheSize
     engineOptions.fileLimit = options.fileLimit
     engineOptions.shardCount = options.shardCount
+    engineOptions.serverTimeout = options.serverTimeout.map { max(1, $0.microseconds) }
     engineOptions.historyRetention = options.changeRetention.map { HistoryRetention($0) }
     engineOptions.continuesHistory = options.continuesChanges
     engineOptions.reportDamage = { [logger = options.logger] damage in

@@ -29,13 +29,15 @@ public struct DatabaseError: Error, Sendable, Hashable {
   public enum Code: Int, Sendable, Hashable, CaseIterable {
     /// Never thrown; here so that the numbers agree with Firestore's.
     case ok = 0
-    /// The task was cancelled before the write was in order, and the write has not happened.
+    /// The task was cancelled before the write was in order, and the write has not happened; on a
+    /// server, `DatabaseError/pendingWrite` tells of one that was on its way by then.
     case cancelled = 1
     /// A failure of unknown kind.
     case unknown = 2
     /// The argument is wrong whatever is stored. Repeating the call is pointless.
     case invalidArgument = 3
-    /// The time allowed ran out.
+    /// A server has not answered within `Database/Options/serverTimeout`. A write has not happened,
+    /// unless `DatabaseError/pendingWrite` says that this is not known.
     case deadlineExceeded = 4
     /// What the call needs is not there.
     case notFound = 5
@@ -105,6 +107,9 @@ public struct DatabaseError: Error, Sendable, Hashable {
   /// are equal.
   public var underlyingError: (any Error)? { cause?.error }
   var cause: Cause?
+  /// The write that this call was to make, when it was on its way to a server and whether it is
+  /// made is not known yet: see `Database/outcome(of:)`. Nil where it is not made.
+  public internal(set) var pendingWrite: PendingWrite?
   /// Whether this only says that a block must be read from disk; see `Rows`.
   private(set) var isCold = false
   /// Whether this says that a document could not be upgraded to today's schema.
@@ -241,6 +246,10 @@ extension DatabaseError {
       self.init(.invalidArgument, reason)
     case .unreachable(let reason):
       self.init(.unavailable, reason, suggestion: "repeat it once the server answers again")
+    case .late(let reason):
+      self.init(.deadlineExceeded, reason)
+    case .crowded(let reason):
+      self.init(.resourceExhausted, reason, suggestion: "repeat it once others have been done")
     case .unsupported(let reason):
       self.init(.unimplemented, reason)
     case .notInHistory(let reason):

@@ -188,6 +188,16 @@ package final class Contents: Sendable {
     try await storage.views.current.reads.perform { (_) throws(E) in try body() }
   }
 
+  /// The same for what may wait for a server: whoever waits for too long, or is cancelled, gets an
+  /// error.
+  package func readPatiently<R: Sendable>(
+    _ body: @escaping @Sendable () throws(EngineError) -> R
+  ) async throws(EngineError) -> R {
+    try await storage.views.current.reads.perform(failingWith: { $0 }) {
+      (_) throws(EngineError) in try body()
+    }
+  }
+
   func close() async {
     await writer.close()
     for worker in workers { await worker.stop() }

@@ -23,9 +23,7 @@ package final class RemoteParts: Sendable {
 
   /// The moment by the store's clock, behind all commits that are shown.
   package func now() async throws(EngineError) -> Int64 {
-    let clock = try await session.insist { [store] () async throws(EngineError) in
-      try await store.clock()
-    }
+    let clock = try await session.ask { store async throws(EngineError) in try await store.clock() }
     return max(clock, session.window.point.time)
   }
 
@@ -34,9 +32,11 @@ package final class RemoteParts: Sendable {
   /// Says that somebody begins to upload a content. Whatever of its parts survives a power cut,
   /// this does.
   func beginUpload(_ id: [UInt8]) async throws(EngineError) {
-    var batch = Batch()
-    LooseParts(id, .uploading, length: 0).put(into: &batch)
-    _ = try await session.commit(batch, .process)
+    try await session.within { [session] () async throws(EngineError) in
+      var batch = Batch()
+      LooseParts(id, .uploading, length: 0).put(into: &batch)
+      _ = try await session.commit(batch, .process)
+    }
   }
 
   /// Says that somebody still uploads a content.
@@ -46,11 +46,13 @@ package final class RemoteParts: Sendable {
     _ id: [UInt8], length: UInt64, _ durability: Durability
   ) async throws(EngineError) {
     let upload = LooseParts(id, .uploading, length: length)
-    let isThere = try await session.commit(about: upload.key, durability) {
-      (row, batch) throws(EngineError) -> Bool? in
-      guard row != nil else { return nil }
-      upload.put(into: &batch)
-      return true
+    let isThere = try await session.within { [session] () async throws(EngineError) in
+      try await session.commit(about: upload.key, durability) {
+        (row, batch) throws(EngineError) -> Bool? in
+        guard row != nil else { return nil }
+        upload.put(into: &batch)
+        return true
+      }
     }
     guard isThere != nil else { throw .stale }
   }
@@ -59,7 +61,7 @@ package final class RemoteParts: Sendable {
   ///
   /// - Throws: `.stale` when the content was taken for abandoned meanwhile.
   func put(_ id: [UInt8], part: Int, _ bytes: [UInt8]) async throws(EngineError) {
-    let isThere = try await session.insist { [store] () async throws(EngineError) in
+    let isThere = try await session.ask { store async throws(EngineError) in
       try await store.putContent(
         id, part: part, bytes, whileThereIs: LooseParts.key(id, .uploading))
     }
@@ -70,7 +72,7 @@ package final class RemoteParts: Sendable {
   /// that has lost parts since has lost this commit, too, and takes no more from here.
   func confirm(_ id: [UInt8], length: UInt64) async throws(EngineError) {
     try await renewUpload(id, length: length, .power)
-    let found = try await session.insist { [store] () async throws(EngineError) in
+    let found = try await session.ask { store async throws(EngineError) in
       try await store.countContent(id)
     }
     guard found == ContentPartsPlace.count(ofContent: length) else { throw .stale }

@@ -32,6 +32,7 @@ extension Engine {
     environment.fileSystem = MemoryFileSystem()
     environment.vault = nil
     let process = Int64(bitPattern: environment.random()) & .max
+    if let timeout = options.serverTimeout { store.limitAnswers(to: timeout) }
     let head = try await store.open(process)
     var retention = options.historyRetention
     // Files keep none of it.
@@ -53,9 +54,12 @@ extension Engine {
         store,
         RemoteWindow(views: views, at: head.point, capacity: options.memtableSize),
         identity: head.identity, process: process, retention: retention, bases: bases,
-        environment: environment)
+        options: options, environment: environment)
     }
   }
+
+  /// How long calls wait for a store; nil where there is none, and where they wait for ever.
+  package var patience: Patience? { remote?.patience }
 
   /// On a store, lets go of versions of rows that nobody reads any more, as is done now and then.
   package func forgetVersions() async { await remote?.tidy() }

@@ -40,6 +40,7 @@ package final class Engine: Sendable {
       refusal: follower != nil ? .readOnly : nil,
       parts: remote.map { RemoteParts($0, environment: storage.environment) })
     if follower == nil, remote == nil { upkeep.start() }
+    reads.patience.withLock { $0 = remote?.patience }
     remote?.start()
   }
 
@@ -318,7 +319,11 @@ package final class Engine: Sendable {
     try refuseWhenReadOnly()
     // The commit that took them out of the catalog must not be lost when their rows are.
     try await synchronize()
-    if let remote { return try await remote.store.drop(keyspaces) }
+    if let remote {
+      return try await remote.within { [store = remote.store] () async throws(EngineError) in
+        try await store.drop(keyspaces)
+      }
+    }
     try await storage.perform { (storage) throws(EngineError) in try storage.drop(keyspaces) }
     upkeep.compactAll()
   }

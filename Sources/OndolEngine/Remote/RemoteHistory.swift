@@ -44,7 +44,7 @@ extension RemoteSession {
 
   private func commits(behind position: CommitPoint) async throws(EngineError) -> [LoggedCommit] {
     // Another process may have told of a commit that is not shown here yet.
-    if position.sequence > window.point.sequence { _ = try await catchUp() }
+    if position.sequence > window.point.sequence { try await line.catchUp() }
     if let failure = line.failure { throw failure }
     // What is visible is in the store, with all that it has said.
     let newest = window.point

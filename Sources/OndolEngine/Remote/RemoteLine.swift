@@ -27,6 +27,8 @@ enum RemoteWork: Sendable {
 final class RemoteLine: Sendable {
   private struct State: Sendable {
     var requests: [RemoteRequest] = []
+    /// Bytes of their batches.
+    var bytes = 0
     var catchUps: [CatchUp] = []
     var rebases: [CheckedContinuation<Void, Never>] = []
     /// The newest commit that somebody has heard of since the store was asked last; zero for none.
@@ -47,6 +49,15 @@ final class RemoteLine: Sendable {
       return heard == .zero ? listener.take() : nil
     }
 
+    /// Takes out what was called back.
+    mutating func takeWithdrawn() -> [RemoteRequest] {
+      let gone = requests.filter { $0.batch.ticket?.isWithdrawn ?? false }
+      guard !gone.isEmpty else { return [] }
+      requests.removeAll { $0.batch.ticket?.isWithdrawn ?? false }
+      bytes = requests.reduce(0) { $0 + $1.batch.payloadLength }
+      return gone
+    }
+
     /// What comes next; nil when nothing waits.
     mutating func takeWork() -> RemoteWork? {
       guard failure == nil else { return nil }
@@ -61,6 +72,7 @@ final class RemoteLine: Sendable {
       guard !requests.isEmpty else { return nil }
       let some = Array(requests.prefix(RemoteLine.mostAtOnce))
       requests.removeFirst(some.count)
+      bytes -= some.reduce(0) { $0 + $1.batch.payloadLength }
       return .commits(some)
     }
   }
@@ -72,6 +84,15 @@ final class RemoteLine: Sendable {
 
   /// Commits that go to the store together at most.
   private static let mostAtOnce = 512
+
+  /// Commits that wait at most, and bytes of them, which the last one may exceed.
+  private let mostWaiting: Int
+  private let mostBytes: Int
+
+  init(mostWaiting: Int, mostBytes: Int) {
+    self.mostWaiting = mostWaiting
+    self.mostBytes = mostBytes
+  }
 
   /// What ended all, if anything did.
   var failure: EngineError? { state.withLock { $0.failure } }
@@ -86,16 +107,31 @@ final class RemoteLine: Sendable {
     let batch = batch
     let result: Result<CommitReceipt, EngineError> = await withCheckedContinuation { waiter in
       let request = RemoteRequest(batch: batch, durability: durability, waiter: waiter)
-      let (refusal, idle) = state.withLock { state -> (EngineError?, Idle?) in
-        if let failure = state.failure { return (failure, nil) }
-        if state.isClosing { return (.closed, nil) }
+      let (refusal, gone, idle) = state.withLock {
+        state -> (EngineError?, [RemoteRequest], Idle?) in
+        if let failure = state.failure { return (failure, [], nil) }
+        if state.isClosing { return (.closed, [], nil) }
+        let gone = isFull(state) ? state.takeWithdrawn() : []
+        if isFull(state) { return (crowd, gone, nil) }
         state.requests.append(request)
-        return (nil, state.idle.take())
+        state.bytes += request.batch.payloadLength
+        return (nil, gone, state.idle.take())
       }
+      for request in gone { request.answer(.failure(.cancelled)) }
       if let refusal { request.answer(.failure(refusal)) }
       idle?.resume()
     }
     return try result.get()
+  }
+
+  private func isFull(_ state: State) -> Bool {
+    state.requests.count >= mostWaiting || state.bytes >= mostBytes
+  }
+
+  private var crowd: EngineError {
+    .crowded(
+      reason: "\(mostWaiting) commits wait for the server, or \(mostBytes) bytes of them; nothing"
+        + " was written")
   }
 
   /// Returns once all commits are shown that the store had when this was called.
@@ -196,7 +232,7 @@ final class RemoteLine: Sendable {
     let (isFirst, requests, catchUps, rebases, idle, listener) = state.withLock { state in
       let isFirst = state.failure == nil
       if isFirst { state.failure = error }
-      defer { (state.requests, state.catchUps, state.rebases) = ([], [], []) }
+      defer { (state.requests, state.bytes, state.catchUps, state.rebases) = ([], 0, [], []) }
       return (
         isFirst, state.requests, state.catchUps, state.rebases, state.idle.take(),
         state.listener.take()

@@ -43,6 +43,10 @@ struct RemoteSender {
         request.answer(.failure(error))
         continue
       }
+      if let ticket = request.batch.ticket, !ticket.take() {
+        request.answer(.failure(.cancelled))
+        continue
+      }
       let (writes, annotation) = request.batch.remoteWrites()
       for write in writes { written.insert(write) }
       bytes += request.batch.payloadLength

@@ -17,13 +17,15 @@ internal import Synchronization
 final class RemoteSession: Sendable {
   let store: any RemoteStore
   let window: RemoteWindow
-  let line = RemoteLine()
+  let line: RemoteLine
   let identity: DatabaseIdentity
   let process: Int64
   /// For how long what commits have said can be read again; nil when this process keeps nothing.
   let retention: HistoryRetention?
   let bases: RemoteBases
   let environment: Environment
+  /// How long calls are waited for; nil when for ever.
+  let patience: Patience?
   private let tasks: BackgroundTasks
   /// Those who are told block now and then.
   private let worker: any Worker
@@ -54,7 +56,8 @@ final class RemoteSession: Sendable {
 
   init(
     _ store: any RemoteStore, _ window: RemoteWindow, identity: DatabaseIdentity, process: Int64,
-    retention: HistoryRetention?, bases: RemoteBases, environment: Environment
+    retention: HistoryRetention?, bases: RemoteBases, options: EngineOptions,
+    environment: Environment
   ) {
     self.store = store
     self.window = window
@@ -63,6 +66,9 @@ final class RemoteSession: Sendable {
     self.retention = retention
     self.bases = bases
     self.environment = environment
+    line = RemoteLine(
+      mostWaiting: options.waitingCommits, mostBytes: options.waitingCommitBytes)
+    patience = options.serverTimeout.map { Patience(limit: $0, environment: environment) }
     tasks = BackgroundTasks(executor: environment.executor)
     watchers = BackgroundTasks(executor: environment.executor)
     worker = environment.threads.makeWorker(named: "ondol-news")
@@ -82,20 +88,50 @@ final class RemoteSession: Sendable {
   func commit(
     _ batch: consuming Batch, _ durability: Durability
   ) async throws(EngineError) -> CommitReceipt {
-    try await line.commit(batch, durability)
+    let ticket = batch.ticket
+    do throws(EngineError) {
+      let receipt = try await line.commit(batch, durability)
+      ticket?.settle(.committed(receipt))
+      return receipt
+    } catch {
+      switch error {
+      case .poisoned, .outOfStep: ticket?.settle(.unknown)
+      default: ticket?.settle(.notCommitted)
+      }
+      throw error
+    }
   }
 
   /// Shows all commits that the store has by now; whether there were any.
   func catchUp() async throws(EngineError) -> Bool {
     let before = window.point
-    try await line.catchUp()
+    try await within { [line] () async throws(EngineError) in try await line.catchUp() }
     return window.point != before
   }
 
   /// Makes every commit so far survive a power cut.
   func synchronize() async throws(EngineError) {
     if let failure = line.failure { throw failure }
-    try await store.synchronize()
+    try await within { [store] () async throws(EngineError) in try await store.synchronize() }
+  }
+
+  /// Makes a call, and waits for its end for so long as calls are waited for.
+  func within<R: Sendable>(
+    _ call: @escaping @Sendable () async throws(EngineError) -> R
+  ) async throws(EngineError) -> R {
+    guard let patience else { return try await call() }
+    let waited = await patience.wait { () async -> Result<R, EngineError> in
+      do throws(EngineError) {
+        return .success(try await call())
+      } catch {
+        return .failure(error)
+      }
+    }
+    switch waited {
+    case .done(let result): return try result.get()
+    case .late: throw .late(reason: patience.words(for: store.name))
+    case .cancelled: throw .cancelled
+    }
   }
 
   /// Whether whoever follows has been told of all commits up to `sequence`.
@@ -116,6 +152,7 @@ final class RemoteSession: Sendable {
     }
     line.fail(.closed)
     await tasks.finish()
+    await patience?.finish()
     await worker.stop()
     await store.close(process)
   }
@@ -139,6 +176,7 @@ final class RemoteSession: Sendable {
   func abandon() {
     line.fail(.closed)
     watchers.cancel()
+    patience?.cancel()
   }
 
   // MARK: - The one task
@@ -200,7 +238,7 @@ final class RemoteSession: Sendable {
       case .success(.conflict):
         do throws(EngineError) {
           try await takeNewsPatiently()
-          waiting = chosen + waiting
+          waiting = giveBack(chosen) + waiting
         } catch {
           for request in chosen { request.answer(.failure(error)) }
         }
@@ -211,7 +249,7 @@ final class RemoteSession: Sendable {
       case .failure(let error):
         attempts += 1
         if case .unreachable = error, attempts < Self.mostAttempts, !line.isClosing {
-          waiting = chosen + waiting
+          waiting = giveBack(chosen) + waiting
           continue
         }
         switch error {
@@ -221,6 +259,12 @@ final class RemoteSession: Sendable {
         for request in chosen { request.answer(.failure(error)) }
       }
     }
+  }
+
+  /// Commits that were sent, were not made, and wait again.
+  private func giveBack(_ chosen: [RemoteRequest]) -> [RemoteRequest] {
+    for request in chosen { request.batch.ticket?.giveBack() }
+    return chosen
   }
 
   /// Sends a group and finds out what came of it, however long that takes.
@@ -295,6 +339,15 @@ final class RemoteSession: Sendable {
   /// Shows all that others have committed; asks a few times where there is no answer.
   private func takeNewsPatiently() async throws(EngineError) {
     try await insist { () async throws(EngineError) in try await takeNews(through: nil) }
+  }
+
+  /// Asks the store until there is an answer, and waits for so long as calls are waited for.
+  func ask<R: Sendable>(
+    _ question: @escaping @Sendable (any RemoteStore) async throws(EngineError) -> R
+  ) async throws(EngineError) -> R {
+    try await within { [self] () async throws(EngineError) in
+      try await insist { () async throws(EngineError) in try await question(store) }
+    }
   }
 
   /// Makes a call until there is an answer, some times at most.

@@ -121,6 +121,9 @@ package struct Batch: Sendable {
   /// The snapshot this batch was derived from. Required when anything is guarded.
   package var basis: SequenceNumber?
 
+  /// Who waits for it, where somebody may go before it is committed.
+  package var ticket: CommitTicket?
+
   /// What whoever follows the database is told of the commit.
   package var note: (any AnyObject & Sendable)?
 

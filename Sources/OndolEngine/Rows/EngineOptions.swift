@@ -32,6 +32,11 @@ package struct EngineOptions: Sendable {
   var logRetention: Int { 2 * max(logSize, memtableSize) }
   /// For how long logs are kept that recovery needs no more; nil when they are not.
   package var historyRetention: HistoryRetention?
+  /// On a store, microseconds that calls are waited for; nil when for ever.
+  package var serverTimeout: Int64?
+  /// On a store, commits that wait to be sent, and bytes of them, above which no more are taken.
+  package var waitingCommits = 65_536
+  package var waitingCommitBytes = 128 << 20
   /// Bytes of keys kept after their rows were flushed, so that a batch derived before the flush is
   /// not refused for want of knowing better.
   package var recentKeysSize = 4 << 20

@@ -152,6 +152,9 @@ package protocol RemoteStore: AnyObject, RemoteContents {
   /// What people call it; without passwords.
   var name: String { get }
 
+  /// Has calls end after about so long without an answer, with `.late`. Called before `open`.
+  func limitAnswers(to microseconds: Int64)
+
   /// Makes the tables where there are none, and pins the newest commit as `pin` does.
   func open(_ process: Int64) async throws(EngineError) -> RemoteHead
 
@@ -243,4 +246,9 @@ package protocol RemoteStore: AnyObject, RemoteContents {
 
   /// Lets go of connections and pins.
   func close(_ process: Int64) async
+}
+
+extension RemoteStore {
+  /// Those in memory answer at once, or as a test says.
+  package func limitAnswers(to microseconds: Int64) {}
 }

@@ -51,6 +51,11 @@ package enum EngineError: Error, Sendable, Equatable {
   case superseded(file: String)
   /// What keeps the database's rows cannot be reached. A commit that ends so has not happened.
   case unreachable(reason: String)
+  /// What keeps the database's rows has not answered in the time that calls are given. Of a commit
+  /// the reason says what is known.
+  case late(reason: String)
+  /// As much waits to be committed as may. This has not happened.
+  case crowded(reason: String)
   /// There is no such thing where the database is kept.
   case unsupported(reason: String)
   /// A read that may not wait for the disk would have to. Never leaves the engine: the read is done
@@ -109,7 +114,7 @@ extension EngineError: CustomStringConvertible {
     case .tooLarge(let bytes, let limit):
       return "the commit has \(bytes) bytes and may have \(limit)"
     case .invalid(let reason), .notInHistory(let reason), .unreachable(let reason),
-      .unsupported(let reason):
+      .late(let reason), .crowded(let reason), .unsupported(let reason):
       return reason
     case .superseded(let file):
       return "the writer has put others in the place of \(file)"

@@ -14,6 +14,9 @@ package struct Environment: Sendable {
   /// Waits as many microseconds so that others get on: for the device's sake, or because the
   /// storage is behind. Calls of an app wait like this, so it must end where time stands still.
   package var rest: @Sendable (Int64) async -> Void
+  /// Waits as many microseconds as part of what somebody gives a server to answer. Where time is
+  /// not real it passes when a test says so.
+  package var timeOut: @Sendable (Int64) async -> Void
   /// Sixty-four random bits.
   package var random: @Sendable () -> UInt64
   /// Threads for calls that block.
@@ -38,6 +41,7 @@ package struct Environment: Sendable {
     self.uptime = uptime ?? now
     self.sleep = sleep
     self.rest = rest ?? sleep
+    timeOut = sleep
     self.random = random
     self.threads = threads
     self.executor = executor

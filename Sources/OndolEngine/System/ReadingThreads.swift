@@ -38,9 +38,32 @@ package final class ReadingThreads: Sendable {
 
   private let threads: any ThreadSource
   private let state = Guarded(State())
+  /// How long reads that wait for a server are waited for; set before the first read.
+  let patience = Guarded<Patience?>(nil)
 
   package init(_ threads: any ThreadSource) {
     self.threads = threads
+  }
+
+  /// As below, for a read that may wait for a server: whoever waits for it longer than calls are
+  /// waited for, or is cancelled, gets `failure`.
+  package func perform<R: Sendable, E: Error>(
+    failingWith failure: @escaping @Sendable (EngineError) -> E,
+    _ body: @escaping @Sendable (ReadingTurn) throws(E) -> R
+  ) async throws(E) -> R {
+    guard let patience = patience.withLock({ $0 }) else { return try await perform(body) }
+    let waited = await patience.wait(cancelling: true) { [self] () async -> Result<R, E> in
+      do throws(E) {
+        return .success(try await perform(body))
+      } catch {
+        return .failure(error)
+      }
+    }
+    switch waited {
+    case .done(let result): return try result.get()
+    case .late: throw failure(.late(reason: patience.words(for: "the server")))
+    case .cancelled: throw failure(.cancelled)
+    }
   }
 
   /// Runs `body` on one of the threads and gives back what it makes. It may be given up at a step

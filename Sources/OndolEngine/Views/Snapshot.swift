@@ -25,7 +25,8 @@ package struct Snapshot: Sendable {
   package func get(_ key: [UInt8]) async throws(EngineError) -> [UInt8]? {
     var copy: [UInt8]?
     if try find(key.bytes, mayBlock: false, { copy = $0.array }) != nil { return copy }
-    return try await view.reads.perform { (_) throws(EngineError) -> [UInt8]? in
+    return try await view.reads.perform(failingWith: { $0 }) {
+      (_) throws(EngineError) -> [UInt8]? in
       try getBlocking(key)
     }
   }
@@ -35,6 +36,15 @@ package struct Snapshot: Sendable {
     _ body: @escaping @Sendable () throws(E) -> R
   ) async throws(E) -> R {
     try await view.reads.perform { (_) throws(E) in try body() }
+  }
+
+  /// As below, for a `body` that may wait for a server: whoever waits for too long, or is
+  /// cancelled, gets `failure`.
+  package func readInTurns<R: Sendable, E: Error>(
+    failingWith failure: @escaping @Sendable (EngineError) -> E,
+    _ body: @escaping @Sendable (ReadingTurn) throws(E) -> R
+  ) async throws(E) -> R {
+    try await view.reads.perform(failingWith: failure, body)
   }
 
   /// The same for a `body` that may take long and says how it comes on: it may be given up and

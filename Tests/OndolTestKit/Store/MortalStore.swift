@@ -67,6 +67,8 @@ package final class MortalStore: RemoteStore {
     }
   }
 
+  package func limitAnswers(to microseconds: Int64) { store.limitAnswers(to: microseconds) }
+
   package func open(_ process: Int64) async throws(EngineError) -> RemoteHead {
     try await store.open(process)
   }

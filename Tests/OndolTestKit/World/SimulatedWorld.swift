@@ -7,6 +7,8 @@ package final class SimulatedWorld: Sendable {
   package let fileSystem: SimulatedFileSystem
   package let environment: Environment
   private let clock: Guarded<Int64>
+  /// What servers are given to answer passes by this one, and so only when a test says so.
+  private let patience = StandingClock()
 
   /// - Parameters:
   ///   - clockStep: microseconds that pass from one look at the clock to the next.
@@ -39,6 +41,7 @@ package final class SimulatedWorld: Sendable {
       },
       random: { random.withLock { $0.next() } }, threads: threads, executor: executor)
     environment.vault = TestedEncryption.vault
+    environment.timeOut = { [patience] in await patience.doze(microseconds: $0) }
     self.environment = environment
   }
 
@@ -46,6 +49,9 @@ package final class SimulatedWorld: Sendable {
   package func pass(seconds: Int64) {
     clock.withLock { $0 += seconds * 1_000_000 }
   }
+
+  /// Has a part of the time be over that servers are given to answer.
+  package func timeOut() { patience.turn(bySeconds: 86_400) }
 
   /// Where no executor decides when who goes on, real threads do, and a sleep that ended at once
   /// would let a day pass between two lines of a test: what was put there is given up before it is

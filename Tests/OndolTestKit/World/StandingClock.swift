@@ -97,6 +97,7 @@ extension Environment {
     var environment = self
     environment.now = { clock.now }
     environment.sleep = { await clock.doze(microseconds: $0) }
+    environment.timeOut = environment.sleep
     return environment
   }
 }
