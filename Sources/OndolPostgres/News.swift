@@ -40,6 +40,11 @@ final class News: Sendable {
   /// was heard of was not durable yet, and the server that had it is no more.
   func findNothing(behind sequence: SequenceNumber) { hearing.findNothing(behind: sequence) }
 
+  /// Has `observer` told when the server is found not to answer, and when it does again.
+  func observeReach(_ observer: @escaping @Sendable (_ isAway: Bool) -> Void) {
+    hearing.observeReach(observer)
+  }
+
   /// Has the thread's connection do something.
   func perform<R: Sendable>(
     _ tries: Link.Tries,
@@ -107,6 +112,9 @@ private final class Hearing: Sendable {
     var bell: SequenceNumber?
     var hasBegun = false
     var isStopped = false
+    /// Whether the server did not answer when it was asked last.
+    var isAway = false
+    var reachObserver: (@Sendable (_ isAway: Bool) -> Void)?
   }
 
   private let state = Guarded(State())
@@ -194,6 +202,10 @@ private final class Hearing: Sendable {
 
   func findNothing(behind sequence: SequenceNumber) {
     state.withLock { $0.heard = min($0.heard, sequence) }
+  }
+
+  func observeReach(_ observer: @escaping @Sendable (_ isAway: Bool) -> Void) {
+    state.withLock { $0.reachObserver = observer }
   }
 
   func nextWaiter() -> UInt64 {
@@ -304,12 +316,21 @@ private final class Hearing: Sendable {
       defer { state.heard = head.sequence }
       return head.sequence != state.heard
     }
+    noteReach(isAway: head == nil && !isOther)
     refuse(asking.filter { isOther || head.map($0.value.isLost(at:)) ?? false }.map(\.key))
     let longest =
       isListening.isSet.load(ordering: .relaxed) || head == nil
       ? Self.pauses.listening : Self.pauses.deaf
     times.pause = isNew ? Self.pauses.first : min(times.pause * 2, longest)
     times.nextQuestion = .now + times.pause
+  }
+
+  private func noteReach(isAway: Bool) {
+    let observer = state.withLock { state in
+      defer { state.isAway = isAway }
+      return state.isAway == isAway ? nil : state.reachObserver
+    }
+    observer?(isAway)
   }
 
   /// Tells those who wait that the server does not have what is shown where they do.

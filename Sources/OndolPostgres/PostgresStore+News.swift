@@ -81,6 +81,10 @@ extension PostgresStore {
     return newest
   }
 
+  package func observeReach(_ observer: @escaping @Sendable (_ isAway: Bool) -> Void) {
+    news.observeReach(observer)
+  }
+
   // MARK: - Versions
 
   static func pin(

@@ -99,6 +99,7 @@ public final class Database: Sendable {
       observers.fail(with: DatabaseError(error))
       arrivals.fail(with: DatabaseError(error))
     }
+    engine.observeReach { [observers] isAway in observers.note(isAway: isAway) }
     let reader = StepReader(catalog, observers)
     engine.prepareForRefreshes { step in reader.prepare(for: step) }
     engine.observeRefreshes { [observers, arrivals, refreshFailure, taps] step in

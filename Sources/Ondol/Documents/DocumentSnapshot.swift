@@ -44,7 +44,7 @@ struct DocumentStamps: Sendable, Hashable {
 /// let item = try snapshot.data(as: Item.self)
 /// ```
 ///
-/// Unlike Firestore's it has no metadata: nothing is pending, and nothing comes from a cache.
+/// Unlike in Firestore nothing in it is pending; its `metadata` says whether a server was away.
 public struct DocumentSnapshot: Sendable {
   /// Where the document is.
   public let reference: DocumentReference
@@ -54,6 +54,8 @@ public struct DocumentSnapshot: Sendable {
   /// result. Nil where there was nothing before and is nothing, and in snapshots that were read in
   /// other ways.
   public private(set) var change: DocumentChange.Kind?
+  /// What is known of it beside its content, for a listener.
+  public private(set) var metadata = SnapshotMetadata(isStale: false)
   /// Nil when there is no document.
   let contents: Contents?
 
@@ -63,8 +65,11 @@ public struct DocumentSnapshot: Sendable {
   }
 
   /// The snapshot with what happened since the one before.
-  func changed(from before: DocumentSnapshot?) -> DocumentSnapshot {
+  func changed(from before: DocumentSnapshot?, isStale: Bool) -> DocumentSnapshot {
     var copy = self
+    copy.metadata = SnapshotMetadata(isStale: isStale)
+    // Nothing has happened but to the server.
+    if let before, before.metadata.isStale != isStale, showsSame(as: before) { return copy }
     copy.change =
       switch (before?.exists ?? false, exists) {
       case (false, true): .added

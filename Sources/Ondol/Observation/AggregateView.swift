@@ -76,7 +76,7 @@ extension AggregateQuery {
         var fields: [QueryField?] = []
         for field in aggregate.fields { fields.append(try field.field.map(QueryField.init)) }
         return database.observers.attach(key, plan.subscriptions) { [fields] in
-          Watch { (moment) throws(DatabaseError) in
+          Watch(database.observers.outages) { (moment) throws(DatabaseError) in
             try await plan.evaluate(nil, moment) { (executor, _) throws(DatabaseError) in
               let aggregators = try aggregate.aggregators(&executor)
               return AggregateView(plan, fields, aggregators, unreadable: executor.unreadable)
@@ -121,7 +121,7 @@ extension GroupedAggregateQuery {
       return WatchListener(database, key) { () throws(DatabaseError) in
         let plan = try LiveQueryPlan(shape, in: database)
         return database.observers.attach(key, plan.subscriptions) {
-          Watch { (moment) throws(DatabaseError) in
+          Watch(database.observers.outages) { (moment) throws(DatabaseError) in
             try await plan.evaluate(nil, moment) { (executor, _) throws(DatabaseError) in
               AskedAnew(plan, try groups.groups(&executor))
             }

@@ -11,6 +11,9 @@ protocol CommitListener: AnyObject, Sendable {
   /// Notes that a commit may have changed anything.
   func invalidate(_ version: Version, _ wakeups: inout [Wakeup])
 
+  /// Notes that the server is away, or is not any more.
+  func note(isAway: Bool)
+
   /// Ends all waiting for good.
   func finish()
 

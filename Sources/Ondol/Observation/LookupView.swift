@@ -163,7 +163,7 @@ extension LookupQuery {
         let plan = try LiveQueryPlan(shape, in: database, addsFields: true)
         let subscriptions = plan.subscriptions + Self.subscriptions(to: steps)
         return database.observers.attach(key, subscriptions) {
-          Watch { (moment) throws(DatabaseError) in
+          Watch(database.observers.outages) { (moment) throws(DatabaseError) in
             try await lookup.evaluate(plan, key, moment)
           }
         }

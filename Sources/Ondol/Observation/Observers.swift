@@ -70,9 +70,12 @@ final class Observers: Sendable {
   private weak let engine: Engine?
   /// Told of all who listen.
   private let audience: Audience
+  /// Whether the server is away.
+  let outages: Outages
 
   init(_ engine: Engine, _ audience: Audience) {
     self.engine = engine
+    outages = Outages(engine)
     self.audience = audience
   }
 
@@ -176,6 +179,13 @@ final class Observers: Sendable {
     for watch in watches { watch.fail(with: error) }
     // Those of the tree get it when they read.
     wake(tree.invalidate())
+  }
+
+  /// Tells all who listen that the server is away, or is not any more.
+  func note(isAway: Bool) {
+    guard outages.note(isAway: isAway) else { return }
+    let watches = state.withLock { $0.shared.values.map(\.watch) }
+    for watch in watches { watch.note(isAway: isAway) }
   }
 
   // MARK: - Commits

@@ -68,7 +68,7 @@ extension Query {
     return WatchListener(database, key) { [database] () throws(DatabaseError) in
       let plan = try LiveQueryPlan(shape, in: database)
       return database.observers.attach(key, plan.subscriptions) {
-        Watch { (moment) throws(DatabaseError) in
+        Watch(database.observers.outages) { (moment) throws(DatabaseError) in
           try await plan.evaluateResult(moment) { (view, _) throws(DatabaseError) in view }
         }
       }
@@ -100,12 +100,12 @@ extension DocumentReference {
       return WatchListener(database, key) {
         let subscription = Subscription(place: .document(path), predicates: [.every])
         return database.observers.attach(key, [subscription]) {
-          Watch { (moment) throws(DatabaseError) in
+          Watch(database.observers.outages) { (moment) throws(DatabaseError) in
             try await DocumentState.evaluate(reference, moment)
           }
         }
       } element: { (state: DocumentState, before) in
-        state.document.changed(from: before?.document)
+        state.document.changed(from: before?.document, isStale: state.isAway)
       }
     }
   }
@@ -115,6 +115,7 @@ extension DocumentReference {
 private struct DocumentState: LiveView {
   private(set) var document: DocumentSnapshot
   let isStale = false
+  var isAway = false
 
   func isSame(as other: DocumentState) -> Bool { document.showsSame(as: other.document) }
 

@@ -14,6 +14,7 @@ struct ResultView: LiveView {
   /// Whether every document that matches is in one of the two.
   private var isComplete: Bool
   private(set) var isStale = false
+  var isAway = false
   /// What could not be upgraded when the query was asked. A change of one of them has it asked
   /// anew.
   var unreadable: [DocumentReference] = []
@@ -131,7 +132,7 @@ struct ResultView: LiveView {
   var picture: LiveResult {
     LiveResult(
       plan: plan, ranked: result, isLastPage: isComplete && reserve.isEmpty,
-      unreadable: unreadable, point: point)
+      unreadable: unreadable, point: point, isAway: isAway)
   }
 }
 

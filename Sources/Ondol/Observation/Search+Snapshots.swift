@@ -70,7 +70,7 @@ extension SearchQuery {
         let plan = try LiveQueryPlan(shape, in: database)
         let place = ListeningPlace(shape.source)
         return database.observers.attach(key, search.subscriptions(at: place, Tokenizer())) {
-          Watch { (moment) throws(DatabaseError) in
+          Watch(database.observers.outages) { (moment) throws(DatabaseError) in
             while true {
               let (snapshot, point) = try database.datedSnapshot(moment)
               let found = try await database.read(snapshot, canBeCancelled: true) {

@@ -157,7 +157,7 @@ final class TreeListener<Element: Sendable>: Listener {
 
   /// Begins to read what there was.
   private func begin(_ start: Start, _ state: inout State) async throws(DatabaseError) {
-    let (begun, sources) = try await database.read(start.snapshot) {
+    let (begun, sources) = try await database.readOutlasting(start.snapshot) {
       (rows) throws(DatabaseError) in
       var begun = start.members
       var sources: [TreePageSource?] = []
@@ -186,7 +186,7 @@ final class TreeListener<Element: Sendable>: Listener {
       return []
     }
     let member = state.members[beginning.member]
-    let (next, told, events) = try await database.read(beginning.snapshot) {
+    let (next, told, events) = try await database.readOutlasting(beginning.snapshot) {
       (rows) throws(DatabaseError) in
       var next = beginning
       var member = member
@@ -205,7 +205,7 @@ final class TreeListener<Element: Sendable>: Listener {
   ) async throws(DatabaseError) -> [TreeEvent] {
     var content = content
     let snapshot = try await present(inbox, &content)
-    let (members, events) = try await database.read(snapshot) {
+    let (members, events) = try await database.readOutlasting(snapshot) {
       [members = state.members, content] (rows) throws(DatabaseError) in
       var members = members
       let before = Rows(

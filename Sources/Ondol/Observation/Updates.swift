@@ -167,9 +167,18 @@ final class WatchListener<View: LiveView, Element: Sendable>: Listener {
     guard let start, !Task.isCancelled,
       let present = try? database.engineSnapshot().sequence, present > start.point.sequence
     else { return nil }
-    let view = try await watch.evaluate(start).view
+    let outages = database.observers.outages
+    var view: View
+    do throws(DatabaseError) {
+      view = try await watch.evaluate(start).view
+    } catch {
+      // The present one comes once the server answers.
+      if outages.outlast(error) { return nil }
+      throw error
+    }
+    view.isAway = outages.isAway
     // No result of the watch has this number.
-    state.withLock { $0.seen = Watch<View>.Seen(generation: -1, view: view) }
+    state.withLock { [view] in $0.seen = Watch<View>.Seen(generation: -1, view: view) }
     return element(view, nil)
   }
 

@@ -31,6 +31,16 @@ protocol LiveView: Sendable {
 
   /// Whether nobody could tell the two results from each other.
   func isSame(as other: Self) -> Bool
+
+  /// Whether the server is away; nothing to those who do not tell of it.
+  var isAway: Bool { get set }
+}
+
+extension LiveView {
+  var isAway: Bool {
+    get { false }
+    set {}
+  }
 }
 
 /// A view, and the commit that it is as of.
@@ -67,17 +77,31 @@ final class Watch<View: LiveView>: CommitListener {
     var waiters = WaitingListeners()
     var failure: DatabaseError?
     var isFinished = false
+    /// Whether the server is away, where the view tells of it.
+    var isAway = false
+
+    /// The result as a listener is shown it.
+    var shown: View? {
+      guard var view else { return nil }
+      view.isAway = isAway
+      return view
+    }
   }
 
   private let state = Guarded(State())
+  private let outages: Outages
   /// Evaluates the view as of a moment, or as of now.
   typealias Evaluate =
     @Sendable (DatedSnapshot?) async throws(DatabaseError) -> Evaluation<View>
 
   let evaluate: Evaluate
 
-  init(_ evaluate: @escaping Evaluate) {
+  /// - Parameter outages: whether the server is away.
+  init(_ outages: Outages, _ evaluate: @escaping Evaluate) {
+    self.outages = outages
     self.evaluate = evaluate
+    let isAway = outages.isAway
+    state.withLock { $0.isAway = isAway }
   }
 
   var pendingCount: Int { state.withLock { $0.inbox.count + $0.lineCount } }
@@ -107,6 +131,17 @@ final class Watch<View: LiveView>: CommitListener {
       return state.isEvaluating ? [] : state.waiters.takeAll()
     }
     wakeups += woken
+  }
+
+  func note(isAway: Bool) {
+    let woken: [Wakeup] = state.withLock { state in
+      guard !state.isFinished, state.isAway != isAway else { return [] }
+      state.isAway = isAway
+      guard state.shown?.isAway == isAway else { return [] }
+      state.generation += 1
+      return state.isEvaluating ? [] : state.waiters.takeAll()
+    }
+    for wakeup in woken { wakeup.resume() }
   }
 
   func finish() {
@@ -152,7 +187,7 @@ final class Watch<View: LiveView>: CommitListener {
         state.inbox.count <= Self.fewChanges
       else { return nil }
       state.empty()
-      guard !state.isStale, let view = state.view, state.generation != seen?.generation else {
+      guard !state.isStale, let view = state.shown, state.generation != seen?.generation else {
         return nil
       }
       return Seen(generation: state.generation, view: view)
@@ -164,7 +199,7 @@ final class Watch<View: LiveView>: CommitListener {
   /// it, would be shown the same again.
   private static func isRepeated(_ next: Seen, after seen: Seen?) -> Bool {
     guard let seen, next.generation > seen.generation + 1 else { return false }
-    return next.view.isSame(as: seen.view)
+    return next.view.isAway == seen.view.isAway && next.view.isSame(as: seen.view)
   }
 
   /// The next result after the one that was seen; nil when there will be none.
@@ -184,8 +219,13 @@ final class Watch<View: LiveView>: CommitListener {
         guard Self.isRepeated(next, after: seen) else { return next }
         seen?.generation = next.generation
       case .evaluate:
-        await evaluateNow()
-        hasEvaluated = true
+        if await evaluateNow() {
+          hasEvaluated = true
+        } else {
+          // Another listener goes on with it, or this one does.
+          if Task.isCancelled { return nil }
+          await outages.rest()
+        }
       case .wait:
         guard waits || state.withLock({ $0.isEvaluating }) else { return nil }
         await wait(after: seen, listener)
@@ -202,7 +242,7 @@ final class Watch<View: LiveView>: CommitListener {
     if let failure = state.failure { return .fail(failure) }
     if state.isEvaluating { return .wait }
     state.empty()
-    if let view = state.view, state.generation != seen?.generation, takesStale || !state.isStale {
+    if let view = state.shown, state.generation != seen?.generation, takesStale || !state.isStale {
       return .show(Seen(generation: state.generation, view: view))
     }
     guard state.isStale else { return .wait }
@@ -211,8 +251,10 @@ final class Watch<View: LiveView>: CommitListener {
     return .evaluate
   }
 
-  private func evaluateNow() async {
+  /// Answers whether it could be evaluated, or will never be: not so while the server is away.
+  private func evaluateNow() async -> Bool {
     let woken: [Wakeup]
+    var isOver = true
     do throws(DatabaseError) {
       let evaluation = try await evaluate(nil)
       woken = state.withLock { state in
@@ -220,13 +262,15 @@ final class Watch<View: LiveView>: CommitListener {
         return state.waiters.takeAll()
       }
     } catch {
-      woken = state.withLock { state in
+      isOver = !outages.outlast(error)
+      woken = state.withLock { [isOver] state in
         state.isEvaluating = false
-        state.failure = error
+        if isOver { state.failure = error } else { state.overflow() }
         return state.waiters.takeAll()
       }
     }
     for wakeup in woken { wakeup.resume() }
+    return isOver
   }
 
   private func wait(after seen: Seen?, _ listener: Listening) async {

@@ -55,6 +55,8 @@ struct LiveResult: Sendable {
   var unreadable: [DocumentReference]
   /// The commit that it is as of.
   var point: CommitPoint
+  /// Whether the server was away.
+  var isAway = false
 
   /// What the last document is sorted by, in the query's order; nil when there is none.
   var lastKeys: [Value?]? { plan.query.isReversed ? ranked.first?.keys : ranked.last?.keys }

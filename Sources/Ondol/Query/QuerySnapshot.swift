@@ -96,6 +96,12 @@ public struct QuerySnapshot: Sendable {
     return result.plan.database.token(of: result.point)
   }
 
+  /// What is known of it beside the documents, for a listener.
+  public var metadata: SnapshotMetadata {
+    guard case .live(let result, _) = storage else { return SnapshotMetadata(isStale: false) }
+    return SnapshotMetadata(isStale: result.isAway)
+  }
+
   /// Whether nothing was found.
   public var isEmpty: Bool { count == 0 }
 

@@ -58,6 +58,18 @@ extension Engine {
     }
   }
 
+  /// On a store, has `observer` told when it cannot be reached, and when it answers again and what
+  /// others have committed is shown. Set once.
+  package func observeReach(_ observer: @escaping @Sendable (_ isAway: Bool) -> Void) {
+    remote?.observeReach(observer)
+  }
+
+  /// Whether something has ended all reading and writing on a store.
+  package var hasEnded: Bool { remote?.line.failure != nil }
+
+  /// Waits so that others get on.
+  package func rest(microseconds: Int64) async { await storage.environment.rest(microseconds) }
+
   /// How long calls wait for a store; nil where there is none, and where they wait for ever.
   package var patience: Patience? { remote?.patience }
 

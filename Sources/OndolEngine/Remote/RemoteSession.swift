@@ -30,7 +30,7 @@ final class RemoteSession: Sendable {
   /// Those who are told block now and then.
   private let worker: any Worker
   private let isDone = Guarded<[CheckedContinuation<Void, Never>]?>([])
-  private let watchers: BackgroundTasks
+  let watchers: BackgroundTasks
 
   struct Audience: Sendable {
     /// Told of own commits.
@@ -45,6 +45,7 @@ final class RemoteSession: Sendable {
   }
 
   let audience = Guarded(Audience())
+  let reach = Guarded(Reach())
   private let announced: Atomic<UInt64>
   /// The oldest commit that any process reads as of, as far as is known.
   let pinned: Atomic<UInt64>

@@ -30,6 +30,44 @@ extension RemoteSession {
     }
   }
 
+  /// Whether the store answers, as whoever is told knows it.
+  struct Reach: Sendable {
+    /// Counts what the store has said of it.
+    var turn = 0
+    var observer: (@Sendable (_ isAway: Bool) -> Void)?
+  }
+
+  /// Has `observer` told when the store cannot be reached, and when it can be again and all that it
+  /// had then is shown.
+  func observeReach(_ observer: @escaping @Sendable (_ isAway: Bool) -> Void) {
+    reach.withLock { $0.observer = observer }
+    store.observeReach { [weak self] isAway in self?.note(isAway: isAway) }
+  }
+
+  private func note(isAway: Bool) {
+    let turn = reach.withLock { reach in
+      reach.turn += 1
+      // Under the lock, so that what is told last is what is so.
+      if isAway { reach.observer?(true) }
+      return reach.turn
+    }
+    if !isAway { watchers.start { [self] in await comeBack(turn) } }
+  }
+
+  /// Shows what the store has before it is told that it answers again.
+  private func comeBack(_ turn: Int) async {
+    while !Task.isCancelled, line.failure == nil, reach.withLock({ $0.turn }) == turn {
+      do throws(EngineError) {
+        try await line.catchUp()
+        return reach.withLock { reach in
+          if reach.turn == turn { reach.observer?(false) }
+        }
+      } catch {
+        await environment.rest(Self.pauses.last)
+      }
+    }
+  }
+
   /// Keeps what is read here from being forgotten, has the store forget the rest, and looks for
   /// what others have left. In the time of one lease it does so once thoroughly; when is left to
   /// chance, so that not all who share the database do so at once.

@@ -179,6 +179,10 @@ package protocol RemoteStore: AnyObject, RemoteContents {
     behind point: CommitPoint, atMost microseconds: Int64
   ) async throws(EngineError) -> SequenceNumber
 
+  /// Has `observer` told when the store is found not to answer, and when it does again; while
+  /// somebody waits for commits. Set once.
+  func observeReach(_ observer: @escaping @Sendable (_ isAway: Bool) -> Void)
+
   /// The rows with keys from `lower` on and before `upper`, no bound when empty, as of a commit:
   /// the first ones or, reversed, the last ones, in the order of their keys. Fewer than `count`
   /// only when there are no more. `.superseded` when versions of that age are forgotten,

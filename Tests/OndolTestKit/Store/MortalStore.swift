@@ -69,6 +69,10 @@ package final class MortalStore: RemoteStore {
 
   package func limitAnswers(to microseconds: Int64) { store.limitAnswers(to: microseconds) }
 
+  package func observeReach(_ observer: @escaping @Sendable (_ isAway: Bool) -> Void) {
+    store.observeReach(observer)
+  }
+
   package func open(_ process: Int64) async throws(EngineError) -> RemoteHead {
     try await store.open(process)
   }

@@ -60,6 +60,9 @@ struct SimulatedServer {
   var dropped: [(keyspace: UInt32, at: SequenceNumber)] = []
   var waiters: [UInt64: Waiter] = [:]
   var lastWaiter: UInt64 = 0
+  /// Whether nobody can reach it, and who is told.
+  var isAway = false
+  var reachObservers: [@Sendable (_ isAway: Bool) -> Void] = []
   var trips = StoreTrips()
   var faults = StoreFaults.none
   var random: SeededRandom
@@ -196,6 +199,7 @@ extension SimulatedServer {
   }
 
   func refuse(_ base: CommitPoint, _ name: String) throws(EngineError) {
+    if isAway { throw .unreachable(reason: "\(name) is away") }
     if base.sequence < floor.sequence { throw .superseded(file: name) }
     guard knows(base) else {
       throw .outOfStep(reason: "\(name) has no commit \(base.sequence.rawValue)")

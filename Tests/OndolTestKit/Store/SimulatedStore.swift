@@ -77,6 +77,22 @@ package final class SimulatedStore: RemoteStore {
     set { state.withLock { $0.faults = newValue } }
   }
 
+  /// Whether nobody can reach it.
+  package var isAway: Bool {
+    get { state.withLock { $0.isAway } }
+    set {
+      let observers = state.withLock { state in
+        defer { state.isAway = newValue }
+        return state.isAway == newValue ? [] : state.reachObservers
+      }
+      for observer in observers { observer(newValue) }
+    }
+  }
+
+  package func observeReach(_ observer: @escaping @Sendable (_ isAway: Bool) -> Void) {
+    state.withLock { $0.reachObservers.append(observer) }
+  }
+
   /// Versions that it keeps.
   package var versionCount: Int {
     state.withLock { $0.versions.values.reduce(0) { $0 + $1.count } }
@@ -366,7 +382,7 @@ package final class SimulatedStore: RemoteStore {
       let delay = state.faults.delay
       state.failOverPerhaps()
       state.takeLate(at: now)
-      var isLost = state.random.chance(state.faults.lostRequests, in: 1000)
+      var isLost = state.isAway || state.random.chance(state.faults.lostRequests, in: 1000)
       if let group, state.random.chance(state.faults.lateRequests, in: 1000) {
         state.late.append(group)
         isLost = true

@@ -1,0 +1,68 @@
+// Servers that are away for a while. Whoever listens to a database on one goes on listening: what
+// is shown stays, and says that it may be out of date; what has to be read is read once the server
+// answers again.
+
+internal import OndolEngine
+
+/// What is known of a snapshot beside its content.
+public struct SnapshotMetadata: Sendable, Hashable {
+  /// Whether the server could not be reached when the snapshot was made, so that others may have
+  /// changed what it shows. Never so where the database is in a directory or in memory. A listener
+  /// gets a snapshot when this begins, and another one when the server answers again and what
+  /// others have done meanwhile is shown.
+  public let isStale: Bool
+
+  init(isStale: Bool) { self.isStale = isStale }
+}
+
+/// Whether the server is away.
+final class Outages: Sendable {
+  private let away = Guarded(false)
+  /// Not held: it tells this of the server.
+  private weak let engine: Engine?
+
+  init(_ engine: Engine) { self.engine = engine }
+
+  var isAway: Bool { away.withLock { $0 } }
+
+  /// Answers whether that is new.
+  func note(isAway: Bool) -> Bool {
+    away.withLock { away in
+      defer { away = isAway }
+      return away != isAway
+    }
+  }
+
+  /// Whether a read that failed so is to be made again: the server is away, or whoever asked for it
+  /// has gone.
+  func outlast(_ error: DatabaseError) -> Bool {
+    guard let engine, engine.isOnStore, !engine.hasEnded else { return false }
+    switch error.code {
+    case .unavailable, .deadlineExceeded, .cancelled: return true
+    default: return false
+    }
+  }
+
+  /// Microseconds between two such reads.
+  private static let pause: Int64 = 200_000
+
+  /// Waits before such a read is made again.
+  func rest() async { await engine?.rest(microseconds: Self.pause) }
+}
+
+extension Database {
+  /// Reads for somebody who listens: again and again while the server is away, until the task is
+  /// cancelled.
+  func readOutlasting<R: Sendable>(
+    _ snapshot: Snapshot, _ body: @escaping @Sendable (Rows) throws(DatabaseError) -> R
+  ) async throws(DatabaseError) -> R {
+    while true {
+      do throws(DatabaseError) {
+        return try await read(snapshot, body)
+      } catch {
+        guard observers.outages.outlast(error), !Task.isCancelled else { throw error }
+      }
+      await observers.outages.rest()
+    }
+  }
+}
