@@ -44,7 +44,8 @@ extension PostgresFailure {
       case Self.notInHistory: return .notInHistory(reason: "\(store): \(message)")
       case "53100": return .noSpace(file: store, errno: ENOSPC)
       case "XX001", "XX002": return .corrupt(file: store, offset: 0, reason: message)
-      case "3F000", "42501", "42703", "42883", "42P01":
+      case "42501": return .denied(path: store, reason: message)
+      case "3F000", "42703", "42883", "42P01":
         return .notADatabase(path: store, reason: "\(message) (\(state))")
       default: return .invalid(reason: "\(store) refuses: \(message) (\(state))")
       }

@@ -47,41 +47,95 @@ enum Schema {
 
   // MARK: - The tables
 
-  /// Whether there are tables, and the function that came last.
+  /// What an app's user reads and writes, beside the names of databases.
+  static let tables = [
+    "ondol_log", "ondol_row", "ondol_long", "ondol_pin", "ondol_fence", "ondol_drop",
+    "ondol_history", "ondol_part",
+  ]
+
+  /// The functions that came last.
+  private static let functions = [
+    "ondol_trim_1(int, bigint, bigint, int)", "ondol_cut_1(int, bytea)",
+    "ondol_hold_2(int, bigint, bigint, bigint, bigint)",
+  ]
+
+  /// Names as a statement has them.
+  static func list(_ names: [String]) -> String {
+    names.map { "'\($0)'" }.joined(separator: ", ")
+  }
+
+  /// Whether there are tables and all functions, which rights on them the user lacks, which one it
+  /// lacks to make them, and whether they are its own.
   private static let present = Statement(
     name: "present",
     text: """
       select to_regclass('ondol_schema') is not null,
-        to_regprocedure('ondol_trim_1(int, bigint, bigint, int)') is not null
-          and to_regprocedure('ondol_cut_1(int, bytea)') is not null
-          and to_regprocedure('ondol_hold_2(int, bigint, bigint, bigint, bigint)') is not null
+        (select bool_and(to_regprocedure(f) is not null) from unnest(array[\(list(functions))]) f),
+        (select string_agg(rights || ' on ' || t, '; ' order by t) from (
+          select t, string_agg(r, ', ' order by r) as rights from (
+              select t, r from unnest(array[\(list(tables))]) t,
+                unnest(array['SELECT', 'INSERT', 'UPDATE', 'DELETE']) r
+              union all select t, 'SELECT' from unnest(array['ondol_schema', 'ondol_database']) t) n
+            where to_regclass(t) is not null and not has_table_privilege(to_regclass(t), r)
+            group by t) l),
+        case when current_schema() is null then 'USAGE on a schema of its search path'
+          when not has_schema_privilege(current_schema(), 'CREATE')
+          then 'CREATE on schema ' || current_schema() end,
+        coalesce((select pg_has_role(c.relowner, 'USAGE') from pg_class c
+          where c.oid = to_regclass('ondol_schema')), true)
       """)
   private static let readVersion = Statement(
     name: "version", text: "select version from ondol_schema limit 2")
 
   /// Makes the tables where there are none, and functions that an older version has not made.
   ///
-  /// - Throws: `.missing` when there are no tables and none are to be made.
+  /// - Returns: whether anything was made.
+  /// - Throws: `.missing` when there are no tables and none are to be made, `.denied` when the user
+  ///   may not do what is needed.
+  @discardableResult
   static func prepare(
     _ connection: PostgresConnection, _ address: PostgresAddress, creating: Bool
-  ) throws(PostgresFailure) {
+  ) throws(PostgresFailure) -> Bool {
     let found = try look(connection)
     guard found.hasTables || creating else { throw .told(.missing(path: address.name)) }
     // Before anything is made beside the tables of a later version.
-    if found.hasTables { try check(connection, address) }
-    if found.isWhole { return }
+    if found.hasTables {
+      if let lacking = found.lacking { throw denied("its user lacks \(lacking)", address) }
+      try check(connection, address)
+    }
+    if found.isWhole { return false }
+    guard found.isOwned else {
+      throw denied(
+        "an older version has made the tables, and only their owner can bring them up to date, by"
+          + " `ondol server upgrade`", address)
+    }
+    if let lacking = found.lackingToMake { throw denied("its user lacks \(lacking)", address) }
     try make(connection)
     try check(connection, address)
+    return true
   }
 
-  /// Whether there are tables, and all functions of this version.
-  private static func look(
-    _ connection: PostgresConnection
-  ) throws(PostgresFailure) -> (hasTables: Bool, isWhole: Bool) {
+  private static func denied(_ reason: String, _ address: PostgresAddress) -> PostgresFailure {
+    .told(.denied(path: address.name, reason: reason))
+  }
+
+  private struct Found {
+    var hasTables: Bool
+    /// Whether there are all functions of this version, too.
+    var isWhole: Bool
+    var lacking: String?
+    var lackingToMake: String?
+    var isOwned: Bool
+  }
+
+  private static func look(_ connection: PostgresConnection) throws(PostgresFailure) -> Found {
     let answer = try connection.run(present)
-    try answer.expect(columns: 2)
+    try answer.expect(columns: 5)
     let (hasTables, hasFunctions) = (try answer.bool(0, 0), try answer.bool(0, 1))
-    return (hasTables, hasTables && hasFunctions)
+    return Found(
+      hasTables: hasTables, isWhole: hasTables && hasFunctions,
+      lacking: try answer.textOrNull(0, 2), lackingToMake: try answer.textOrNull(0, 3),
+      isOwned: try answer.bool(0, 4))
   }
 
   /// Makes what is not there, in one transaction behind a lock. Who had to wait for the lock looks

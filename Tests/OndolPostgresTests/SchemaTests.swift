@@ -1,6 +1,7 @@
 // How a database is found on a server: made once, however many begin at once, told from others in
 // the same tables, and refused when it is not what it was or not what this version knows.
 
+import Ondol
 import OndolEngine
 import OndolPostgres
 import OndolPostgresTestKit
@@ -155,6 +156,63 @@ import Testing
       performing: { _ = try await store.append(sent) }, throws: isOutOfStep)
     await store.close(1)
     await other.close(2)
+  }
+}
+
+@Suite struct `What a role may do on a server` {
+  private let server: PostgresServer
+  private let place = newName()
+  private let role = newName()
+
+  init() throws {
+    server = try PostgresServer.shared.get()
+    try server.sql("create database \(place)")
+    try server.sql("create role \(role) login", in: place)
+    // As it is from version 15 on.
+    try server.sql("revoke create on schema public from public", in: place)
+  }
+
+  /// The role's way to the database.
+  private var address: String { "postgresql:///\(place)?host=\(server.directory)&user=\(role)" }
+
+  private func write() async throws {
+    let database = try await Database.open(on: .postgres(address))
+    try await database.document("items/lamp").setData(["price": 30])
+    try await database.close()
+  }
+
+  private func expectDenied(_ words: String) async {
+    let error = await #expect(throws: DatabaseError.self) { try await write() }
+    #expect(error?.code == .permissionDenied)
+    #expect(error?.message.contains(words) == true, "\(String(describing: error))")
+  }
+
+  @Test func `It is told which right it lacks, and needs none to make tables`() async throws {
+    await expectDenied("CREATE on schema public")
+    let owner = try PostgresAdministration(server.address("any", in: place))
+    await #expect(throws: EngineError.missing(path: owner.name)) { try await owner.upgrade() }
+    #expect(try await owner.prepare())
+    #expect(try await !owner.prepare())
+    await expectDenied("INSERT, SELECT, UPDATE on ondol_row")
+    #expect(try await !owner.prepare(for: role))
+    try await write()
+    // What a later version makes is for those who could use what there was.
+    try server.sql("drop function ondol_hold_2", in: place)
+    await expectDenied("ondol server upgrade")
+    #expect(try await owner.upgrade())
+    try await write()
+    try server.sql("revoke insert on ondol_row from \(role)", in: place)
+    await expectDenied("INSERT on ondol_row")
+  }
+
+  @Test func `A role with a name that needs quotes is a name`() async throws {
+    let owner = try PostgresAdministration(server.address("any", in: place))
+    let name = "\(role) \"%I; drop"
+    try server.sql("create role \"\(name.replacing("\"", with: "\"\""))\"")
+    _ = try await owner.prepare(for: name)
+    let rights = "select has_table_privilege(oid, 'ondol_row', 'INSERT') from pg_roles"
+    #expect(try server.sql("\(rights) where rolname like '\(role) %'", in: place) == "t")
+    await #expect(throws: EngineError.self) { try await owner.prepare(for: "nobody of this name") }
   }
 }
 

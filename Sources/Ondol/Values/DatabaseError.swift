@@ -2,7 +2,7 @@
 // to a person which document or file it was and what to change. The lower floor's errors become
 // these in one initialiser, at the end.
 
-internal import OndolEngine
+package import OndolEngine
 public import OndolFoundation
 
 /// An error below another. Errors do not compare, so all of them are taken for equal.
@@ -43,7 +43,8 @@ public struct DatabaseError: Error, Sendable, Hashable {
     case notFound = 5
     /// What the call was to create is there already.
     case alreadyExists = 6
-    /// The system does not let this process at the files, or the key of the database or of a
+    /// The system does not let this process at the files, a server does not let its user at the
+    /// tables, or the key of the database or of a
     /// collection is not here; or, of OndolAccounts, the document is somebody else's.
     case permissionDenied = 7
     /// A limit is reached, too many files are open, or the disk is full. Nothing has happened, and
@@ -193,7 +194,7 @@ extension DatabaseError {
 
 extension DatabaseError {
   /// What the engine threw, as the product says it.
-  init(_ error: EngineError) {
+  package init(_ error: EngineError) {
     switch error {
     case .io(_, let file, _, let errno):
       self.init(Self.code(ofSystemError: errno), error.description, path: file)
@@ -213,6 +214,10 @@ extension DatabaseError {
       self.init(.notFound, error.description, path: path)
     case .needsNewerVersion(let file, _):
       self.init(.unimplemented, "\(error); open it with that version", path: file)
+    case .denied(let path, _):
+      self.init(
+        .permissionDenied, error.description,
+        suggestion: "have the tables' owner grant it: ondol server prepare --role", path: path)
     case .locked(let path, _):
       self.init(.permissionDenied, error.description, path: path)
     case .notEncrypted(let path):

@@ -21,6 +21,8 @@ package enum EngineError: Error, Sendable, Equatable {
   case locked(path: String, reason: String)
   /// A key was given, and the database is not encrypted.
   case notEncrypted(path: String)
+  /// A server does not let this user do what is needed there.
+  case denied(path: String, reason: String)
   /// The directory holds something already.
   case notEmpty(path: String)
   /// Another open holds the directory. `holder` is what the lock file says of it.
@@ -92,6 +94,8 @@ extension EngineError: CustomStringConvertible {
       return "there is no database at \(path)"
     case .locked(let path, let reason):
       return "\(path) is encrypted: \(reason)"
+    case .denied(let path, let reason):
+      return "\(path) does not allow it: \(reason)"
     case .notEncrypted(let path):
       return "\(path) is not encrypted, and a key was given"
     case .notEmpty(let path):

@@ -2,6 +2,7 @@
 // Only a tool that was built with the trait Postgres can reach one: that one needs libpq.
 
 import Ondol
+import OndolEngine
 
 #if Postgres
   import OndolPostgres
@@ -35,10 +36,26 @@ enum ServerAddress {
     #if Postgres
       return .postgres(place, creates: creates)
     #else
-      throw CommandFailure(
-        .failed,
-        "this ondol cannot reach servers; `swift build --product ondol --traits Postgres` makes one"
-          + " that can")
+      throw isOutOfReach
     #endif
   }
+
+  static let isOutOfReach = CommandFailure(
+    .failed,
+    "this ondol cannot reach servers; `swift build --product ondol --traits Postgres` makes one that"
+      + " can")
+
+  #if Postgres
+    /// Runs `body` with what an operator does to the server at an address.
+    static func administrating<R: Sendable>(
+      _ address: String,
+      _ body: (PostgresAdministration) async throws(EngineError) -> R
+    ) async throws(CommandFailure) -> R {
+      do throws(EngineError) {
+        return try await body(try PostgresAdministration(address))
+      } catch {
+        throw CommandFailure(DatabaseError(error))
+      }
+    }
+  #endif
 }

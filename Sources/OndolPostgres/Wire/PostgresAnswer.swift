@@ -99,6 +99,10 @@ final class PostgresAnswer {
     return value
   }
 
+  func textOrNull(_ row: Int, _ column: Int) throws(PostgresFailure) -> String? {
+    try bytesOrNull(row, column).map { String(decoding: $0, as: UTF8.self) }
+  }
+
   /// An array of 64-bit integers without nulls.
   func int64s(_ row: Int, _ column: Int) throws(PostgresFailure) -> [Int64] {
     guard
