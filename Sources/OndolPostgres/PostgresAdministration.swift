@@ -65,6 +65,79 @@ package struct PostgresAdministration: Sendable {
   }
 }
 
+/// One of the databases in a server's tables.
+package struct DatabaseOnServer: Sendable, Equatable {
+  package var name: String
+  /// Its newest commit; zero when it has none.
+  package var version: UInt64
+  /// When that was made, in microseconds since 1970; nil when there is none.
+  package var time: Int64?
+  /// Processes that have it open.
+  package var processes: Int
+  /// Whether a load has not come to its end.
+  package var isUnfinished: Bool
+}
+
+extension PostgresAdministration {
+  private static let databases = Statement(
+    name: "databases",
+    text: """
+      select convert_to(b.name, 'UTF8'), l.at + l.n - 1, l.time + l.n - 1,
+          (select count(*) from ondol_pin p
+            where p.db = b.db and p.process <> 0 and p.until > now()), b.loading
+        from ondol_database b, lateral (select x.at, x.n, x.time from ondol_log x
+          where x.db = b.db order by x.at desc limit 1) l order by b.name
+      """)
+
+  /// All databases, by their names. `.missing` when there are no tables.
+  package func list() async throws(EngineError) -> [DatabaseOnServer] {
+    try await perform { [address] connection throws(PostgresFailure) in
+      try Schema.prepare(connection, address, creating: false)
+      let answer = try connection.run(Self.databases)
+      try answer.expect(columns: 5)
+      var databases: [DatabaseOnServer] = []
+      for row in 0..<answer.rowCount {
+        let (number, time) = (try answer.int64(row, 1), try answer.int64(row, 2))
+        databases.append(
+          DatabaseOnServer(
+            name: try answer.textOrNull(row, 0) ?? "",
+            version: try PostgresStore.point(number, time).sequence.rawValue,
+            time: number == 0 ? nil : time, processes: Int(clamping: try answer.int64(row, 3)),
+            isUnfinished: try answer.bool(row, 4)))
+      }
+      return databases
+    }
+  }
+
+  /// Lets go of what a process has pinned that has died in the middle of a load.
+  private static let unpinLoad = Statement(
+    name: "unpin",
+    text: """
+      delete from ondol_pin p using ondol_database b
+        where p.db = $1::int and p.process <> 0 and b.db = p.db and b.loading
+          and pg_try_advisory_xact_lock(7703, p.db)
+      """)
+
+  /// Removes the database that the address names, and all that is in it.
+  ///
+  /// - Throws: `.missing` when there is none, `.inUse` while somebody has it open.
+  package func remove() async throws(EngineError) {
+    try await perform { [address] connection throws(PostgresFailure) in
+      try Schema.prepare(connection, address, creating: false)
+      let opened = try Schema.open(connection, address, creating: false, filling: true)
+      var parameters = ParameterList()
+      parameters.add(opened.number)
+      _ = try connection.run(Self.unpinLoad, parameters)
+      parameters.add(0 as Int64)
+      let answer = try connection.run(.remove, parameters)
+      try answer.expect(columns: 1)
+      guard try answer.bool(0, 0) else {
+        throw .told(.inUse(path: address.name, holder: "by another process"))
+      }
+    }
+  }
+}
+
 extension Schema {
   private static let nameRole = Statement(
     name: "role",

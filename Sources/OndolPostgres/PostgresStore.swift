@@ -93,11 +93,33 @@ package final class PostgresStore: RemoteStore {
   private static let firstLease: Int64 = 600_000_000
 
   package func open(_ process: Int64) async throws(EngineError) -> RemoteHead {
+    try await open(process, filling: false)
+  }
+
+  package func beginFill(_ process: Int64) async throws(EngineError) -> RemoteHead {
+    try await open(process, filling: true)
+  }
+
+  package func endFill() async throws(EngineError) {
+    var parameters = ParameterList()
+    parameters.add(try opened())
+    try await commitWorker.perform { [self, parameters] () throws(EngineError) in
+      try committer.use(.many) { connection throws(PostgresFailure) in
+        _ = try connection.run(.loaded, parameters)
+      }
+    }
+  }
+
+  private func open(
+    _ process: Int64, filling: Bool
+  ) async throws(EngineError) -> RemoteHead {
     if settings.isClosed { throw .closed }
     let head = try await commitWorker.perform { [self] () throws(EngineError) in
       try committer.use(.many) { connection throws(PostgresFailure) in
         try Schema.prepare(connection, settings.address, creating: creates)
-        let opened = try Schema.open(connection, settings.address, creating: creates)
+        let opened = try Schema.open(
+          connection, settings.address, creating: creates, filling: filling)
+        if filling { try beginLoad(of: opened.number, connection) }
         while true {
           guard let point = try Self.head(connection, opened.number) else {
             throw .malformed("a database without a first commit")
@@ -115,6 +137,20 @@ package final class PostgresStore: RemoteStore {
     }
     news.start()
     return head
+  }
+
+  private func beginLoad(
+    of database: Int32, _ connection: PostgresConnection
+  ) throws(PostgresFailure) {
+    var parameters = ParameterList()
+    parameters.add(database)
+    let answer = try connection.run(.load, parameters)
+    try answer.expect(columns: 1)
+    switch try answer.int32(0, 0) {
+    case 0: return
+    case 1: throw .told(.notEmpty(path: name))
+    default: throw .told(.unfinished(path: name, reason: "another process loads it"))
+    }
   }
 
   /// The newest commit; nil where the database is gone.

@@ -56,7 +56,7 @@ enum Schema {
   /// The functions that came last.
   private static let functions = [
     "ondol_trim_1(int, bigint, bigint, int)", "ondol_cut_1(int, bytea)",
-    "ondol_hold_2(int, bigint, bigint, bigint, bigint)",
+    "ondol_hold_2(int, bigint, bigint, bigint, bigint)", "ondol_load_1(int)",
   ]
 
   /// Names as a statement has them.
@@ -174,7 +174,9 @@ enum Schema {
 
   private static let readDatabase = Statement(
     name: "database",
-    text: "select db, identity from ondol_database where name = convert_from($1::bytea, 'UTF8')")
+    text: """
+      select db, identity, loading from ondol_database where name = convert_from($1::bytea, 'UTF8')
+      """)
 
   /// Makes a database where there is none. The lock keeps two who do so apart. It is not the one of
   /// those who make tables, who wait for whoever has begun to write to one.
@@ -195,13 +197,21 @@ enum Schema {
 
   /// The database of the address's name, made where there is none.
   ///
+  /// - Parameter filling: whether it is filled, and need not be whole.
   /// - Throws: `.missing` when there is none and none is to be made.
   static func open(
-    _ connection: PostgresConnection, _ address: PostgresAddress, creating: Bool
+    _ connection: PostgresConnection, _ address: PostgresAddress, creating: Bool,
+    filling: Bool = false
   ) throws(PostgresFailure) -> OpenedDatabase {
     // Another one may be made between the two, under the number that was to be given.
     for _ in 0..<100 {
-      if let found = try read(connection, address) { return found }
+      if let (found, isWhole) = try read(connection, address) {
+        guard isWhole || filling else {
+          throw .told(
+            .unfinished(path: address.name, reason: "a load into it has not come to its end"))
+        }
+        return found
+      }
       guard creating else { throw .told(.missing(path: address.name)) }
       var parameters = ParameterList()
       parameters.add(Array(address.database.utf8))
@@ -223,7 +233,7 @@ enum Schema {
     _ opened: OpenedDatabase, _ connection: PostgresConnection, _ address: PostgresAddress
   ) throws(PostgresFailure) {
     try check(connection, address)
-    guard try read(connection, address) == opened else {
+    guard try read(connection, address)?.found == opened else {
       throw .told(
         .outOfStep(reason: "another database has taken the place of \(address.name)"))
     }
@@ -231,11 +241,11 @@ enum Schema {
 
   private static func read(
     _ connection: PostgresConnection, _ address: PostgresAddress
-  ) throws(PostgresFailure) -> OpenedDatabase? {
+  ) throws(PostgresFailure) -> (found: OpenedDatabase, isWhole: Bool)? {
     var parameters = ParameterList()
     parameters.add(Array(address.database.utf8))
     let answer = try connection.run(readDatabase, parameters)
-    try answer.expect(columns: 2)
+    try answer.expect(columns: 3)
     if answer.rowCount == 0 { return nil }
     let number = try answer.int32(0, 0)
     let identity = try answer.bytes(0, 1)
@@ -245,7 +255,8 @@ enum Schema {
     let words = stride(from: 0, to: 16, by: 8).map { start in
       identity[start..<start + 8].reduce(UInt64(0)) { $0 << 8 | UInt64($1) }
     }
-    return OpenedDatabase(
+    let found = OpenedDatabase(
       number: number, identity: DatabaseIdentity(low: words[1], high: words[0]))
+    return (found, try !answer.bool(0, 2))
   }
 }

@@ -13,6 +13,8 @@ extension Schema {
     -- The databases that share the tables.
     create table if not exists ondol_database (
       db int primary key, name text not null unique, identity bytea not null);
+    -- Whether a load has begun, and has not come to its end.
+    alter table ondol_database add column if not exists loading bool not null default false;
 
     -- A row for each group of n commits, whose key is the number of the first. The key is the order
     -- of commits: no number is given twice, and none is left out but by ondol_skip_1.
@@ -359,6 +361,37 @@ extension Schema {
       delete from ondol_pin p where p.db = d;
       delete from ondol_database b where b.db = d;
       return true;
+    end $$;
+
+    -- Begins a load: 0, 1 when there are commits already, 2 while somebody else loads. What a load
+    -- has left that did not come to its end is removed. The lock is the session's: whoever loads
+    -- has it for as long as it lives.
+    create or replace function ondol_load_1(d int)
+    returns int language plpgsql volatile as $$
+    declare head bigint; unfinished bool;
+    begin
+      if not pg_try_advisory_lock(7703, d) then return 2; end if;
+      perform pg_advisory_xact_lock(7701, d);
+      select b.loading into unfinished from ondol_database b where b.db = d;
+      select l.at + l.n - 1 into head from ondol_log l where l.db = d order by l.at desc limit 1;
+      if unfinished then
+        delete from ondol_row r where r.db = d;
+        delete from ondol_long r where r.db = d;
+        delete from ondol_part c where c.db = d;
+        delete from ondol_history h where h.db = d;
+        delete from ondol_drop q where q.db = d;
+        delete from ondol_fence f where f.db = d;
+        delete from ondol_log l where l.db = d;
+        delete from ondol_pin p where p.db = d;
+        insert into ondol_pin (db, process, seq, until) values (d, 0, 0, 'infinity');
+        insert into ondol_log (db, at, n, time, origin, part, size, keys, offs)
+          values (d, 0, 1, 0, 0, 0, 0, '{}', '{}');
+      elsif head > 0 then
+        perform pg_advisory_unlock(7703, d);
+        return 1;
+      end if;
+      update ondol_database b set loading = true where b.db = d;
+      return 0;
     end $$;
 
     -- Pins a commit, whose time is `t`, that is not below the floor; null when it is, else the

@@ -86,6 +86,11 @@ extension Statement {
   static let skip = Statement(
     name: "skip", text: "select ondol_skip_1($1::int, $2::bigint, $3::bigint)")
 
+  static let load = Statement(name: "load", text: "select ondol_load_1($1::int)")
+
+  static let loaded = Statement(
+    name: "loaded", text: "update ondol_database set loading = false where db = $1::int")
+
   static let remove = Statement(
     name: "remove database", text: "select ondol_remove_1($1::int, $2::bigint)")
 

@@ -205,6 +205,31 @@ import Testing
     await expectDenied("INSERT on ondol_row")
   }
 
+  @Test func `Its owner lists databases, and removes those that nobody has open`() async throws {
+    let owner = try PostgresAdministration(server.address("one", in: place))
+    await #expect(throws: EngineError.missing(path: owner.name)) { try await owner.list() }
+    let database = try await Database.open(on: .postgres(server.address("one", in: place)))
+    let written = try await database.document("items/lamp").setData(["price": 30])
+    // A load that has died: its mark and what it has pinned are there, and nobody holds its lock.
+    let fill = try server.store("two", in: place)
+    _ = try await fill.beginFill(7)
+    try server.sql(
+      "select pg_terminate_backend(pid, 60000) from pg_locks where locktype = 'advisory'"
+        + " and classid = 7703 and database = (select oid from pg_database"
+        + " where datname = current_database())", in: place)
+    let all = try await owner.list()
+    #expect(all.map(\.name) == ["one", "two"] && all.map(\.isUnfinished) == [false, true])
+    #expect(all.map(\.processes) == [1, 1])
+    #expect(all.first?.version ?? 0 >= written.version.rawValue && all.last?.time == nil)
+    await #expect(throws: EngineError.self) { try await owner.remove() }
+    try await PostgresAdministration(server.address("two", in: place)).remove()
+    try await database.close()
+    try await owner.remove()
+    #expect(try await owner.list() == [])
+    await #expect(throws: EngineError.missing(path: owner.name)) { try await owner.remove() }
+    await fill.close(7)
+  }
+
   @Test func `A role with a name that needs quotes is a name`() async throws {
     let owner = try PostgresAdministration(server.address("any", in: place))
     let name = "\(role) \"%I; drop"

@@ -214,6 +214,10 @@ extension DatabaseError {
       self.init(.notFound, error.description, path: path)
     case .needsNewerVersion(let file, _):
       self.init(.unimplemented, "\(error); open it with that version", path: file)
+    case .unfinished(let path, _):
+      self.init(
+        .failedPrecondition, error.description,
+        suggestion: "load it again, or remove it: ondol server remove", path: path)
     case .denied(let path, _):
       self.init(
         .permissionDenied, error.description,

@@ -30,7 +30,7 @@ package final class StoreFill: Sendable {
     _ store: any RemoteStore, environment: Environment
   ) async throws(EngineError) -> StoreFill {
     let process = Int64(bitPattern: environment.random()) & .max
-    let head = try await store.open(process)
+    let head = try await store.beginFill(process)
     guard head.point.sequence == .zero else {
       await store.close(process)
       throw .notEmpty(path: store.name)
@@ -70,13 +70,15 @@ package final class StoreFill: Sendable {
     let end = CommitPoint(
       sequence: max(sequence, known.sequence.next), time: max(time, known.time + 1))
     guard try await store.skip(to: end) else { throw .notEmpty(path: store.name) }
+    try await store.endFill()
     try await store.synchronize()
   }
 
   /// Removes everything that was added, unless the store cannot be reached or somebody else has the
   /// database open by now.
   package func abandon() async {
-    _ = try? await store.remove(process)
+    // What somebody else was told is there stays, with all else.
+    if let isRemoved = try? await store.remove(process), !isRemoved { try? await store.endFill() }
     await close()
   }
 

@@ -158,6 +158,16 @@ package protocol RemoteStore: AnyObject, RemoteContents {
   /// Makes the tables where there are none, and pins the newest commit as `pin` does.
   func open(_ process: Int64) async throws(EngineError) -> RemoteHead
 
+  /// As `open`, for whoever fills a database that has no commits yet. Until `endFill` nobody opens
+  /// it. What a fill has left that did not come to its end is removed first.
+  ///
+  /// - Throws: `.notEmpty` when there are commits of others, `.unfinished` while somebody else fills
+  ///   it.
+  func beginFill(_ process: Int64) async throws(EngineError) -> RemoteHead
+
+  /// What is there now is a whole database.
+  func endFill() async throws(EngineError)
+
   /// Commits a group.
   func append(_ group: RemoteGroup) async throws(EngineError) -> RemoteAppend
 
@@ -255,4 +265,11 @@ package protocol RemoteStore: AnyObject, RemoteContents {
 extension RemoteStore {
   /// Those in memory answer at once, or as a test says.
   package func limitAnswers(to microseconds: Int64) {}
+
+  /// One in memory goes with whoever fills it.
+  package func beginFill(_ process: Int64) async throws(EngineError) -> RemoteHead {
+    try await open(process)
+  }
+
+  package func endFill() async throws(EngineError) {}
 }

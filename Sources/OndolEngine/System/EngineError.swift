@@ -21,6 +21,8 @@ package enum EngineError: Error, Sendable, Equatable {
   case locked(path: String, reason: String)
   /// A key was given, and the database is not encrypted.
   case notEncrypted(path: String)
+  /// A database that is being loaded, or whose load has not come to its end.
+  case unfinished(path: String, reason: String)
   /// A server does not let this user do what is needed there.
   case denied(path: String, reason: String)
   /// The directory holds something already.
@@ -94,6 +96,8 @@ extension EngineError: CustomStringConvertible {
       return "there is no database at \(path)"
     case .locked(let path, let reason):
       return "\(path) is encrypted: \(reason)"
+    case .unfinished(let path, let reason):
+      return "\(path) is not whole: \(reason)"
     case .denied(let path, let reason):
       return "\(path) does not allow it: \(reason)"
     case .notEncrypted(let path):

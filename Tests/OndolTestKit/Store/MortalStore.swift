@@ -77,6 +77,14 @@ package final class MortalStore: RemoteStore {
     try await store.open(process)
   }
 
+  package func beginFill(_ process: Int64) async throws(EngineError) -> RemoteHead {
+    try await store.beginFill(process)
+  }
+
+  package func endFill() async throws(EngineError) {
+    try await reach { () async throws(EngineError) in try await store.endFill() }
+  }
+
   package func append(_ group: RemoteGroup) async throws(EngineError) -> RemoteAppend {
     try await reach { () async throws(EngineError) in try await store.append(group) }
   }

@@ -95,7 +95,7 @@ import Testing
     try await again.close()
   }
 
-  /// Somebody opens the database while it is loaded, and writes: the load fails, and giving it up
+  /// Somebody has the database open while it is loaded, and writes: the load fails, and giving it up
   /// must not take with it what the other was told is there.
   @Test(arguments: Kind.allCases)
   func `that another writes into meanwhile is given up without the other's loss`(
@@ -104,8 +104,8 @@ import Testing
     let (old, dump) = try await sample(seed: 2)
     try await old.close()
     let store = try newStore(kind, seed: 2)
-    let restoration = try await Restoration.begin(on: store)
     let other = try await Database.open(on: store)
+    let restoration = try await Restoration.begin(on: store)
     try await other.document("items/theirs").setData(["n": 1])
     await #expect(throws: DatabaseError.self) {
       try await DumpTexts.load(dump, into: restoration)
@@ -116,5 +116,28 @@ import Testing
     let again = try await Database.open(on: store)
     #expect(try await again.document("items/theirs").getDocument().get("n") == 2)
     try await again.close()
+  }
+
+  /// It left a database with some of the rows, which opened as if it were whole, and which no load
+  /// went into because it was not empty.
+  @Test func `that is cut off is known to be, and begins anew`() async throws {
+    let (old, dump) = try await sample(seed: 3)
+    try await old.close()
+    let store = try newStore(.postgres, seed: 3)
+    let fill = try await StoreFill.begin(try store.make(), environment: .memory())
+    try await fill.add([SalvagedRow(key: [0, 0, 16, 0, 1], value: [1])])
+    func expectRefusal(_ call: () async throws -> Void) async {
+      let error = await #expect(throws: DatabaseError.self) { try await call() }
+      #expect(error?.code == .failedPrecondition)
+    }
+    await expectRefusal { _ = try await Database.open(on: store) }
+    await expectRefusal { _ = try await Restoration.begin(on: store) }
+    // As when its process dies: its connections end, and nothing else happens.
+    await fill.close()
+    await expectRefusal { _ = try await Database.open(on: store) }
+    try await DumpTexts.load(dump, into: try await Restoration.begin(on: store))
+    let new = try await Database.open(on: store)
+    #expect(try await DumpTexts.dump(new) == dump)
+    try await new.close()
   }
 }
