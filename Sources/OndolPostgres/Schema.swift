@@ -75,7 +75,8 @@ enum Schema {
           select t, string_agg(r, ', ' order by r) as rights from (
               select t, r from unnest(array[\(list(tables))]) t,
                 unnest(array['SELECT', 'INSERT', 'UPDATE', 'DELETE']) r
-              union all select t, 'SELECT' from unnest(array['ondol_schema', 'ondol_database']) t) n
+              union all values ('ondol_schema', 'SELECT'), ('ondol_database', 'SELECT'),
+                ('ondol_database', 'UPDATE')) n
             where to_regclass(t) is not null and not has_table_privilege(to_regclass(t), r)
             group by t) l),
         case when current_schema() is null then 'USAGE on a schema of its search path'

@@ -15,6 +15,8 @@ extension Schema {
       db int primary key, name text not null unique, identity bytea not null);
     -- Whether a load has begun, and has not come to its end.
     alter table ondol_database add column if not exists loading bool not null default false;
+    -- The newest commit that is known to survive a power cut: who sees it here need not flush.
+    alter table ondol_database add column if not exists durable bigint not null default 0;
 
     -- A row for each group of n commits, whose key is the number of the first. The key is the order
     -- of commits: no number is given twice, and none is left out but by ondol_skip_1.
@@ -68,7 +70,30 @@ extension Schema {
       db int, content bytea, part int, bytes bytea not null, primary key (db, content, part));
     alter table ondol_part alter bytes set storage external;
 
+    \(upkeep)
     \(functions)
+    """
+
+  /// When the server clears away what is dead: by the size that is usual elsewhere it would let a
+  /// fifth of a large table be so. Rows of a few are changed all the time, and have room beside.
+  private static let upkeep = """
+    alter table ondol_row set (autovacuum_vacuum_scale_factor = 0.02,
+      autovacuum_vacuum_threshold = 5000, autovacuum_vacuum_cost_delay = 1,
+      toast.autovacuum_vacuum_scale_factor = 0.05, toast.autovacuum_vacuum_threshold = 5000);
+    alter table ondol_long set (autovacuum_vacuum_scale_factor = 0.02,
+      autovacuum_vacuum_threshold = 1000);
+    alter table ondol_log set (autovacuum_vacuum_scale_factor = 0.02,
+      autovacuum_vacuum_threshold = 1000, autovacuum_vacuum_cost_delay = 1,
+      toast.autovacuum_vacuum_scale_factor = 0.05, toast.autovacuum_vacuum_threshold = 1000);
+    alter table ondol_history set (autovacuum_vacuum_scale_factor = 0.02,
+      autovacuum_vacuum_threshold = 1000);
+    alter table ondol_part set (autovacuum_vacuum_scale_factor = 0.05,
+      toast.autovacuum_vacuum_scale_factor = 0.05);
+    alter table ondol_pin set (fillfactor = 50, autovacuum_vacuum_scale_factor = 0,
+      autovacuum_vacuum_threshold = 200);
+    alter table ondol_database set (fillfactor = 50, autovacuum_vacuum_scale_factor = 0,
+      autovacuum_vacuum_threshold = 500);
+
     """
 
   /// What an annotation takes beside its bytes, about.
@@ -167,6 +192,10 @@ extension Schema {
             x.a
           from unnest(annotations) with ordinality x(a, o);
       end if;
+      -- Nobody sees this before it is flushed with the group.
+      if flush and alone then
+        update ondol_database b set durable = s + cnt - 1 where b.db = d;
+      end if;
       return array[0, s, t, alone::int];
     end $$;
 
@@ -195,7 +224,7 @@ extension Schema {
     returns table (a bigint, cnt int, tm bigint, org bigint, o int, k bytea, seq bigint, val bytea)
     language plpgsql volatile as $$
     #variable_conflict use_column
-    declare base bigint;
+    declare base bigint; told bigint;
     begin
       select l.at into base from (select x.at, x.n, x.time from ondol_log x
         where x.db = d and x.at <= known order by x.at desc limit 1) l
@@ -219,8 +248,18 @@ extension Schema {
             and q.digest = sha256(substr(u.k, \(longestHead + 1))) and q.seq = g.at + u.o) w on true
         where coalesce(g.count, 0) < most and coalesce(g.bytes, 0) < room
         order by g.at;
-      -- Nobody is told of a commit that a crash can take back.
-      if found then perform pg_logical_emit_message(true, 'o', ''); end if;
+      if not found then return; end if;
+      -- Nobody is told of a commit that a crash can take back. Of those who come upon one at once
+      -- the first flushes; the others wait for its row, and see then that it is done.
+      select max(g.last) into told from (
+        select y.at + y.n - 1 as last, sum(y.n) over ahead as count, sum(y.size) over ahead as bytes
+          from (select x.at, x.n, x.size from ondol_log x
+            where x.db = d and x.at >= base and x.at + x.n - 1 > known order by x.at limit most) y
+          window ahead as (order by y.at rows between unbounded preceding and 1 preceding)) g
+        where coalesce(g.count, 0) < most and coalesce(g.bytes, 0) < room;
+      if told > (select b.durable from ondol_database b where b.db = d) then
+        update ondol_database b set durable = told where b.db = d and b.durable < told;
+      end if;
     end $$;
 
     -- Forgets versions that nobody can need: of the keys written up to the new floor, all but the
@@ -390,7 +429,8 @@ extension Schema {
         perform pg_advisory_unlock(7703, d);
         return 1;
       end if;
-      update ondol_database b set loading = true where b.db = d;
+      -- Numbers begin anew.
+      update ondol_database b set loading = true, durable = 0 where b.db = d;
       return 0;
     end $$;
 

@@ -72,6 +72,56 @@ import Testing
     #expect(try server.sql(deadlocks) == "0")
   }
 
+  /// Sixteen processes that heard of a commit flushed it sixteen times.
+  @Test func `News are flushed once, and not at all when they are durable`() async throws {
+    let place = try newPlace()
+    let stores = try (0..<3).map { _ in try server.store("one", in: place) }
+    let start = try await stores[0].open(1).point
+    for (number, store) in stores.enumerated().dropFirst() {
+      _ = try await store.open(Int64(number) + 1)
+    }
+    // Which transaction has last said what is durable, and what that is.
+    let said = { try self.server.sql("select durable, xmin from ondol_database", in: place) }
+    func commit(_ part: Int64, behind known: CommitPoint, isDurable: Bool) async throws
+      -> CommitPoint
+    {
+      var group = RemoteGroup(origin: 1, part: part, known: known)
+      group.commits = [[RemoteWrite(key: [0, 0, 16, 0, 1], value: [1])]]
+      group.isDurable = isDurable
+      guard case .done(let point) = try await stores[0].append(group) else {
+        throw ServerFailure(description: "refused")
+      }
+      return point
+    }
+    let first = try await commit(1, behind: start, isDurable: true)
+    var before = try said()
+    #expect(before.hasPrefix("1|"))
+    for store in stores { #expect(try await store.commits(behind: start, atMost: 9).count == 1) }
+    #expect(try said() == before)
+    _ = try await commit(2, behind: first, isDurable: false)
+    #expect(try said() == before)
+    for (number, store) in stores.enumerated() {
+      #expect(try await store.commits(behind: start, atMost: 9).count == 2)
+      if number == 0 { before = try said() }
+      #expect(try said() == before && before.hasPrefix("2|"))
+    }
+    for (number, store) in stores.enumerated() { await store.close(Int64(number) + 1) }
+  }
+
+  @Test func `What is dead is cleared away before it is a fifth of a table`() async throws {
+    let place = try newPlace()
+    let store = try server.store("one", in: place)
+    _ = try await store.open(1)
+    await store.close(1)
+    let lacking = """
+      select count(*) from unnest(array['ondol_row', 'ondol_long', 'ondol_log', 'ondol_history',
+          'ondol_part', 'ondol_pin', 'ondol_database']) t
+        where not exists (select from pg_class c, unnest(c.reloptions) o where c.relname = t
+          and o like 'autovacuum_vacuum_scale_factor=%' and split_part(o, '=', 2)::float < 0.1)
+      """
+    #expect(try server.sql(lacking, in: place) == "0")
+  }
+
   @Test func `Databases in the same tables have nothing in common`() async throws {
     let place = try newPlace()
     let stores = [try server.store("one", in: place), try server.store("두 번째", in: place)]

@@ -24,6 +24,8 @@ final class RemoteSession: Sendable {
   let retention: HistoryRetention?
   let bases: RemoteBases
   let environment: Environment
+  /// Commits behind the base above which it is moved before versions are forgotten.
+  let baseLag: UInt64
   /// How long calls are waited for; nil when for ever.
   let patience: Patience?
   private let tasks: BackgroundTasks
@@ -67,6 +69,7 @@ final class RemoteSession: Sendable {
     self.retention = retention
     self.bases = bases
     self.environment = environment
+    baseLag = options.baseLag
     line = RemoteLine(
       mostWaiting: options.waitingCommits, mostBytes: options.waitingCommitBytes)
     patience = options.serverTimeout.map { Patience(limit: $0, environment: environment) }

@@ -74,18 +74,37 @@ extension RemoteSession {
   func keepPinned() async {
     var round = environment.random() % Self.renewals
     while !Task.isCancelled, line.failure == nil {
-      await environment.sleep(Self.lease / Int64(Self.renewals))
+      let isEarly = await waitForUpkeep()
       if Task.isCancelled { return }
       await tidy()
+      if isEarly { continue }
       round = (round + 1) % Self.renewals
       audience.withLock { $0.caretaker }?(round == 0)
     }
+  }
+
+  /// Looks at how much there is to forget between two words to the store, and how many times the
+  /// commits that are let be are enough not to wait for the next word.
+  private static let looks: Int64 = 6
+  private static let haste: UInt64 = 5
+
+  /// Returns when the next word is due, or sooner, and then true, when so much is written meanwhile
+  /// that versions would pile up.
+  private func waitForUpkeep() async -> Bool {
+    for _ in 0..<Self.looks {
+      await environment.sleep(Self.lease / Int64(Self.renewals) / Self.looks)
+      if Task.isCancelled { return false }
+      if window.lag / Self.haste >= max(1, baseLag) { return true }
+    }
+    return false
   }
 
   /// Pins the oldest rows that somebody reads, and has the store forget what is over of history and
   /// what nobody can read of rows.
   func tidy() async {
     do throws(EngineError) {
+      // A memtable takes long to fill, and as long nothing would be forgotten.
+      if window.lag > baseLag { await line.rebase() }
       do throws(EngineError) {
         try await pinOldest()
       } catch {

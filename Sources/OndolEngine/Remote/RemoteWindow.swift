@@ -32,6 +32,13 @@ final class RemoteWindow: Sendable {
     state.withLock { state in (views.current, state.point) }
   }
 
+  /// How many commits the base of reads is behind what is shown.
+  var lag: UInt64 {
+    let (view, point) = datedSnapshot
+    guard let base = view.shards[0].remote?.base.sequence, base < point.sequence else { return 0 }
+    return point.sequence.rawValue - base.rawValue
+  }
+
   /// The rows as of now.
   var snapshot: Snapshot {
     let (view, point) = datedSnapshot
