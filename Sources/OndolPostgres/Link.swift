@@ -42,26 +42,33 @@ final class LinkSettings: Sendable {
 }
 
 /// Which database of those in the tables is open.
-struct OpenedDatabase: Sendable, Equatable {
+struct OpenedDatabase: Sendable, Hashable {
   var number: Int32
   var identity: DatabaseIdentity
 }
 
-/// A connection, or the lack of one. One thread at a time uses it.
+/// A connection, or the lack of one, which several databases may have in common.
+final class Wire: Sendable {
+  fileprivate let connection = Guarded<PostgresConnection?>(nil)
+}
+
+/// A database's way over a wire. One thread at a time uses it.
 final class Link: Sendable {
   private let settings: LinkSettings
   /// What a new connection is told first.
   private let greeting: @Sendable (PostgresConnection) throws(PostgresFailure) -> Void
-  private let connection = Guarded<PostgresConnection?>(nil)
+  private let wire: Wire
+  private var connection: Guarded<PostgresConnection?> { wire.connection }
 
   /// Between two tries, at first and at most.
   private static let pauses: (first: Duration, last: Duration) = (.milliseconds(10), .seconds(1))
 
   init(
-    _ settings: LinkSettings,
+    _ settings: LinkSettings, over wire: Wire = Wire(),
     greeting: @escaping @Sendable (PostgresConnection) throws(PostgresFailure) -> Void = { _ in }
   ) {
     self.settings = settings
+    self.wire = wire
     self.greeting = greeting
   }
 
@@ -102,9 +109,14 @@ final class Link: Sendable {
   /// Gives the connection to `body` if there is one that nothing bad is known of. Nil when nothing
   /// has come of it, for whatever reason: who makes the call as above is told the reason.
   func useAtOnce<R>(_ body: (PostgresConnection) throws(PostgresFailure) -> R?) -> R? {
-    guard !settings.isClosed, let connection = connection.withLock({ $0.take() }) else {
+    guard !settings.isClosed, let opened = settings.opened.withLock({ $0 }),
+      let connection = connection.withLock({ $0.take() })
+    else { return nil }
+    guard connection.hasFound(opened) else {
+      keep(connection)
       return nil
     }
+    connection.answerTime = settings.answerTime
     return (try? use(connection, body)) ?? nil
   }
 
@@ -128,14 +140,25 @@ final class Link: Sendable {
 
   private func connect() throws(PostgresFailure) -> PostgresConnection {
     if settings.isClosed { throw .told(.closed) }
-    if let kept = connection.withLock({ $0.take() }), !kept.hasHungUp() { return kept }
+    if let kept = connection.withLock({ $0.take() }), !kept.hasHungUp() {
+      kept.answerTime = settings.answerTime
+      try find(kept)
+      return kept
+    }
     let made = try PostgresConnection(to: settings.address, answerTime: settings.answerTime)
     try Schema.begin(made, settings.address)
-    if let opened = settings.opened.withLock({ $0 }) {
-      try Schema.find(opened, made, settings.address)
-    }
+    try find(made)
     try greeting(made)
     return made
+  }
+
+  /// Makes sure once that a connection leads to the database that was opened.
+  private func find(_ connection: PostgresConnection) throws(PostgresFailure) {
+    guard let opened = settings.opened.withLock({ $0 }), !connection.hasFound(opened) else {
+      return
+    }
+    try Schema.find(opened, connection, settings.address)
+    connection.note(opened)
   }
 
   /// The kept connection, for whoever waits for what it hears.

@@ -11,9 +11,8 @@ package final class PostgresStore: RemoteStore {
   package let name: String
   let settings: LinkSettings
   /// Reads, and what is in no hurry.
-  let readers: Turnstile<Link>
+  let readers: Readers
   private let creates: Bool
-  private let links: [Link]
   private let committer: Link
   private let commitWorker: any Worker
   let upkeepWorker: any Worker
@@ -34,9 +33,6 @@ package final class PostgresStore: RemoteStore {
   let pace = Atomic(Int64.max)
   /// A commit as of which rows are asked for, and which is not the last of its group.
   let inner = Atomic(UInt64.max)
-
-  /// Connections for reading.
-  private static let readerCount = 4
 
   /// Connects to nothing yet.
   ///
@@ -61,8 +57,7 @@ package final class PostgresStore: RemoteStore {
     self.creates = creates
     self.promptness = promptness
     name = address.name
-    links = (0..<Self.readerCount).map { _ in Link(settings) }
-    readers = Turnstile(links)
+    readers = Readers(settings)
     committer = Link(settings)
     commitWorker = threads.makeWorker(named: "ondol-commits")
     upkeepWorker = threads.makeWorker(named: "ondol-upkeep")
@@ -131,6 +126,7 @@ package final class PostgresStore: RemoteStore {
           if try answer.int64OrNull(0, 0) == nil { continue }
           _ = try connection.run(.barrier)
           settings.opened.withLock { $0 = opened }
+          connection.note(opened)
           return RemoteHead(identity: opened.identity, point: point)
         }
       }
@@ -297,6 +293,5 @@ package final class PostgresStore: RemoteStore {
     await upkeepWorker.stop()
     await commitWorker.stop()
     committer.close()
-    for link in links { link.close() }
   }
 }

@@ -122,6 +122,27 @@ import Testing
     #expect(try server.sql(lacking, in: place) == "0")
   }
 
+  @Test func `Databases of a process share the connections for reading`() async throws {
+    let place = try newPlace()
+    let connections = "select count(*) from pg_stat_activity where application_name = 'ondol'"
+    let ours = "\(connections) and datname = current_database()"
+    var stores: [PostgresStore] = []
+    for number in 0..<6 {
+      let store = try server.store("name \(number)", in: place)
+      let point = try await store.open(1).point
+      #expect(try store.rows(at: [[0, 0, 16, 0, 1]], asOf: point) == [])
+      _ = try await store.waitForCommits(behind: point, atMost: 1_000)
+      stores.append(store)
+    }
+    // Two of each, and one that reads.
+    let count = try #require(Int(try server.sql(ours, in: place)))
+    #expect(count <= 2 * 6 + 1)
+    await stores.removeLast().close(1)
+    let first = try #require(stores.first)
+    #expect(try await first.processes(pinnedFor: 1) == [1])
+    for store in stores { await store.close(1) }
+  }
+
   @Test func `Databases in the same tables have nothing in common`() async throws {
     let place = try newPlace()
     let stores = [try server.store("one", in: place), try server.store("두 번째", in: place)]

@@ -24,8 +24,10 @@ final class PostgresConnection: @unchecked Sendable {
   // Safe: whoever has it calls from one thread at a time, see `Link`; closed once, in the end.
   private let handle: OpaquePointer
   private let secrets: [String]
-  /// How long an answer may take.
-  private let answerTime: Duration
+  /// How long an answer may take; set by whoever uses the connection.
+  var answerTime: Duration
+  /// The databases that were found over it.
+  private var found: Set<OpenedDatabase> = []
   private var prepared: Set<String> = []
   private(set) var isLost = false
   /// Whether an answer, or the end of one, is still to be taken.
@@ -76,6 +78,10 @@ final class PostgresConnection: @unchecked Sendable {
       return unsafe (pointers + [nil]).withUnsafeBufferPointer { unsafe body($0.baseAddress) }
     }
   }
+
+  func hasFound(_ database: OpenedDatabase) -> Bool { found.contains(database) }
+
+  func note(_ database: OpenedDatabase) { found.insert(database) }
 
   /// The server's version: 150020 is 15.20.
   var serverVersion: Int { unsafe Int(PQserverVersion(handle)) }
