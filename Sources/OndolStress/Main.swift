@@ -26,7 +26,7 @@ struct Main: AsyncParsableCommand {
   /// Those that need a PostgreSQL.
   private static var serverCommands: [any ParsableCommand.Type] {
     #if Postgres
-      [ServerHistoryCommand.self, ServerSoakCommand.self]
+      [ServerHistoryCommand.self, ServerSoakCommand.self, AwayCommand.self]
     #else
       []
     #endif
