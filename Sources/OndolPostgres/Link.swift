@@ -8,32 +8,29 @@ internal import Synchronization
 /// What all links of a store have in common.
 final class LinkSettings: Sendable {
   let address: PostgresAddress
-  private struct Times: Sendable {
-    var answer: Duration
-    var patience: Duration
-  }
-
-  private let times: Guarded<Times>
+  /// How long one answer may take.
+  let answerTime: Duration
+  /// How long calls are tried again.
+  let patience: Duration
+  /// How long calls take at most that somebody waits for and that are small.
+  private let limit = Guarded<Duration?>(nil)
   private let closed = Atomic(false)
   /// The database that was opened, which each new connection must find again.
   let opened = Guarded<OpenedDatabase?>(nil)
 
   init(_ address: PostgresAddress, answerTime: Duration, patience: Duration) {
     self.address = address
-    times = Guarded(Times(answer: answerTime, patience: patience))
+    self.answerTime = answerTime
+    self.patience = patience
   }
 
-  /// How long one answer may take.
-  var answerTime: Duration { times.withLock { $0.answer } }
+  /// Has small calls that somebody waits for take no longer.
+  func limitAnswers(to time: Duration) { limit.withLock { $0 = time } }
 
-  /// How long calls are tried again.
-  var patience: Duration { times.withLock { $0.patience } }
-
-  /// Has no answer take longer, and no call be tried again for longer.
-  func limitAnswers(to time: Duration) {
-    times.withLock { times in
-      times = Times(answer: min(times.answer, time), patience: min(times.patience, time))
-    }
+  /// A time, or the limit where that is shorter and counts.
+  fileprivate func limited(_ time: Duration, _ isLimited: Bool) -> Duration {
+    guard isLimited, let limit = limit.withLock({ $0 }) else { return time }
+    return min(time, limit)
   }
 
   var isClosed: Bool { closed.load(ordering: .acquiring) }
@@ -83,16 +80,21 @@ final class Link: Sendable {
   }
 
   /// Gives a connection to `body`. Blocks.
+  ///
+  /// - Parameter isLimited: whether it is a small call that somebody waits for. A large one that was
+  ///   given up would be made anew, and given up again.
   func use<R>(
-    _ tries: Tries, _ body: (PostgresConnection) throws(PostgresFailure) -> R
+    _ tries: Tries, isLimited: Bool = false,
+    _ body: (PostgresConnection) throws(PostgresFailure) -> R
   ) throws(EngineError) -> R {
-    let deadline = ContinuousClock.now + settings.patience
+    let deadline = ContinuousClock.now + settings.limited(settings.patience, isLimited)
     var pause = Self.pauses.first
     while true {
       var isTried = false
       let failure: PostgresFailure
       do throws(PostgresFailure) {
         let connection = try connect()
+        connection.answerTime = settings.limited(settings.answerTime, isLimited)
         isTried = true
         return try use(connection, body)
       } catch {
@@ -141,7 +143,6 @@ final class Link: Sendable {
   private func connect() throws(PostgresFailure) -> PostgresConnection {
     if settings.isClosed { throw .told(.closed) }
     if let kept = connection.withLock({ $0.take() }), !kept.hasHungUp() {
-      kept.answerTime = settings.answerTime
       try find(kept)
       return kept
     }

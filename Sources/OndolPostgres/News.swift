@@ -302,7 +302,7 @@ private final class Hearing: Sendable {
     var head: CommitPoint?
     var isOther = false
     do throws(EngineError) {
-      head = try link.use(.hasty) { connection throws(PostgresFailure) in
+      head = try link.use(.hasty, isLimited: true) { connection throws(PostgresFailure) in
         guard let head = try PostgresStore.head(connection, opened.number) else {
           throw .told(.outOfStep(reason: "the database is gone"))
         }

@@ -48,7 +48,7 @@ extension PostgresStore {
     parameters.add(Int64(range.lowerBound))
     parameters.add(Int64(range.upperBound))
     return try readers.withOne { link throws(EngineError) in
-      try link.use(.many) { connection throws(PostgresFailure) in
+      try link.use(.many, isLimited: true) { connection throws(PostgresFailure) in
         let answer = try connection.run(.content, parameters)
         try answer.expect(columns: 2)
         var bytes: [UInt8] = []

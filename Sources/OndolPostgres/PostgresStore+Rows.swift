@@ -30,7 +30,7 @@ extension PostgresStore {
   ) throws(EngineError) -> [RemoteRow] {
     if keys.count == 1, let call = try oneRow(keys[0], asOf: base),
       let rows = try readers.withOne({ (link) throws(EngineError) in
-        try link.use(.many) { (connection) throws(PostgresFailure) in
+        try link.use(.many, isLimited: true) { (connection) throws(PostgresFailure) in
           try read(call, over: connection, until: nil)
         }
       })
@@ -148,7 +148,7 @@ extension PostgresStore {
     _ statement: Statement, _ parameters: ParameterList, asOf base: CommitPoint
   ) throws(EngineError) -> (short: [RemoteRow], long: [RemoteRow]) {
     try readers.withOne { link throws(EngineError) in
-      try link.use(.many) { connection throws(PostgresFailure) in
+      try link.use(.many, isLimited: true) { connection throws(PostgresFailure) in
         let answer = try connection.run(statement, parameters)
         try answer.expect(columns: 3)
         guard answer.rowCount > 0, try answer.bytesOrNull(0, 0) == nil else {

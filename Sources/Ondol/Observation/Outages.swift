@@ -21,7 +21,8 @@ final class Outages: Sendable {
   /// Not held: it tells this of the server.
   private weak let engine: Engine?
 
-  init(_ engine: Engine) { self.engine = engine }
+  /// - Parameter engine: nil where there is no server.
+  init(_ engine: Engine?) { self.engine = engine }
 
   var isAway: Bool { away.withLock { $0 } }
 

@@ -152,7 +152,8 @@ package protocol RemoteStore: AnyObject, RemoteContents {
   /// What people call it; without passwords.
   var name: String { get }
 
-  /// Has calls end after about so long without an answer, with `.late`. Called before `open`.
+  /// Has reads end after about so long without an answer, and tells sooner that there is none: the
+  /// other calls are not waited for any longer, and go on. Called before `open`.
   func limitAnswers(to microseconds: Int64)
 
   /// Makes the tables where there are none, and pins the newest commit as `pin` does.

@@ -38,7 +38,7 @@ private struct Tally: LiveView {
   /// the document already, so the evaluation that followed seemed to bring nothing new.
   @Test func `An evaluation is told when nobody was told what it brings`() async throws {
     let truth = Guarded((count: 1, sequence: UInt64(1)))
-    let watch = Watch<Tally> { (_) throws(DatabaseError) in
+    let watch = Watch<Tally>(Outages(nil)) { (_) throws(DatabaseError) in
       let (count, sequence) = truth.withLock { $0 }
       return Evaluation(
         view: Tally(count: count),
@@ -57,7 +57,7 @@ private struct Tally: LiveView {
   /// A listener who was slow was told the same result twice: what another one had been shown in
   /// between was taken back by the time it asked.
   @Test func `What was taken back is no news to who missed it`() async throws {
-    let watch = Watch<Tally> { (_) throws(DatabaseError) in
+    let watch = Watch<Tally>(Outages(nil)) { (_) throws(DatabaseError) in
       Evaluation(
         view: Tally(count: 1),
         point: CommitPoint(sequence: SequenceNumber(rawValue: 1), time: 0))
