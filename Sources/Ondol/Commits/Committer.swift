@@ -70,7 +70,9 @@ extension Database {
       return commit
     } catch {
       committer.leave()
-      throw error
+      guard error.code == .deadlineExceeded, error.pendingWrite == nil else { throw error }
+      // It did not come as far as to be sent.
+      throw PendingWrite.nothing(error)
     }
   }
 }

@@ -18,12 +18,21 @@ public struct PendingWrite: Sendable, Hashable {
   /// Feeds which write it is.
   public func hash(into hasher: inout Hasher) { hasher.combine(ObjectIdentifier(ticket)) }
 
+  private static let nothing = "; nothing was written"
+
+  /// The error, which says that nothing was written.
+  static func nothing(_ error: DatabaseError) -> DatabaseError {
+    var error = error
+    if !error.message.hasSuffix(nothing) { error.message += nothing }
+    return error
+  }
+
   /// What whoever goes is told: that nothing is written where the write can be called back, or
   /// which write is pending.
   static func error(
     _ code: DatabaseError.Code, _ words: String, _ ticket: CommitTicket
   ) -> DatabaseError {
-    if ticket.withdraw() { return DatabaseError(code, "\(words); nothing was written") }
+    if ticket.withdraw() { return DatabaseError(code, words + nothing) }
     var error = DatabaseError(
       code, "\(words); whether the write is made is not known yet",
       suggestion: "outcome(of:) with the error's pendingWrite tells it once it is")
