@@ -81,8 +81,8 @@ final class Link: Sendable {
 
   /// Gives a connection to `body`. Blocks.
   ///
-  /// - Parameter isLimited: whether it is a small call that somebody waits for. A large one that was
-  ///   given up would be made anew, and given up again.
+  /// - Parameter isLimited: whether it is a small call that somebody waits for. A large one that
+  ///   was given up would be made again, and given up again.
   func use<R>(
     _ tries: Tries, isLimited: Bool = false,
     _ body: (PostgresConnection) throws(PostgresFailure) -> R

@@ -162,8 +162,8 @@ package protocol RemoteStore: AnyObject, RemoteContents {
   /// As `open`, for whoever fills a database that has no commits yet. Until `endFill` nobody opens
   /// it. What a fill has left that did not come to its end is removed first.
   ///
-  /// - Throws: `.notEmpty` when there are commits of others, `.unfinished` while somebody else fills
-  ///   it.
+  /// - Throws: `.notEmpty` when there are commits of others, `.unfinished` while somebody else
+  ///   fills it.
   func beginFill(_ process: Int64) async throws(EngineError) -> RemoteHead
 
   /// What is there now is a whole database.

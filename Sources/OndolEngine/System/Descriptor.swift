@@ -1,7 +1,7 @@
-// Descriptors that end with their directory. A closed database gives everything back at once, though
-// snapshots, cursors and the database object may live on and have files: their next call to one
-// says that it is closed. A call that is under way keeps its descriptor until it returns, so that no
-// call reaches a file that the number means by then.
+// Descriptors that end with their directory. A closed database gives everything back at once,
+// though snapshots, cursors and the database object may live on and have files: their next call to
+// one says that it is closed. A call that is under way keeps its descriptor until it returns, so
+// that no call reaches a file that the number means by then.
 
 internal import COndol
 internal import OndolPlatform

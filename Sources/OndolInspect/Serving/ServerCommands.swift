@@ -26,8 +26,8 @@ struct ServerPrepareCommand: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "prepare", abstract: "Makes the tables, and lets the app's role use them.",
     discussion: """
-      Tables and functions are made in the schema that the search path of the address's user begins \
-      with. What is there already stays. The role gets USAGE on the schema, SELECT, INSERT, UPDATE \
+      Tables and functions are made in the schema that the search path of the address's user \
+      begins with. What is there already stays. The role gets USAGE on the schema, SELECT, INSERT, UPDATE \
       and DELETE on the tables, and EXECUTE on the functions.
       """)
 

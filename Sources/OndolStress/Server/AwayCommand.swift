@@ -1,6 +1,6 @@
-// `away`: a database on a server behind a proxy that stops, delays, cuts, half-closes and slows, and
-// on a server that loses its newest commits. Each call ends within its time, a listener is right or
-// says that it may not be, and what a write was said to be it is.
+// `away`: a database on a server behind a proxy that stops, delays, cuts, half-closes and slows,
+// and on a server that loses its newest commits. Each call ends within its time, a listener is
+// right or says that it may not be, and what a write was said to be it is.
 
 #if Postgres
   import ArgumentParser

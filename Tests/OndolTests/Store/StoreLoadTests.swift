@@ -95,8 +95,8 @@ import Testing
     try await again.close()
   }
 
-  /// Somebody has the database open while it is loaded, and writes: the load fails, and giving it up
-  /// must not take with it what the other was told is there.
+  /// Somebody has the database open while it is loaded, and writes: the load fails, and giving it
+  /// up must not take with it what the other was told is there.
   @Test(arguments: Kind.allCases)
   func `that another writes into meanwhile is given up without the other's loss`(
     _ kind: Kind
