@@ -101,7 +101,7 @@ let package = Package(
     .executableTarget(
       name: "OndolStress",
       dependencies: [
-        "Ondol", "OndolTerminal", "OndolEngine", "OndolPlatform", "OndolTestKit", argumentParser,
+        "Ondol", "OndolTerminal", "OndolEngine", "OndolTestKit", argumentParser,
         .target(name: "OndolPostgres", condition: .when(traits: ["Postgres"])),
         .target(name: "OndolPostgresTestKit", condition: .when(traits: ["Postgres"])),
       ]),

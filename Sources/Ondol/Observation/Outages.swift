@@ -1,19 +1,8 @@
-// Servers that are away for a while. Whoever listens to a database on one goes on listening: what
-// is shown stays, and says that it may be out of date; what has to be read is read once the server
+// Servers that are away for a while. Those who listen to a database on one go on listening: what is
+// shown stays, and says that it may be out of date; what has to be read is read once the server
 // answers again.
 
 internal import OndolEngine
-
-/// What is known of a snapshot beside its content.
-public struct SnapshotMetadata: Sendable, Hashable {
-  /// Whether the server could not be reached when the snapshot was made, so that others may have
-  /// changed what it shows. Never so where the database is in a directory or in memory. A listener
-  /// gets a snapshot when this begins, and another one when the server answers again and what
-  /// others have done meanwhile is shown.
-  public let isStale: Bool
-
-  init(isStale: Bool) { self.isStale = isStale }
-}
 
 /// Whether the server is away.
 final class Outages: Sendable {
@@ -34,8 +23,8 @@ final class Outages: Sendable {
     }
   }
 
-  /// Whether a read that failed so is to be made again: the server is away, or whoever asked for it
-  /// has gone.
+  /// Whether a read that failed so is to be made again: the server is away, or the one who asked
+  /// for it has gone.
   func outlast(_ error: DatabaseError) -> Bool {
     guard let engine, engine.isOnStore, !engine.hasEnded else { return false }
     switch error.code {

@@ -30,7 +30,7 @@ extension RemoteSession {
     }
   }
 
-  /// Whether the store answers, as whoever is told knows it.
+  /// Whether the store answers, as the one who is told knows it.
   struct Reach: Sendable {
     /// Counts what the store has said of it.
     var turn = 0

@@ -34,8 +34,8 @@ package struct EngineOptions: Sendable {
   package var historyRetention: HistoryRetention?
   /// On a store, microseconds that calls are waited for; nil when for ever.
   package var serverTimeout: Int64?
-  /// On a store, commits behind the base of reads above which the base is moved when the store is
-  /// to forget versions: it forgets none that are newer than a base.
+  /// On a store, commits behind the base of reads above which the base is moved before the store
+  /// forgets versions: it forgets none that are newer than a base.
   package var baseLag: UInt64 = 10_000
   /// On a store, commits that wait to be sent, and bytes of them, above which no more are taken.
   package var waitingCommits = 65_536

@@ -42,8 +42,8 @@ enum ServerAddress {
 
   static let isOutOfReach = CommandFailure(
     .failed,
-    "this ondol cannot reach servers; `swift build --product ondol --traits Postgres` makes one "
-      + "that can")
+    "this ondol cannot reach servers; `swift build --product ondol --traits Postgres` makes one"
+      + " that can")
 
   #if Postgres
     /// Runs `body` with what an operator does to the server at an address.

@@ -1,10 +1,9 @@
 // A server that does not answer: calls end in their time, and say of a write whether it was not
-// made or is not known to be; that is told later. Cancelling ends a call as well, and what waits to
-// be sent is bounded. Time passes when a test says so.
+// made or is not known to be; that is told later. Cancelling ends a call as well, and what waits to be
+// sent is bounded. Time passes when a test says so.
 
 import OndolEngine
 import OndolTestKit
-import Synchronization
 import Testing
 
 @testable import Ondol
@@ -30,10 +29,10 @@ import Testing
   private func error(
     of call: @escaping @Sendable () async throws -> Void
   ) async -> DatabaseError? {
-    let isOver = Atomic(false)
+    let isOver = Guarded(false)
     return await withTaskGroup(of: DatabaseError?.self) { tasks in
       tasks.addTask {
-        defer { isOver.store(true, ordering: .releasing) }
+        defer { isOver.withLock { $0 = true } }
         do {
           try await call()
           return nil
@@ -41,7 +40,7 @@ import Testing
           return error as? DatabaseError
         }
       }
-      while !isOver.load(ordering: .acquiring) {
+      while !isOver.withLock({ $0 }) {
         world.timeOut()
         await Task.yield()
       }

@@ -1,5 +1,5 @@
-// A commit as whoever waits for it knows it: whether it can still be called back, and what became
-// of it once that is known. Whoever went before that keeps the ticket and asks later.
+// A commit as the one who waits for it knows it: whether it can still be called back, and what became
+// of it once that is known. One who goes before that keeps the ticket and asks later.
 
 /// One commit on its way to a store.
 package final class CommitTicket: Sendable {
@@ -22,7 +22,7 @@ package final class CommitTicket: Sendable {
 
   package init() {}
 
-  // MARK: - Whoever sends it
+  // MARK: - For the sender
 
   /// Whether it may be sent: nobody has called it back.
   func take() -> Bool {
@@ -37,7 +37,7 @@ package final class CommitTicket: Sendable {
 
   var isWithdrawn: Bool { state.withLock { $0.isWithdrawn } }
 
-  // MARK: - Whoever waits for it
+  // MARK: - For the caller
 
   /// Calls it back; false when it is on its way, and may be committed.
   package func withdraw() -> Bool {

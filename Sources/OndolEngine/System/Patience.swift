@@ -1,5 +1,5 @@
 // How long somebody waits for a server. A call goes on to its end whatever happens: a commit that
-// is on its way cannot be called back, and what follows from it has to be done. Whoever waits for
+// is on its way cannot be called back, and what follows from it has to be done. Who waits for
 // it goes when the time is over, or when its task is cancelled.
 //
 // Time is counted in ticks that this process has lived through, not by a clock: a process that was
@@ -58,9 +58,9 @@ package final class Patience: Sendable {
   ///
   /// - Parameters:
   ///   - end: until when; for the whole time when nil.
-  ///   - isInVain: whether `body` is cancelled once nobody waits for it.
+  ///   - endsWithCaller: whether `body` is cancelled once nobody waits for it.
   package func wait<R: Sendable>(
-    until end: PatienceEnd? = nil, cancelling isInVain: Bool = false,
+    until end: PatienceEnd? = nil, cancelling endsWithCaller: Bool = false,
     for body: @escaping @Sendable () async -> R
   ) async -> Waited<R> {
     let race = Race<R>()
@@ -76,7 +76,7 @@ package final class Patience: Sendable {
     }
     state.withLock { _ = $0.waiting.removeValue(forKey: number) }
     if case .done = waited { return waited }
-    if isInVain { task.cancel() }
+    if endsWithCaller { task.cancel() }
     return waited
   }
 
@@ -110,7 +110,7 @@ package final class Patience: Sendable {
     state.withLock { $0.isCounting = false }
   }
 
-  /// What whoever went is told of a server.
+  /// What the error says of a server.
   package func words(for store: String) -> String {
     "\(store) has not answered within \(Duration.microseconds(limit))"
   }
@@ -122,7 +122,7 @@ package final class Patience: Sendable {
   func cancel() { tasks.cancel() }
 }
 
-/// Gives whoever waits what comes first.
+/// Gives the one who waits what comes first.
 private final class Race<Result: Sendable>: Sendable {
   private enum State: Sendable {
     case running
