@@ -34,7 +34,7 @@ public struct DatabaseSnapshot: Sendable {
   /// Blocks the thread while a block is read from disk; on a cache hit no system call is made.
   ///
   /// - Throws: as `DocumentReference.getDocument()`; `.failedPrecondition` when the database was
-  ///   closed before this snapshot was taken.
+  ///   closed before this snapshot was taken, or since then and the document is not in memory.
   /// - Complexity: as `DocumentReference.getDocument()`.
   public func getDocument(
     _ reference: DocumentReference
