@@ -1,7 +1,8 @@
 // Slows writers down before they would have to stop. Memtables fill faster than they are flushed,
 // or flushed runs pile up faster than they are merged: then each commit waits in proportion to its
 // size, the longer the nearer the limit is. Somewhere before the limit writers are as slow as the
-// upkeep, so they feel a steady pace and no stop.
+// upkeep, so they feel a steady pace and no stop. The delay doubles in equal steps, so that one run
+// more or less changes the pace by the same part wherever the two meet.
 
 internal import Synchronization
 
@@ -17,9 +18,11 @@ struct UpkeepDebt: Sendable, Equatable {
 
 /// The pure part: from debt to delay.
 struct WriteDelay: Sendable {
-  /// A commit waits this long for each byte when half-way to the limit.
-  private static let nanosecondsHalfWay = 4.0
+  /// Times that the delay doubles on the way to the limit, from a nanosecond for each byte.
+  private static let doublings = 9.0
   private static let mostNanoseconds = 1_000.0
+  /// Beyond the limit the delay goes on growing for so far.
+  private static let mostFullness = 1.25
 
   var sealedLimit: Int
   var runLimit: Int
@@ -31,7 +34,7 @@ struct WriteDelay: Sendable {
     baseSize = CompactionPolicy(options).baseSize
   }
 
-  /// How near the limit is: at 0 nobody waits, at 1 writing would stop.
+  /// How near the limit is: at 0 nobody waits, at 1 the debt is as large as it should ever be.
   ///
   /// Memtables count once only the last one has room; flushed runs from twice to four times the
   /// number at which they are merged; bytes that should have gone down from sixteen to sixty-four
@@ -41,14 +44,17 @@ struct WriteDelay: Sendable {
     let runs = Double(debt.flushedRuns - 2 * runLimit) / Double(2 * runLimit)
     let base = Double(baseSize)
     let levels = (Double(debt.excessBytes) - 16 * base) / (48 * base)
-    return min(1, max(0, memtables, runs, levels))
+    return min(Self.mostFullness, max(0, memtables, runs, levels))
   }
 
   /// Nanoseconds that each byte of a commit waits.
   func nanosecondsPerByte(_ fullness: Double) -> Double {
     guard fullness > 0 else { return 0 }
-    guard fullness < 1 else { return Self.mostNanoseconds }
-    return min(Self.mostNanoseconds, Self.nanosecondsHalfWay * fullness / (1 - fullness))
+    let steps = fullness * Self.doublings
+    let whole = steps.rounded(.down)
+    // Between two powers in a straight line.
+    let delay = Double(sign: .plus, exponent: Int(whole), significand: 1 + (steps - whole))
+    return min(Self.mostNanoseconds, delay)
   }
 }
 

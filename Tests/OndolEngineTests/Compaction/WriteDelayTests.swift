@@ -16,7 +16,8 @@ import Testing
     (UpkeepDebt(sealedMemtables: 3, activeFill: 1), 1),
     (UpkeepDebt(flushedRuns: 16), 0),
     (UpkeepDebt(flushedRuns: 24), 0.5),
-    (UpkeepDebt(flushedRuns: 40), 1),
+    (UpkeepDebt(flushedRuns: 32), 1),
+    (UpkeepDebt(flushedRuns: 40), 1.25),
     (UpkeepDebt(excessBytes: 16 * (64 << 20)), 0),
     (UpkeepDebt(excessBytes: 40 * (64 << 20)), 0.5),
     (UpkeepDebt(sealedMemtables: 3, activeFill: 0.25, flushedRuns: 24), 0.5),
@@ -27,15 +28,18 @@ import Testing
     #expect(delay.fullness(debt) == fullness)
   }
 
-  @Test func `is nothing, then four nanoseconds a byte half-way, and a microsecond at most`() {
+  @Test func `is nothing, then doubles in equal steps, and is a microsecond a byte at most`() {
     #expect(delay.nanosecondsPerByte(0) == 0)
-    #expect(delay.nanosecondsPerByte(0.5) == 4)
-    #expect(delay.nanosecondsPerByte(0.9) > 35)
-    #expect(delay.nanosecondsPerByte(0.9) < 37)
-    #expect(delay.nanosecondsPerByte(0.9999) == 1_000)
-    #expect(delay.nanosecondsPerByte(1) == 1_000)
-    let steps = (0...100).map { delay.nanosecondsPerByte(Double($0) / 100) }
-    #expect(steps == steps.sorted())
+    #expect(abs(delay.nanosecondsPerByte(0.001) - 1) < 0.01)
+    #expect(delay.nanosecondsPerByte(0.5) == 24)
+    #expect(delay.nanosecondsPerByte(1) == 512)
+    #expect(delay.nanosecondsPerByte(1.25) == 1_000)
+    let delays = (17...32).map { runs in
+      delay.nanosecondsPerByte(delay.fullness(UpkeepDebt(flushedRuns: runs)))
+    }
+    for (fewer, more) in zip(delays, delays.dropFirst()) {
+      #expect((1.3...1.7).contains(more / fewer), "\(fewer) \(more)")
+    }
   }
 
   /// A pressure that is felt, by a memtable that is nearly full.
