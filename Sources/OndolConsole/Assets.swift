@@ -236,238 +236,238 @@ begin();
 
 """##,
     "base.css": ##"""
-:root {
-color-scheme: light dark;
+:root{
+color-scheme:light dark;
 --font: system-ui, -apple-system, "Segoe UI", "Noto Sans", "Noto Sans CJK KR", sans-serif;
 --mono: ui-monospace, "SF Mono", "Cascadia Mono", "DejaVu Sans Mono", monospace;
---ground: #f6f6f4;
---surface: #ffffff;
---raised: #ffffff;
---sunken: #f1f1ee;
---line: #e3e2de;
---line-strong: #c9c7c1;
---text: #1f1e1b;
---muted: #66635b;
---accent: #a8431c;
---accent-text: #ffffff;
---accent-soft: #fbeee7;
---good: #24753f;
---bad: #b3261e;
---bad-soft: #fcedeb;
---warn: #7a5200;
---warn-soft: #fdf3da;
---flash: #ffe7a0;
---string: #2a6440;
---number: #1f5aa6;
---special: #7b3f98;
---shadow: 0 1px 2px rgb(30 25 20 / 6%), 0 8px 28px rgb(30 25 20 / 12%);
---radius: 7px;
---edge: 1px solid var(--line);
---gap: 12px;
+--ground:#f6f6f4;
+--surface:#ffffff;
+--raised:#ffffff;
+--sunken:#f1f1ee;
+--line:#e3e2de;
+--line-strong:#c9c7c1;
+--text:#1f1e1b;
+--muted:#66635b;
+--accent:#a8431c;
+--accent-text:#ffffff;
+--accent-soft:#fbeee7;
+--good:#24753f;
+--bad:#b3261e;
+--bad-soft:#fcedeb;
+--warn:#7a5200;
+--warn-soft:#fdf3da;
+--flash:#ffe7a0;
+--string:#2a6440;
+--number:#1f5aa6;
+--special:#7b3f98;
+--shadow:0 1px 2px rgb(30 25 20 / 6%),0 8px 28px rgb(30 25 20 / 12%);
+--radius:7px;
+--edge:1px solid var(--line);
+--gap:12px;
 }
-@media (prefers-color-scheme: dark) {
-:root {
---ground: #141413;
---surface: #1b1b1a;
---raised: #242422;
---sunken: #222220;
---line: #2f2e2c;
---line-strong: #4a4845;
---text: #ecebe7;
---muted: #a5a199;
---accent: #f0946a;
---accent-text: #1d120c;
---accent-soft: #38251c;
---good: #6cc48a;
---bad: #f28b82;
---bad-soft: #3a2120;
---warn: #e8bd5c;
---warn-soft: #362c15;
---flash: #5c4712;
---string: #8fd0a5;
---number: #8dbcf5;
---special: #d2a4e6;
---shadow: 0 1px 2px rgb(0 0 0 / 40%), 0 10px 32px rgb(0 0 0 / 50%);
+@media (prefers-color-scheme:dark){
+:root{
+--ground:#141413;
+--surface:#1b1b1a;
+--raised:#242422;
+--sunken:#222220;
+--line:#2f2e2c;
+--line-strong:#4a4845;
+--text:#ecebe7;
+--muted:#a5a199;
+--accent:#f0946a;
+--accent-text:#1d120c;
+--accent-soft:#38251c;
+--good:#6cc48a;
+--bad:#f28b82;
+--bad-soft:#3a2120;
+--warn:#e8bd5c;
+--warn-soft:#362c15;
+--flash:#5c4712;
+--string:#8fd0a5;
+--number:#8dbcf5;
+--special:#d2a4e6;
+--shadow:0 1px 2px rgb(0 0 0 / 40%),0 10px 32px rgb(0 0 0 / 50%);
 }
 }
-* { box-sizing: border-box; }
-[hidden] { display: none !important; }
-html, body { height: 100%; margin: 0; }
-body { background: var(--ground); color: var(--text); font: 14px/1.45 var(--font); }
-h1, h2, h3, p, ul { margin: 0; padding: 0; font-weight: inherit; font-size: inherit; }
-h1 { font-size: 18px; font-weight: 650; }
-h2 { font-size: 14px; font-weight: 600; }
-h3 { font-size: 12px; font-weight: 600; color: var(--muted); }
-a { color: var(--accent); text-decoration: none; }
-a:hover { text-decoration: underline; }
-code, .value, .json, .condition, .tr, .suggestions li { font-family: var(--mono); font-size: 12.5px; }
-:focus-visible { outline: 2px solid var(--accent); outline-offset: 1px; border-radius: 4px; }
-.muted { color: var(--muted); }
-.grow { flex: 1; min-width: 0; }
-.row { display: flex; align-items: center; gap: 8px; flex-wrap: wrap; }
-.row.centre { justify-content: center; }
-.scroll { overflow: auto; }
-.icon { width: 16px; height: 16px; fill: none; stroke: currentColor; stroke-width: 1.4; flex: none;
-stroke-linecap: round; stroke-linejoin: round; }
-.skip { position: absolute; left: -999px; top: 4px; background: var(--raised); padding: 8px; z-index: 9; }
-.skip:focus { left: 4px; }
-ondol-console { display: grid; height: 100%; grid-template: auto 1fr / 176px minmax(0, 1fr);
+*{box-sizing:border-box}
+[hidden]{display:none !important}
+html,body{height:100%;margin:0}
+body{background:var(--ground);color:var(--text);font:14px/1.45 var(--font)}
+h1,h2,h3,p,ul{margin:0;padding:0;font-weight:inherit;font-size:inherit}
+h1{font-size:18px;font-weight:650}
+h2{font-size:14px;font-weight:600}
+h3{font-size:12px;font-weight:600;color:var(--muted)}
+a{color:var(--accent);text-decoration:none}
+a:hover{text-decoration:underline}
+code,.value,.json,.condition,.tr,.suggestions li{font-family:var(--mono);font-size:12.5px}
+:focus-visible{outline:2px solid var(--accent);outline-offset:1px;border-radius:4px}
+.muted{color:var(--muted)}
+.grow{flex:1;min-width:0}
+.row{display:flex;align-items:center;gap:8px;flex-wrap:wrap}
+.row.centre{justify-content:center}
+.scroll{overflow:auto}
+.icon{width:16px;height:16px;fill:none;stroke:currentColor;stroke-width:1.4;flex:none;
+stroke-linecap:round;stroke-linejoin:round}
+.skip{position:absolute;left:-999px;top:4px;background:var(--raised);padding:8px;z-index:9}
+.skip:focus{left:4px}
+ondol-console{display:grid;height:100%;grid-template:auto 1fr / 176px minmax(0,1fr);
 grid-template-areas: "top top" "pages view"; }
-.top { grid-area: top; display: flex; align-items: center; gap: 16px; padding: 8px 16px;
-background: var(--surface);
-border-bottom: var(--edge); min-height: 54px; }
-.who { display: flex; gap: 10px; align-items: center; flex: 1; min-width: 0; }
-.card > details > summary { cursor: pointer; color: var(--muted); }
-.mark { display: grid; place-items: center; width: 32px; height: 32px; border-radius: 8px;
-background: var(--accent);
-color: var(--accent-text); flex: none; }
-.names { display: grid; min-width: 0; line-height: 1.3; }
-.names strong, .names .path, .listrow .name, .tile span, .thead > *, .tr > * {
-overflow: hidden; text-overflow: ellipsis; white-space: nowrap; }
-.names .path { color: var(--muted); font-size: 12px; }
-.top .facts { display: flex; gap: 16px; align-items: center; color: var(--muted); font-size: 12.5px;
-white-space: nowrap; }
-.version { font-variant-numeric: tabular-nums; }
-.live { display: flex; align-items: center; gap: 6px; }
-.dot { width: 8px; height: 8px; border-radius: 50%; background: var(--line-strong); }
-.dot.live { background: var(--good); }
-.dot.connecting { background: var(--warn); animation: pulse 1s infinite alternate; }
-.mark .icon { width: 20px; height: 20px; }
-nav.pages { grid-area: pages; padding: 10px 8px; display: flex; flex-direction: column; gap: 2px;
-overflow: auto; }
-nav.pages a { display: flex; align-items: center; gap: 10px; padding: 7px 10px; border-radius: var(--radius);
-color: var(--muted); font-weight: 500; }
-nav.pages a:hover { background: var(--sunken); color: var(--text); text-decoration: none; }
-nav.pages a[aria-current] { background: var(--accent-soft); color: var(--accent); }
-.view { grid-area: view; min-width: 0; min-height: 0; display: flex; flex-direction: column; }
-main { flex: 1; min-height: 0; outline: none; }
-main > .page { display: flex; flex-direction: column; height: 100%; overflow: auto;
-padding: 4px 16px 24px 4px; gap: var(--gap); }
-.page > header { display: flex; align-items: center; gap: 10px; padding: 12px 4px 0;
-flex-wrap: wrap; }
-.page > header input { width: 210px; }
-.card, .tile, .change { background: var(--surface); border: var(--edge); border-radius: 10px; }
-.card { padding: 16px; }
-.page h2 { margin: 4px 0; }
-.gate { display: grid; place-content: center; height: 100%; padding: 20px; gap: 12px; justify-items: center; }
-.gate form { display: grid; gap: 14px; max-width: 380px; }
-.button { display: inline-flex; align-items: center; gap: 6px; min-height: 32px; padding: 4px 12px;
-font: inherit;
-font-weight: 500; color: var(--text); background: var(--raised); border: 1px solid var(--line-strong);
-border-radius: var(--radius); cursor: pointer; white-space: nowrap; }
-.button:hover { background: var(--sunken); text-decoration: none; }
-.button:disabled { opacity: .55; cursor: default; }
+.top{grid-area:top;display:flex;align-items:center;gap:16px;padding:8px 16px;
+background:var(--surface);
+border-bottom:var(--edge);min-height:54px}
+.who{display:flex;gap:10px;align-items:center;flex:1;min-width:0}
+.card > details > summary{cursor:pointer;color:var(--muted)}
+.mark{display:grid;place-items:center;width:32px;height:32px;border-radius:8px;
+background:var(--accent);
+color:var(--accent-text);flex:none}
+.names{display:grid;min-width:0;line-height:1.3}
+.names strong,.names .path,.listrow .name,.tile span,.thead > *,.tr > *{
+overflow:hidden;text-overflow:ellipsis;white-space:nowrap}
+.names .path{color:var(--muted);font-size:12px}
+.top .facts{display:flex;gap:16px;align-items:center;color:var(--muted);font-size:12.5px;
+white-space:nowrap}
+.version{font-variant-numeric:tabular-nums}
+.live{display:flex;align-items:center;gap:6px}
+.dot{width:8px;height:8px;border-radius:50%;background:var(--line-strong)}
+.dot.live{background:var(--good)}
+.dot.connecting{background:var(--warn);animation:pulse 1s infinite alternate}
+.mark .icon{width:20px;height:20px}
+nav.pages{grid-area:pages;padding:10px 8px;display:flex;flex-direction:column;gap:2px;
+overflow:auto}
+nav.pages a{display:flex;align-items:center;gap:10px;padding:7px 10px;border-radius:var(--radius);
+color:var(--muted);font-weight:500}
+nav.pages a:hover{background:var(--sunken);color:var(--text);text-decoration:none}
+nav.pages a[aria-current]{background:var(--accent-soft);color:var(--accent)}
+.view{grid-area:view;min-width:0;min-height:0;display:flex;flex-direction:column}
+main{flex:1;min-height:0;outline:none}
+main > .page{display:flex;flex-direction:column;height:100%;overflow:auto;
+padding:4px 16px 24px 4px;gap:var(--gap)}
+.page > header{display:flex;align-items:center;gap:10px;padding:12px 4px 0;
+flex-wrap:wrap}
+.page > header input{width:210px}
+.card,.tile,.change{background:var(--surface);border:var(--edge);border-radius:10px}
+.card{padding:16px}
+.page h2{margin:4px 0}
+.gate{display:grid;place-content:center;height:100%;padding:20px;gap:12px;justify-items:center}
+.gate form{display:grid;gap:14px;max-width:380px}
+.button{display:inline-flex;align-items:center;gap:6px;min-height:32px;padding:4px 12px;
+font:inherit;
+font-weight:500;color:var(--text);background:var(--raised);border:1px solid var(--line-strong);
+border-radius:var(--radius);cursor:pointer;white-space:nowrap}
+.button:hover{background:var(--sunken);text-decoration:none}
+.button:disabled{opacity:.55;cursor:default}
 .button.primary, .button[aria-pressed="true"].lock { background: var(--accent); border-color: var(--accent);
-color: var(--accent-text); }
-.button.primary:hover { filter: brightness(1.06); }
-.button.danger { background: var(--bad); border-color: var(--bad); color: var(--surface); }
-.button.danger-quiet { color: var(--bad); }
-.button.small { min-height: 28px; padding: 2px 9px; font-size: 13px; }
-.button.quiet { border-color: transparent; background: none; }
-.button.quiet:hover { background: var(--sunken); }
-.button.bare { padding: 4px 7px; min-width: 30px; justify-content: center; color: var(--muted); }
-.button.bare:hover { color: var(--text); }
+color:var(--accent-text)}
+.button.primary:hover{filter:brightness(1.06)}
+.button.danger{background:var(--bad);border-color:var(--bad);color:var(--surface)}
+.button.danger-quiet{color:var(--bad)}
+.button.small{min-height:28px;padding:2px 9px;font-size:13px}
+.button.quiet{border-color:transparent;background:none}
+.button.quiet:hover{background:var(--sunken)}
+.button.bare{padding:4px 7px;min-width:30px;justify-content:center;color:var(--muted)}
+.button.bare:hover{color:var(--text)}
 .button[aria-pressed="true"]:not(.lock) { background: var(--accent-soft); color: var(--accent);
-border-color: var(--accent); }
-body:not(.editing) .edit-only { display: none; }
-input, select, textarea { font: inherit; color: var(--text); background: var(--surface);
-border: 1px solid var(--line-strong);
-border-radius: var(--radius); padding: 5px 9px; min-height: 32px; width: 100%; }
+border-color:var(--accent)}
+body:not(.editing) .edit-only{display:none}
+input,select,textarea{font:inherit;color:var(--text);background:var(--surface);
+border:1px solid var(--line-strong);
+border-radius:var(--radius);padding:5px 9px;min-height:32px;width:100%}
 input[type="checkbox"] { width: 16px; min-height: 16px; height: 16px;
-accent-color: var(--accent); margin: 0; }
-input::placeholder { color: var(--muted); opacity: 1; }
-input[aria-invalid] { border-color: var(--bad); }
-textarea { resize: vertical; line-height: 1.5; font-family: var(--mono); font-size: 12.5px; }
-label { display: grid; gap: 4px; font-weight: 500; }
-label.check { display: flex; gap: 8px; align-items: center; }
-.problem { color: var(--bad); font-size: 13px; overflow-wrap: anywhere; }
-.problem:empty { display: none; }
-.problem mark { background: var(--bad-soft); color: var(--bad); text-decoration: underline wavy;
-white-space: pre; }
-.problem code { white-space: pre-wrap; }
-.empty { display: grid; gap: 8px; place-content: center; justify-items: center; text-align: center;
-padding: 40px 20px; color: var(--muted);
-flex: 1; }
-.empty h2 { color: var(--text); }
-.empty p { max-width: 44ch; }
-.failure { display: flex; gap: 10px; padding: 12px 14px; background: var(--bad-soft); color: var(--bad);
-border-radius: var(--radius);
-overflow-wrap: anywhere; }
-.failure .muted { color: inherit; }
-.loading { display: grid; gap: 12px; padding: 16px; }
-.loading i { height: 12px; border-radius: 6px; background: var(--sunken);
-animation: pulse .9s infinite alternate; }
-.loading i:nth-child(even) { width: 70%; }
-.banner { display: flex; gap: 10px; align-items: center; background: var(--warn-soft); color: var(--warn);
-padding: 9px 14px; border-radius: var(--radius);
-margin: 10px 16px 0 4px; }
-.pane .banner { margin: 8px 0; }
-.hint { display: flex; gap: 8px; align-items: center; flex-wrap: wrap; padding: 6px 10px;
-background: var(--accent-soft); border-radius: var(--radius);
-margin: 0 12px 8px; font-size: 13px; }
-@keyframes pulse { to { opacity: .45; } }
-@keyframes flash { from { background-color: var(--flash); } }
-.flash, .pulse > .line { animation: flash 1.2s ease-out; }
-@media (prefers-reduced-motion: reduce) { * { animation-duration: .01s !important;
-} .flash { animation-duration: 1.2s !important; } }
-dialog { border: var(--edge); border-radius: 12px; background: var(--raised); color: var(--text);
-padding: 20px; width: min(440px, calc(100vw - 24px));
-box-shadow: var(--shadow); max-height: calc(100vh - 32px); overflow: auto; }
-dialog.wide { width: min(760px, calc(100vw - 24px)); }
-dialog::backdrop { background: rgb(20 18 15 / 38%); }
-dialog form { display: grid; gap: 14px; }
-dialog h2 { font-size: 16px; }
-dialog footer { display: flex; justify-content: flex-end; gap: 8px; }
-.notes { position: fixed; right: 16px; bottom: 16px; display: grid; gap: 8px; z-index: 20;
-max-width: min(420px, calc(100vw - 32px)); }
-.note { display: flex; gap: 10px; align-items: center; padding: 8px 8px 8px 14px; background: var(--raised);
-border: var(--edge);
-border-radius: 9px; box-shadow: var(--shadow); overflow-wrap: anywhere; }
-.note > span { flex: 1; }
-.note.bad { color: var(--bad); border-color: var(--bad); }
-.value { white-space: pre-wrap; overflow-wrap: anywhere; }
-.string { color: var(--string); }
-.integer, .double { color: var(--number); }
-.boolean, .null, .timestamp, .geoPoint { color: var(--special); }
-.reference { color: var(--accent); }
-.chip { display: inline-block; padding: 0 7px; margin: 1px 4px 1px 0; background: var(--sunken);
-border-radius: 5px; color: var(--string); }
-.picture { display: inline-grid; place-items: center; background: var(--sunken); border-radius: 6px;
-overflow: hidden; color: var(--muted); }
-.picture img { width: 100%; height: 100%; object-fit: cover; display: block; }
-.thumb { width: 44px; height: 34px; flex: none; }
-table.plain { border-collapse: collapse; width: 100%; font-size: 13px; }
-table.plain th { text-align: left; font-weight: 500; color: var(--muted); }
-table.plain th, table.plain td { padding: 7px 10px; border-bottom: var(--edge);
-vertical-align: top; overflow-wrap: anywhere; }
-table.plain tr:last-child > * { border-bottom: 0; }
-.badge { display: inline-block; padding: 0 7px; border-radius: 9px; font-size: 12px;
-background: var(--sunken); color: var(--muted); white-space: nowrap; }
-.badge.good { color: var(--good); }
-.badge.warn { background: var(--warn-soft); color: var(--warn); }
-.badge.bad { background: var(--bad-soft); color: var(--bad); }
-progress { width: 100%; height: 6px; appearance: none; border: 0; border-radius: 3px; overflow: hidden;
-background: var(--sunken); }
-progress::-webkit-progress-bar { background: var(--sunken); }
-progress::-webkit-progress-value { background: var(--accent); }
-.tabs { display: flex; gap: 2px; border-bottom: var(--edge); overflow-x: auto; flex: none; }
+accent-color:var(--accent);margin:0}
+input::placeholder{color:var(--muted);opacity:1}
+input[aria-invalid]{border-color:var(--bad)}
+textarea{resize:vertical;line-height:1.5;font-family:var(--mono);font-size:12.5px}
+label{display:grid;gap:4px;font-weight:500}
+label.check{display:flex;gap:8px;align-items:center}
+.problem{color:var(--bad);font-size:13px;overflow-wrap:anywhere}
+.problem:empty{display:none}
+.problem mark{background:var(--bad-soft);color:var(--bad);text-decoration:underline wavy;
+white-space:pre}
+.problem code{white-space:pre-wrap}
+.empty{display:grid;gap:8px;place-content:center;justify-items:center;text-align:center;
+padding:40px 20px;color:var(--muted);
+flex:1}
+.empty h2{color:var(--text)}
+.empty p{max-width:44ch}
+.failure{display:flex;gap:10px;padding:12px 14px;background:var(--bad-soft);color:var(--bad);
+border-radius:var(--radius);
+overflow-wrap:anywhere}
+.failure .muted{color:inherit}
+.loading{display:grid;gap:12px;padding:16px}
+.loading i{height:12px;border-radius:6px;background:var(--sunken);
+animation:pulse .9s infinite alternate}
+.loading i:nth-child(even){width:70%}
+.banner{display:flex;gap:10px;align-items:center;background:var(--warn-soft);color:var(--warn);
+padding:9px 14px;border-radius:var(--radius);
+margin:10px 16px 0 4px}
+.pane .banner{margin:8px 0}
+.hint{display:flex;gap:8px;align-items:center;flex-wrap:wrap;padding:6px 10px;
+background:var(--accent-soft);border-radius:var(--radius);
+margin:0 12px 8px;font-size:13px}
+@keyframes pulse{to{opacity:.45}}
+@keyframes flash{from{background-color:var(--flash)}}
+.flash,.pulse > .line{animation:flash 1.2s ease-out}
+@media (prefers-reduced-motion:reduce){*{animation-duration:.01s !important;
+} .flash{animation-duration:1.2s !important}}
+dialog{border:var(--edge);border-radius:12px;background:var(--raised);color:var(--text);
+padding:20px;width:min(440px,calc(100vw - 24px));
+box-shadow:var(--shadow);max-height:calc(100vh - 32px);overflow:auto}
+dialog.wide{width:min(760px,calc(100vw - 24px))}
+dialog::backdrop{background:rgb(20 18 15 / 38%)}
+dialog form{display:grid;gap:14px}
+dialog h2{font-size:16px}
+dialog footer{display:flex;justify-content:flex-end;gap:8px}
+.notes{position:fixed;right:16px;bottom:16px;display:grid;gap:8px;z-index:20;
+max-width:min(420px,calc(100vw - 32px))}
+.note{display:flex;gap:10px;align-items:center;padding:8px 8px 8px 14px;background:var(--raised);
+border:var(--edge);
+border-radius:9px;box-shadow:var(--shadow);overflow-wrap:anywhere}
+.note > span{flex:1}
+.note.bad{color:var(--bad);border-color:var(--bad)}
+.value{white-space:pre-wrap;overflow-wrap:anywhere}
+.string{color:var(--string)}
+.integer,.double{color:var(--number)}
+.boolean,.null,.timestamp,.geoPoint{color:var(--special)}
+.reference{color:var(--accent)}
+.chip{display:inline-block;padding:0 7px;margin:1px 4px 1px 0;background:var(--sunken);
+border-radius:5px;color:var(--string)}
+.picture{display:inline-grid;place-items:center;background:var(--sunken);border-radius:6px;
+overflow:hidden;color:var(--muted)}
+.picture img{width:100%;height:100%;object-fit:cover;display:block}
+.thumb{width:44px;height:34px;flex:none}
+table.plain{border-collapse:collapse;width:100%;font-size:13px}
+table.plain th{text-align:left;font-weight:500;color:var(--muted)}
+table.plain th,table.plain td{padding:7px 10px;border-bottom:var(--edge);
+vertical-align:top;overflow-wrap:anywhere}
+table.plain tr:last-child > *{border-bottom:0}
+.badge{display:inline-block;padding:0 7px;border-radius:9px;font-size:12px;
+background:var(--sunken);color:var(--muted);white-space:nowrap}
+.badge.good{color:var(--good)}
+.badge.warn{background:var(--warn-soft);color:var(--warn)}
+.badge.bad{background:var(--bad-soft);color:var(--bad)}
+progress{width:100%;height:6px;appearance:none;border:0;border-radius:3px;overflow:hidden;
+background:var(--sunken)}
+progress::-webkit-progress-bar{background:var(--sunken)}
+progress::-webkit-progress-value{background:var(--accent)}
+.tabs{display:flex;gap:2px;border-bottom:var(--edge);overflow-x:auto;flex:none}
 .tabs [role="tab"] { border: 0; background: none; font: inherit; font-weight: 500; padding: 8px 12px;
-color: var(--muted); cursor: pointer;
-border-bottom: 2px solid transparent; }
+color:var(--muted);cursor:pointer;
+border-bottom:2px solid transparent}
 .tabs [aria-selected="true"] { color: var(--text); border-color: var(--accent); }
-@media (max-width: 760px) {
+@media (max-width:760px){
 ondol-console { grid-template: auto auto 1fr / minmax(0, 1fr); grid-template-areas: "top" "pages" "view"; }
-nav.pages { flex-direction: row; padding: 4px 8px; border-bottom: var(--edge);
-background: var(--surface); }
-nav.pages a { padding: 6px 9px; gap: 6px; font-size: 13px; }
-.top { flex-wrap: wrap; gap: 6px 10px; padding: 8px 12px; }
-.top .facts { order: 3; width: 100%; gap: 12px; font-size: 12px; overflow: hidden; }
-main > .page { padding: 0 10px 20px; }
-.page > header div:has(> input) { flex: 1 40%; }
-.page > header input { width: 100%; }
-.banner { margin: 8px 10px 0; }
+nav.pages{flex-direction:row;padding:4px 8px;border-bottom:var(--edge);
+background:var(--surface)}
+nav.pages a{padding:6px 9px;gap:6px;font-size:13px}
+.top{flex-wrap:wrap;gap:6px 10px;padding:8px 12px}
+.top .facts{order:3;width:100%;gap:12px;font-size:12px;overflow:hidden}
+main > .page{padding:0 10px 20px}
+.page > header div:has(> input){flex:1 40%}
+.page > header input{width:100%}
+.banner{margin:8px 10px 0}
 }
-@media (min-width: 761px) { .only-narrow { display: none !important; } }
+@media (min-width:761px){.only-narrow{display:none !important}}
 
 """##,
     "changes.js": ##"""
@@ -1973,180 +1973,180 @@ this.until(onSession(action));
 
 """##,
     "pages.css": ##"""
-main > .data { display: grid; grid-template-columns: 208px minmax(0, 1fr) minmax(320px, 400px); gap: 0;
-padding: 12px 16px 16px 4px; overflow: hidden; }
-.column { display: flex; flex-direction: column; min-height: 0; min-width: 0; background: var(--surface);
-border: var(--edge); overflow: auto; }
-.column:first-child { border-radius: 10px 0 0 10px; }
-.column:last-child { border-radius: 0 10px 10px 0; }
-.column + .column { border-left: 0; }
-.column > header { display: flex; align-items: center; gap: 8px; padding: 10px 12px; min-height: 50px;
-flex-wrap: wrap; }
-.collections nav { display: grid; padding: 0 6px 8px; gap: 1px; }
-.listrow { display: flex; align-items: center; gap: 8px; padding: 6px 8px; border-radius: var(--radius);
-color: var(--text); width: 100%; }
-.listrow:hover { background: var(--sunken); text-decoration: none; }
-.listrow[aria-current] { background: var(--accent-soft); color: var(--accent); }
-.count { font-variant-numeric: tabular-nums; font-size: 12.5px; }
-.crumbs { display: flex; gap: 6px; min-width: 0; flex-wrap: wrap; overflow-wrap: anywhere; }
-.documents { overflow: hidden; }
-.filter { padding: 0 12px 10px; }
-.filter + div > .failure { margin: 0 12px 10px; }
-.combo { position: relative; }
-.conditionbox { display: grid; gap: 4px; }
-.suggestions { position: absolute; z-index: 5; left: 0; top: 100%; margin-top: 4px; min-width: 260px;
-max-width: 100%; background: var(--raised);
-border: var(--edge); border-radius: 9px; box-shadow: var(--shadow); padding: 4px;
-list-style: none; }
-.suggestions li { display: flex; justify-content: space-between; gap: 16px; padding: 5px 9px;
-border-radius: 5px; cursor: pointer; }
+main > .data{display:grid;grid-template-columns:208px minmax(0,1fr) minmax(320px,400px);gap:0;
+padding:12px 16px 16px 4px;overflow:hidden}
+.column{display:flex;flex-direction:column;min-height:0;min-width:0;background:var(--surface);
+border:var(--edge);overflow:auto}
+.column:first-child{border-radius:10px 0 0 10px}
+.column:last-child{border-radius:0 10px 10px 0}
+.column + .column{border-left:0}
+.column > header{display:flex;align-items:center;gap:8px;padding:10px 12px;min-height:50px;
+flex-wrap:wrap}
+.collections nav{display:grid;padding:0 6px 8px;gap:1px}
+.listrow{display:flex;align-items:center;gap:8px;padding:6px 8px;border-radius:var(--radius);
+color:var(--text);width:100%}
+.listrow:hover{background:var(--sunken);text-decoration:none}
+.listrow[aria-current]{background:var(--accent-soft);color:var(--accent)}
+.count{font-variant-numeric:tabular-nums;font-size:12.5px}
+.crumbs{display:flex;gap:6px;min-width:0;flex-wrap:wrap;overflow-wrap:anywhere}
+.documents{overflow:hidden}
+.filter{padding:0 12px 10px}
+.filter + div > .failure{margin:0 12px 10px}
+.combo{position:relative}
+.conditionbox{display:grid;gap:4px}
+.suggestions{position:absolute;z-index:5;left:0;top:100%;margin-top:4px;min-width:260px;
+max-width:100%;background:var(--raised);
+border:var(--edge);border-radius:9px;box-shadow:var(--shadow);padding:4px;
+list-style:none}
+.suggestions li{display:flex;justify-content:space-between;gap:16px;padding:5px 9px;
+border-radius:5px;cursor:pointer}
 .suggestions li:hover, .suggestions [aria-selected="true"] { background: var(--accent-soft); }
-.fill { flex: 1; min-height: 0; display: flex; flex-direction: column; }
-ondol-table { flex: 1; min-height: 0; display: block; border-top: var(--edge); position: relative; }
-.table { position: absolute; inset: 0; overflow: auto; font-size: 13px; contain: strict; }
-.table:focus-visible { outline-offset: -2px; border-radius: 0; }
-.headgroup { position: sticky; top: 0; z-index: 2; }
-.thead, .tr { display: grid; grid-template-columns: minmax(120px, 1.1fr) repeat(var(--columns, 0),
-minmax(104px, 1fr)); height: 34px; }
-.thead { background: var(--sunken); border-bottom: var(--edge); color: var(--muted);
-font-weight: 500; }
-.thead > *, .tr > * { padding: 0 10px; line-height: 33px; }
-.thead button { all: unset; cursor: pointer; display: block; width: 100%; overflow: hidden;
-text-overflow: ellipsis; }
-.thead button:focus-visible { outline: 2px solid var(--accent); outline-offset: -2px; }
-.tbody { position: relative; }
-.thead, .tr, .tbody { min-width: calc(130px + var(--columns, 0) * 104px); }
-.tr { position: absolute; left: 0; right: 0; top: 0; border-bottom: var(--edge); cursor: pointer;
-contain: strict; }
-.tr > :first-child { color: var(--text); font-weight: 500; }
-.tr:hover { background: var(--sunken); }
+.fill{flex:1;min-height:0;display:flex;flex-direction:column}
+ondol-table{flex:1;min-height:0;display:block;border-top:var(--edge);position:relative}
+.table{position:absolute;inset:0;overflow:auto;font-size:13px;contain:strict}
+.table:focus-visible{outline-offset:-2px;border-radius:0}
+.headgroup{position:sticky;top:0;z-index:2}
+.thead,.tr{display:grid;grid-template-columns:minmax(120px,1.1fr) repeat(var(--columns,0),
+minmax(104px,1fr));height:34px}
+.thead{background:var(--sunken);border-bottom:var(--edge);color:var(--muted);
+font-weight:500}
+.thead > *,.tr > *{padding:0 10px;line-height:33px}
+.thead button{all:unset;cursor:pointer;display:block;width:100%;overflow:hidden;
+text-overflow:ellipsis}
+.thead button:focus-visible{outline:2px solid var(--accent);outline-offset:-2px}
+.tbody{position:relative}
+.thead,.tr,.tbody{min-width:calc(130px + var(--columns,0) * 104px)}
+.tr{position:absolute;left:0;right:0;top:0;border-bottom:var(--edge);cursor:pointer;
+contain:strict}
+.tr > :first-child{color:var(--text);font-weight:500}
+.tr:hover{background:var(--sunken)}
 .tr[aria-selected="true"] { background: var(--accent-soft); }
-.table:focus-visible .tr.active { box-shadow: inset 0 0 0 2px var(--accent); }
-.pane { display: flex; flex-direction: column; padding: 10px 14px 20px; gap: 12px; }
-.panehead { display: grid; gap: 6px; }
-.panehead h2 { font-family: var(--mono); overflow-wrap: anywhere; font-size: 14px; }
-.panehead > .row { flex-wrap: nowrap; }
-.panehead > .tools { flex-wrap: wrap; }
-.facts { display: flex; gap: 2px 12px; flex-wrap: wrap; font-size: 12px; }
-.pane h3 { margin: 4px 0; }
-.fields { display: grid; border-top: var(--edge); }
-.field { border-bottom: var(--edge); border-radius: 2px; }
-.inner .field:last-child { border-bottom: 0; }
-.line { display: flex; align-items: flex-start; gap: 6px; padding: 5px 0; min-height: 36px; }
-.field > .line { display: grid; grid-template-columns: 22px 30% minmax(0, 1fr) auto; gap: 0 6px; }
-.field > .line > .toggle { grid-area: 1 / 1; }
-.line > .name { grid-area: 1 / 2; font: 500 13px/1.4 var(--font); overflow-wrap: anywhere;
-padding-top: 4px; }
-.line > .kind { font-size: 11px; line-height: 1.3; color: var(--muted); grid-area: 2 / 2; }
-.field > .line > .place { grid-area: 1 / 3 / 3 / 4; }
-.line > .tool { grid-area: 1 / 4; }
-.place { flex: 1; min-width: 0; display: flex; gap: 8px; align-items: flex-start; }
-.place .value { flex: 1; background: none; border: 1px solid transparent; border-radius: 5px;
-padding: 2px 5px; text-align: left; max-height: 150px; overflow: auto; min-height: 26px; }
-body.editing .place .value { cursor: text; }
-body.editing .place .value:hover { border-color: var(--line-strong); background: var(--sunken); }
-.toggle { width: 22px; height: 26px; flex: none; border: 0; background: none; color: var(--muted);
-padding: 5px 3px; }
-button.toggle { cursor: pointer; }
-.toggle .icon { transition: transform .12s; }
+.table:focus-visible .tr.active{box-shadow:inset 0 0 0 2px var(--accent)}
+.pane{display:flex;flex-direction:column;padding:10px 14px 20px;gap:12px}
+.panehead{display:grid;gap:6px}
+.panehead h2{font-family:var(--mono);overflow-wrap:anywhere;font-size:14px}
+.panehead > .row{flex-wrap:nowrap}
+.panehead > .tools{flex-wrap:wrap}
+.facts{display:flex;gap:2px 12px;flex-wrap:wrap;font-size:12px}
+.pane h3{margin:4px 0}
+.fields{display:grid;border-top:var(--edge)}
+.field{border-bottom:var(--edge);border-radius:2px}
+.inner .field:last-child{border-bottom:0}
+.line{display:flex;align-items:flex-start;gap:6px;padding:5px 0;min-height:36px}
+.field > .line{display:grid;grid-template-columns:22px 30% minmax(0,1fr) auto;gap:0 6px}
+.field > .line > .toggle{grid-area:1 / 1}
+.line > .name{grid-area:1 / 2;font:500 13px/1.4 var(--font);overflow-wrap:anywhere;
+padding-top:4px}
+.line > .kind{font-size:11px;line-height:1.3;color:var(--muted);grid-area:2 / 2}
+.field > .line > .place{grid-area:1 / 3 / 3 / 4}
+.line > .tool{grid-area:1 / 4}
+.place{flex:1;min-width:0;display:flex;gap:8px;align-items:flex-start}
+.place .value{flex:1;background:none;border:1px solid transparent;border-radius:5px;
+padding:2px 5px;text-align:left;max-height:150px;overflow:auto;min-height:26px}
+body.editing .place .value{cursor:text}
+body.editing .place .value:hover{border-color:var(--line-strong);background:var(--sunken)}
+.toggle{width:22px;height:26px;flex:none;border:0;background:none;color:var(--muted);
+padding:5px 3px}
+button.toggle{cursor:pointer}
+.toggle .icon{transition:transform .12s}
 .toggle[aria-expanded="true"] .icon { transform: rotate(90deg); }
-.inner { padding-left: 18px; border-left: var(--edge); margin: 0 0 4px 10px; }
-.element .line { min-height: 28px; }
-.field.element > .line { display: flex; }
-.toggle:disabled { visibility: hidden; }
-.goto { padding: 4px; }
-.editor { flex: 1; display: grid; gap: 6px; min-width: 0; }
-.editor .row select { width: auto; min-height: 28px; padding: 1px 6px; }
-.json { min-height: 300px; width: 100%; white-space: pre; }
-.json.short { min-height: 130px; }
-.outline { padding: 6px; overflow: auto; }
-.node > .line { align-items: center; padding: 1px 0; min-height: 30px; border-radius: 5px; }
-.node > .line:hover { background: var(--sunken); }
-.node .name { width: auto; min-width: 0; padding: 0; font-family: var(--mono); font-size: 13px; }
-.node .nodetools { opacity: 0; display: flex; }
-.node > .line:hover .nodetools, .node > .line:focus-within .nodetools { opacity: 1; }
-.node .place { align-items: center; }
-.node .place .value { flex: none; max-width: 100%; }
-.node > .children { padding-left: 20px; }
-.split { display: grid; grid-template-columns: minmax(0, 1fr) 320px; gap: var(--gap); flex: 1; min-height: 0;
+.inner{padding-left:18px;border-left:var(--edge);margin:0 0 4px 10px}
+.element .line{min-height:28px}
+.field.element > .line{display:flex}
+.toggle:disabled{visibility:hidden}
+.goto{padding:4px}
+.editor{flex:1;display:grid;gap:6px;min-width:0}
+.editor .row select{width:auto;min-height:28px;padding:1px 6px}
+.json{min-height:300px;width:100%;white-space:pre}
+.json.short{min-height:130px}
+.outline{padding:6px;overflow:auto}
+.node > .line{align-items:center;padding:1px 0;min-height:30px;border-radius:5px}
+.node > .line:hover{background:var(--sunken)}
+.node .name{width:auto;min-width:0;padding:0;font-family:var(--mono);font-size:13px}
+.node .nodetools{opacity:0;display:flex}
+.node > .line:hover .nodetools,.node > .line:focus-within .nodetools{opacity:1}
+.node .place{align-items:center}
+.node .place .value{flex:none;max-width:100%}
+.node > .children{padding-left:20px}
+.split{display:grid;grid-template-columns:minmax(0,1fr) 320px;gap:var(--gap);flex:1;min-height:0;
 }
-.split > * { overflow: auto; min-height: 0; }
-.split.alone { grid-template-columns: minmax(0, 1fr); }
-.grid { display: grid; grid-template-columns: repeat(auto-fill, minmax(136px, 1fr)); gap: 12px; }
-.tile { display: grid; gap: 6px; padding: 8px; color: var(--text); min-width: 0; align-content: start; }
-.tile:hover { border-color: var(--line-strong); text-decoration: none; }
-.tile[aria-current] { border-color: var(--accent); box-shadow: 0 0 0 1px var(--accent); }
-.tile .picture { height: 92px; }
-.tile .picture > .icon { width: 30px; height: 30px; }
-.tile span { font-size: 12.5px; }
-.preview { width: 100%; height: 190px; margin-bottom: 12px; }
-.preview img { object-fit: contain; }
-.drop { outline: 2px dashed var(--accent); outline-offset: -6px; }
-dl { display: grid; grid-template-columns: auto minmax(0, 1fr); gap: 5px 14px; margin: 0; font-size: 13px; }
-dt { color: var(--muted); }
-dd { margin: 0; overflow-wrap: anywhere; }
-.builder { display: grid; gap: 8px; }
-.term { display: grid; grid-template-columns: 1.2fr 1fr 1.6fr auto; gap: 6px; }
-.options { display: grid; grid-template-columns: repeat(auto-fill, minmax(180px, 1fr)); gap: 10px;
-align-items: end; }
-.resultplace { flex: 1; min-height: 320px; display: flex; flex-direction: column; background: var(--surface);
-border: var(--edge); border-radius: 10px; overflow: hidden; }
-.panel { padding: 16px; overflow: auto; display: grid; gap: 14px; align-content: start; flex: 1; }
-.ways { list-style: none; display: grid; gap: 6px; }
-.ways .ways { margin: 6px 0 0 18px; padding-left: 12px; border-left: 2px solid var(--line); }
-pre { margin: 0; padding: 14px; background: var(--sunken); border-radius: var(--radius); overflow: auto;
-font: 12.5px/1.55 var(--mono); }
-.bar { display: grid; grid-template-columns: 170px minmax(0, 1fr) 90px; gap: 12px; align-items: center;
-font-size: 13px; }
-.bar meter { width: 100%; height: 12px; }
-.bar meter::-webkit-meter-bar { height: 8px; border: 0; border-radius: 4px; background: var(--sunken); }
-.bar meter::-webkit-meter-optimum-value { background: var(--accent); border-radius: 4px; }
-.bar b { text-align: right; font-weight: 600; font-variant-numeric: tabular-nums; }
-.log { display: grid; gap: 8px; }
-.change > summary { cursor: pointer; display: flex; gap: 6px 12px; flex-wrap: wrap; align-items: baseline; }
-.change { padding: 9px 14px; }
-.change[open] > summary { padding-bottom: 9px; border-bottom: var(--edge); margin-bottom: 6px; }
-.change time { font-variant-numeric: tabular-nums; color: var(--muted); font-size: 12.5px; }
-.tiles { display: grid; grid-template-columns: repeat(auto-fill, minmax(236px, 1fr)); gap: var(--gap); }
-.stat { display: flex; flex-direction: column; gap: 4px; padding: 14px; }
-.stat .chart { margin-top: auto; }
-.stat td { padding: 4px 0 !important; }
-.stat b { font-size: 20px; font-weight: 620; font-variant-numeric: tabular-nums; }
-.chart { width: 100%; height: 52px; display: block; overflow: visible; }
-.chart path { fill: none; stroke: var(--accent); stroke-width: 1.5; vector-effect: non-scaling-stroke;
-stroke-linejoin: round; }
-.chart path.area { fill: var(--accent-soft); stroke: none; }
-.chart path.second { stroke: var(--special); }
-.legend { display: flex; gap: 12px; font-size: 12px; color: var(--muted); }
-.legend i { display: inline-block; width: 8px; height: 8px; border-radius: 2px; background: var(--accent);
-margin-right: 5px; }
-.legend i.second { background: var(--special); }
-.actions { display: grid; grid-template-columns: repeat(auto-fill, minmax(250px, 1fr)); gap: var(--gap); }
-.action { display: flex; flex-direction: column; gap: 10px; align-items: flex-start; }
-.action .button { margin-top: auto; }
-.task { display: grid; gap: 8px; }
-.finding { display: flex; gap: 10px; align-items: baseline; padding: 8px 0;
-border-top: var(--edge); overflow-wrap: anywhere; }
-@media (max-width: 1100px) {
-main > .data { grid-template-columns: 170px minmax(0, 1fr) minmax(280px, 340px); }
+.split > *{overflow:auto;min-height:0}
+.split.alone{grid-template-columns:minmax(0,1fr)}
+.grid{display:grid;grid-template-columns:repeat(auto-fill,minmax(136px,1fr));gap:12px}
+.tile{display:grid;gap:6px;padding:8px;color:var(--text);min-width:0;align-content:start}
+.tile:hover{border-color:var(--line-strong);text-decoration:none}
+.tile[aria-current]{border-color:var(--accent);box-shadow:0 0 0 1px var(--accent)}
+.tile .picture{height:92px}
+.tile .picture > .icon{width:30px;height:30px}
+.tile span{font-size:12.5px}
+.preview{width:100%;height:190px;margin-bottom:12px}
+.preview img{object-fit:contain}
+.drop{outline:2px dashed var(--accent);outline-offset:-6px}
+dl{display:grid;grid-template-columns:auto minmax(0,1fr);gap:5px 14px;margin:0;font-size:13px}
+dt{color:var(--muted)}
+dd{margin:0;overflow-wrap:anywhere}
+.builder{display:grid;gap:8px}
+.term{display:grid;grid-template-columns:1.2fr 1fr 1.6fr auto;gap:6px}
+.options{display:grid;grid-template-columns:repeat(auto-fill,minmax(180px,1fr));gap:10px;
+align-items:end}
+.resultplace{flex:1;min-height:320px;display:flex;flex-direction:column;background:var(--surface);
+border:var(--edge);border-radius:10px;overflow:hidden}
+.panel{padding:16px;overflow:auto;display:grid;gap:14px;align-content:start;flex:1}
+.ways{list-style:none;display:grid;gap:6px}
+.ways .ways{margin:6px 0 0 18px;padding-left:12px;border-left:2px solid var(--line)}
+pre{margin:0;padding:14px;background:var(--sunken);border-radius:var(--radius);overflow:auto;
+font:12.5px/1.55 var(--mono)}
+.bar{display:grid;grid-template-columns:170px minmax(0,1fr) 90px;gap:12px;align-items:center;
+font-size:13px}
+.bar meter{width:100%;height:12px}
+.bar meter::-webkit-meter-bar{height:8px;border:0;border-radius:4px;background:var(--sunken)}
+.bar meter::-webkit-meter-optimum-value{background:var(--accent);border-radius:4px}
+.bar b{text-align:right;font-weight:600;font-variant-numeric:tabular-nums}
+.log{display:grid;gap:8px}
+.change > summary{cursor:pointer;display:flex;gap:6px 12px;flex-wrap:wrap;align-items:baseline}
+.change{padding:9px 14px}
+.change[open] > summary{padding-bottom:9px;border-bottom:var(--edge);margin-bottom:6px}
+.change time{font-variant-numeric:tabular-nums;color:var(--muted);font-size:12.5px}
+.tiles{display:grid;grid-template-columns:repeat(auto-fill,minmax(236px,1fr));gap:var(--gap)}
+.stat{display:flex;flex-direction:column;gap:4px;padding:14px}
+.stat .chart{margin-top:auto}
+.stat td{padding:4px 0 !important}
+.stat b{font-size:20px;font-weight:620;font-variant-numeric:tabular-nums}
+.chart{width:100%;height:52px;display:block;overflow:visible}
+.chart path{fill:none;stroke:var(--accent);stroke-width:1.5;vector-effect:non-scaling-stroke;
+stroke-linejoin:round}
+.chart path.area{fill:var(--accent-soft);stroke:none}
+.chart path.second{stroke:var(--special)}
+.legend{display:flex;gap:12px;font-size:12px;color:var(--muted)}
+.legend i{display:inline-block;width:8px;height:8px;border-radius:2px;background:var(--accent);
+margin-right:5px}
+.legend i.second{background:var(--special)}
+.actions{display:grid;grid-template-columns:repeat(auto-fill,minmax(250px,1fr));gap:var(--gap)}
+.action{display:flex;flex-direction:column;gap:10px;align-items:flex-start}
+.action .button{margin-top:auto}
+.task{display:grid;gap:8px}
+.finding{display:flex;gap:10px;align-items:baseline;padding:8px 0;
+border-top:var(--edge);overflow-wrap:anywhere}
+@media (max-width:1100px){
+main > .data{grid-template-columns:170px minmax(0,1fr) minmax(280px,340px)}
 .data[data-depth="documents"] > .document { display: none; }
 main > .data[data-depth="documents"] { grid-template-columns: 170px minmax(0, 1fr); }
-.split { grid-template-columns: minmax(0, 1fr) 280px; }
+.split{grid-template-columns:minmax(0,1fr) 280px}
 }
-@media (max-width: 760px) {
+@media (max-width:760px){
 main > .data, main > .data[data-depth="documents"] { grid-template-columns: minmax(0, 1fr); padding: 0; }
-.data > .column { border: 0; border-radius: 0; display: none; }
+.data > .column{border:0;border-radius:0;display:none}
 .data[data-depth="collections"] > .collections, .data[data-depth="documents"] > .documents,
 .data[data-depth="document"] > .document { display: flex; }
-.split { grid-template-columns: minmax(0, 1fr); overflow: auto; flex: none; }
-.split > aside { order: -1; }
-.term { grid-template-columns: minmax(0, 1fr) minmax(0, 1fr) auto; }
-.term > :nth-child(3) { grid-column: 1 / 3; grid-row: 2; }
-.bar { grid-template-columns: minmax(0, 1fr) auto; }
-.bar meter { grid-column: 1 / 3; grid-row: 2; }
-.thead, .tr { grid-template-columns: 120px repeat(var(--columns, 0), 110px); }
-.wide-table { overflow-x: auto; }
-.wide-table table { min-width: 620px; }
+.split{grid-template-columns:minmax(0,1fr);overflow:auto;flex:none}
+.split > aside{order:-1}
+.term{grid-template-columns:minmax(0,1fr) minmax(0,1fr) auto}
+.term > :nth-child(3){grid-column:1 / 3;grid-row:2}
+.bar{grid-template-columns:minmax(0,1fr) auto}
+.bar meter{grid-column:1 / 3;grid-row:2}
+.thead,.tr{grid-template-columns:120px repeat(var(--columns,0),110px)}
+.wide-table{overflow-x:auto}
+.wide-table table{min-width:620px}
 }
 
 """##,

@@ -146,9 +146,9 @@ package final class FaultyProxy: Sendable {
 
   private func deliver(_ bytes: ArraySlice<UInt8>, to descriptor: Int32, _ pair: Pair) -> Bool {
     var rest = bytes
-    if mode == .late { usleep(50_000) }
+    if mode == .late { wait(50, for: descriptor) }
     while !rest.isEmpty {
-      while mode == .stopped, goesOn(pair) { usleep(5_000) }
+      while mode == .stopped, goesOn(pair) { wait(5, for: descriptor) }
       guard goesOn(pair) else { return false }
       let isSlow = mode == .slow
       let some = isSlow ? Array(rest.prefix(1)) : Array(rest)
@@ -159,9 +159,17 @@ package final class FaultyProxy: Sendable {
       #endif
       guard sent > 0 else { return false }
       rest = rest.dropFirst(sent)
-      for _ in 0..<50 where isSlow && mode == .slow && goesOn(pair) { usleep(20_000) }
+      for _ in 0..<50 where isSlow && mode == .slow && goesOn(pair) {
+        wait(20, for: descriptor)
+      }
     }
     return true
+  }
+
+  /// Waits so many milliseconds, or until the other side hangs up.
+  private func wait(_ milliseconds: Int32, for descriptor: Int32) {
+    var polled = pollfd(fd: descriptor, events: 0, revents: 0)
+    _ = unsafe poll(&polled, 1, milliseconds)
   }
 
   private static func endWriting(_ descriptor: Int32) {

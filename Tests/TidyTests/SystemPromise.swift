@@ -51,6 +51,7 @@ struct SystemPromise: Sendable {
       "StringProtocol.range(of:options:range:locale:)", "StringProtocol.removingPercentEncoding",
       "StringProtocol.decomposedStringWithCanonicalMapping",
       "StringProtocol.precomposedStringWithCanonicalMapping",
+      "StringProtocol.precomposedStringWithCompatibilityMapping",
       "StringProtocol.trimmingCharacters(in:)", "URL.resourceValues(forKeys:)",
     ])
 

@@ -1,5 +1,5 @@
-// A commit as the one who waits for it knows it: whether it can still be called back, and what became
-// of it once that is known. One who goes before that keeps the ticket and asks later.
+// A commit as the one who waits for it knows it: whether it can still be called back, and what
+// became of it once that is known. One who goes before that keeps the ticket and asks later.
 
 /// One commit on its way to a store.
 package final class CommitTicket: Sendable {

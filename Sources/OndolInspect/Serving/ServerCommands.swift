@@ -27,8 +27,8 @@ struct ServerPrepareCommand: AsyncParsableCommand {
     commandName: "prepare", abstract: "Makes the tables, and lets the app's role use them.",
     discussion: """
       Tables and functions are made in the schema that the search path of the address's user \
-      begins with. What is there already stays. The role gets USAGE on the schema, SELECT, INSERT, UPDATE \
-      and DELETE on the tables, and EXECUTE on the functions.
+      begins with. What is there already stays. The role gets USAGE on the schema, SELECT, \
+      INSERT, UPDATE and DELETE on the tables, and EXECUTE on the functions.
       """)
 
   @Argument(help: "The server's address, with the tables' owner as its user.")

@@ -1,6 +1,6 @@
 // A server that does not answer: calls end in their time, and say of a write whether it was not
-// made or is not known to be; that is told later. Cancelling ends a call as well, and what waits to be
-// sent is bounded. Time passes when a test says so.
+// made or is not known to be; that is told later. Cancelling ends a call as well, and what waits to
+// be sent is bounded. Time passes when a test says so.
 
 import OndolEngine
 import OndolTestKit
