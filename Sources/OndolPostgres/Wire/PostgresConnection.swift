@@ -109,7 +109,8 @@ final class PostgresConnection: @unchecked Sendable {
   }
 
   private func clean(_ text: String) -> String {
-    var line = text.split(whereSeparator: \.isNewline).joined(separator: "; ")
+    var line = text.split(whereSeparator: \.isNewline)
+      .map { $0.drop(while: \.isWhitespace) }.joined(separator: "; ")
     for secret in secrets { line = line.replacing(secret, with: "…") }
     return line.isEmpty ? "no answer" : line
   }

@@ -224,7 +224,13 @@ extension HostileSample {
   private var inside: [String: [HostileRun]] {
     let (c, field) = (Self.collection, Self.field)
     let (object, file) = ("o\(Self.marks).txt", "n\(Self.orders)")
+    // Where nobody listens.
+    let server = "postgresql://nobody@127.0.0.1:1/\(Self.orders)"
     return [
+      "server prepare": [.init(server, "--role", Self.orders, status: 1)],
+      "server upgrade": [.init(server, status: 1)],
+      "server list": [.init(server, status: 1)],
+      "server remove": [.init(server, "--yes", status: 1)],
       "blob ls": [.init(place)],
       "blob refs": [.init(place, digest), .init(place, object, status: 2)],
       "blob cat": [
