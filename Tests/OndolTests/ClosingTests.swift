@@ -60,6 +60,115 @@ import Testing
       withExtendedLifetime((writer, database)) {}
     }
 
+    @Test func `on a store gives back the files that it keeps here`() async throws {
+      let directory = temporary()
+      defer { try? FileManager.default.removeItem(at: directory) }
+      let environment = Environment.live()
+      let store = SimulatedStore(seed: 1, environment: environment)
+      let database = try await Database.open(
+        at: directory.path, environment: environment, on: store)
+      try await database.collection("items").document("a").setData(["n": 1])
+      try await database.compact()
+      try await database.close()
+      #expect(try openFiles(below: directory.path) == [])
+      withExtendedLifetime(database) {}
+    }
+
+    /// A device that failed ends writing, and closing says so; the files are given back all the
+    /// same.
+    @Test func `gives its files back after errors`() async throws {
+      let directory = temporary()
+      defer { try? FileManager.default.removeItem(at: directory) }
+      let device = FailingDevice()
+      var environment = Environment.live()
+      environment.fileSystem = FailingFileSystem(base: environment.fileSystem, device: device)
+      let database = try await Database.open(at: directory.path, environment: environment)
+      let item = database.collection("items").document("a")
+      try await item.setData(["n": 1])
+      device.fails.withLock { $0 = true }
+      await #expect(throws: DatabaseError.self) { try await item.setData(["n": 2]) }
+      await #expect(throws: DatabaseError.self) { try await item.setData(["n": 3]) }
+      try? await database.close()
+      #expect(try openFiles(below: directory.path) == [])
+      withExtendedLifetime(database) {}
+    }
+
+    @Test(.timeLimit(.minutes(5)), arguments: [Database.Access.readWrite, .readOnly])
+    func `keeps nothing open that could not be opened`(
+      access: Database.Access
+    ) async throws {
+      let directory = temporary()
+      defer { try? FileManager.default.removeItem(at: directory) }
+      let path = directory.path
+      let writer = try await Database.open(at: path)
+      try await writer.collection("items").document("a").setData(["n": 1])
+      try await writer.compact()
+      try await writer.collection("items").document("b").setData(["n": 2])
+      if access == .readWrite {
+        // Two writers at once.
+        let before = try openFiles(below: path).sorted()
+        await #expect(throws: DatabaseError.self) { try await Database.open(at: path) }
+        while try openFiles(below: path).sorted() != before { try await yield() }
+      }
+      try await writer.close()
+      var options = Database.Options()
+      options.access = access
+      var failures = 0
+      for name in try FileManager.default.contentsOfDirectory(atPath: path).sorted() {
+        let file = directory.appendingPathComponent(name)
+        guard let bytes = try? Data(contentsOf: file), !bytes.isEmpty else { continue }
+        try Data(repeating: 0x5a, count: bytes.count).write(to: file)
+        do {
+          let database = try await Database.open(at: path, options: options)
+          try? await database.close()
+        } catch {
+          failures += 1
+        }
+        while try !openFiles(below: path).isEmpty { try await yield() }
+        try bytes.write(to: file)
+      }
+      #expect(failures > 0)
+    }
+
+    /// What the kernel notes the writer's steps with is a descriptor, too.
+    @Test(.timeLimit(.minutes(5)))
+    func `watches no files when it was a reader that somebody listened to`() async throws {
+      let directory = temporary()
+      defer { try? FileManager.default.removeItem(at: directory) }
+      let writer = try await Database.open(at: directory.path)
+      try await writer.collection("items").document("a").setData(["n": 1])
+      let inode = try #require(
+        try FileManager.default.attributesOfItem(atPath: directory.path)[.systemFileNumber]
+          as? Int)
+      #expect(watches(of: inode) == 0)
+      var options = Database.Options()
+      options.access = .readOnly
+      let reader = try await Database.open(at: directory.path, options: options)
+      var snapshots = reader.collection("items").snapshots.makeAsyncIterator()
+      #expect(try await snapshots.next()?.count == 1)
+      try await writer.collection("items").document("b").setData(["n": 2])
+      #expect(try await snapshots.next()?.count == 2)
+      try await reader.close()
+      while watches(of: inode) > 0 { try await yield() }
+      try await writer.close()
+      #expect(try openFiles(below: directory.path) == [])
+      withExtendedLifetime((writer, reader)) {}
+    }
+
+    /// Descriptors of the process that watch the directory.
+    private func watches(of inode: Int) -> Int {
+      let names = (try? FileManager.default.contentsOfDirectory(atPath: "/proc/self/fdinfo")) ?? []
+      return names.count { name in
+        let text = try? String(contentsOfFile: "/proc/self/fdinfo/\(name)", encoding: .utf8)
+        return text?.contains("ino:\(String(inode, radix: 16)) ") ?? false
+      }
+    }
+
+    private func temporary() -> URL {
+      FileManager.default.temporaryDirectory
+        .appendingPathComponent("ondol-closing-\(UUID().uuidString)")
+    }
+
     /// Lets others run; throws where the limit of time is over.
     private func yield() async throws {
       try Task.checkCancellation()
@@ -95,4 +204,66 @@ import Testing
       }.filter { $0.hasPrefix(path) }
     }
   #endif
+}
+
+/// A device that takes no more bytes once it fails.
+private final class FailingDevice: Sendable {
+  let fails = Guarded(false)
+
+  func check(_ name: String) throws(EngineError) {
+    guard fails.withLock({ $0 }) else { return }
+    throw .io(operation: "pwrite", file: name, offset: nil, errno: EIO)
+  }
+}
+
+private struct FailingFileSystem: FileSystem {
+  let base: any FileSystem
+  let device: FailingDevice
+
+  func openDirectory(at path: String, create: Bool) throws(EngineError) -> any Directory {
+    FailingDirectory(try base.openDirectory(at: path, create: create), device)
+  }
+}
+
+private final class FailingDirectory: ForwardingDirectory {
+  let base: any Directory
+  private let device: FailingDevice
+
+  init(_ base: any Directory, _ device: FailingDevice) {
+    self.base = base
+    self.device = device
+  }
+
+  func open(_ name: String, access: FileAccess) throws(EngineError) -> any File {
+    FailingFile(try base.open(name, access: access), device)
+  }
+
+  func create(_ name: String) throws(EngineError) -> any File {
+    FailingFile(try base.create(name), device)
+  }
+}
+
+private final class FailingFile: ForwardingFile {
+  let base: any File
+  private let device: FailingDevice
+
+  init(_ base: any File, _ device: FailingDevice) {
+    self.base = base
+    self.device = device
+  }
+
+  func write(_ bytes: RawSpan, at offset: UInt64) throws(EngineError) {
+    try device.check(name)
+    try base.write(bytes, at: offset)
+  }
+
+  func sync() throws(EngineError) {
+    try device.check(name)
+    try base.sync()
+  }
+
+  func writeSynced(_ bytes: RawSpan, at offset: UInt64) throws(EngineError) {
+    try device.check(name)
+    try base.writeSynced(bytes, at: offset)
+  }
 }
