@@ -362,6 +362,9 @@ package final class SimulatedStore: RemoteStore {
     state.withLock { $0.pins[process] = nil }
   }
 
+  /// Processes for which it keeps old versions of rows.
+  package var processesWithPins: Int { state.withLock { $0.pins.count } }
+
   // MARK: - The network
 
   /// Has an answer be lost on its way, now and then.
